@@ -1,0 +1,55 @@
+"""What brax-core brings to the plugin registry."""
+
+from brax.plugins import Spec, hookimpl
+
+BRAX_PLUGIN_API = 1
+
+
+@hookimpl
+def brax_joint_types() -> list[Spec]:
+    """The joints of MJCF that the engine knows."""
+    return [
+        Spec("free", "brax.joints.free:FREE", "six degrees of freedom"),
+        Spec("hinge", "brax.joints.hinge:HINGE", "rotation about an axis"),
+        Spec("slide", "brax.joints.slide:SLIDE", "translation along an axis"),
+    ]
+
+
+@hookimpl
+def brax_geometry_types() -> list[Spec]:
+    """The shapes that the engine knows."""
+    return [
+        Spec("plane", "brax.colliders.geometry:PLANE", "infinite plane, normal z"),
+        Spec("sphere", "brax.colliders.geometry:SPHERE", "sphere"),
+        Spec("capsule", "brax.colliders.geometry:CAPSULE", "capsule along z"),
+    ]
+
+
+@hookimpl
+def brax_colliders() -> list[Spec]:
+    """The pairs of shapes that can touch."""
+    return [
+        Spec("plane-sphere", "brax.colliders.plane_sphere:PLANE_SPHERE"),
+        Spec("plane-capsule", "brax.colliders.plane_capsule:PLANE_CAPSULE"),
+        Spec("sphere-sphere", "brax.colliders.sphere_sphere:SPHERE_SPHERE"),
+        Spec("sphere-capsule", "brax.colliders.sphere_capsule:SPHERE_CAPSULE"),
+        Spec("capsule-capsule", "brax.colliders.capsule_capsule:CAPSULE_CAPSULE"),
+    ]
+
+
+@hookimpl
+def brax_integrators() -> list[Spec]:
+    """The ways of advancing time."""
+    return [Spec("euler", "brax.integrators.euler:EULER", "semi-implicit Euler")]
+
+
+@hookimpl
+def brax_actuators() -> list[Spec]:
+    """The laws that turn a control into a force."""
+    return [Spec("affine", "brax.actuators.affine:AFFINE", "motor, position and velocity servo")]
+
+
+@hookimpl
+def brax_pipelines() -> list[Spec]:
+    """The ways of computing a step."""
+    return [Spec("spring", "brax.spring.pipeline:SPRING", "maximal coordinates, soft joints")]

@@ -1,0 +1,55 @@
+"""The errors that users of Brax can meet.
+
+Each is also the built-in exception that a caller would catch without knowing Brax, and its message
+names the element, what came, what is allowed and what to do.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class BraxError(Exception):
+    """Base of every error that Brax raises on purpose."""
+
+
+class ModelError(BraxError, ValueError):
+    """A model (file, builder call or `System`) that cannot be honoured."""
+
+
+class PluginError(BraxError, RuntimeError):
+    """A plugin that cannot be loaded, or that breaks its contract."""
+
+
+class ConfigError(BraxError, ValueError):
+    """A setting of a run, an environment or an agent that is not allowed."""
+
+
+class UnknownNameError(ConfigError, KeyError):
+    """A name that nothing is registered under."""
+
+    def __str__(self) -> str:
+        """The plain message; `KeyError` would show its repr."""
+        return str(self.args[0]) if self.args else ""
+
+
+class ShapeError(BraxError, ValueError):
+    """An array whose shape, rank or dtype breaks a function's contract."""
+
+
+class CheckpointError(BraxError, ValueError):
+    """A checkpoint that cannot be written, or that is damaged or of another kind."""
+
+
+def closest(name: str, allowed: Iterable[str]) -> str:
+    """Returns ` Did you mean 'x'?` for the allowed name nearest to `name`, or an empty string."""
+    near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
+    return f" Did you mean '{near[0]}'?" if near else ""
+
+
+def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> UnknownNameError:
+    """Builds the error for a name that is not registered, with what is and the nearest match."""
+    names = sorted(allowed)
+    listed = ", ".join(names) if names else "none"
+    return UnknownNameError(
+        f"unknown {kind} '{name}'. Available: {listed}.{closest(name, names)}"
+    )
