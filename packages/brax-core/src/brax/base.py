@@ -132,9 +132,9 @@ class Transform(Base):
         """Makes a transform; a part that is not given is the identity's."""
         if pos is None and rot is None:
             return cls.zero()
-        pos = jnp.zeros(jnp.shape(rot)[:-1] + (3,)) if pos is None else jnp.asarray(pos)
+        pos = jnp.zeros((*jnp.shape(rot)[:-1], 3)) if pos is None else jnp.asarray(pos)
         if rot is None:
-            rot = jnp.broadcast_to(jnp.array([1.0, 0.0, 0.0, 0.0]), pos.shape[:-1] + (4,))
+            rot = jnp.broadcast_to(jnp.array([1.0, 0.0, 0.0, 0.0]), (*pos.shape[:-1], 4))
         return cls(pos, jnp.asarray(rot))
 
     @classmethod
@@ -453,9 +453,8 @@ class System(Base):
     def link_types(self) -> str:
         """One letter a link: 'f' for a free link, else its number of joints."""
         return "".join(
-            "f" if [t.name for t in self.link_joint_types(i)] == ["free"] else str(n)
-            for i in range(self.num_links())
-            for n in [len(self.link_joints(i))]
+            "f" if [t.qd_width for t in types] == [6] else str(len(types))
+            for types in map(self.link_joint_types, range(self.num_links()))
         )
 
     def link_joints(self, link: int) -> tuple[int, ...]:

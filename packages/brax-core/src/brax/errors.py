@@ -50,6 +50,4 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> UnknownNameErr
     """Builds the error for a name that is not registered, with what is and the nearest match."""
     names = sorted(allowed)
     listed = ", ".join(names) if names else "none"
-    return UnknownNameError(
-        f"unknown {kind} '{name}'. Available: {listed}.{closest(name, names)}"
-    )
+    return UnknownNameError(f"unknown {kind} '{name}'. Available: {listed}.{closest(name, names)}")

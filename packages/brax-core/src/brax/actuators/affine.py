@@ -1,0 +1,21 @@
+"""MuJoCo's fixed gain and affine bias: motor, position servo, velocity servo, damper."""
+
+import jax
+
+from brax.actuators.interface import ActuatorParams, ActuatorType
+
+
+class Affine(ActuatorType):
+    """`gain0 ctrl + bias0 + bias1 length + bias2 velocity`."""
+
+    name = "affine"
+
+    def force(
+        self, params: ActuatorParams, ctrl: jax.Array, length: jax.Array, velocity: jax.Array
+    ) -> jax.Array:
+        """Linear in the control and in the motion."""
+        bias = params.biasprm
+        return params.gainprm[0] * ctrl + bias[0] + bias[1] * length + bias[2] * velocity
+
+
+AFFINE = Affine()

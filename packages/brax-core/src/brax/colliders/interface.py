@@ -1,0 +1,71 @@
+"""What a shape and a collider are."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax
+import numpy as np
+
+from brax.components import Quat, Vec3
+
+
+class Shape(NamedTuple):
+    """Geoms of one type in the world, components shaped (pairs, batch)."""
+
+    pos: Vec3
+    """Origin of the geom's frame [m]."""
+    rot: Quat
+    """Orientation of the geom's frame."""
+    size: Vec3
+    """The type's size parameters [m]."""
+
+
+class Touch(NamedTuple):
+    """One point where the two shapes of each pair touch or nearly touch."""
+
+    dist: jax.Array
+    """Distance between the surfaces [m]; negative is penetration."""
+    pos: Vec3
+    """Midpoint between the surfaces."""
+    normal: Vec3
+    """Unit normal, from the first shape to the second."""
+
+
+class GeometryType(ABC):
+    """A kind of shape. Instances are stateless and live in `System` as static fields."""
+
+    name: ClassVar[str]
+    """The name in model files and in the registry."""
+    size_names: ClassVar[tuple[str, ...]]
+    """What the leading size parameters are; each must be positive."""
+    only_static: ClassVar[bool] = False
+    """Whether it may hang on the world alone."""
+
+    def mesh(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Vertices (n, 3) and triangles (m, 3) for drawing, unless the viewer knows the shape."""
+        return None
+
+
+class Collider(ABC):
+    """The test of one ordered pair of shape types against each other."""
+
+    types: ClassVar[tuple[str, str]]
+    """Names of the two geometry types."""
+    n_contacts: ClassVar[int]
+    """How many points it returns for a pair."""
+
+    @abstractmethod
+    def collide(self, a: Shape, b: Shape) -> list[Touch]:
+        """The `n_contacts` points between each pair of shapes."""
+
+
+@dataclass(frozen=True)
+class CollisionGroup:
+    """The geom pairs of a model that one collider tests."""
+
+    collider: Collider
+    geom1: tuple[int, ...]
+    """First geom of each pair, of the collider's first type."""
+    geom2: tuple[int, ...]
+    """Second geom of each pair."""

@@ -1,0 +1,26 @@
+"""A sphere on a plane."""
+
+from brax.colliders.interface import Collider, Shape, Touch
+from brax.components import Vec3
+
+
+def plane_and_ball(plane: Shape, centre: Vec3, radius) -> Touch:
+    """The point between a plane and a ball."""
+    normal = plane.rot.columns()[2]
+    height = (centre - plane.pos).dot(normal)
+    dist = height - radius
+    return Touch(dist, centre - normal * (radius + 0.5 * dist), normal)
+
+
+class PlaneSphere(Collider):
+    """One point, below the centre."""
+
+    types = ("plane", "sphere")
+    n_contacts = 1
+
+    def collide(self, a: Shape, b: Shape) -> list[Touch]:
+        """The sphere's lowest point against the plane."""
+        return [plane_and_ball(a, b.pos, b.size.x)]
+
+
+PLANE_SPHERE = PlaneSphere()

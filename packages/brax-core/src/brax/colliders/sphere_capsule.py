@@ -1,0 +1,22 @@
+"""A sphere and a capsule."""
+
+import jax.numpy as jnp
+
+from brax.colliders.interface import Collider, Shape, Touch
+from brax.colliders.sphere_sphere import ball_and_ball
+
+
+class SphereCapsule(Collider):
+    """One point, between the sphere and the nearest point of the capsule's segment."""
+
+    types = ("sphere", "capsule")
+    n_contacts = 1
+
+    def collide(self, a: Shape, b: Shape) -> list[Touch]:
+        """The sphere against the ball at the nearest point of the segment."""
+        axis = b.rot.columns()[2]
+        along = jnp.clip((a.pos - b.pos).dot(axis), -b.size.y, b.size.y)
+        return [ball_and_ball(a.pos, a.size.x, b.pos + axis * along, b.size.x)]
+
+
+SPHERE_CAPSULE = SphereCapsule()

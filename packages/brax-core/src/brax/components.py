@@ -1,0 +1,242 @@
+"""Vectors, rotations and inertias as separate component arrays.
+
+Inside a pipeline a vector is not an array with a trailing axis of three but three arrays, each
+shaped (elements, batch). Every operation is then an elementwise loop with the batch innermost,
+which XLA fuses and vectorizes, and there are no tiny matrix products. See `docs/architecture.md`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+T = TypeVar("T")
+
+
+class Vec3(NamedTuple):
+    """A vector, three arrays of one shape."""
+
+    x: jax.Array
+    y: jax.Array
+    z: jax.Array
+
+    def __add__(self, o: "Vec3") -> "Vec3":  # type: ignore[override]
+        return Vec3(self.x + o.x, self.y + o.y, self.z + o.z)
+
+    def __sub__(self, o: "Vec3") -> "Vec3":
+        return Vec3(self.x - o.x, self.y - o.y, self.z - o.z)
+
+    def __neg__(self) -> "Vec3":
+        return Vec3(-self.x, -self.y, -self.z)
+
+    def __mul__(self, s: Any) -> "Vec3":  # type: ignore[override]
+        return Vec3(self.x * s, self.y * s, self.z * s)
+
+    def dot(self, o: "Vec3") -> jax.Array:
+        """Scalar product."""
+        return self.x * o.x + self.y * o.y + self.z * o.z
+
+    def cross(self, o: "Vec3") -> "Vec3":
+        """Vector product."""
+        return Vec3(
+            self.y * o.z - self.z * o.y,
+            self.z * o.x - self.x * o.z,
+            self.x * o.y - self.y * o.x,
+        )
+
+
+class Quat(NamedTuple):
+    """A unit quaternion, four arrays of one shape."""
+
+    w: jax.Array
+    x: jax.Array
+    y: jax.Array
+    z: jax.Array
+
+    @property
+    def vec(self) -> Vec3:
+        """The vector part."""
+        return Vec3(self.x, self.y, self.z)
+
+    @property
+    def conj(self) -> "Quat":
+        """The inverse rotation."""
+        return Quat(self.w, -self.x, -self.y, -self.z)
+
+    def mul(self, o: "Quat") -> "Quat":
+        """The rotation `o` followed by this one."""
+        return Quat(
+            self.w * o.w - self.x * o.x - self.y * o.y - self.z * o.z,
+            self.w * o.x + self.x * o.w + self.y * o.z - self.z * o.y,
+            self.w * o.y - self.x * o.z + self.y * o.w + self.z * o.x,
+            self.w * o.z + self.x * o.y - self.y * o.x + self.z * o.w,
+        )
+
+    def rotate(self, v: Vec3) -> Vec3:
+        """Rotates a vector."""
+        t = self.vec.cross(v) * 2.0
+        return v + t * self.w + self.vec.cross(t)
+
+    def columns(self) -> tuple[Vec3, Vec3, Vec3]:
+        """The rotated x, y and z axes: the columns of the rotation matrix."""
+        w, x, y, z = self
+        return (
+            Vec3(1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)),
+            Vec3(2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)),
+            Vec3(2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)),
+        )
+
+
+class Sym3(NamedTuple):
+    """A symmetric 3x3 matrix, its six distinct entries."""
+
+    xx: jax.Array
+    yy: jax.Array
+    zz: jax.Array
+    xy: jax.Array
+    xz: jax.Array
+    yz: jax.Array
+
+    def __add__(self, o: "Sym3") -> "Sym3":  # type: ignore[override]
+        return Sym3(*(a + b for a, b in zip(self, o, strict=True)))
+
+    def __mul__(self, s: Any) -> "Sym3":  # type: ignore[override]
+        return Sym3(*(a * s for a in self))
+
+    def mul(self, v: Vec3) -> Vec3:
+        """Matrix times vector."""
+        return Vec3(
+            self.xx * v.x + self.xy * v.y + self.xz * v.z,
+            self.xy * v.x + self.yy * v.y + self.yz * v.z,
+            self.xz * v.x + self.yz * v.y + self.zz * v.z,
+        )
+
+    @staticmethod
+    def from_principal(rot: Quat, moments: Vec3) -> "Sym3":
+        """The matrix with the given eigenvalues along the axes of `rot`."""
+        axes = rot.columns()
+        outer = [
+            [(a.x * a.x, a.y * a.y, a.z * a.z, a.x * a.y, a.x * a.z, a.y * a.z), m]
+            for a, m in zip(axes, moments, strict=True)
+        ]
+        return Sym3(*(sum(entries[k] * m for entries, m in outer) for k in range(6)))
+
+
+def identity_quat(like: jax.Array) -> Quat:
+    """The identity rotation, shaped as `like`."""
+    return Quat(jnp.ones_like(like), *(jnp.zeros_like(like) for _ in range(3)))
+
+
+def zero_vec(like: jax.Array) -> Vec3:
+    """The zero vector, shaped as `like`."""
+    return Vec3(*(jnp.zeros_like(like) for _ in range(3)))
+
+
+def sqrt(x: jax.Array) -> jax.Array:
+    """Square root whose derivative at zero is zero, not infinite."""
+    positive = x > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0)
+
+
+def norm(v: Vec3) -> jax.Array:
+    """Length of a vector, differentiable at zero."""
+    return sqrt(v.dot(v))
+
+
+def normalize(v: Vec3, fallback: Vec3 | None = None) -> tuple[Vec3, jax.Array]:
+    """Unit vector and length; a zero vector gives `fallback` (or zero) with finite gradients."""
+    squared = v.dot(v)
+    positive = squared > 0.0
+    inverse = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, squared, 1.0)), 0.0)
+    unit = v * inverse
+    if fallback is not None:
+        unit = Vec3(*(jnp.where(positive, u, f) for u, f in zip(unit, fallback, strict=True)))
+    return unit, squared * inverse
+
+
+def normalize_quat(q: Quat) -> Quat:
+    """Scales to unit length; a zero quaternion stays zero."""
+    squared = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z
+    positive = squared > 0.0
+    inverse = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, squared, 1.0)), 0.0)
+    return Quat(q.w * inverse, q.x * inverse, q.y * inverse, q.z * inverse)
+
+
+def _cos_and_sinc(squared: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """cos(a) and sin(a)/a of the square of a, smooth at zero.
+
+    Below a = 0.5 by Taylor series to a^10, exact to the last bits of float64 (remainder 1e-13).
+    """
+    small = squared < 0.25
+    s = jnp.where(small, squared, 0.0)
+    cos_series = 1 - s / 2 * (1 - s / 12 * (1 - s / 30 * (1 - s / 56 * (1 - s / 90))))
+    sinc_series = 1 - s / 6 * (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110))))
+    angle = jnp.sqrt(jnp.where(small, 1.0, squared))
+    return (
+        jnp.where(small, cos_series, jnp.cos(angle)),
+        jnp.where(small, sinc_series, jnp.sin(angle) / angle),
+    )
+
+
+def exp_quat(v: Vec3) -> Quat:
+    """The rotation by |v| radians about v, exactly: the exponential map."""
+    cosine, sinc = _cos_and_sinc(v.dot(v) * 0.25)
+    return Quat(cosine, v.x * sinc * 0.5, v.y * sinc * 0.5, v.z * sinc * 0.5)
+
+
+def log_quat(q: Quat) -> Vec3:
+    """The rotation vector of a quaternion, of length at most pi; undoes `exp_quat`."""
+    w = jnp.where(q.w < 0, -q.w, q.w)
+    sign = jnp.where(q.w < 0, -1.0, 1.0)
+    squared = q.vec.dot(q.vec)
+    tiny = squared < 1e-12
+    length = jnp.sqrt(jnp.where(tiny, 1.0, squared))
+    scale = jnp.where(tiny, 2.0 / jnp.where(tiny, w, 1.0), 2.0 * jnp.arctan2(length, w) / length)
+    return q.vec * (sign * scale)
+
+
+def tangents(n: Vec3) -> tuple[Vec3, Vec3]:
+    """Two unit vectors that make a right-handed frame with the unit vector `n`.
+
+    Source: Duff et al. (2017), Building an Orthonormal Basis, Revisited, JCGT 6(1).
+    """
+    sign = jnp.where(n.z >= 0, 1.0, -1.0)
+    a = -1.0 / (sign + n.z)
+    b = n.x * n.y * a
+    return (
+        Vec3(1.0 + sign * n.x * n.x * a, sign * b, -sign * n.x),
+        Vec3(b, sign + n.y * n.y * a, -n.y),
+    )
+
+
+def vec3(array: jax.Array) -> Vec3:
+    """Splits (elements, 3, batch) into components (elements, batch)."""
+    return Vec3(*(array[..., i, :] for i in range(3)))
+
+
+def quat(array: jax.Array) -> Quat:
+    """Splits (elements, 4, batch) into components (elements, batch)."""
+    return Quat(*(array[..., i, :] for i in range(4)))
+
+
+def stack(components: Sequence[jax.Array]) -> jax.Array:
+    """Joins components (elements, batch) into (elements, len(components), batch)."""
+    return jnp.stack(jnp.broadcast_arrays(*components), axis=-2)
+
+
+def rows(tree: T, index: Sequence[int]) -> T:
+    """Takes the elements at static indices, without a gather where a slice does."""
+    index = list(index)
+    if not index:
+        return jax.tree.map(lambda a: a[:0], tree)
+    step = index[1] - index[0] if len(index) > 1 else 1
+    if step > 0 and index == list(range(index[0], index[-1] + 1, step)):
+        stop = index[-1] + 1
+        return jax.tree.map(lambda a: jax.lax.slice_in_dim(a, index[0], stop, step, 0), tree)
+    if len(set(index)) == 1:
+        first = index[0]
+        return jax.tree.map(
+            lambda a: jnp.broadcast_to(a[first : first + 1], (len(index), *a.shape[1:])), tree
+        )
+    return jax.tree.map(lambda a: jnp.concatenate([a[i : i + 1] for i in index]), tree)

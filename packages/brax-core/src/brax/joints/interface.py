@@ -1,0 +1,86 @@
+"""What a joint type is.
+
+One definition serves every pipeline: recursive kinematics composes `transform`, dynamics uses
+`motion_subspace`, and the maximal-coordinate pipelines measure a joint's error against both. All
+functions work on components shaped (joints, batch); see `brax.components`.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.components import Quat, Vec3
+
+
+class JointParams(NamedTuple):
+    """The numbers of joints of one type, in the frame of the link before the joint acts."""
+
+    axis: Vec3
+    """Unit axis."""
+    user: tuple[jax.Array, ...]
+    """The model's own numbers for this joint, `user_width` of them, each (joints, batch)."""
+
+
+class Twist(NamedTuple):
+    """A spatial velocity about the joint's anchor."""
+
+    ang: Vec3
+    vel: Vec3
+
+
+class JointType(ABC):
+    """A kind of joint: how coordinates move the child frame, relative to the joint's anchor.
+
+    Instances are stateless and live in `System` as static fields, one per type.
+    """
+
+    name: ClassVar[str]
+    """The name in model files and in the registry."""
+    q_width: ClassVar[int]
+    """Number of coordinates."""
+    qd_width: ClassVar[int]
+    """Number of degrees of freedom."""
+    user_width: ClassVar[int] = 0
+    """How many numbers of its own it reads from the model (`user`)."""
+
+    @abstractmethod
+    def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, Quat]:
+        """The displacement of the child that `q` causes.
+
+        Args:
+            params: geometry of the joints.
+            q: coordinates, `q_width` arrays.
+
+        Returns:
+            Translation of the anchor and rotation about it, in the frame before the joint.
+        """
+
+    @abstractmethod
+    def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
+        """The child's velocity relative to the frame before the joint, per unit of each rate.
+
+        Returns:
+            `qd_width` twists about the moved anchor, axes of the frame before the joint.
+        """
+
+    @abstractmethod
+    def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
+        """The coordinates whose `transform` is nearest to the one given: its inverse."""
+
+    def zero(self, like: jax.Array) -> tuple[jax.Array, ...]:
+        """Coordinates of the joint at rest, shaped as `like`."""
+        return tuple(jnp.zeros_like(like) for _ in range(self.q_width))
+
+    def integrate(
+        self, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...], dt: jax.Array | float
+    ) -> tuple[jax.Array, ...]:
+        """Coordinates after moving for `dt` at the rates `qd`."""
+        return tuple(a + dt * b for a, b in zip(q, qd, strict=True))
+
+    def difference(
+        self, q1: tuple[jax.Array, ...], q0: tuple[jax.Array, ...]
+    ) -> tuple[jax.Array, ...]:
+        """The constant rates that take `q0` to `q1` in unit time; undoes `integrate`."""
+        return tuple(a - b for a, b in zip(q1, q0, strict=True))

@@ -1,0 +1,29 @@
+"""The slide: translation along an axis."""
+
+import jax
+
+from brax.components import Quat, Vec3, identity_quat, zero_vec
+from brax.joints.interface import JointParams, JointType, Twist
+
+
+class Slide(JointType):
+    """One distance [m] along the axis."""
+
+    name = "slide"
+    q_width = 1
+    qd_width = 1
+
+    def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, Quat]:
+        """A translation of the anchor."""
+        return params.axis * q[0], identity_quat(q[0])
+
+    def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
+        """Linear velocity along the axis."""
+        return [Twist(zero_vec(params.axis.x), params.axis)]
+
+    def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
+        """The distance along the axis."""
+        return (pos.dot(params.axis),)
+
+
+SLIDE = Slide()
