@@ -1,0 +1,41 @@
+"""Plugins: how joints, shapes, environments, agents and commands find their way in.
+
+A plugin is a module with `BRAX_PLUGIN_API = 1` and functions marked `@hookimpl` that return lists
+of `Spec`, named by an entry point of the group `brax`. The hooks are in `brax.plugins.hookspecs`;
+`docs/plugins.md` shows how to write one.
+"""
+
+import pluggy
+
+from brax.plugins.kinds import KINDS
+from brax.plugins.records import Origin, Registered, Spec, Status
+from brax.plugins.registry import API_VERSION, PluginWarning, Registry
+
+hookimpl = pluggy.HookimplMarker("brax")
+"""Marks a function of a plugin as a hook's implementation."""
+
+_registry = Registry()
+get = _registry.get
+names = _registry.names
+specs = _registry.specs
+statuses = _registry.statuses
+register = _registry.register
+unregister = _registry.unregister
+
+__all__ = [
+    "API_VERSION",
+    "KINDS",
+    "Origin",
+    "PluginWarning",
+    "Registered",
+    "Registry",
+    "Spec",
+    "Status",
+    "get",
+    "hookimpl",
+    "names",
+    "register",
+    "specs",
+    "statuses",
+    "unregister",
+]

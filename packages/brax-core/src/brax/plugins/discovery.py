@@ -1,0 +1,123 @@
+"""Which plugins are installed, in a fixed order, and which of them are switched on."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, Protocol
+
+from brax.errors import PluginError, closest
+from brax.plugins.records import Origin
+
+GROUP = "brax"
+"""The entry-point group."""
+
+OURS = ("brax-core", "brax-io", "brax-envs", "brax-agents")
+"""The distributions of this project; they load first, in this order."""
+
+
+class EntryPoint(Protocol):
+    """The part of `importlib.metadata.EntryPoint` that discovery reads."""
+
+    name: str
+    dist: Any
+
+    def load(self) -> Any:
+        """Imports the plugin."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An installed plugin."""
+
+    origin: Origin
+    entry_point: EntryPoint
+    off: str
+    """Why it is switched off; empty if it is on."""
+
+
+def installed() -> Iterable[EntryPoint]:
+    """The entry points of the group, in no particular order.
+
+    Raises:
+        PluginError: if Google's distribution `brax` shares the environment.
+    """
+    refuse_googles_brax()
+    return metadata.entry_points(group=GROUP)
+
+
+def refuse_googles_brax() -> None:
+    """Raises if the distribution `brax` is installed, which owns the same import name."""
+    for other in metadata.distributions(name="brax"):
+        if any(str(file) == "brax/__init__.py" for file in other.files or ()):
+            raise PluginError(
+                f"Google's distribution 'brax' {other.version} is installed beside brax-core, and "
+                "both own the import name 'brax'. Keep them in separate environments: pip "
+                "uninstall brax, then pip install --force-reinstall --no-deps brax-core"
+            )
+
+
+def candidates(
+    entry_points: Iterable[EntryPoint], environ: Mapping[str, str]
+) -> tuple[list[Candidate], list[str]]:
+    """Orders plugins and applies the switches.
+
+    The order is ours first, then by distribution and entry point, whatever the path says.
+
+    Args:
+        entry_points: entry points of the group.
+        environ: environment variables.
+
+    Returns:
+        The plugins, and complaints about the switches.
+    """
+    origins = [(_origin(entry_point), entry_point) for entry_point in entry_points]
+    origins.sort(key=lambda pair: _order(pair[0]))
+    allowed, denied = (_names(environ.get(v)) for v in ("BRAX_PLUGINS", "BRAX_PLUGINS_DISABLE"))
+    autoload = environ.get("BRAX_PLUGINS_AUTOLOAD") != "0"
+    found = [
+        Candidate(origin, entry_point, _why_off(origin.distribution, allowed, denied, autoload))
+        for origin, entry_point in origins
+    ]
+    known = {candidate.origin.distribution for candidate in found}
+    complaints = [
+        f"{variable} names '{name}', but no plugin comes from that distribution."
+        f"{closest(name, known)}"
+        for variable, names in (("BRAX_PLUGINS", allowed), ("BRAX_PLUGINS_DISABLE", denied))
+        for name in sorted((names or set()) - known)
+    ]
+    return found, complaints
+
+
+def _origin(entry_point: EntryPoint) -> Origin:
+    return Origin(_normalized(entry_point.dist.name), entry_point.dist.version, entry_point.name)
+
+
+def _normalized(name: str) -> str:
+    """The canonical spelling of a distribution's name (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _order(origin: Origin) -> tuple[int, str, str]:
+    rank = OURS.index(origin.distribution) if origin.distribution in OURS else len(OURS)
+    return rank, origin.distribution, origin.entry_point
+
+
+def _names(value: str | None) -> set[str] | None:
+    if value is None:
+        return None
+    return {_normalized(name.strip()) for name in value.split(",") if name.strip()}
+
+
+def _why_off(
+    distribution: str, allowed: set[str] | None, denied: set[str] | None, autoload: bool
+) -> str:
+    if distribution in (denied or ()):
+        return "named by BRAX_PLUGINS_DISABLE"
+    if distribution in OURS:
+        return ""
+    if not autoload:
+        return "BRAX_PLUGINS_AUTOLOAD=0 leaves out what is not Brax's own"
+    if allowed is not None and distribution not in allowed:
+        return "not named by BRAX_PLUGINS"
+    return ""
