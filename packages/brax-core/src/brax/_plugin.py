@@ -53,3 +53,12 @@ def brax_actuators() -> list[Spec]:
 def brax_pipelines() -> list[Spec]:
     """The ways of computing a step."""
     return [Spec("spring", "brax.spring.pipeline:SPRING", "maximal coordinates, soft joints")]
+
+
+@hookimpl
+def brax_commands() -> list[Spec]:
+    """Subcommands of `brax`."""
+    return [
+        Spec("plugins", "brax._commands.plugins:command", "show what is registered, and by whom"),
+        Spec("bench", "brax._commands.bench:command", "measure an environment's speed"),
+    ]

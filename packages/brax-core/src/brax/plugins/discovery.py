@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any
 
 from brax.errors import PluginError, closest
 from brax.plugins.records import Origin
@@ -16,27 +16,17 @@ OURS = ("brax-core", "brax-io", "brax-envs", "brax-agents")
 """The distributions of this project; they load first, in this order."""
 
 
-class EntryPoint(Protocol):
-    """The part of `importlib.metadata.EntryPoint` that discovery reads."""
-
-    name: str
-    dist: Any
-
-    def load(self) -> Any:
-        """Imports the plugin."""
-
-
 @dataclass(frozen=True)
 class Candidate:
     """An installed plugin."""
 
     origin: Origin
-    entry_point: EntryPoint
+    entry_point: metadata.EntryPoint
     off: str
     """Why it is switched off; empty if it is on."""
 
 
-def installed() -> Iterable[EntryPoint]:
+def installed() -> Iterable[metadata.EntryPoint]:
     """The entry points of the group, in no particular order.
 
     Raises:
@@ -58,7 +48,7 @@ def refuse_googles_brax() -> None:
 
 
 def candidates(
-    entry_points: Iterable[EntryPoint], environ: Mapping[str, str]
+    entry_points: Iterable[metadata.EntryPoint], environ: Mapping[str, str]
 ) -> tuple[list[Candidate], list[str]]:
     """Orders plugins and applies the switches.
 
@@ -89,8 +79,9 @@ def candidates(
     return found, complaints
 
 
-def _origin(entry_point: EntryPoint) -> Origin:
-    return Origin(_normalized(entry_point.dist.name), entry_point.dist.version, entry_point.name)
+def _origin(entry_point: metadata.EntryPoint) -> Origin:
+    distribution: Any = entry_point.dist  # None only for one that was made by hand
+    return Origin(_normalized(distribution.name), distribution.version, entry_point.name)
 
 
 def _normalized(name: str) -> str:

@@ -6,6 +6,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from importlib import metadata
 from typing import Any
 
 import pluggy
@@ -43,7 +44,7 @@ class Registry:
 
     def __init__(
         self,
-        entry_points: Callable[[], Iterable[discovery.EntryPoint]] = discovery.installed,
+        entry_points: Callable[[], Iterable[metadata.EntryPoint]] = discovery.installed,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._entry_points = entry_points
@@ -100,7 +101,7 @@ class Registry:
         """
         self._discover()
         with self._lock:
-            status = self._admit(Origin(name, "", name), lambda: plugin)
+            status = self._admit(_local(name), lambda: plugin)
             if status.state == "failed":
                 raise PluginError(f"plugin '{name}': {status.reason}. {status.remedy}")
             self._statuses.append(status)
@@ -112,9 +113,12 @@ class Registry:
             UnknownNameError: if there is no plugin of that name.
         """
         with self._lock:
-            origin = Origin(name, "", name)
+            origin = _local(name)
             if all(status.origin != origin for status in self._statuses):
-                raise unknown_name("plugin", name, [s.origin.distribution for s in self._statuses])
+                added = [
+                    o.distribution for o in (s.origin for s in self._statuses) if not o.version
+                ]
+                raise unknown_name("plugin", name, added)
             self._manager.unregister(name=_key(origin))
             self._statuses = [s for s in self._statuses if s.origin != origin]
             for kind, found in self._registered.items():
@@ -249,6 +253,11 @@ def _check_version(plugin: Any) -> None:
         f"it needs plugin API {version}, this is plugin API {API_VERSION}",
         "Update brax-core" if newer else "Update it",
     )
+
+
+def _local(name: str) -> Origin:
+    """The origin of a plugin that is not installed; it has no version."""
+    return Origin(name, "", name)
 
 
 def _key(origin: Origin) -> str:

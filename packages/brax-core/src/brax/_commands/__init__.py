@@ -1,0 +1,1 @@
+"""The subcommands of `brax` that brax-core brings, one a file."""

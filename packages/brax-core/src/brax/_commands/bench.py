@@ -1,0 +1,122 @@
+"""`brax bench`: environment steps per second and compile time on the present device."""
+
+import json
+import platform
+import statistics
+import time
+from typing import Any
+
+import click
+import jax
+import jax.numpy as jnp
+from rich.console import Console
+from rich.table import Table
+
+from brax import plugins
+from brax.errors import ConfigError
+
+
+@click.command("bench")
+@click.argument("environment", required=False)
+@click.option("--backend", help="Physics pipeline; by default the environment's own.")
+@click.option("--batch-size", type=click.IntRange(1), default=2048, show_default=True)
+@click.option("--length", type=click.IntRange(1), default=100, show_default=True, help="Steps.")
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    environment: str | None,
+    backend: str | None,
+    batch_size: int,
+    length: int,
+    repeats: int,
+    as_json: bool,
+) -> None:
+    """Measures ENVIRONMENT, or every registered environment, under random actions."""
+    names = [environment] if environment else plugins.names("environment")
+    if not names:
+        raise ConfigError("no environment is registered. pip install brax-envs")
+    settings = {"backend": backend} if backend else {}
+    made = {name: plugins.get("environment", name)(**settings) for name in names}
+    jax.config.update("jax_enable_compilation_cache", False)  # compile time is what is measured
+    rows = [measure(name, env, batch_size, length, repeats) for name, env in made.items()]
+    device = jax.devices()[0]
+    report = {
+        "device": f"{device.platform} {device.device_kind}",
+        "machine": platform.processor() or platform.machine(),
+        "jax": jax.__version__,
+        "results": rows,
+    }
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        _print(report)
+
+
+def measure(name: str, env: Any, batch_size: int, length: int, repeats: int) -> dict[str, Any]:
+    """Compiles and times a rollout of a batch of environments.
+
+    Args:
+        name: the environment's name, for the report.
+        env: the environment, not wrapped.
+        batch_size: how many run side by side.
+        length: environment steps of one rollout.
+        repeats: how often the compiled rollout is timed; the median counts.
+
+    Returns:
+        Steps per second of all environments together, seconds of compiling and of one rollout.
+
+    Raises:
+        click.ClickException: if the rollout is not finite; its speed would mean nothing.
+    """
+
+    def rollout(state: Any, key: jax.Array) -> Any:
+        def step(carry: Any, key: jax.Array) -> tuple[Any, None]:
+            action = jax.random.uniform(key, (batch_size, env.action_size), minval=-1, maxval=1)
+            return jax.vmap(env.step)(carry, action), None
+
+        return jax.lax.scan(step, state, jax.random.split(key, length))[0]
+
+    key_reset, key_run = jax.random.split(jax.random.key(0))
+    state = jax.jit(jax.vmap(env.reset))(jax.random.split(key_reset, batch_size))
+    start = time.perf_counter()
+    compiled = jax.jit(rollout).lower(state, key_run).compile()
+    compile_seconds = time.perf_counter() - start
+    seconds = []
+    for _ in range(repeats + 1):  # the first is a warm-up
+        start = time.perf_counter()
+        last = jax.block_until_ready(compiled(state, key_run))
+        seconds.append(time.perf_counter() - start)
+    _check_finite(name, last)
+    run_seconds = statistics.median(seconds[1:])
+    return {
+        "environment": name,
+        "backend": getattr(env, "backend", ""),
+        "batch_size": batch_size,
+        "length": length,
+        "steps_per_second": batch_size * length / run_seconds,
+        "compile_seconds": compile_seconds,
+        "run_seconds": run_seconds,
+    }
+
+
+def _check_finite(name: str, state: Any) -> None:
+    """Refuses a final state with numbers that are not finite."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():
+            where = jax.tree_util.keystr(path)
+            raise click.ClickException(f"{name}: state{where} is not finite after the rollout")
+
+
+def _print(report: dict[str, Any]) -> None:
+    table = Table("environment", "backend", "batch", "steps/s", "compile s", "run s", box=None)
+    for row in report["results"]:
+        table.add_row(
+            row["environment"],
+            row["backend"],
+            str(row["batch_size"]),
+            f"{row['steps_per_second']:,.0f}",
+            f"{row['compile_seconds']:.2f}",
+            f"{row['run_seconds']:.3f}",
+        )
+    click.echo(f"{report['device']}, {report['machine']}, JAX {report['jax']}")
+    Console().print(table)

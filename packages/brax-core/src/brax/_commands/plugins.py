@@ -1,0 +1,143 @@
+"""`brax plugins`: what is registered, where it comes from, and what is broken."""
+
+import inspect
+import json
+import platform
+from collections.abc import Iterable
+from importlib import metadata
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from brax import plugins
+from brax.errors import BraxError, unknown_name
+from brax.plugins import Registered, Status
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("plugins")
+def command() -> None:
+    """Shows the plugins: joints, shapes, environments, agents, commands and the rest."""
+
+
+@command.command("list")
+@as_json
+def list_plugins(as_json: bool) -> None:
+    """Lists the installed plugins and all that they bring."""
+    found = list(_everything())
+    if as_json:
+        _print_json(
+            {
+                "plugins": [_status_facts(s) for s in plugins.statuses()],
+                "registered": [_facts(r) for r in found],
+            }
+        )
+        return
+    _print_table(
+        ("kind", "name", "distribution", "version", "summary"),
+        [(r.kind, r.name, r.distribution, r.version, r.summary) for r in found],
+    )
+    for status in plugins.statuses():
+        if status.state != "loaded":
+            click.echo(f"{status.origin} {status.state}: {status.reason}. {status.remedy}".rstrip())
+
+
+@command.command("show")
+@click.argument("name")
+@as_json
+def show(name: str, as_json: bool) -> None:
+    """Shows what is registered under NAME, or what the distribution NAME brings."""
+    found = [r for r in _everything() if name in (r.name, r.distribution)]
+    statuses = [s for s in plugins.statuses() if s.origin.distribution == name]
+    if not found and not statuses:
+        known = {r.name for r in _everything()} | {
+            s.origin.distribution for s in plugins.statuses()
+        }
+        raise unknown_name("plugin", name, known)
+    facts = [_status_facts(s) for s in statuses]
+    facts += [_facts(r) | _object_facts(r) for r in found]
+    if as_json:
+        _print_json(facts)
+        return
+    for entry in facts:
+        for key, value in entry.items():
+            if value:
+                click.echo(f"{key:>13}  {value}")
+        click.echo()
+
+
+@command.command("doctor")
+@as_json
+def doctor(as_json: bool) -> int:
+    """Loads everything that is registered; exits 1 if something is broken."""
+    statuses = plugins.statuses()
+    broken = [_status_facts(s) for s in statuses if s.state == "failed"]
+    found = list(_everything())
+    broken += [_facts(r) | facts for r in found if "error" in (facts := _object_facts(r))]
+    report = {
+        "ok": not broken,
+        "python": platform.python_version(),
+        "jax": metadata.version("jax"),
+        "plugins": {str(s.origin): s.state for s in statuses},
+        "checked": len(found),
+        "broken": broken,
+    }
+    if as_json:
+        _print_json(report)
+    else:
+        _print_diagnosis(report)
+    return 1 if broken else 0
+
+
+def _print_diagnosis(report: dict[str, Any]) -> None:
+    click.echo(f"Python {report['python']}, JAX {report['jax']}")
+    for origin, state in report["plugins"].items():
+        click.echo(f"{state:>6}  {origin}")
+    for entry in report["broken"]:
+        click.echo(f"broken: {entry.get('error') or entry['reason']} {entry.get('remedy', '')}")
+    click.echo(f"{report['checked']} objects checked, {len(report['broken'])} problems")
+
+
+def _everything() -> Iterable[Registered]:
+    return (r for kind in plugins.KINDS for r in plugins.specs(kind).values())
+
+
+def _facts(registered: Registered) -> dict[str, Any]:
+    keys = ("kind", "name", "target", "summary", "distribution", "version")
+    return {key: getattr(registered, key) for key in keys}
+
+
+def _status_facts(status: Status) -> dict[str, Any]:
+    return {
+        "distribution": status.origin.distribution,
+        "version": status.origin.version,
+        "entry_point": status.origin.entry_point,
+        "state": status.state,
+        "reason": status.reason,
+        "remedy": status.remedy,
+    }
+
+
+def _object_facts(registered: Registered) -> dict[str, Any]:
+    """What loading the object tells, or the error."""
+    try:
+        value = plugins.get(registered.kind, registered.name)
+    except BraxError as error:
+        return {"error": str(error)}
+    described = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
+    documentation = inspect.getdoc(described) or ""
+    return {"defined in": described.__module__, "documentation": documentation.split("\n")[0]}
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2))
+
+
+def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = Table(*header, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    Console(soft_wrap=True).print(table)

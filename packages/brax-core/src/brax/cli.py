@@ -1,0 +1,123 @@
+"""The command `brax`. Its subcommands are plugins; an error is one line and an exit code."""
+
+import os
+import sys
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+import brax
+from brax import plugins
+from brax.errors import BraxError, closest
+
+
+class PluginGroup(click.Group):
+    """A group whose subcommands come from plugins, each imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the subcommands, sorted."""
+        return sorted(plugins.names("command"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of a name, or None."""
+        if cmd_name not in plugins.names("command"):
+            return None
+        command: click.Command = plugins.get("command", cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuses an unknown subcommand with a suggestion."""
+        name = args[0]
+        if not name.startswith("-") and name not in plugins.names("command"):
+            names = self.list_commands(ctx)
+            listed = f"Commands: {', '.join(names)}.{closest(name, names)}"
+            raise click.UsageError(f"there is no command '{name}'. {listed}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the subcommands without importing them."""
+        with formatter.section("Commands"):
+            specs = plugins.specs("command")
+            formatter.write_dl([(name, specs[name].summary) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=PluginGroup)
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@click.version_option(brax.__version__, prog_name="brax")
+def root() -> None:
+    """Differentiable rigid-body physics in JAX, and the agents that learn on it."""
+
+
+def main(args: list[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        args: arguments; by default those of the process.
+
+    Returns:
+        The exit code: 0, 2 for what the user can correct before a run starts, 1 for a run that
+        failed, 130 after Ctrl-C.
+    """
+    args = sys.argv[1:] if args is None else args
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    _use_compilation_cache()
+    try:
+        code = root.main([a for a in args if a != "--debug"], "brax", standalone_mode=False)
+        return code if type(code) is int else 0
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except click.exceptions.NoArgsIsHelpError as help_text:
+        help_text.show()
+        return help_text.exit_code
+    except Exception as error:
+        if "--debug" in args:
+            traceback.print_exc()
+        message, code = _explain(error)
+        click.echo(f"brax: {message}", err=True)
+        return code
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """What to tell about an error, and the exit code."""
+    if isinstance(error, click.ClickException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, BraxError | OSError):
+        return str(error), 2
+    if problem := _device_problem():
+        return problem, 2
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{text} (add --debug to see where)", 1
+
+
+def _device_problem() -> str:
+    """Why JAX finds no device, or an empty string: the cause of an error that looks like others."""
+    import jax
+
+    try:
+        jax.devices()
+    except Exception:
+        wanted = os.environ.get("JAX_PLATFORMS", "")
+        return (
+            f"JAX finds no device for JAX_PLATFORMS={wanted}. Set JAX_PLATFORMS=cpu or unset it, "
+            'or install JAX for your accelerator, such as pip install "jax[cuda12]"'
+        )
+    return ""
+
+
+def _use_compilation_cache() -> None:
+    """Keeps compiled programs for the next run, where JAX's own settings do not say otherwise."""
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(base) / "brax" / "jax"))
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    """Shows a warning as one line."""
+    click.echo(f"brax: warning: {message}", err=True)

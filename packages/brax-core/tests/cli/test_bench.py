@@ -1,0 +1,72 @@
+"""`brax bench`, on environments small enough to know what they do."""
+
+import json
+import types
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from brax import cli, plugins
+from brax.plugins import Spec, hookimpl
+
+
+class Position(NamedTuple):
+    x: jax.Array
+
+
+class Drift:
+    """Moves by its action; from step `breaks_at` on its position is not a number."""
+
+    action_size = 1
+    backend = "none"
+
+    def __init__(self, breaks_at=jnp.inf):
+        self.breaks_at = breaks_at
+
+    def reset(self, rng):
+        return Position(jnp.zeros(2))
+
+    def step(self, state, action):
+        time = state.x[1] + 1
+        x = jnp.where(time >= self.breaks_at, jnp.nan, state.x[0] + action[0])
+        return Position(jnp.stack([x, time]))
+
+
+@pytest.fixture(autouse=True)
+def drifting():
+    plugin = types.ModuleType("drifting")
+    plugin.BRAX_PLUGIN_API = 1
+    plugin.brax_environments = hookimpl(
+        lambda: [Spec("drift", Drift), Spec("broken_drift", lambda: Drift(breaks_at=5))]
+    )
+    plugins.register(plugin, "drifting")
+    cached = jax.config.jax_enable_compilation_cache
+    yield
+    jax.config.update("jax_enable_compilation_cache", cached)
+    plugins.unregister("drifting")
+
+
+def test_measures_a_registered_environment(capsys):
+    assert cli.main(["bench", "drift", "--batch-size", "8", "--length", "20", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (row,) = report["results"]
+    assert (row["environment"], row["batch_size"], row["length"]) == ("drift", 8, 20)
+    assert row["steps_per_second"] == pytest.approx(8 * 20 / row["run_seconds"])
+    assert row["compile_seconds"] > 0
+    assert report["device"].startswith(jax.devices()[0].platform)
+
+
+def test_prints_a_table(capsys):
+    assert cli.main(["bench", "drift", "--batch-size", "2", "--length", "3"]) == 0
+    assert "drift" in capsys.readouterr().out
+
+
+def test_a_result_that_is_not_finite_does_not_count(capsys):
+    assert cli.main(["bench", "broken_drift", "--batch-size", "2", "--length", "4"]) == 0
+    capsys.readouterr()
+    assert cli.main(["bench", "broken_drift", "--batch-size", "2", "--length", "5"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "brax: broken_drift: state.x is not finite after the rollout\n"
