@@ -1,5 +1,5 @@
 __path__ = __import__("pkgutil").extend_path(__path__, __name__)
-"""Brax: differentiable rigid-body physics in JAX, and the agents that learn on it."""
+__doc__ = "Brax: differentiable rigid-body physics in JAX, and the agents that learn on it."
 
 from brax.base import Motion, State, System, Transform
 

@@ -1,0 +1,283 @@
+"""The boundary behind which arrays have their batch on the last axis.
+
+`batch_last(fun)` takes a function written for arrays whose trailing axis is the batch and gives one
+that users call per environment and transform as they like. It is a JAX primitive whose
+differentiation, transposition and batching rules bind the same primitive again with the derived
+function, so it is closed under every transformation, and the function always sees exactly one
+trailing axis: of size one, or of the size of all the vmapped axes together.
+
+Reverse mode keeps the operands and recomputes the function, so the memory of a rollout grows with
+its states and not with the step's intermediates.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.sharding import PartitionSpec as P
+
+Flat = Callable[..., tuple[jax.Array, ...]]
+"""A function of arrays with a trailing batch axis, to a tuple of such arrays."""
+
+_boundary = Primitive("batch_last")
+_boundary.multiple_results = True
+
+
+def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..., Any]:
+    """Puts a function that has its batch on the last axis behind the boundary.
+
+    Args:
+        fun: takes and returns pytrees of arrays with one trailing batch axis. What no `vmap` maps
+            arrives with that axis of size one and broadcasts; constants are shaped (n, 1). It must
+            be hashable and must not close over traced values.
+        full: positions of arguments that always arrive at the full batch size, such as loop
+            carries.
+
+    Returns:
+        A function of the same pytrees without the trailing axis, for use under any transformation.
+    """
+
+    @functools.wraps(fun)
+    def per_environment(*args: Any) -> Any:
+        leaves, tree = jax.tree.flatten(args)
+        owners = [i for i, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
+        widen = tuple(owner in full for owner in owners)
+        flat, out_tree = _flat_function(fun, tree, widen)
+        columns = _align([jnp.asarray(leaf)[..., None] for leaf in leaves])
+        out = _boundary.bind(*columns, fun=flat)
+        return jax.tree.unflatten(out_tree(), [x[..., 0] for x in out])
+
+    return per_environment
+
+
+@functools.lru_cache(maxsize=1024)
+def _flat_function(
+    fun: Callable[..., Any], tree: Any, widen: tuple[bool, ...]
+) -> tuple[Flat, Callable[[], Any]]:
+    """The function on flat operands, and its result's structure, known once it was traced."""
+    structure: list[Any] = []
+
+    def flat(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        given = [_widen(x, operands) if w else x for x, w in zip(operands, widen, strict=True)]
+        leaves, out_tree = jax.tree.flatten(fun(*jax.tree.unflatten(tree, given)))
+        structure[:] = [out_tree]
+        return tuple(_widen(jnp.asarray(x), operands) for x in leaves)
+
+    return flat, lambda: structure[0]
+
+
+def _batch_size(operands: Sequence[Any]) -> int:
+    return max((x.shape[-1] for x in operands), default=1)
+
+
+def _widen(x: jax.Array, beside: Sequence[jax.Array]) -> jax.Array:
+    """Broadcasts to the batch of the operands it stands beside, and shards it as theirs."""
+    size = _batch_size(beside)
+    if x.shape[-1] == size:
+        return x
+    aval = _beside([jax.typeof(a) for a in beside], (*x.shape[:-1], size), x.dtype)
+    sharded = aval.sharding.spec[-1] is not None
+    return jnp.broadcast_to(x, aval.shape, out_sharding=aval.sharding if sharded else None)
+
+
+def _align(operands: Sequence[jax.Array]) -> list[jax.Array]:
+    """Gives operands inside a `shard_map` the same varying axes."""
+    varying = frozenset().union(*(_varying(x) for x in operands)) if operands else frozenset()
+    if not varying:
+        return list(operands)
+    return [
+        jax.lax.pcast(x, tuple(varying - _varying(x)), to="varying")
+        if varying - _varying(x)
+        else x
+        for x in operands
+    ]
+
+
+def _varying(x: Any) -> frozenset[str]:
+    return jax.typeof(x).manual_axis_type.varying
+
+
+@functools.lru_cache(maxsize=4096)
+def _out_shapes(fun: Flat, *operands: jax.ShapeDtypeStruct) -> tuple[jax.ShapeDtypeStruct, ...]:
+    return jax.eval_shape(fun, *operands)
+
+
+def _abstract(*avals: Any, fun: Flat) -> list[Any]:
+    shapes = _out_shapes(fun, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
+    return [_beside(avals, x.shape, x.dtype) for x in shapes]
+
+
+def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """The type of an array that is sharded along the batch, and varying, as `avals` are."""
+    batch = next((s for a in avals if (s := a.sharding.spec[-1]) is not None), None)
+    return avals[0].update(
+        shape=shape,
+        dtype=dtype,
+        weak_type=False,
+        sharding=avals[0].sharding.update(spec=P(*[None] * (len(shape) - 1), batch)),
+        manual_axis_type=max(
+            (a.manual_axis_type for a in avals), key=lambda m: len(m.varying)
+        ),
+    )
+
+
+_boundary.def_abstract_eval(_abstract)
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(fun: Flat) -> Flat:
+    return jax.jit(fun)
+
+
+_boundary.def_impl(lambda *operands, fun: list(_compiled(fun)(*operands)))
+mlir.register_lowering(
+    _boundary, mlir.lower_fun(lambda *operands, fun: list(fun(*operands)), multiple_results=True)
+)
+
+
+def _batch(operands: Sequence[Any], dims: Sequence[Any], *, fun: Flat) -> tuple[Any, Any]:
+    """Folds a vmapped axis into the trailing one, outermost."""
+    mapped = [(x, d) for x, d in zip(operands, dims, strict=True) if d is not None]
+    new = mapped[0][0].shape[mapped[0][1]]
+    old = max(
+        x.shape[-1] if d is None else jnp.moveaxis(x, d, 0).shape[-1]
+        for x, d in zip(operands, dims, strict=True)
+    )
+    folded = [_fold(x, d, new, old) for x, d in zip(operands, dims, strict=True)]
+    out = _boundary.bind(*_align(folded), fun=fun)
+    return [x.reshape(*x.shape[:-1], new, old) for x in out], [x.ndim - 1 for x in out]
+
+
+def _fold(x: jax.Array, dim: Any, new: int, old: int) -> jax.Array:
+    if dim is None:
+        if x.shape[-1] == 1:
+            return x
+        x = jnp.broadcast_to(x[..., None, :], (*x.shape[:-1], new, old))
+    else:
+        x = jnp.moveaxis(x, dim, x.ndim - 2)
+        x = jnp.broadcast_to(x, (*x.shape[:-2], new, old))
+    return x.reshape(*x.shape[:-2], new * old)
+
+
+batching.primitive_batchers[_boundary] = _batch
+
+
+def _zero_tangent(x: jax.Array) -> ad.Zero:
+    return ad.Zero(jax.typeof(x).to_tangent_aval())
+
+
+def _is_zero(t: Any) -> bool:
+    return isinstance(t, ad.Zero) or getattr(t, "dtype", None) == jax.dtypes.float0
+
+
+def _jvp(
+    primals: Sequence[jax.Array], tangents: Sequence[Any], *, fun: Flat
+) -> tuple[list[jax.Array], list[Any]]:
+    """Binds the function, and apart from it the derivative, which is linear in the tangents."""
+    out = _boundary.bind(*primals, fun=fun)
+    moving = tuple(not _is_zero(t) for t in tangents)
+    smooth = tuple(jnp.issubdtype(x.dtype, jnp.inexact) for x in out)
+    if not any(moving) or not any(smooth):
+        return out, [_zero_tangent(x) for x in out]
+    given = [t for t, m in zip(tangents, moving, strict=True) if m]
+    d_out = iter(
+        _boundary.bind(*_align([*primals, *given]), fun=_linearized(fun, moving, smooth))
+    )
+    return out, [
+        next(d_out) if s else _zero_tangent(x)
+        for x, s in zip(out, smooth, strict=True)
+    ]
+
+
+ad.primitive_jvps[_boundary] = _jvp
+
+
+class _Linearized:
+    """A function's derivative: of its operands and of the tangents of those that move."""
+
+    def __init__(self, fun: Flat, moving: tuple[bool, ...], smooth: tuple[bool, ...]) -> None:
+        self.fun, self.moving, self.smooth = fun, moving, smooth
+
+    def __call__(self, *operands: jax.Array) -> tuple[jax.Array, ...]:
+        n = len(self.moving)
+        still, moved = _split(operands[:n], self.moving)
+        moved = [_widen(x, operands) for x in moved]
+        given = [_widen(t, operands) for t in operands[n:]]
+
+        def smooth_part(*moved: jax.Array) -> list[jax.Array]:
+            out = self.fun(*_merge(still, moved, self.moving))
+            return [x for x, s in zip(out, self.smooth, strict=True) if s]
+
+        return tuple(jax.jvp(smooth_part, tuple(moved), tuple(given))[1])
+
+
+@functools.lru_cache(maxsize=4096)
+def _linearized(fun: Flat, moving: tuple[bool, ...], smooth: tuple[bool, ...]) -> Flat:
+    return _Linearized(fun, moving, smooth)
+
+
+def _split(items: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    pairs = list(zip(items, chosen, strict=True))
+    return [x for x, c in pairs if not c], [x for x, c in pairs if c]
+
+
+def _merge(others: Sequence[Any], chosen: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+    others, chosen = iter(others), iter(chosen)
+    return [next(chosen) if m else next(others) for m in mask]
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any]:
+    """Binds the transpose, which gives each environment's share; shared operands sum them."""
+    linear = tuple(ad.is_undefined_primal(x) for x in operands)
+    present = tuple(not _is_zero(c) for c in cotangents)
+    known, unknown = _split(operands, linear)
+    avals = [x.aval for x in unknown]
+    if not any(present):
+        return _merge([None] * len(known), [ad.Zero(a) for a in avals], linear)
+    given = [c for c, p in zip(cotangents, present, strict=True) if p]
+    shapes = tuple((a.shape[:-1], a.dtype) for a in avals)
+    shares = _boundary.bind(
+        *_align([*known, *given]), fun=_transposed(fun, linear, present, shapes)
+    )
+    summed = [
+        x if x.shape[-1] == a.shape[-1] else jnp.sum(x, axis=-1, keepdims=True)
+        for x, a in zip(shares, avals, strict=True)
+    ]
+    return _merge([None] * len(known), summed, linear)
+
+
+ad.primitive_transposes[_boundary] = _transpose
+
+
+class _Transposed:
+    """The transpose of a function in its linear operands."""
+
+    def __init__(
+        self, fun: Flat, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
+    ) -> None:
+        self.fun, self.linear, self.present, self.shapes = fun, linear, present, shapes
+
+    def __call__(self, *operands: jax.Array) -> tuple[jax.Array, ...]:
+        n = len(self.linear) - sum(self.linear)
+        known, given = operands[:n], [_widen(c, operands) for c in operands[n:]]
+
+        def linear_part(*unknown: jax.Array) -> list[jax.Array]:
+            out = self.fun(*_merge(known, unknown, self.linear))
+            return [x for x, p in zip(out, self.present, strict=True) if p]
+
+        avals = [jax.typeof(c) for c in given]
+        size = _batch_size(operands)
+        wide = [_beside(avals, (*shape, size), dtype) for shape, dtype in self.shapes]
+        return tuple(jax.linear_transpose(linear_part, *wide)(given))
+
+
+@functools.lru_cache(maxsize=4096)
+def _transposed(
+    fun: Flat, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
+) -> Flat:
+    return _Transposed(fun, linear, present, shapes)
+
