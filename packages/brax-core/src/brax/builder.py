@@ -12,9 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax import plugins
+from brax.actuators import DEFAULT_ACTUATOR
 from brax.base import Actuator, DoF, Geom, Inertia, Joint, Link, Option, System, Transform
-from brax.colliders import CollisionGroup
+from brax.colliders import DEFAULT_GEOMETRY, CollisionGroup
 from brax.errors import BraxError, ModelError, closest
+from brax.integrators import DEFAULT_INTEGRATOR
+from brax.joints import DEFAULT_JOINT
 
 WORLD = "world"
 """Name of the body that does not move."""
@@ -59,7 +62,7 @@ class ModelBuilder:
         self._option: dict[str, Any] = {
             "timestep": 0.002,
             "gravity": (0.0, 0.0, -9.81),
-            "integrator": "euler",
+            "integrator": DEFAULT_INTEGRATOR,
             "vel_damping": 0.0,
             "ang_damping": 0.0,
             "baumgarte_erp": 0.1,
@@ -113,7 +116,7 @@ class ModelBuilder:
     def add_joint(
         self,
         body: str,
-        type: str = "hinge",
+        type: str = DEFAULT_JOINT,
         name: str = "",
         pos: Sequence[float] = (0, 0, 0),
         axis: Sequence[float] = (0, 0, 1),
@@ -163,7 +166,7 @@ class ModelBuilder:
     def add_geom(
         self,
         body: str = WORLD,
-        type: str = "sphere",
+        type: str = DEFAULT_GEOMETRY,
         name: str = "",
         pos: Sequence[float] = (0, 0, 0),
         quat: Sequence[float] = _NO_TURN,
@@ -219,7 +222,7 @@ class ModelBuilder:
     def add_actuator(
         self,
         joint: str,
-        type: str = "affine",
+        type: str = DEFAULT_ACTUATOR,
         name: str = "",
         *,
         gear: float = 1.0,

@@ -2,4 +2,7 @@
 
 from brax.actuators.interface import ActuatorParams, ActuatorType
 
-__all__ = ["ActuatorParams", "ActuatorType"]
+DEFAULT_ACTUATOR = "affine"
+"""The actuator type of a model that names none."""
+
+__all__ = ["DEFAULT_ACTUATOR", "ActuatorParams", "ActuatorType"]

@@ -2,4 +2,7 @@
 
 from brax.colliders.interface import Collider, CollisionGroup, GeometryType, Shape, Touch
 
-__all__ = ["Collider", "CollisionGroup", "GeometryType", "Shape", "Touch"]
+DEFAULT_GEOMETRY = "sphere"
+"""The geometry type of a model that names none, as in MJCF."""
+
+__all__ = ["DEFAULT_GEOMETRY", "Collider", "CollisionGroup", "GeometryType", "Shape", "Touch"]

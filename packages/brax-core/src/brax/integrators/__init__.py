@@ -2,4 +2,7 @@
 
 from brax.integrators.interface import Integrator
 
-__all__ = ["Integrator"]
+DEFAULT_INTEGRATOR = "euler"
+"""The integrator of a model that names none, as in MJCF."""
+
+__all__ = ["DEFAULT_INTEGRATOR", "Integrator"]

@@ -2,4 +2,7 @@
 
 from brax.joints.interface import JointParams, JointType, Twist
 
-__all__ = ["JointParams", "JointType", "Twist"]
+DEFAULT_JOINT = "hinge"
+"""The joint type of a model that names none, as in MJCF."""
+
+__all__ = ["DEFAULT_JOINT", "JointParams", "JointType", "Twist"]
