@@ -1,0 +1,62 @@
+// The camera: turned by the mouse, carried along by the link it follows.
+
+import * as THREE from "three";
+import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+
+export class Camera {
+  constructor(canvas, box, radius, onChange) {
+    this.lens = new THREE.PerspectiveCamera(40, 1, radius / 50, radius * 400 + 400);
+    this.lens.up.set(0, 0, 1);
+    this.orbit = new OrbitControls(this.lens, canvas);
+    this.orbit.minDistance = radius / 3;
+    this.orbit.maxDistance = radius * 40;
+    this.orbit.addEventListener("change", onChange);
+    this.center = box.getCenter(new THREE.Vector3());
+    this.radius = radius;
+    this.followed = -1;
+    this.last = new THREE.Vector3();
+  }
+
+  get target() {
+    return this.orbit.target;
+  }
+
+  // Back to where the whole model is seen, from the front right and a little above.
+  home(center = this.center) {
+    const narrow = Math.max(1, 1.3 / this.lens.aspect);
+    this.target.copy(center);
+    this.lens.position
+      .set(1.3, -1.8, 0.95)
+      .normalize()
+      .multiplyScalar(3.9 * this.radius * narrow)
+      .add(center);
+    this.orbit.update();
+  }
+
+  follow(link, links) {
+    this.followed = link;
+    if (link >= 0) this.last.copy(links[link].position);
+  }
+
+  // Moves with the followed link, keeping the direction of view.
+  track(links) {
+    const link = links[this.followed];
+    if (!link) return;
+    const step = link.position.clone().sub(this.last);
+    this.last.copy(link.position);
+    this.target.add(step);
+    this.lens.position.add(step);
+  }
+
+  resize(aspect) {
+    const first = !this.sized;
+    this.sized = true;
+    this.lens.aspect = aspect;
+    this.lens.updateProjectionMatrix();
+    if (first) this.home();
+  }
+
+  update() {
+    this.orbit.update();
+  }
+}

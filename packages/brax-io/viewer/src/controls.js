@@ -1,0 +1,212 @@
+// What the visitor reads and presses. Every text is put in as text, never as markup.
+
+import { Plot } from "./plot.js";
+
+const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+function option(value, text) {
+  return element("option", { value }, text);
+}
+
+export class Controls {
+  constructor(root, model, player, stage) {
+    Object.assign(this, { root, model, player, stage });
+    this.series = model.series.map((name) => [name, model.arrays[`series/${name}`].data]);
+    root.append(this.readout(), this.panel(), this.bar(), this.label());
+    this.listen(stage.renderer.domElement);
+    this.setFollow(this.travels() ? 0 : -1);
+    this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  }
+
+  // Does the first link leave the place where it starts?
+  travels() {
+    const { shape, data } = this.model.arrays.pos;
+    const stride = 3 * shape[1];
+    let far = 0;
+    for (let i = 0; i < data.length; i += stride)
+      far = Math.max(far, Math.hypot(data[i] - data[0], data[i + 1] - data[1], data[i + 2] - data[2]));
+    return far > 0.75 * this.stage.camera.radius;
+  }
+
+  readout() {
+    this.values = new Map();
+    const rows = ["time", "frame", ...this.series.map(([name]) => name)].map((name) => {
+      const value = element("dd");
+      this.values.set(name, value);
+      return [element("dt", {}, name), value];
+    });
+    return element(
+      "section",
+      { class: "bx-card bx-readout", "aria-label": "Readout" },
+      element("h1", {}, this.model.title),
+      element("dl", {}, ...rows.flat()),
+    );
+  }
+
+  panel() {
+    const links = this.model.links.map((name, i) =>
+      element(
+        "li",
+        {},
+        element(
+          "button",
+          {
+            onclick: () => this.setFollow(this.followed === i ? -1 : i),
+            onpointerenter: () => this.stage.highlight(i),
+            onpointerleave: () => this.stage.highlight(-1),
+          },
+          name,
+        ),
+      ),
+    );
+    this.linkList = element("ul", {}, ...links);
+    const open = this.root.clientWidth > 760 && this.root.clientHeight > 380;
+    return element(
+      "details",
+      { class: "bx-card bx-links", ...(open ? { open: "" } : {}) },
+      element("summary", {}, `Links (${links.length})`),
+      this.linkList,
+    );
+  }
+
+  bar() {
+    this.playButton = element("button", { class: "bx-play", onclick: () => this.toggle() });
+    this.scrub = element("input", {
+      type: "range",
+      class: "bx-scrub",
+      min: 0,
+      max: this.player.frames - 1,
+      step: 1,
+      value: 0,
+      "aria-label": "Frame",
+      oninput: () => this.seek(Number(this.scrub.value)),
+    });
+    this.clock = element("output", { class: "bx-clock" });
+    const track = element("div", { class: "bx-track" }, this.scrub);
+    if (this.series.length) track.prepend((this.plot = new Plot(this.series[0], this.player)).canvas);
+    return element(
+      "section",
+      { class: "bx-card bx-bar", "aria-label": "Playback" },
+      element("div", { class: "bx-row" }, this.playButton, track, this.clock),
+      element("div", { class: "bx-row bx-settings" }, ...this.settings()),
+    );
+  }
+
+  settings() {
+    this.speed = element(
+      "select",
+      { onchange: () => (this.player.speed = Number(this.speed.value)) },
+      ...SPEEDS.map((speed) => option(speed, `${speed}×`)),
+    );
+    this.speed.value = "1";
+    this.followSelect = element(
+      "select",
+      { class: "bx-follow", onchange: () => this.setFollow(Number(this.followSelect.value)) },
+      option(-1, "nothing"),
+      ...this.model.links.map((name, i) => option(i, name)),
+    );
+    return [
+      element("label", {}, "Speed ", this.speed),
+      element("label", {}, "Follow ", this.followSelect),
+      this.switch("Contacts", "contacts"),
+      this.switch("Joints", "joints"),
+      element("button", { onclick: () => this.home() }, "Reset view"),
+      element("button", { onclick: () => this.setTheme(this.theme === "dark" ? "light" : "dark") }, "Light / dark"),
+    ];
+  }
+
+  switch(text, overlay) {
+    const box = element("input", {
+      type: "checkbox",
+      onchange: () => {
+        this.stage.overlays[overlay].group.visible = box.checked;
+        this.stage.dirty = true;
+      },
+    });
+    return element("label", {}, box, ` ${text}`);
+  }
+
+  label() {
+    this.hint = element("div", { class: "bx-card bx-hint", hidden: "" });
+    return this.hint;
+  }
+
+  listen(canvas) {
+    canvas.addEventListener("pointermove", (event) => this.point(event));
+    canvas.addEventListener("pointerleave", () => (this.hint.hidden = true));
+    this.root.tabIndex = 0;
+    this.root.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  key(event) {
+    if (event.target !== this.root && event.target.tagName !== "CANVAS") return;
+    const steps = { ArrowLeft: -1, ArrowRight: 1 };
+    if (event.key === " ") this.toggle();
+    else if (event.key in steps) this.seek(this.player.frame + steps[event.key]);
+    else return;
+    event.preventDefault();
+  }
+
+  point({ offsetX, offsetY, buttons }) {
+    const geom = buttons ? undefined : this.stage.pick(offsetX, offsetY);
+    this.hint.hidden = !geom;
+    if (!geom) return;
+    this.hint.textContent = [this.model.links[geom.link] ?? "world", geom.name].filter(Boolean).join(" › ");
+    this.hint.style.left = `${Math.min(offsetX + 14, this.root.clientWidth - 160)}px`;
+    this.hint.style.top = `${offsetY + 14}px`;
+  }
+
+  toggle() {
+    this.player.playing = !this.player.playing;
+    this.update();
+  }
+
+  seek(frame) {
+    this.player.playing = false;
+    this.player.seek(frame);
+    this.update();
+  }
+
+  home() {
+    const { stage } = this;
+    stage.camera.home(stage.links[this.followed]?.position);
+    stage.dirty = true;
+  }
+
+  setFollow(link) {
+    this.followed = link;
+    this.followSelect.value = String(link);
+    this.stage.follow(link);
+    [...this.linkList.children].forEach((item, i) =>
+      item.firstChild.setAttribute("aria-pressed", String(i === link)),
+    );
+  }
+
+  setTheme(theme) {
+    this.theme = this.root.dataset.theme = theme;
+    this.stage.theme(theme);
+  }
+
+  // Writes the present moment into everything that shows it.
+  update() {
+    const { frame, frames, time, end, playing } = this.player;
+    this.playButton.textContent = playing ? "❚❚" : "▶";
+    this.playButton.setAttribute("aria-label", playing ? "Pause" : "Play");
+    this.scrub.value = String(frame);
+    this.clock.textContent = `${time.toFixed(2)} / ${end.toFixed(2)} s`;
+    this.values.get("time").textContent = `${time.toFixed(2)} s`;
+    this.values.get("frame").textContent = `${frame + 1} of ${frames}`;
+    for (const [name, data] of this.series) this.values.get(name).textContent = data[frame].toFixed(3);
+    this.plot?.draw();
+  }
+}

@@ -1,0 +1,52 @@
+// The viewer page: reads what Python wrote into the page and plays it. Nothing is fetched.
+
+import { Controls } from "./controls.js";
+import { read } from "./data.js";
+import { Player } from "./player.js";
+import { Stage } from "./stage.js";
+import css from "./style.css";
+
+// Takes its place in `root`, one of possibly many viewers in a notebook.
+async function start(root) {
+  root.dataset.state = "loading";
+  root.style.setProperty("--height", root.dataset.height ? `${root.dataset.height}px` : "100vh");
+  try {
+    const scene = await read(root);
+    const stage = new Stage(root, scene);
+    const player = new Player(scene.frames, scene.dt);
+    const controls = new Controls(root, scene, player, stage);
+    run(root, stage, player, controls);
+    root.dataset.state = "ready";
+  } catch (error) {
+    root.dataset.state = "failed";
+    const note = document.createElement("p");
+    note.className = "bx-failure";
+    note.textContent = `This page could not be shown: ${error.message}`;
+    root.append(note);
+    throw error;
+  }
+}
+
+// Draws when something changed; a page that stands still costs nothing.
+function run(root, stage, player, controls) {
+  let last = performance.now();
+  let shown = -1;
+  let drawn = 0;
+  const tick = (now) => {
+    player.advance((now - last) / 1000);
+    last = now;
+    if (player.time !== shown) {
+      shown = player.time;
+      stage.pose(player.time / player.dt);
+      controls.update();
+    }
+    if (stage.draw()) root.dataset.drawn = String(++drawn);
+    requestAnimationFrame(tick);
+  };
+  requestAnimationFrame(tick);
+}
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(css);
+document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+document.querySelectorAll(".brax-viewer:not([data-state])").forEach(start);
