@@ -1,0 +1,146 @@
+"""The viewer: one page that holds a trajectory, the code that plays it, and nothing to fetch."""
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brax.base import State, System
+from brax.errors import BraxError, ConfigError
+from brax.io.viewer import motion, scene
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+</head>
+<body{body}>
+<div class="brax-viewer"{height}>
+<noscript>This page needs JavaScript to draw.</noscript>
+<script type="application/json" class="brax-model">{model}</script>
+<script type="text/plain" class="brax-numbers">{numbers}</script>
+</div>
+<script>{code}</script>
+</body>
+</html>
+"""
+
+
+def render(
+    sys: System,
+    states: State | Sequence[State],
+    height: int = 480,
+    colab: bool = True,
+    base_url: str | None = None,
+    *,
+    dt: float | None = None,
+    title: str = "",
+    series: Mapping[str, Any] | None = None,
+) -> str:
+    """Returns a page that plays a trajectory; it asks the network for nothing.
+
+    Args:
+        sys: the system.
+        states: states in order of time, or one state whose leaves have time in front.
+        height: height of the viewer in a notebook [pixels].
+        colab: whether it is for a notebook's cell, `height` tall; otherwise it fills the window.
+        base_url: has no effect: earlier versions loaded their code from it.
+        dt: time between two states [s]; by default the system's time step.
+        title: what the page is called.
+        series: numbers to show with the frames, such as `{"reward": rewards}`, each (frames,);
+            the first is drawn as a curve.
+
+    Raises:
+        ConfigError: if an argument is not allowed, or the trajectory is empty.
+        ModelError: if a state is not finite or of another system, or a geom cannot be drawn.
+    """
+    del base_url
+    if type(height) is not int or height < 1:
+        raise ConfigError(f"height must be a positive whole number of pixels, got {height!r}")
+    numbers = motion.arrays(sys, states)
+    frames = len(numbers["pos"])
+    series = {name: _series(name, values, frames) for name, values in (series or {}).items()}
+    model = scene.describe(sys) | {
+        "title": title or "Brax",
+        "dt": _interval(sys, dt),
+        "frames": frames,
+        "series": list(series),
+    }
+    numbers |= {f"series/{name}": values for name, values in series.items()}
+    return _page(model, numbers, height if colab else None)
+
+
+def save(path: str | Path, sys: System, states: State | Sequence[State], **options: Any) -> None:
+    """Writes a page that fills the window; the options are those of `render`.
+
+    Raises:
+        ConfigError: if the file cannot be written, or as `render`.
+        ModelError: as `render`.
+    """
+    page = render(sys, states, **{"colab": False, **options})
+    try:
+        Path(path).write_text(page, "utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def _interval(sys: System, dt: float | None) -> float:
+    seconds = float(sys.opt.timestep if dt is None else dt)
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"dt must be a positive number of seconds, got {seconds}")
+    return seconds
+
+
+def _series(name: str, values: Any, frames: int) -> np.ndarray:
+    row = np.asarray(values, np.float32)
+    if row.shape != (frames,):
+        raise ConfigError(f"series '{name}' has shape {row.shape}, there are {frames} frames")
+    return row
+
+
+def _page(model: dict[str, Any], numbers: dict[str, np.ndarray], height: int | None) -> str:
+    model["arrays"] = [[name, values.shape] for name, values in numbers.items()]
+    flat = [np.ravel(values).astype("<f4") for values in numbers.values()]
+    code = _bundle()
+    return _PAGE.format(
+        policy=_policy(code),
+        title=html.escape(model["title"]),
+        body="" if height else ' class="bx-page"',
+        height=f' data-height="{height}"' if height else "",
+        model=_json(model),
+        numbers=base64.b64encode(gzip.compress(np.concatenate(flat).tobytes(), mtime=0)).decode(),
+        code=code,
+    )
+
+
+def _policy(code: str) -> str:
+    """Allows this one script and nothing else: no request, no other script, no style sheet."""
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    return f"default-src 'none'; script-src 'sha256-{digest}'; img-src data:"
+
+
+def _json(value: Any) -> str:
+    """JSON that no name in it can break out of: neither end the element nor open another."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _bundle() -> str:
+    try:
+        return resources.files("brax.io.viewer").joinpath("bundle.js").read_text("utf-8")
+    except FileNotFoundError:
+        raise BraxError(
+            "the viewer's code (brax/io/viewer/bundle.js) is missing: it is made when brax-io is "
+            "installed. Install brax-io again, or run `python packages/brax-io/hatch_build.py`"
+        ) from None

@@ -1,0 +1,54 @@
+"""What the viewer page shows that does not move: links, geoms, joints, their names and sizes."""
+
+from typing import Any
+
+import numpy as np
+
+from brax.base import System
+from brax.errors import ModelError
+
+SHAPES = ("box", "capsule", "cylinder", "ellipsoid", "plane", "sphere")
+"""Geometry types that the page draws by itself, given MuJoCo's sizes (viewer/src/shapes.js)."""
+
+
+def describe(sys: System) -> dict[str, Any]:
+    """Returns the links and geoms as JSON-ready values.
+
+    Raises:
+        ModelError: naming every geom that cannot be drawn.
+    """
+    geoms = [_geom(sys, i) for i in range(len(sys.geom_names))]
+    problems = [geom["problem"] for geom in geoms if "problem" in geom]
+    if problems:
+        raise ModelError("; ".join(problems))
+    return {"links": list(sys.link_names), "geoms": geoms}
+
+
+def _geom(sys: System, index: int) -> dict[str, Any]:
+    kind = sys.geom_types[index]
+    geom: dict[str, Any] = {"name": sys.geom_names[index], "link": sys.geom_link[index]}
+    numbers = {
+        "pos": sys.geom.transform.pos,
+        "rot": sys.geom.transform.rot,
+        "size": sys.geom.size,
+        "rgba": sys.geom.rgba,
+    }
+    for name, values in numbers.items():
+        row = np.asarray(values[index], float)
+        if not np.isfinite(row).all():
+            return {"problem": f"geom '{geom['name']}': {name} is not finite: {row.tolist()}"}
+        geom[name] = row.tolist()
+    mesh = None if kind.name in SHAPES else kind.mesh(np.asarray(geom["size"]))
+    if kind.name not in SHAPES and mesh is None:
+        return {
+            "problem": f"geom '{geom['name']}': the viewer cannot draw geometry type "
+            f"'{kind.name}'. It draws {', '.join(SHAPES)}, and any type whose `mesh(size)` returns "
+            "vertices and triangles: let the plugin have one"
+        }
+    if mesh is not None:
+        vertices, faces = mesh
+        geom["mesh"] = {
+            "vertices": np.asarray(vertices, float).tolist(),
+            "faces": np.asarray(faces, int).tolist(),
+        }
+    return geom | {"type": kind.name}

@@ -1,0 +1,201 @@
+"""The page as text: what is in it, and what is refused."""
+
+import base64
+import dataclasses
+import gzip
+import hashlib
+import json
+import math
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scenes import EVIL, glide, turn, walk, walker
+
+from brax.base import Transform
+from brax.colliders.interface import GeometryType
+from brax.errors import BraxError, ConfigError, ModelError
+from brax.io import html
+
+
+@pytest.fixture(scope="module")
+def sys():
+    return walker()
+
+
+def unpack(page):
+    """What the page's own code would read: the model, and its arrays."""
+    model = json.loads(re.search(r'class="brax-model">(.*?)</script>', page, re.S)[1])
+    text = re.search(r'class="brax-numbers">(.*?)</script>', page, re.S)[1]
+    flat = np.frombuffer(gzip.decompress(base64.b64decode(text)), "<f4")
+    arrays = {}
+    for name, shape in model["arrays"]:
+        arrays[name], flat = flat[: math.prod(shape)].reshape(shape), flat[math.prod(shape) :]
+    assert not flat.size
+    return model, arrays
+
+
+def test_the_page_holds_every_pose(sys):
+    states = walk(30)
+    model, arrays = unpack(html.render(sys, states, series={"reward": np.arange(30) / 7}))
+    assert (model["frames"], model["links"]) == (30, ["torso", "leg", "arm"])
+    assert model["dt"] == pytest.approx(0.05)
+    np.testing.assert_array_equal(arrays["pos"][:, 0, 0], [np.float32(0.05 * i) for i in range(30)])
+    np.testing.assert_array_equal(arrays["rot"][7], states[7].x.rot)
+    np.testing.assert_array_equal(arrays["series/reward"], np.float32(np.arange(30) / 7))
+
+
+def test_a_list_and_a_batch_make_the_same_page(sys):
+    states = walk(5)
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    assert html.render(sys, states) == html.render(sys, batch)
+
+
+def test_dt_is_the_time_step_unless_given(sys):
+    model, _ = unpack(html.render(sys, walk(2), dt=0.125))
+    assert model["dt"] == 0.125
+    with pytest.raises(ConfigError, match="dt must be a positive"):
+        html.render(sys, walk(2), dt=0.0)
+
+
+def test_joint_axes_follow_the_stack(sys):
+    """The first hinge of a stack is not turned by the second; the second is, by the first."""
+    swing, lift = 0.7, 0.4
+    state = glide(2.0)
+    # R = Rz(swing) Ry(lift); the anchors are 0.05 and 0.1 along x in the link frame at rest.
+    rotation_z = np.array([[math.cos(swing), -math.sin(swing)], [math.sin(swing), math.cos(swing)]])
+    first = np.array([1.7 + 0.05, 0.0, 0.24])
+    second = first + np.array([*(rotation_z @ [0.05, 0.0]), 0.0])
+    # The second hinge turns the link about its anchor, 0.1 ahead of the link's origin.
+    forward = np.array([*(rotation_z @ [math.cos(lift), 0.0]), -math.sin(lift)])
+    a, b = turn((0, 0, 1), swing), turn((0, 1, 0), lift)
+    both = np.array([a[0] * b[0], -a[3] * b[2], a[0] * b[2], a[3] * b[0]])
+    pos = np.array(state.x.pos)
+    rot = np.array(state.x.rot)
+    pos[2], rot[2] = second - 0.1 * forward, both
+    q = np.array(state.q)
+    q[-2:] = swing, lift
+    _, arrays = unpack(html.render(sys, [state.replace(x=Transform(pos, rot), q=q)]))
+    free, knee, z, y = arrays["joints"][0]
+    np.testing.assert_allclose(free, [2, 0, 0.24, 0, 0, 0], atol=1e-6)  # no one axis: none drawn
+    np.testing.assert_allclose(knee, [2.3, 0, 0.24, 0, 1, 0], atol=1e-6)
+    np.testing.assert_allclose(z, [*first, 0, 0, 1], atol=1e-6)
+    np.testing.assert_allclose(y, [*second, -math.sin(swing), math.cos(swing), 0], atol=1e-6)
+
+
+def test_contacts_are_those_that_touch(sys):
+    """The ball sinks 1 cm into the plane; the leg, 8 cm thick at 24 cm, does not reach it."""
+    pytest.importorskip("brax.contact")
+    _, arrays = unpack(html.render(sys, [glide(3.0)]))
+    np.testing.assert_allclose(arrays["contacts"], [[[1, 3, 0, -0.005, 0, 0, 1]]], atol=1e-6)
+
+
+@pytest.mark.parametrize("height", ["<img onerror=alert(1)>", 0, -3, 480.0, True, None])
+def test_height_is_a_whole_number(sys, height):
+    with pytest.raises(ConfigError, match="height must be a positive whole number"):
+        html.render(sys, walk(1), height=height)
+
+
+def test_what_is_no_trajectory_is_refused(sys):
+    states = walk(20)
+    with pytest.raises(ConfigError, match="trajectory is empty"):
+        html.render(sys, [])
+    with pytest.raises(ConfigError, match="trajectory is empty"):
+        html.render(sys, jax.tree.map(lambda a: np.stack([a])[:0], states[0]))
+    with pytest.raises(ConfigError, match=r"shape \(3, 3\).*list of states"):
+        html.render(sys, states[0])
+    batch = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+    with pytest.raises(ConfigError, match=r"frame 0: .*\(20, 3, 3\)"):
+        html.render(sys, [batch])
+    with pytest.raises(ConfigError, match=r"'reward' has shape \(19,\), there are 20 frames"):
+        html.render(sys, states, series={"reward": np.zeros(19)})
+
+
+def test_what_is_not_finite_is_named(sys):
+    states = walk(20)
+    pos = np.array(states[17].x.pos)
+    pos[0, 2] = np.nan
+    states[17] = states[17].replace(x=Transform(pos, states[17].x.rot))
+    with pytest.raises(ModelError, match="frame 17, link 'torso': not finite"):
+        html.render(sys, states)
+
+
+def test_states_of_another_system_are_refused(sys):
+    alone = jax.tree.map(lambda a: a, glide(0.0))
+    alone = alone.replace(x=Transform(alone.x.pos[:2], alone.x.rot[:2]))
+    with pytest.raises(ModelError, match=r"states have 2 links .* system has 3"):
+        html.render(sys, [alone])
+
+
+def test_names_cannot_leave_their_text():
+    page = html.render(walker(EVIL), walk(1), title=EVIL)
+    assert EVIL not in page
+    assert unpack(page)[0]["links"][0] == EVIL
+
+
+def test_only_this_script_may_run(sys):
+    page = html.render(sys, walk(1))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    code = re.search(r"<script>(.*)</script>\n</body>", page, re.S)[1]
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; script-src 'sha256-{digest}'; img-src data:"
+
+
+def test_the_licence_of_three_is_in_the_page(sys):
+    page = html.render(sys, walk(1))
+    assert "three.js authors" in page
+    assert "The above copyright notice and this permission notice shall be included in" in page
+
+
+class Wedge(GeometryType):
+    """A shape that the viewer does not know."""
+
+    name = "wedge"
+    size_names = ("width",)
+
+
+class DrawnWedge(Wedge):
+    """The same, with triangles."""
+
+    def mesh(self, size):
+        w = size[0]
+        return np.array([[0, 0, 0], [w, 0, 0], [0, w, 0]]), np.array([[0, 1, 2]])
+
+
+def with_shape(sys, shape):
+    return dataclasses.replace(sys, geom_types=(*sys.geom_types[:3], shape), collisions=())
+
+
+def test_a_strange_shape_is_drawn_by_its_mesh(sys):
+    model, _ = unpack(html.render(with_shape(sys, DrawnWedge()), walk(1)))
+    mesh = model["geoms"][3]["mesh"]
+    np.testing.assert_allclose(mesh["vertices"], [[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0]], atol=1e-7)
+    assert mesh["faces"] == [[0, 1, 2]]
+
+
+def test_a_strange_shape_without_a_mesh_is_named(sys):
+    with pytest.raises(ModelError, match=r"geom 'arm_sphere3': .*'wedge'.*mesh\(size\)"):
+        html.render(with_shape(sys, Wedge()), walk(1))
+
+
+def test_a_size_that_is_not_finite_is_named(sys):
+    size = sys.geom.size.at[1, 0].set(jnp.inf)
+    with pytest.raises(ModelError, match="geom 'ball': size is not finite"):
+        html.render(sys.tree_replace({"geom.size": size}), walk(1))
+
+
+def test_save_writes_a_page_that_fills_the_window(sys, tmp_path):
+    html.save(tmp_path / "a.html", sys, walk(2))
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert "data-height" not in page
+    assert 'data-height="480"' in html.render(sys, walk(2))
+    with pytest.raises(ConfigError, match="cannot write"):
+        html.save(tmp_path / "no" / "a.html", sys, walk(2))
+
+
+def test_a_missing_bundle_says_how_to_build_it(sys, tmp_path, monkeypatch):
+    monkeypatch.setattr(html.resources, "files", lambda package: tmp_path)
+    with pytest.raises(BraxError, match=r"hatch_build\.py"):
+        html.render(sys, walk(1))

@@ -1,0 +1,137 @@
+"""The page in a browser: it draws, plays, scrubs and asks nobody for anything."""
+
+import io
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+from scenes import EVIL, walk, walker
+
+from brax.io import html
+
+
+class Visit:
+    """A page that is open, and what it did."""
+
+    def __init__(self, context, path):
+        self.requests, self.complaints = [], []
+        self.page = context.new_page()
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append("a dialog opened"))
+        self.url = path.as_uri()
+        self.page.goto(self.url)
+        self.page.wait_for_selector(".brax-viewer[data-state=ready]")
+
+    def drawn(self):
+        return int(self.page.locator(".brax-viewer").get_attribute("data-drawn") or 0)
+
+    def wait_for_drawing(self, before, frames=1):
+        deadline = time.monotonic() + 20
+        while self.drawn() < before + frames:
+            assert time.monotonic() < deadline, "nothing was drawn"
+            self.page.wait_for_timeout(20)
+
+    def act(self, action, *args, **options):
+        """Does something that must change the picture."""
+        before = self.drawn()
+        action(*args, **options)
+        self.wait_for_drawing(before)
+
+    def seek(self, frame):
+        if self.readout("frame") != f"{frame + 1} of 41":
+            self.act(self.page.get_by_label("Frame").fill, str(frame))
+
+    def picture(self):
+        png = self.page.locator(".brax-viewer > canvas").screenshot()
+        return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"), float)
+
+    def readout(self, name):
+        return self.page.locator(f".bx-readout dt:text-is('{name}') + dd").inner_text()
+
+
+@pytest.fixture(scope="module")
+def visit(browser, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "walk.html"
+    html.save(path, walker(EVIL), walk(41), title="walk", series={"reward": np.arange(41.0)})
+    context = browser.new_context(viewport={"width": 640, "height": 420})
+    yield Visit(context, path)
+    context.close()
+
+
+def ball_columns(picture):
+    """Columns of the ball's pixels, which are much redder than green."""
+    reddish = (picture[..., 0] > 1.5 * picture[..., 1]) & (picture[..., 0] > 60)
+    assert reddish.sum() > 200
+    return np.nonzero(reddish)[1]
+
+
+def count_of(picture, colour):
+    return (np.abs(picture - colour).max(-1) < 25).sum()
+
+
+def test_frames_are_drawn_when_it_plays(visit):
+    visit.seek(0)
+    before = visit.drawn()
+    visit.page.get_by_role("button", name="Play").click()
+    visit.wait_for_drawing(before, frames=4)
+    visit.page.get_by_role("button", name="Pause").click()
+    assert float(visit.readout("time").removesuffix(" s")) > 0
+
+
+def test_nothing_is_drawn_when_nothing_changes(visit):
+    visit.seek(5)
+    visit.page.wait_for_timeout(300)
+    before = visit.drawn()
+    visit.page.wait_for_timeout(500)
+    assert visit.drawn() == before
+
+
+def test_scrubbing_shows_the_frame(visit):
+    visit.seek(8)
+    assert visit.readout("frame") == "9 of 41"
+    assert visit.readout("time") == "0.40 s"
+    assert visit.readout("reward") == "8.000"
+
+
+def test_the_body_moves_and_the_camera_follows(visit):
+    """The ball glides 1.5 m along x, which the camera sees to its right."""
+    follow = visit.page.get_by_label("Follow")
+    reset = visit.page.get_by_role("button", name="Reset view")
+    visit.seek(0)
+    follow.select_option(label="nothing")
+    visit.act(reset.click)
+    start = ball_columns(visit.picture())
+    visit.seek(30)
+    assert ball_columns(visit.picture()).mean() > start.mean() + 40
+    follow.select_option(label=EVIL)
+    visit.act(reset.click)
+    centred = ball_columns(visit.picture()).mean()
+    assert abs(centred - 320) < 12
+    visit.seek(40)
+    assert abs(ball_columns(visit.picture()).mean() - centred) < 3
+
+
+@pytest.mark.parametrize("name, mark", [("Contacts", (255, 61, 87)), ("Joints", (47, 123, 255))])
+def test_overlays_appear(visit, name, mark):
+    pytest.importorskip("brax.contact")
+    visit.seek(1)
+    box = visit.page.get_by_label(name)
+    visit.act(box.check)
+    shown = count_of(visit.picture(), mark)
+    visit.act(box.uncheck)
+    assert shown > count_of(visit.picture(), mark) + 20
+
+
+def test_a_malicious_name_is_shown_as_text(visit):
+    visit.page.get_by_text("Links (3)").click()
+    assert visit.page.locator(".bx-links li").first.inner_text() == EVIL
+    assert visit.page.locator(".bx-follow option").nth(1).inner_text() == EVIL
+    assert visit.page.locator("script").count() == 3
+
+
+def test_it_asked_for_nothing_and_complained_of_nothing(visit):
+    assert visit.requests == [visit.url]
+    assert visit.complaints == []
