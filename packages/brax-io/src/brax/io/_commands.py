@@ -1,0 +1,67 @@
+"""The commands `brax render` and `brax view`: from a run or a model file to a page."""
+
+import os
+from pathlib import Path
+
+import click
+
+from brax.errors import ConfigError
+
+_output = click.option(
+    "--output", type=click.Path(path_type=Path), help="The page to write.", metavar="FILE"
+)
+_open = click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
+
+
+@click.command()
+@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@_output
+@click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@_open
+def render(run: Path, output: Path | None, steps: int, seed: int, show: bool) -> None:
+    """Shows what a trained agent does, from its RUN or one of its checkpoints.
+
+    The page holds one episode, of at most --steps steps of the environment. It is written to the
+    run's rollout.html unless --output names a file.
+    """
+    from brax.io import _rollout
+
+    record = _rollout.find_run(run)
+    target = _writable(output or record.folder / "rollout.html")
+    _rollout.episode(record, run, steps, seed).save(target)
+    _finish(target, show)
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_output
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=5.0)
+@click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
+@_open
+def view(model: Path, output: Path | None, seconds: float, pipeline: str, show: bool) -> None:
+    """Shows a MODEL file: how it moves when all of its actuators are off.
+
+    The page is written beside where you are, named after the model, unless --output names a file.
+    """
+    from brax.io import _rollout
+
+    target = _writable(output or Path(model.stem + ".html"))
+    _rollout.passive(model, seconds, pipeline).save(target)
+    _finish(target, show)
+
+
+def _writable(path: Path) -> Path:
+    """Refuses, before any long work, a file that cannot be written."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise ConfigError(f"cannot write '{path}': there is no folder '{folder}'")
+    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise ConfigError(f"cannot write '{path}': it is a folder, or you may not write there")
+    return path
+
+
+def _finish(path: Path, show: bool) -> None:
+    click.echo(path)
+    if show:
+        click.launch(path.resolve().as_uri())

@@ -1,0 +1,14 @@
+"""What brax-io brings to the plugin registry."""
+
+from brax.plugins import Spec, hookimpl
+
+BRAX_PLUGIN_API = 1
+
+
+@hookimpl
+def brax_commands() -> list[Spec]:
+    """The commands that make a page."""
+    return [
+        Spec("render", "brax.io._commands:render", "show a trained agent in a page"),
+        Spec("view", "brax.io._commands:view", "show a model in a page, moving by itself"),
+    ]

@@ -1,0 +1,167 @@
+"""Trajectories to show: an episode of a trained agent, and a model that moves by itself."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax import plugins
+from brax.base import State, System
+from brax.errors import ConfigError, closest
+from brax.io import html
+
+_FRAME = 0.02
+"""About how long a frame of a passive model lasts [s]."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a run's folder says about it."""
+
+    folder: Path
+    environment: str
+    settings: dict[str, Any]
+    """Keyword arguments of the environment."""
+    trainer: str
+    action_repeat: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory:
+    """Something to show."""
+
+    sys: System
+    states: State
+    dt: float
+    title: str
+    series: dict[str, np.ndarray]
+
+    def save(self, path: Path) -> None:
+        """Writes the page."""
+        html.save(path, self.sys, self.states, dt=self.dt, title=self.title, series=self.series)
+
+
+def find_run(path: Path) -> Run:
+    """Reads the `run.json` of a run, given its folder, or that of one of its checkpoints.
+
+    Raises:
+        ConfigError: if there is none, or it is not one.
+    """
+    folder = next((p for p in [path, *path.absolute().parents[:2]] if _is_run(p)), None)
+    if folder is None:
+        raise ConfigError(f"'{path}' is no run: there is no run.json in it or in its two parents")
+    try:
+        record = json.loads((folder / "run.json").read_text("utf-8"))
+        return Run(
+            folder,
+            record["environment"],
+            record.get("environment_kwargs", {}),
+            record["trainer"],
+            record.get("config", {}).get("action_repeat", 1),
+        )
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ConfigError(f"'{folder / 'run.json'}' cannot be read: {error!r}") from error
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "run.json").is_file()
+
+
+def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
+    """Returns one episode of a trained agent, up to its end or `steps` environment steps.
+
+    Args:
+        run: the run.
+        checkpoint: the run's folder, or that of the checkpoint to take.
+        steps: length at most.
+        seed: of the first state and of the agent's own chance.
+
+    Raises:
+        BraxError: if the environment, the trainer or the checkpoint cannot be had.
+    """
+    env = plugins.get("environment", run.environment)(**run.settings)
+    if not isinstance(getattr(env, "sys", None), System):
+        raise ConfigError(f"environment '{run.environment}' has no System, so no page can show it")
+    policy = plugins.get("trainer", run.trainer).load_policy(checkpoint)
+    rows = jax.device_get(_roll_out(env, policy, run.action_repeat, steps, jax.random.key(seed)))
+    length = _length(rows[0], rows[1])
+    states, _, reward, metrics = jax.tree.map(lambda leaf: leaf[:length], rows)
+    series = {"reward": reward, "return": np.cumsum(reward), **metrics}
+    title = f"{run.environment}, {run.trainer}"
+    return Trajectory(env.sys, states, float(env.dt), title, series)
+
+
+def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key: jax.Array) -> Any:
+    """Returns what is shown of the first state and of `steps` more, stacked."""
+
+    def shown(state: Any) -> tuple[State, jax.Array, jax.Array, dict[str, jax.Array]]:
+        return state.pipeline_state, state.done, state.reward, state.metrics
+
+    def step(carry: tuple[Any, jax.Array], count: jax.Array) -> tuple[tuple[Any, jax.Array], Any]:
+        state, action = carry
+        fresh, _ = policy(state.obs, jax.random.fold_in(chance, count))
+        action = jnp.where(count % repeat == 0, fresh, action)
+        return (env.step(state, action), action), shown(state)
+
+    start, chance = jax.random.split(key)
+    first = env.reset(start)
+    action = jnp.zeros(env.action_size)
+    (last, _), states = jax.lax.scan(step, (first, action), jnp.arange(steps))
+    return jax.tree.map(lambda many, one: jnp.concatenate([many, one[None]]), states, shown(last))
+
+
+def _length(states: State, done: np.ndarray) -> int:
+    """Number of frames up to the end of the episode, leaving out states that are not finite."""
+    numbers = np.concatenate([states.x.pos, states.x.rot], axis=-1)
+    broken = ~np.isfinite(numbers).all(axis=(1, 2))
+    over = np.flatnonzero(done > 0)
+    lost = np.flatnonzero(broken)
+    ends: list[int] = [len(done), *(over[:1] + 1).tolist(), *lost[:1].tolist()]
+    return min(ends)
+
+
+def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
+    """Returns a model's movement from its first state, with all controls at zero.
+
+    Args:
+        path: the model file.
+        seconds: how long it is followed [s].
+        pipeline: name of the pipeline.
+
+    Raises:
+        BraxError: if nothing reads such files, or the model is refused.
+    """
+    engine = plugins.get("pipeline", pipeline)
+    sys = _load(path)
+    substeps = max(1, round(_FRAME / float(sys.opt.timestep)))
+    dt = substeps * float(sys.opt.timestep)
+    action = jnp.zeros(sys.act_size())
+
+    def step(state: State, _: None) -> tuple[State, State]:
+        return engine.step(sys, state, action, substeps), state
+
+    first = engine.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
+    _, states = jax.lax.scan(step, first, length=max(1, round(seconds / dt)) + 1)
+    return Trajectory(sys, states, dt, path.name, {})
+
+
+def _load(path: Path) -> System:
+    """Reads a model by the format that knows the file's suffix."""
+    readers = {
+        suffix: name
+        for name in plugins.names("model_format")
+        for suffix in plugins.get("model_format", name).suffixes
+    }
+    suffix = path.suffix.lower()
+    if suffix not in readers:
+        raise ConfigError(
+            f"'{path}': no model format reads '{suffix}' files. "
+            f"Read are {', '.join(sorted(readers)) or 'none'}.{closest(suffix, readers)}"
+        )
+    system: System = plugins.get("model_format", readers[suffix]).load(path)
+    return system
