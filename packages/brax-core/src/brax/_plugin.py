@@ -22,6 +22,9 @@ def brax_geometry_types() -> list[Spec]:
         Spec("plane", "brax.colliders.geometry:PLANE", "infinite plane, normal z"),
         Spec("sphere", "brax.colliders.geometry:SPHERE", "sphere"),
         Spec("capsule", "brax.colliders.geometry:CAPSULE", "capsule along z"),
+        Spec("box", "brax.colliders.geometry:BOX", "box; no collider yet"),
+        Spec("cylinder", "brax.colliders.geometry:CYLINDER", "cylinder along z; no collider yet"),
+        Spec("ellipsoid", "brax.colliders.geometry:ELLIPSOID", "ellipsoid; no collider yet"),
     ]
 
 

@@ -58,6 +58,7 @@ class ModelBuilder:
         self._geoms: list[_Element] = []
         self._actuators: list[_Element] = []
         self._excluded: set[frozenset[str]] = set()
+        self._excluded_geoms: set[frozenset[str]] = set()
         self._problems: list[str] = []
         self._option: dict[str, Any] = {
             "timestep": 0.002,
@@ -265,6 +266,14 @@ class ModelBuilder:
         """Takes the pairs between two bodies out of collision."""
         self._excluded.add(frozenset((body1, body2)))
 
+    def exclude_geoms(self, geom1: str, geom2: str) -> None:
+        """Takes the pair of two geoms out of collision."""
+        self._excluded_geoms.add(frozenset((geom1, geom2)))
+
+    def refuse(self, problem: str) -> None:
+        """Notes a problem that a reader has found; `build` raises with it and all the others."""
+        self._problems.append(problem)
+
     def set_option(self, **options: Any) -> None:
         """Sets `timestep`, `gravity`, `integrator`, `vel_damping`, `ang_damping`, `baumgarte_erp`.
 
@@ -401,6 +410,9 @@ class ModelBuilder:
                     f"{actuator}: joint '{actuator.joint}' has {widths[actuator.joint]} degrees "
                     "of freedom; an actuator drives a joint with one"
                 )
+            numbers = (actuator.gear, *actuator.gainprm, *actuator.biasprm)
+            if not np.isfinite(numbers).all():
+                self._problems.append(f"{actuator}: its gear or a parameter is not finite")
             for key in ("ctrl_range", "force_range"):
                 self._check_range(actuator, key, strict=False)
         if self._init_q is not None and None not in types:
@@ -505,11 +517,8 @@ class ModelBuilder:
             self._problems.append(f"{geom}: elasticity must lie in [0, 1], got {geom.elasticity}")
 
     def _raise_problems(self) -> None:
-        if len(self._problems) == 1:
-            raise ModelError(self._problems[0])
         if self._problems:
-            listed = "".join(f"\n  {p}" for p in self._problems)
-            raise ModelError(f"the model has {len(self._problems)} problems:{listed}")
+            raise ModelError.of(self._problems)
 
     # Assembly.
 
@@ -542,6 +551,8 @@ class ModelBuilder:
         if not (a.contype & b.conaffinity or b.contype & a.conaffinity):
             return False
         if a.body == b.body or frozenset((a.body, b.body)) in self._excluded:
+            return False
+        if frozenset((a.name, b.name)) in self._excluded_geoms:
             return False
         parents = {x.name: x.parent for x in self._bodies}
         return not (

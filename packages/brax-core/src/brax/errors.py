@@ -5,7 +5,7 @@ names the element, what came, what is allowed and what to do.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class BraxError(Exception):
@@ -14,6 +14,18 @@ class BraxError(Exception):
 
 class ModelError(BraxError, ValueError):
     """A model (file, builder call or `System`) that cannot be honoured."""
+
+    problems: tuple[str, ...] = ()
+    """Everything that is wrong, one sentence each, where a whole model was checked."""
+
+    @classmethod
+    def of(cls, problems: Sequence[str]) -> "ModelError":
+        """Builds the one error that lists all problems of a model."""
+        listed = "".join(f"\n  {p}" for p in problems)
+        many = f"the model has {len(problems)} problems:{listed}"
+        error = cls(problems[0] if len(problems) == 1 else many)
+        error.problems = tuple(problems)
+        return error
 
 
 class PluginError(BraxError, RuntimeError):

@@ -1,4 +1,4 @@
-"""The shapes that the built-in colliders test."""
+"""The shapes that models are made of. Those without a collider are drawn and weighed."""
 
 from brax.colliders.interface import GeometryType
 
@@ -25,6 +25,30 @@ class Capsule(GeometryType):
     size_names = ("radius", "half-length")
 
 
+class Box(GeometryType):
+    """A box along the frame's axes."""
+
+    name = "box"
+    size_names = ("half-size x", "half-size y", "half-size z")
+
+
+class Cylinder(GeometryType):
+    """A cylinder along the frame's z axis."""
+
+    name = "cylinder"
+    size_names = ("radius", "half-length")
+
+
+class Ellipsoid(GeometryType):
+    """An ellipsoid along the frame's axes."""
+
+    name = "ellipsoid"
+    size_names = ("semi-axis x", "semi-axis y", "semi-axis z")
+
+
 PLANE = Plane()
 SPHERE = Sphere()
 CAPSULE = Capsule()
+BOX = Box()
+CYLINDER = Cylinder()
+ELLIPSOID = Ellipsoid()

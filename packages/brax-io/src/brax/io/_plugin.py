@@ -12,3 +12,9 @@ def brax_commands() -> list[Spec]:
         Spec("render", "brax.io._commands:render", "show a trained agent in a page"),
         Spec("view", "brax.io._commands:view", "show a model in a page, moving by itself"),
     ]
+
+
+@hookimpl
+def brax_model_formats() -> list[Spec]:
+    """The model files that can be read."""
+    return [Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)")]

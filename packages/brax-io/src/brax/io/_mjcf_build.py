@@ -1,0 +1,190 @@
+"""From MuJoCo's compiled model to a `System`, through the model builder."""
+
+from collections.abc import Mapping
+
+import mujoco
+import numpy as np
+
+from brax import plugins
+from brax.base import System
+from brax.builder import WORLD, ModelBuilder
+from brax.io import _mjcf_custom, _mjcf_rules
+from brax.io._mjcf_fuse import carriers, fused_mass, link_pose
+from brax.io._mjcf_names import (
+    is_flag_set,
+    joint_q_widths,
+    joint_qd_widths,
+    keyword,
+    names,
+)
+from brax.io._mjcf_rules import ON_JOINT
+from brax.io._mjcf_touch import excluded_bodies, no_contact
+
+Places = Mapping[tuple[str, int], str]
+"""Where each element (kind, id) stands in a file, such as ' (ant.xml:12)'."""
+
+
+def build(model: mujoco.MjModel, places: Places) -> System:
+    """Makes a `System` from a compiled model, which is only read.
+
+    Args:
+        model: MuJoCo's model.
+        places: for messages.
+
+    Returns:
+        The system.
+
+    Raises:
+        ModelError: naming everything that is not supported.
+    """
+    custom = _mjcf_custom.read(model)
+    builder = ModelBuilder()
+    for note in _mjcf_rules.notes(model, custom):
+        if note.status == "refused":
+            builder.refuse(describe(model, note, places))
+    _options(builder, model, custom)
+    _bodies(builder, model, places)
+    _joints(builder, model, places)
+    _geoms(builder, model, custom, places)
+    _actuators(builder, model, places)
+    builder.set_init_q(_unit_quaternions(model, custom.init_q))
+    return builder.build()
+
+
+def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> str:
+    """A note as one sentence that names its element."""
+    if note.index < 0:
+        return f"{note.kind}: {note.reason}"
+    name = names(model, note.kind)[note.index]
+    place = places.get((note.kind, note.index), "")
+    return f"{note.kind} '{name}'{place}: {note.reason}"
+
+
+def body_names(model: mujoco.MjModel) -> list[str]:
+    """Names of the bodies; the world's is the builder's."""
+    return [WORLD, *names(model, "body")[1:]]
+
+
+def _disabled(model: mujoco.MjModel, *flags: str) -> bool:
+    return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, flags)
+
+
+def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> None:
+    builder.set_option(
+        timestep=float(model.opt.timestep),
+        gravity=np.zeros(3) if _disabled(model, "GRAVITY") else model.opt.gravity.copy(),
+        integrator=keyword(mujoco.mjtIntegrator, model.opt.integrator),
+        **custom.options,
+    )
+
+
+def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+    owner, frame = carriers(model)
+    named = body_names(model)
+    for body in np.flatnonzero(model.body_jntnum):
+        parts = [b for b in range(model.nbody) if owner[b] == body]
+        pose, mass = link_pose(model, body, frame), fused_mass(model, parts, frame)
+        builder.add_body(
+            named[body],
+            named[owner[model.body_parentid[body]]],
+            pose.pos,
+            pose.quat,
+            mass=mass.mass,
+            inertia=mass.inertia,
+            ipos=mass.pos,
+            iquat=mass.quat,
+            line=places.get(("body", int(body)), ""),
+        )
+
+
+def _joints(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+    named, joints = body_names(model), names(model, "joint")
+    q_width, qd_width = joint_q_widths(model), joint_qd_widths(model)
+    no_limit = _disabled(model, "LIMIT", "CONSTRAINT")
+    no_spring = _disabled(model, "SPRING", "PASSIVE")
+    no_damper = _disabled(model, "DAMPER", "PASSIVE")
+    for j, q in enumerate(model.jnt_qposadr):
+        dof = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + qd_width[j])
+        limited = model.jnt_limited[j] and not no_limit
+        builder.add_joint(
+            named[model.jnt_bodyid[j]],
+            keyword(mujoco.mjtJoint, model.jnt_type[j]),
+            joints[j],
+            model.jnt_pos[j],
+            model.jnt_axis[j],
+            range=model.jnt_range[j].tolist() if limited else None,
+            stiffness=0.0 if no_spring else float(model.jnt_stiffness[j]),
+            springref=float(model.qpos_spring[q]) if q_width[j] == 1 else 0.0,
+            damping=0.0 if no_damper else model.dof_damping[dof].tolist(),
+            armature=model.dof_armature[dof].tolist(),
+            line=places.get(("joint", j), ""),
+        )
+
+
+def _geoms(
+    builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
+) -> None:
+    owner, frame = carriers(model)
+    bodies, geoms = body_names(model), names(model, "geom")
+    known, only_drawn = plugins.names("geometry_type"), no_contact(model)
+    for g, body in enumerate(model.geom_bodyid):
+        shape = keyword(mujoco.mjtGeom, model.geom_type[g])
+        if shape not in known:
+            continue  # refused if it can touch, else reported as not drawn
+        pose = frame[body].do(model.geom_pos[g], model.geom_quat[g])
+        builder.add_geom(
+            bodies[owner[body]],
+            shape,
+            geoms[g],
+            pose.pos,
+            pose.quat,
+            size=model.geom_size[g],
+            friction=np.zeros(3) if model.geom_condim[g] == 1 else model.geom_friction[g],
+            elasticity=float(custom.elasticity[g]),
+            rgba=_colour(model, g),
+            contype=0 if only_drawn else int(model.geom_contype[g]),
+            conaffinity=0 if only_drawn else int(model.geom_conaffinity[g]),
+            line=places.get(("geom", g), ""),
+        )
+    for first, second in zip(*excluded_bodies(model), strict=True):
+        for a in np.flatnonzero(model.geom_bodyid == first):
+            for b in np.flatnonzero(model.geom_bodyid == second):
+                builder.exclude_geoms(geoms[a], geoms[b])
+
+
+def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """A geom's own colour, or its material's if it has none of its own."""
+    rgba, material = model.geom_rgba[geom], model.geom_matid[geom]
+    plain = np.allclose(rgba, (0.5, 0.5, 0.5, 1))
+    return model.mat_rgba[material] if material >= 0 and plain else rgba
+
+
+def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+    joints, actuators = names(model, "joint"), names(model, "actuator")
+    clamped = not _disabled(model, "CLAMPCTRL")
+    for a, transmission in enumerate(model.actuator_trntype):
+        if keyword(mujoco.mjtTrn, transmission) not in ON_JOINT:
+            continue  # refused
+        has_bias = keyword(mujoco.mjtBias, model.actuator_biastype[a]) != "none"
+        limited = clamped and model.actuator_ctrllimited[a]
+        builder.add_actuator(
+            joints[model.actuator_trnid[a, 0]],
+            "affine",
+            actuators[a],
+            gear=float(model.actuator_gear[a, 0]),
+            gainprm=model.actuator_gainprm[a],
+            biasprm=model.actuator_biasprm[a] if has_bias else (),
+            ctrl_range=model.actuator_ctrlrange[a] if limited else None,
+            force_range=model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None,
+            line=places.get(("actuator", a), ""),
+        )
+
+
+def _unit_quaternions(model: mujoco.MjModel, q: np.ndarray | None) -> np.ndarray:
+    """The coordinates to start at, quaternions normalized."""
+    q = (model.qpos0 if q is None else q).copy()
+    for start, width in zip(model.jnt_qposadr, joint_q_widths(model), strict=True):
+        if width > 3:
+            quat = q[start + width - 4 : start + width]
+            quat /= max(float(np.linalg.norm(quat)), 1e-12)
+    return q

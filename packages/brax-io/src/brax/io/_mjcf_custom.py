@@ -1,0 +1,92 @@
+"""Custom numbers of a model file: what each name means to Brax."""
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from brax.errors import closest
+
+OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
+"""One number each, set as options of the model."""
+
+HONOURED = (*OPTIONS, "elasticity", "init_qpos")
+
+IGNORED = {
+    "spring_mass_scale": "true masses are used",
+    "spring_inertia_scale": "true inertias are used",
+    "joint_scale_pos": "tuned an earlier joint solver",
+    "joint_scale_ang": "tuned an earlier joint solver",
+    "collide_scale": "tuned an earlier contact solver",
+    "matrix_inv_iterations": "tuned an earlier solver",
+    "solver_maxls": "tuned an earlier solver",
+    "constraint_stiffness": "tuned an earlier joint solver",
+    "constraint_limit_stiffness": "tuned an earlier joint solver",
+    "constraint_ang_damping": "tuned an earlier joint solver",
+    "constraint_vel_damping": "tuned an earlier joint solver",
+    "max_contact_points": "every pair that can touch is tested",
+    "max_geom_pairs": "every pair that can touch is tested",
+}
+"""Names that model files carry for earlier engines, and why they change nothing."""
+
+
+class Custom(NamedTuple):
+    """What a model's custom elements ask for."""
+
+    options: dict[str, float]
+    elasticity: np.ndarray
+    """Coefficient of restitution of each geom, (ngeom,)."""
+    init_q: np.ndarray | None
+    problems: list[tuple[str, int, str]]
+    """What cannot be honoured: kind ('numeric' or 'tuple'), id and why."""
+
+
+def read(model: mujoco.MjModel) -> Custom:
+    """Reads a compiled model's `<numeric>` and `<tuple>` elements."""
+    problems: list[tuple[str, int, str]] = []
+    numbers: dict[str, np.ndarray] = {}
+    for i in range(model.nnumeric):
+        start, size = model.numeric_adr[i], model.numeric_size[i]
+        name, value = model.numeric(i).name, model.numeric_data[start : start + size]
+        problem = _unknown(name) or _wrong_size(name, value, model.nq)
+        if problem:
+            problems.append(("numeric", i, problem))
+        elif name in HONOURED:
+            numbers[name] = value
+    elasticity = np.full(model.ngeom, numbers.get("elasticity", np.zeros(1))[0])
+    for i in range(model.ntuple):
+        problem = _unknown(model.tuple(i).name) or _set_per_geom(model, i, elasticity)
+        if problem:
+            problems.append(("tuple", i, problem))
+    options = {name: float(numbers[name][0]) for name in OPTIONS if name in numbers}
+    init_q = numbers.get("init_qpos")
+    return Custom(options, elasticity, None if init_q is None else init_q.copy(), problems)
+
+
+def _unknown(name: str) -> str:
+    if name in HONOURED or name in IGNORED:
+        return ""
+    return (
+        f"unknown custom field. Known: {', '.join(HONOURED)}.{closest(name, [*HONOURED, *IGNORED])}"
+    )
+
+
+def _wrong_size(name: str, value: np.ndarray, nq: int) -> str:
+    if name == "init_qpos" and value.size != nq:
+        return f"has {value.size} numbers; the joints have {nq} coordinates"
+    if name in (*OPTIONS, "elasticity") and value.size != 1:
+        return f"needs one number, got {value.size}"
+    return ""
+
+
+def _set_per_geom(model: mujoco.MjModel, i: int, elasticity: np.ndarray) -> str:
+    """Writes a tuple of elasticities into the table; returns what is wrong with it."""
+    if model.tuple(i).name in IGNORED:
+        return ""
+    if model.tuple(i).name != "elasticity":
+        return "only 'elasticity' can be set per element, on geoms"
+    rows = slice(model.tuple_adr[i], model.tuple_adr[i] + model.tuple_size[i])
+    if (model.tuple_objtype[rows] != mujoco.mjtObj.mjOBJ_GEOM).any():
+        return 'elasticity belongs to geoms; use objtype="geom"'
+    elasticity[model.tuple_objid[rows]] = model.tuple_objprm[rows]
+    return ""

@@ -1,0 +1,75 @@
+"""What the elements of a compiled model are called, in messages and in a `System`."""
+
+import mujoco
+import numpy as np
+
+_COUNTS = {
+    "body": "nbody",
+    "joint": "njnt",
+    "geom": "ngeom",
+    "site": "nsite",
+    "camera": "ncam",
+    "light": "nlight",
+    "flex": "nflex",
+    "skin": "nskin",
+    "texture": "ntex",
+    "pair": "npair",
+    "exclude": "nexclude",
+    "equality": "neq",
+    "tendon": "ntendon",
+    "actuator": "nu",
+    "sensor": "nsensor",
+    "numeric": "nnumeric",
+    "text": "ntext",
+    "tuple": "ntuple",
+    "key": "nkey",
+    "plugin": "nplugin",
+}
+"""Kinds of element, and the field that counts them."""
+
+
+def count(model: mujoco.MjModel, kind: str) -> int:
+    """Number of elements of a kind."""
+    if kind == "actuator":  # one may have several controls, so that nu is not their number
+        return len(model.actuator_trntype)
+    return int(getattr(model, _COUNTS[kind]))
+
+
+def names(model: mujoco.MjModel, kind: str) -> list[str]:
+    """Names of all elements of a kind, all different; one without a name gets kind and number."""
+    enum = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+    given = [mujoco.mj_id2name(model, enum, i) for i in range(count(model, kind))]
+    taken, out = {n for n in given if n}, []
+    for i, name in enumerate(given):
+        name = name or f"{kind}_{i}"
+        while not given[i] and name in taken:
+            name += "_"
+        taken.add(name)
+        out.append(name)
+    return out
+
+
+def keyword(enum: type, value: int) -> str:
+    """MuJoCo's constant as model files write it: `mjJNT_HINGE` is 'hinge'."""
+    return enum(int(value)).name.split("_", 1)[1].lower()
+
+
+def keywords(enum: type) -> list[str]:
+    """What model files may write for one of MuJoCo's enumerations."""
+    return [keyword(enum, v) for v in enum.__members__.values() if int(v) < 100 and "_" in v.name]
+
+
+def is_flag_set(bits: int, enum: type, names: tuple[str, ...]) -> bool:
+    """Whether any of the named flags, such as 'CONTACT', is set; unknown ones are not."""
+    known = {k.split("_", 1)[-1]: int(v) for k, v in enum.__members__.items()}
+    return any(bits & known.get(name, 0) for name in names)
+
+
+def joint_q_widths(model: mujoco.MjModel) -> np.ndarray:
+    """Number of coordinates of each joint."""
+    return np.diff(np.append(model.jnt_qposadr, model.nq))
+
+
+def joint_qd_widths(model: mujoco.MjModel) -> np.ndarray:
+    """Number of degrees of freedom of each joint."""
+    return np.diff(np.append(model.jnt_dofadr, model.nv))

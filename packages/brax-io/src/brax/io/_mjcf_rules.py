@@ -1,0 +1,236 @@
+"""What a compiled model asks for that would change its motion and is not supported.
+
+Each rule names a field of MuJoCo's model and the value at which it changes nothing. What can
+change motion is refused; what cannot is accepted and listed as ignored.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from brax import plugins
+from brax.io import _mjcf_custom
+from brax.io._mjcf_names import count, is_flag_set, joint_q_widths, keyword
+from brax.io._mjcf_touch import friction_problems, touching
+
+
+class Note(NamedTuple):
+    """A remark about one element; `index` is -1 for the model as a whole."""
+
+    kind: str
+    index: int
+    status: str
+    reason: str
+
+
+_LEAVE = {
+    "body": (
+        ("body_gravcomp", 0, "gravcomp (gravity compensation)"),
+        ("body_mocapid", -1, "mocap"),
+        ("body_plugin", -1, "a plugin's force"),
+    ),
+    "joint": (
+        ("jnt_margin", 0, "a margin of its limits"),
+        ("jnt_actfrclimited", 0, "actuatorfrcrange"),
+        ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
+        ("jnt_springyield", 0, "springyield"),
+    ),
+    "geom": (
+        ("geom_margin", 0, "margin"),
+        ("geom_gap", 0, "gap"),
+        ("geom_adhesion", 0, "adhesion"),
+        ("geom_surfacevel", 0, "surfacevel"),
+        ("geom_plugin", -1, "a plugin's shape"),
+    ),
+    "actuator": (
+        ("actuator_plugin", -1, "a plugin's force"),
+        ("actuator_damping", 0, "damping of an actuator"),
+        ("actuator_dampingpoly", 0, "polynomial damping of an actuator"),
+        ("actuator_armature", 0, "armature of an actuator"),
+        ("actuator_delay", 0, "delay"),
+    ),
+    "tendon": (
+        ("tendon_stiffness", 0, "stiffness of a tendon"),
+        ("tendon_stiffnesspoly", 0, "polynomial stiffness of a tendon"),
+        ("tendon_damping", 0, "damping of a tendon"),
+        ("tendon_dampingpoly", 0, "polynomial damping of a tendon"),
+        ("tendon_limited", 0, "a limit of a tendon"),
+        ("tendon_frictionloss", 0, "frictionloss of a tendon"),
+        ("tendon_armature", 0, "armature of a tendon"),
+        ("tendon_actfrclimited", 0, "actuatorfrcrange of a tendon"),
+    ),
+}
+"""Fields that are read nowhere: they must have the value at which they change nothing.
+
+A field that the installed MuJoCo does not have is passed over. Geoms only count if they can touch.
+"""
+
+ON_JOINT = ("joint", "jointinparent")
+"""Transmissions that are supported; on a joint with one degree of freedom they are the same."""
+
+_DOF = (
+    ("dof_frictionloss", 0, "frictionloss (dry friction)"),
+    ("dof_dampingpoly", 0, "polynomial damping"),
+)
+
+_OPTIONS = (
+    ("density", 0, "density of a medium"),
+    ("viscosity", 0, "viscosity of a medium"),
+    ("wind", 0, "wind"),
+)
+
+_SOLVER = (
+    "solver",
+    "iterations",
+    "tolerance",
+    "ls_iterations",
+    "ls_tolerance",
+    "noslip_iterations",
+    "cone",
+    "jacobian",
+    "impratio",
+)
+
+_WITHOUT_EFFECT = {
+    "site": "marks a place",
+    "camera": "the viewer has its own",
+    "light": "the viewer has its own",
+    "sensor": "only observes",
+    "key": "the model starts at qpos0, or at the custom numeric init_qpos",
+    "text": "only informs",
+    "texture": "colours are drawn, textures are not",
+    "skin": "only drawn by MuJoCo",
+}
+
+_REFUSED_KINDS = {
+    "pair": "an explicit contact pair is not supported; use contype, conaffinity and friction",
+    "flex": "deformable bodies are not supported",
+    "plugin": "MuJoCo's plugins are not supported",
+}
+
+
+def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
+    """Everything in a model that is refused or ignored."""
+    meets = touching(model)
+    found = [
+        *_option_notes(model),
+        *_table_notes(model, meets.any(axis=1)),
+        *_joint_notes(model),
+        *_geom_notes(model, meets),
+        *_actuator_notes(model),
+        *_element_notes(model),
+        *(Note(kind, i, "refused", reason) for kind, i, reason in custom.problems),
+        *_ignored_numerics(model),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
+    option = model.opt
+    for field, zero, what in _OPTIONS:
+        if np.any(getattr(option, field) != zero):
+            yield Note("option", -1, "refused", f"{what} is not supported; leave it at {zero}")
+    if is_flag_set(option.disableflags, mujoco.mjtDisableBit, ("ACTUATION", "FILTERPARENT")):
+        yield Note("option", -1, "refused", "disabling actuation or filterparent is not supported")
+    if is_flag_set(option.enableflags, mujoco.mjtEnableBit, ("OVERRIDE", "SLEEP")):
+        yield Note("option", -1, "refused", "enabling override or sleep is not supported")
+    standard = mujoco.MjOption()
+    for field in _SOLVER:
+        if getattr(option, field) != getattr(standard, field):
+            yield Note("option", -1, "ignored", f"{field}: a pipeline has a solver of its own")
+
+
+def _table_notes(model: mujoco.MjModel, active: np.ndarray) -> Iterator[Note]:
+    for kind, rules in _LEAVE.items():
+        for field, harmless, what in rules:
+            for i in _rows_unlike(model, field, harmless):
+                if kind != "geom" or active[i]:
+                    yield _leave(kind, i, what, harmless)
+    for field, harmless, what in _DOF:
+        for dof in _rows_unlike(model, field, harmless):
+            yield _leave("joint", int(model.dof_jntid[dof]), what, harmless)
+
+
+def _rows_unlike(model: mujoco.MjModel, field: str, harmless: float) -> list[int]:
+    table = getattr(model, field, None)
+    if table is None or len(table) == 0:
+        return []
+    unlike = np.asarray(table).reshape(len(table), -1) != harmless
+    return np.flatnonzero(unlike.any(axis=1)).tolist()
+
+
+def _leave(kind: str, index: int, what: str, harmless: float) -> Note:
+    advice = "take it out" if harmless else "leave it at 0"
+    return Note(kind, index, "refused", f"{what} is not supported; {advice}")
+
+
+def _joint_notes(model: mujoco.MjModel) -> Iterator[Note]:
+    for i, width in enumerate(joint_q_widths(model)):
+        if width == 1 and model.qpos0[model.jnt_qposadr[i]] != 0:
+            yield Note("joint", i, "refused", "ref other than 0 is not supported; pose the body")
+    for i in _rows_unlike_first(model.jnt_solref, model.jnt_solimp):
+        yield Note("joint", i, "ignored", "solref, solimp: a pipeline has limits of its own")
+
+
+def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
+    known = plugins.names("geometry_type")
+    for i, value in enumerate(model.geom_type):
+        shape = keyword(mujoco.mjtGeom, value)
+        if shape not in known and meets[i].any():
+            yield Note("geom", i, "refused", f"a {shape} that can touch is not supported")
+        elif shape not in known:
+            yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
+    for i, reason in friction_problems(model, meets):
+        yield Note("geom", int(i), "refused", reason)
+    for i in _rows_unlike_first(model.geom_solref, model.geom_solimp):
+        yield Note("geom", i, "ignored", "solref, solimp: a pipeline has contacts of its own")
+
+
+def _rows_unlike_first(*tables: np.ndarray) -> list[int]:
+    """Rows that are not MuJoCo's default of solref and solimp."""
+    default = ([0.02, 1.0], [0.9, 0.95, 0.001, 0.5, 2.0])
+    unlike = [(t != d).any(axis=1) for t, d in zip(tables, default, strict=True)]
+    return np.flatnonzero(np.logical_or(*unlike)).tolist()
+
+
+def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
+    allowed = (
+        ("trntype", mujoco.mjtTrn, ON_JOINT, "transmission"),
+        ("dyntype", mujoco.mjtDyn, ("none",), "dyntype"),
+        ("gaintype", mujoco.mjtGain, ("fixed",), "gaintype"),
+        ("biastype", mujoco.mjtBias, ("none", "affine"), "biastype"),
+    )
+    for field, enum, words, what in allowed:
+        for i, value in enumerate(getattr(model, f"actuator_{field}")):
+            word = keyword(enum, value)
+            if word not in words:
+                reason = f"{what} '{word}' is not supported; allowed: {', '.join(words)}"
+                yield Note("actuator", i, "refused", reason)
+    for i, group in enumerate(model.actuator_group):
+        if 0 <= group < 31 and model.opt.disableactuator & (1 << int(group)):
+            reason = f"its group {group} is disabled, which is not supported; take it out"
+            yield Note("actuator", i, "refused", reason)
+
+
+def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
+    for i in range(model.neq):
+        what = keyword(mujoco.mjtEq, model.eq_type[i])
+        if model.eq_active0[i]:
+            yield Note("equality", i, "refused", f"equality constraint '{what}' is not supported")
+        else:
+            yield Note("equality", i, "ignored", "is not active")
+    for kind, reason in _REFUSED_KINDS.items():
+        for i in range(count(model, kind)):
+            yield Note(kind, i, "refused", reason)
+    for kind, reason in _WITHOUT_EFFECT.items():
+        for i in range(count(model, kind)):
+            yield Note(kind, i, "ignored", reason)
+
+
+def _ignored_numerics(model: mujoco.MjModel) -> Iterator[Note]:
+    for kind, read in (("numeric", model.numeric), ("tuple", model.tuple)):
+        for i in range(count(model, kind)):
+            if read(i).name in _mjcf_custom.IGNORED:
+                yield Note(kind, i, "ignored", _mjcf_custom.IGNORED[read(i).name])

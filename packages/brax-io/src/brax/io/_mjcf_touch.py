@@ -1,0 +1,69 @@
+"""Which geoms of a compiled model can meet, and what friction then needs."""
+
+import mujoco
+import numpy as np
+
+from brax.io._mjcf_names import is_flag_set
+
+
+def touching(model: mujoco.MjModel) -> np.ndarray:
+    """Whether each pair of geoms is tested for contact, (ngeom, ngeom).
+
+    MuJoCo's filter: contype and conaffinity, bodies without a joint between them, a body and
+    its carrier unless that is the world, and excluded pairs of bodies.
+    """
+    if no_contact(model):
+        return np.zeros((model.ngeom, model.ngeom), bool)
+    body = model.geom_bodyid
+    weld = model.body_weldid
+    carrier = weld[model.body_parentid[weld]]
+    of, up = weld[body], carrier[body]
+    bits = (model.geom_contype[:, None] & model.geom_conaffinity[None, :]) != 0
+    nested = (of[:, None] == up[None, :]) & (of[:, None] != 0)
+    excluded = np.zeros((model.nbody, model.nbody), bool)
+    first, second = excluded_bodies(model)
+    excluded[first, second] = excluded[second, first] = True
+    return (
+        (bits | bits.T)
+        & (of[:, None] != of[None, :])
+        & ~(nested | nested.T)
+        & ~excluded[np.ix_(body, body)]
+    )
+
+
+def excluded_bodies(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """First and second body of each `<exclude>`."""
+    return model.exclude_signature >> 16, model.exclude_signature & 0xFFFF
+
+
+def no_contact(model: mujoco.MjModel) -> bool:
+    """Whether the file's flags turn contact off."""
+    return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, ("CONTACT", "CONSTRAINT"))
+
+
+def friction_problems(model: mujoco.MjModel, meets: np.ndarray) -> list[tuple[int, str]]:
+    """Geoms whose friction a pair of spheres or capsules could not honour, and why.
+
+    A contact has the larger of the two coefficients, and as many directions of friction as the
+    larger of the two condim; a geom of condim 1 brings none.
+    """
+    problems = []
+    friction, condim = model.geom_friction, model.geom_condim
+    active = meets.any(axis=1)
+    turning = friction[active, 1:].any()
+    for i in np.flatnonzero(active):
+        rougher = meets[i] & (condim > 1) & (friction[:, 0] < friction[i, 0])
+        if condim[i] > 3 and turning:
+            problems.append(
+                (i, f"condim {condim[i]} (torsional or rolling friction) is not supported; use 3")
+            )
+        elif condim[i] == 1 and rougher.any():
+            problems.append(
+                (i, "condim 1 with friction that a geom of condim 3 would inherit; set friction 0")
+            )
+    if len(set(model.geom_priority[active])) > 1:
+        problems += [
+            (i, f"priority {model.geom_priority[i]} is not supported: the larger friction counts")
+            for i in np.flatnonzero(active & (model.geom_priority != 0))
+        ]
+    return problems

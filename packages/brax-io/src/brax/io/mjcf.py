@@ -1,0 +1,159 @@
+"""Model files in MuJoCo's format (MJCF), read through MuJoCo's own compiler.
+
+What a model asks for is supported, or refused by name, or without effect on its motion; `report`
+lists which. See docs/models.md.
+"""
+
+import os
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Literal, NamedTuple
+
+import mujoco
+
+from brax.base import System
+from brax.errors import ModelError
+from brax.io import _mjcf_build, _mjcf_custom, _mjcf_rules, _mjcf_source
+from brax.io._mjcf_compile import compile_model
+from brax.io._mjcf_names import names
+
+MAX_GEOMS = 4096
+"""The largest number of geoms that is read unless asked for more."""
+
+_LISTED = ("body", "joint", "geom", "actuator", "exclude", "numeric", "tuple")
+
+
+class Finding(NamedTuple):
+    """What becomes of one element of a model."""
+
+    element: str
+    """Kind, such as 'joint' or 'option'."""
+    name: str
+    status: Literal["supported", "ignored", "refused"]
+    reason: str
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    allow_external_assets: bool = False,
+    max_geoms: int = MAX_GEOMS,
+) -> System:
+    """Reads a model file.
+
+    Args:
+        path: the file.
+        allow_external_assets: whether files outside the model's directory may be read.
+        max_geoms: the largest number of geoms allowed.
+
+    Returns:
+        The system. Bodies without joints are part of the body that carries them.
+
+    Raises:
+        ModelError: naming everything that is wrong or not supported, where it stands.
+    """
+    model, places = compile_model(_open(path, allow_external_assets, max_geoms))
+    return _mjcf_build.build(model, places)
+
+
+def loads(
+    xml: str | bytes,
+    asset_path: str | os.PathLike[str] | None = None,
+    *,
+    allow_external_assets: bool = False,
+    max_geoms: int = MAX_GEOMS,
+) -> System:
+    """Reads a model from its text.
+
+    Args:
+        xml: the text.
+        asset_path: directory of the files that it names; a file stands for its directory.
+        allow_external_assets: whether files outside that directory may be read.
+        max_geoms: the largest number of geoms allowed.
+
+    Returns:
+        The system, as `load`.
+
+    Raises:
+        ModelError: as `load`.
+    """
+    directory = None if asset_path is None else Path(asset_path)
+    if directory is not None and directory.is_file():
+        directory = directory.parent
+    source = _mjcf_source.read(xml, "model.xml", directory, allow_external_assets, max_geoms)
+    model, places = compile_model(source)
+    return _mjcf_build.build(model, places)
+
+
+def load_mjmodel(
+    path: str | os.PathLike[str],
+    *,
+    allow_external_assets: bool = False,
+    max_geoms: int = MAX_GEOMS,
+) -> mujoco.MjModel:
+    """Reads a model file into MuJoCo's own model, with the same checks of the text as `load`."""
+    return compile_model(_open(path, allow_external_assets, max_geoms))[0]
+
+
+def load_model(mj: mujoco.MjModel) -> System:
+    """Makes a system from MuJoCo's compiled model, which is only read.
+
+    Raises:
+        ModelError: naming everything that is not supported.
+    """
+    return _mjcf_build.build(mj, {})
+
+
+def validate_model(mj: mujoco.MjModel) -> None:
+    """Checks that everything in MuJoCo's compiled model that can change motion is supported.
+
+    Raises:
+        ModelError: naming everything that is not.
+    """
+    load_model(mj)
+
+
+def report(mj: mujoco.MjModel) -> list[Finding]:
+    """Lists what becomes of each element of MuJoCo's compiled model.
+
+    Returns:
+        One line for each body, joint, geom, actuator, exclude and custom field, and one for each
+        thing that is ignored or refused.
+    """
+    notes = _mjcf_rules.notes(mj, _mjcf_custom.read(mj))
+    listed = {kind: names(mj, kind) for kind in {n.kind for n in notes if n.index >= 0}}
+    found = [
+        Finding(n.kind, listed[n.kind][n.index] if n.index >= 0 else "", n.status, n.reason)
+        for n in notes
+    ]
+    found += [f for f in _refused_by_builder(mj) if f not in found]
+    seen = {(f.element, f.name) for f in found}
+    plain = [
+        Finding(kind, name, "supported", "")
+        for kind in _LISTED
+        for name in names(mj, kind)
+        if (kind, name) not in seen
+    ]
+    return plain + found
+
+
+def _open(path: str | os.PathLike[str], outside: bool, max_geoms: int) -> _mjcf_source.Source:
+    file = Path(path)
+    if not file.is_file():
+        raise ModelError(f"no such model file: {file.absolute()} (cwd {Path.cwd()})")
+    return _mjcf_source.read(file.read_bytes(), file.name, file.parent, outside, max_geoms)
+
+
+def _refused_by_builder(mj: mujoco.MjModel) -> list[Finding]:
+    """What only the assembly of the whole model shows, such as a pair without a collider."""
+    try:
+        load_model(mj)
+    except ModelError as error:
+        split = [re.match(r"(\w+)(?: '(.*?)')?(?::? )(.*)", p, re.S) for p in error.problems]
+        return [Finding(m[1], m[2] or "", "refused", m[3]) for m in split if m]
+    return []
+
+
+FORMAT = SimpleNamespace(suffixes=(".xml", ".mjcf"), load=load)
+"""The reader as the registry knows it."""
