@@ -1,0 +1,1 @@
+"""One Brax plugin of every kind."""

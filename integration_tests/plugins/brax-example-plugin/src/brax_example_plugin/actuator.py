@@ -1,0 +1,21 @@
+"""The propeller: thrust grows with the square of its speed."""
+
+import jax
+import jax.numpy as jnp
+
+from brax.actuators import ActuatorParams, ActuatorType
+
+
+class Propeller(ActuatorType):
+    """`gain0 ctrl |ctrl|`."""
+
+    name = "propeller"
+
+    def force(
+        self, params: ActuatorParams, ctrl: jax.Array, length: jax.Array, velocity: jax.Array
+    ) -> jax.Array:
+        """Thrust in the direction of the control."""
+        return params.gainprm[0] * ctrl * jnp.abs(ctrl)
+
+
+PROPELLER = Propeller()

@@ -1,0 +1,72 @@
+"""What this distribution brings to Brax: one of every kind."""
+
+from brax.plugins import Spec, hookimpl
+
+BRAX_PLUGIN_API = 1
+
+
+@hookimpl
+def brax_joint_types() -> list[Spec]:
+    """A joint with coupled rotation and travel."""
+    return [Spec("screw", "brax_example_plugin.joint:SCREW", "rotation that travels")]
+
+
+@hookimpl
+def brax_geometry_types() -> list[Spec]:
+    """A shape that the engine does not know."""
+    return [Spec("torus", "brax_example_plugin.shape:TORUS", "ring around z")]
+
+
+@hookimpl
+def brax_colliders() -> list[Spec]:
+    """The shape against the ground."""
+    return [Spec("plane-torus", "brax_example_plugin.collider:PLANE_TORUS", "lowest point")]
+
+
+@hookimpl
+def brax_integrators() -> list[Spec]:
+    """A second-order splitting."""
+    summary = "second-order splitting"
+    return [Spec("drift_kick_drift", "brax_example_plugin.integrator:DRIFT_KICK_DRIFT", summary)]
+
+
+@hookimpl
+def brax_pipelines() -> list[Spec]:
+    """A pipeline around another."""
+    return [Spec("slow_motion", "brax_example_plugin.pipeline:SLOW_MOTION", "spring, half time")]
+
+
+@hookimpl
+def brax_actuators() -> list[Spec]:
+    """An actuator that is not affine."""
+    return [Spec("propeller", "brax_example_plugin.actuator:PROPELLER", "thrust ctrl * |ctrl|")]
+
+
+@hookimpl
+def brax_environments() -> list[Spec]:
+    """A task on a model made in Python."""
+    return [Spec("example_cart", "brax_example_plugin.environment:Cart", "bring a cart to rest")]
+
+
+@hookimpl
+def brax_trainers() -> list[Spec]:
+    """A learner without a neural network."""
+    return [Spec("random_search", "brax_example_plugin.trainer:RANDOM_SEARCH", "linear policies")]
+
+
+@hookimpl
+def brax_model_formats() -> list[Spec]:
+    """Pendulums described in JSON."""
+    return [Spec("pendulum", "brax_example_plugin.model_format:PENDULUM", "pendulums in JSON")]
+
+
+@hookimpl
+def brax_metric_loggers() -> list[Spec]:
+    """Metrics as a table."""
+    return [Spec("csv", "brax_example_plugin.metric_logger:CsvLogger", "metrics.csv in the run")]
+
+
+@hookimpl
+def brax_commands() -> list[Spec]:
+    """A subcommand of `brax`."""
+    return [Spec("weigh", "brax_example_plugin.command:weigh", "print the mass of a model")]

@@ -1,0 +1,252 @@
+"""Real third-party distributions: one with a plugin of every kind, and three that are broken.
+
+How discovery handles each is tested in brax-core with entry points made up for it; here it is
+installed packages, found by the interpreter, and what they bring is used.
+"""
+
+import csv
+import json
+import math
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax import plugins
+from brax.builder import ModelBuilder
+from brax.components import Quat, Vec3, exp_quat
+from brax.errors import UnknownNameError
+
+pytestmark = pytest.mark.usefixtures("strangers")
+
+
+def example(kind, name):
+    assert plugins.specs(kind)[name].distribution == "brax-example-plugin"
+    return plugins.get(kind, name)
+
+
+def test_every_kind_comes_from_the_example_plugin():
+    from_example = {
+        kind
+        for kind in plugins.KINDS
+        for registered in plugins.specs(kind).values()
+        if registered.distribution == "brax-example-plugin"
+    }
+    assert from_example == set(plugins.KINDS)
+
+
+def test_broken_plugins_are_reported_once_each_with_a_remedy(brax):
+    done = brax("plugins", "list")
+    assert done.returncode == 0
+    lines = [line for line in done.stderr.splitlines() if "was left out" in line]
+    assert len(lines) == 3
+    told = dict(
+        line.removeprefix("brax: warning: plugin ").split(" 0.1.0 was left out: ") for line in lines
+    )
+    assert "No module named 'a_module_that_nobody_has'" in told["brax-broken-import"]
+    assert "needs plugin API 2, this is plugin API 1. Update brax-core" in told["brax-future-api"]
+    assert (
+        "'hinge' of brax-taken-name 0.1.0 is already registered by brax-core"
+        in (told["brax-taken-name"])
+    )
+    for name, line in told.items():
+        assert f"set BRAX_PLUGINS_DISABLE={name}." in line
+
+
+def test_a_taken_name_stays_with_its_owner_and_nothing_else_is_left_behind():
+    assert plugins.specs("joint_type")["hinge"].distribution == "brax-core"
+    with pytest.raises(UnknownNameError, match=r"'rusty' belongs to brax-taken-name 0.1.0, which"):
+        plugins.get("joint_type", "rusty")
+
+
+def test_doctor_finds_the_three_and_no_fourth(brax):
+    done = brax("plugins", "doctor", "--json")
+    assert done.returncode == 1
+    broken = {entry["distribution"] for entry in json.loads(done.stdout)["broken"]}
+    assert broken == {"brax-broken-import", "brax-future-api", "brax-taken-name"}
+
+
+def test_switches_silence_the_broken_ones(brax):
+    done = brax("plugins", "doctor", BRAX_PLUGINS="brax-example-plugin")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = brax("plugins", "list", "--json", BRAX_PLUGINS_AUTOLOAD="0")
+    report = json.loads(done.stdout)
+    assert {r["distribution"].split("-")[1] for r in report["registered"]} <= {
+        "core",
+        "io",
+        "envs",
+        "agents",
+    }
+
+
+def test_the_screw_in_a_model_travels_as_it_turns():
+    """A free turn at 3 rad/s for 0.1 s, 0.05 m per radian: closed form, no force along the axis."""
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.001, gravity=(0, 0, 0))
+    builder.add_body("nut", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    builder.add_joint("nut", "screw", axis=(0, 0, 1), user=(0.05,))
+    system = builder.build()
+    pipeline = plugins.get("pipeline", "spring")
+    state = pipeline.init(system, jnp.zeros(1), jnp.array([3.0]))
+    np.testing.assert_allclose(state.xd.vel[0], [0, 0, 0.15], atol=1e-6)
+    np.testing.assert_allclose(state.xd.ang[0], [0, 0, 3], atol=1e-5)
+    state = jax.jit(pipeline.step, static_argnums=3)(system, state, jnp.zeros(0), 100)
+    np.testing.assert_allclose(state.q, [0.3], rtol=0.01)
+    np.testing.assert_allclose(state.x.pos[0], [0, 0, 0.015], atol=2e-4)
+
+
+def test_the_screw_knows_its_coordinate():
+    screw = example("joint_type", "screw")
+    from brax.joints import JointParams
+
+    one = jnp.ones((1, 1))
+    params = JointParams(Vec3(0.6 * one, 0 * one, 0.8 * one), (0.05 * one,))
+    for q in (-9.0, -3.0, 0.0, 0.5, 4.0, 20.0):
+        pos, rot = screw.transform(params, (q * one,))
+        np.testing.assert_allclose(screw.coordinates(params, pos, rot)[0], q, atol=1e-5)
+        (twist,) = screw.motion_subspace(params, (q * one,))
+        _, (moved, _) = jax.jvp(lambda q: screw.transform(params, (q,)), (q * one,), (one,))
+        np.testing.assert_allclose(moved, twist.vel, atol=1e-6)
+
+
+def test_the_torus_on_the_plane():
+    """A ring of 0.5 m, tube 0.1 m, axis tilted by `angle` from the plane's normal."""
+    collider = example("collider", "plane-torus")
+    from brax.colliders import Shape
+
+    def column(*values):
+        return [jnp.full((1, 1), v) for v in values]
+
+    ground = Shape(Vec3(*column(0, 0, 0)), Quat(*column(1, 0, 0, 0)), Vec3(*column(0, 0, 0)))
+    for angle in (0.3, 1.0, math.pi / 2):
+        rot = exp_quat(Vec3(*column(angle, 0, 0)))
+        ring = Shape(Vec3(*column(0, 0, 1)), rot, Vec3(*column(0.5, 0.1, 0)))
+        (touch,) = collider.collide(ground, ring)
+        np.testing.assert_allclose(touch.dist, 1 - 0.5 * math.sin(angle) - 0.1, atol=1e-6)
+        np.testing.assert_allclose(touch.normal, np.array([0, 0, 1.0]).reshape(3, 1, 1), atol=1e-6)
+        np.testing.assert_allclose(touch.pos.z, (1 - 0.5 * math.sin(angle) - 0.1) / 2, atol=1e-6)
+
+
+def test_a_torus_lands_on_the_plane():
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.002)
+    builder.add_body("ring", pos=(0, 0, 0.7), mass=1.0, inertia=(0.1, 0.1, 0.2))
+    builder.add_joint("ring", "free")
+    builder.add_geom("ring", "torus", size=(0.3, 0.05), quat=(math.sqrt(0.5), math.sqrt(0.5), 0, 0))
+    builder.add_geom("world", "plane", size=(1, 1, 1))
+    system = builder.build()
+    pipeline = plugins.get("pipeline", "spring")
+    q = jnp.array([0.0, 0, 0.4, 1, 0, 0, 0])
+    state = pipeline.init(system, q, jnp.zeros(6))
+    state = jax.jit(pipeline.step, static_argnums=3)(system, state, jnp.zeros(0), 500)
+    np.testing.assert_allclose(state.x.pos[0, 2], 0.35, atol=0.01)
+
+
+def test_the_integrator_is_of_second_order():
+    """Harmonic oscillator, one period: the error falls by four when the step is halved."""
+    integrator = example("integrator", "drift_kick_drift")
+
+    def error(n):
+        state, dt = (1.0, 0.0), 2 * math.pi / n
+        for _ in range(n):
+            state = integrator.step(
+                lambda s, h: (s[0], s[1] - h * s[0]),
+                lambda s, h: (s[0] + h * s[1], s[1]),
+                state,
+                dt,
+            )
+        return math.hypot(state[0] - 1, state[1])
+
+    assert 3.8 < error(100) / error(200) < 4.2
+
+
+def test_the_integrator_by_name_in_a_model():
+    builder = ModelBuilder()
+    builder.set_option(integrator="drift_kick_drift", timestep=0.01)
+    builder.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    builder.add_joint("ball", "free")
+    system = builder.build()
+    pipeline = plugins.get("pipeline", "spring")
+    state = pipeline.init(system, system.init_q, jnp.zeros(6))
+    state = jax.jit(pipeline.step, static_argnums=3)(system, state, jnp.zeros(0), 100)
+    # exact for constant acceleration, where semi-implicit Euler is off by g dt / 2
+    np.testing.assert_allclose(state.x.pos[0, 2], -9.81 / 2, rtol=1e-5)
+
+
+def test_slow_motion_is_half_the_time():
+    """Free fall: n steps of slow motion are n steps of half the size."""
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.01)
+    builder.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    builder.add_joint("ball", "free")
+    system = builder.build()
+    pipeline = example("pipeline", "slow_motion")
+    state = pipeline.init(system, system.init_q, jnp.zeros(6))
+    state = jax.jit(pipeline.step, static_argnums=3)(system, state, jnp.zeros(0), 100)
+    np.testing.assert_allclose(state.xd.vel[0, 2], -9.81 * 0.5, rtol=1e-5)
+
+
+def test_the_propeller_pushes_with_the_square():
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.001, gravity=(0, 0, 0))
+    builder.add_body("cart", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    rail = builder.add_joint("cart", "slide", axis=(1, 0, 0))
+    builder.add_actuator(rail, "propeller", gainprm=(3.0,))
+    system = builder.build()
+    pipeline = plugins.get("pipeline", "spring")
+    step = jax.jit(pipeline.step, static_argnums=3)
+    start = pipeline.init(system, jnp.zeros(1), jnp.zeros(1))
+    for ctrl in (0.5, -2.0):
+        state = step(system, start, jnp.array([ctrl]), 100)
+        np.testing.assert_allclose(state.qd, [3 * ctrl * abs(ctrl) / 2 * 0.1], rtol=1e-3)
+
+
+def test_the_trainer_learns_the_environment(tmp_path):
+    """Random search beats doing nothing, and its policy comes back from the run's directory."""
+    environment = example("environment", "example_cart")()
+    trainer = example("trainer", "random_search")
+    make_policy, params, metrics = trainer.train(environment, seed=1, run_dir=tmp_path)
+    # doing nothing stays about half a metre off: a reward of about a half a step
+    assert metrics["eval/episode_reward"] > 75
+    obs = jnp.array([0.5, -0.2])
+    action, _ = make_policy(params)(obs, jax.random.key(0))
+    again, _ = trainer.load_policy(tmp_path)(obs, jax.random.key(0))
+    np.testing.assert_array_equal(action, again)
+
+
+def test_the_model_format_and_the_command(brax, tmp_path):
+    file = tmp_path / "clock.pendulum"
+    file.write_text('{"length": 0.5, "mass": 1.25}')
+    done = brax("weigh", str(file))
+    assert (done.returncode, done.stdout) == (0, "1.25 kg\n"), done.stderr
+    (tmp_path / "clock.pendulumm").write_text("")
+    done = brax("weigh", str(tmp_path / "clock.pendulumm"))
+    assert done.returncode == 2
+    assert (
+        "unknown suffix '.pendulumm'" in done.stderr and "Did you mean '.pendulum'?" in done.stderr
+    )
+    file.write_text('{"length": 0.5}')
+    done = brax("weigh", str(file))
+    assert done.returncode == 2
+    assert "a pendulum needs mass" in done.stderr
+
+
+def test_the_metric_logger_writes_a_table(tmp_path):
+    logger = example("metric_logger", "csv")(tmp_path)
+    logger.write(10, {"reward": 1.5})
+    logger.write(20, {"reward": 2.5})
+    logger.close()
+    with (tmp_path / "metrics.csv").open() as file:
+        assert list(csv.DictReader(file)) == [
+            {"step": "10", "reward": "1.5"},
+            {"step": "20", "reward": "2.5"},
+        ]
+
+
+def test_looking_up_again_warns_no_more():
+    plugins.names("environment")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plugins.names("environment")

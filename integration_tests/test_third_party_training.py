@@ -1,0 +1,59 @@
+"""brax-core, brax-agents and somebody else's environment are a complete system.
+
+`hatch run wheels` runs this file in an environment that has nothing else.
+"""
+
+import json
+import os
+from importlib import metadata
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def run(brax, tmp_path_factory):
+    """A tiny training run of the example plugin's environment."""
+    present = {d.name for d in metadata.distributions()}
+    if "brax-example-plugin" not in present and "BRAX_TEST_WHEELS" not in os.environ:
+        pytest.skip("hatch run wheels installs the example plugin")
+    runs = tmp_path_factory.mktemp("runs")
+    small = [
+        "num_envs=64",
+        "batch_size=64",
+        "num_minibatches=4",
+        "num_evals=3",
+        "episode_length=100",
+    ]
+    settings = [part for setting in small for part in ("--set", setting)]
+    where = ["--name", "cart", "--runs", str(runs)]
+    done = brax("train", "example_cart", "--steps", "20000", *where, *settings)
+    assert done.returncode == 0, done.stderr
+    return runs / "cart"
+
+
+def test_the_environment_of_a_stranger_trains(run):
+    told = json.loads((run / "run.json").read_text())
+    assert told["environment"] == "example_cart"
+    rewards = [
+        report["eval/episode_reward"]
+        for line in (run / "metrics.jsonl").read_text().splitlines()
+        if "eval/episode_reward" in (report := json.loads(line))
+    ]
+    assert len(rewards) == 3
+    assert rewards[-1] > rewards[0]
+
+
+def test_a_checkpoint_is_left(run):
+    assert any((run / "checkpoints").iterdir())
+
+
+def test_the_policy_comes_back(run):
+    import jax
+    import jax.numpy as jnp
+
+    from brax import plugins
+
+    trainer = plugins.get("trainer", json.loads((run / "run.json").read_text())["trainer"])
+    action, _ = trainer.load_policy(run)(jnp.zeros(2), jax.random.key(0))
+    assert action.shape == (1,)
+    assert abs(float(action[0])) <= 1

@@ -1,0 +1,86 @@
+"""Builds every distribution, installs the wheels away from the source tree, and tests them there.
+
+Two clean environments: one with everything, the example plugin and the plugins that are broken on
+purpose; one with brax-core, brax-agents and the example plugin alone, where a third party's
+environment has to train.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+OURS = sorted(path for path in (ROOT / "packages").iterdir() if path.is_dir())
+EXAMPLE = HERE / "plugins" / "brax-example-plugin"
+PLUGINS = sorted(path for path in (HERE / "plugins").iterdir() if path.is_dir())
+
+UV = [sys.executable, "-m", "uv"]
+
+
+def main() -> None:
+    """Builds, installs and tests; exits with an error if anything fails."""
+    with tempfile.TemporaryDirectory(prefix="brax-wheels-") as name:
+        work = Path(name)
+        wheels = {path.name: build(path, work / "dist") for path in [*OURS, *PLUGINS]}
+        suite = copy_suite(work)
+        test("everything", list(wheels.values()), suite, work)
+        few = [wheels[name] for name in ("brax-core", "brax-agents", EXAMPLE.name)]
+        test("core and agents", few, suite / "test_third_party_training.py", work)
+
+
+def build(source: Path, out: Path) -> Path:
+    """Builds a distribution as users get it: the sdist, and the wheel from the sdist."""
+    target = out / source.name
+    say(f"build {source.relative_to(ROOT)}")
+    run([*UV, "build", "--quiet", "--out-dir", target, source], cwd=ROOT)
+    (wheel,) = target.glob("*.whl")
+    return wheel
+
+
+def copy_suite(work: Path) -> Path:
+    """Copies the tests out of the source tree, with the settings of pytest."""
+    suite = work / "suite" / "integration_tests"
+    shutil.copytree(
+        HERE, suite, ignore=shutil.ignore_patterns("plugins", "wheels.py", "__pycache__")
+    )
+    for settings in ("pytest.ini", "conftest.py"):
+        shutil.copy(ROOT / settings, suite.parent)
+    return suite
+
+
+def test(name: str, wheels: list[Path], tests: Path, work: Path) -> None:
+    """Installs wheels into a new environment and runs tests with it."""
+    say(f"install {name}: {', '.join(wheel.name for wheel in wheels)}")
+    environment = work / name.replace(" ", "-")
+    run([*UV, "venv", "--quiet", "--python", sys.executable, environment], cwd=work)
+    python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
+    run([*UV, "pip", "install", "--quiet", "--python", python, *wheels, "pytest"], cwd=work)
+    say(f"test {name}")
+    run([python, "-m", "pytest", "-v", tests], cwd=work / "suite", env=clean_environment(python))
+
+
+def clean_environment(python: Path) -> dict[str, str]:
+    """The process's variables, without what could lead back to the source tree."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
+    return kept | {"PATH": path, "BRAX_TEST_WHEELS": "1", "BRAX_SOURCE": str(ROOT)}
+
+
+def say(what: str) -> None:
+    """Reports a stage."""
+    print(f"== {what}", flush=True)
+
+
+def run(command: list[str | Path], cwd: Path, env: dict[str, str] | None = None) -> None:
+    """Runs a command; if it fails, so does this script."""
+    done = subprocess.run([str(part) for part in command], cwd=cwd, env=env, check=False)
+    if done.returncode:
+        sys.exit(f"wheels: failed ({done.returncode}): {' '.join(map(str, command))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""The rules of `docs/architecture.md` that the source itself can be asked about."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from brax import plugins
+
+ROOT = Path(__file__).parents[4]
+SOURCES = {
+    package.name: sorted((package / "src" / "brax").rglob("*.py"))
+    for package in sorted((ROOT / "packages").iterdir())
+}
+
+SIBLINGS = {"brax-io": "brax.io", "brax-envs": "brax.envs", "brax-agents": "brax.training"}
+"""What each distribution but the core adds to the package `brax`."""
+
+
+def imports(path):
+    """Every module that a file imports, anywhere in it, as dotted names."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def within(module, package):
+    return module == package or module.startswith(f"{package}.")
+
+
+def table():
+    """The rows of the table of distributions: name, owned modules, forbidden imports."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `(brax-\w+)` \| (.*?) \| (.*?) \| (.*?) \|$", text, re.MULTILINE)
+    names = {"envs": "brax.envs", "training": "brax.training", "io": "brax.io"}
+    forbidden = {}
+    for name, _, _, never in rows:
+        parts = [part.strip() for part in never.split(",")]
+        if "the other three" in parts:
+            parts = [p for p in parts if p != "the other three"] + list(names)
+        forbidden[name] = {names.get(part, part) for part in parts}
+    return forbidden
+
+
+def test_the_table_of_imports_is_the_one_we_mean():
+    assert table() == {
+        "brax-core": {"mujoco", "brax.io", "brax.envs", "brax.training"},
+        "brax-io": {"brax.envs", "brax.training"},
+        "brax-envs": {"brax.training"},
+        "brax-agents": {"brax.envs", "brax.io", "mujoco"},
+    }
+
+
+@pytest.mark.parametrize("distribution", SOURCES)
+def test_imports_keep_to_the_table(distribution):
+    forbidden = table()[distribution]
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in SOURCES[distribution]
+        for module in imports(path)
+        if any(within(module, package) for package in forbidden)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("distribution", SOURCES)
+def test_each_distribution_keeps_to_its_part_of_the_package(distribution):
+    base = ROOT / "packages" / distribution / "src" / "brax"
+    tops = {path.relative_to(base).parts[0].removesuffix(".py") for path in SOURCES[distribution]}
+    if distribution == "brax-core":
+        assert tops.isdisjoint({"io", "envs", "training"})
+        assert "__init__" in tops
+    elif tops:
+        assert tops == {SIBLINGS[distribution].removeprefix("brax.")}
+
+
+def named(path, names):
+    """String constants of a file, docstrings aside, that are among `names`."""
+    tree = ast.parse(path.read_text())
+    prose = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    return {
+        f"{path.relative_to(ROOT)}:{node.lineno} names '{node.value}'"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and id(node) not in prose and node.value in names
+    }
+
+
+HOMES = {
+    "joint_type": "joints",
+    "geometry_type": "colliders",
+    "collider": "colliders",
+    "integrator": "integrators",
+    "actuator": "actuators",
+}
+"""The folder of each kind that belongs to a model."""
+
+
+@pytest.mark.parametrize("kind", HOMES)
+def test_only_its_own_folder_names_a_kind_of_model_element(kind):
+    """What the engine does must not depend on which joints, shapes or laws there are.
+
+    A model reader (`brax.io`) maps the words of its format, and environments describe models.
+    """
+    home, names = HOMES[kind], set(plugins.names(kind))
+    files = [
+        path
+        for path in SOURCES["brax-core"] + SOURCES["brax-agents"]
+        if path.name != "_plugin.py" and home not in path.parts
+    ]
+    assert set().union(*(named(path, names) for path in files)) == set()
+    leaves = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in [*files, *SOURCES["brax-io"], *SOURCES["brax-envs"]]
+        for module in imports(path)
+        if module.startswith(f"brax.{home}.") and not within(module, f"brax.{home}.interface")
+        if (ROOT / "packages/brax-core/src" / (module.replace(".", "/") + ".py")).exists()
+    ]
+    assert leaves == []
+
+
+@pytest.mark.parametrize("kind", ["environment", "trainer", "model_format", "metric_logger"])
+def test_core_names_no_plugin_of_the_other_distributions(kind):
+    names = {name for name, r in plugins.specs(kind).items() if r.distribution != "brax-core"}
+    files = [path for path in SOURCES["brax-core"] if path.name != "_plugin.py"]
+    assert set().union(*(named(path, names) for path in files)) == set()
