@@ -414,6 +414,8 @@ class System(Base):
     """The `brax.joints.JointType` of each joint."""
     joint_link: tuple[int, ...] = static()
     """Link that each joint moves."""
+    joint_limited: tuple[bool, ...] = static()
+    """Whether each joint has limits."""
     geom_names: tuple[str, ...] = static()
     """Name of each geom."""
     geom_types: tuple[Any, ...] = static()

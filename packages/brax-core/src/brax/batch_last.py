@@ -90,9 +90,7 @@ def _align(operands: Sequence[jax.Array]) -> list[jax.Array]:
     if not varying:
         return list(operands)
     return [
-        jax.lax.pcast(x, tuple(varying - _varying(x)), to="varying")
-        if varying - _varying(x)
-        else x
+        jax.lax.pcast(x, tuple(varying - _varying(x)), to="varying") if varying - _varying(x) else x
         for x in operands
     ]
 
@@ -119,9 +117,7 @@ def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
         dtype=dtype,
         weak_type=False,
         sharding=avals[0].sharding.update(spec=P(*[None] * (len(shape) - 1), batch)),
-        manual_axis_type=max(
-            (a.manual_axis_type for a in avals), key=lambda m: len(m.varying)
-        ),
+        manual_axis_type=max((a.manual_axis_type for a in avals), key=lambda m: len(m.varying)),
     )
 
 
@@ -184,13 +180,8 @@ def _jvp(
     if not any(moving) or not any(smooth):
         return out, [_zero_tangent(x) for x in out]
     given = [t for t, m in zip(tangents, moving, strict=True) if m]
-    d_out = iter(
-        _boundary.bind(*_align([*primals, *given]), fun=_linearized(fun, moving, smooth))
-    )
-    return out, [
-        next(d_out) if s else _zero_tangent(x)
-        for x, s in zip(out, smooth, strict=True)
-    ]
+    d_out = iter(_boundary.bind(*_align([*primals, *given]), fun=_linearized(fun, moving, smooth)))
+    return out, [next(d_out) if s else _zero_tangent(x) for x, s in zip(out, smooth, strict=True)]
 
 
 ad.primitive_jvps[_boundary] = _jvp
@@ -280,4 +271,3 @@ def _transposed(
     fun: Flat, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
 ) -> Flat:
     return _Transposed(fun, linear, present, shapes)
-

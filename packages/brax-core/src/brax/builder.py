@@ -590,6 +590,7 @@ class ModelBuilder:
             joint_names=tuple(joint_ids),
             joint_types=types,
             joint_link=tuple(links[j.body] for j in joints),
+            joint_limited=tuple(j.range is not None for j in joints),
             geom_names=tuple(g.name for g in self._geoms),
             geom_types=geom_types,
             geom_link=tuple(links[g.body] for g in self._geoms),

@@ -1,0 +1,145 @@
+"""Spatial (six-dimensional) algebra on components: velocities, momenta and inertias.
+
+All about one common point and in world axes, so that nothing is transformed between links.
+
+Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapter 2.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from brax.components import Sym3, Vec3
+
+
+class Spatial(NamedTuple):
+    """A spatial velocity (angular, linear) or momentum (angular, linear)."""
+
+    ang: Vec3
+    lin: Vec3
+
+    def __add__(self, o: "Spatial") -> "Spatial":  # type: ignore[override]
+        return Spatial(self.ang + o.ang, self.lin + o.lin)
+
+    def __sub__(self, o: "Spatial") -> "Spatial":
+        return Spatial(self.ang - o.ang, self.lin - o.lin)
+
+    def __mul__(self, s: Any) -> "Spatial":  # type: ignore[override]
+        return Spatial(self.ang * s, self.lin * s)
+
+    def dot(self, o: "Spatial") -> jax.Array:
+        """Scalar product; of a velocity and a force, the power."""
+        return self.ang.dot(o.ang) + self.lin.dot(o.lin)
+
+
+class Sym6(NamedTuple):
+    """A symmetric 6x6 matrix [[a, h], [h^T, c]], such as a spatial inertia."""
+
+    a: Sym3
+    h: tuple[Vec3, Vec3, Vec3]
+    """Rows of the off-diagonal block."""
+    c: Sym3
+
+    def __add__(self, o: "Sym6") -> "Sym6":  # type: ignore[override]
+        return Sym6(
+            self.a + o.a, tuple(x + y for x, y in zip(self.h, o.h, strict=True)), self.c + o.c
+        )
+
+    def mul(self, v: Spatial) -> Spatial:
+        """Matrix times vector."""
+        h, lin = self.h, v.lin
+        ang = self.a.mul(v.ang) + Vec3(h[0].dot(lin), h[1].dot(lin), h[2].dot(lin))
+        lin = self.c.mul(lin) + h[0] * v.ang.x + h[1] * v.ang.y + h[2] * v.ang.z
+        return Spatial(ang, lin)
+
+    def add_outer(self, u: Spatial, v: Spatial) -> "Sym6":
+        """Adds u v^T, which must be symmetric as a whole with its later companions."""
+        h = tuple(row + v.lin * x for row, x in zip(self.h, u.ang, strict=True))
+        return Sym6(_add_outer3(self.a, u.ang, v.ang), h, _add_outer3(self.c, u.lin, v.lin))
+
+    def inverse(self) -> "Sym6":
+        """The inverse, by 3x3 blocks."""
+        c = inverse_sym3(self.c)
+        hc = tuple(c.mul(row) for row in self.h)
+        h, a = self.h, self.a
+        schur = Sym3(
+            a.xx - hc[0].dot(h[0]),
+            a.yy - hc[1].dot(h[1]),
+            a.zz - hc[2].dot(h[2]),
+            a.xy - hc[0].dot(h[1]),
+            a.xz - hc[0].dot(h[2]),
+            a.yz - hc[1].dot(h[2]),
+        )
+        top = inverse_sym3(schur)
+        rows = (
+            Vec3(top.xx, top.xy, top.xz),
+            Vec3(top.xy, top.yy, top.yz),
+            Vec3(top.xz, top.yz, top.zz),
+        )
+        off = tuple(-(hc[0] * r.x + hc[1] * r.y + hc[2] * r.z) for r in rows)
+        for left, right in zip(hc, off, strict=True):
+            c = _add_outer3(c, left, -right)
+        return Sym6(top, off, c)
+
+
+def _add_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:
+    return Sym3(
+        s.xx + u.x * v.x,
+        s.yy + u.y * v.y,
+        s.zz + u.z * v.z,
+        s.xy + u.x * v.y,
+        s.xz + u.x * v.z,
+        s.yz + u.y * v.z,
+    )
+
+
+def inverse_sym3(s: Sym3) -> Sym3:
+    """The inverse of a symmetric 3x3 matrix, by cofactors."""
+    xx = s.yy * s.zz - s.yz * s.yz
+    xy = s.xz * s.yz - s.xy * s.zz
+    xz = s.xy * s.yz - s.xz * s.yy
+    inverse_det = 1.0 / (s.xx * xx + s.xy * xy + s.xz * xz)
+    return Sym3(
+        xx * inverse_det,
+        (s.xx * s.zz - s.xz * s.xz) * inverse_det,
+        (s.xx * s.yy - s.xy * s.xy) * inverse_det,
+        xy * inverse_det,
+        xz * inverse_det,
+        (s.xy * s.xz - s.xx * s.yz) * inverse_det,
+    )
+
+
+def rigid_inertia(mass: jax.Array, centre: Vec3, moments: Sym3) -> Sym6:
+    """Spatial inertia about the origin of a body whose centre of mass is at `centre`."""
+    m = centre * mass
+    shift = Sym3(
+        m.y * centre.y + m.z * centre.z,
+        m.x * centre.x + m.z * centre.z,
+        m.x * centre.x + m.y * centre.y,
+        -m.x * centre.y,
+        -m.x * centre.z,
+        -m.y * centre.z,
+    )
+    zero = mass * 0
+    skew = (Vec3(zero, -m.z, m.y), Vec3(m.z, zero, -m.x), Vec3(-m.y, m.x, zero))
+    return Sym6(moments + shift, skew, Sym3(mass, mass, mass, zero, zero, zero))
+
+
+def invert(matrix: Sequence[Sequence[jax.Array]]) -> list[list[jax.Array]]:
+    """The inverse of a small symmetric positive definite matrix of arrays, unrolled.
+
+    By Gauss-Jordan elimination without pivoting, which such a matrix does not need.
+    """
+    n = len(matrix)
+    m = [list(row) for row in matrix]
+    for k in range(n):
+        pivot = 1.0 / m[k][k]
+        m[k] = [pivot if j == k else x * pivot for j, x in enumerate(m[k])]
+        for i in range(n):
+            if i != k:
+                factor = m[i][k]
+                m[i] = [
+                    -factor * m[k][j] if j == k else m[i][j] - factor * m[k][j] for j in range(n)
+                ]
+    return m

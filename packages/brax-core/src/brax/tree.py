@@ -1,0 +1,159 @@
+"""How a model's links are laid out in kernels: by depth, links with equal joints together."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.base import System
+from brax.components import rows
+
+T = TypeVar("T")
+
+
+class Group(NamedTuple):
+    """Links of one depth whose joints are of the same types, in the same order."""
+
+    links: tuple[int, ...]
+    """Positions in the layout's order: consecutive."""
+    parents: tuple[int, ...] | None
+    """Positions of the parents; None if the world is the parent."""
+    types: tuple[object, ...]
+    """Joint types of each link."""
+    joints: tuple[tuple[int, ...], ...]
+    """For each place in the stack, the joint of each link."""
+    q: tuple[tuple[tuple[int, ...], ...], ...]
+    """For each place in the stack and each coordinate, its index of each link."""
+    qd: tuple[tuple[int, ...], ...]
+    """For each degree of freedom of the stack, its index of each link."""
+
+    @property
+    def unconstrained(self) -> bool:
+        """Whether one joint leaves the links free."""
+        return len(self.types) == 1 and len(self.qd) == 6
+
+
+class Layout(NamedTuple):
+    """The order of links in the kernels."""
+
+    order: tuple[int, ...]
+    """Link at each position."""
+    position: tuple[int, ...]
+    """Position of each link."""
+    root: tuple[int, ...]
+    """Position of the root of each position's tree."""
+    groups: tuple[Group, ...]
+    """Groups, parents before children."""
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(
+    parents: tuple[int, ...], joint_link: tuple[int, ...], joint_types: tuple[object, ...]
+) -> Layout:
+    n = len(parents)
+    stacks = [tuple(j for j, link in enumerate(joint_link) if link == i) for i in range(n)]
+    depth = []
+    for p in parents:
+        depth.append(0 if p < 0 else depth[p] + 1)
+    key = {
+        i: (depth[i], parents[i] < 0, tuple(joint_types[j] for j in stacks[i])) for i in range(n)
+    }
+    kinds = list(dict.fromkeys(sorted(key.values(), key=lambda k: (k[0], not k[1]))))
+    members = [[i for i in range(n) if key[i] == kind] for kind in kinds]
+    order = tuple(i for group in members for i in group)
+    position = tuple(int(p) for p in np.argsort(order))
+    root: list[int] = []
+    for i in order:
+        root.append(len(root) if parents[i] < 0 else root[position[parents[i]]])
+    q_start = np.cumsum([0] + [t.q_width for t in joint_types])
+    qd_start = np.cumsum([0] + [t.qd_width for t in joint_types])
+    groups = []
+    for kind, group in zip(kinds, members, strict=True):
+        types = kind[2]
+        joints = tuple(tuple(stacks[i][k] for i in group) for k in range(len(types)))
+        groups.append(
+            Group(
+                links=tuple(position[i] for i in group),
+                parents=None if kind[1] else tuple(position[parents[i]] for i in group),
+                types=types,
+                joints=joints,
+                q=tuple(
+                    tuple(tuple(int(q_start[j]) + c for j in joints[k]) for c in range(t.q_width))
+                    for k, t in enumerate(types)
+                ),
+                qd=tuple(
+                    tuple(int(qd_start[j]) + c for j in joints[k])
+                    for k, t in enumerate(types)
+                    for c in range(t.qd_width)
+                ),
+            )
+        )
+    return Layout(order, position, tuple(root), tuple(groups))
+
+
+def layout(sys: System) -> Layout:
+    """The layout of a system's links; computed once per structure."""
+    return _layout(sys.link_parents, sys.joint_link, sys.joint_types)
+
+
+def down(values: Sequence[Any], group: Group, plan: Layout) -> Any:
+    """Takes the parents' rows for each link of a group; None where the world is the parent.
+
+    Args:
+        values: rows of the groups so far, None for those to come.
+        group: the group whose parents are asked for.
+        plan: the layout.
+    """
+    if group.parents is None:
+        return None
+    for value, target in zip(values, plan.groups, strict=True):
+        if all(p in target.links for p in group.parents):
+            return rows(value, [p - target.links[0] for p in group.parents])
+    return rows(join([v for v in values if v is not None]), group.parents)
+
+
+def up(values: T, group: Group, plan: Layout) -> list[tuple[int, T]]:
+    """Sums rows of a group over the children of each parent, for each group of parents."""
+    out = []
+    for index, target in enumerate(plan.groups):
+        mine = [k for k, p in enumerate(group.parents or ()) if p in target.links]
+        if mine:
+            owner = tuple((group.parents or ())[k] - target.links[0] for k in mine)
+            n = len(target.links)
+
+            def add(x: jax.Array, m: Any = mine, o: Any = owner, n: int = n) -> jax.Array:
+                return sum_rows(rows(x, m), o, n)
+
+            out.append((index, jax.tree.map(add, values)))
+    return out
+
+
+def join(groups: list[T]) -> T:
+    """Concatenates the groups' rows."""
+    size = max(leaf.shape[-1] for g in groups for leaf in jax.tree.leaves(g))
+
+    def concatenate(*parts: jax.Array) -> jax.Array:
+        if len(parts) == 1:
+            return parts[0]
+        return jnp.concatenate([jnp.broadcast_to(p, (*p.shape[:-1], size)) for p in parts], axis=0)
+
+    return jax.tree.map(concatenate, *groups)
+
+
+def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
+    """Sums rows (k, batch) that belong to the same of `n` owners; an owner of none gets zero."""
+    if tuple(owner) == tuple(range(n)):
+        return values
+    if set(owner) == {0} and n == 1:
+        return jnp.sum(values, axis=0, keepdims=True)
+    out = []
+    for i in range(n):
+        mine = [k for k, o in enumerate(owner) if o == i]
+        if not mine:
+            out.append(jnp.zeros_like(values[:1]))
+        else:
+            out.append(jnp.sum(rows(values, mine), axis=0, keepdims=True))
+    return jnp.concatenate(out, axis=0)
