@@ -23,13 +23,9 @@ export class Camera {
 
   // Back to where the whole model is seen, from the front right and a little above.
   home(center = this.center) {
-    const narrow = Math.max(1, 1.3 / this.lens.aspect);
     this.target.copy(center);
-    this.lens.position
-      .set(1.3, -1.8, 0.95)
-      .normalize()
-      .multiplyScalar(3.9 * this.radius * narrow)
-      .add(center);
+    const distance = this.radius * Math.max(3, 3 / this.lens.aspect) * this.crowding;
+    this.lens.position.set(1.3, -1.8, 0.95).setLength(distance).add(center);
     this.orbit.update();
   }
 
@@ -48,11 +44,12 @@ export class Camera {
     this.lens.position.add(step);
   }
 
-  resize(aspect) {
-    const first = !this.sized;
-    this.sized = true;
-    this.lens.aspect = aspect;
-    this.lens.updateProjectionMatrix();
+  // Fits a canvas whose lowest `covered` pixels lie behind the controls.
+  resize(width, height, covered) {
+    const first = this.crowding === undefined;
+    this.crowding = Math.min(height / Math.max(height - covered, 1), 2);
+    this.lens.aspect = width / Math.max(height, 1);
+    this.lens.setViewOffset(width, height, 0, covered / 2, width, height);
     if (first) this.home();
   }
 

@@ -2,6 +2,7 @@
 
 import { Plot } from "./plot.js";
 
+const OTHER = { light: "dark", dark: "light" };
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
 
 function element(tag, attributes = {}, ...children) {
@@ -22,7 +23,11 @@ export class Controls {
   constructor(root, model, player, stage) {
     Object.assign(this, { root, model, player, stage });
     this.series = model.series.map((name) => [name, model.arrays[`series/${name}`].data]);
-    root.append(this.readout(), this.panel(), this.bar(), this.label());
+    const bar = this.bar();
+    root.append(this.readout(), this.panel(), bar, this.label());
+    const fit = () => stage.resize(root.clientWidth, root.clientHeight, bar.offsetHeight + 12);
+    new ResizeObserver(fit).observe(root);
+    fit();
     this.listen(stage.renderer.domElement);
     this.setFollow(this.travels() ? 0 : -1);
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -118,14 +123,15 @@ export class Controls {
     return [
       element("label", {}, "Speed ", this.speed),
       element("label", {}, "Follow ", this.followSelect),
-      this.switch("Contacts", "contacts"),
-      this.switch("Joints", "joints"),
+      this.switch("Contacts", "contacts", "Where bodies touch"),
+      this.switch("Joints", "joints", "What bodies turn about or slide along"),
       element("button", { onclick: () => this.home() }, "Reset view"),
-      element("button", { onclick: () => this.setTheme(this.theme === "dark" ? "light" : "dark") }, "Light / dark"),
+      element("button", { onclick: () => this.setTheme(OTHER[this.theme]) }, "Light / dark"),
+      element("span", { class: "bx-help" }, "Drag to turn, right-drag to move, scroll to zoom"),
     ];
   }
 
-  switch(text, overlay) {
+  switch(text, overlay, title) {
     const box = element("input", {
       type: "checkbox",
       onchange: () => {
@@ -133,7 +139,7 @@ export class Controls {
         this.stage.dirty = true;
       },
     });
-    return element("label", {}, box, ` ${text}`);
+    return element("label", { title }, box, ` ${text}`);
   }
 
   label() {

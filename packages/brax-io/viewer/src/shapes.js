@@ -31,19 +31,36 @@ export function shape(geom) {
   return SHAPES[geom.type](geom.size);
 }
 
-// A floor of one-metre squares, drawn once and repeated.
+// What floors are covered with: squares of one metre in two tones.
 export function squares(size) {
+  return tiles(size, 2, (pen) => {
+    pen.fillStyle = "#ffffff";
+    pen.fillRect(0, 0, 256, 256);
+    pen.fillStyle = "#e4e4e4";
+    pen.fillRect(0, 0, 128, 128);
+    pen.fillRect(128, 128, 128, 128);
+  });
+}
+
+// What a model without a floor is seen against: the lines between such squares.
+export function lines() {
+  const material = { map: tiles([0, 0], 1, (pen) => pen.strokeRect(0, 0, 256, 256)) };
+  Object.assign(material, { transparent: true, depthWrite: false, side: THREE.DoubleSide });
+  return new THREE.Mesh(SHAPES.plane([0, 0]), new THREE.MeshBasicMaterial(material));
+}
+
+// A picture `metres` wide, painted once and repeated over a plane.
+function tiles(size, metres, paint) {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = 256;
-  const paint = canvas.getContext("2d");
-  paint.fillStyle = "#ffffff";
-  paint.fillRect(0, 0, 256, 256);
-  paint.fillStyle = "#e4e4e4";
-  paint.fillRect(0, 0, 128, 128);
-  paint.fillRect(128, 128, 128, 128);
+  const pen = canvas.getContext("2d");
+  pen.lineWidth = 5;
+  pen.strokeStyle = "#ffffff";
+  paint(pen);
   const texture = new THREE.CanvasTexture(canvas);
   texture.wrapS = texture.wrapT = THREE.RepeatWrapping;
-  texture.repeat.set(size[0] || PLANE_EXTENT / 2, size[1] || PLANE_EXTENT / 2);
+  const [across, along] = [0, 1].map((i) => (2 * size[i] || PLANE_EXTENT) / metres);
+  texture.repeat.set(across, along);
   texture.anisotropy = 16;
   texture.colorSpace = THREE.SRGBColorSpace;
   return texture;

@@ -3,11 +3,11 @@
 import * as THREE from "three";
 import { Camera } from "./camera.js";
 import { Contacts, Joints } from "./overlays.js";
-import { shape, squares } from "./shapes.js";
+import { lines, shape, squares } from "./shapes.js";
 
 const THEMES = {
   light: { sky: 0xe6edf3, floor: 0xbccad5, grid: 0x8796a3, sun: 2.6, fill: 1.6 },
-  dark: { sky: 0x12161b, floor: 0x4a5763, grid: 0x50606e, sun: 2.4, fill: 1.1 },
+  dark: { sky: 0x12161b, floor: 0x4a5763, grid: 0x50606e, sun: 2.4, fill: 1.4 },
 };
 
 export class Stage {
@@ -30,8 +30,6 @@ export class Stage {
     this.addRenderer(root);
     this.camera = new Camera(this.renderer.domElement, box, radius, () => (this.dirty = true));
     this.scene.fog = new THREE.Fog(0, 12 * radius + 4, 50 * radius + 20);
-    new ResizeObserver(() => this.resize(root)).observe(root);
-    this.resize(root);
   }
 
   addGeom(geom) {
@@ -75,9 +73,7 @@ export class Stage {
   // A model without a floor still needs something to see movement against.
   addGrid() {
     if (this.floors.length) return;
-    this.grid = new THREE.GridHelper(100, 100).rotateX(Math.PI / 2);
-    this.grid.material.transparent = true;
-    this.grid.material.opacity = 0.4;
+    this.grid = lines();
     this.scene.add(this.grid);
   }
 
@@ -154,10 +150,9 @@ export class Stage {
     return ray.intersectObjects([this.world, ...this.links])[0]?.object.userData;
   }
 
-  resize(root) {
-    const { clientWidth, clientHeight } = root;
-    this.renderer.setSize(clientWidth, clientHeight);
-    this.camera.resize(clientWidth / Math.max(clientHeight, 1));
+  resize(width, height, covered) {
+    this.renderer.setSize(width, height);
+    this.camera.resize(width, height, covered);
     this.dirty = true;
   }
 
