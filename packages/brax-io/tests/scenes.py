@@ -1,6 +1,10 @@
-"""Small systems made by hand, and trajectories made by arithmetic, for the tests of the page."""
+"""Systems made by hand and trajectories made by arithmetic, for the tests of the page."""
 
+import base64
+import gzip
+import json
 import math
+import re
 
 import numpy as np
 
@@ -47,3 +51,15 @@ def glide(x: float, knee: float = 0.0) -> State:
     rot = np.array([[1, 0, 0, 0], turn((0, 1, 0), knee), [1, 0, 0, 0]], np.float32)
     q = np.array([*pos[0], 1, 0, 0, 0, knee, 0, 0], np.float32)
     return State(q, np.zeros(9, np.float32), Transform(pos, rot), Motion(pos, pos))
+
+
+def unpack(page):
+    """What the page's own code would read: the model, and its arrays."""
+    model = json.loads(re.search(r'class="brax-model">(.*?)</script>', page, re.S)[1])
+    text = re.search(r'class="brax-numbers">(.*?)</script>', page, re.S)[1]
+    flat = np.frombuffer(gzip.decompress(base64.b64decode(text)), "<f4")
+    arrays = {}
+    for name, shape in model["arrays"]:
+        arrays[name], flat = flat[: math.prod(shape)].reshape(shape), flat[math.prod(shape) :]
+    assert not flat.size
+    return model, arrays

@@ -2,9 +2,7 @@
 
 import base64
 import dataclasses
-import gzip
 import hashlib
-import json
 import math
 import re
 
@@ -12,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scenes import EVIL, glide, turn, walk, walker
+from scenes import EVIL, glide, turn, unpack, walk, walker
 
 from brax.base import Transform
 from brax.colliders.interface import GeometryType
@@ -23,18 +21,6 @@ from brax.io import html
 @pytest.fixture(scope="module")
 def sys():
     return walker()
-
-
-def unpack(page):
-    """What the page's own code would read: the model, and its arrays."""
-    model = json.loads(re.search(r'class="brax-model">(.*?)</script>', page, re.S)[1])
-    text = re.search(r'class="brax-numbers">(.*?)</script>', page, re.S)[1]
-    flat = np.frombuffer(gzip.decompress(base64.b64decode(text)), "<f4")
-    arrays = {}
-    for name, shape in model["arrays"]:
-        arrays[name], flat = flat[: math.prod(shape)].reshape(shape), flat[math.prod(shape) :]
-    assert not flat.size
-    return model, arrays
 
 
 def test_the_page_holds_every_pose(sys):

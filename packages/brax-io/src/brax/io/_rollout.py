@@ -1,6 +1,7 @@
 """Trajectories to show: an episode of a trained agent, and a model that moves by itself."""
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +89,8 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
     if not isinstance(getattr(env, "sys", None), System):
         raise ConfigError(f"environment '{run.environment}' has no System, so no page can show it")
     policy = plugins.get("trainer", run.trainer).load_policy(checkpoint)
-    rows = jax.device_get(_roll_out(env, policy, run.action_repeat, steps, jax.random.key(seed)))
+    roll_out = jax.jit(functools.partial(_roll_out, env, policy, run.action_repeat, steps))
+    rows = jax.device_get(roll_out(jax.random.key(seed)))
     length = _length(rows[0], rows[1])
     states, _, reward, metrics = jax.tree.map(lambda leaf: leaf[:length], rows)
     series = {"reward": reward, "return": np.cumsum(reward), **metrics}
@@ -116,13 +118,16 @@ def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key
 
 
 def _length(states: State, done: np.ndarray) -> int:
-    """Number of frames up to the end of the episode, leaving out states that are not finite."""
+    """Number of frames up to the end of the episode and before any state that is not finite.
+
+    The first frame stays, so that the page can say what is wrong with it.
+    """
     numbers = np.concatenate([states.x.pos, states.x.rot], axis=-1)
     broken = ~np.isfinite(numbers).all(axis=(1, 2))
     over = np.flatnonzero(done > 0)
     lost = np.flatnonzero(broken)
     ends: list[int] = [len(done), *(over[:1] + 1).tolist(), *lost[:1].tolist()]
-    return min(ends)
+    return max(1, min(ends))
 
 
 def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
@@ -136,22 +141,29 @@ def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
     Raises:
         BraxError: if nothing reads such files, or the model is refused.
     """
+    reader = _reader(path)
     engine = plugins.get("pipeline", pipeline)
-    sys = _load(path)
+    sys = reader.load(path)
     substeps = max(1, round(_FRAME / float(sys.opt.timestep)))
     dt = substeps * float(sys.opt.timestep)
-    action = jnp.zeros(sys.act_size())
+    steps = max(1, round(seconds / dt))
+    return Trajectory(sys, _fall(engine, substeps, steps, sys), dt, path.name, {})
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _fall(engine: Any, substeps: int, steps: int, sys: System) -> State:
+    """The first state and those after each of `steps` frames, stacked, with all controls zero."""
 
     def step(state: State, _: None) -> tuple[State, State]:
-        return engine.step(sys, state, action, substeps), state
+        return engine.step(sys, state, jnp.zeros(sys.act_size()), substeps), state
 
     first = engine.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
-    _, states = jax.lax.scan(step, first, length=max(1, round(seconds / dt)) + 1)
-    return Trajectory(sys, states, dt, path.name, {})
+    _, states = jax.lax.scan(step, first, length=steps + 1)
+    return states
 
 
-def _load(path: Path) -> System:
-    """Reads a model by the format that knows the file's suffix."""
+def _reader(path: Path) -> Any:
+    """The model format that knows the file's suffix."""
     readers = {
         suffix: name
         for name in plugins.names("model_format")
@@ -163,5 +175,4 @@ def _load(path: Path) -> System:
             f"'{path}': no model format reads '{suffix}' files. "
             f"Read are {', '.join(sorted(readers)) or 'none'}.{closest(suffix, readers)}"
         )
-    system: System = plugins.get("model_format", readers[suffix]).load(path)
-    return system
+    return plugins.get("model_format", readers[suffix])

@@ -1,0 +1,215 @@
+"""`brax render` and `brax view`: from a run or a model file to a page, or one line of refusal."""
+
+import json
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scenes import glide, unpack, walker
+
+from brax import base, cli, plugins
+from brax.plugins import Spec, hookimpl
+
+
+@base.dataclass
+class Moment:
+    """What `render` reads of an environment's state."""
+
+    pipeline_state: base.State
+    obs: jax.Array
+    reward: jax.Array
+    done: jax.Array
+    metrics: dict[str, jax.Array]
+
+
+class Glide:
+    """The walker moves along x by the action; the reward is the action; it is done at x = 2.
+
+    The observation counts the steps.
+    """
+
+    action_size = 1
+    dt = 0.05
+
+    def __init__(self, lost_at=float("inf")):
+        self.sys = walker()
+        self.lost_at = lost_at
+
+    def reset(self, rng):
+        return self._moment(jnp.zeros(()), jnp.zeros(1), jnp.zeros(()))
+
+    def step(self, state, action):
+        x = state.pipeline_state.q[0] + action[0]
+        return self._moment(x, state.obs + 1, action[0])
+
+    def _moment(self, x, obs, reward):
+        x = jnp.where(obs[0] >= self.lost_at, jnp.nan, x)
+        there = jax.tree.map(jnp.asarray, glide(0.0))
+        pos = there.x.pos.at[:, 0].add(x)
+        there = there.replace(x=there.x.replace(pos=pos), q=there.q.at[0].set(x))
+        return Moment(there, obs, reward, (x >= 2).astype(jnp.float32), {"far": x})
+
+
+class Counting:
+    """A trainer whose agents act as their checkpoint says: by the step's count, times a gain."""
+
+    name = "counting"
+
+    def train(self, environment, **kwargs):
+        raise NotImplementedError
+
+    def load_policy(self, path, deterministic=True):
+        gain = json.loads((path / "gain.json").read_text())
+        return lambda obs, key: (gain * obs, {})
+
+
+class Toy:
+    """The model format '.toy': the walker, its time step read from the file."""
+
+    suffixes = (".toy",)
+
+    def load(self, path):
+        return walker(timestep=float(path.read_text()))
+
+
+class Resting:
+    """A pipeline in which nothing moves but time, which it writes into the torso's x."""
+
+    def init(self, sys, q, qd):
+        return jax.tree.map(jnp.asarray, glide(0.0))
+
+    def step(self, sys, state, act, n_frames=1):
+        return state.replace(q=state.q.at[0].add(n_frames * sys.opt.timestep))
+
+
+class Plugin:
+    BRAX_PLUGIN_API = 1
+
+    @hookimpl
+    def brax_environments(self):
+        return [Spec("glide", Glide), Spec("bare", lambda: object())]
+
+    @hookimpl
+    def brax_trainers(self):
+        return [Spec("counting", Counting())]
+
+    @hookimpl
+    def brax_model_formats(self):
+        return [Spec("toy", Toy())]
+
+    @hookimpl
+    def brax_pipelines(self):
+        return [Spec("resting", Resting())]
+
+
+@pytest.fixture(autouse=True)
+def plugin():
+    plugins.register(Plugin(), "toys")
+    yield
+    plugins.unregister("toys")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Makes a run's folder with a checkpoint in it."""
+
+    def make(environment="glide", trainer="counting", config=(), **settings):
+        folder = tmp_path / "run"
+        (folder / "checkpoints" / "000100").mkdir(parents=True)
+        record = {"environment": environment, "environment_kwargs": settings, "trainer": trainer}
+        (folder / "run.json").write_text(json.dumps(record | {"config": dict(config)}))
+        (folder / "gain.json").write_text("0.1")
+        (folder / "checkpoints" / "000100" / "gain.json").write_text("0.2")
+        return folder
+
+    return make
+
+
+def test_render_shows_one_episode(run, capsys):
+    """Steps of 0, 0.1, 0.2, ...: 0.1 * n (n - 1) / 2 passes 2 at n = 7."""
+    folder = run()
+    assert cli.main(["render", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "rollout.html")
+    model, arrays = unpack((folder / "rollout.html").read_text("utf-8"))
+    assert (model["title"], model["dt"], model["frames"]) == ("glide, counting", 0.05, 8)
+    assert model["series"] == ["reward", "return", "far"]
+    rewards = [0, *(0.1 * i for i in range(7))]
+    np.testing.assert_allclose(arrays["series/reward"], rewards, atol=1e-6)
+    np.testing.assert_allclose(arrays["pos"][:, 0, 0], np.cumsum(rewards), atol=1e-6)
+
+
+def test_render_takes_a_checkpoint_and_stops_at_steps(run, tmp_path):
+    """Steps of 0, 0.2, 0.4: three of them go 0.6."""
+    page = tmp_path / "mine.html"
+    checkpoint = run() / "checkpoints" / "000100"
+    assert cli.main(["render", str(checkpoint), "--steps", "3", "--output", str(page)]) == 0
+    _, arrays = unpack(page.read_text("utf-8"))
+    np.testing.assert_allclose(arrays["pos"][:, 0, 0], [0, 0, 0.2, 0.6], atol=1e-6)
+
+
+def test_render_repeats_actions_as_the_agent_was_trained(run):
+    folder = run(config={"action_repeat": 2})
+    assert cli.main(["render", str(folder), "--steps", "4"]) == 0
+    _, arrays = unpack((folder / "rollout.html").read_text("utf-8"))
+    np.testing.assert_allclose(arrays["series/reward"], [0, 0, 0, 0.2, 0.2], atol=1e-6)
+
+
+def test_render_stops_before_what_is_not_finite(run):
+    folder = run(lost_at=3)
+    assert cli.main(["render", str(folder)]) == 0
+    assert unpack((folder / "rollout.html").read_text("utf-8"))[0]["frames"] == 3
+
+
+@pytest.mark.parametrize(
+    "settings, complaint",
+    [
+        ({"environment": "glid"}, "unknown environment 'glid'.*Did you mean 'glide'"),
+        ({"environment": "bare"}, "environment 'bare' has no System"),
+        ({"trainer": "count"}, "unknown trainer 'count'.*Did you mean 'counting'"),
+    ],
+)
+def test_render_refuses_in_one_line(run, capsys, settings, complaint):
+    assert cli.main(["render", str(run(**settings))]) == 2
+    refused(capsys, complaint)
+
+
+def refused(capsys, complaint):
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert re.search(complaint, err)
+
+
+def test_render_refuses_a_folder_that_is_no_run(tmp_path, capsys):
+    assert cli.main(["render", str(tmp_path)]) == 2
+    refused(capsys, "is no run: there is no run.json")
+    (tmp_path / "run.json").write_text("[1, 2]")
+    assert cli.main(["render", str(tmp_path)]) == 2
+    refused(capsys, "run.json' cannot be read")
+
+
+def test_an_output_that_cannot_be_written_is_refused_first(run, tmp_path, capsys):
+    folder = run()
+    (folder / "gain.json").unlink()  # the rollout would fail
+    assert cli.main(["render", str(folder), "--output", str(tmp_path / "no" / "a.html")]) == 2
+    refused(capsys, "cannot write .* there is no folder")
+    assert cli.main(["render", str(folder), "--output", str(tmp_path)]) == 2
+    refused(capsys, "cannot write .* is a folder")
+
+
+def test_view_moves_a_model_by_itself(tmp_path, monkeypatch):
+    """A time step of 4 ms: five a frame, and 0.5 s is 25 frames of 20 ms after the first."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "robot.toy").write_text("0.004")
+    assert cli.main(["view", "robot.toy", "--seconds", "0.5", "--pipeline", "resting"]) == 0
+    model, _ = unpack((tmp_path / "robot.html").read_text("utf-8"))
+    assert (model["title"], model["frames"]) == ("robot.toy", 26)
+    assert model["dt"] == pytest.approx(0.02)
+
+
+def test_view_names_the_formats_it_reads(tmp_path, capsys):
+    (tmp_path / "robot.tox").write_text("")
+    assert cli.main(["view", str(tmp_path / "robot.tox")]) == 2
+    refused(capsys, r"no model format reads '\.tox' files\..*Did you mean '\.toy'")
