@@ -135,3 +135,30 @@ def test_a_malicious_name_is_shown_as_text(visit):
 def test_it_asked_for_nothing_and_complained_of_nothing(visit):
     assert visit.requests == [visit.url]
     assert visit.complaints == []
+
+
+INSERT = """page => {
+  const cell = document.body.appendChild(document.createElement("div"));
+  cell.innerHTML = page;
+  for (const old of cell.querySelectorAll("script")) {  // as JupyterLab does
+    const script = document.createElement("script");
+    for (const { name, value } of old.attributes) script.setAttribute(name, value);
+    script.textContent = old.textContent;
+    old.replaceWith(script);
+  }
+}"""
+
+
+def test_two_cells_of_a_notebook_do_not_meet(browser):
+    page = browser.new_page()
+    for frames, title in ((3, "first"), (5, "second")):
+        page.evaluate(INSERT, html.render(walker(), walk(frames), height=300, title=title))
+    page.wait_for_selector(".brax-viewer[data-state=ready] >> nth=1")
+    viewers = page.locator(".brax-viewer")
+    assert [box["height"] for box in (v.bounding_box() for v in viewers.all())] == [300, 300]
+    assert page.locator("h1").all_inner_texts() == ["first", "second"]
+    viewers.nth(1).get_by_label("Frame").fill("4")
+    texts = [v.locator(".bx-readout").inner_text() for v in viewers.all()]
+    assert "1 of 3" in texts[0]
+    assert "5 of 5" in texts[1]
+    page.close()
