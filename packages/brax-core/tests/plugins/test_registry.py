@@ -216,7 +216,7 @@ def test_the_same_registration_twice_is_fine():
         EntryPoint("acme", environments("ant"), "two"),
     )
     assert discover(made) == []
-    assert made.names("environment") == ["ant"]
+    assert made.specs("environment")["ant"].origin.entry_point == "one"
 
 
 def test_an_unknown_name_lists_what_there_is():

@@ -52,7 +52,6 @@ class Registry:
         self._manager = pluggy.PluginManager("brax")
         self._manager.add_hookspecs(hookspecs)
         self._registered: dict[str, dict[str, Registered]] = {kind: {} for kind in KINDS}
-        self._objects: dict[tuple[str, str], Any] = {}
         self._statuses: list[Status] = []
         self._discovered = False
         self._lock = threading.RLock()
@@ -71,10 +70,7 @@ class Registry:
         found = self._of_kind(kind)
         if name not in found:
             raise self._unknown(kind, name)
-        with self._lock:
-            if (kind, name) not in self._objects:
-                self._objects[kind, name] = kinds.load(found[name])
-            return self._objects[kind, name]
+        return kinds.load(found[name])
 
     def names(self, kind: str) -> list[str]:
         """Returns the registered names of a kind, in the order of discovery."""
@@ -121,10 +117,9 @@ class Registry:
                 raise unknown_name("plugin", name, added)
             self._manager.unregister(name=_key(origin))
             self._statuses = [s for s in self._statuses if s.origin != origin]
-            for kind, found in self._registered.items():
+            for found in self._registered.values():
                 for taken in [n for n, r in found.items() if r.origin == origin]:
                     del found[taken]
-                    self._objects.pop((kind, taken), None)
 
     def _of_kind(self, kind: str) -> dict[str, Registered]:
         if kind not in KINDS:
