@@ -73,7 +73,6 @@ def test_joint_axes_follow_the_stack(sys):
 
 def test_contacts_are_those_that_touch(sys):
     """The ball sinks 1 cm into the plane; the leg, 8 cm thick at 24 cm, does not reach it."""
-    pytest.importorskip("brax.contact")
     _, arrays = unpack(html.render(sys, [glide(3.0)]))
     np.testing.assert_allclose(arrays["contacts"], [[[1, 3, 0, -0.005, 0, 0, 1]]], atol=1e-6)
 

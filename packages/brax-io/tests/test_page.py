@@ -116,7 +116,6 @@ def test_the_body_moves_and_the_camera_follows(visit):
 
 @pytest.mark.parametrize("name, mark", [("Contacts", (255, 61, 87)), ("Joints", (47, 123, 255))])
 def test_overlays_appear(visit, name, mark):
-    pytest.importorskip("brax.contact")
     visit.seek(1)
     box = visit.page.get_by_label(name)
     visit.act(box.check)

@@ -8,14 +8,10 @@ import numpy as np
 
 from brax import math
 from brax.base import State, System, Transform
-from brax.components import Quat, Vec3
+from brax.colliders.pairs import contacts
+from brax.components import Quat, Vec3, quat, stack, vec3
 from brax.errors import ConfigError, ModelError
 from brax.joints.interface import JointParams
-
-try:
-    from brax import contact  # type: ignore[attr-defined, unused-ignore]
-except ImportError:  # until the engine's contact module has landed
-    contact = None
 
 
 def arrays(sys: System, states: State | Sequence[State]) -> dict[str, np.ndarray]:
@@ -81,18 +77,23 @@ def _check(sys: System, x: Transform, q: np.ndarray) -> None:
 
 @jax.jit
 def _overlays(sys: System, x: Transform, q: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return jax.vmap(lambda x, q: (_touching(sys, x), _joint_axes(sys, x, q)))(x, q)
+    return _touching(sys, x), jax.vmap(_joint_axes, in_axes=(None, 0, 0))(sys, x, q)
 
 
 def _touching(sys: System, x: Transform) -> jax.Array:
-    """Rows (touches, point, normal), zero where the surfaces are apart."""
-    found = contact.get(sys, x) if contact else None
-    if found is None:
-        return jnp.zeros((0, 7))
-    normal = found.frame[:, 0]
-    touches = (found.dist <= 0) & jnp.isfinite(found.pos + normal).all(axis=1)
-    rows = jnp.concatenate([jnp.ones_like(normal[:, :1]), found.pos, normal], axis=1)
-    return jnp.where(touches[:, None], rows, 0.0)
+    """Rows (touches, point, normal) of each frame, zero where the surfaces are apart.
+
+    The frames are the batch that colliders want last.
+    """
+    one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], sys)
+    pos, rot = (jnp.moveaxis(jnp.asarray(a), 0, -1) for a in (x.pos, x.rot))
+    rows = [jnp.zeros((0, 7, pos.shape[-1]))]
+    for found in contacts(one, vec3(pos), quat(rot)):
+        point, normal = found.touch.pos, found.touch.normal
+        row = stack([jnp.ones_like(found.touch.dist), *point, *normal])
+        touches = (found.touch.dist <= 0) & jnp.isfinite(row).all(axis=1)
+        rows.append(jnp.where(touches[:, None], row, 0.0))
+    return jnp.moveaxis(jnp.concatenate(rows), -1, 0)
 
 
 def _joint_axes(sys: System, x: Transform, q: jax.Array) -> jax.Array:
