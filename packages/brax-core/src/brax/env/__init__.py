@@ -1,0 +1,29 @@
+"""The contract between physics, environments and agents, and the wrappers for training."""
+
+from brax.env.base import Env, Observation, ObservationSize, State, Wrapper
+from brax.env.pipeline_env import PipelineEnv
+from brax.env.wrappers import (
+    AutoResetWrapper,
+    DomainRandomizationVmapWrapper,
+    EpisodeWrapper,
+    EvalMetrics,
+    EvalWrapper,
+    VmapWrapper,
+    wrap,
+)
+
+__all__ = [
+    "AutoResetWrapper",
+    "DomainRandomizationVmapWrapper",
+    "Env",
+    "EpisodeWrapper",
+    "EvalMetrics",
+    "EvalWrapper",
+    "Observation",
+    "ObservationSize",
+    "PipelineEnv",
+    "State",
+    "VmapWrapper",
+    "Wrapper",
+    "wrap",
+]

@@ -1,0 +1,163 @@
+"""The contract between physics, environments and agents: `State`, `Env` and `Wrapper`.
+
+Everything is functional: `reset` and `step` take and return states and change nothing. `metrics`
+and `info` are replaced, never written into.
+"""
+
+import abc
+import copy
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import Base, System, dataclass
+from brax.errors import ConfigError
+
+Observation = jax.Array | Mapping[str, jax.Array]
+"""What a policy sees: one array, or arrays by name."""
+
+ObservationSize = int | Mapping[str, tuple[int, ...]]
+"""Length of the observation, or the shapes of its arrays by name."""
+
+
+@dataclass
+class State(Base):
+    """An environment at one moment; what `reset` and `step` return."""
+
+    pipeline_state: Any
+    """The physics, a `brax.base.State`, or whatever the environment keeps instead."""
+    obs: Any
+    """What the policy sees: an array (n,), or arrays by name."""
+    reward: jax.Array
+    """Reward of the step that led here, float32, shape ()."""
+    done: jax.Array
+    """1 if the episode is over, else 0; float32, shape ()."""
+    metrics: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
+    """Numbers to report, each shape (); the same names in `reset` and `step`."""
+    info: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """What else travels with the environment: targets, keys, the wrappers' bookkeeping."""
+
+
+class Env(abc.ABC):
+    """An environment: `reset` and `step` for one instance; batches come from `jax.vmap`."""
+
+    @abc.abstractmethod
+    def reset(self, rng: jax.Array) -> State:
+        """Starts an episode.
+
+        Args:
+            rng: a key, of `jax.random.key` or `jax.random.PRNGKey`.
+        """
+
+    @abc.abstractmethod
+    def step(self, state: State, action: jax.Array) -> State:
+        """Advances by one step of the environment.
+
+        Args:
+            state: what `reset` or `step` returned; its `info` goes on in the result.
+            action: shape (action_size,).
+        """
+
+    @property
+    @abc.abstractmethod
+    def action_size(self) -> int:
+        """Length of an action."""
+
+    @property
+    def observation_size(self) -> ObservationSize:
+        """Length of an observation, or the shapes of its parts; found without computing any."""
+        obs = jax.eval_shape(self.reset, jax.random.key(0)).obs
+        if isinstance(obs, Mapping):
+            return {name: part.shape for name, part in obs.items()}
+        return int(obs.shape[-1])
+
+    @property
+    def backend(self) -> str:
+        """Name of the pipeline that computes the physics; empty where there is none."""
+        return ""
+
+    @property
+    def unwrapped(self) -> "Env":
+        """The environment inside all wrappers."""
+        return self
+
+    def with_sys(self, sys: System) -> Self:
+        """Returns this environment with another system, leaving this one as it is.
+
+        Raises:
+            ConfigError: if it has no system.
+        """
+        if not hasattr(self, "sys"):
+            raise ConfigError(f"{type(self).__name__} has no system that could be replaced")
+        new = copy.copy(self)
+        new.sys = sys
+        return new
+
+
+class Wrapper(Env):
+    """An environment around another; what it does not define, the inner one answers."""
+
+    def __init__(self, env: Env) -> None:
+        self.env = env
+
+    def reset(self, rng: jax.Array) -> State:
+        """Starts an episode of the inner environment."""
+        return self.env.reset(rng)
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Advances the inner environment."""
+        return self.env.step(state, action)
+
+    @property
+    def observation_size(self) -> ObservationSize:
+        """That of the inner environment."""
+        return self.env.observation_size
+
+    @property
+    def action_size(self) -> int:
+        """That of the inner environment."""
+        return self.env.action_size
+
+    @property
+    def backend(self) -> str:
+        """That of the inner environment."""
+        return self.env.backend
+
+    @property
+    def unwrapped(self) -> Env:
+        """The environment inside all wrappers."""
+        return self.env.unwrapped
+
+    def with_sys(self, sys: System) -> Self:
+        """Returns this wrapper around the inner environment with another system."""
+        new = copy.copy(self)
+        new.env = self.env.with_sys(sys)
+        return new
+
+    def __getattr__(self, name: str) -> Any:
+        """Asks the inner environment."""
+        if name == "env" or name.startswith("__"):  # a copy in the making has no `env` yet
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+
+def is_typed_key(rng: Any) -> bool:
+    """Whether this is a `jax.random.key`, not a `PRNGKey` of plain integers."""
+    return isinstance(rng, jax.Array) and jnp.issubdtype(rng.dtype, jax.dtypes.prng_key)
+
+
+def key_shape(rng: Any) -> tuple[int, ...]:
+    """Returns the shape of an array of keys of either kind: () for a single one.
+
+    Raises:
+        ConfigError: if these are not keys.
+    """
+    if is_typed_key(rng):
+        return rng.shape
+    if getattr(rng, "ndim", 0) and rng.dtype == jnp.uint32:
+        return rng.shape[:-1]
+    seed = rng if isinstance(rng, int) else "seed"
+    raise ConfigError(f"reset needs a key, not {rng!r:.60}: pass jax.random.key({seed})")

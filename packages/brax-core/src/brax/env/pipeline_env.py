@@ -1,0 +1,83 @@
+"""`PipelineEnv`: an environment whose physics a pipeline computes."""
+
+from typing import Any
+
+import jax
+
+from brax import base, plugins
+from brax.base import System
+from brax.env.base import Env
+from brax.errors import ConfigError, ShapeError
+
+
+class PipelineEnv(Env):
+    """Base of environments made of a `System` and a pipeline.
+
+    Subclasses write `reset` and `step` with `pipeline_init` and `pipeline_step`. They read numbers
+    of the model from `self.sys` in those methods, not in their constructor: domain randomization
+    puts another system there.
+    """
+
+    def __init__(self, sys: System, backend: str = "spring", n_frames: int = 1) -> None:
+        """Chooses the pipeline.
+
+        Args:
+            sys: the model.
+            backend: name of a pipeline.
+            n_frames: physics steps in one step of the environment, at least 1.
+
+        Raises:
+            UnknownNameError: if there is no such pipeline.
+            ConfigError: if `n_frames` is not a positive integer.
+        """
+        if not isinstance(n_frames, int) or n_frames < 1:
+            raise ConfigError(f"n_frames must be an integer >= 1, got {n_frames!r}")
+        self.sys = sys
+        self._backend = backend
+        self._n_frames = n_frames
+        self._pipeline = plugins.get("pipeline", backend)
+
+    def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:
+        """Returns the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
+        return self._pipeline.init(self.sys, q, qd)
+
+    def pipeline_step(self, pipeline_state: Any, action: jax.Array) -> Any:
+        """Advances the physics by `n_frames` steps under one action (nu,).
+
+        Raises:
+            ShapeError: if the action or the state belongs to another environment.
+        """
+        self._check(pipeline_state, action)
+        return self._pipeline.step(self.sys, pipeline_state, action, self._n_frames)
+
+    @property
+    def dt(self) -> jax.Array:
+        """Duration of one step of the environment [s]."""
+        return self.sys.opt.timestep * self._n_frames
+
+    @property
+    def action_size(self) -> int:
+        """Number of actuators."""
+        return self.sys.act_size()
+
+    @property
+    def backend(self) -> str:
+        """Name of the pipeline."""
+        return self._backend
+
+    def _check(self, pipeline_state: Any, action: jax.Array) -> None:
+        name = type(self).__name__
+        if not isinstance(pipeline_state, base.State):
+            raise ShapeError(
+                f"{name} got a state without physics ({type(pipeline_state).__name__}): "
+                "pass step what this environment's reset returned"
+            )
+        links = pipeline_state.x.pos.shape[0]
+        if links != self.sys.num_links():
+            raise ShapeError(
+                f"state has {links} links, {name} has {self.sys.num_links()}: "
+                "pass step what this environment's reset returned"
+            )
+        if action.shape != (self.action_size,):
+            entries = f"{action.shape[0]} entries" if action.ndim == 1 else f"shape {action.shape}"
+            raise ShapeError(f"act has {entries}; {name} has {self.action_size} actuators")

@@ -1,0 +1,60 @@
+"""Comparing what `reset` and `step` return, to name a difference before JAX trips on it."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.errors import ShapeError
+
+
+def differences(before: Any, after: Any) -> list[str]:
+    """Lists the leaves in which two trees differ by presence, shape or dtype.
+
+    Args:
+        before: a tree of arrays or of shapes, as `reset` returns it.
+        after: a tree of arrays or of shapes, as `step` returns it.
+
+    Returns:
+        One phrase per leaf, beginning with its path.
+    """
+    old, new = _by_path(before), _by_path(after)
+    missing = [f"{path} is missing after step" for path in old if path not in new]
+    added = [f"{path} appears only after step" for path in new if path not in old]
+    changed = [
+        f"{path} is {old[path]} after reset and {new[path]} after step"
+        for path in old
+        if path in new and old[path] != new[path]
+    ]
+    return missing + added + changed
+
+
+def check_same_structure(name: str, before: Any, after: Any) -> None:
+    """Refuses an environment whose step returns another structure than it was given.
+
+    Args:
+        name: how the message calls the environment.
+        before: (pipeline_state, obs, info) that step was given.
+        after: (pipeline_state, obs, info) that step returned.
+
+    Raises:
+        ShapeError: naming every leaf that differs.
+    """
+    parts = ("pipeline_state", "obs", "info")
+    found = differences(dict(zip(parts, before, strict=True)), dict(zip(parts, after, strict=True)))
+    if found:
+        raise ShapeError(
+            f"{name}: reset and step must return the same structure, but {'; '.join(found)}"
+        )
+
+
+def _by_path(tree: Any) -> dict[str, str]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): _describe(leaf)
+        for path, leaf in leaves
+    }
+
+
+def _describe(leaf: Any) -> str:
+    return f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}"

@@ -1,0 +1,23 @@
+"""Wrappers that turn one environment into what agents train on."""
+
+from brax.env.wrappers.auto_reset import AutoResetWrapper, Reset
+from brax.env.wrappers.domain_randomization import (
+    DomainRandomizationVmapWrapper,
+    RandomizationFn,
+)
+from brax.env.wrappers.episode import EpisodeWrapper
+from brax.env.wrappers.evaluation import EvalMetrics, EvalWrapper
+from brax.env.wrappers.vmap import VmapWrapper
+from brax.env.wrappers.wrap import wrap
+
+__all__ = [
+    "AutoResetWrapper",
+    "DomainRandomizationVmapWrapper",
+    "EpisodeWrapper",
+    "EvalMetrics",
+    "EvalWrapper",
+    "RandomizationFn",
+    "Reset",
+    "VmapWrapper",
+    "wrap",
+]

@@ -1,0 +1,101 @@
+"""Starting anew the environments whose episode is over."""
+
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+
+from brax.env.base import Env, State, Wrapper, key_shape
+from brax.env.wrappers.episode import start_accounts, without_accounts
+from brax.env.wrappers.select import select
+from brax.errors import ConfigError
+
+Reset = Literal["cached", "fresh"]
+"""Where a new episode starts: where the first one did, or at a new draw of `reset`."""
+
+_OWN = ("terminal_obs", "reset_key", "first_pipeline_state", "first_obs", "first_info")
+
+
+class AutoResetWrapper(Wrapper):
+    """Replaces an environment that has ended by one that starts, in the same step.
+
+    Everything that `reset` returns is replaced: physics, observation and the environment's own
+    `info`. Reward, done, metrics and the accounts of the episode stay those of the step that
+    ended it; the accounts start again with the next step. `info['terminal_obs']` is the true
+    observation after the step, also where `obs` is already that of the next episode.
+    """
+
+    def __init__(self, env: Env, reset: Reset = "cached") -> None:
+        """Wraps an environment or a batch of them.
+
+        Args:
+            env: the environment.
+            reset: 'cached' starts every episode of an environment in the state of its first,
+                which is kept; 'fresh' resets with a new key, whenever any of the batch is done.
+
+        Raises:
+            ConfigError: on another `reset`.
+        """
+        super().__init__(env)
+        if reset not in get_args(Reset):
+            raise ConfigError(f"reset must be 'cached' or 'fresh', got {reset!r}")
+        self._fresh = reset == "fresh"
+
+    def reset(self, rng: jax.Array) -> State:
+        """Starts the first episodes."""
+        later = None
+        if self._fresh:
+            rng, later = _split(rng)
+        state = self.env.reset(rng)
+        if later is not None:
+            same = key_shape(later) == state.done.shape
+            own = {"reset_key": later if same else jax.random.split(later, state.done.shape)}
+        else:
+            pipeline_state, obs, info = _start(state)
+            own = {"first_pipeline_state": pipeline_state, "first_obs": obs, "first_info": info}
+        return state.replace(info=state.info | own | {"terminal_obs": state.obs})
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Advances, and starts anew those that have ended."""
+        own = {key: state.info[key] for key in _OWN if key in state.info}
+        info = {key: value for key, value in state.info.items() if key not in _OWN}
+        info = start_accounts(info, state.done > 0)
+        new = self.env.step(state.replace(done=jnp.zeros_like(state.done), info=info), action)
+        again = self._start_fresh if self._fresh else self._start_cached
+        (pipeline_state, obs, info), own = again(new, own)
+        return new.replace(
+            pipeline_state=pipeline_state,
+            obs=obs,
+            info=new.info | info | own | {"terminal_obs": new.obs},
+        )
+
+    def _start_cached(self, state: State, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        first = own["first_pipeline_state"], own["first_obs"], own["first_info"]
+        return select(state.done > 0, first, _start(state)), own
+
+    def _start_fresh(self, state: State, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        def anew(current: Any, key: jax.Array) -> Any:
+            now, later = _split(key)
+            return select(state.done > 0, (_start(self.env.reset(now)), later), (current, key))
+
+        current, key = jax.lax.cond(
+            jnp.any(state.done > 0), anew, lambda *same: same, _start(state), own["reset_key"]
+        )
+        return current, {"reset_key": key}
+
+
+def _start(state: State) -> tuple[Any, Any, dict[str, Any]]:
+    """What a reset replaces."""
+    return state.pipeline_state, state.obs, without_accounts(state.info)
+
+
+def _split(rng: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Makes two independent arrays of keys of one."""
+
+    def halves(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        now, later = jax.random.split(key)
+        return now, later
+
+    for _ in key_shape(rng):
+        halves = jax.vmap(halves)
+    return halves(rng)

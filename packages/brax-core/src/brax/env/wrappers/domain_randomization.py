@@ -1,0 +1,106 @@
+"""Many environments side by side, each with physics of its own."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.env.base import Env, State, Wrapper, key_shape
+from brax.errors import ConfigError
+
+RandomizationFn = Callable[..., tuple[System, System]]
+"""`(sys) -> (systems, in_axes)`, or `(sys, rng) -> (systems, in_axes)` with `rng` (batch,) keys."""
+
+
+class DomainRandomizationVmapWrapper(Wrapper):
+    """Maps `reset` and `step` over environments whose systems differ.
+
+    `reset` draws the systems. The numbers that differ travel in `info['randomized']`, so that the
+    environment itself never changes; a reset by `AutoResetWrapper` draws them anew in the mode
+    'fresh', if `randomization_fn` takes `rng`.
+    """
+
+    def __init__(self, env: Env, randomization_fn: RandomizationFn) -> None:
+        """Wraps an environment.
+
+        Args:
+            env: one environment with a system.
+            randomization_fn: takes the system, and the batch of keys of `reset` if it has a second
+                argument without a default. Returns a system in which some leaves have a leading
+                axis (batch,), and the same tree with the axis for those and None for the others.
+
+        Raises:
+            ConfigError: if the environment has no system.
+        """
+        super().__init__(env)
+        if not hasattr(env, "sys"):
+            raise ConfigError(
+                f"{type(env.unwrapped).__name__} has no system that could be randomized"
+            )
+        self._draw = randomization_fn
+        self._takes_rng = _required_arguments(randomization_fn) > 1
+
+    def reset(self, rng: jax.Array) -> State:
+        """Draws the systems and starts one episode per key.
+
+        Raises:
+            ConfigError: if the number of keys is not that of the systems, or none differ.
+        """
+        if len(key_shape(rng)) != 1:
+            raise ConfigError("reset needs a batch of keys: pass jax.random.split(rng, num_envs)")
+        systems, in_axes = self._draw(self.env.sys, *([rng] if self._takes_rng else []))
+        drawn = _mapped(systems, in_axes)
+        _check_batch(drawn, key_shape(rng)[0])
+        state = jax.vmap(lambda mine, key: self._env(mine).reset(key))(drawn, rng)
+        return state.replace(info=state.info | {"randomized": drawn})
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Advances every environment by its own action, (batch, action_size)."""
+        drawn = state.info["randomized"]
+        inner = state.replace(info={k: v for k, v in state.info.items() if k != "randomized"})
+        new = jax.vmap(lambda mine, s, a: self._env(mine).step(s, a))(drawn, inner, action)
+        return new.replace(info=new.info | {"randomized": drawn})
+
+    def _env(self, drawn: dict[str, jax.Array]) -> Env:
+        """The environment with the drawn numbers in place of the model's."""
+        paths, tree = jax.tree_util.tree_flatten_with_path(self.env.sys)
+        leaves = [drawn.get(_name(path), leaf) for path, leaf in paths]
+        return self.env.with_sys(jax.tree.unflatten(tree, leaves))
+
+
+def _required_arguments(function: Callable[..., Any]) -> int:
+    parameters = inspect.signature(function).parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is p.empty for p in parameters)
+
+
+def _mapped(systems: System, in_axes: Any) -> dict[str, jax.Array]:
+    """The leaves that differ between the systems, by path, with the batch as leading axis."""
+
+    def is_none(x: Any) -> bool:
+        return x is None
+
+    axes = jax.tree.leaves(jax.tree.broadcast(in_axes, systems, is_leaf=is_none), is_leaf=is_none)
+    leaves = jax.tree_util.tree_leaves_with_path(systems)
+    return {
+        _name(path): jnp.moveaxis(leaf, axis, 0)
+        for (path, leaf), axis in zip(leaves, axes, strict=True)
+        if axis is not None
+    }
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _check_batch(drawn: dict[str, jax.Array], batch: int) -> None:
+    if not drawn:
+        raise ConfigError("randomization_fn returned in_axes without any axis: nothing differs")
+    for name, leaf in drawn.items():
+        if leaf.shape[0] != batch:
+            raise ConfigError(
+                f"randomization_fn made {leaf.shape[0]} values of {name}, reset got {batch} keys"
+            )

@@ -1,0 +1,154 @@
+"""Episodes: counting steps, ending them in time, and noticing when the numbers blow up."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.env.base import Env, State, Wrapper
+from brax.env.structure import check_same_structure
+from brax.env.wrappers.select import select
+from brax.errors import ConfigError
+
+HUGE = 1e10
+"""A number beyond which a simulation counts as lost."""
+
+EPISODE_KEYS = (
+    "steps",
+    "truncation",
+    "termination",
+    "nan",
+    "episode_metrics",
+    "episode_done",
+)
+"""What `EpisodeWrapper` keeps in `info`."""
+
+
+class EpisodeWrapper(Wrapper):
+    """Ends episodes in time, repeats actions and keeps the accounts, in `info`:
+
+    - `steps`: steps of the inner environment in this episode, int32.
+    - `termination`, `truncation`: whether the episode ended by itself, or because its time was up.
+    - `nan`: whether it ended because a number was not finite or beyond `HUGE`. The state then
+      stays as it was before the step, which earns nothing.
+    - `episode_metrics`: `sum_reward`, `length` and the sum of each metric, in this episode.
+    - `episode_done`: the same as `done`.
+
+    With `action_repeat`, reward and metrics are sums over the repeats. An environment that has
+    ended stays as it is and earns nothing more, within a repeat and after it, until something
+    (`AutoResetWrapper`) starts it anew.
+    """
+
+    def __init__(self, env: Env, episode_length: int, action_repeat: int = 1) -> None:
+        """Wraps an environment or a batch of them.
+
+        Args:
+            env: the environment.
+            episode_length: steps of `env` after which an episode is truncated.
+            action_repeat: steps of `env` that one action lasts.
+
+        Raises:
+            ConfigError: unless 1 <= action_repeat <= episode_length.
+        """
+        super().__init__(env)
+        if not 1 <= action_repeat <= episode_length:
+            raise ConfigError(
+                "episode_length and action_repeat must be at least 1 and action_repeat at most "
+                f"episode_length, got episode_length={episode_length}, "
+                f"action_repeat={action_repeat}"
+            )
+        self.episode_length = episode_length
+        self.action_repeat = action_repeat
+
+    def reset(self, rng: jax.Array) -> State:
+        """Starts episodes, with all accounts at zero."""
+        state = self.env.reset(rng)
+        zero = jnp.zeros(state.done.shape, jnp.float32)
+        accounts = {
+            "steps": jnp.zeros(state.done.shape, jnp.int32),
+            "truncation": zero,
+            "termination": zero,
+            "nan": zero,
+            "episode_metrics": {"sum_reward": zero, "length": zero}
+            | {name: jnp.zeros_like(value) for name, value in state.metrics.items()},
+            "episode_done": state.done,
+        }
+        return state.replace(info=state.info | accounts)
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Advances by `action_repeat` steps, or up to the end of the episode."""
+        if self.action_repeat == 1:
+            return self._step_once(state, action)
+
+        def repeat(now: State, _: None) -> tuple[State, tuple[Any, Any]]:
+            new = self._step_once(now, action)
+            return new.replace(reward=now.reward, metrics=now.metrics), (new.reward, new.metrics)
+
+        last, earned = jax.lax.scan(repeat, state, length=self.action_repeat)
+        reward, metrics = jax.tree.map(lambda x: jnp.sum(x, axis=0), earned)
+        return last.replace(reward=reward, metrics=metrics)
+
+    def _step_once(self, state: State, action: jax.Array) -> State:
+        """One step of the inner environment, for those that have not ended."""
+        running = state.done == 0
+        new = self.env.step(state, action)
+        check_same_structure(type(self.unwrapped).__name__, _carried(state), _carried(new))
+        sane = _is_sane(new)
+        moved = running & sane
+        pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
+        reward = jnp.where(moved, new.reward, 0.0)
+        metrics = {k: jnp.where(moved, v, jnp.zeros_like(v)) for k, v in new.metrics.items()}
+        accounts = self._accounts(state.info, running, (new.done > 0) | ~sane, reward, metrics)
+        accounts["nan"] = jnp.where(running, _flag(~sane), state.info["nan"])
+        accounts["episode_done"] = jnp.maximum(accounts["termination"], accounts["truncation"])
+        return State(
+            pipeline_state, obs, reward, accounts["episode_done"], metrics, info | accounts
+        )
+
+    def _accounts(
+        self,
+        info: dict[str, Any],
+        running: jax.Array,
+        terminated: jax.Array,
+        reward: jax.Array,
+        metrics: dict[str, jax.Array],
+    ) -> dict[str, Any]:
+        """The accounts after a step of those that are running."""
+        steps = info["steps"] + running.astype(jnp.int32)
+        truncated = (steps >= self.episode_length) & ~terminated
+        step = {"sum_reward": reward, "length": _flag(running)} | metrics
+        return {
+            "steps": steps,
+            "truncation": jnp.where(running, _flag(truncated), info["truncation"]),
+            "termination": jnp.where(running, _flag(terminated), info["termination"]),
+            "episode_metrics": {k: v + step[k] for k, v in info["episode_metrics"].items()},
+        }
+
+
+def start_accounts(info: dict[str, Any], where: jax.Array) -> dict[str, Any]:
+    """Sets the accounts of the environments in `where` to zero, for an episode that starts."""
+    accounts = {key: info[key] for key in EPISODE_KEYS if key in info}
+    return info | select(where, jax.tree.map(jnp.zeros_like, accounts), accounts)
+
+
+def without_accounts(info: dict[str, Any]) -> dict[str, Any]:
+    """The part of `info` that is the environment's own."""
+    return {key: value for key, value in info.items() if key not in EPISODE_KEYS}
+
+
+def _carried(state: State) -> tuple[Any, Any, dict[str, Any]]:
+    return state.pipeline_state, state.obs, without_accounts(state.info)
+
+
+def _flag(condition: jax.Array) -> jax.Array:
+    return condition.astype(jnp.float32)
+
+
+def _is_sane(state: State) -> jax.Array:
+    """Whether all numbers of each environment are finite and not huge, shape (*batch,)."""
+    batch = state.done.ndim
+    sane = jnp.ones(state.done.shape, bool)
+    for x in jax.tree.leaves((state.pipeline_state, state.obs, state.reward, state.done)):
+        if jnp.issubdtype(x.dtype, jnp.inexact):
+            sane &= jnp.all(jnp.abs(x) <= HUGE, axis=tuple(range(batch, x.ndim)))
+    return sane

@@ -1,0 +1,64 @@
+"""Measuring the first episode of each environment."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import Base, dataclass
+from brax.env.base import State, Wrapper
+from brax.errors import ConfigError
+
+
+@dataclass
+class EvalMetrics(Base):
+    """What the first episodes have earned so far."""
+
+    episode_metrics: dict[str, jax.Array]
+    """Sums of the reward and of each metric, shape (*batch,)."""
+    active_episodes: jax.Array
+    """1 while the first episode goes on, else 0; shape (*batch,)."""
+    episode_steps: jax.Array
+    """Steps of the first episode, int32, shape (*batch,)."""
+
+
+class EvalWrapper(Wrapper):
+    """Sums reward and metrics over the first episode of each environment, in `eval_metrics`.
+
+    The reward is also reported as the metric `reward`.
+    """
+
+    def reset(self, rng: jax.Array) -> State:
+        """Starts the first episodes.
+
+        Raises:
+            ConfigError: if no `EpisodeWrapper` counts the steps.
+        """
+        state = self.env.reset(rng)
+        if "steps" not in state.info:
+            raise ConfigError("EvalWrapper needs an environment in an EpisodeWrapper: use wrap")
+        metrics = state.metrics | {"reward": state.reward}
+        sums = jax.tree.map(jnp.zeros_like, metrics)
+        steps = jnp.zeros_like(state.info["steps"])
+        return _report(state, EvalMetrics(sums, jnp.ones_like(state.reward), steps))
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Advances, and adds up for the episodes that are the first."""
+        before: EvalMetrics = state.info["eval_metrics"]
+        inner: dict[str, Any] = {k: v for k, v in state.info.items() if k != "eval_metrics"}
+        new = self.env.step(state.replace(info=inner), action)
+        active = before.active_episodes > 0
+        earned = new.metrics | {"reward": new.reward}
+        sums = {
+            name: total + jnp.where(active, earned[name], 0)
+            for name, total in before.episode_metrics.items()
+        }
+        steps = jnp.where(active, new.info["steps"], before.episode_steps)
+        return _report(new, EvalMetrics(sums, before.active_episodes * (1 - new.done), steps))
+
+
+def _report(state: State, metrics: EvalMetrics) -> State:
+    return state.replace(
+        metrics=state.metrics | {"reward": state.reward},
+        info=state.info | {"eval_metrics": metrics},
+    )

@@ -1,0 +1,21 @@
+"""Choosing between the states of environments, one by one."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def select(where: jax.Array, new: Any, old: Any) -> Any:
+    """Takes `new` for the environments in `where` (*batch,), and `old` for the others.
+
+    Args:
+        where: bool, shape (*batch,).
+        new: a tree of arrays with leading axes (*batch,).
+        old: a tree of the same structure.
+    """
+
+    def pick(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.where(where.reshape(where.shape + (1,) * (jnp.ndim(x) - where.ndim)), x, y)
+
+    return jax.tree.map(pick, new, old)

@@ -1,0 +1,68 @@
+"""`Env`, `Wrapper` and keys."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax.env import Env, State, VmapWrapper, Wrapper, wrap
+from brax.errors import ConfigError
+
+
+class Pixels(Env):
+    """An environment whose observation has parts, and whose reset would be expensive."""
+
+    action_size = 1
+
+    def reset(self, rng):
+        assert isinstance(rng, jax.core.Tracer), "observation_size must not compute anything"
+        obs = {"image": jnp.zeros((8, 6, 3)), "state": jnp.zeros(4)}
+        return State(None, obs, jnp.zeros(()), jnp.zeros(()))
+
+    def step(self, state, action):
+        return state
+
+
+def test_observation_size(walker):
+    assert walker().observation_size == 1
+    assert wrap(walker()).observation_size == 1
+    assert Pixels().observation_size == {"image": (8, 6, 3), "state": (4,)}
+
+
+def test_a_wrapper_forwards_what_it_does_not_know(walker):
+    env = wrap(walker(gain=3.0))
+    assert env.sys.gain == 3.0
+    assert env.action_size == 1
+    assert env.unwrapped.__class__ is walker
+    assert copy.copy(env).unwrapped is env.unwrapped
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = env.nothing
+
+
+def test_another_system_reaches_through_wrappers_and_leaves_them_alone(walker):
+    env = Wrapper(Wrapper(walker(gain=3.0)))
+    other = env.with_sys(env.sys.replace(gain=jnp.float32(5.0)))
+    assert (env.sys.gain, other.sys.gain) == (3.0, 5.0)
+    assert type(other) is Wrapper and type(other.env) is Wrapper
+    state = env.reset(jax.random.key(0))
+    assert other.step(state, jnp.ones(1)).reward == 5.0
+    with pytest.raises(ConfigError, match="Pixels has no system"):
+        Pixels().with_sys(env.sys)
+
+
+def test_both_kinds_of_key_give_the_same_episode(walker):
+    new = jax.random.key(3)
+    old = jax.random.key_data(new)
+    env = VmapWrapper(walker(), 4)
+    assert np.array_equal(env.reset(new).obs, env.reset(old).obs)
+    batch = wrap(walker(), reset="fresh")
+    for key in (new, old):
+        assert batch.reset(jax.random.split(key, 4)).obs.shape == (4, 1)
+
+
+@pytest.mark.parametrize("seed", [0, np.int64(7), 1.5, jnp.int32(3)])
+def test_a_seed_is_not_a_key(walker, seed):
+    with pytest.raises(ConfigError, match=r"pass jax.random.key\("):
+        VmapWrapper(walker(), 2).reset(seed)

@@ -1,0 +1,105 @@
+"""Environments with physics of their own."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax.env import DomainRandomizationVmapWrapper, Wrapper, wrap
+from brax.errors import ConfigError
+
+
+def with_axes(sys, **batched):
+    """What users return: the system with batched leaves, and the axes in the same tree."""
+    in_axes = jax.tree.map(lambda x: None, sys).tree_replace({name: 0 for name in batched})
+    return sys.tree_replace(batched), in_axes
+
+
+def randomize(sys, rng):
+    gain = jax.vmap(lambda key: jax.random.uniform(key, minval=1.0, maxval=2.0))(rng)
+    return with_axes(sys, gain=gain * sys.gain)
+
+
+def fixed(sys):
+    return with_axes(sys, gain=jnp.array([1.0, 2.0, 3.0]))
+
+
+def keys(n, seed=0):
+    return jax.random.split(jax.random.key(seed), n)
+
+
+def test_each_environment_has_its_own_system(walker):
+    base = walker(gain=7.0)
+    env = DomainRandomizationVmapWrapper(base, fixed)
+    state = jax.jit(env.reset)(keys(3))
+    state = jax.jit(env.step)(state, jnp.ones((3, 1)))
+    assert state.reward.tolist() == [1, 2, 3]
+    assert base.sys.gain == 7.0 and not isinstance(base.sys.gain, jax.core.Tracer)
+
+
+def test_the_same_as_environments_built_one_by_one(walker):
+    env = wrap(walker(), randomization_fn=fixed, episode_length=5)
+    state = env.reset(keys(3))
+    for _ in range(3):
+        state = env.step(state, jnp.full((3, 1), 0.5))
+    for i, gain in enumerate([1.0, 2.0, 3.0]):
+        alone = wrap(walker(gain=gain), episode_length=5)
+        one = alone.reset(keys(3)[i : i + 1])
+        for _ in range(3):
+            one = alone.step(one, jnp.full((1, 1), 0.5))
+        assert np.array_equal(state.obs[i], one.obs[0])
+
+
+def test_wrappers_between_are_kept(walker):
+    class Doubled(Wrapper):
+        def step(self, state, action):
+            return self.env.step(state, 2 * action)
+
+    env = DomainRandomizationVmapWrapper(Doubled(walker()), fixed)
+    state = env.step(env.reset(keys(3)), jnp.ones((3, 1)))
+    assert state.reward.tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize("bound", [True, False], ids=["bound rng", "rng of reset"])
+def test_both_forms_of_the_function(walker, bound):
+    draw = functools.partial(randomize, rng=keys(4, seed=9)) if bound else randomize
+    env = DomainRandomizationVmapWrapper(walker(gain=10.0), draw)
+    gains = [jax.jit(env.reset)(keys(4, s)).info["randomized"]["gain"] for s in (0, 1)]
+    assert ((gains[0] >= 10) & (gains[0] < 20)).all()
+    assert np.array_equal(*gains) == bound
+
+
+def test_a_fresh_episode_draws_a_fresh_system(walker):
+    for reset, changed in (("fresh", True), ("cached", False)):
+        env = wrap(walker(), 1, randomization_fn=randomize, reset=reset)
+        first = env.reset(keys(4))
+        second = jax.jit(env.step)(first, jnp.ones((4, 1)))
+        gain = [s.info["randomized"]["gain"] for s in (first, second)]
+        assert np.array_equal(*gain) != changed
+        np.testing.assert_array_equal(second.reward, gain[0])
+
+
+def test_axes_other_than_the_first_and_prefix_trees(walker):
+    def along_last(sys):
+        gain = jnp.ones((1, 3)) * jnp.array([1.0, 2.0, 3.0])
+        axes = jax.tree.map(lambda x: None, sys).replace(gain=1)
+        return sys.replace(gain=gain), axes
+
+    state = DomainRandomizationVmapWrapper(walker(), along_last).reset(keys(3))
+    assert state.info["randomized"]["gain"].tolist() == [[1], [2], [3]]
+    every = lambda sys: (jax.tree.map(lambda x: jnp.stack([x, x]), sys), 0)  # noqa: E731
+    state = DomainRandomizationVmapWrapper(walker(), every).reset(keys(2))
+    assert set(state.info["randomized"]) == {"gain", "end"}
+
+
+def test_counts_that_do_not_match(walker):
+    env = DomainRandomizationVmapWrapper(walker(), fixed)
+    with pytest.raises(ConfigError, match="3 values of gain, reset got 4 keys"):
+        env.reset(keys(4))
+    with pytest.raises(ConfigError, match="batch of keys"):
+        env.reset(jax.random.key(0))
+    nothing = DomainRandomizationVmapWrapper(walker(), with_axes)
+    with pytest.raises(ConfigError, match="nothing differs"):
+        nothing.reset(keys(4))
