@@ -31,8 +31,7 @@ class ViewerBuildHook(BuildHookInterface):
 
 def build() -> None:
     """Builds the bundle unless the one that is there came from these sources."""
-    mark = f"/*! brax viewer, sources {digest()} */"
-    if BUNDLE.exists() and BUNDLE.read_text("utf-8").startswith(mark):
+    if BUNDLE.exists() and BUNDLE.read_text("utf-8").startswith(mark()):
         return
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder) / "viewer"
@@ -41,7 +40,7 @@ def build() -> None:
         run("node", ["node_modules/esbuild/bin/esbuild", *arguments()], work)
         licence = (work / "node_modules" / "three" / "LICENSE").read_text("utf-8")
         code = (work / "bundle.js").read_text("utf-8")
-        write(f"{mark}\n/*! Contains three.js:\n{licence}*/\n{code}")
+        write(f"{mark()}\n/*! Contains three.js:\n{licence}*/\n{code}")
 
 
 def arguments() -> list[str]:
@@ -59,13 +58,13 @@ def arguments() -> list[str]:
     ]
 
 
-def digest() -> str:
-    """Fingerprint of everything the bundle is made from, this file included."""
+def mark() -> str:
+    """First line of the bundle: a fingerprint of all it is made from, this file included."""
     files = sorted(p for p in SOURCES.rglob("*") if p.is_file() and "node_modules" not in p.parts)
     total = hashlib.sha256()
     for path in [Path(__file__), *files]:
         total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()
+    return f"/*! brax viewer, sources {total.hexdigest()} */"
 
 
 def run(program: str, args: list[str], folder: Path) -> None:

@@ -1,9 +1,12 @@
 """A browser for the tests of the page, where there is one."""
 
+import functools
 import os
 import shutil
 
 import pytest
+
+SOFTWARE = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 
 
 def _chromium() -> str:
@@ -12,8 +15,8 @@ def _chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser():
-    """Headless Chromium, driven through Playwright; skips where one of them is missing."""
+def launch():
+    """Starts headless Chromium through Playwright; skips where one of them is missing."""
     path, missing = _chromium(), ""
     try:
         from playwright.sync_api import sync_playwright
@@ -25,5 +28,11 @@ def browser():
     if missing:
         pytest.skip(missing)
     with sync_playwright() as driver:
-        flags = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
-        yield driver.chromium.launch(executable_path=path, args=flags)
+        start = functools.partial(driver.chromium.launch, executable_path=path)
+        yield lambda *flags: start(args=["--no-sandbox", *flags])
+
+
+@pytest.fixture(scope="session")
+def browser(launch):
+    """A browser that draws by software, as machines without a screen do."""
+    return launch(*SOFTWARE)

@@ -161,3 +161,12 @@ def test_two_cells_of_a_notebook_do_not_meet(browser):
     assert "1 of 3" in texts[0]
     assert "5 of 5" in texts[1]
     page.close()
+
+
+@pytest.mark.slow
+def test_a_browser_that_cannot_draw_says_so(launch, tmp_path):
+    html.save(tmp_path / "a.html", walker(), walk(2))
+    page = launch("--disable-3d-apis").new_page()
+    page.goto((tmp_path / "a.html").as_uri())
+    assert "no WebGL 2" in page.locator(".bx-failure").inner_text()
+    page.context.browser.close()

@@ -11,6 +11,8 @@ async function start(root) {
   root.dataset.state = "loading";
   root.style.setProperty("--height", root.dataset.height ? `${root.dataset.height}px` : "100vh");
   try {
+    if (!document.createElement("canvas").getContext("webgl2"))
+      throw new Error("this browser has no WebGL 2. Turn on hardware acceleration, or try another.");
     const scene = await read(root);
     const stage = new Stage(root, scene);
     const player = new Player(scene.frames, scene.dt);
