@@ -111,12 +111,12 @@ def _abstract(*avals: Any, fun: Flat) -> list[Any]:
 
 def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
     """The type of an array that is sharded along the batch, and varying, as `avals` are."""
-    batch = next((s for a in avals if (s := a.sharding.spec[-1]) is not None), None)
-    return avals[0].update(
+    like = next((a for a in avals if a.sharding.spec[-1] is not None), avals[0])
+    return like.update(
         shape=shape,
         dtype=dtype,
         weak_type=False,
-        sharding=avals[0].sharding.update(spec=P(*[None] * (len(shape) - 1), batch)),
+        sharding=like.sharding.update(spec=P(*[None] * (len(shape) - 1), like.sharding.spec[-1])),
         manual_axis_type=max((a.manual_axis_type for a in avals), key=lambda m: len(m.varying)),
     )
 
