@@ -111,11 +111,9 @@ def _device_problem() -> str:
 
 def _use_compilation_cache() -> None:
     """Keeps compiled programs for the next run, where JAX's own settings do not say otherwise."""
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(base) / "brax" / "jax"))
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    # Read when JAX is imported, which is left to the subcommands that compute.
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(base) / "brax" / "jax"))
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:

@@ -58,6 +58,15 @@ def test_help_lists_subcommands_of_plugins(brax, failing):
     assert "plugins" in out and "bench" in out
 
 
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys; from brax.cli import main; main(['--help']); "
+        "print([m for m in ('jax', 'flax', 'orbax', 'optax', 'mujoco') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "told"),
     [
