@@ -1,0 +1,1 @@
+"""Agents that learn on Brax environments, and what they share: networks, loop, checkpoints."""

@@ -1,0 +1,1 @@
+"""Running statistics of observations, under the path that users know."""

@@ -1,0 +1,170 @@
+"""Mean and standard deviation of everything seen so far, updated batch by batch."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import Base, dataclass
+from brax.errors import ShapeError
+
+_WORD = 2.0**32
+
+
+@dataclass
+class Count(Base):
+    """A count of samples that stays exact up to 2^64: `high * 2^32 + low`."""
+
+    high: jax.Array
+    """Upper half, uint32, shape ()."""
+    low: jax.Array
+    """Lower half, uint32, shape ()."""
+
+    def plus(self, amount: jax.Array) -> "Count":
+        """Adds a number of samples below 2^32."""
+        low = self.low + amount.astype(jnp.uint32)
+        return Count(self.high + (low < self.low).astype(jnp.uint32), low)
+
+    def to_float(self) -> jax.Array:
+        """The count, rounded to float32."""
+        return self.high.astype(jnp.float32) * _WORD + self.low.astype(jnp.float32)
+
+    def __int__(self) -> int:
+        """The exact count, on the host."""
+        return (int(self.high) << 32) + int(self.low)
+
+
+@dataclass
+class NestedMeanStd(Base):
+    """What `normalize` needs."""
+
+    mean: Any
+    """Mean of each feature, a tree like one observation."""
+    std: Any
+    """Standard deviation of each feature, clipped away from zero."""
+
+
+@dataclass
+class RunningStatisticsState(NestedMeanStd):
+    """Statistics of all samples so far."""
+
+    variance: Any
+    """Variance of each feature; kept instead of the sum of squares, which would stall in float32
+    while the count goes on growing."""
+    count: Count
+    """Number of samples."""
+
+
+def init_state(nest: Any) -> RunningStatisticsState:
+    """Makes the statistics of no samples: mean 0, deviation 1.
+
+    Args:
+        nest: tree of arrays or of anything with a shape and a dtype, shaped like one sample.
+    """
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), nest)
+    ones = jax.tree.map(lambda x: jnp.ones(x.shape, x.dtype), nest)
+    return RunningStatisticsState(
+        mean=zeros,
+        std=ones,
+        variance=zeros,
+        count=Count(jnp.zeros((), jnp.uint32), jnp.zeros((), jnp.uint32)),
+    )
+
+
+def update(
+    state: RunningStatisticsState,
+    batch: Any,
+    *,
+    weights: jax.Array | None = None,
+    std_min_value: float = 1e-6,
+    std_max_value: float = 1e6,
+) -> RunningStatisticsState:
+    """Merges a batch into the statistics; samples that are not finite are left out.
+
+    Args:
+        state: statistics so far.
+        batch: tree of samples; each leaf has the leading batch axes, then the feature's shape.
+        weights: 0 or 1 for each sample, in the shape of the batch axes; 0 leaves it out.
+        std_min_value: least deviation.
+        std_max_value: greatest deviation.
+
+    Returns:
+        The statistics of old and new samples together.
+
+    Raises:
+        ShapeError: if the batch does not fit the statistics.
+
+    Source: Chan, Golub, LeVeque (1979), pairwise merge of means and variances. The batch's own
+    variance is taken in two passes about a sample, so that a large mean costs no digits.
+    """
+    axes = _batch_axes(state.mean, batch)
+    valid = _finite_samples(batch, axes)
+    if weights is not None:
+        valid = valid & (weights > 0)
+    number = jnp.sum(valid, dtype=jnp.uint32)
+    count = state.count.plus(number)
+    new_share = number.astype(jnp.float32) / jnp.maximum(count.to_float(), 1.0)
+
+    def merge(mean: jax.Array, variance: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        batch_mean, batch_variance = _moments(x, valid, number)
+        delta = batch_mean - mean
+        mean = mean + delta * new_share
+        spread = batch_variance - variance + delta**2 * (1.0 - new_share)
+        return mean, variance + spread * new_share
+
+    merged = jax.tree.map(merge, state.mean, state.variance, batch)
+    mean, variance = jax.tree.transpose(jax.tree.structure(batch), None, merged)
+    std = jax.tree.map(lambda v: jnp.clip(jnp.sqrt(v), std_min_value, std_max_value), variance)
+    std = jax.tree.map(lambda new, old: jnp.where(count.to_float() > 0, new, old), std, state.std)
+    return RunningStatisticsState(mean=mean, std=std, variance=variance, count=count)
+
+
+def normalize(batch: Any, mean_std: NestedMeanStd, max_abs_value: float | None = None) -> Any:
+    """Scales every feature to mean 0 and deviation 1, optionally clipped; integers pass as is."""
+
+    def scale(x: jax.Array, mean: jax.Array, std: jax.Array) -> jax.Array:
+        if not jnp.issubdtype(x.dtype, jnp.inexact):
+            return x
+        x = (x - mean) / std
+        return x if max_abs_value is None else jnp.clip(x, -max_abs_value, max_abs_value)
+
+    return jax.tree.map(scale, batch, mean_std.mean, mean_std.std)
+
+
+def denormalize(batch: Any, mean_std: NestedMeanStd) -> Any:
+    """Undoes `normalize`."""
+    return jax.tree.map(lambda x, m, s: x * s + m, batch, mean_std.mean, mean_std.std)
+
+
+def _batch_axes(sample: Any, batch: Any) -> tuple[int, ...]:
+    """The leading axes that all leaves of a batch have in front of the sample's shape."""
+    sample_leaves, batch_leaves = jax.tree.leaves(sample), jax.tree.leaves(batch)
+    shape = batch_leaves[0].shape[: batch_leaves[0].ndim - sample_leaves[0].ndim]
+    for wanted, got in zip(sample_leaves, batch_leaves, strict=True):
+        if got.shape != shape + wanted.shape:
+            raise ShapeError(
+                f"running_statistics.update: batch has shape {got.shape}; "
+                f"expected {shape + wanted.shape}: batch axes {shape}, then the sample's."
+            )
+    return tuple(range(len(shape)))
+
+
+def _finite_samples(batch: Any, axes: tuple[int, ...]) -> jax.Array:
+    """Which samples are finite in all of their features, shaped like the batch axes."""
+    finite = [
+        jnp.all(jnp.isfinite(x), axis=tuple(range(len(axes), x.ndim)))
+        for x in jax.tree.leaves(batch)
+    ]
+    return jnp.stack(finite).all(axis=0)
+
+
+def _moments(x: jax.Array, valid: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Mean and variance over the batch axes of the valid samples; zero if there are none."""
+    axes = tuple(range(valid.ndim))
+    mask = valid.reshape(valid.shape + (1,) * (x.ndim - valid.ndim))
+    total = jnp.maximum(number.astype(x.dtype), 1)
+    some = jnp.nan_to_num(x[(0,) * valid.ndim], posinf=0.0, neginf=0.0)
+    offset = jnp.sum(jnp.where(mask, x - some, 0), axes) / total
+    mean = some + offset
+    variance = jnp.sum(jnp.where(mask, (x - mean) ** 2, 0), axes) / total
+    return mean, variance

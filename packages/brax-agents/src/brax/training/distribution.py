@@ -1,0 +1,111 @@
+"""Distributions of actions, given by the outputs of a policy network."""
+
+import abc
+
+import jax
+import jax.numpy as jnp
+
+
+class ParametricDistribution(abc.ABC):
+    """A distribution of actions: a normal distribution, sent through a function.
+
+    Raw actions are those of the normal distribution; `postprocess` makes actions of them.
+    """
+
+    def __init__(self, param_size: int) -> None:
+        self.param_size = param_size
+        """Number of network outputs that describe one distribution."""
+
+    @abc.abstractmethod
+    def loc_scale(self, parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Mean and deviation of the raw actions, from network outputs (..., param_size)."""
+
+    @abc.abstractmethod
+    def postprocess(self, event: jax.Array) -> jax.Array:
+        """Turns raw actions into actions."""
+
+    @abc.abstractmethod
+    def inverse_postprocess(self, event: jax.Array) -> jax.Array:
+        """Turns actions into raw actions."""
+
+    @abc.abstractmethod
+    def log_det_jacobian(self, event: jax.Array) -> jax.Array:
+        """Logarithm of the derivative of `postprocess` at raw actions, entry by entry."""
+
+    def sample_no_postprocessing(self, parameters: jax.Array, seed: jax.Array) -> jax.Array:
+        """Draws raw actions."""
+        loc, scale = self.loc_scale(parameters)
+        return loc + scale * jax.random.normal(seed, loc.shape, loc.dtype)
+
+    def sample(self, parameters: jax.Array, seed: jax.Array) -> jax.Array:
+        """Draws actions."""
+        return self.postprocess(self.sample_no_postprocessing(parameters, seed))
+
+    def mode(self, parameters: jax.Array) -> jax.Array:
+        """The action of the raw distribution's mean."""
+        return self.postprocess(self.loc_scale(parameters)[0])
+
+    def log_prob(self, parameters: jax.Array, actions: jax.Array) -> jax.Array:
+        """Log density of the actions that belong to raw `actions`, shape (...,)."""
+        loc, scale = self.loc_scale(parameters)
+        log_unit = -0.5 * ((actions - loc) / scale) ** 2 - 0.5 * jnp.log(2.0 * jnp.pi)
+        return jnp.sum(log_unit - jnp.log(scale) - self.log_det_jacobian(actions), axis=-1)
+
+    def entropy(self, parameters: jax.Array, seed: jax.Array) -> jax.Array:
+        """Differential entropy, estimated from one sample, shape (...,)."""
+        loc, scale = self.loc_scale(parameters)
+        raw = loc + scale * jax.random.normal(seed, loc.shape, loc.dtype)
+        normal = 0.5 + 0.5 * jnp.log(2.0 * jnp.pi) + jnp.log(scale)
+        return jnp.sum(normal + self.log_det_jacobian(raw), axis=-1)
+
+
+class NormalTanhDistribution(ParametricDistribution):
+    """A normal distribution squashed into (-1, 1) by tanh."""
+
+    def __init__(self, event_size: int, min_std: float = 0.001, var_scale: float = 1.0) -> None:
+        super().__init__(param_size=2 * event_size)
+        self._min_std = min_std
+        self._var_scale = var_scale
+
+    def loc_scale(self, parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Mean and deviation of the raw actions; the deviation is at least `min_std`."""
+        loc, scale = jnp.split(parameters, 2, axis=-1)
+        return loc, (jax.nn.softplus(scale) + self._min_std) * self._var_scale
+
+    def postprocess(self, event: jax.Array) -> jax.Array:
+        """Squashes raw actions into (-1, 1)."""
+        return jnp.tanh(event)
+
+    def inverse_postprocess(self, event: jax.Array) -> jax.Array:
+        """Undoes the squashing; finite at the bounds, to which float32 rounds."""
+        bound = 1.0 - jnp.finfo(event.dtype).epsneg
+        return jnp.arctanh(jnp.clip(event, -bound, bound))
+
+    def log_det_jacobian(self, event: jax.Array) -> jax.Array:
+        """`log(1 - tanh(x)^2)`, in a form that does not overflow."""
+        return 2.0 * (jnp.log(2.0) - event - jax.nn.softplus(-2.0 * event))
+
+
+class NormalDistribution(ParametricDistribution):
+    """A normal distribution."""
+
+    def __init__(self, event_size: int, min_std: float = 0.001) -> None:
+        super().__init__(param_size=2 * event_size)
+        self._min_std = min_std
+
+    def loc_scale(self, parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Mean and deviation; the deviation is at least `min_std`."""
+        loc, scale = jnp.split(parameters, 2, axis=-1)
+        return loc, jax.nn.softplus(scale) + self._min_std
+
+    def postprocess(self, event: jax.Array) -> jax.Array:
+        """Leaves actions as they are."""
+        return event
+
+    def inverse_postprocess(self, event: jax.Array) -> jax.Array:
+        """Leaves actions as they are."""
+        return event
+
+    def log_det_jacobian(self, event: jax.Array) -> jax.Array:
+        """Zero."""
+        return jnp.zeros_like(event)
