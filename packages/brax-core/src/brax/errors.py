@@ -52,6 +52,10 @@ class CheckpointError(BraxError, ValueError):
     """A checkpoint that cannot be written, or that is damaged or of another kind."""
 
 
+class TrainingError(BraxError, FloatingPointError):
+    """A training run that cannot go on."""
+
+
 def closest(name: str, allowed: Iterable[str]) -> str:
     """Returns ` Did you mean 'x'?` for the allowed name nearest to `name`, or an empty string."""
     near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)

@@ -1,0 +1,79 @@
+"""Manifests: what files a folder must hold, with their sizes and checksums."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+NAME = "manifest.json"
+"""File name of a manifest."""
+
+
+def write(folder: Path, extra: Mapping[str, Any]) -> None:
+    """Writes the manifest of all files in a folder and waits until everything is on the disk.
+
+    Args:
+        folder: the folder, complete but for the manifest.
+        extra: more to say in it.
+    """
+    files = {
+        path.relative_to(folder).as_posix(): {"size": path.stat().st_size, "sha256": _digest(path)}
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    body = {**extra, "files": files}
+    (folder / NAME).write_text(json.dumps({**body, "sha256": _checksum(body)}, indent=1), "utf-8")
+    for path in [*folder.rglob("*"), folder]:
+        sync(path)
+
+
+def check(folder: Path) -> tuple[dict[str, Any], str]:
+    """Compares a folder with its manifest.
+
+    Returns:
+        The manifest, and the first thing that is wrong, or an empty string.
+    """
+    try:
+        text = (folder / NAME).read_bytes()
+        found = json.loads(text)
+        stated = found.pop("sha256")
+        files = found["files"].items()
+    except FileNotFoundError:
+        return {}, f"file {NAME} is missing"
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return {}, f"file {NAME} cannot be read"
+    if stated != _checksum(found):
+        return found, f"file {NAME} was changed"
+    problems = (_problem(folder / name, entry) for name, entry in files)
+    return found, next(filter(None, problems), "")
+
+
+def sync(path: Path) -> None:
+    """Waits until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _problem(path: Path, entry: Mapping[str, Any]) -> str:
+    """What is wrong with a file, or an empty string."""
+    if not path.is_file():
+        return f"file {path.name} is missing"
+    if path.stat().st_size != entry["size"]:
+        return f"file {path.name} is {path.stat().st_size} B, expected {entry['size']}"
+    if _digest(path) != entry["sha256"]:
+        return f"file {path.name} was changed (its checksum differs)"
+    return ""
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,82 @@
+"""Settings of agents: from keyword arguments to checked dataclasses."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from brax.errors import ConfigError, closest
+
+T = TypeVar("T")
+
+
+def number(
+    default: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False
+) -> Any:
+    """Declares a numeric field with its allowed range; `open_low` excludes the lower bound."""
+    return dataclasses.field(default=default, metadata={"range": (low, high, open_low)})
+
+
+def build(cls: type[T], settings: Mapping[str, Any]) -> T:
+    """Makes a settings dataclass and checks every number against its declared range.
+
+    Args:
+        cls: dataclass whose numeric fields are declared with `number`.
+        settings: its fields; they must exist.
+
+    Raises:
+        ConfigError: if a number is outside its range, not finite, or of the wrong type.
+    """
+    config = cls(**settings)
+    problems = [_problem(field, getattr(config, field.name)) for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    if any(problems):
+        raise ConfigError(" ".join(filter(None, problems)))
+    return config
+
+
+def split(
+    settings: Mapping[str, Any], *classes: type, unsupported: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Deals keyword arguments out to the dataclasses that have a field of that name.
+
+    Args:
+        settings: keyword arguments as a user gave them.
+        classes: dataclasses.
+        unsupported: names that are known but do nothing here, with the value that is harmless.
+
+    Returns:
+        One dictionary for each class.
+
+    Raises:
+        ConfigError: if a name is unknown or not supported.
+    """
+    names = [{field.name for field in dataclasses.fields(cls)} for cls in classes]
+    known = set().union(*names)
+    for name, value in settings.items():
+        if name in known or (name in unsupported and value == unsupported[name]):
+            continue
+        if name in unsupported:
+            raise ConfigError(
+                f"{name}={value!r} is not supported yet; leave it out or use {unsupported[name]!r}."
+            )
+        raise ConfigError(
+            f"unknown setting '{name}'.{closest(name, known)} Settings: {', '.join(sorted(known))}."
+        )
+    return [{k: v for k, v in settings.items() if k in part} for part in names]
+
+
+def _problem(field: dataclasses.Field[Any], value: Any) -> str:
+    """What is wrong with a field's value, or an empty string."""
+    if "range" not in field.metadata or (value is None and field.default is None):
+        return ""
+    low, high, open_low = field.metadata["range"]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"{field.name}={value!r} must be a number."
+    if "int" in str(field.type) and not isinstance(value, int):
+        return f"{field.name}={value!r} must be a whole number."
+    inside = low < value <= high if open_low else low <= value <= high
+    if math.isfinite(value) and inside:
+        return ""
+    if high == math.inf:
+        return f"{field.name}={value!r} must be {'above' if open_low else 'at least'} {low}."
+    return f"{field.name}={value!r} must be in {'(' if open_low else '['}{low}, {high}]."
