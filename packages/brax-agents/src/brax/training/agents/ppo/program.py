@@ -1,0 +1,73 @@
+"""PPO's learner, compiled: what the shared loop runs."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from brax.training import devices
+from brax.training.agents.ppo.learner import Learner, Tally, TrainingState
+
+
+class PPOProgram:
+    """Compiled functions of PPO's training state, split over a mesh of devices."""
+
+    def __init__(self, learner: Learner, mesh: Mesh, num_envs: int) -> None:
+        self._learner = learner
+        self._mesh = mesh
+        self._num_envs = num_envs
+        self._advance: Any = None
+
+    def place(self, state: Any) -> Any:
+        """Where each leaf of a state (or of its shapes) lives."""
+        whole = jax.tree.map(lambda _: devices.replicated(self._mesh), state)
+        envs = devices.shardings(state.env_state, self._mesh, self._num_envs)
+        return whole._replace(env_state=envs)
+
+    def init(self, key: jax.Array) -> TrainingState:
+        """Makes the first state on the devices."""
+        places = self.place(jax.eval_shape(self._learner.init, key))
+        return jax.jit(self._learner.init, out_shardings=places)(key)
+
+    def compile(self, state: TrainingState) -> None:
+        """Compiles the training step, once for every number of steps."""
+        places = self.place(state)
+        whole = devices.replicated(self._mesh)
+        advance = jax.jit(
+            self._learner.advance,
+            in_shardings=(places, whole),
+            out_shardings=(places, whole),
+            donate_argnums=0,
+        )
+        self._advance = advance.lower(state, jnp.int32(1)).compile()
+
+    def advance(self, state: TrainingState, steps: int) -> tuple[TrainingState, Tally]:
+        """Takes training steps; `state` is used up. The tally comes back to the host."""
+        state, tally = self._advance(
+            state, jax.device_put(jnp.int32(steps), devices.replicated(self._mesh))
+        )
+        return state, jax.device_get(tally)
+
+    def fresh_environments(self, state: TrainingState) -> TrainingState:
+        """Resets every environment anew."""
+        return jax.jit(self._learner.fresh_environments, out_shardings=self.place(state))(state)
+
+    def bad_updates(self, state: TrainingState) -> int:
+        """Updates in a row that were skipped because their gradient was not finite."""
+        return int(state.bad_updates)
+
+    def metrics(self, tally: Tally) -> dict[str, float]:
+        """Means over updates and over the episodes that ended."""
+        updates = max(int(tally.updates), 1)
+        found = {f"training/{name}": float(x) / updates for name, x in tally.losses.items()}
+        if tally.skipped:
+            for name, x in tally.skipped_losses.items():
+                found[f"training/skipped_{name}"] = float(x / tally.skipped)
+        found["training/skipped_updates"] = float(tally.skipped)
+        found["training/nan_envs"] = float(tally.nan_envs)
+        if tally.episodes_ended:
+            for name, x in tally.episodes.items():
+                found[f"episode/{name}"] = float(np.float64(x) / tally.episodes_ended)
+        return found
