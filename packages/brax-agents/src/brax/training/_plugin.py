@@ -1,0 +1,30 @@
+"""What brax-agents brings to the plugin registry."""
+
+from brax.plugins import Spec, hookimpl
+from brax.training.loggers.tensorboard import writer_module
+
+BRAX_PLUGIN_API = 1
+
+
+@hookimpl
+def brax_trainers() -> list[Spec]:
+    """The agents."""
+    return [Spec("ppo", "brax.training.agents.ppo.trainer:PPO", "proximal policy optimization")]
+
+
+@hookimpl
+def brax_metric_loggers() -> list[Spec]:
+    """The metric writers; TensorBoard's where a writer for it is installed."""
+    loggers = [Spec("jsonl", "brax.training.loggers.jsonl:JsonLines", "metrics.jsonl")]
+    if writer_module():
+        loggers.append(Spec("tensorboard", "brax.training.loggers.tensorboard:TensorBoard"))
+    return loggers
+
+
+@hookimpl
+def brax_commands() -> list[Spec]:
+    """The commands that train."""
+    return [
+        Spec("train", "brax.training.commands:train", "train an agent"),
+        Spec("resume", "brax.training.commands:resume", "go on with a run"),
+    ]

@@ -1,0 +1,53 @@
+"""Where metrics are written: one file each, brought in by the hook `brax_metric_loggers`."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from brax import plugins
+
+
+class MetricLogger(Protocol):
+    """Writes metrics somewhere."""
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Writes the metrics of one report, made after `step` environment steps."""
+
+    def close(self) -> None:
+        """Finishes."""
+
+
+class MetricLoggers:
+    """All loggers that are installed. One that fails is left out; training goes on."""
+
+    def __init__(self, run_dir: Path) -> None:
+        """Opens a logger of every kind for a run's directory."""
+        self._loggers: dict[str, MetricLogger] = {}
+        for name in plugins.names("metric_logger"):
+            self._try(name, lambda name=name: self._open(name, run_dir))  # type: ignore[misc]
+
+    def write(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Writes to every logger."""
+        numbers = {name: float(value) for name, value in metrics.items()}
+        for name, logger in list(self._loggers.items()):
+            self._try(name, lambda logger=logger: logger.write(step, numbers))  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Closes every logger."""
+        for name, logger in list(self._loggers.items()):
+            self._try(name, logger.close)
+
+    def _open(self, name: str, run_dir: Path) -> None:
+        self._loggers[name] = plugins.get("metric_logger", name)(run_dir)
+
+    def _try(self, name: str, action: Callable[[], None]) -> None:
+        """Does something with a logger; if it fails, warns and leaves the logger out."""
+        try:
+            action()
+        except Exception as error:
+            self._loggers.pop(name, None)
+            warnings.warn(
+                f"metric logger '{name}' is left out: {type(error).__name__}: {error}",
+                stacklevel=3,
+            )

@@ -1,0 +1,23 @@
+"""Metrics as JSON, one line per report."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+
+class JsonLines:
+    """Appends to `metrics.jsonl` in a run's directory."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._file = (run_dir / "metrics.jsonl").open("a", encoding="utf-8")
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Writes one line; a number that is not finite becomes null, which JSON knows."""
+        numbers = {name: x if math.isfinite(x) else None for name, x in metrics.items()}
+        self._file.write(json.dumps({"step": step, **numbers}) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()

@@ -1,0 +1,136 @@
+"""What a user sees while an agent trains: a live table in a terminal, plain lines elsewhere."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+HEARTBEAT_SECONDS = 8.0
+"""Longest silence where there is no terminal to draw in."""
+
+_ROWS = 10
+
+
+class Progress:
+    """Shows steps, returns, speed and time left; a context manager around training."""
+
+    def __init__(
+        self,
+        title: str,
+        total_steps: int,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepares the display.
+
+        Args:
+            title: what is trained.
+            total_steps: environment steps to go to.
+            console: where to show it; standard output by default.
+            clock: seconds that pass.
+        """
+        self._title = title
+        self._total = max(total_steps, 1)
+        self._console = console or Console()
+        self._clock = clock
+        self._start = self._last_line = clock()
+        self._steps = 0
+        self._sps = 0.0
+        self._training = False
+        self._rows: list[tuple[str, ...]] = []
+        self._stop = threading.Event()
+        self._live: Live | None = None
+        self._heart: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        """Starts the display, and with it a thread that keeps it alive while JAX compiles."""
+        if self._console.is_terminal:
+            self._live = Live(
+                console=self._console, get_renderable=self._render, refresh_per_second=4
+            )
+            self._live.start()
+        else:
+            self._line(f"{self._title}: {self._total:,} steps")
+            self._heart = threading.Thread(target=self._beat, daemon=True)
+            self._heart.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        """Ends the display."""
+        self._stop.set()
+        if self._live:
+            self._live.stop()
+        if self._heart:
+            self._heart.join()
+
+    def update(self, steps: int, metrics: Mapping[str, Any]) -> None:
+        """Takes in a report: environment steps so far and metrics."""
+        self._steps = steps
+        self._sps = float(metrics.get("training/sps", self._sps))
+        self._training = self._training or "training/sps" in metrics
+        if "eval/episode_reward" not in metrics:
+            return
+        row = (
+            f"{steps:,}",
+            f"{float(metrics['eval/episode_reward']):.1f}",
+            f"{float(metrics.get('eval/episode_reward_std', 0.0)):.1f}",
+            f"{float(metrics.get('eval/avg_episode_length', 0.0)):.0f}",
+            f"{self._sps:,.0f}" if self._sps else "-",
+            _duration(self._clock() - self._start),
+        )
+        self._rows.append(row)
+        if self._live is None:
+            self._line(
+                f"{row[0]} steps: return {row[1]} +- {row[2]}, length {row[3]}; {self._status()}"
+            )
+
+    def _status(self) -> str:
+        """Where the run is, in one line."""
+        elapsed = _duration(self._clock() - self._start)
+        if not self._training:
+            return f"compiling, {elapsed} elapsed"
+        left = max(self._total - self._steps, 0) / self._sps if self._sps else 0.0
+        return (
+            f"{min(self._steps / self._total, 1.0):.0%}, {self._steps:,} steps, "
+            f"{self._sps:,.0f} steps/s, {elapsed} elapsed, {_duration(left)} left"
+        )
+
+    def _render(self) -> RenderableType:
+        """The live display."""
+        table = Table(title=self._title, title_justify="left", box=None, padding=(0, 2))
+        for name in ("steps", "return", "+-", "length", "steps/s", "time"):
+            table.add_column(name, justify="right")
+        for row in self._rows[-_ROWS:]:
+            table.add_row(*row)
+        pulse = not self._training
+        bar = ProgressBar(self._total, min(self._steps, self._total), width=50, pulse=pulse)
+        return Group(table, bar, Text(self._status()))
+
+    def _beat(self) -> None:
+        """Prints a line whenever there was none for a while."""
+        while not self._stop.wait(0.5):
+            if self._clock() - self._last_line >= HEARTBEAT_SECONDS:
+                self._line(self._status())
+
+    def _line(self, text: str) -> None:
+        self._last_line = self._clock()
+        self._console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def _duration(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are any."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
