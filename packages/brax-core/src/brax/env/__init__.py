@@ -1,6 +1,6 @@
 """The contract between physics, environments and agents, and the wrappers for training."""
 
-from brax.env.base import Env, Observation, ObservationSize, State, Wrapper
+from brax.env.base import Env, Observation, ObservationSize, State, Wrapper, check_key
 from brax.env.pipeline_env import PipelineEnv
 from brax.env.wrappers import (
     AutoResetWrapper,
@@ -25,5 +25,6 @@ __all__ = [
     "State",
     "VmapWrapper",
     "Wrapper",
+    "check_key",
     "wrap",
 ]

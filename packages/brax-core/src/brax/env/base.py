@@ -161,3 +161,15 @@ def key_shape(rng: Any) -> tuple[int, ...]:
         return rng.shape[:-1]
     seed = rng if isinstance(rng, int) else "seed"
     raise ConfigError(f"reset needs a key, not {rng!r:.60}: pass jax.random.key({seed})")
+
+
+def check_key(rng: jax.Array) -> jax.Array:
+    """Returns a key as it is, for the first line of a `reset`.
+
+    Raises:
+        ConfigError: if this is not a single key.
+    """
+    shape = key_shape(rng)
+    if shape:
+        raise ConfigError(f"reset needs one key, got {shape}: use jax.vmap or brax.env.wrap")
+    return rng

@@ -80,4 +80,4 @@ class PipelineEnv(Env):
             )
         if action.shape != (self.action_size,):
             entries = f"{action.shape[0]} entries" if action.ndim == 1 else f"shape {action.shape}"
-            raise ShapeError(f"act has {entries}; {name} has {self.action_size} actuators")
+            raise ShapeError(f"act has {entries}; '{name}' has {self.action_size} actuators")

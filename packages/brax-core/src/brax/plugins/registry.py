@@ -85,19 +85,20 @@ class Registry:
         self._discover()
         return list(self._statuses)
 
-    def register(self, plugin: Any, name: str) -> None:
+    def register(self, plugin: Any, name: str, override: bool = False) -> None:
         """Adds a plugin that is not installed, for tests and notebooks.
 
         Args:
             plugin: a module or object with `BRAX_PLUGIN_API` and hook implementations.
             name: stands in for the distribution's name.
+            override: whether it may take names that are taken; what held them does not come back.
 
         Raises:
             PluginError: if it is refused; it then leaves nothing behind.
         """
         self._discover()
         with self._lock:
-            status = self._admit(_local(name), lambda: plugin)
+            status = self._admit(_local(name), lambda: plugin, override)
             if status.state == "failed":
                 raise PluginError(f"plugin '{name}': {status.reason}. {status.remedy}")
             self._statuses.append(status)
@@ -146,7 +147,7 @@ class Registry:
         for complaint in complaints:
             warnings.warn(complaint, PluginWarning, stacklevel=4)
 
-    def _admit(self, origin: Origin, load: Callable[[], Any]) -> Status:
+    def _admit(self, origin: Origin, load: Callable[[], Any], override: bool = False) -> Status:
         """Takes in one plugin whole, or leaves nothing of it."""
         claims: list[tuple[str, Spec]] = []
         try:
@@ -156,7 +157,7 @@ class Registry:
             try:
                 self._check_hooks(plugin)
                 self._collect(plugin, claims)
-                self._check_names(origin, claims)
+                self._check_names(origin, claims, override)
             except Exception:
                 self._manager.unregister(plugin)
                 raise
@@ -167,7 +168,8 @@ class Registry:
             claimed = frozenset((kind, spec.name) for kind, spec in claims)
             return Status(origin, "failed", reason, remedy, claimed)
         for kind, spec in claims:
-            self._registered[kind].setdefault(spec.name, Registered(kind, spec, origin))
+            if override or spec.name not in self._registered[kind]:
+                self._registered[kind][spec.name] = Registered(kind, spec, origin)
         return Status(origin, "loaded")
 
     def _check_hooks(self, plugin: Any) -> None:
@@ -198,12 +200,13 @@ class Registry:
                 )
             claims += [(kind.name, spec) for spec in specs]
 
-    def _check_names(self, origin: Origin, claims: list[tuple[str, Spec]]) -> None:
+    def _check_names(self, origin: Origin, claims: list[tuple[str, Spec]], override: bool) -> None:
         """Refuses malformed specs, and names that are taken."""
         seen: dict[tuple[str, str], tuple[Spec, Origin]] = {
             (kind, name): (r.spec, r.origin)
             for kind, found in self._registered.items()
             for name, r in found.items()
+            if not override
         }
         for kind, spec in claims:
             text = isinstance(spec.target, str)

@@ -1,0 +1,22 @@
+"""Environments: a collection, and how to find and register them."""
+
+from brax.env import Env, PipelineEnv, State, Wrapper
+from brax.envs.registry import (
+    create,
+    get_environment,
+    list_environments,
+    register_environment,
+)
+from brax.envs.wrappers import training
+
+__all__ = [
+    "Env",
+    "PipelineEnv",
+    "State",
+    "Wrapper",
+    "create",
+    "get_environment",
+    "list_environments",
+    "register_environment",
+    "training",
+]

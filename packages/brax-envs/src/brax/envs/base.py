@@ -1,0 +1,5 @@
+"""The contract of environments, which lives in `brax.env`, under the path that users know."""
+
+from brax.env import Env, Observation, ObservationSize, PipelineEnv, State, Wrapper
+
+__all__ = ["Env", "Observation", "ObservationSize", "PipelineEnv", "State", "Wrapper"]

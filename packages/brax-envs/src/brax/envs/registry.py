@@ -1,0 +1,90 @@
+"""Environments by name."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from brax import plugins
+from brax.env import AutoResetWrapper, Env, EpisodeWrapper, VmapWrapper
+from brax.errors import PluginError
+
+
+def get_environment(env_name: str, **kwargs: Any) -> Env:
+    """Makes an environment.
+
+    Args:
+        env_name: a registered name, see `list_environments`.
+        **kwargs: what its constructor takes, such as `backend`.
+
+    Raises:
+        UnknownNameError: if there is no such environment.
+    """
+    return plugins.get("environment", env_name)(**kwargs)
+
+
+def create(
+    env_name: str,
+    episode_length: int | None = 1000,
+    action_repeat: int = 1,
+    auto_reset: bool = True,
+    batch_size: int | None = None,
+    **kwargs: Any,
+) -> Env:
+    """Makes an environment and wraps it.
+
+    Args:
+        env_name: a registered name.
+        episode_length: steps after which an episode is truncated; None leaves episodes unlimited,
+            uncounted and unrepeated.
+        action_repeat: steps that one action lasts.
+        auto_reset: whether an episode that ends is followed by another, from the same start.
+        batch_size: number of environments side by side; None makes a single one.
+        **kwargs: what the environment's constructor takes.
+
+    Raises:
+        UnknownNameError: if there is no such environment.
+        ConfigError: on lengths that make no sense.
+    """
+    env = get_environment(env_name, **kwargs)
+    if batch_size is not None:
+        env = VmapWrapper(env, batch_size)
+    if episode_length is not None:
+        env = EpisodeWrapper(env, episode_length, action_repeat)
+    return AutoResetWrapper(env) if auto_reset else env
+
+
+def register_environment(
+    env_name: str, env_class: Callable[..., Env], override: bool = False
+) -> None:
+    """Registers an environment of this process, such as a notebook's own.
+
+    Args:
+        env_name: its name.
+        env_class: its class, or a function that makes it.
+        override: whether it may take a name that is taken.
+
+    Raises:
+        PluginError: if the name is taken, unless by the same class or with `override`.
+    """
+    taken = plugins.specs("environment").get(env_name)
+    if taken is not None and taken.spec.target is env_class:
+        return
+    if taken is not None and not override:
+        raise PluginError(
+            f"environment '{env_name}' is already registered by {taken.origin}: "
+            "choose another name, or pass override=True"
+        )
+    spec = plugins.Spec(env_name, env_class, (env_class.__doc__ or "").partition("\n")[0])
+    plugin = SimpleNamespace(
+        BRAX_PLUGIN_API=plugins.API_VERSION,
+        brax_environments=plugins.hookimpl(lambda: [spec]),
+    )
+    name = f"register_environment {env_name}"
+    if taken is not None and taken.distribution == name:
+        plugins.unregister(name)
+    plugins.register(plugin, name, override)
+
+
+def list_environments() -> list[str]:
+    """Returns the names of all registered environments."""
+    return plugins.names("environment")

@@ -1,0 +1,1 @@
+"""Wrappers, under the path that users know."""
