@@ -114,6 +114,7 @@ def _use_compilation_cache() -> None:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     # Read when JAX is imported, which is left to the subcommands that compute.
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(base) / "brax" / "jax"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:

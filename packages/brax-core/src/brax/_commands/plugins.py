@@ -140,4 +140,7 @@ def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     table = Table(*header, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*row)
-    Console(soft_wrap=True).print(table)
+    console = Console()
+    if not console.is_terminal:
+        console.width = 1000  # one line a row, for grep
+    console.print(table)
