@@ -35,6 +35,13 @@ class Node:
         """File and line."""
         return f"{self.file}:{self.line}"
 
+    @property
+    def kind(self) -> str:
+        """The kind of element that it makes."""
+        if self.section in ("actuator", "equality", "tendon", "sensor"):
+            return self.section
+        return "joint" if self.tag == "freejoint" else self.tag
+
     def __str__(self) -> str:
         """How messages name it."""
         name = self.attributes.get("name")

@@ -1,0 +1,222 @@
+"""Every row of the catalogue of bad models: one clear sentence, with file and line."""
+
+import re
+
+import pytest
+
+from brax.errors import ModelError
+from brax.io import mjcf
+
+GEOM = '<geom size=".1"/>'
+SOLID = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'
+HINGE = '<joint name="a"/>'
+
+
+def model(body: str = HINGE + GEOM, before: str = "", after: str = "") -> str:
+    """A model of one body 'b'; the body's children stand on line 4, what follows on line 6."""
+    return (
+        f'<mujoco>{before}\n<worldbody>\n<body name="b">\n{body}\n</body></worldbody>\n'
+        f"{after}</mujoco>"
+    )
+
+
+def drive(attributes: str) -> str:
+    return model(after=f"<actuator><motor {attributes}/></actuator>")
+
+
+def mesh(attributes: str) -> str:
+    asset = f'<asset><mesh name="m" {attributes}/></asset>'
+    return model(HINGE + '<geom type="mesh" mesh="m"/>', asset)
+
+
+ROWS = {
+    "B01 empty": ("", r"^model.xml: model is empty: expected an MJCF <mujoco>"),
+    "B01 blank": (" \n ", r"^model.xml: model is empty"),
+    "B02 not XML": ("hello", r"^model.xml:1: not XML \(starts with 'hello'\)"),
+    "B02 a path": ("models/ant.xml", r"starts with 'models/ant.xml'\). Did you mean load\(path\)"),
+    "B02 broken off": ("<mujoco>\n<worldbody>", r"^model.xml:2: not well-formed XML"),
+    "B04 root": ("<sdf/>", r"^model.xml:1: root is <sdf>; supported: <mujoco>$"),
+    "B06 element": (
+        model("<wheel/>"),
+        r"^model.xml:4: <wheel>: Schema violation: unrecognized element",
+    ),
+    "B06 near": (model("<joins/>"), r"unrecognized element\. Did you mean 'joint'\?$"),
+    "B06 attribute": (
+        model('<geom siz="1"/>'),
+        r"^model.xml:4: <geom>: .*unrecognized attribute: 'siz'. Allowed: .*Did you mean 'size'\?$",
+    ),
+    "B08 text": (
+        model('<geom name="g" size="big"/>'),
+        r"^model.xml:4: <geom name='g'>: bad format in attribute 'size': "
+        r"expected numbers separated by spaces, got 'big'$",
+    ),
+    "B08 commas": (model('<geom size="1,2"/>'), r"^model.xml:4: .*'size'.*got '1,2'$"),
+    "B09 too many": (
+        model('<geom size="1" pos="0 0 0 1"/>'),
+        r"^model.xml:4: <geom>: attribute 'pos' has too much data: expected 3 numbers, got 4$",
+    ),
+    "B09 too few": (model('<geom size="1" pos="0 0"/>'), r"'pos'.*expected 3 numbers, got 2$"),
+    "B09 box": (
+        model(HINGE + '<geom type="box" size="1"/>'),
+        r"^model.xml:4: <geom>: size 1 must be positive in geom; size is '1'$",
+    ),
+    "B10 too large": (
+        model('<geom name="g" size="1e999"/>'),
+        r"^model.xml:4: <geom name='g'> size: 1e999 is not finite$",
+    ),
+    "B10 for float32": (model('<geom size="1e39"/>'), r"size: 1e39 is not finite$"),
+    "B12 inf": (model('<geom size="1" pos="inf 0 0"/>'), r"^model.xml:4: .*pos: inf is not finite"),
+    "B12 nan": (model(HINGE + '<geom size="1" mass="NaN"/>'), r"mass: NaN is not finite$"),
+    "B13 negative": (
+        model('<geom name="g" size="-1"/>'),
+        r"^model.xml:4: <geom name='g'>: size 0 must be positive in geom; size is '-1'$",
+    ),
+    "B13 zero": (model('<geom size="0"/>'), r"size 0 must be positive in geom; size is '0'$"),
+    "B14 mass": (
+        model('<geom size="1" mass="-2"/>'),
+        r"^model.xml:4: <geom>: mass, inertia or density are negative in geom; found mass='-2'$",
+    ),
+    "B14 density": (model('<geom size="1" density="-2"/>'), r"found density='-2'$"),
+    "B14 no mass": (model(HINGE), r"^model.xml:3: <body name='b'>: mass .*give it a geom"),
+    "B16 inertia": (
+        model(HINGE + '<inertial pos="0 0 0" mass="1" diaginertia="1 1 5"/>'),
+        r"^model.xml:3: <body name='b'>: inertia must satisfy.*diaginertia='1 1 5'$",
+    ),
+    "B17 quaternion": (
+        model('<geom size="1" quat="0 0 0 0"/>'),
+        r"^model.xml:4: <geom>: zero quaternion is not allowed$",
+    ),
+    "B18 two turns": (
+        model('<geom size="1" quat="1 0 0 0" euler="0 0 0"/>'),
+        r"^model.xml:4: <geom>: multiple orientation.*not allowed: found quat, euler$",
+    ),
+    "B20 twice": (
+        model(HINGE + "\n" + HINGE + GEOM),
+        r"^model.xml:5: <joint name='a'>: repeated name 'a' in joint; the first is at model.xml:4$",
+    ),
+    "B21 range": (
+        model('<joint name="a" limited="true" range="1 -1"/>' + GEOM),
+        r"^model.xml:4: <joint name='a'> range: .*got 1 -1; .*degrees unless <compiler angle",
+    ),
+    "B21 unlimited": (model('<joint range="1 -1"/>' + GEOM), r"range: the first number must be sm"),
+    "B21 equal": (
+        model('<joint limited="true" range="1 1"/>' + GEOM),
+        r"^model.xml:4: <joint>: range\[0\] should be smaller than range\[1\].*got '1 1'.*degrees",
+    ),
+    "B22 nested free": (
+        model(HINGE + GEOM + f'<body name="c"><freejoint/>{GEOM}</body>'),
+        r"^model.xml:4: <body name='c'>: free joint can only be used on top level$",
+    ),
+    "B22 free and hinge": (
+        model("<freejoint/>" + HINGE + GEOM),
+        r"^model.xml:3: <body name='b'>: more than 6 dofs in body 'b'$",
+    ),
+    "B24 no joints": (model(GEOM), r"^the model has no moving body: nothing to simulate$"),
+    "B24 empty": ("<mujoco/>", r"nothing to simulate$"),
+    "B25 unknown joint": (
+        drive('name="m" joint="aa"'),
+        r"^model.xml:6: <motor name='m'>: unknown transmission target 'aa'.*Did you mean 'a'\?$",
+    ),
+    "B25 no target": (drive(""), r"^model.xml:6: <motor>: missing transmission target"),
+    "B26 ctrlrange": (
+        drive('name="m" joint="a" ctrlrange="1 -1"'),
+        r"^model.xml:6: <motor name='m'> ctrlrange: the first number must be.*, got 1 -1$",
+    ),
+    "B28 zero": (model(before='<option timestep="0"/>'), r"timestep must be > 0, got 0"),
+    "B28 negative": (model(before='<option timestep="-1"/>'), r"timestep must be > 0, got -1"),
+    "B29 keyword": (
+        model(before='<option integrator="Euer"/>'),
+        r"^model.xml:1: <option>: invalid keyword: 'Euer' in attribute 'integrator'. Allowed: .*"
+        r"Did you mean 'euler'\?$",
+    ),
+    "B29 joint type": (
+        model('<joint type="slider"/>' + GEOM),
+        r"invalid keyword: 'slider' in attribute 'type'. Allowed: free, ball, slide, hinge."
+        r" Did you mean 'slide'\?$",
+    ),
+    "B30 class": (
+        model(
+            '<geom class="whel" size="1"/>',
+            '<default><default class="wheel"><geom/></default></default>',
+        ),
+        r"^model.xml:4: <geom>: unknown default class name 'whel'. Classes: main, wheel. "
+        r"Did you mean 'wheel'\?$",
+    ),
+    "B32 plane": (
+        model(HINGE + GEOM + '<geom type="plane" size="1 1 1"/>'),
+        r"^model.xml:4: <geom>: plane only allowed in static bodies$",
+    ),
+    "B33 no directory": (
+        mesh('file="m.stl"'),
+        r"^model.xml:1: <mesh name='m'>: file 'm.stl' needs a directory; pass asset_path",
+    ),
+    "B33 no such mesh": (
+        model(
+            HINGE + '<geom type="mesh" mesh="wheal"/>',
+            f'<asset><mesh name="wheel" {SOLID}/></asset>',
+        ),
+        r"^model.xml:4: <geom>: mesh 'wheal' not found in geom 0. Did you mean 'wheel'\?$",
+    ),
+    "B34 flat": (
+        mesh('vertex="0 0 0 1 0 0 0 1 0 1 1 0"'),
+        r"^model.xml:1: <mesh name='m'>: mesh 'm' has coplanar vertices",
+    ),
+    "B34 nan": (mesh('vertex="0 0 0 1 0 0 0 1 0 0 0 nan"'), r"vertex: nan is not finite$"),
+    "B36 init_qpos": (
+        model(after='<custom><numeric name="init_qpos" data="1 2 3"/></custom>'),
+        r"^numeric 'init_qpos' \(model.xml:6\): has 3 numbers; the joints have 1 coordinates$",
+    ),
+    "B37 misspelt": (
+        model(after='<custom><numeric name="baumgarte_epr" data="1"/></custom>'),
+        r"^numeric 'baumgarte_epr' \(model.xml:6\): unknown custom field. Known: .*"
+        r"Did you mean 'baumgarte_erp'\?$",
+    ),
+    "B41 external entity": (
+        '<!DOCTYPE m [<!ENTITY x SYSTEM "file:///etc/passwd">]>\n' + model(),
+        r"^model.xml:1: DOCTYPE is not allowed",
+    ),
+    "B42 bomb": (
+        '<!DOCTYPE m [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>\n<mujoco>&b;</mujoco>',
+        r"^model.xml:1: DOCTYPE is not allowed",
+    ),
+    "B44 geoms": (
+        f"<mujoco><worldbody>{GEOM * 5000}</worldbody></mujoco>",
+        r"^model.xml: model has 5000 geoms \(limit 4096\); pass max_geoms",
+    ),
+    "B44 replicated": (
+        f'<mujoco><worldbody><replicate count="1000"><replicate count="1000">{GEOM}'
+        "</replicate></replicate></worldbody></mujoco>",
+        r"^model.xml: model has 1000000 geoms \(limit 4096\)",
+    ),
+    "B44 deep": ("<mujoco>" + "<body>" * 600, r"^model.xml:1: elements are nested deeper than 500"),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_bad_model(row):
+    xml, message = ROWS[row]
+    with pytest.raises(ModelError) as error:
+        mjcf.loads(xml)
+    assert re.search(message, str(error.value), re.S), str(error.value)
+
+
+def test_bad_text_is_reported_at_once():
+    xml = model('<joint range="2 1"/><geom size="nan" pos="0 inf 0"/>')
+    with pytest.raises(ModelError) as error:
+        mjcf.loads(xml)
+    assert len(error.value.problems) == 3
+    assert str(error.value).startswith("the model has 3 problems:\n  model.xml:4: ")
+
+
+def test_the_limit_of_geoms_can_be_raised():
+    with pytest.raises(ModelError, match="nothing to simulate"):
+        mjcf.loads(f"<mujoco><worldbody>{GEOM * 20}</worldbody></mujoco>", max_geoms=20)
+    with pytest.raises(ModelError, match="limit 19"):
+        mjcf.loads(f"<mujoco><worldbody>{GEOM * 20}</worldbody></mujoco>", max_geoms=19)
+
+
+def test_names_that_look_like_numbers_are_names():
+    xml = model(
+        HINGE + '<geom name="inf" size=".1"/>', after='<custom><text name="t" data="nan"/></custom>'
+    )
+    assert mjcf.loads(xml).geom_names == ("inf",)
