@@ -35,6 +35,12 @@ ROWS = {
     "B02 not XML": ("hello", r"^model.xml:1: not XML \(starts with 'hello'\)"),
     "B02 a path": ("models/ant.xml", r"starts with 'models/ant.xml'\). Did you mean load\(path\)"),
     "B02 broken off": ("<mujoco>\n<worldbody>", r"^model.xml:2: not well-formed XML"),
+    "B02 not text": ("<mujoco model='\ud800'/>", r"^model.xml: not UTF-8 text"),
+    "B02 another encoding": (
+        '<?xml version="1.0" encoding="klingon"?><mujoco/>',
+        r"^the model has no moving body",
+    ),
+    "B02 nul": ("<mujoco>\0</mujoco>", r"^model.xml:1: not well-formed XML"),
     "B04 root": ("<sdf/>", r"^model.xml:1: root is <sdf>; supported: <mujoco>$"),
     "B06 element": (
         model("<wheel/>"),
@@ -181,12 +187,27 @@ ROWS = {
     ),
     "B44 geoms": (
         f"<mujoco><worldbody>{GEOM * 5000}</worldbody></mujoco>",
-        r"^model.xml: model has 5000 geoms \(limit 4096\); pass max_geoms",
+        r"^model.xml: model has 5000 geoms \(limit 4096\); pass max_elements",
     ),
     "B44 replicated": (
         f'<mujoco><worldbody><replicate count="1000"><replicate count="1000">{GEOM}'
         "</replicate></replicate></worldbody></mujoco>",
         r"^model.xml: model has 1000000 geoms \(limit 4096\)",
+    ),
+    "B44 bodies": (
+        f'<mujoco><worldbody><replicate count="5000"><body>{GEOM}</body></replicate></worldbody>'
+        "</mujoco>",
+        r"model has 5000 geoms \(limit 4096\).*model has 5000 bodies \(limit 4096\)",
+    ),
+    "B44 texture": (
+        model(
+            before='<asset><texture name="t" builtin="flat" width="40000" height="40000"/></asset>'
+        ),
+        r"^model.xml:1: <texture name='t'> has 1600000000 pixels \(limit 67108864\)$",
+    ),
+    "B44 height field": (
+        model(before='<asset><hfield name="t" nrow="40000" ncol="40000" size="1 1 1 1"/></asset>'),
+        r"<hfield name='t'> has 1600000000 pixels",
     ),
     "B44 deep": ("<mujoco>" + "<body>" * 600, r"^model.xml:1: elements are nested deeper than 500"),
 }
@@ -210,9 +231,9 @@ def test_bad_text_is_reported_at_once():
 
 def test_the_limit_of_geoms_can_be_raised():
     with pytest.raises(ModelError, match="nothing to simulate"):
-        mjcf.loads(f"<mujoco><worldbody>{GEOM * 20}</worldbody></mujoco>", max_geoms=20)
+        mjcf.loads(f"<mujoco><worldbody>{GEOM * 20}</worldbody></mujoco>", max_elements=20)
     with pytest.raises(ModelError, match="limit 19"):
-        mjcf.loads(f"<mujoco><worldbody>{GEOM * 20}</worldbody></mujoco>", max_geoms=19)
+        mjcf.loads(f"<mujoco><worldbody>{GEOM * 20}</worldbody></mujoco>", max_elements=19)
 
 
 def test_names_that_look_like_numbers_are_names():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import mujoco
 
 from brax.errors import ModelError
+from brax.io._mjcf_check import check
 from brax.io._mjcf_explain import explain
 from brax.io._mjcf_source import Source
 
@@ -25,22 +26,37 @@ _PLURALS = {
 }
 
 
-def compile_model(source: Source) -> tuple[mujoco.MjModel, dict[tuple[str, int], str]]:
-    """Compiles a model.
+def compile_model(
+    source: Source, outside: bool, max_elements: int
+) -> tuple[mujoco.MjModel, dict[tuple[str, int], str]]:
+    """Checks a model's text and compiles it.
+
+    Args:
+        source: the text.
+        outside: whether files outside the model's directory may be read.
+        max_elements: the largest number of geoms, and of bodies, allowed.
 
     Returns:
         MuJoCo's model, and where its elements (kind, id) stand, such as ' (ant.xml:12)'.
 
     Raises:
-        ModelError: with MuJoCo's own words, the place, and what may help.
+        ModelError: with the place, MuJoCo's own words, and what may help.
     """
+    check(source, outside, max_elements)
     try:
-        spec = mujoco.MjSpec.from_string(source.text, include=source.included)
-        spec.modelfiledir = str(source.directory or "")
+        spec = _parse(source)
         model = spec.compile()
     except ValueError as error:
         raise ModelError(explain(str(error), source)) from None
     return model, dict(_places(spec, source))
+
+
+def _parse(source: Source) -> mujoco.MjSpec:
+    if source.path:
+        return mujoco.MjSpec.from_file(str(source.path))
+    spec = mujoco.MjSpec.from_string(source.text, include=source.included)
+    spec.modelfiledir = str(source.directory or "")
+    return spec
 
 
 def _places(spec: mujoco.MjSpec, source: Source) -> Iterator[tuple[tuple[str, int], str]]:

@@ -1,24 +1,20 @@
-"""The text of a model: read once to check what MuJoCo lets pass and to know where things stand.
+"""The text of a model, read to know what it names and where things stand.
 
 The text itself goes to MuJoCo as it is; nothing here rewrites it.
 """
 
-import math
+import dataclasses
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
 from brax.errors import ModelError
 
-_TEXT_ELEMENTS = ("text", "plugin", "config")
-_IN_ORDER = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
 _DEEPEST = 500
-_LARGEST = 3.4028234e38  # of float32, which is what JAX computes with by default
 
 
-@dataclass
+@dataclasses.dataclass
 class Node:
     """One element of the text."""
 
@@ -28,7 +24,7 @@ class Node:
     line: int
     section: str = ""
     """The child of `<mujoco>` that it stands in."""
-    children: list["Node"] = field(default_factory=list)
+    children: list["Node"] = dataclasses.field(default_factory=list)
 
     @property
     def place(self) -> str:
@@ -48,15 +44,17 @@ class Node:
         return f"<{self.tag} name='{name}'>" if name else f"<{self.tag}>"
 
 
-@dataclass
+@dataclasses.dataclass
 class Source:
     """A model's text, with everything that it includes."""
 
     text: str
     name: str
     """The file's name, for messages."""
+    path: Path | None
+    """The file, or None if the text came without."""
     directory: Path | None
-    """Where relative paths start; None if the text came without."""
+    """Where relative paths start, if anywhere."""
     root: Node
     included: dict[str, bytes]
     """Contents of the included files, by the names that the text uses."""
@@ -75,49 +73,66 @@ def walk(root: Node) -> Iterator[Node]:
         stack.extend(node.children[::-1])
 
 
+def read_file(path: Path, outside: bool) -> Source:
+    """Reads a model's file and everything that it includes; see `read`."""
+    if not path.is_file():
+        raise ModelError(f"no such model file: {path.absolute()} (cwd {Path.cwd()})")
+    source = read(path.read_bytes(), path.parent, outside, path.name)
+    return dataclasses.replace(source, path=path)
+
+
 def read(
-    text: str | bytes, name: str, directory: Path | None, outside: bool, max_geoms: int
+    text: str | bytes, directory: Path | None, outside: bool, name: str = "model.xml"
 ) -> Source:
     """Reads a model's text and everything that it includes.
 
     Args:
         text: the XML.
-        name: what messages call the file.
         directory: where relative paths start.
-        outside: whether files outside the directory may be read.
-        max_geoms: the largest number of geoms allowed.
+        outside: whether files outside the directory may be included.
+        name: what messages call the file.
 
     Returns:
-        The text, checked.
+        The text as elements.
 
     Raises:
-        ModelError: naming everything that is wrong with it.
+        ModelError: if it is not a model's text, or includes what it must not.
     """
-    root = _document(text, name)
-    source = Source(_decode(text, name), name, directory, root, {})
+    decoded = _decode(text, name)
+    root = _document(decoded, name)
+    source = Source(decoded, name, None, directory, root, {})
     _include(source, root, [name], outside)
-    _set_sections(root)
-    problems = [
-        *_too_many(root, max_geoms),
-        *_bad_numbers(root),
-        *_wrong_order(root),
-        *_bad_files(source, outside),
-    ]
-    if problems:
-        raise ModelError.of(problems)
+    for child in root.children:
+        for node in (child, *walk(child)):
+            node.section = child.tag
     return source
 
 
+def resolve(source: Source, node: Node, folder: str, name: str, outside: bool) -> tuple[Path, str]:
+    """The path of a file that the text names, and what is wrong with it."""
+    where = f"{node.place}: {node}"
+    if source.directory is None:
+        return Path(), f"{where}: file '{name}' needs a directory; pass asset_path, or use load"
+    start = source.directory.resolve()
+    path = Path(os.path.normpath(start / folder / name)).resolve()
+    if not outside and not path.is_relative_to(start):
+        return path, (
+            f"{where}: file '{name}' leaves the model directory {start}; "
+            "pass allow_external_assets=True if you trust the model"
+        )
+    if not path.is_file():
+        return path, f"{where}: no such file: {path}"
+    return path, ""
+
+
 def _decode(text: str | bytes, name: str) -> str:
-    if isinstance(text, str):
-        return text
     try:
-        return text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        return text.encode().decode() if isinstance(text, str) else text.decode("utf-8-sig")
+    except UnicodeError as error:
         raise ModelError(f"{name}: not UTF-8 text ({error})") from None
 
 
-def _document(text: str | bytes, name: str) -> Node:
+def _document(text: str, name: str) -> Node:
     """Parses a whole model and checks its root."""
     if not text.strip():
         raise ModelError(f"{name}: model is empty: expected an MJCF <mujoco> document")
@@ -127,7 +142,7 @@ def _document(text: str | bytes, name: str) -> Node:
     return root
 
 
-def _parse(text: str | bytes, name: str) -> Node:
+def _parse(text: str, name: str) -> Node:
     """Parses XML into nodes; a document type is refused before anything in it is read."""
     parser = expat.ParserCreate()
     top = Node("", {}, name, 0)
@@ -155,12 +170,12 @@ def _parse(text: str | bytes, name: str) -> Node:
     return top.children[0]
 
 
-def _not_xml(text: str | bytes, name: str, error: expat.ExpatError) -> str:
-    shown = text if isinstance(text, str) else text.decode("utf-8", "replace")
-    if shown.lstrip().startswith("<"):
+def _not_xml(text: str, name: str, error: expat.ExpatError) -> str:
+    start = text.strip()
+    if start.startswith("<"):
         return f"{name}:{error.lineno}: not well-formed XML: {expat.ErrorString(error.code)}"
-    hint = " Did you mean load(path)?" if shown.strip().endswith((".xml", ".mjcf")) else ""
-    return f"{name}:{error.lineno}: not XML (starts with {shown.strip()[:40]!r}).{hint}"
+    hint = " Did you mean load(path)?" if start.endswith((".xml", ".mjcf")) else ""
+    return f"{name}:{error.lineno}: not XML (starts with {start[:40]!r}).{hint}"
 
 
 def _include(source: Source, node: Node, chain: list[str], outside: bool) -> None:
@@ -181,110 +196,10 @@ def _included(source: Source, node: Node, chain: list[str], outside: bool) -> li
         raise ModelError(f"{node.place}: include cycle: {' -> '.join([*chain, name])}")
     if name in source.included:
         raise ModelError(f"{node.place}: file '{name}' is already included; include it once")
-    path, problem = _resolve(source, node, "", name, outside)
+    path, problem = resolve(source, node, "", name, outside)
     if problem:
         raise ModelError(problem)
     source.included[name] = path.read_bytes()
-    root = _parse(source.included[name], name)
+    root = _parse(_decode(source.included[name], name), name)
     _include(source, root, [*chain, name], outside)
     return root.children
-
-
-def _set_sections(root: Node) -> None:
-    for child in root.children:
-        child.section = child.tag
-        for node in walk(child):
-            node.section = child.tag
-
-
-def _resolve(source: Source, node: Node, folder: str, name: str, outside: bool) -> tuple[Path, str]:
-    """The path of a file that the text names, and what is wrong with it."""
-    where = f"{node.place}: {node}"
-    if source.directory is None:
-        return Path(), f"{where}: file '{name}' needs a directory; pass asset_path, or use load"
-    start = source.directory.resolve()
-    path = Path(os.path.normpath(start / folder / name)).resolve()
-    if not outside and not path.is_relative_to(start):
-        return path, (
-            f"{where}: file '{name}' leaves the model directory {start}; "
-            "pass allow_external_assets=True if you trust the model"
-        )
-    if not path.is_file():
-        return path, f"{where}: no such file: {path}"
-    return path, ""
-
-
-def _bad_files(source: Source, outside: bool) -> Iterator[str]:
-    """Asset files that are missing or outside the model's directory."""
-    settings: dict[str, str] = {}
-    for node in source.root.children:
-        settings |= node.attributes if node.tag == "compiler" else {}
-    for node in walk(source.root):
-        if node.tag == "model" and node.section == "asset":
-            yield f"{node.place}: {node}: other models cannot be attached; use <include>"
-            continue
-        kind = "texturedir" if node.tag == "texture" else "meshdir"
-        folder = settings.get(kind, settings.get("assetdir", ""))
-        for key, name in node.attributes.items():
-            if key.startswith("file") and name:
-                stripped = settings.get("strippath") == "true"
-                name = name.replace("\\", "/").rsplit("/", 1)[-1] if stripped else name
-                problem = _resolve(source, node, folder, name, outside)[1]
-                if problem:
-                    yield problem
-
-
-def _bad_numbers(root: Node) -> Iterator[str]:
-    """Numbers that are not finite in single precision; MuJoCo lets most of them pass."""
-    nodes = list(walk(root))
-    names = {n.attributes.get(key) for n in nodes for key in ("name", "class")}
-    for node in nodes:
-        for key, value in node.attributes.items():
-            if node.tag not in _TEXT_ELEMENTS and value not in names:
-                for word in value.split():
-                    if not abs(_number(word)) <= _LARGEST:
-                        yield f"{node.place}: {node} {key}: {word} is not finite"
-                        break
-
-
-def _wrong_order(root: Node) -> Iterator[str]:
-    """Ranges that are upside down; MuJoCo takes some of them for 'unlimited'."""
-    for node in walk(root):
-        for key in _IN_ORDER:
-            numbers = [_number(word) for word in node.attributes.get(key, "").split()]
-            if len(numbers) == 2 and numbers[0] > numbers[1]:
-                hint = (
-                    '; joints with angles are in degrees unless <compiler angle="radian"/>'
-                    if node.section in ("worldbody", "default")
-                    else ""
-                )
-                yield (
-                    f"{node.place}: {node} {key}: the first number must be smaller than the "
-                    f"second, got {node.attributes[key]}{hint}"
-                )
-
-
-def _number(word: str) -> float:
-    """The number that a word is; 0 for other words, which MuJoCo refuses itself."""
-    try:
-        return float(word)
-    except ValueError:
-        return 0.0
-
-
-def _too_many(root: Node, limit: int) -> Iterator[str]:
-    """Counts geoms before anything is built from them; copies count."""
-    total = 0.0
-    stack = [(root, 1.0)]
-    while stack:
-        node, copies = stack.pop()
-        if node.tag in ("replicate", "composite", "flexcomp"):
-            counts = [max(_number(w), 1.0) for w in node.attributes.get("count", "1").split()]
-            copies *= math.prod(counts)
-        total += copies if node.tag in ("geom", "flexcomp") and node.section != "default" else 0
-        stack.extend((child, copies) for child in node.children)
-    if total > limit:
-        yield (
-            f"{root.file}: model has {total:.0f} geoms (limit {limit}); "
-            "pass max_geoms to allow more"
-        )

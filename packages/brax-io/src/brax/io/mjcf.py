@@ -18,8 +18,8 @@ from brax.io import _mjcf_build, _mjcf_custom, _mjcf_rules, _mjcf_source
 from brax.io._mjcf_compile import compile_model
 from brax.io._mjcf_names import names
 
-MAX_GEOMS = 4096
-"""The largest number of geoms that is read unless asked for more."""
+MAX_ELEMENTS = 4096
+"""The largest number of geoms, and of bodies, that is read unless asked for more."""
 
 _LISTED = ("body", "joint", "geom", "actuator", "exclude", "numeric", "tuple")
 
@@ -38,14 +38,14 @@ def load(
     path: str | os.PathLike[str],
     *,
     allow_external_assets: bool = False,
-    max_geoms: int = MAX_GEOMS,
+    max_elements: int = MAX_ELEMENTS,
 ) -> System:
     """Reads a model file.
 
     Args:
         path: the file.
         allow_external_assets: whether files outside the model's directory may be read.
-        max_geoms: the largest number of geoms allowed.
+        max_elements: the largest number of geoms, and of bodies, allowed.
 
     Returns:
         The system. Bodies without joints are part of the body that carries them.
@@ -53,7 +53,8 @@ def load(
     Raises:
         ModelError: naming everything that is wrong or not supported, where it stands.
     """
-    model, places = compile_model(_open(path, allow_external_assets, max_geoms))
+    source = _mjcf_source.read_file(Path(path), allow_external_assets)
+    model, places = compile_model(source, allow_external_assets, max_elements)
     return _mjcf_build.build(model, places)
 
 
@@ -62,7 +63,7 @@ def loads(
     asset_path: str | os.PathLike[str] | None = None,
     *,
     allow_external_assets: bool = False,
-    max_geoms: int = MAX_GEOMS,
+    max_elements: int = MAX_ELEMENTS,
 ) -> System:
     """Reads a model from its text.
 
@@ -70,7 +71,7 @@ def loads(
         xml: the text.
         asset_path: directory of the files that it names; a file stands for its directory.
         allow_external_assets: whether files outside that directory may be read.
-        max_geoms: the largest number of geoms allowed.
+        max_elements: the largest number of geoms, and of bodies, allowed.
 
     Returns:
         The system, as `load`.
@@ -81,8 +82,8 @@ def loads(
     directory = None if asset_path is None else Path(asset_path)
     if directory is not None and directory.is_file():
         directory = directory.parent
-    source = _mjcf_source.read(xml, "model.xml", directory, allow_external_assets, max_geoms)
-    model, places = compile_model(source)
+    source = _mjcf_source.read(xml, directory, allow_external_assets)
+    model, places = compile_model(source, allow_external_assets, max_elements)
     return _mjcf_build.build(model, places)
 
 
@@ -90,10 +91,11 @@ def load_mjmodel(
     path: str | os.PathLike[str],
     *,
     allow_external_assets: bool = False,
-    max_geoms: int = MAX_GEOMS,
+    max_elements: int = MAX_ELEMENTS,
 ) -> mujoco.MjModel:
     """Reads a model file into MuJoCo's own model, with the same checks of the text as `load`."""
-    return compile_model(_open(path, allow_external_assets, max_geoms))[0]
+    source = _mjcf_source.read_file(Path(path), allow_external_assets)
+    return compile_model(source, allow_external_assets, max_elements)[0]
 
 
 def load_model(mj: mujoco.MjModel) -> System:
@@ -136,13 +138,6 @@ def report(mj: mujoco.MjModel) -> list[Finding]:
         if (kind, name) not in seen
     ]
     return plain + found
-
-
-def _open(path: str | os.PathLike[str], outside: bool, max_geoms: int) -> _mjcf_source.Source:
-    file = Path(path)
-    if not file.is_file():
-        raise ModelError(f"no such model file: {file.absolute()} (cwd {Path.cwd()})")
-    return _mjcf_source.read(file.read_bytes(), file.name, file.parent, outside, max_geoms)
 
 
 def _refused_by_builder(mj: mujoco.MjModel) -> list[Finding]:

@@ -1,0 +1,326 @@
+"""What would change the motion and is not supported is refused by name; what cannot is accepted."""
+
+import re
+
+import mujoco
+import numpy as np
+import pytest
+
+from brax.errors import ModelError
+from brax.io import mjcf
+
+GEOM = '<geom name="g" size=".1"/>'
+HINGE = '<joint name="j"/>'
+BALL = '<body name="c" pos="0 0 1"><freejoint name="f"/><geom name="h" size=".1"/></body>'
+
+
+def model(body: str = HINGE + GEOM, before: str = "", after: str = "") -> str:
+    return (
+        f'<mujoco>{before}<worldbody>{BALL}<body name="b">{body}</body></worldbody>{after}</mujoco>'
+    )
+
+
+def option(attributes: str) -> str:
+    return model(before=f"<option {attributes}/>")
+
+
+def flag(attributes: str) -> str:
+    return model(before=f"<option><flag {attributes}/></option>")
+
+
+def actuator(element: str) -> str:
+    return model(after=f"<actuator>{element}</actuator>")
+
+
+def joint(attributes: str) -> str:
+    return model(f'<joint name="j" {attributes}/>' + GEOM)
+
+
+def geom(attributes: str) -> str:
+    return model(HINGE + f'<geom name="g" size=".1" {attributes}/>')
+
+
+def mujoco_model(xml: str) -> mujoco.MjModel:
+    return mujoco.MjSpec.from_string(xml).compile()
+
+
+TENDON = '<tendon><fixed name="t" {}><joint joint="j" coef="1"/></fixed></tendon>'
+
+REFUSED = {
+    "ball joint": (
+        joint('type="ball"'),
+        r"joint 'j' .*unknown joint type 'ball'. Available: free, hinge, slide",
+    ),
+    "frictionloss": (joint('frictionloss="1"'), r"^joint 'j' \(model.xml:1\): frictionloss"),
+    "ref": (joint('ref="0.1"'), r"joint 'j'.*: ref other than 0"),
+    "margin of a limit": (joint('range="-1 1" margin="0.1"'), r"joint 'j'.*margin of its limits"),
+    "joint force limit": (joint('actuatorfrcrange="-1 1"'), r"joint 'j'.*actuatorfrcrange"),
+    "negative damping": (joint('damping="-1"'), r"joint 'j'.*damping must be one number.*-1"),
+    "negative armature": (joint('armature="-1"'), r"joint 'j'.*armature must be"),
+    "negative stiffness": (joint('stiffness="-1"'), r"joint 'j'.*stiffness must be"),
+    "damped free joint": (
+        model(after="", before="").replace(
+            '<freejoint name="f"/>', '<joint type="free" name="f" damping="1"/>'
+        ),
+        r"joint 'f'.*damping is not supported on a joint of type 'free'",
+    ),
+    "free joint with armature": (
+        model().replace('<freejoint name="f"/>', '<joint type="free" name="f" armature="1"/>'),
+        r"joint 'f'.*armature is not supported on a joint of type 'free'",
+    ),
+    "gravcomp": (model().replace('name="b"', 'name="b" gravcomp="1"'), r"body 'b'.*gravcomp"),
+    "mocap": (
+        model(GEOM).replace('name="b"', 'name="b" mocap="true"'),
+        r"body 'b' \(model.xml:1\): mocap is not supported; take it out",
+    ),
+    "equality": (
+        model(after='<equality><weld name="w" body1="b" body2="c"/></equality>'),
+        r"equality 'w' \(model.xml:1\): equality constraint 'weld' is not supported",
+    ),
+    "joint equality": (
+        model(after='<equality><joint joint1="j" polycoef="0 0 0 0 0"/></equality>'),
+        r"equality 'equality_0'.*'joint' is not supported",
+    ),
+    "tendon spring": (model(after=TENDON.format('stiffness="1"')), r"tendon 't'.*stiffness"),
+    "tendon limit": (model(after=TENDON.format('range="-1 1"')), r"tendon 't'.*limit"),
+    "tendon friction": (model(after=TENDON.format('frictionloss="1"')), r"tendon 't'.*friction"),
+    "tendon transmission": (
+        model(after=TENDON.format("") + '<actuator><motor name="m" tendon="t"/></actuator>'),
+        r"actuator 'm'.*transmission 'tendon' is not supported; allowed: joint, jointinparent",
+    ),
+    "site transmission": (
+        model(HINGE + GEOM + '<site name="s"/>', after='<actuator><motor site="s"/></actuator>'),
+        r"actuator 'actuator_0'.*transmission 'site'",
+    ),
+    "free joint driven": (
+        actuator('<motor name="m" joint="f" gear="1 0 0 0 0 0"/>'),
+        r"actuator 'm'.*joint 'f' has 6 degrees of freedom",
+    ),
+    "activation": (
+        actuator('<general name="m" joint="j" dyntype="integrator"/>'),
+        r"actuator 'm' \(model.xml:1\): dyntype 'integrator' is not supported; allowed: none",
+    ),
+    "gain": (actuator('<general joint="j" gaintype="affine"/>'), r"gaintype 'affine' is not sup"),
+    "muscle": (
+        actuator('<muscle name="m" joint="j" lengthrange="0.1 1"/>'),
+        r"dyntype 'muscle'.*gaintype 'muscle'.*biastype 'muscle'",
+    ),
+    "disabled group": (
+        actuator('<motor name="m" joint="j" group="2"/>').replace(
+            "<mujoco>", '<mujoco><option actuatorgroupdisable="2"/>'
+        ),
+        r"actuator 'm'.*group 2 is disabled",
+    ),
+    "density": (option('density="1.2"'), r"^option: density of a medium is not supported"),
+    "viscosity": (option('viscosity="0.1"'), r"^option: viscosity of a medium"),
+    "wind": (option('wind="1 0 0"'), r"^option: wind is not supported"),
+    "integrator": (option('integrator="RK4"'), r"^option: unknown integrator 'rk4'. .*euler"),
+    "override": (flag('override="enable"'), r"enabling override or sleep"),
+    "actuation off": (flag('actuation="disable"'), r"disabling actuation or filterparent"),
+    "parents collide": (flag('filterparent="disable"'), r"disabling actuation or filterparent"),
+    "margin": (geom('margin="0.01"'), r"geom 'g' \(model.xml:1\): margin is not supported"),
+    "gap": (geom('gap="0.01"'), r"geom 'g'.*gap is not supported"),
+    "condim 4": (geom('condim="4"'), r"geom 'g'.*condim 4.*not supported; use 3"),
+    "condim 6": (geom('condim="6"'), r"geom 'g'.*condim 6.*not supported"),
+    "condim 1 among 3": (geom('condim="1" friction="2"'), r"geom 'g'.*condim 1 with friction"),
+    "priority": (geom('priority="1"'), r"geom 'g'.*priority 1 is not supported"),
+    "box against sphere": (
+        geom('type="box"').replace('".1"', '".1 .1 .1"'),
+        r"geom 'h' .*geom 'g' .*can touch, but no collider is registered for sphere and box",
+    ),
+    "cylinder by conaffinity alone": (
+        geom('type="cylinder" contype="0"').replace('size=".1" t', 'size=".1 .1" t'),
+        r"can touch, but no collider is registered for sphere and cylinder",
+    ),
+    "mesh": (
+        model(
+            HINGE + '<geom name="g" type="mesh" mesh="m"/>',
+            '<asset><mesh name="m" vertex="0 0 0  1 0 0  0 1 0  0 0 1"/></asset>',
+        ),
+        r"geom 'g'.*a mesh that can touch is not supported",
+    ),
+    "height field": (
+        model().replace(
+            "<worldbody>",
+            '<asset><hfield name="t" nrow="2" ncol="2" size="1 1 1 1"/></asset><worldbody>'
+            '<geom name="ground" type="hfield" hfield="t"/>',
+        ),
+        r"geom 'ground'.*a hfield that can touch",
+    ),
+    "contact pair": (
+        model(after='<contact><pair name="p" geom1="g" geom2="h"/></contact>'),
+        r"pair 'p'.*explicit contact pair is not supported",
+    ),
+    "flex": (
+        model().replace(
+            "<worldbody>",
+            '<worldbody><flexcomp name="x" type="grid" dim="1" count="3 1 1" spacing="1 1 1" '
+            'mass="1" radius="0.01"/>',
+        ),
+        r"flex 'x'.*deformable bodies are not supported",
+    ),
+    "rate that grows": (
+        model(after='<custom><numeric name="vel_damping" data="1"/></custom>'),
+        r"vel_damping is a rate of growth and must be <= 0",
+    ),
+    "two dampings": (
+        model(after='<custom><numeric name="ang_damping" data="-1 -2"/></custom>'),
+        r"numeric 'ang_damping'.*needs one number, got 2",
+    ),
+    "elasticity of a body": (
+        model(
+            after='<custom><tuple name="elasticity"><element objtype="body" objname="b" prm="1"/>'
+            "</tuple></custom>"
+        ),
+        r"tuple 'elasticity'.*belongs to geoms",
+    ),
+    "too elastic": (
+        model(after='<custom><numeric name="elasticity" data="2"/></custom>'),
+        r"geom 'g'.*elasticity must lie in \[0, 1\], got 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(what):
+    xml, message = REFUSED[what]
+    with pytest.raises(ModelError) as error:
+        mjcf.loads(xml)
+    assert re.search(message, str(error.value), re.S), str(error.value)
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_report_says_what_load_says(what):
+    """A model is refused exactly if its report has a refusal, for the same reasons."""
+    xml = REFUSED[what][0]
+    compiled = mujoco_model(xml)
+    with pytest.raises(ModelError) as error:
+        mjcf.validate_model(compiled)
+    refused = [f for f in mjcf.report(compiled) if f.status == "refused"]
+    assert len(refused) == len(error.value.problems)
+    for finding, problem in zip(refused, error.value.problems, strict=True):
+        assert finding.name in problem and finding.reason in problem
+
+
+def test_all_at_once():
+    xml = model(
+        '<joint name="j" frictionloss="1" damping="-1"/>' + GEOM,
+        before='<option density="1" integrator="RK4"/>',
+        after='<equality><connect body1="b" anchor="0 0 0"/></equality>',
+    )
+    with pytest.raises(ModelError) as error:
+        mjcf.loads(xml)
+    said = str(error.value)
+    for word in ("density", "frictionloss", "connect", "damping", "rk4"):
+        assert word in said
+    assert said.startswith("the model has 5 problems:\n")
+
+
+ACCEPTED = {
+    "solver": option('solver="CG" iterations="3" tolerance="1e-3" cone="elliptic" impratio="10"'),
+    "solref": geom('solref="0.01 1" solimp="0.8 0.9 0.01"'),
+    "solmix": geom('solmix="3"'),
+    "magnetic field": option('magnetic="1 2 3"'),
+    "visual": model(before='<visual><global offwidth="100"/></visual><statistic extent="2"/>'),
+    "decoration": model(
+        HINGE + GEOM + '<camera/><light/><site name="s"/>',
+        after='<sensor><jointpos joint="j"/></sensor><keyframe><key/></keyframe>',
+    ),
+    "margin of a ghost": geom('margin="1" contype="0" conaffinity="0"'),
+    "box that is only seen": geom('type="box" contype="0" conaffinity="0"').replace(
+        'size=".1" t', 'size=".1 .2 .3" t'
+    ),
+    "condim 4 without torsion": geom('condim="4" friction="1 0 0"').replace(
+        'name="h" size', 'name="h" friction="1 0 0" size'
+    ),
+    "tendon without force": model(after=TENDON.format("")),
+    "inactive equality": model(
+        after='<equality><weld body1="b" body2="c" active="false"/></equality>'
+    ),
+    "earlier tuning": model(
+        after='<custom><numeric name="spring_mass_scale" data="1"/>'
+        '<numeric name="constraint_stiffness" data="1 2 3"/></custom>'
+    ),
+    "energy flag": flag('energy="enable"'),
+}
+
+
+@pytest.mark.parametrize("what", ACCEPTED)
+def test_accepted(what):
+    compiled = mujoco_model(ACCEPTED[what])
+    system = mjcf.load_model(compiled)
+    assert np.isfinite(system.init_q).all()
+    assert not [f for f in mjcf.report(compiled) if f.status == "refused"]
+
+
+@pytest.mark.parametrize(
+    ("xml", "line"),
+    [
+        (ACCEPTED["solver"], ("option", "", "cone")),
+        (ACCEPTED["solref"], ("geom", "g", "solref")),
+        (ACCEPTED["decoration"], ("sensor", "sensor_0", "only observes")),
+        (ACCEPTED["decoration"], ("camera", "camera_0", "viewer")),
+        (ACCEPTED["earlier tuning"], ("numeric", "spring_mass_scale", "true masses")),
+        (ACCEPTED["inactive equality"], ("equality", "equality_0", "not active")),
+    ],
+)
+def test_ignored_things_are_listed(xml, line):
+    findings = mjcf.report(mujoco_model(xml))
+    ignored = [f for f in findings if f.status == "ignored"]
+    assert any(f[:2] == line[:2] and line[2] in f.reason for f in ignored), ignored
+
+
+def test_each_element_has_a_line():
+    findings = mjcf.report(mujoco_model(actuator('<motor name="m" joint="j"/>')))
+    assert {(f.element, f.name) for f in findings if f.status == "supported"} == {
+        *(("body", name) for name in ("world", "b", "c")),
+        *(("joint", name) for name in "jf"),
+        *(("geom", name) for name in "gh"),
+        ("actuator", "m"),
+    }
+
+
+def test_a_mesh_that_cannot_touch_counts_for_its_mass_and_is_reported():
+    xml = REFUSED["mesh"][0].replace('mesh="m"/>', 'mesh="m" contype="0" conaffinity="0"/>')
+    compiled = mujoco_model(xml)
+    system = mjcf.load_model(compiled)
+    assert system.geom_names == ("h",)
+    np.testing.assert_allclose(system.link.inertia.mass[1], 1000 / 6, rtol=1e-5)
+    assert ("geom", "g", "ignored", "a mesh is not drawn; its mass counts") in mjcf.report(compiled)
+
+
+KNOWN = {
+    "body": """bvhadr bvhnum conaffinity contype dofadr dofnum geomadr geomnum inertia invweight0
+        ipos iquat jntadr jntnum margin mass parentid pos quat rootid sameframe simple subtreemass
+        treeid user weldid gravcomp mocapid plugin""",
+    "jnt": """actgravcomp actuatorid axis bodyid dofadr group limited plasticadr pos qposadr range
+        solimp solref stiffness type user margin actfrclimited actfrcrange stiffnesspoly
+        springyield""",
+    "dof": """M0 Madr armature bodyid damping invweight0 jntid length parentid simplenum solimp
+        solref treeid frictionloss dampingpoly""",
+    "geom": """aabb bodyid castshadow conaffinity condim contype dataid fluid friction group matid
+        pos priority quat rbound rgba sameframe size solimp solmix solref type user margin gap
+        adhesion surfacevel plugin""",
+    "actuator": """acc0 actadr actearly actlimited actnum actrange biasprm biastype cranklength
+        ctrladr ctrllimited ctrlnum ctrlrange ctrlspec dynprm dyntype forcelimited forcerange
+        gainprm gaintype gear group history historyadr length0 lengthrange outadr outnum trnid
+        trntype user plugin damping dampingpoly armature delay""",
+    "tendon": """actuatorid adr group invweight0 length0 lengthspring margin matid num plasticadr
+        range rgba solimp_fri solimp_lim solref_fri solref_lim springyield treeid treenum type
+        user width stiffness stiffnesspoly damping dampingpoly limited frictionloss armature
+        actfrclimited actfrcrange""",
+    "opt": """ccd_iterations ccd_tolerance cone density disableactuator disableflags enableflags
+        gravity impratio integrator iterations jacobian ls_iterations ls_tolerance magnetic
+        noslip_iterations noslip_tolerance o_friction o_margin o_solimp o_solref sdf_initpoints
+        sdf_iterations sleep_tolerance solver timestep tolerance viscosity wind""",
+}
+"""Fields of MuJoCo's model that were looked at: read, refused, or without effect on motion."""
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_every_field_of_mujoco_was_looked_at(kind):
+    """A field that a new MuJoCo brings must be read or refused before it can pass in silence."""
+    fields = {f.split("_", 1)[1] for f in dir(mujoco.MjModel) if f.startswith(f"{kind}_")}
+    if kind == "opt":
+        fields = {f for f in dir(mujoco.MjOption) if not f.startswith("_")}
+    assert fields <= set(KNOWN[kind].split())

@@ -1,0 +1,174 @@
+"""What is honoured: numbers of the model file, worked out by hand."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from brax.io import mjcf
+
+GEOM = '<geom name="g" size=".1"/>'
+
+
+def load(body: str = '<joint name="j"/>' + GEOM, before: str = "", after: str = ""):
+    return mjcf.loads(
+        f"<mujoco>{before}<worldbody><geom name='floor' type='plane' size='1 1 1'/>"
+        f'<body name="b" pos="1 2 3">{body}</body></worldbody>{after}</mujoco>'
+    )
+
+
+def test_joint():
+    system = load(
+        '<joint name="j" type="slide" pos="1 2 3" axis="0 3 4" range="-1 2" stiffness="5" '
+        'springref="0.5" damping="6" armature="7"/>' + GEOM
+    )
+    np.testing.assert_allclose(system.joint.pos, [[1, 2, 3]])
+    np.testing.assert_allclose(system.joint.axis, [[0, 0.6, 0.8]])
+    np.testing.assert_allclose(system.dof.limit, [[-1], [2]])
+    np.testing.assert_allclose(system.dof.stiffness, [5])
+    np.testing.assert_allclose(system.dof.springref, [0.5])
+    np.testing.assert_allclose(system.dof.damping, [6])
+    np.testing.assert_allclose(system.dof.armature, [7])
+
+
+def test_springref_of_a_hinge_is_in_degrees():
+    np.testing.assert_allclose(load('<joint springref="90"/>' + GEOM).dof.springref, [np.pi / 2])
+
+
+def test_stacked_joints_keep_their_order():
+    system = load('<joint name="x" axis="1 0 0"/><joint name="s" type="slide"/>' + GEOM)
+    assert system.joint_names == ("x", "s")
+    assert [t.name for t in system.joint_types] == ["hinge", "slide"]
+    assert system.link_types == "2"
+
+
+def test_option():
+    system = load(before='<option timestep="0.004" gravity="1 2 3"/>')
+    np.testing.assert_allclose(system.opt.timestep, 0.004)
+    np.testing.assert_allclose(system.opt.gravity, [1, 2, 3])
+    assert system.integrator.name == "euler"
+
+
+def test_start_is_where_the_model_is_drawn():
+    np.testing.assert_allclose(load("<freejoint/>" + GEOM).init_q, [1, 2, 3, 1, 0, 0, 0])
+
+
+def test_start_by_custom_number_has_a_unit_quaternion():
+    numeric = '<custom><numeric name="init_qpos" data="4 5 6 0 3 0 4"/></custom>'
+    system = load("<freejoint/>" + GEOM, after=numeric)
+    np.testing.assert_allclose(system.init_q, [4, 5, 6, 0, 0.6, 0, 0.8])
+
+
+def test_actuators():
+    system = load(
+        after="""<actuator>
+        <motor joint="j" gear="3" ctrlrange="-1 2"/>
+        <position joint="j" kp="5" kv="2" forcerange="-4 4"/>
+        <velocity joint="j" kv="7"/>
+        <general joint="j" gainprm="2" biastype="none" biasprm="9 9 9"/>
+        </actuator>"""
+    )
+    act = system.actuator
+    np.testing.assert_allclose(act.gear, [3, 1, 1, 1])
+    np.testing.assert_allclose(act.gainprm[:, 0], [1, 5, 7, 2])
+    np.testing.assert_allclose(act.biasprm[:, :3], [[0, 0, 0], [0, -5, -2], [0, 0, -7], [0, 0, 0]])
+    np.testing.assert_allclose(act.ctrl_range, [[-1, 2], *[[-np.inf, np.inf]] * 3])
+    np.testing.assert_allclose(act.force_range[1], [-4, 4])
+    assert np.isinf(act.force_range[np.array([0, 2, 3])]).all()
+
+
+def test_custom_dampings():
+    names = {"vel_damping": -0.1, "ang_damping": -0.2, "baumgarte_erp": 0.3}
+    fields = "".join(f'<numeric name="{k}" data="{v}"/>' for k, v in names.items())
+    system = load(after=f"<custom>{fields}</custom>")
+    for name, value in names.items():
+        np.testing.assert_allclose(getattr(system, name), value, rtol=1e-6)
+
+
+def test_elasticity_of_all_and_of_one():
+    system = load(
+        after='<custom><numeric name="elasticity" data="0.25"/><tuple name="elasticity">'
+        '<element objtype="geom" objname="g" prm="0.75"/></tuple></custom>'
+    )
+    np.testing.assert_allclose(system.geom.elasticity, [0.25, 0.75])
+
+
+def test_colour_of_a_material_unless_the_geom_has_its_own():
+    system = load(
+        '<joint/><geom name="own" size=".1" material="m" rgba="1 0 0 1"/>'
+        '<geom name="its" size=".1" material="m"/>',
+        before='<asset><material name="m" rgba="0 1 0 0.5"/></asset>',
+    )
+    np.testing.assert_allclose(system.geom.rgba[1:], [[1, 0, 0, 1], [0, 1, 0, 0.5]])
+
+
+def test_geoms():
+    system = load('<joint/><geom type="capsule" fromto="0 0 0  0 0 2" size=".1" friction=".5"/>')
+    np.testing.assert_allclose(system.geom.size[1], [0.1, 1, 0], rtol=1e-6)
+    np.testing.assert_allclose(system.geom.transform.pos[1], [0, 0, 1])
+    np.testing.assert_allclose(system.geom.friction[1], [0.5, 0.005, 0.0001])
+    assert system.geom_link == (-1, 0)
+
+
+def test_condim_1_has_no_friction():
+    system = load(
+        '<joint/><geom size=".1" condim="1"/>',
+    )
+    np.testing.assert_allclose(system.geom.friction[1], 0)
+
+
+@pytest.mark.parametrize(
+    ("flag", "read", "value"),
+    [
+        ("gravity", lambda s: s.opt.gravity, 0),
+        ("contact", lambda s: len(s.collisions), 0),
+        ("constraint", lambda s: len(s.collisions), 0),
+        ("limit", lambda s: s.dof.limit[1], np.inf),
+        ("constraint", lambda s: s.dof.limit[1], np.inf),
+        ("spring", lambda s: s.dof.stiffness, 0),
+        ("damper", lambda s: s.dof.damping, 0),
+        ("clampctrl", lambda s: s.actuator.ctrl_range[:, 1], np.inf),
+    ],
+)
+def test_flags_that_switch_something_off(flag, read, value):
+    def system(before):
+        return load(
+            f'<joint name="j" range="-1 1" stiffness="1" damping="1"/>{GEOM}',
+            before,
+            '<actuator><motor joint="j" ctrlrange="-1 1"/></actuator>',
+        )
+
+    off = system(f'<option><flag {flag}="disable"/></option>')
+    np.testing.assert_array_equal(read(off), value)
+    assert (np.asarray(read(system(""))) != value).any()
+
+
+def test_frames_replicas_and_defaults_are_mujocos():
+    system = load(
+        '<frame pos="0 0 1"><joint class="k"/></frame><replicate count="3" offset="1 0 0">'
+        '<geom name="r" size=".1"/></replicate>',
+        before='<default><default class="k"><joint damping="2"/></default></default>',
+    )
+    np.testing.assert_allclose(system.joint.pos, [[0, 0, 1]])
+    np.testing.assert_allclose(system.dof.damping, [2])
+    np.testing.assert_allclose(system.geom.transform.pos[1:, 0], [0, 1, 2])
+
+
+def test_elements_without_names_get_one_that_is_free():
+    system = load('<joint/><geom name="geom_2" size=".1"/><geom size=".1"/><geom size=".1"/>')
+    assert system.geom_names == ("floor", "geom_2", "geom_2_", "geom_3")
+
+
+def test_the_same_from_text_file_and_compiled_model(tmp_path):
+    xml = f'<mujoco><worldbody><body name="b"><joint name="j"/>{GEOM}</body></worldbody></mujoco>'
+    (tmp_path / "m.xml").write_text(xml)
+    systems = [
+        mjcf.loads(xml),
+        mjcf.loads(xml.encode()),
+        mjcf.load(tmp_path / "m.xml"),
+        mjcf.load(str(tmp_path / "m.xml")),
+        mjcf.load_model(mujoco.MjModel.from_xml_string(xml)),
+        mjcf.load_model(mjcf.load_mjmodel(tmp_path / "m.xml")),
+    ]
+    for system in systems[1:]:
+        assert system.geom_names == systems[0].geom_names
+        np.testing.assert_array_equal(system.link.inertia.i, systems[0].link.inertia.i)
