@@ -7,6 +7,24 @@ from brax.errors import ModelError
 from brax.io._mjcf_source import Node, Source, resolve, walk
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
+_NAMES = (  # attributes that hold a name, which may read 'inf'
+    "name",
+    "class",
+    "childclass",
+    "model",
+    "body",
+    "joint",
+    "geom",
+    "site",
+    "mesh",
+    "material",
+    "texture",
+    "tendon",
+    "actuator",
+    "target",
+    "objname",
+    "refname",
+)
 _IN_ORDER = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
 _IMAGE_SIZES = ("width", "height", "nrow", "ncol")
 _LARGEST = 3.4028234e38  # of float32, which is what JAX computes with by default
@@ -70,15 +88,14 @@ def _product(words: str) -> float:
 
 def _bad_numbers(root: Node) -> Iterator[str]:
     """Numbers that are not finite in single precision; MuJoCo lets most of them pass."""
-    nodes = list(walk(root))
-    names = {n.attributes.get(key) for n in nodes for key in ("name", "class")}
-    for node in nodes:
+    for node in walk(root):
         for key, value in node.attributes.items():
-            if node.tag not in _TEXT_ELEMENTS and value not in names:
-                for word in value.split():
-                    if not abs(_number(word)) <= _LARGEST:
-                        yield f"{node.place}: {node} {key}: {word} is not finite"
-                        break
+            if node.tag in _TEXT_ELEMENTS or key.rstrip("12") in _NAMES:
+                continue
+            for word in value.split():
+                if not abs(_number(word)) <= _LARGEST:
+                    yield f"{node.place}: {node} {key}: {word} is not finite"
+                    break
 
 
 def _wrong_order(root: Node) -> Iterator[str]:

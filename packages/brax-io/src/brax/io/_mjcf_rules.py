@@ -5,7 +5,7 @@ change motion is refused; what cannot is accepted and listed as ignored.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import mujoco
 import numpy as np
@@ -21,7 +21,7 @@ class Note(NamedTuple):
 
     kind: str
     index: int
-    status: str
+    status: Literal["supported", "ignored", "refused"]
     reason: str
 
 

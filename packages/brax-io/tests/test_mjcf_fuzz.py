@@ -1,0 +1,142 @@
+"""Random damage to a valid model: it loads and moves finitely, or there is a `ModelError`."""
+
+import functools
+import random
+import warnings
+from xml.etree import ElementTree as ET
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax import plugins
+from brax.errors import ModelError
+from brax.io import mjcf
+
+MODEL = """
+<mujoco model="fuzz">
+  <compiler angle="degree"/>
+  <option timestep="0.005" gravity="0 0 -9.81"><flag energy="enable"/></option>
+  <custom>
+    <numeric name="ang_damping" data="-0.1"/>
+    <numeric name="init_qpos" data="0 0 0.5 1 0 0 0 0.1 0.2"/>
+    <tuple name="elasticity"><element objtype="geom" objname="ball" prm="0.5"/></tuple>
+  </custom>
+  <default>
+    <geom friction="0.8 0.1 0.1" rgba="1 0 0 1"/>
+    <default class="limb"><joint damping="1" armature="0.1" range="-45 45"/></default>
+  </default>
+  <asset><material name="red" rgba="1 0 0 1"/></asset>
+  <worldbody>
+    <light pos="0 0 3"/>
+    <geom name="floor" type="plane" size="5 5 5"/>
+    <body name="trunk" pos="0 0 0.5">
+      <freejoint name="root"/>
+      <geom name="ball" size="0.2" mass="2"/>
+      <body name="stub" pos="0.2 0 0" euler="0 0 10">
+        <geom name="rod" type="capsule" fromto="0 0 0 0.2 0 0" size="0.05"/>
+        <body name="leg" pos="0.2 0 0">
+          <joint name="hip" class="limb" axis="0 1 0" stiffness="2" springref="5"/>
+          <joint name="knee" type="slide" axis="0 0 1" range="-0.1 0.1"/>
+          <geom name="shin" type="capsule" fromto="0 0 0 0 0 -0.3" size="0.04" material="red"/>
+          <site name="toe" pos="0 0 -0.3"/>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <contact><exclude body1="trunk" body2="leg"/></contact>
+  <actuator>
+    <motor name="push" joint="hip" gear="10" ctrlrange="-1 1"/>
+    <position name="hold" joint="knee" kp="20" forcerange="-5 5"/>
+  </actuator>
+  <sensor><jointpos joint="hip"/></sensor>
+</mujoco>
+"""
+
+WORDS = ("nan", "inf", "-inf", "-1", "0", "1e999", "1e30", "1e-30", "text", "", "7")
+
+
+def damaged(seed: int) -> str:
+    """The model after one to five random changes."""
+    rng = random.Random(seed)
+    root = ET.fromstring(MODEL)
+    for _ in range(rng.randint(1, 5)):
+        parents = {child: parent for parent in root.iter() for child in parent}
+        node = rng.choice([n for n in root.iter() if n is not root])
+        rng.choice((change_number, change_number, drop_attribute, rename, copy, drop))(
+            rng, node, parents[node]
+        )
+    return ET.tostring(root, encoding="unicode")
+
+
+def change_number(rng, node, parent):
+    if node.attrib:
+        key = rng.choice(list(node.attrib))
+        words = node.attrib[key].split() or [""]
+        words[rng.randrange(len(words))] = rng.choice(WORDS)
+        node.attrib[key] = " ".join(words)
+
+
+def drop_attribute(rng, node, parent):
+    if node.attrib:
+        del node.attrib[rng.choice(list(node.attrib))]
+
+
+def rename(rng, node, parent):
+    if node.attrib:
+        node.attrib[rng.choice(list(node.attrib))] = rng.choice(("hip", "ball", "trunk", "x"))
+
+
+def copy(rng, node, parent):
+    parent.append(node)
+
+
+def drop(rng, node, parent):
+    parent.remove(node)
+
+
+@functools.lru_cache(maxsize=256)
+def stepper(structure):
+    """One compiled step for all models of one structure."""
+    pipeline = plugins.get("pipeline", "spring")
+
+    def step(leaves):
+        system = jax.tree.unflatten(structure, leaves)
+        state = pipeline.init(system, system.init_q, jnp.zeros(system.qd_size()))
+        return pipeline.step(system, state, jnp.zeros(system.act_size()))
+
+    return jax.jit(step)
+
+
+def outcome(seed: int, moves: bool) -> str:
+    xml = damaged(seed)
+    try:
+        with warnings.catch_warnings():  # MuJoCo's own remarks on odd masses
+            warnings.simplefilter("ignore")
+            system = mjcf.loads(xml)
+    except ModelError as error:
+        assert str(error), f"seed {seed}: an empty message\n{xml}"
+        return "refused"
+    assert np.isfinite(system.init_q).all(), f"seed {seed}: init_q is not finite\n{xml}"
+    leaves, structure = jax.tree.flatten(system)
+    if moves:
+        state = stepper(structure)(leaves)
+        assert np.isfinite(state.q).all(), f"seed {seed}: a step is not finite\n{xml}"
+    return "loaded"
+
+
+def test_the_model_is_valid():
+    leaves, structure = jax.tree.flatten(mjcf.loads(MODEL))
+    assert np.isfinite(stepper(structure)(leaves).q).all()
+
+
+def test_few_seeds():
+    outcomes = [outcome(seed, moves=False) for seed in range(30)]
+    assert {"loaded", "refused"} <= set(outcomes)
+
+
+@pytest.mark.slow
+def test_many_seeds():
+    outcomes = [outcome(seed, moves=seed < 100) for seed in range(500)]
+    assert min(outcomes.count("loaded"), outcomes.count("refused")) > 50
