@@ -1,13 +1,14 @@
 """What would change the motion and is not supported is refused by name; what cannot is accepted."""
 
 import re
+from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 
 from brax.errors import ModelError
-from brax.io import mjcf
+from brax.io import _mjcf_custom, mjcf
 
 GEOM = '<geom name="g" size=".1"/>'
 HINGE = '<joint name="j"/>'
@@ -324,3 +325,10 @@ def test_every_field_of_mujoco_was_looked_at(kind):
     if kind == "opt":
         fields = {f for f in dir(mujoco.MjOption) if not f.startswith("_")}
     assert fields <= set(KNOWN[kind].split())
+
+
+def test_the_page_names_every_custom_number_and_limit():
+    page = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
+    tuned = {n for n in _mjcf_custom.IGNORED if not n.startswith("constraint_")}
+    for name in (*_mjcf_custom.HONOURED, *tuned, f"{mjcf.MAX_ELEMENTS} geoms"):
+        assert name in page
