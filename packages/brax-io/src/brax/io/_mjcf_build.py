@@ -47,16 +47,16 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _joints(builder, model, places)
     _geoms(builder, model, custom, places)
     _actuators(builder, model, places)
-    builder.set_init_q(_unit_quaternions(model, custom.init_q))
+    builder.set_init_q(_unit_quaternions(model, custom.init_q).tolist())
     return builder.build()
 
 
 def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> str:
     """A note as one sentence that names its element."""
-    if note.index < 0:
+    if note.number < 0:
         return f"{note.kind}: {note.reason}"
-    name = names(model, note.kind)[note.index]
-    place = places.get((note.kind, note.index), "")
+    name = names(model, note.kind)[note.number]
+    place = places.get((note.kind, note.number), "")
     return f"{note.kind} '{name}'{place}: {note.reason}"
 
 
@@ -81,19 +81,19 @@ def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.
 def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     owner, frame = carriers(model)
     named = body_names(model)
-    for body in np.flatnonzero(model.body_jntnum):
+    for body in np.flatnonzero(model.body_jntnum).tolist():
         parts = [b for b in range(model.nbody) if owner[b] == body]
         pose, mass = link_pose(model, body, frame), fused_mass(model, parts, frame)
         builder.add_body(
             named[body],
             named[owner[model.body_parentid[body]]],
-            pose.pos,
-            pose.quat,
+            pose.pos.tolist(),
+            pose.quat.tolist(),
             mass=mass.mass,
-            inertia=mass.inertia,
-            ipos=mass.pos,
-            iquat=mass.quat,
-            line=places.get(("body", int(body)), ""),
+            inertia=mass.inertia.tolist(),
+            ipos=mass.pos.tolist(),
+            iquat=mass.quat.tolist(),
+            line=places.get(("body", body), ""),
         )
 
 
@@ -136,12 +136,12 @@ def _geoms(
             bodies[owner[body]],
             shape,
             geoms[g],
-            pose.pos,
-            pose.quat,
+            pose.pos.tolist(),
+            pose.quat.tolist(),
             size=model.geom_size[g],
-            friction=np.zeros(3) if model.geom_condim[g] == 1 else model.geom_friction[g],
+            friction=(model.geom_friction[g] * (model.geom_condim[g] > 1)).tolist(),
             elasticity=float(custom.elasticity[g]),
-            rgba=_colour(model, g),
+            rgba=_colour(model, g).tolist(),
             contype=0 if only_drawn else int(model.geom_contype[g]),
             conaffinity=0 if only_drawn else int(model.geom_conaffinity[g]),
             line=places.get(("geom", g), ""),

@@ -1,5 +1,7 @@
 """What the elements of a compiled model are called, in messages and in a `System`."""
 
+from typing import Any
+
 import mujoco
 import numpy as np
 
@@ -49,17 +51,17 @@ def names(model: mujoco.MjModel, kind: str) -> list[str]:
     return out
 
 
-def keyword(enum: type, value: int) -> str:
+def keyword(enum: Any, value: int) -> str:
     """MuJoCo's constant as model files write it: `mjJNT_HINGE` is 'hinge'."""
     return enum(int(value)).name.split("_", 1)[1].lower()
 
 
-def keywords(enum: type) -> list[str]:
+def keywords(enum: Any) -> list[str]:
     """What model files may write for one of MuJoCo's enumerations."""
     return [keyword(enum, v) for v in enum.__members__.values() if int(v) < 100 and "_" in v.name]
 
 
-def is_flag_set(bits: int, enum: type, names: tuple[str, ...]) -> bool:
+def is_flag_set(bits: int, enum: Any, names: tuple[str, ...]) -> bool:
     """Whether any of the named flags, such as 'CONTACT', is set; unknown ones are not."""
     known = {k.split("_", 1)[-1]: int(v) for k, v in enum.__members__.items()}
     return any(bits & known.get(name, 0) for name in names)

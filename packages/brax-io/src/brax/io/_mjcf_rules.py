@@ -5,7 +5,7 @@ change motion is refused; what cannot is accepted and listed as ignored.
 """
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import mujoco
 import numpy as np
@@ -17,10 +17,10 @@ from brax.io._mjcf_touch import friction_problems, touching
 
 
 class Note(NamedTuple):
-    """A remark about one element; `index` is -1 for the model as a whole."""
+    """A remark about one element; `number` is -1 for the model as a whole."""
 
     kind: str
-    index: int
+    number: int
     status: Literal["supported", "ignored", "refused"]
     reason: str
 
@@ -142,7 +142,7 @@ def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
             yield Note("option", -1, "ignored", f"{field}: a pipeline has a solver of its own")
 
 
-def _table_notes(model: mujoco.MjModel, active: np.ndarray) -> Iterator[Note]:
+def _table_notes(model: mujoco.MjModel, active: Any) -> Iterator[Note]:
     for kind, rules in _LEAVE.items():
         for field, harmless, what in rules:
             for i in _rows_unlike(model, field, harmless):
@@ -183,7 +183,7 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
     for i, reason in friction_problems(model, meets):
-        yield Note("geom", int(i), "refused", reason)
+        yield Note("geom", i, "refused", reason)
     for i in _rows_unlike_first(model.geom_solref, model.geom_solimp):
         yield Note("geom", i, "ignored", "solref, solimp: a pipeline has contacts of its own")
 

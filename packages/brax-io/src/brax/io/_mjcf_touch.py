@@ -51,7 +51,7 @@ def friction_problems(model: mujoco.MjModel, meets: np.ndarray) -> list[tuple[in
     friction, condim = model.geom_friction, model.geom_condim
     active = meets.any(axis=1)
     turning = friction[active, 1:].any()
-    for i in np.flatnonzero(active):
+    for i in np.flatnonzero(active).tolist():
         rougher = meets[i] & (condim > 1) & (friction[:, 0] < friction[i, 0])
         if condim[i] > 3 and turning:
             problems.append(
@@ -64,6 +64,6 @@ def friction_problems(model: mujoco.MjModel, meets: np.ndarray) -> list[tuple[in
     if len(set(model.geom_priority[active])) > 1:
         problems += [
             (i, f"priority {model.geom_priority[i]} is not supported: the larger friction counts")
-            for i in np.flatnonzero(active & (model.geom_priority != 0))
+            for i in np.flatnonzero(active & (model.geom_priority != 0)).tolist()
         ]
     return problems

@@ -124,9 +124,9 @@ def report(mj: mujoco.MjModel) -> list[Finding]:
         thing that is ignored or refused.
     """
     notes = _mjcf_rules.notes(mj, _mjcf_custom.read(mj))
-    listed = {kind: names(mj, kind) for kind in {n.kind for n in notes if n.index >= 0}}
+    listed = {kind: names(mj, kind) for kind in {n.kind for n in notes if n.number >= 0}}
     found = [
-        Finding(n.kind, listed[n.kind][n.index] if n.index >= 0 else "", n.status, n.reason)
+        Finding(n.kind, listed[n.kind][n.number] if n.number >= 0 else "", n.status, n.reason)
         for n in notes
     ]
     found += [f for f in _refused_by_builder(mj) if f not in found]
