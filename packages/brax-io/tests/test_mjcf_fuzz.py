@@ -126,6 +126,7 @@ def outcome(seed: int, moves: bool) -> str:
     return "loaded"
 
 
+@pytest.mark.slow
 def test_the_model_is_valid():
     leaves, structure = jax.tree.flatten(mjcf.loads(MODEL))
     assert np.isfinite(stepper(structure)(leaves).q).all()
