@@ -83,6 +83,10 @@ ROWS = {
         r"^model.xml:4: <geom>: mass, inertia or density are negative in geom; found mass='-2'$",
     ),
     "B14 density": (model('<geom size="1" density="-2"/>'), r"found density='-2'$"),
+    "B14 too much": (
+        model(HINGE + '<geom size="1e30"/>'),
+        r"body 'b' \(model.xml:3\): mass must be > 0 and finite in single precision, got 4",
+    ),
     "B14 no mass": (model(HINGE), r"^model.xml:3: <body name='b'>: mass .*give it a geom"),
     "B16 inertia": (
         model(HINGE + '<inertial pos="0 0 0" mass="1" diaginertia="1 1 5"/>'),

@@ -55,6 +55,12 @@ def test_a_directory_is_no_file(tmp_path):
     assert refused(tmp_path).startswith(f"no such model file: {tmp_path}")
 
 
+def test_names_that_no_file_can_have(tmp_path):
+    assert refused("x" * 5000).startswith("no such model file")
+    path = write(tmp_path, main=world(f'<include file="{"x" * 5000}"/>'))
+    assert "no such file" in refused(path)
+
+
 def test_not_utf8(tmp_path):
     path = tmp_path / "main.xml"
     path.write_bytes(b'<mujoco model="\xff"/>')

@@ -22,6 +22,9 @@ from brax.joints import DEFAULT_JOINT
 WORLD = "world"
 """Name of the body that does not move."""
 
+_LARGEST = float(np.finfo(np.float32).max)
+"""What is larger is infinite in JAX's default precision."""
+
 _NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
@@ -440,12 +443,15 @@ class ModelBuilder:
             self._problems.append(
                 f"{body} has no joint: give its mass and geoms to '{body.parent}'"
             )
-        if not 0 < body.mass < np.inf:
-            self._problems.append(f"{body}: mass must be > 0, got {body.mass}")
-        a, b, c = sorted(body.inertia.tolist())
-        if not a > 0:
+        if not 0 < body.mass <= _LARGEST:
             self._problems.append(
-                f"{body}: principal moments must be > 0, got {body.inertia.tolist()}"
+                f"{body}: mass must be > 0 and finite in single precision, got {body.mass}"
+            )
+        a, b, c = sorted(body.inertia.tolist())
+        if not 0 < a <= c <= _LARGEST:
+            self._problems.append(
+                f"{body}: principal moments must be > 0 and finite in single precision, "
+                f"got {body.inertia.tolist()}"
             )
         elif a + b < c * (1 - 1e-6):
             self._problems.append(

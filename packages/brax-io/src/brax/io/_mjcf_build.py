@@ -53,11 +53,10 @@ def build(model: mujoco.MjModel, places: Places) -> System:
 
 def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> str:
     """A note as one sentence that names its element."""
-    if note.number < 0:
-        return f"{note.kind}: {note.reason}"
-    name = names(model, note.kind)[note.number]
     place = places.get((note.kind, note.number), "")
-    return f"{note.kind} '{name}'{place}: {note.reason}"
+    if note.number < 0:
+        return f"{note.kind}{place}: {note.reason}"
+    return f"{note.kind} '{names(model, note.kind)[note.number]}'{place}: {note.reason}"
 
 
 def body_names(model: mujoco.MjModel) -> list[str]:

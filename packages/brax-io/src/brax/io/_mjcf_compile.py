@@ -66,6 +66,9 @@ def _places(spec: mujoco.MjSpec, source: Source) -> Iterator[tuple[tuple[str, in
         for node in source.elements()
         if "name" in node.attributes
     }
+    for node in source.root.children:
+        if node.tag == "option":
+            yield ("option", -1), f" ({node.place})"
     for kind, plural in _PLURALS.items():
         for element in getattr(spec, plural):
             node = by_name.get((kind, element.name)) if element.name else None

@@ -75,9 +75,9 @@ def walk(root: Node) -> Iterator[Node]:
 
 def read_file(path: Path, outside: bool) -> Source:
     """Reads a model's file and everything that it includes; see `read`."""
-    if not path.is_file():
+    if not _is_file(path):
         raise ModelError(f"no such model file: {path.absolute()} (cwd {Path.cwd()})")
-    source = read(path.read_bytes(), path.parent, outside, path.name)
+    source = read(_read_bytes(path), path.parent, outside, path.name)
     return dataclasses.replace(source, path=path)
 
 
@@ -120,9 +120,23 @@ def resolve(source: Source, node: Node, folder: str, name: str, outside: bool) -
             f"{where}: file '{name}' leaves the model directory {start}; "
             "pass allow_external_assets=True if you trust the model"
         )
-    if not path.is_file():
+    if not _is_file(path):
         return path, f"{where}: no such file: {path}"
     return path, ""
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file can have
+        return False
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _decode(text: str | bytes, name: str) -> str:
@@ -178,16 +192,17 @@ def _not_xml(text: str, name: str, error: expat.ExpatError) -> str:
     return f"{name}:{error.lineno}: not XML (starts with {start[:40]!r}).{hint}"
 
 
-def _include(source: Source, node: Node, chain: list[str], outside: bool) -> None:
+def _include(source: Source, root: Node, chain: list[str], outside: bool) -> None:
     """Puts the elements of included files in the place of the `<include>`s."""
-    children: list[Node] = []
-    for child in node.children:
-        if child.tag == "include" and "file" in child.attributes:
-            children += _included(source, child, chain, outside)
-        else:
-            _include(source, child, chain, outside)
-            children.append(child)
-    node.children = children
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        children: list[Node] = []
+        for child in node.children:
+            named = child.tag == "include" and "file" in child.attributes
+            children += _included(source, child, chain, outside) if named else [child]
+        node.children = children
+        stack += children
 
 
 def _included(source: Source, node: Node, chain: list[str], outside: bool) -> list[Node]:
@@ -199,7 +214,7 @@ def _included(source: Source, node: Node, chain: list[str], outside: bool) -> li
     path, problem = resolve(source, node, "", name, outside)
     if problem:
         raise ModelError(problem)
-    source.included[name] = path.read_bytes()
+    source.included[name] = _read_bytes(path)
     root = _parse(_decode(source.included[name], name), name)
     _include(source, root, [*chain, name], outside)
     return root.children

@@ -1,0 +1,54 @@
+"""Which geoms are tested against each other: the same as MuJoCo tests, on random trees."""
+
+import random
+
+import mujoco
+import numpy as np
+import pytest
+
+from brax.io import mjcf
+from brax.io._mjcf_touch import touching
+
+
+def random_model(seed: int) -> str:
+    """Spheres that all overlap, in a random tree of moving and fixed bodies."""
+    rng = random.Random(seed)
+
+    def geom() -> str:
+        bits = f'contype="{rng.choice((0, 1, 1, 2, 3))}" conaffinity="{rng.choice((0, 1, 1, 2))}"'
+        return f'<geom size="{rng.uniform(0.5, 1)}" {bits}/>'
+
+    def body(depth: int, names: list[str]) -> str:
+        names.append(f"b{len(names)}")
+        name = names[-1]
+        joint = rng.choice(("", "<joint/>", "<joint/>"))
+        below = "".join(body(depth - 1, names) for _ in range(rng.randint(0, 2))) if depth else ""
+        return f'<body name="{name}">{joint}{geom()}{geom()}{below}</body>'
+
+    names: list[str] = []
+    bodies = "".join(body(3, names) for _ in range(2))
+    moving = f'<body name="m"><joint/>{geom()}</body>'
+    excludes = "".join(
+        '<exclude body1="{}" body2="{}"/>'.format(*pair)
+        for pair in {tuple(sorted(rng.sample([*names, "m"], 2))) for _ in range(3)}
+    )
+    return (
+        f"<mujoco><worldbody>{geom()}{bodies}{moving}</worldbody>"
+        f"<contact>{excludes}</contact></mujoco>"
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pairs_are_mujocos(seed):
+    model = mujoco.MjSpec.from_string(random_model(seed)).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    theirs = {frozenset(pair) for pair in data.contact.geom.tolist()}
+    ours = {
+        frozenset(pair)
+        for group in mjcf.load_model(model).collisions
+        for pair in zip(group.geom1, group.geom2, strict=True)
+    }
+    assert ours == theirs
+    assert {frozenset(pair) for pair in np.argwhere(touching(model)).tolist()} == theirs
+    assert theirs
