@@ -17,16 +17,11 @@ def run(brax, tmp_path_factory):
     if "brax-example-plugin" not in present and "BRAX_TEST_WHEELS" not in os.environ:
         pytest.skip("hatch run wheels installs the example plugin")
     runs = tmp_path_factory.mktemp("runs")
-    small = [
-        "num_envs=64",
-        "batch_size=64",
-        "num_minibatches=4",
-        "num_evals=3",
-        "episode_length=100",
-    ]
-    settings = [part for setting in small for part in ("--set", setting)]
+    sizes = ("num_envs=128", "batch_size=128", "num_minibatches=4", "unroll_length=10")
+    rates = ("learning_rate=0.003", "discounting=0.95", "num_evals=2", "episode_length=100")
+    settings = [part for setting in (*sizes, *rates) for part in ("--set", setting)]
     where = ["--name", "cart", "--runs", str(runs)]
-    done = brax("train", "example_cart", "--steps", "20000", *where, *settings)
+    done = brax("train", "example_cart", "--steps", "60000", *where, *settings)
     assert done.returncode == 0, done.stderr
     return runs / "cart"
 
@@ -39,8 +34,9 @@ def test_the_environment_of_a_stranger_trains(run):
         for line in (run / "metrics.jsonl").read_text().splitlines()
         if "eval/episode_reward" in (report := json.loads(line))
     ]
-    assert len(rewards) == 3
-    assert rewards[-1] > rewards[0]
+    assert len(rewards) == 2
+    # a cart left alone stays half a metre off on average: 0.5 a step, 50 an episode
+    assert rewards[0] < 50 < 65 < rewards[1]
 
 
 def test_a_checkpoint_is_left(run):

@@ -1,22 +1,12 @@
 """Environments: a collection, and how to find and register them."""
 
-from brax.env import Env, PipelineEnv, State, Wrapper
-from brax.envs.registry import (
-    create,
-    get_environment,
-    list_environments,
-    register_environment,
-)
-from brax.envs.wrappers import training
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Env",
-    "PipelineEnv",
-    "State",
-    "Wrapper",
-    "create",
-    "get_environment",
-    "list_environments",
-    "register_environment",
-    "training",
-]
+if TYPE_CHECKING:
+    from brax.envs.api import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """Takes the names from `brax.envs.api`, imported, and JAX with it, when one is first used."""
+    return getattr(importlib.import_module("brax.envs.api"), name)

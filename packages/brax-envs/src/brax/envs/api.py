@@ -1,0 +1,22 @@
+"""What `from brax import envs` gives: the collection, and how to find and register environments."""
+
+from brax.env import Env, PipelineEnv, State, Wrapper
+from brax.envs.registry import (
+    create,
+    get_environment,
+    list_environments,
+    register_environment,
+)
+from brax.envs.wrappers import training
+
+__all__ = [
+    "Env",
+    "PipelineEnv",
+    "State",
+    "Wrapper",
+    "create",
+    "get_environment",
+    "list_environments",
+    "register_environment",
+    "training",
+]
