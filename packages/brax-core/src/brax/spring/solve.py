@@ -1,9 +1,9 @@
 """The joints of all trees at once: one sparse factorization, then a pass up and a pass down.
 
 Unknown are the links' velocities at the end of the step. Each joint transmits whatever impulse
-keeps
- its link moving as it allows; along its degrees of freedom the impulse is what motors, springs,
-damping and the rotor's inertia give. Eliminating links from the tips inwards costs no fill-in.
+keeps its link moving as it allows; along its degrees of freedom the impulse is what motors,
+springs, damping and the rotor's inertia give. Eliminating links from the tips inwards costs no
+fill-in.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 7.3, for impulses.
 """
