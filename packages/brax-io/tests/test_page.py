@@ -2,13 +2,17 @@
 
 import io
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from scenes import EVIL, walk, walker
+from scenes import EVIL, unpack, walk, walker
 
+from brax import cli
 from brax.io import html
+
+ANT = Path(__file__).parent / "models" / "ant.xml"
 
 
 class Visit:
@@ -41,7 +45,7 @@ class Visit:
         self.wait_for_drawing(before)
 
     def seek(self, frame):
-        if self.readout("frame") != f"{frame + 1} of 41":
+        if not self.readout("frame").startswith(f"{frame + 1} of "):
             self.act(self.page.get_by_label("Frame").fill, str(frame))
 
     def picture(self):
@@ -170,3 +174,38 @@ def test_a_browser_that_cannot_draw_says_so(launch, tmp_path):
     page.goto((tmp_path / "a.html").as_uri())
     assert "no WebGL 2" in page.locator(".bx-failure").inner_text()
     page.context.browser.close()
+
+
+@pytest.mark.slow
+def test_an_ant_drops_onto_its_feet(browser, tmp_path):
+    """From a model file to pixels: physics, page and browser together.
+
+    Let go with its torso at 1.2 m, the ant comes to rest lower, on at least three feet.
+    """
+    text = ANT.read_text("utf-8")
+    assert 'data="0 0 0.55 ' in text
+    (tmp_path / "ant.xml").write_text(text.replace('data="0 0 0.55 ', 'data="0 0 1.2 '), "utf-8")
+    path = tmp_path / "ant.html"
+    model_file = str(tmp_path / "ant.xml")
+    assert cli.main(["view", model_file, "--seconds", "2", "--output", str(path)]) == 0
+    model, arrays = unpack(path.read_text("utf-8"))
+    height = arrays["pos"][:, model["links"].index("torso"), 2]
+    assert height[0] == pytest.approx(1.2)
+    assert 0.25 < height[-1] < 0.7
+    assert arrays["contacts"][0, :, 0].sum() == 0
+    assert arrays["contacts"][-1, :, 0].sum() >= 3
+    context = browser.new_context(viewport={"width": 640, "height": 420})
+    visit = Visit(context, path)
+    visit.page.get_by_label("Follow").select_option(label="nothing")
+    visit.act(visit.page.get_by_role("button", name="Reset view").click)
+    rows = []
+    for frame in (0, model["frames"] - 1):
+        visit.seek(frame)
+        picture = visit.picture()
+        ant = picture[..., 0] - picture[..., 2] > 40  # the ant is brown, all else is blue or grey
+        assert ant.sum() > 2000
+        rows.append(np.nonzero(ant)[0].mean())
+    assert rows[1] > rows[0] + 8
+    assert visit.requests == [visit.url]
+    assert visit.complaints == []
+    context.close()
