@@ -78,14 +78,33 @@ class Quat(NamedTuple):
         t = self.vec.cross(v) * 2.0
         return v + t * self.w + self.vec.cross(t)
 
-    def columns(self) -> tuple[Vec3, Vec3, Vec3]:
-        """The rotated x, y and z axes: the columns of the rotation matrix."""
+    def matrix(self) -> "Mat3":
+        """The rotation matrix."""
         w, x, y, z = self
-        return (
-            Vec3(1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)),
-            Vec3(2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)),
-            Vec3(2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)),
+        x2, y2, z2 = x + x, y + y, z + z
+        xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
+        wx, wy, wz = w * x2, w * y2, w * z2
+        return Mat3(
+            Vec3(1 - (yy + zz), xy + wz, xz - wy),
+            Vec3(xy - wz, 1 - (xx + zz), yz + wx),
+            Vec3(xz + wy, yz - wx, 1 - (xx + yy)),
         )
+
+
+class Mat3(NamedTuple):
+    """A rotation matrix, its columns; cheaper than a quaternion where it is used often."""
+
+    x: Vec3
+    y: Vec3
+    z: Vec3
+
+    def rotate(self, v: Vec3) -> Vec3:
+        """Rotates a vector."""
+        return self.x * v.x + self.y * v.y + self.z * v.z
+
+    def inv_rotate(self, v: Vec3) -> Vec3:
+        """Rotates a vector by the inverse."""
+        return Vec3(self.x.dot(v), self.y.dot(v), self.z.dot(v))
 
 
 class Sym3(NamedTuple):
@@ -113,14 +132,17 @@ class Sym3(NamedTuple):
         )
 
     @staticmethod
-    def from_principal(rot: Quat, moments: Vec3) -> "Sym3":
-        """The matrix with the given eigenvalues along the axes of `rot`."""
-        axes = rot.columns()
-        outer = [
-            [(a.x * a.x, a.y * a.y, a.z * a.z, a.x * a.y, a.x * a.z, a.y * a.z), m]
-            for a, m in zip(axes, moments, strict=True)
-        ]
-        return Sym3(*(sum(entries[k] * m for entries, m in outer) for k in range(6)))
+    def from_principal(axes: Mat3, moments: Vec3) -> "Sym3":
+        """The matrix with the given eigenvalues along the given axes."""
+        terms = [(a * m, a) for a, m in zip(axes, moments, strict=True)]
+        return Sym3(
+            sum(b.x * a.x for b, a in terms),
+            sum(b.y * a.y for b, a in terms),
+            sum(b.z * a.z for b, a in terms),
+            sum(b.x * a.y for b, a in terms),
+            sum(b.x * a.z for b, a in terms),
+            sum(b.y * a.z for b, a in terms),
+        )
 
 
 def identity_quat(like: jax.Array) -> Quat:
@@ -164,18 +186,12 @@ def normalize_quat(q: Quat) -> Quat:
 
 
 def _cos_and_sinc(squared: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """cos(a) and sin(a)/a of the square of a, smooth at zero.
-
-    Below a = 0.5 by Taylor series to a^10, exact to the last bits of float64 (remainder 1e-13).
-    """
-    small = squared < 0.25
-    s = jnp.where(small, squared, 0.0)
-    cos_series = 1 - s / 2 * (1 - s / 12 * (1 - s / 30 * (1 - s / 56 * (1 - s / 90))))
-    sinc_series = 1 - s / 6 * (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110))))
-    angle = jnp.sqrt(jnp.where(small, 1.0, squared))
+    """cos(a) and sin(a)/a of the square of a, smooth at zero."""
+    tiny = squared < 1e-7
+    angle = jnp.sqrt(jnp.where(tiny, 1.0, squared))
     return (
-        jnp.where(small, cos_series, jnp.cos(angle)),
-        jnp.where(small, sinc_series, jnp.sin(angle) / angle),
+        jnp.where(tiny, 1 - squared / 2, jnp.cos(angle)),
+        jnp.where(tiny, 1 - squared / 6, jnp.sin(angle) / angle),
     )
 
 

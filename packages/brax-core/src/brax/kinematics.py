@@ -44,13 +44,15 @@ def _group_frames(
         params, anchor = joint_params(sys, joints), vec3(rows(sys.joint.pos, joints))
         coordinates = tuple(rows(q, i) for i in index)
         shift, turn = kind.transform(params, coordinates)
-        old, point = pos, pos + rot.rotate(anchor + shift)
-        twists = kind.motion_subspace(params, coordinates)
+        old, point = pos, pos + rot.rotate(anchor if shift is None else anchor + shift)
         moved, turned = zero_vec(point.x), zero_vec(point.x)
-        for twist, rate in zip(twists, rates, strict=False):
-            turned = turned + rot.rotate(twist.ang) * rate
-            moved = moved + rot.rotate(twist.vel) * rate
-        rot = rot.mul(turn)
+        for twist in kind.motion_subspace(params, coordinates):
+            rate = next(rates)
+            if twist.ang is not None:
+                turned = turned + rot.rotate(twist.ang) * rate
+            if twist.vel is not None:
+                moved = moved + rot.rotate(twist.vel) * rate
+        rot = rot if turn is None else rot.mul(turn)
         pos = point - rot.rotate(anchor)
         vel = vel + ang.cross(pos - old) + moved + turned.cross(pos - point)
         ang = ang + turned

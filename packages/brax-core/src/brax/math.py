@@ -55,7 +55,7 @@ def ang_to_quat(ang: jax.Array) -> jax.Array:
 
 def quat_to_3x3(q: jax.Array) -> jax.Array:
     """The rotation matrix (..., 3, 3) of a unit quaternion (..., 4)."""
-    return jnp.stack([_join(c) for c in _quat(q).columns()], axis=-1)
+    return jnp.stack([_join(c) for c in _quat(q).matrix()], axis=-1)
 
 
 def relative_quat(q1: jax.Array, q2: jax.Array) -> jax.Array:

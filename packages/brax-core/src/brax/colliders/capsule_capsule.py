@@ -18,7 +18,7 @@ def nearest_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
 
     Source: Ericson (2005), Real-Time Collision Detection, section 5.1.9.
     """
-    u, v, r = a.rot.columns()[2], b.rot.columns()[2], b.pos - a.pos
+    u, v, r = a.axis_z, b.axis_z, b.pos - a.pos
     cosine, ru, rv = u.dot(v), u.dot(r), v.dot(r)
     sine2 = 1.0 - cosine * cosine
     parallel = sine2 < _PARALLEL
@@ -41,8 +41,8 @@ class CapsuleCapsule(Collider):
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """The balls at the nearest points of the two segments."""
         s, t = nearest_parameters(a, b)
-        first = a.pos + a.rot.columns()[2] * s
-        second = b.pos + b.rot.columns()[2] * t
+        first = a.pos + a.axis_z * s
+        second = b.pos + b.axis_z * t
         return [ball_and_ball(first, a.size.x, second, b.size.x)]
 
 

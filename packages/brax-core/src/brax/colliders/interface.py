@@ -20,6 +20,11 @@ class Shape(NamedTuple):
     size: Vec3
     """The type's size parameters [m]."""
 
+    @property
+    def axis_z(self) -> Vec3:
+        """The z axis of the geom's frame."""
+        return self.rot.matrix().z
+
 
 class Touch(NamedTuple):
     """One point where the two shapes of each pair touch or nearly touch."""

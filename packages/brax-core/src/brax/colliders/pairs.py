@@ -8,31 +8,38 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.colliders.interface import CollisionGroup, Shape, Touch
 from brax.components import Quat, Vec3, quat, rows, vec3
+from brax.tree import join
 
 
 class Contacts(NamedTuple):
-    """One contact point of each pair of a collision group."""
+    """The contact points of a model, components (points, batch)."""
 
     touch: Touch
     friction: jax.Array
-    """Sliding friction, the larger of the two."""
+    """Sliding friction, the larger of the two geoms'."""
     elasticity: jax.Array
     """Restitution, the mean of the two."""
-    link1: tuple[int, ...]
-    """Link of the first geom, -1 for the world."""
-    link2: tuple[int, ...]
 
 
-def contacts(sys: System, link_pos: Vec3, link_rot: Quat) -> list[Contacts]:
+def contact_links(sys: System) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Links of the first and the second geom of each contact point, -1 for the world."""
+    sides: list[tuple[int, ...]] = [(), ()]
+    for group in sys.collisions:
+        for side, geoms in enumerate(_geoms(group)):
+            sides[side] += tuple(sys.geom_link[g] for g in geoms) * group.collider.n_contacts
+    return sides[0], sides[1]
+
+
+def contacts(sys: System, link_pos: Vec3, link_rot: Quat) -> Contacts:
     """Tests all pairs.
 
     Args:
-        sys: the model, its leaves with a trailing batch axis.
+        sys: the model, its leaves with a trailing batch axis; it must have collisions.
         link_pos: link frames in the world, components (n_links, batch).
         link_rot: their orientations.
 
     Returns:
-        For each collision group, one entry for each point that its collider gives.
+        All points, in the order of `contact_links`.
     """
     out = []
     for group in sys.collisions:
@@ -42,9 +49,8 @@ def contacts(sys: System, link_pos: Vec3, link_rot: Quat) -> list[Contacts]:
         )
         friction = jnp.maximum(*(rows(sys.geom.friction[:, 0], g) for g in _geoms(group)))
         elasticity = 0.5 * sum(rows(sys.geom.elasticity, g) for g in _geoms(group))
-        links = [tuple(sys.geom_link[i] for i in g) for g in _geoms(group)]
-        out += [Contacts(point, friction, elasticity, *links) for point in points]
-    return out
+        out += [Contacts(point, friction, elasticity) for point in points]
+    return join(out)
 
 
 def _geoms(group: CollisionGroup) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -12,7 +12,7 @@ class PlaneCapsule(Collider):
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """The balls at the capsule's ends against the plane."""
-        half = b.rot.columns()[2] * b.size.y
+        half = b.axis_z * b.size.y
         return [plane_and_ball(a, end, b.size.x) for end in (b.pos + half, b.pos - half)]
 
 

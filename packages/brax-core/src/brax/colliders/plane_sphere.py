@@ -6,7 +6,7 @@ from brax.components import Vec3
 
 def plane_and_ball(plane: Shape, centre: Vec3, radius) -> Touch:
     """The point between a plane and a ball."""
-    normal = plane.rot.columns()[2]
+    normal = plane.axis_z
     height = (centre - plane.pos).dot(normal)
     dist = height - radius
     return Touch(dist, centre - normal * (radius + 0.5 * dist), normal)

@@ -14,7 +14,7 @@ class SphereCapsule(Collider):
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """The sphere against the ball at the nearest point of the segment."""
-        axis = b.rot.columns()[2]
+        axis = b.axis_z
         along = jnp.clip((a.pos - b.pos).dot(axis), -b.size.y, b.size.y)
         return [ball_and_ball(a.pos, a.size.x, b.pos + axis * along, b.size.x)]
 

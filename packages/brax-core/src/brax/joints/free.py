@@ -23,8 +23,8 @@ class Free(JointType):
         zero = zero_vec(q[0])
         one = jnp.ones_like(q[0])
         axes = [zero._replace(**{k: one}) for k in "xyz"]
-        turned = normalize_quat(Quat(*q[3:])).columns()
-        return [Twist(zero, a) for a in axes] + [Twist(a, zero) for a in turned]
+        turned = normalize_quat(Quat(*q[3:])).matrix()
+        return [Twist(None, a) for a in axes] + [Twist(a, None) for a in turned]
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
         """The pose itself."""

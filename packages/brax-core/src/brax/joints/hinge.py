@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from brax.components import Quat, Vec3, exp_quat, zero_vec
+from brax.components import Quat, Vec3
 from brax.joints.interface import JointParams, JointType, Twist
 
 
@@ -14,13 +14,14 @@ class Hinge(JointType):
     q_width = 1
     qd_width = 1
 
-    def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, Quat]:
+    def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[None, Quat]:
         """A rotation about the anchor."""
-        return zero_vec(q[0]), exp_quat(params.axis * q[0])
+        sine = jnp.sin(0.5 * q[0])
+        return None, Quat(jnp.cos(0.5 * q[0]), *(params.axis * sine))
 
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
         """Angular velocity along the axis."""
-        return [Twist(params.axis, zero_vec(params.axis.x))]
+        return [Twist(params.axis, None)]
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
         """The angle of the rotation's twist about the axis, in (-pi, pi]."""

@@ -24,10 +24,10 @@ class JointParams(NamedTuple):
 
 
 class Twist(NamedTuple):
-    """A spatial velocity about the joint's anchor."""
+    """A spatial velocity about the joint's anchor; a part that is zero is None, which costs nothing."""
 
-    ang: Vec3
-    vel: Vec3
+    ang: Vec3 | None
+    vel: Vec3 | None
 
 
 class JointType(ABC):
@@ -46,7 +46,9 @@ class JointType(ABC):
     """How many numbers of its own it reads from the model (`user`)."""
 
     @abstractmethod
-    def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, Quat]:
+    def transform(
+        self, params: JointParams, q: tuple[jax.Array, ...]
+    ) -> tuple[Vec3 | None, Quat | None]:
         """The displacement of the child that `q` causes.
 
         Args:
@@ -54,7 +56,8 @@ class JointType(ABC):
             q: coordinates, `q_width` arrays.
 
         Returns:
-            Translation of the anchor and rotation about it, in the frame before the joint.
+            Translation of the anchor and rotation about it, in the frame before the joint; None
+            for a part that never moves.
         """
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 import jax
 
-from brax.components import Quat, Vec3, identity_quat, zero_vec
+from brax.components import Quat, Vec3
 from brax.joints.interface import JointParams, JointType, Twist
 
 
@@ -13,13 +13,13 @@ class Slide(JointType):
     q_width = 1
     qd_width = 1
 
-    def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, Quat]:
+    def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, None]:
         """A translation of the anchor."""
-        return params.axis * q[0], identity_quat(q[0])
+        return params.axis * q[0], None
 
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
         """Linear velocity along the axis."""
-        return [Twist(zero_vec(params.axis.x), params.axis)]
+        return [Twist(None, params.axis)]
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
         """The distance along the axis."""

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import jax
 
-from brax.components import Quat, Vec3, exp_quat, normalize_quat
+from brax.components import Mat3, Quat, Vec3, exp_quat, normalize_quat
+from brax.fusion import fence
 from brax.spring.model import GroupModel
 
 
@@ -14,7 +15,9 @@ class Bodies(NamedTuple):
     pos: Vec3
     """Centre of mass [m]."""
     rot: Quat
-    """Principal axes."""
+    """Orientation of the principal axes."""
+    axes: Mat3
+    """The same as a matrix."""
     vel: Vec3
     """Velocity of the centre of mass [m/s]."""
     ang: Vec3
@@ -25,19 +28,22 @@ class Bodies(NamedTuple):
     """Rates of its degrees of freedom."""
 
 
-def gyration(model: GroupModel, rot: Quat, ang: Vec3) -> Vec3:
-    """Angular acceleration of a body that no torque acts on, world axes [rad/s^2].
+def _gyration(moments: Vec3, spin: Vec3) -> Vec3:
+    """Angular acceleration of a body that no torque acts on, both in principal axes.
 
     Source: Euler's equations, Landau and Lifshitz (1976), Mechanics, section 36.
     """
-    w, i = rot.conj.rotate(ang), model.moments
-    return rot.rotate(
-        Vec3(
-            (i.y - i.z) / i.x * w.y * w.z,
-            (i.z - i.x) / i.y * w.z * w.x,
-            (i.x - i.y) / i.z * w.x * w.y,
-        )
+    i = moments
+    return Vec3(
+        (i.y - i.z) / i.x * (spin.y * spin.z),
+        (i.z - i.x) / i.y * (spin.z * spin.x),
+        (i.x - i.y) / i.z * (spin.x * spin.y),
     )
+
+
+def gyration(model: GroupModel, body: Bodies) -> Vec3:
+    """Angular acceleration of free rotation, world axes [rad/s^2]."""
+    return body.axes.rotate(_gyration(model.moments, body.axes.inv_rotate(body.ang)))
 
 
 def drift(model: GroupModel, body: Bodies, dt: jax.Array) -> Bodies:
@@ -47,10 +53,10 @@ def drift(model: GroupModel, body: Bodies, dt: jax.Array) -> Bodies:
     momentum to round-off.
     """
     i = model.moments
-    local = body.rot.conj.rotate(body.ang)
-    momentum = body.rot.rotate(Vec3(local.x * i.x, local.y * i.y, local.z * i.z))
-    turn = (body.ang + gyration(model, body.rot, body.ang) * (0.5 * dt)) * dt
-    rot = normalize_quat(exp_quat(turn).mul(body.rot))
-    local = rot.conj.rotate(momentum)
-    ang = rot.rotate(Vec3(local.x / i.x, local.y / i.y, local.z / i.z))
-    return body._replace(pos=body.pos + body.vel * dt, rot=rot, ang=ang)
+    spin = fence(body.axes.inv_rotate(body.ang))
+    turn = fence(exp_quat((spin + _gyration(i, spin) * (0.5 * dt)) * dt))
+    rot = fence(normalize_quat(body.rot.mul(turn)))
+    axes = fence(rot.matrix())
+    turned = turn.conj.rotate(Vec3(spin.x * i.x, spin.y * i.y, spin.z * i.z))
+    ang = axes.rotate(Vec3(turned.x / i.x, turned.y / i.y, turned.z / i.z))
+    return body._replace(pos=body.pos + body.vel * dt, rot=rot, axes=axes, ang=fence(ang))

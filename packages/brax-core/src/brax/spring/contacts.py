@@ -1,4 +1,4 @@
-"""Impulses at contacts and joint limits, by sweeps over all of them against the whole trees.
+"""Impulses at contacts, by sweeps over all of them against the whole trees.
 
 Each contact's normal velocity is held to what separation, restitution and Baumgarte's correction
 ask for, and its friction to the cone. A sweep moves every impulse towards that with the inertia
@@ -9,18 +9,23 @@ Source: Moreau's time stepping and Gauss-Seidel contact solvers in their Jacobi 
 Brogliato (2008), Numerical Methods for Nonsmooth Dynamical Systems, chapter 13.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from brax.colliders.pairs import Contacts
-from brax.components import Vec3, norm, rows, sqrt, tangents
+from brax.components import Vec3, rows, sqrt, tangents
+from brax.fusion import fence
 from brax.spatial import Spatial, Sym6
-from brax.tree import sum_rows
+from brax.tree import Layout, join, sum_rows
 
 RELAXATION = 0.9
 """Share of the way that one sweep moves an impulse; below 1, since all move at once."""
+
+Sides = tuple[tuple[int, ...], tuple[int, ...]]
+"""Positions of the first and the second link of each contact in the layout, -1 for the world."""
 
 
 class Impulse(NamedTuple):
@@ -31,14 +36,13 @@ class Impulse(NamedTuple):
     tangent2: jax.Array
 
 
-class Row(NamedTuple):
-    """What the sweeps need of one contact point of each pair."""
+class Rows(NamedTuple):
+    """What the sweeps need of the contacts, components (contacts, batch)."""
 
     axes: tuple[Vec3, Vec3, Vec3]
     """Normal and tangents."""
-    point: Vec3
-    links: tuple[tuple[int, ...], tuple[int, ...]]
-    """Positions of the two links, -1 for the world."""
+    arms: tuple[Vec3, Vec3]
+    """The contact from the common point of each side's tree."""
     step: tuple[jax.Array, jax.Array, jax.Array]
     """Impulse per unit of velocity error, along each axis."""
     target: jax.Array
@@ -46,155 +50,138 @@ class Row(NamedTuple):
     friction: jax.Array
 
 
-def _at(spatial: Spatial, links: tuple[int, ...], point: Vec3, origin: Vec3) -> Vec3 | None:
-    """Velocity of the links at the points; None if all are the world."""
-    if all(link < 0 for link in links):
-        return None
-    ang, lin = (_rows_or_zero(part, links) for part in spatial)
-    return lin + ang.cross(point - _rows_or_zero(origin, links))
+def _is_world(side: tuple[int, ...]) -> bool:
+    return all(link < 0 for link in side)
 
 
-def _rows_or_zero(v: Vec3, links: tuple[int, ...]) -> Vec3:
-    """Rows at positions, zero for the world."""
-    if all(link >= 0 for link in links):
-        return rows(v, links)
-    return Vec3(
-        *(
-            rows(jnp.concatenate([jnp.zeros_like(a[:1]), a]), [link + 1 for link in links])
-            for a in v
-        )
-    )
+def _pick(values: Sequence[jax.Array], side: tuple[int, ...], plan: Layout) -> jax.Array:
+    """Rows of values kept by group, at positions; the world's are zero."""
+    for value, group in zip(values, plan.groups, strict=True):
+        if all(link in group.links for link in side):
+            return rows(value, [link - group.links[0] for link in side])
+    every = join(list(values))
+    if min(side) >= 0:
+        return rows(every, side)
+    return rows(jnp.concatenate([jnp.zeros_like(every[:1]), every]), [link + 1 for link in side])
 
 
-def relative_velocity(row: Row, velocities: Spatial, origin: Vec3) -> Vec3:
-    """Velocity of the second link relative to the first at the contact, along its axes."""
-    first, second = (_at(velocities, links, row.point, origin) for links in row.links)
-    if first is None or second is None:
-        v = second if second is not None else -first  # type: ignore[operator]
-    else:
-        v = second - first
-    return Vec3(*(v.dot(axis) for axis in row.axes))
+def pick(values: Sequence[Spatial | Vec3 | Sym6], side: tuple[int, ...], plan: Layout):
+    """Rows of trees kept by group, at positions."""
+    return jax.tree.map(lambda *v: _pick(v, side, plan), *values)
 
 
-def _seen_mobility(
-    links: tuple[int, ...], axis: Vec3, point: Vec3, origin: Vec3, mobility: Sym6
-) -> jax.Array:
-    """Velocity per unit of impulse along an axis at a point of the links; the world has none."""
-    moving = [link for link in links if link >= 0]
-    if not moving:
-        return jnp.zeros_like(axis.x)
-    pick = [max(link, 0) for link in links]
-    arm = (point - rows(origin, pick)).cross(axis)
-    wrench = Spatial(arm, axis)
-    seen = wrench.dot(rows(mobility, pick).mul(wrench))
-    if len(moving) == len(links):
-        return seen
-    mask = jnp.array([[float(link >= 0)] for link in links], seen.dtype)
-    return seen * mask
+def relative_velocity(
+    contact: Rows, velocities: Sequence[Spatial], sides: Sides, plan: Layout
+) -> Vec3:
+    """Velocity of the second link relative to the first at the contacts, along their axes."""
+    total = None
+    for sign, side, arm in zip((-1.0, 1.0), sides, contact.arms, strict=True):
+        if not _is_world(side):
+            moving = pick(velocities, side, plan)
+            v = (moving.lin + moving.ang.cross(arm)) * sign
+            total = v if total is None else total + v
+    assert total is not None
+    total = fence(total)
+    return Vec3(*(total.dot(axis) for axis in contact.axes))
+
+
+def _seen_mobility(contact: Rows, mobility: Sequence[Sym6], sides: Sides, plan: Layout):
+    """Velocity per unit of impulse along each axis, with the joints in place."""
+    total = [jnp.zeros_like(contact.target)] * 3
+    for side, arm in zip(sides, contact.arms, strict=True):
+        if not _is_world(side):
+            mobile = fence(pick(mobility, side, plan))
+            for k, axis in enumerate(contact.axes):
+                wrench = fence(Spatial(arm.cross(axis), axis))
+                total[k] = total[k] + wrench.dot(mobile.mul(wrench))
+    return fence(total)
 
 
 def prepare(
     found: Contacts,
-    links: tuple[tuple[int, ...], tuple[int, ...]],
-    mobility: Sym6,
-    origin: Vec3,
-    before: Spatial,
-    free: Spatial,
+    sides: Sides,
+    plan: Layout,
+    mobility: Sequence[Sym6],
+    origins: Sequence[Vec3],
+    before: Sequence[Spatial],
+    free: Sequence[Spatial],
     erp: jax.Array,
     dt: jax.Array,
-) -> tuple[Row, jax.Array]:
-    """Sets a contact up for the sweeps.
+) -> Rows:
+    """Sets the contacts up for the sweeps.
 
     Args:
-        found: one contact point of each pair.
-        links: positions of the pairs' links, -1 for the world.
-        mobility: inverse inertia of the links.
-        origin: the common point of each link's tree.
+        found: the contact points.
+        sides: their links.
+        plan: the layout.
+        mobility: inverse inertia of the links, by group; likewise below.
+        origins: the common point of each link's tree.
         before: velocities at the start of the step, about the common point.
         free: velocities at its end without contact.
         erp: share of a penetration that is taken back in a step.
         dt: time step.
-
-    Returns:
-        The row, and where it is about to touch (1) or not (0).
     """
     touch = found.touch
-    axes = (touch.normal, *tangents(touch.normal))
-    row = Row(axes, touch.pos, links, (), touch.dist, found.friction)  # type: ignore[arg-type]
-    approach = -relative_velocity(row, before, origin).x
-    normal_free = relative_velocity(row, free, origin).x
+    axes = fence((touch.normal, *tangents(touch.normal)))
+    arms = tuple(
+        touch.pos if _is_world(side) else touch.pos - pick(origins, side, plan) for side in sides
+    )
+    contact = Rows(axes, fence(arms), (), touch.dist, found.friction)  # type: ignore[arg-type]
+    approach = -relative_velocity(contact, before, sides, plan).x
     reach = -touch.dist / dt
-    hits = normal_free < reach
+    hits = relative_velocity(contact, free, sides, plan).x < reach
     push = jnp.where(touch.dist < 0, erp * reach, reach)
     bounce = found.elasticity * approach
     target = jnp.where(hits & (bounce > 0), jnp.maximum(push, bounce), push)
-    seen = [
-        sum(_seen_mobility(side, axis, touch.pos, origin, mobility) for side in links)
-        for axis in axes
-    ]
-    step = tuple(RELAXATION / jnp.maximum(s, 1e-12) for s in seen)
-    return row._replace(step=step, target=target), hits.astype(target.dtype)
+    seen = _seen_mobility(contact, mobility, sides, plan)
+    busy = _busy(hits.astype(target.dtype), sides, len(plan.order))
+    step = tuple(RELAXATION / jnp.maximum(s * busy, 1e-12) for s in seen)
+    return fence(contact._replace(step=step, target=target))
 
 
-def share(rows_: list[Row], hits: list[jax.Array], n: int) -> list[Row]:
-    """Divides each contact's steps by the number of active contacts on its busier link."""
-    counts = sum(
-        (
-            sum_rows(hit, tuple(link for link in side), n)
-            for row, hit in zip(rows_, hits, strict=True)
-            for side in row.links
-            if any(link >= 0 for link in side)
-        ),
-        start=jnp.zeros((n, 1)),
-    )
-    out = []
-    for row in rows_:
-        busy = jnp.ones((1, 1))
-        for side in row.links:
-            if any(link >= 0 for link in side):
-                busy = jnp.maximum(busy, rows(counts, [max(link, 0) for link in side]))
-        out.append(row._replace(step=tuple(s / busy for s in row.step)))
-    return out
+def _busy(hits: jax.Array, sides: Sides, n: int) -> jax.Array:
+    """Number of contacts about to touch on the busier of each contact's two links."""
+    busy = jnp.ones_like(hits)
+    touched = [side for side in sides if not _is_world(side)]
+    counts = sum(sum_rows(hits, side, n) for side in touched)
+    for side in touched:
+        mine = rows(counts, [max(link, 0) for link in side])
+        world = jnp.asarray([[float(link < 0)] for link in side], hits.dtype)
+        busy = jnp.maximum(busy, mine * (1 - world) if min(side) < 0 else mine)
+    return busy
 
 
-def update(row: Row, impulse: Impulse, velocity: Vec3) -> Impulse:
-    """Moves a contact's impulses towards what its velocity asks for, within the friction cone."""
-    normal = jnp.maximum(impulse.normal + row.step[0] * (row.target - velocity.x), 0.0)
-    t1 = impulse.tangent1 - row.step[1] * velocity.y
-    t2 = impulse.tangent2 - row.step[2] * velocity.z
+def update(contact: Rows, impulse: Impulse, velocity: Vec3) -> Impulse:
+    """Moves the impulses towards what the velocities ask for, within the friction cone."""
+    normal = jnp.maximum(impulse.normal + contact.step[0] * (contact.target - velocity.x), 0.0)
+    t1 = impulse.tangent1 - contact.step[1] * velocity.y
+    t2 = impulse.tangent2 - contact.step[2] * velocity.z
     length = sqrt(t1 * t1 + t2 * t2)
-    bound = row.friction * normal
-    scale = jnp.where(length > bound, bound / jnp.where(length > bound, length, 1.0), 1.0)
+    bound = contact.friction * normal
+    slips = length > bound
+    scale = jnp.where(slips, bound / jnp.where(slips, length, 1.0), 1.0)
     return Impulse(normal, t1 * scale, t2 * scale)
 
 
-def link_impulses(rows_: list[Row], impulses: list[Impulse], origin: Vec3, n: int) -> Spatial:
-    """Adds the contacts' impulses up over the links, about their common points."""
-    parts = []
-    for row, impulse in zip(rows_, impulses, strict=True):
-        force = (
-            row.axes[0] * impulse.normal
-            + row.axes[1] * impulse.tangent1
-            + row.axes[2] * impulse.tangent2
-        )
-        for sign, side in zip((-1.0, 1.0), row.links, strict=True):
-            if any(link >= 0 for link in side):
-                lever = row.point - _rows_or_zero(origin, side)
-                wrench = Spatial(lever.cross(force), force) * sign
-                parts.append(jax.tree.map(lambda x, s=side: sum_rows(x, s, n), wrench))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-__all__ = [
-    "Impulse",
-    "Row",
-    "link_impulses",
-    "norm",
-    "prepare",
-    "relative_velocity",
-    "share",
-    "update",
-]
+def add_impulses(
+    momenta: Sequence[Spatial], contact: Rows, impulse: Impulse, sides: Sides, plan: Layout
+) -> list[Spatial]:
+    """Adds the contacts' impulses to the momenta of the links, by group."""
+    axes = contact.axes
+    force = fence(
+        axes[0] * impulse.normal + axes[1] * impulse.tangent1 + axes[2] * impulse.tangent2
+    )
+    out = list(momenta)
+    for sign, side, arm in zip((-1.0, 1.0), sides, contact.arms, strict=True):
+        if _is_world(side):
+            continue
+        wrench = fence(Spatial(arm.cross(force), force) * sign)
+        for index, group in enumerate(plan.groups):
+            mine = [k for k, link in enumerate(side) if link in group.links]
+            if mine:
+                owner = tuple(side[k] - group.links[0] for k in mine)
+                n = len(group.links)
+                out[index] = out[index] + jax.tree.map(
+                    lambda x, m=mine, o=owner, n=n: sum_rows(rows(x, m), o, n), wrench
+                )
+    return fence(out)

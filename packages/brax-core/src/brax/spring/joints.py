@@ -3,15 +3,30 @@
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
-from brax.components import Vec3, log_quat, zero_vec
+from brax.components import Quat, Vec3, zero_vec
+from brax.fusion import fence
 from brax.joints import JointType
 from brax.spatial import Spatial, invert
-from brax.spring.bodies import Bodies, gyration
+from brax.spring.bodies import Bodies
 from brax.spring.model import GroupModel
 
 ERP = 0.3
 """Share of a joint's separation that is taken back in one step."""
+
+
+class Direction(NamedTuple):
+    """What one degree of freedom does to the link, world axes; a part that is zero is None."""
+
+    ang: Vec3 | None
+    lin: Vec3 | None
+    """Velocity of the last anchor."""
+
+    def along(self, ang: Vec3, lin: Vec3) -> jax.Array:
+        """Scalar product with a velocity."""
+        parts = [a.dot(b) for a, b in ((self.ang, ang), (self.lin, lin)) if a is not None]
+        return sum(parts[1:], start=parts[0])
 
 
 class Measured(NamedTuple):
@@ -27,73 +42,134 @@ class Measured(NamedTuple):
     """Relative velocity that closes the separation, and follows the curvature of the motion."""
 
 
-def _expected(
-    model: GroupModel, types: tuple[JointType, ...], parent: Bodies | None, body: Bodies
-) -> tuple[Vec3, Vec3, list[tuple[Vec3, Vec3, Vec3]]]:
-    """Where the joints put the link.
+def _stack(
+    model: GroupModel, types: tuple[JointType, ...], q: tuple[jax.Array, ...]
+) -> tuple[Vec3, Quat, list[tuple[Vec3 | None, Vec3 | None, Vec3 | None]]]:
+    """Where the joints put the link, in the parent's principal frame.
 
     Returns:
-        Separation of the last anchor (linear, angular), world axes; and for each degree of
-        freedom its angular and linear velocity and the point they are taken about.
+        The last anchor, the link's orientation, and for each degree of freedom its angular and
+        linear velocity and the point they are taken about, None for the last anchor.
     """
-    pos, rot = model.hang_pos, model.hang_rot
-    if parent is not None:
-        pos, rot = parent.pos + parent.rot.rotate(pos), parent.rot.mul(rot)
-    twists, used = [], 0
-    point = pos
-    for kind, anchor, params in zip(types, model.anchors, model.params, strict=True):
-        q = body.q[used : used + kind.q_width]
+    pos, rot, used = model.hang_pos, model.hang_rot, 0
+    twists = []
+    for place, kind in enumerate(types):
+        anchor, params = model.anchors[place], model.params[place]
+        mine = q[used : used + kind.q_width]
         used += kind.q_width
-        shift, turn = kind.transform(params, q)
-        point = pos + rot.rotate(anchor + shift)
-        twists += [
-            (rot.rotate(t.ang), rot.rotate(t.vel), point) for t in kind.motion_subspace(params, q)
-        ]
-        rot = rot.mul(turn)
+        shift, turn = kind.transform(params, mine)
+        point = pos + rot.rotate(anchor if shift is None else anchor + shift)
+        for twist in kind.motion_subspace(params, mine):
+            ang, vel = (None if part is None else rot.rotate(part) for part in twist)
+            twists.append((ang, vel, None if place == len(types) - 1 else point))
+        rot = rot if turn is None else rot.mul(turn)
         pos = point - rot.rotate(anchor)
-    link_rot = body.rot.mul(model.link_rot)
-    actual = body.pos + body.rot.rotate(model.link_pos) + link_rot.rotate(model.anchors[-1])
-    return actual - point, log_quat(link_rot.mul(rot.conj)), twists
+    return point, rot, twists
+
+
+def _separation(
+    model: GroupModel, parent: Bodies | None, body: Bodies, anchor: Vec3, rot: Quat
+) -> tuple[Vec3, Vec3]:
+    """How far the link is from where the joints put it, about the last anchor, world axes.
+
+    The angle enters by its sine, of twice the half: it is small, and far away it still turns back.
+    """
+    actual = body.rot.mul(model.link_rot)
+    if parent is not None:
+        actual = parent.rot.conj.mul(actual)
+    error = actual.mul(rot.conj)
+    tilt = error.vec * jnp.where(error.w < 0, -2.0, 2.0)
+    arm = model.link_pos + model.link_rot.rotate(model.anchors[-1])
+    gap = body.pos + body.axes.rotate(arm) - anchor
+    return (tilt if parent is None else parent.axes.rotate(tilt)), gap
 
 
 def measure(
     model: GroupModel,
     types: tuple[JointType, ...],
     parent: Bodies | None,
-    parent_model: GroupModel | None,
     body: Bodies,
     origin: Vec3,
+    bend: tuple[Vec3, Vec3 | None],
     dt: jax.Array,
 ) -> Measured:
     """Measures the joints of a group.
 
     The coordinates follow the frames by one Gauss-Newton step, which keeps them continuous over
     many turns. The rest is separation: a spring as stiff as the step can carry closes it.
+
+    Args:
+        model: constants of the group.
+        types: its joint types.
+        parent: the links' parents, None for the world.
+        body: the links.
+        origin: the common point of each link's tree.
+        bend: angular acceleration of the links' and the parents' free rotation.
+        dt: time step.
     """
-    gap, tilt, twists = _expected(model, types, parent, body)
-    point = twists[-1][2] + gap
-    local = [(ang, lin + ang.cross(point - at)) for ang, lin, at in twists]
-    gram = invert([[a.dot(b) + v.dot(w) for b, w in local] for a, v in local])
+    anchor, rot, twists = _stack(model, types, body.q)
+    if parent is not None:
+        turn = parent.axes.rotate
+        anchor = parent.pos + turn(anchor)
+        twists = [
+            (
+                None if a is None else turn(a),
+                None if v is None else turn(v),
+                None if p is None else parent.pos + turn(p),
+            )
+            for a, v, p in twists
+        ]
+    tilt, gap = _separation(model, parent, body, anchor, rot)
+    anchor, twists, tilt, gap = fence((anchor, twists, tilt, gap))
+    point = anchor + gap
+    local = [_about(point, *twist) for twist in twists]
+    gram = invert([[_dot(a, b) for b in local] for a in local])
 
     def project(ang: Vec3, lin: Vec3) -> list[jax.Array]:
-        along = [a.dot(ang) + v.dot(lin) for a, v in local]
+        along = [d.along(ang, lin) for d in local]
         return [sum(g * x for g, x in zip(row, along, strict=True)) for row in gram]
 
-    step = project(tilt, gap)
-    for (ang, lin), s in zip(local, step, strict=True):
-        tilt, gap = tilt - ang * s, gap - lin * s
+    step = fence(project(tilt, gap))
     spin, speed = _relative_velocity(parent, body, point)
-    rates = project(spin, speed)
-    bend = _curvature(model, parent, parent_model, body, point, local, rates)
-    drive_ang = tilt * (-ERP / dt) + bend.ang * (0.5 * dt)
-    drive_lin = gap * (-ERP / dt) + bend.lin * (0.5 * dt)
-    arm = point - origin
+    rates = fence(project(spin, speed))
+    for direction, s in zip(local, step, strict=True):
+        tilt = tilt if direction.ang is None else tilt - direction.ang * s
+        gap = gap if direction.lin is None else gap - direction.lin * s
+    curve_ang, curve_lin = _curvature(parent, body, point, bend, local, rates)
+    drive_ang = fence(tilt * (-ERP / dt) + curve_ang * (0.5 * dt))
+    drive_lin = gap * (-ERP / dt) + curve_lin * (0.5 * dt)
+    arm = fence(point - origin)
     return Measured(
         q=_corrected(types, body.q, step),
         rates=tuple(rates),
-        subspace=tuple(Spatial(ang, lin + arm.cross(ang)) for ang, lin in local),
+        subspace=tuple(_spatial(d, arm) for d in local),
         drive=Spatial(drive_ang, drive_lin + arm.cross(drive_ang)),
     )
+
+
+def _about(point: Vec3, ang: Vec3 | None, lin: Vec3 | None, at: Vec3 | None) -> Direction:
+    """A twist about `at`, as the velocity of `point`."""
+    if ang is None or at is None:
+        return Direction(ang, lin)
+    swing = ang.cross(point - at)
+    return Direction(ang, swing if lin is None else lin + swing)
+
+
+def _dot(a: Direction, b: Direction) -> jax.Array:
+    """Scalar product of two directions."""
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+    if not pairs:
+        return jnp.zeros_like(next(x for x in a if x is not None).x)
+    return sum((x.dot(y) for x, y in pairs[1:]), start=pairs[0][0].dot(pairs[0][1]))
+
+
+def _spatial(direction: Direction, arm: Vec3) -> Spatial:
+    ang, lin = direction
+    if ang is None:
+        assert lin is not None
+        return Spatial(zero_vec(lin.x), lin)
+    moment = arm.cross(ang)
+    return Spatial(ang, moment if lin is None else lin + moment)
 
 
 def _corrected(
@@ -114,31 +190,32 @@ def _relative_velocity(parent: Bodies | None, body: Bodies, point: Vec3) -> tupl
 
 
 def _curvature(
-    model: GroupModel,
     parent: Bodies | None,
-    parent_model: GroupModel | None,
     body: Bodies,
     point: Vec3,
-    local: list[tuple[Vec3, Vec3]],
+    bend: tuple[Vec3, Vec3 | None],
+    local: list[Direction],
     rates: list[jax.Array],
-) -> Spatial:
+) -> tuple[Vec3, Vec3]:
     """Relative acceleration, at the anchor, by which the joint bends the links' free motion.
 
     Free motion is straight, the joint's is not; half of this, times the step, is what the relative
     velocity must differ by for the joint to hold to second order at the end of the step.
     """
     arm = point - body.pos
-    spin_up = gyration(model, body.rot, body.ang)
-    free_ang, free_lin = spin_up, spin_up.cross(arm) + body.ang.cross(body.ang.cross(arm))
-    before = zero_vec(arm.x)
-    if parent is not None and parent_model is not None:
+    ang = -bend[0]
+    lin = ang.cross(arm) - body.ang.cross(body.ang.cross(arm))
+    before = None
+    if parent is not None and bend[1] is not None:
         before, arm = parent.ang, point - parent.pos
-        spin_up = gyration(parent_model, parent.rot, parent.ang)
-        free_ang = free_ang - spin_up
-        free_lin = free_lin - spin_up.cross(arm) - before.cross(before.cross(arm))
-    ang, lin = -free_ang, -free_lin
-    for (axis, along), rate in zip(local, rates, strict=True):
-        ang = ang + before.cross(axis * rate)
-        lin = lin + before.cross(along * (2.0 * rate))
-        before = before + axis * rate
-    return Spatial(ang, lin)
+        ang = ang + bend[1]
+        lin = lin + bend[1].cross(arm) + before.cross(before.cross(arm))
+    for direction, rate in zip(local, rates, strict=True):
+        if before is not None and direction.ang is not None:
+            ang = ang + before.cross(direction.ang * rate)
+        if before is not None and direction.lin is not None:
+            lin = lin + before.cross(direction.lin * (2.0 * rate))
+        if direction.ang is not None:
+            turned = direction.ang * rate
+            before = turned if before is None else before + turned
+    return ang, lin

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 
 from brax.actuators.drive import actuator_forces
 from brax.base import System
-from brax.colliders.pairs import contacts
+from brax.colliders.pairs import Contacts, contact_links, contacts
 from brax.components import Quat, Sym3, Vec3, rows
 from brax.fusion import fence
 from brax.spatial import Spatial, Sym6, rigid_inertia
 from brax.spring import contacts as touching
-from brax.spring.bodies import Bodies
+from brax.spring.bodies import Bodies, gyration
 from brax.spring.joints import Measured, measure
 from brax.spring.model import GroupModel
 from brax.spring.solve import Pivot, factor, mobility, solve
@@ -37,22 +37,7 @@ def kick(problem: Problem, bodies: Sequence[Bodies], dt: jax.Array) -> list[Bodi
     plan, models = problem.plan, problem.models
     origins = origin_points(plan, bodies)
     damped = [_damp(problem.sys, b, dt) for b in bodies]
-    measured = [
-        None
-        if group.unconstrained
-        else fence(
-            measure(
-                models[i],
-                group.types,
-                down(damped, group, plan),
-                down(models, group, plan),
-                damped[i],
-                origins[i],
-                dt,
-            )
-        )
-        for i, group in enumerate(plan.groups)
-    ]
+    measured = measure_joints(problem, damped, origins, dt)
     inertias, before, momenta = _momenta(problem, damped, origins, dt)
     impulses = _joint_impulses(problem, measured, dt)
     impedance = [
@@ -71,6 +56,30 @@ def kick(problem: Problem, bodies: Sequence[Bodies], dt: jax.Array) -> list[Bodi
     return [
         _moved(body, m, v, r, o)
         for body, m, v, r, o in zip(damped, measured, velocities, rates, origins, strict=True)
+    ]
+
+
+def measure_joints(
+    problem: Problem, bodies: Sequence[Bodies], origins: Sequence[Vec3], dt: jax.Array
+) -> list[Measured | None]:
+    """Measures the joints of all groups; None for links that nothing holds."""
+    plan, models = problem.plan, problem.models
+    bends = fence([gyration(m, b) for m, b in zip(models, bodies, strict=True)])
+    return [
+        None
+        if group.unconstrained
+        else fence(
+            measure(
+                models[i],
+                group.types,
+                down(bodies, group, plan),
+                bodies[i],
+                origins[i],
+                (bends[i], down(bends, group, plan)),
+                dt,
+            )
+        )
+        for i, group in enumerate(plan.groups)
     ]
 
 
@@ -101,9 +110,9 @@ def _momenta(
     gravity = Vec3(*(problem.sys.opt.gravity[i : i + 1] for i in range(3)))
     inertias, velocities, momenta = [], [], []
     for model, body, origin in zip(problem.models, bodies, origins, strict=True):
-        arm = body.pos - origin
-        moments = Sym3.from_principal(body.rot, model.moments)
-        linear = (body.vel + gravity * dt) * model.mass
+        arm = fence(body.pos - origin)
+        moments = fence(Sym3.from_principal(body.axes, model.moments))
+        linear = fence((body.vel + gravity * dt) * model.mass)
         velocities.append(Spatial(body.ang, body.vel - body.ang.cross(arm)))
         momenta.append(Spatial(moments.mul(body.ang) + arm.cross(linear), linear))
         inertias.append(rigid_inertia(model.mass + 0 * arm.x, arm, moments))
@@ -205,52 +214,51 @@ def _resolve(
     """Velocities with limits and contacts, by sweeps from those without."""
     sys, plan = problem.sys, problem.plan
     velocities, rates = solve(plan, pivots, momenta, impulses)
-    limited = [
-        any(sys.joint_limited[j] for stack_ in g.joints for j in stack_) for g in plan.groups
-    ]
+    limited = [any(sys.joint_limited[j] for place in g.joints for j in place) for g in plan.groups]
     if not sys.collisions and not any(limited):
         return velocities, rates
     link_mobility, dof_mobility = mobility(plan, pivots)
-    origin = join(list(origins))
-    touching_rows = _contact_rows(
-        problem, bodies, join(link_mobility), origin, join(list(before)), join(velocities), dt
-    )
     bounds = [
-        _bounds(problem, m, p, dt) if lim and m is not None else ()
-        for m, p, lim in zip(measured, problem.models, limited, strict=True)
+        _bounds(problem, m, model, w, dt) if on and m is not None else ()
+        for m, model, w, on in zip(measured, problem.models, dof_mobility, limited, strict=True)
     ]
+    contact, sides = None, ((), ())
+    if sys.collisions:
+        place = (*plan.position, -1)
+        sides = tuple(tuple(place[link] for link in side) for side in contact_links(sys))
+        contact = touching.prepare(
+            _contacts(problem, bodies),
+            sides,
+            plan,
+            link_mobility,
+            origins,
+            before,
+            velocities,
+            sys.baumgarte_erp,
+            dt,
+        )
 
     def sweep(_: int, carry: Any) -> Any:
-        contact_impulses, limit_impulses, velocities, rates = carry
-        if touching_rows:
-            every = join(velocities)
-            contact_impulses = [
-                touching.update(row, old, touching.relative_velocity(row, every, origin))
-                for row, old in zip(touching_rows, contact_impulses, strict=True)
-            ]
-        limit_impulses = [
-            tuple(
-                _limit(*b, step=touching.RELAXATION / w, old=old, rate=u)
-                for b, w, old, u in zip(bound, mobile, olds, rate, strict=False)
-            )
-            for bound, mobile, olds, rate in zip(
-                bounds, dof_mobility, limit_impulses, rates, strict=True
-            )
+        touch, limit, velocities, rates = carry
+        limit = [
+            tuple(_limit(b, old, u) for b, old, u in zip(bound, olds, rate, strict=False))
+            for bound, olds, rate in zip(bounds, limit, rates, strict=True)
         ]
         pushed = momenta
-        if touching_rows:
-            added = fence(
-                touching.link_impulses(touching_rows, contact_impulses, origin, len(plan.order))
+        if contact is not None:
+            touch = touching.update(
+                contact, touch, touching.relative_velocity(contact, velocities, sides, plan)
             )
-            pushed = [m + rows(added, g.links) for m, g in zip(momenta, plan.groups, strict=True)]
+            pushed = touching.add_impulses(momenta, contact, touch, sides, plan)
         loads = [
             tuple(i + x for i, x in zip(mine, extra, strict=True)) if extra else mine
-            for mine, extra in zip(impulses, limit_impulses, strict=True)
+            for mine, extra in zip(impulses, limit, strict=True)
         ]
-        return contact_impulses, limit_impulses, *solve(plan, pivots, pushed, loads)
+        return touch, limit, *solve(plan, pivots, pushed, loads)
 
+    none = jnp.zeros_like(jnp.zeros(()) if contact is None else contact.target)
     start = (
-        [touching.Impulse(*[jnp.zeros_like(row.target)] * 3) for row in touching_rows],
+        touching.Impulse(none, none, none),
         [
             tuple(jnp.zeros_like(u) for u in rate) if bound else ()
             for rate, bound in zip(rates, bounds, strict=True)
@@ -258,63 +266,54 @@ def _resolve(
         velocities,
         rates,
     )
-    carry = jax.lax.fori_loop(0, SWEEPS, sweep, start)
-    return carry[2], carry[3]
+    _, _, velocities, rates = jax.lax.fori_loop(0, SWEEPS, sweep, start)
+    return velocities, rates
+
+
+class Bound(NamedTuple):
+    """A limited degree of freedom."""
+
+    low: jax.Array
+    """Least rate that keeps, or restores, the lower limit."""
+    high: jax.Array
+    step: jax.Array
+    """Impulse per unit of excess rate."""
 
 
 def _bounds(
-    problem: Problem, joints: Measured, model: GroupModel, dt: jax.Array
-) -> tuple[tuple[jax.Array, jax.Array], ...]:
-    """Least and greatest rate of each degree of freedom that keeps, or restores, its limits."""
+    problem: Problem,
+    joints: Measured,
+    model: GroupModel,
+    mobile: tuple[jax.Array, ...],
+    dt: jax.Array,
+) -> tuple[Bound, ...]:
+    """The limits of a group's degrees of freedom."""
     erp, far = problem.sys.baumgarte_erp, 1e10
     out = []
-    for q, lower, upper in zip(joints.q, model.lower, model.upper, strict=False):
+    for q, lower, upper, w in zip(joints.q, model.lower, model.upper, mobile, strict=False):
         low = (jnp.maximum(lower, -far) - q) / dt
         high = (jnp.minimum(upper, far) - q) / dt
-        out.append((jnp.where(low > 0, erp * low, low), jnp.where(high < 0, erp * high, high)))
-    return tuple(out)
+        out.append(
+            Bound(
+                jnp.where(low > 0, erp * low, low),
+                jnp.where(high < 0, erp * high, high),
+                touching.RELAXATION / w,
+            )
+        )
+    return fence(tuple(out))
 
 
-def _limit(
-    low: jax.Array, high: jax.Array, *, step: jax.Array, old: jax.Array, rate: jax.Array
-) -> jax.Array:
+def _limit(bound: Bound, old: jax.Array, rate: jax.Array) -> jax.Array:
     """Moves a limit's impulse: it only pushes back into the range."""
-    return jnp.maximum(old + step * (low - rate), 0.0) + jnp.minimum(
-        old + step * (high - rate), 0.0
+    return jnp.maximum(old + bound.step * (bound.low - rate), 0.0) + jnp.minimum(
+        old + bound.step * (bound.high - rate), 0.0
     )
 
 
-def _contact_rows(
-    problem: Problem,
-    bodies: Sequence[Bodies],
-    mobile: Sym6,
-    origin: Vec3,
-    before: Spatial,
-    free: Spatial,
-    dt: jax.Array,
-) -> list[touching.Row]:
-    sys, plan = problem.sys, problem.plan
-    if not sys.collisions:
-        return []
+def _contacts(problem: Problem, bodies: Sequence[Bodies]) -> Contacts:
     pos, rot = link_poses(problem.models, bodies)
-    pos, rot = rows(join(pos), plan.position), rows(join(rot), plan.position)
-    found = contacts(sys, pos, rot)
-    place = (*plan.position, -1)
-    prepared = [
-        touching.prepare(
-            c,
-            tuple(tuple(place[i] for i in side) for side in (c.link1, c.link2)),
-            mobile,
-            origin,
-            before,
-            free,
-            sys.baumgarte_erp,
-            dt,
-        )
-        for c in found
-    ]
-    ready = touching.share([r for r, _ in prepared], [h for _, h in prepared], len(plan.order))
-    return fence(ready)
+    place = problem.plan.position
+    return fence(contacts(problem.sys, rows(join(pos), place), rows(join(rot), place)))
 
 
 def link_poses(
@@ -322,7 +321,7 @@ def link_poses(
 ) -> tuple[list[Vec3], list[Quat]]:
     """Link frames in the world, by group."""
     return (
-        [b.pos + b.rot.rotate(m.link_pos) for m, b in zip(models, bodies, strict=True)],
+        [b.pos + b.axes.rotate(m.link_pos) for m, b in zip(models, bodies, strict=True)],
         [b.rot.mul(m.link_rot) for m, b in zip(models, bodies, strict=True)],
     )
 
@@ -334,6 +333,6 @@ def _moved(
     rates: tuple[jax.Array, ...],
     origin: Vec3,
 ) -> Bodies:
-    vel = velocity.lin + velocity.ang.cross(body.pos - origin)
+    vel = fence(velocity.lin + velocity.ang.cross(body.pos - origin))
     q = body.q if joints is None else joints.q
     return body._replace(vel=vel, ang=velocity.ang, q=q, rates=tuple(rates))

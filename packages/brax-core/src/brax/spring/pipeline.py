@@ -19,15 +19,14 @@ import jax
 import jax.numpy as jnp
 
 from brax import contracts
-from brax.base import Motion, State, System, Transform
+from brax.base import State, System
 from brax.batch_last import batch_last
 from brax.components import Quat, Vec3, quat, rows, vec3
 from brax.kinematics import Frames, link_frames, to_state
 from brax.spring.bodies import Bodies, drift
-from brax.spring.joints import measure
-from brax.spring.kick import Problem, kick, link_poses, origin_points
+from brax.spring.kick import Problem, kick, link_poses, measure_joints, origin_points
 from brax.spring.model import GroupModel, group_models
-from brax.tree import Group, down, join, layout
+from brax.tree import Group, join, layout
 
 
 class Spring:
@@ -150,6 +149,7 @@ def _from_state(problem: Problem, state: State) -> list[Bodies]:
             Bodies(
                 pos=vec3(rows(state.x.pos, links)) + arm,
                 rot=rot,
+                axes=rot.matrix(),
                 vel=vec3(rows(state.xd.vel, links)) + ang.cross(arm),
                 ang=ang,
                 q=()
@@ -182,21 +182,13 @@ def _coordinates(
     """Joint coordinates and velocities of the frames, in the model's order."""
     plan, models = problem.plan, problem.models
     origins = origin_points(plan, bodies)
+    measured = measure_joints(problem, bodies, origins, problem.sys.opt.timestep[None])
     q_rows: dict[int, jax.Array] = {}
     qd_rows: dict[int, jax.Array] = {}
-    for i, group in enumerate(plan.groups):
-        if group.unconstrained:
+    for i, (group, found) in enumerate(zip(plan.groups, measured, strict=True)):
+        if found is None:
             q, rates = _free_coordinates(group, models[i], bodies[i], pos[i], rot[i], vel[i])
         else:
-            found = measure(
-                models[i],
-                group.types,
-                down(bodies, group, plan),
-                down(models, group, plan),
-                bodies[i],
-                origins[i],
-                problem.sys.opt.timestep[None],
-            )
             q, rates = found.q, found.rates
         flat = [index for place in group.q for index in place]
         for index, value in zip(flat, q, strict=True):
@@ -216,7 +208,5 @@ def _free_coordinates(
     kind: Any = group.types[0]
     q = kind.coordinates(model.params[0], pos, rot)
     twists = kind.motion_subspace(model.params[0], q)
-    return q, tuple(t.ang.dot(body.ang) + t.vel.dot(vel) for t in twists)
-
-
-__all__ = ["SPRING", "Motion", "Spring", "Transform"]
+    pairs = [((t.ang, body.ang), (t.vel, vel)) for t in twists]
+    return q, tuple(sum(a.dot(b) for a, b in pair if a is not None) for pair in pairs)

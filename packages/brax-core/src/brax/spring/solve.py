@@ -62,11 +62,11 @@ def factor(
             pivots[index] = fence(Pivot((), (), (), [], None, None, inertia.inverse()))
             continue
         subspace = subspaces[index]
-        force = tuple(inertia.mul(s) for s in subspace)
+        force = fence(tuple(inertia.mul(s) for s in subspace))
         seen = [[s.dot(f) for f in force] for s in subspace]
         for k, extra in enumerate(impedance[index]):
             seen[k][k] = seen[k][k] + extra
-        inverse = invert(seen)
+        inverse = fence(invert(seen))
         gain = tuple(_combine(row, force) for row in inverse)
         pivots[index] = fence(
             Pivot(subspace, gain, force, inverse, drive, inertia.mul(drive), None)
@@ -126,7 +126,7 @@ def solve(
         parent = down(velocities, group, plan)
         rate = pushed[index]
         if parent is not None:
-            rate = tuple(p - g.dot(parent) for p, g in zip(rate, pivot.gain, strict=True))
+            rate = fence(tuple(p - g.dot(parent) for p, g in zip(rate, pivot.gain, strict=True)))
         velocity = _combine(rate, pivot.subspace) + pivot.drive
         if parent is not None:
             velocity = velocity + parent
@@ -154,7 +154,7 @@ def mobility(
             total = _zero_sym6(pivot.subspace[0].ang.x)
         else:
             total = down(links, group, plan)
-            pulls = [total.mul(g) for g in pivot.gain]
+            pulls = fence([total.mul(g) for g in pivot.gain])
             core = [[core[i][j] + pivot.gain[i].dot(pulls[j]) for j in range(n)] for i in range(n)]
             for s, z in zip(pivot.subspace, pulls, strict=True):
                 total = total.add_outer(s * -1.0, z).add_outer(z * -1.0, s)
