@@ -234,10 +234,12 @@ def test_bad_text_is_reported_at_once():
 
 
 def test_the_limit_of_geoms_can_be_raised():
+    """Geoms of `<default>` are none."""
+    xml = f"<mujoco><default><geom/></default><worldbody>{GEOM * 20}</worldbody></mujoco>"
     with pytest.raises(ModelError, match="nothing to simulate"):
-        mjcf.loads(f"<mujoco><worldbody>{GEOM * 20}</worldbody></mujoco>", max_elements=20)
+        mjcf.loads(xml, max_elements=20)
     with pytest.raises(ModelError, match="limit 19"):
-        mjcf.loads(f"<mujoco><worldbody>{GEOM * 20}</worldbody></mujoco>", max_elements=19)
+        mjcf.loads(xml, max_elements=19)
 
 
 def test_names_that_look_like_numbers_are_names():

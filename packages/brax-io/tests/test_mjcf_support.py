@@ -242,6 +242,9 @@ ACCEPTED = {
     "condim 4 without torsion": geom('condim="4" friction="1 0 0"').replace(
         'name="h" size', 'name="h" friction="1 0 0" size'
     ),
+    "condim 1 throughout": geom('condim="1" friction="2"').replace(
+        'name="h" size', 'name="h" condim="1" size'
+    ),
     "tendon without force": model(after=TENDON.format("")),
     "inactive equality": model(
         after='<equality><weld body1="b" body2="c" active="false"/></equality>'
