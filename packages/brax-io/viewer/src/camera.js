@@ -5,7 +5,7 @@ import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 
 export class Camera {
   constructor(canvas, box, radius, onChange) {
-    this.lens = new THREE.PerspectiveCamera(40, 1, radius / 50, radius * 400 + 400);
+    this.lens = new THREE.PerspectiveCamera(40, 1, radius / 10, radius * 400 + 400);
     this.lens.up.set(0, 0, 1);
     this.orbit = new OrbitControls(this.lens, canvas);
     this.orbit.minDistance = radius / 3;

@@ -19,7 +19,7 @@ export class Stage {
     this.world = new THREE.Group();
     this.floors = [];
     this.scene.add(this.world, ...this.links);
-    model.geoms.forEach((geom) => this.addGeom(geom));
+    model.geoms.forEach((geom, i) => this.addGeom(geom, i % 4));
     this.overlays = {};
     this.pose(0);
     const box = this.extent();
@@ -32,7 +32,8 @@ export class Stage {
     this.scene.fog = new THREE.Fog(0, 12 * radius + 4, 50 * radius + 20);
   }
 
-  addGeom(geom) {
+  // `layer` decides which of two surfaces in the same place is seen, such as a knee's two caps.
+  addGeom(geom, layer) {
     const [red, green, blue, alpha] = geom.rgba;
     if (alpha === 0) return;
     const floor = geom.type === "plane";
@@ -42,6 +43,9 @@ export class Stage {
       transparent: alpha < 1,
       roughness: floor ? 1 : 0.55,
       map: floor ? squares(geom.size) : null,
+      polygonOffset: true,
+      polygonOffsetFactor: floor ? 1 : -0.3 * layer,
+      polygonOffsetUnits: floor ? 1 : -150 * layer,
     });
     const mesh = new THREE.Mesh(shape(geom), material);
     mesh.position.fromArray(geom.pos);
