@@ -282,6 +282,16 @@ def test_ignored_things_are_listed(xml, line):
     assert any(f[:2] == line[:2] and line[2] in f.reason for f in ignored), ignored
 
 
+def test_a_geom_of_which_a_part_is_ignored_is_supported():
+    findings = mjcf.report(mujoco_model(ACCEPTED["solref"]))
+    assert [f.status for f in findings if f[:2] == ("geom", "g")] == ["supported", "ignored"]
+
+
+def test_report_of_a_model_without_joints():
+    findings = mjcf.report(mujoco_model(f"<mujoco><worldbody>{GEOM}</worldbody></mujoco>"))
+    assert findings[-1][:3] == ("model", "", "refused")
+
+
 def test_each_element_has_a_line():
     findings = mjcf.report(mujoco_model(actuator('<motor name="m" joint="j"/>')))
     assert {(f.element, f.name) for f in findings if f.status == "supported"} == {

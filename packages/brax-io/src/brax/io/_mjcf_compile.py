@@ -46,7 +46,7 @@ def compile_model(
     try:
         spec = _parse(source)
         model = spec.compile()
-    except ValueError as error:
+    except (ValueError, mujoco.FatalError) as error:
         raise ModelError(explain(str(error), source)) from None
     return model, dict(_places(spec, source))
 

@@ -130,7 +130,10 @@ def report(mj: mujoco.MjModel) -> list[Finding]:
         for n in notes
     ]
     found += [f for f in _refused_by_builder(mj) if f not in found]
-    seen = {(f.element, f.name) for f in found}
+    attributes = ("joint", "geom")  # of which a part may be ignored, such as solref
+    seen = {
+        (f.element, f.name) for f in found if f.status == "refused" or f.element not in attributes
+    }
     plain = [
         Finding(kind, name, "supported", "")
         for kind in _LISTED
@@ -145,8 +148,9 @@ def _refused_by_builder(mj: mujoco.MjModel) -> list[Finding]:
     try:
         load_model(mj)
     except ModelError as error:
-        split = [re.match(r"(\w+)(?: '(.*?)')?(?::? )(.*)", p, re.S) for p in error.problems]
-        return [Finding(m[1], m[2] or "", "refused", m[3]) for m in split if m]
+        named = re.compile(r"(?:(\w+) '(.*?)':? |(option):? )?(.*)", re.S)
+        split = [named.fullmatch(problem) for problem in error.problems]
+        return [Finding(m[1] or m[3] or "model", m[2] or "", "refused", m[4]) for m in split if m]
     return []
 
 
