@@ -71,9 +71,9 @@ def _places(spec: mujoco.MjSpec, source: Source) -> Iterator[tuple[tuple[str, in
             yield ("option", -1), f" ({node.place})"
     for kind, plural in _PLURALS.items():
         for element in getattr(spec, plural):
-            node = by_name.get((kind, element.name)) if element.name else None
+            named = by_name.get((kind, element.name)) if element.name else None
             line = re.fullmatch(r"line ([1-9]\d*)", element.info or "")
-            if node:
-                yield (kind, element.id), f" ({node.place})"
+            if named:
+                yield (kind, element.id), f" ({named.place})"
             elif line:
                 yield (kind, element.id), f" ({source.name}:{line[1]})"
