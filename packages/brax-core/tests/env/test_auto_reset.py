@@ -22,7 +22,7 @@ def rollout(env, state, actions):
 @pytest.mark.parametrize("reset", ["cached", "fresh"])
 def test_only_what_has_ended_starts_anew(walker, make_key, reset):
     env = wrap(walker(end=2.6), episode_length=9, reset=reset)
-    first = env.reset(jax.random.split(make_key(1), 2))
+    first = jax.jit(env.reset)(jax.random.split(make_key(1), 2))
     s = rollout(env, first, [[2, 0.25]] * 3)
     # Environment 0 ends in step 2, beyond 2.6; environment 1 goes on.
     assert s.done.tolist() == [[0, 0], [1, 0], [0, 0]]
@@ -45,7 +45,7 @@ def test_only_what_has_ended_starts_anew(walker, make_key, reset):
 def test_fresh_episodes_differ_and_repeat_with_the_key(walker):
     env = wrap(walker(), episode_length=1, reset="fresh")
     run = lambda seed: rollout(  # noqa: E731
-        env, env.reset(jax.random.split(jax.random.key(seed), 3)), jnp.ones((20, 3))
+        env, jax.jit(env.reset)(jax.random.split(jax.random.key(seed), 3)), jnp.ones((20, 3))
     )
     starts = np.asarray(run(0).obs).ravel()
     assert len(set(starts.tolist())) == 60
@@ -59,8 +59,8 @@ def test_one_environment_without_a_batch_is_the_same_as_in_one(walker, reset):
     env = AutoResetWrapper(EpisodeWrapper(walker(end=2.6), 9), reset)
     keys = jax.random.split(jax.random.PRNGKey(1), 2)
     batch = wrap(walker(end=2.6), 9, reset=reset)
-    together = batch.reset(keys)
-    alone = jax.vmap(env.reset)(keys)
+    together = jax.jit(batch.reset)(keys)
+    alone = jax.jit(jax.vmap(env.reset))(keys)
     step, vstep = jax.jit(batch.step), jax.jit(jax.vmap(env.step))
     for _ in range(4):
         together, alone = step(together, jnp.ones((2, 1))), vstep(alone, jnp.ones((2, 1)))
@@ -69,7 +69,7 @@ def test_one_environment_without_a_batch_is_the_same_as_in_one(walker, reset):
 
 def test_a_blown_up_environment_is_counted_and_starts_anew(walker):
     env = wrap(walker(end=jnp.inf), episode_length=50)
-    first = env.reset(jax.random.split(jax.random.key(0), 64))
+    first = jax.jit(env.reset)(jax.random.split(jax.random.key(0), 64))
     calm = np.full((5, 64), 0.5)
     hurt = calm.copy()
     hurt[2, 17] = np.nan

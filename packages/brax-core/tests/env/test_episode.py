@@ -12,7 +12,7 @@ from brax.errors import ConfigError, ShapeError
 def episodes(env, n, **settings):
     """`n` environments with their accounts, without automatic reset."""
     env = EpisodeWrapper(VmapWrapper(env), **settings)
-    return env, env.reset(jax.random.split(jax.random.key(0), n))
+    return env, jax.jit(env.reset)(jax.random.split(jax.random.key(0), n))
 
 
 def run(env, state, actions):

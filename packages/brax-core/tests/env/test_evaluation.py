@@ -11,7 +11,7 @@ from brax.errors import ConfigError
 
 def test_only_first_episodes_count(walker):
     env = EvalWrapper(wrap(walker(end=2.6), episode_length=4))
-    state = env.reset(jax.random.split(jax.random.key(0), 3))
+    state = jax.jit(env.reset)(jax.random.split(jax.random.key(0), 3))
     step = jax.jit(env.step)
     actions = jnp.array([[2.0], [0.25], [1.0]])
     for _ in range(7):
@@ -26,8 +26,9 @@ def test_only_first_episodes_count(walker):
 
 def test_stepping_twice_from_one_state(walker):
     env = EvalWrapper(wrap(walker(), episode_length=4))
-    state = env.reset(jax.random.split(jax.random.key(0), 2))
-    once, again = (env.step(state, jnp.ones((2, 1))) for _ in range(2))
+    state = jax.jit(env.reset)(jax.random.split(jax.random.key(0), 2))
+    step = jax.jit(env.step)
+    once, again = (step(state, jnp.ones((2, 1))) for _ in range(2))
     assert jax.tree.all(jax.tree.map(np.array_equal, once, again))
     assert once.metrics["reward"].tolist() == [1, 1]
     assert state.info["eval_metrics"].episode_metrics["reward"].tolist() == [0, 0]
