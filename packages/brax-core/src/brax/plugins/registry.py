@@ -52,6 +52,7 @@ class Registry:
         self._manager = pluggy.PluginManager("brax")
         self._manager.add_hookspecs(hookspecs)
         self._registered: dict[str, dict[str, Registered]] = {kind: {} for kind in KINDS}
+        self._overridden: dict[Origin, list[Registered]] = {}
         self._statuses: list[Status] = []
         self._discovered = False
         self._lock = threading.RLock()
@@ -91,7 +92,7 @@ class Registry:
         Args:
             plugin: a module or object with `BRAX_PLUGIN_API` and hook implementations.
             name: stands in for the distribution's name.
-            override: whether it may take names that are taken; what held them does not come back.
+            override: whether it may take names that are taken, until `unregister`.
 
         Raises:
             PluginError: if it is refused; it then leaves nothing behind.
@@ -121,6 +122,8 @@ class Registry:
             for found in self._registered.values():
                 for taken in [n for n, r in found.items() if r.origin == origin]:
                     del found[taken]
+            for first in self._overridden.pop(origin, []):
+                self._registered[first.kind].setdefault(first.name, first)
 
     def _of_kind(self, kind: str) -> dict[str, Registered]:
         if kind not in KINDS:
@@ -168,7 +171,10 @@ class Registry:
             claimed = frozenset((kind, spec.name) for kind, spec in claims)
             return Status(origin, "failed", reason, remedy, claimed)
         for kind, spec in claims:
-            if override or spec.name not in self._registered[kind]:
+            taken = self._registered[kind].get(spec.name)
+            if taken and override:
+                self._overridden.setdefault(origin, []).append(taken)
+            if override or not taken:
                 self._registered[kind][spec.name] = Registered(kind, spec, origin)
         return Status(origin, "loaded")
 

@@ -1,0 +1,104 @@
+"""Environments by name."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from brax import env, envs, plugins
+from brax.env import Env, State
+from brax.envs.base import PipelineEnv, Wrapper
+from brax.envs.wrappers import training
+from brax.errors import ConfigError, PluginError, UnknownNameError
+
+
+class Still(Env):
+    """Stays where it is.
+
+    More.
+    """
+
+    action_size = 2
+
+    def __init__(self, reward=1.0):
+        self.reward = reward
+
+    def reset(self, rng):
+        return State(None, jnp.zeros(1), jnp.zeros(()), jnp.zeros(()))
+
+    def step(self, state, action):
+        return state.replace(reward=jnp.float32(self.reward))
+
+
+class Other(Still):
+    """Another."""
+
+
+@pytest.fixture
+def still():
+    """`Still`, registered while a test runs."""
+    envs.register_environment("still", Still)
+    yield
+    plugins.unregister("register_environment still")
+
+
+def test_names():
+    assert envs.list_environments()[:2] == ["ant", "inverted_pendulum"]
+    assert plugins.specs("environment")["ant"].distribution == "brax-envs"
+
+
+def test_an_unknown_name_says_what_there_is():
+    message = "unknown environment 'antt'.*ant, inverted_pendulum.*mean 'ant'"
+    with pytest.raises(UnknownNameError, match=message):
+        envs.get_environment("antt")
+
+
+def test_an_unknown_backend_says_what_there_is():
+    with pytest.raises(UnknownNameError, match=r"unknown pipeline 'sprig'.*mean 'spring'"):
+        envs.get_environment("inverted_pendulum", backend="sprig")
+
+
+def test_registering(still):
+    assert "still" in envs.list_environments()
+    assert envs.get_environment("still", reward=2.0).reward == 2.0
+    assert plugins.specs("environment")["still"].summary == "Stays where it is."
+    envs.register_environment("still", Still)  # the same again is no conflict
+
+
+def test_a_taken_name(still):
+    with pytest.raises(PluginError, match=r"'still' is already registered by .*override=True"):
+        envs.register_environment("still", Other)
+    envs.register_environment("still", Other, override=True)
+    assert isinstance(envs.get_environment("still"), Other)
+
+
+def test_overriding_an_installed_environment():
+    before = plugins.specs("environment")
+    with pytest.raises(PluginError, match=r"already registered by brax-envs 0\."):
+        envs.register_environment("inverted_pendulum", Still)
+    try:
+        envs.register_environment("inverted_pendulum", Still, override=True)
+        assert type(envs.get_environment("inverted_pendulum")) is Still
+    finally:
+        plugins.unregister("register_environment inverted_pendulum")
+    assert plugins.specs("environment") == before
+
+
+def test_create(still):
+    assert type(envs.create("still", episode_length=None, auto_reset=False)) is Still
+    batch = envs.create("still", episode_length=4, action_repeat=2, batch_size=3, reward=0.5)
+    state = jax.jit(batch.reset)(jax.random.key(0))
+    step = jax.jit(batch.step)
+    for steps in (2, 4, 2):
+        state = step(state, jnp.zeros((3, 2)))
+        assert state.reward.tolist() == [1, 1, 1]
+        assert state.info["steps"].tolist() == [steps] * 3
+        assert state.info["truncation"].tolist() == [steps == 4] * 3
+    assert envs.create("still").reset(jax.random.key(0)).obs.shape == (1,)
+    with pytest.raises(ConfigError, match="episode_length=1, action_repeat=2"):
+        envs.create("still", episode_length=1, action_repeat=2)
+
+
+def test_the_paths_that_users_know():
+    assert envs.training is training
+    assert (PipelineEnv, envs.base.State, Wrapper) == (env.PipelineEnv, env.State, env.Wrapper)
+    assert training.wrap is env.wrap and training.EvalWrapper is env.EvalWrapper
