@@ -9,9 +9,17 @@ from brax import envs
 
 
 def compiled(name):
-    """An environment with its `reset` and `step` compiled."""
+    """An environment, 512 starts of it, and its `step` compiled."""
     env = envs.get_environment(name)
-    return SimpleNamespace(env=env, reset=jax.jit(env.reset), step=jax.jit(env.step))
+    reset = jax.jit(jax.vmap(env.reset))
+    starts = reset(jax.random.split(jax.random.key(0), 512))
+    start = jax.tree.map(lambda x: x[0], starts)
+    return SimpleNamespace(env=env, reset=reset, starts=starts, start=start, step=jax.jit(env.step))
+
+
+def lost(state):
+    """A state whose physics is no longer a number."""
+    return state.replace(pipeline_state=state.pipeline_state * float("nan"))
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +30,8 @@ def ant():
 @pytest.fixture(scope="session")
 def pendulum():
     return compiled("inverted_pendulum")
+
+
+@pytest.fixture(name="lost", scope="session")
+def _lost():
+    return lost

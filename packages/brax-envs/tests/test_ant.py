@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax import envs, math
+from brax import envs
 from brax.envs.ant import LAYOUT, Ant, AntParameters
 from brax.envs.observation import size, slices
 from brax.errors import ConfigError, ShapeError
@@ -16,8 +16,7 @@ ACTION = jnp.array([0.5, -0.5, 1.0, 0.0, 0.0, -1.0, 0.25, 0.0])
 @pytest.fixture(scope="module")
 def walked(ant):
     """A start, and the state one step later."""
-    start = ant.reset(jax.random.key(0))
-    return start, ant.step(start, ACTION)
+    return ant.start, ant.step(ant.start, ACTION)
 
 
 def test_sizes(ant, walked):
@@ -42,17 +41,6 @@ def test_model(ant):
         for a, b in zip(group.geom1, group.geom2, strict=True)
     }
     assert touching == {("floor", f"foot_{leg}") for leg in (1, 2, 3, 4)}
-
-
-def test_at_rest_the_feet_point_outwards_and_down(ant):
-    x = ant.env.pipeline_init(ant.env.sys.init_q, jnp.zeros(14)).x
-    ends = jnp.array([[0.4, 0.4, 0], [-0.4, 0.4, 0], [-0.4, -0.4, 0], [0.4, -0.4, 0]])
-    tips = np.asarray(x.pos[2::2] + math.rotate(ends, x.rot[2::2]))
-    # The ankle is 0.4 sqrt(2) from the torso's axis, the foot as long and 1 rad below level.
-    length = 0.4 * np.sqrt(2)
-    np.testing.assert_allclose(tips[:, 2], 0.55 - length * np.sin(1), atol=1e-6)
-    distance = np.linalg.norm(tips[:, :2], axis=1)
-    np.testing.assert_allclose(distance, length * (1 + np.cos(1)), atol=1e-6)
 
 
 def test_observation_is_what_its_layout_says(walked):
@@ -83,44 +71,50 @@ def test_reward_is_the_sum_of_its_parts_and_each_is_its_formula(walked):
     assert start.metrics.keys() == state.metrics.keys() and len(m) == 10
 
 
-def at_height(ant, z):
-    """A state of the ant, at rest, with its torso at a height."""
-    start = ant.reset(jax.random.key(0))
-    q = ant.env.sys.init_q.at[2].set(z)
-    return start.replace(pipeline_state=ant.env.pipeline_init(q, jnp.zeros(14)))
+def lifted(ant, height):
+    """A start of the ant, moved up or down so that its torso is at a height."""
+    physics = ant.start.pipeline_state
+    rise = height - physics.q[2]
+    pos = physics.x.pos.at[:, 2].add(rise)
+    physics = physics.replace(q=physics.q.at[2].add(rise), x=physics.x.replace(pos=pos))
+    return ant.start.replace(pipeline_state=physics)
 
 
-@pytest.mark.parametrize("z, done", [(0.7, 0), (0.95, 0), (1.1, 1), (5.0, 1), (-3.0, 1)])
-def test_it_ends_outside_of_its_heights(ant, z, done):
-    assert ant.step(at_height(ant, z), jnp.zeros(8)).done == done
+@pytest.mark.parametrize("height, done", [(0.7, 0), (0.9, 0), (1.1, 1), (5.0, 1)])
+def test_it_ends_above_its_heights(ant, height, done):
+    assert ant.step(lifted(ant, height), jnp.zeros(8)).done == done
 
 
-def test_lost_numbers_are_not_healthy(ant):
-    lost = ant.step(at_height(ant, 0.7), jnp.full(8, jnp.nan))
-    assert jnp.isnan(lost.obs).any() and lost.done == 1
-
-
-def test_staying_alive_although_unhealthy(ant):
+@pytest.mark.parametrize("height, healthy", [(0.19, False), (0.21, True), (jnp.nan, False)])
+def test_it_is_healthy_between_its_heights(ant, height, healthy):
+    physics = lifted(ant, height).pipeline_state
+    assert ant.env._is_healthy(physics) == healthy
     env = Ant(terminate_when_unhealthy=False, healthy_reward=3.0)
-    for z, survive in ((5.0, 0), (0.7, 3)):
-        physics = at_height(ant, z).pipeline_state
-        assert env._metrics(physics, physics, ACTION)["reward_survive"] == survive
+    survive = env._metrics(physics, physics, ACTION)["reward_survive"]
+    assert survive == (3 if healthy else 0)
 
 
-def test_resets_are_spread_as_told(ant):
-    state = jax.jit(jax.vmap(ant.env.reset))(jax.random.split(jax.random.key(1), 512))
-    q, qd = np.asarray(state.pipeline_state.q), np.asarray(state.pipeline_state.qd)
-    joints = q[:, 7:] - np.asarray(ant.env.sys.init_q[7:])
+def test_lost_numbers_end_it(ant, lost):
+    after = ant.step(lost(ant.start), jnp.zeros(8))
+    assert jnp.isnan(after.obs).any() and after.done == 1
+
+
+def test_starts_are_spread_as_told(ant):
+    starts = ant.starts
+    q, qd = np.asarray(starts.pipeline_state.q), np.asarray(starts.pipeline_state.qd)
+    joints = q[:, 7:] - np.array([0, 1, 0, -1, 0, -1, 0, 1])
     assert 0.095 < np.abs(joints).max() <= 0.1 + 1e-6
     assert np.std(joints) == pytest.approx(0.1 / np.sqrt(3), rel=0.05)
+    assert np.mean(q[:, 2]) == pytest.approx(0.55, abs=0.01)
     assert np.std(qd) == pytest.approx(0.1, rel=0.05)
     np.testing.assert_allclose(np.linalg.norm(q[:, 3:7], axis=1), 1, rtol=1e-5)
-    assert (state.done == 0).all() and (state.reward == 0).all()
+    assert (starts.done == 0).all() and (starts.reward == 0).all()
 
 
 def test_the_key_decides_and_a_seed_is_refused(ant):
-    one, same, other = (ant.reset(jax.random.key(seed)).obs for seed in (3, 3, 4))
-    assert (one == same).all() and (one != other).all()
+    again = ant.reset(jax.random.split(jax.random.key(0), 512))
+    assert (again.obs == ant.starts.obs).all()
+    assert len(np.unique(np.asarray(again.obs), axis=0)) == 512
     with pytest.raises(ConfigError, match=r"pass jax\.random\.key\(3\)"):
         ant.env.reset(3)
 
@@ -132,11 +126,11 @@ def test_positions_can_be_shown():
 
 
 def test_wrong_action_and_wrong_state(ant, pendulum):
-    state = ant.reset(jax.random.key(0))
+    state = ant.start
     with pytest.raises(ShapeError, match="act has 3 entries; 'Ant' has 8 actuators"):
         ant.env.step(state, jnp.zeros(3))
     with pytest.raises(ShapeError, match="state has 2 links, Ant has 9"):
-        ant.env.step(pendulum.reset(jax.random.key(0)), jnp.zeros(8))
+        ant.env.step(pendulum.start, jnp.zeros(8))
     with pytest.raises(ShapeError, match="without physics"):
         ant.env.step(state.replace(pipeline_state=None), jnp.zeros(8))
 

@@ -1,7 +1,6 @@
 """Environments by name."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from brax import plugins
@@ -75,14 +74,24 @@ def register_environment(
             "choose another name, or pass override=True"
         )
     spec = plugins.Spec(env_name, env_class, (env_class.__doc__ or "").partition("\n")[0])
-    plugin = SimpleNamespace(
-        BRAX_PLUGIN_API=plugins.API_VERSION,
-        brax_environments=plugins.hookimpl(lambda: [spec]),
-    )
     name = f"register_environment {env_name}"
     if taken is not None and taken.distribution == name:
         plugins.unregister(name)
-    plugins.register(plugin, name, override)
+    plugins.register(_Plugin(spec), name, override)
+
+
+class _Plugin:
+    """A plugin with one environment."""
+
+    BRAX_PLUGIN_API = plugins.API_VERSION
+
+    def __init__(self, spec: plugins.Spec) -> None:
+        self._spec = spec
+
+    @plugins.hookimpl
+    def brax_environments(self) -> list[plugins.Spec]:
+        """The environment."""
+        return [self._spec]
 
 
 def list_environments() -> list[str]:

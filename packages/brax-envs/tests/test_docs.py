@@ -1,0 +1,58 @@
+"""docs/environments.md: its example is a file that runs."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from brax.env import wrap
+from brax.testing import check_environment
+
+DOCS = next((p / "docs" for p in Path(__file__).parents if (p / "docs").is_dir()), None)
+if DOCS is None:
+    pytest.skip("only where the documentation is", allow_module_level=True)
+EXAMPLE = DOCS / "examples" / "cart.py"
+
+
+@pytest.fixture(scope="module")
+def cart():
+    spec = importlib.util.spec_from_file_location("cart", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Cart
+
+
+def test_the_page_shows_the_file():
+    page = (DOCS / "environments.md").read_text()
+    assert EXAMPLE.read_text().strip() in page
+
+
+def test_the_example_drives_to_its_target(cart):
+    check_environment(cart(), steps=0)
+    env = wrap(cart(), episode_length=100)
+
+    def step(state, _):
+        x, speed, target = state.obs.T
+        return env.step(state, (4 * (target - x) - 4 * speed)[:, None]), None
+
+    @jax.jit
+    def run(keys):
+        return jax.lax.scan(step, env.reset(keys), length=99)[0]
+
+    last = run(jax.random.split(jax.random.key(0), 8))
+    assert (last.metrics["distance"] < 0.01).all()
+    assert len(jnp.unique(last.info["target"])) == 8
+
+
+def test_randomization_on_the_page_works(cart):
+    page = (DOCS / "environments.md").read_text()
+    code = next(c for c in re.findall(r"```python\n(.*?)```", page, re.S) if "randomize" in c)
+    names = {"jax": jax, "jnp": jnp, "wrap": wrap, "Cart": cart}
+    exec(code, names)
+    state = jax.jit(names["env"].reset)(jax.random.split(jax.random.key(0), 3))
+    friction = state.info["randomized"]["geom.friction"]
+    assert friction.shape == (3, 1, 3)
+    assert len(jnp.unique(friction[:, 0, 0])) == 3
