@@ -85,15 +85,14 @@ def _touching(sys: System, x: Transform) -> jax.Array:
 
     The frames are the batch that colliders want last.
     """
+    if not sys.collisions:
+        return jnp.zeros((len(x.pos), 0, 7))
     one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], sys)
     pos, rot = (jnp.moveaxis(jnp.asarray(a), 0, -1) for a in (x.pos, x.rot))
-    rows = [jnp.zeros((0, 7, pos.shape[-1]))]
-    for found in contacts(one, vec3(pos), quat(rot)):
-        point, normal = found.touch.pos, found.touch.normal
-        row = stack([jnp.ones_like(found.touch.dist), *point, *normal])
-        touches = (found.touch.dist <= 0) & jnp.isfinite(row).all(axis=1)
-        rows.append(jnp.where(touches[:, None], row, 0.0))
-    return jnp.moveaxis(jnp.concatenate(rows), -1, 0)
+    touch = contacts(one, vec3(pos), quat(rot)).touch
+    rows = stack([jnp.ones_like(touch.dist), *touch.pos, *touch.normal])
+    touches = (touch.dist <= 0) & jnp.isfinite(rows).all(axis=1)
+    return jnp.moveaxis(jnp.where(touches[:, None], rows, 0.0), -1, 0)
 
 
 def _joint_axes(sys: System, x: Transform, q: jax.Array) -> jax.Array:
@@ -118,9 +117,9 @@ def _undo(sys: System, j: int, after: Transform, anchor: jax.Array, q: jax.Array
     """The link's frame before joint `j` acts, from the frame after it."""
     params = JointParams(Vec3(*_components(sys.joint.axis[j])), _components(sys.joint.user[j]))
     shift, turn = sys.joint_types[j].transform(params, _components(q))
-    rot = math.quat_mul(after.rot, math.quat_inv(_vector(turn)))
-    offset = sys.joint.pos[j] + _vector(shift)
-    return Transform(anchor - math.rotate(offset, rot), rot)
+    rot = after.rot if turn is None else math.quat_mul(after.rot, math.quat_inv(_vector(turn)))
+    start = sys.joint.pos[j] if shift is None else sys.joint.pos[j] + _vector(shift)
+    return Transform(anchor - math.rotate(start, rot), rot)
 
 
 def _components(values: jax.Array) -> tuple[jax.Array, ...]:
