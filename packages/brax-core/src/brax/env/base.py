@@ -44,6 +44,9 @@ class State(Base):
 class Env(abc.ABC):
     """An environment: `reset` and `step` for one instance; batches come from `jax.vmap`."""
 
+    sys: System
+    """The model, where there is one."""
+
     @abc.abstractmethod
     def reset(self, rng: jax.Array) -> State:
         """Starts an episode.

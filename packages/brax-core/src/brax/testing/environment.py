@@ -60,11 +60,15 @@ def _structure(env: Env) -> Iterator[str]:
     yield from _scalars(start)
     yield from written
     old = jax.eval_shape(env.reset, jax.random.PRNGKey(0))
-    if jax.tree.structure(old) != jax.tree.structure(start):
+    if _paths(old) != _paths(start):
         yield "reset returns another structure for a PRNGKey than for a key"
     batch = jax.eval_shape(jax.vmap(env.reset), jax.random.split(jax.random.key(0), 2))
     if batch.done.shape != (2,):
         yield f"jax.vmap over 2 keys gives done the shape {batch.done.shape}"
+
+
+def _paths(tree: Any) -> list[Any]:
+    return [path for path, _ in jax.tree_util.tree_leaves_with_path(tree)]
 
 
 def _watched(env: Env, state: State, action: jax.Array, written: list[str]) -> State:

@@ -48,8 +48,9 @@ class AutoResetWrapper(Wrapper):
             rng, later = _split(rng)
         state = self.env.reset(rng)
         if later is not None:
-            same = key_shape(later) == state.done.shape
-            own = {"reset_key": later if same else jax.random.split(later, state.done.shape)}
+            if key_shape(later) != state.done.shape:
+                later = jax.random.split(later, state.done.shape)
+            own: dict[str, Any] = {"reset_key": later}
         else:
             pipeline_state, obs, info = _start(state)
             own = {"first_pipeline_state": pipeline_state, "first_obs": obs, "first_info": info}
