@@ -1,16 +1,22 @@
 """Every hook is documented, has an example, and carries Brax's own things as well as strangers'."""
 
 import importlib
+import math
 import pkgutil
 import re
 import sys
 import types
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 
 import brax
 from brax import plugins
+from brax.actuators import ActuatorParams
+from brax.colliders import Shape
+from brax.components import Quat, Vec3
+from brax.joints import JointParams
 from brax.plugins import KINDS, Registry, hookspecs
 from brax.plugins.kinds import resolve
 
@@ -49,6 +55,28 @@ def test_every_kind_has_a_working_example(example, kind):
     (name,) = example.names(kind)
     assert example.get(kind, name) is not None
     assert example.specs(kind)[name].summary
+
+
+def test_the_examples_keep_to_the_interfaces(example):
+    """A screw of 0.5 m per radian, a ring of 0.3 m standing on the ground, thrust 2 * 3 * 3."""
+
+    def column(*values):
+        return [jnp.full((1, 1), float(v)) for v in values]
+
+    (q,) = column(2)
+    params = JointParams(Vec3(*column(0, 0, 1)), tuple(column(0.5)))
+    pos, _ = example.get("joint_type", "screw").transform(params, (q,))
+    assert float(pos.z[0, 0]) == 1
+    half = math.sqrt(0.5)
+    ground = Shape(Vec3(*column(0, 0, 0)), Quat(*column(1, 0, 0, 0)), Vec3(*column(0, 0, 0)))
+    ring = Shape(
+        Vec3(*column(0, 0, 0.3)), Quat(*column(half, half, 0, 0)), Vec3(*column(0.3, 0.1, 0))
+    )
+    (touch,) = example.get("collider", "plane-torus").collide(ground, ring)
+    assert float(touch.dist[0, 0]) == pytest.approx(-0.1, abs=1e-6)
+    numbers = ActuatorParams(tuple(column(2)), ())
+    thrust = example.get("actuator", "propeller").force(numbers, *column(3, 0, 0))
+    assert float(thrust[0, 0]) == 18
 
 
 def test_code_in_the_documentation_is_the_examples():

@@ -12,8 +12,8 @@ class PlaneTorus(Collider):
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """The ring's lowest point, as the centre of a ball of the tube's radius."""
-        normal = a.rot.columns()[2]
-        x, _, z = b.rot.columns()
+        normal = a.axis_z
+        x, _, z = b.rot.matrix()
         downhill, _ = normalize(z * normal.dot(z) - normal, fallback=x)
         lowest = b.pos + downhill * b.size.x
         dist = (lowest - a.pos).dot(normal) - b.size.y
