@@ -24,7 +24,7 @@ class JointParams(NamedTuple):
 
 
 class Twist(NamedTuple):
-    """A spatial velocity about the joint's anchor; a part that is zero is None, which costs nothing."""
+    """A spatial velocity about the anchor; a part that is zero is None, which costs nothing."""
 
     ang: Vec3 | None
     vel: Vec3 | None

@@ -41,21 +41,18 @@ def _gyration(moments: Vec3, spin: Vec3) -> Vec3:
     )
 
 
-def gyration(model: GroupModel, body: Bodies) -> Vec3:
-    """Angular acceleration of free rotation, world axes [rad/s^2]."""
-    return body.axes.rotate(_gyration(model.moments, body.axes.inv_rotate(body.ang)))
-
-
-def drift(model: GroupModel, body: Bodies, dt: jax.Array) -> Bodies:
+def drift(model: GroupModel, body: Bodies, dt: jax.Array, held: bool) -> Bodies:
     """Free motion: straight lines, and rotation at constant angular momentum.
 
-    The rotation vector is exact to second order, the exponential and the conservation of angular
-    momentum to round-off.
+    The exponential and the conservation of angular momentum are exact to round-off. The rotation
+    vector of a link that nothing holds is exact to second order; that of a link `held` by joints is
+    constant, which is what the joints count on.
     """
     i = model.moments
     spin = fence(body.axes.inv_rotate(body.ang))
-    turn = fence(exp_quat((spin + _gyration(i, spin) * (0.5 * dt)) * dt))
-    rot = fence(normalize_quat(body.rot.mul(turn)))
+    mean = spin if held else spin + _gyration(i, spin) * (0.5 * dt)
+    turn = fence(exp_quat(mean * dt))
+    rot = fence(normalize_quat(fence(body.rot.mul(turn))))
     axes = fence(rot.matrix())
     turned = turn.conj.rotate(Vec3(spin.x * i.x, spin.y * i.y, spin.z * i.z))
     ang = axes.rotate(Vec3(turned.x / i.x, turned.y / i.y, turned.z / i.z))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.base import System
 from brax.colliders.pairs import Contacts
 from brax.components import Vec3, rows, sqrt, tangents
 from brax.fusion import fence
@@ -104,8 +105,7 @@ def prepare(
     mobility: Sequence[Sym6],
     origins: Sequence[Vec3],
     before: Sequence[Spatial],
-    free: Sequence[Spatial],
-    erp: jax.Array,
+    sys: System,
     dt: jax.Array,
 ) -> Rows:
     """Sets the contacts up for the sweeps.
@@ -117,8 +117,7 @@ def prepare(
         mobility: inverse inertia of the links, by group; likewise below.
         origins: the common point of each link's tree.
         before: velocities at the start of the step, about the common point.
-        free: velocities at its end without contact.
-        erp: share of a penetration that is taken back in a step.
+        sys: the model.
         dt: time step.
     """
     touch = found.touch
@@ -129,8 +128,9 @@ def prepare(
     contact = Rows(axes, fence(arms), (), touch.dist, found.friction)  # type: ignore[arg-type]
     approach = -relative_velocity(contact, before, sides, plan).x
     reach = -touch.dist / dt
-    hits = relative_velocity(contact, free, sides, plan).x < reach
-    push = jnp.where(touch.dist < 0, erp * reach, reach)
+    gravity = sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True))
+    hits = -approach - gravity * dt < reach
+    push = jnp.where(touch.dist < 0, sys.baumgarte_erp * reach, reach)
     bounce = found.elasticity * approach
     target = jnp.where(hits & (bounce > 0), jnp.maximum(push, bounce), push)
     seen = _seen_mobility(contact, mobility, sides, plan)

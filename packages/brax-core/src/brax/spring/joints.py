@@ -74,10 +74,10 @@ def _separation(
 
     The angle enters by its sine, of twice the half: it is small, and far away it still turns back.
     """
-    actual = body.rot.mul(model.link_rot)
+    actual = fence(body.rot.mul(model.link_rot))
     if parent is not None:
-        actual = parent.rot.conj.mul(actual)
-    error = actual.mul(rot.conj)
+        actual = fence(parent.rot.conj.mul(actual))
+    error = fence(actual.mul(fence(rot).conj))
     tilt = error.vec * jnp.where(error.w < 0, -2.0, 2.0)
     arm = model.link_pos + model.link_rot.rotate(model.anchors[-1])
     gap = body.pos + body.axes.rotate(arm) - anchor
@@ -90,7 +90,6 @@ def measure(
     parent: Bodies | None,
     body: Bodies,
     origin: Vec3,
-    bend: tuple[Vec3, Vec3 | None],
     dt: jax.Array,
 ) -> Measured:
     """Measures the joints of a group.
@@ -104,7 +103,6 @@ def measure(
         parent: the links' parents, None for the world.
         body: the links.
         origin: the common point of each link's tree.
-        bend: angular acceleration of the links' and the parents' free rotation.
         dt: time step.
     """
     anchor, rot, twists = _stack(model, types, body.q)
@@ -135,9 +133,9 @@ def measure(
     for direction, s in zip(local, step, strict=True):
         tilt = tilt if direction.ang is None else tilt - direction.ang * s
         gap = gap if direction.lin is None else gap - direction.lin * s
-    curve_ang, curve_lin = _curvature(parent, body, point, bend, local, rates)
+    curve_ang, curve_lin = _curvature(parent, body, point, local, rates)
     drive_ang = fence(tilt * (-ERP / dt) + curve_ang * (0.5 * dt))
-    drive_lin = gap * (-ERP / dt) + curve_lin * (0.5 * dt)
+    drive_lin = fence(gap * (-ERP / dt) + curve_lin * (0.5 * dt))
     arm = fence(point - origin)
     return Measured(
         q=_corrected(types, body.q, step),
@@ -193,7 +191,6 @@ def _curvature(
     parent: Bodies | None,
     body: Bodies,
     point: Vec3,
-    bend: tuple[Vec3, Vec3 | None],
     local: list[Direction],
     rates: list[jax.Array],
 ) -> tuple[Vec3, Vec3]:
@@ -202,20 +199,20 @@ def _curvature(
     Free motion is straight, the joint's is not; half of this, times the step, is what the relative
     velocity must differ by for the joint to hold to second order at the end of the step.
     """
-    arm = point - body.pos
-    ang = -bend[0]
-    lin = ang.cross(arm) - body.ang.cross(body.ang.cross(arm))
+    arm = fence(point - body.pos)
+    ang = None
+    lin = -fence(body.ang.cross(fence(body.ang.cross(arm))))
     before = None
-    if parent is not None and bend[1] is not None:
-        before, arm = parent.ang, point - parent.pos
-        ang = ang + bend[1]
-        lin = lin + bend[1].cross(arm) + before.cross(before.cross(arm))
+    if parent is not None:
+        before, arm = parent.ang, fence(point - parent.pos)
+        lin = fence(lin + before.cross(fence(before.cross(arm))))
     for direction, rate in zip(local, rates, strict=True):
         if before is not None and direction.ang is not None:
-            ang = ang + before.cross(direction.ang * rate)
+            bent = before.cross(direction.ang * rate)
+            ang = bent if ang is None else ang + bent
         if before is not None and direction.lin is not None:
             lin = lin + before.cross(direction.lin * (2.0 * rate))
         if direction.ang is not None:
             turned = direction.ang * rate
             before = turned if before is None else before + turned
-    return ang, lin
+    return zero_vec(lin.x) if ang is None else ang, lin

@@ -13,13 +13,13 @@ from brax.components import Quat, Sym3, Vec3, rows
 from brax.fusion import fence
 from brax.spatial import Spatial, Sym6, rigid_inertia
 from brax.spring import contacts as touching
-from brax.spring.bodies import Bodies, gyration
+from brax.spring.bodies import Bodies
 from brax.spring.joints import Measured, measure
 from brax.spring.model import GroupModel
 from brax.spring.solve import Pivot, factor, mobility, solve
 from brax.tree import Group, Layout, down, join, sum_rows
 
-SWEEPS = 5
+SWEEPS = 4
 """Passes over contacts and limits in one step."""
 
 
@@ -64,7 +64,6 @@ def measure_joints(
 ) -> list[Measured | None]:
     """Measures the joints of all groups; None for links that nothing holds."""
     plan, models = problem.plan, problem.models
-    bends = fence([gyration(m, b) for m, b in zip(models, bodies, strict=True)])
     return [
         None
         if group.unconstrained
@@ -75,7 +74,6 @@ def measure_joints(
                 down(bodies, group, plan),
                 bodies[i],
                 origins[i],
-                (bends[i], down(bends, group, plan)),
                 dt,
             )
         )
@@ -213,10 +211,9 @@ def _resolve(
 ) -> tuple[Sequence[Spatial], Sequence[tuple[jax.Array, ...]]]:
     """Velocities with limits and contacts, by sweeps from those without."""
     sys, plan = problem.sys, problem.plan
-    velocities, rates = solve(plan, pivots, momenta, impulses)
     limited = [any(sys.joint_limited[j] for place in g.joints for j in place) for g in plan.groups]
     if not sys.collisions and not any(limited):
-        return velocities, rates
+        return solve(plan, pivots, momenta, impulses)
     link_mobility, dof_mobility = mobility(plan, pivots)
     bounds = [
         _bounds(problem, m, model, w, dt) if on and m is not None else ()
@@ -233,22 +230,21 @@ def _resolve(
             link_mobility,
             origins,
             before,
-            velocities,
-            sys.baumgarte_erp,
+            sys,
             dt,
         )
 
-    def sweep(_: int, carry: Any) -> Any:
+    def sweep(i: jax.Array, carry: Any) -> Any:
         touch, limit, velocities, rates = carry
+        begun = (i > 0).astype(dt.dtype)
         limit = [
-            tuple(_limit(b, old, u) for b, old, u in zip(bound, olds, rate, strict=False))
+            tuple(_limit(b, old, u) * begun for b, old, u in zip(bound, olds, rate, strict=False))
             for bound, olds, rate in zip(bounds, limit, rates, strict=True)
         ]
         pushed = momenta
         if contact is not None:
-            touch = touching.update(
-                contact, touch, touching.relative_velocity(contact, velocities, sides, plan)
-            )
+            velocity = touching.relative_velocity(contact, velocities, sides, plan)
+            touch = jax.tree.map(lambda x: x * begun, touching.update(contact, touch, velocity))
             pushed = touching.add_impulses(momenta, contact, touch, sides, plan)
         loads = [
             tuple(i + x for i, x in zip(mine, extra, strict=True)) if extra else mine
@@ -256,17 +252,16 @@ def _resolve(
         ]
         return touch, limit, *solve(plan, pivots, pushed, loads)
 
-    none = jnp.zeros_like(jnp.zeros(()) if contact is None else contact.target)
+    none = jnp.zeros_like(dt if contact is None else contact.target)
+    still = [() if m is None else tuple(jnp.zeros_like(u) for u in m.rates) for m in measured]
     start = (
         touching.Impulse(none, none, none),
-        [
-            tuple(jnp.zeros_like(u) for u in rate) if bound else ()
-            for rate, bound in zip(rates, bounds, strict=True)
-        ],
-        velocities,
-        rates,
+        [rate if bound else () for rate, bound in zip(still, bounds, strict=True)],
+        list(before),
+        still,
     )
-    _, _, velocities, rates = jax.lax.fori_loop(0, SWEEPS, sweep, start)
+    # The first pass finds the velocities without contacts and limits, the others mend them.
+    _, _, velocities, rates = jax.lax.fori_loop(0, SWEEPS + 1, sweep, start)
     return velocities, rates
 
 

@@ -22,9 +22,10 @@ from brax import contracts
 from brax.base import State, System
 from brax.batch_last import batch_last
 from brax.components import Quat, Vec3, quat, rows, vec3
+from brax.fusion import fence
 from brax.kinematics import Frames, link_frames, to_state
 from brax.spring.bodies import Bodies, drift
-from brax.spring.kick import Problem, kick, link_poses, measure_joints, origin_points
+from brax.spring.kick import Problem, kick, link_poses
 from brax.spring.model import GroupModel, group_models
 from brax.tree import Group, join, layout
 
@@ -100,7 +101,9 @@ def _step(n_frames: int) -> Callable[..., State]:
 
 def _advance(sys: System, state: State, act: jax.Array, n_frames: int) -> State:
     """All physics steps, for arrays with a trailing batch axis."""
-    problem = Problem(sys, layout(sys), group_models(sys), act)
+    # A model that is a constant of the program would be folded, which costs more than it saves.
+    sys = jax.lax.optimization_barrier(sys)
+    problem = Problem(sys, layout(sys), fence(group_models(sys)), act)
     bodies = _from_state(problem, state)
 
     def physics_step(_: int, bodies: list[Bodies]) -> list[Bodies]:
@@ -120,7 +123,7 @@ def _advance(sys: System, state: State, act: jax.Array, n_frames: int) -> State:
 
 def _drift(problem: Problem, bodies: Sequence[Bodies], dt: jax.Array) -> list[Bodies]:
     return [
-        _follow(group, drift(model, body, dt), dt)
+        _follow(group, drift(model, body, dt, not group.unconstrained), dt)
         for group, model, body in zip(problem.plan.groups, problem.models, bodies, strict=True)
     ]
 
@@ -179,26 +182,24 @@ def _coordinates(
     rot: Sequence[Quat],
     vel: Sequence[Vec3],
 ) -> tuple[jax.Array, jax.Array]:
-    """Joint coordinates and velocities of the frames, in the model's order."""
-    plan, models = problem.plan, problem.models
-    origins = origin_points(plan, bodies)
-    measured = measure_joints(problem, bodies, origins, problem.sys.opt.timestep[None])
+    """Joint coordinates and velocities, in the model's order."""
     q_rows: dict[int, jax.Array] = {}
     qd_rows: dict[int, jax.Array] = {}
-    for i, (group, found) in enumerate(zip(plan.groups, measured, strict=True)):
-        if found is None:
-            q, rates = _free_coordinates(group, models[i], bodies[i], pos[i], rot[i], vel[i])
-        else:
-            q, rates = found.q, found.rates
+    for i, group in enumerate(problem.plan.groups):
+        q, rates = bodies[i].q, bodies[i].rates
+        if group.unconstrained:
+            model = problem.models[i]
+            q, rates = _free_coordinates(group, model, bodies[i], pos[i], rot[i], vel[i])
         flat = [index for place in group.q for index in place]
         for index, value in zip(flat, q, strict=True):
             q_rows |= {j: value[k : k + 1] for k, j in enumerate(index)}
         for index, value in zip(group.qd, rates, strict=True):
             qd_rows |= {j: value[k : k + 1] for k, j in enumerate(index)}
-    return tuple(
+    q, qd = (
         jnp.concatenate([table[j] for j in range(len(table))], axis=0)
         for table in (q_rows, qd_rows)
-    )  # type: ignore[return-value]
+    )
+    return q, qd
 
 
 def _free_coordinates(
