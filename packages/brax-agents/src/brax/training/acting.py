@@ -92,7 +92,7 @@ class Evaluator:
         self._length = episode_length // action_repeat
         self._action_repeat = action_repeat
         self._key = key
-        self._rollout = jax.jit(self._unroll)
+        self._rollout: Any = jax.jit(self._unroll)
         self.walltime = 0.0
         """Seconds spent in evaluations so far, compilation included."""
 
@@ -113,6 +113,10 @@ class Evaluator:
 
         last, _, steps = jax.lax.while_loop(running, step, (first, policy_key, jnp.int32(0)))
         return last.info["eval_metrics"], steps
+
+    def compile(self, policy_params: types.Params) -> None:
+        """Compiles the evaluation for parameters of these shapes; else the first one does."""
+        self._rollout = self._rollout.lower(policy_params, self._key).compile()
 
     def run_evaluation(
         self,

@@ -21,9 +21,6 @@ MAX_BAD_UPDATES = 10
 class Program(Protocol):
     """What an agent gives the loop: compiled functions of its training state."""
 
-    def compile(self, state: Any) -> None:
-        """Compiles what training needs."""
-
     def advance(self, state: Any, steps: int) -> tuple[Any, Any]:
         """Takes training steps; returns the state after them and a tally of sums, on the host."""
 
@@ -138,8 +135,6 @@ class Loop:
         if step == 0 and 0 in evaluations:
             metrics = self._evaluate(state, 0, {})
         stops = sorted(stop for stop in evaluations | resets if stop > step)
-        if stops:
-            self._program.compile(state)
         window = Window()
         for stop in stops:
             state = self._train(state, step, stop, window)

@@ -18,6 +18,7 @@ class PPOProgram:
         self._learner = learner
         self._mesh = mesh
         self._num_envs = num_envs
+        self._init: Any = None
         self._advance: Any = None
 
     def place(self, state: Any) -> Any:
@@ -26,13 +27,18 @@ class PPOProgram:
         envs = devices.shardings(state.env_state, self._mesh, self._num_envs)
         return whole._replace(env_state=envs)
 
-    def init(self, key: jax.Array) -> TrainingState:
-        """Makes the first state on the devices."""
-        places = self.place(jax.eval_shape(self._learner.init, key))
-        return jax.jit(self._learner.init, out_shardings=places)(key)
+    def shapes(self) -> TrainingState:
+        """Shapes of a training state."""
+        return jax.eval_shape(self._learner.init, jax.random.key(0))
 
-    def compile(self, state: TrainingState) -> None:
+    def compile_init(self) -> None:
+        """Compiles what makes the first state."""
+        init = jax.jit(self._learner.init, out_shardings=self.place(self.shapes()))
+        self._init = init.lower(jax.random.key(0)).compile()
+
+    def compile_advance(self) -> None:
         """Compiles the training step, once for every number of steps."""
+        state = self.shapes()
         places = self.place(state)
         whole = devices.replicated(self._mesh)
         advance = jax.jit(
@@ -42,6 +48,10 @@ class PPOProgram:
             donate_argnums=0,
         )
         self._advance = advance.lower(state, jnp.int32(1)).compile()
+
+    def init(self, key: jax.Array) -> TrainingState:
+        """Makes the first state on the devices."""
+        return self._init(key)
 
     def advance(self, state: TrainingState, steps: int) -> tuple[TrainingState, Tally]:
         """Takes training steps; `state` is used up. The tally comes back to the host."""

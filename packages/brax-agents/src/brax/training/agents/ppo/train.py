@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,13 @@ def train(
 
     record = ppo_checkpoint.describe(environment, config, runtime)
     program = PPOProgram(Learner(env, networks, config, mesh, info), mesh, config.num_envs)
+    evaluator = _evaluator(environment, config, runtime, make_policy, keys[2:])
     with contextlib.ExitStack() as stack:
         save = _saving(stack, runtime, record, config)
-        state, step = _first_state(program, keys[1], runtime, record)
-        evaluate = _evaluation(environment, config, runtime, make_policy, keys[2:])
+        saved = _saved(program, runtime, record)
+        _compile(program, evaluator, fresh=saved is None)
+        state, step = _first_state(program, keys[1], runtime, saved)
+        evaluate = functools.partial(_evaluate, evaluator, runtime, make_policy)
         every = (config.training_metrics_steps or 1) if config.log_training_metrics else None
         reports = Reports(evaluate, runtime.progress_fn, save, every)
         state, metrics = Loop(program, _schedule(config), reports).run(state, step)
@@ -140,49 +144,83 @@ def _networks(env: Env, config: PPOConfig, runtime: Runtime) -> PPONetworks:
     )
 
 
-def _first_state(
-    program: PPOProgram, key: jax.Array, runtime: Runtime, record: Mapping[str, Any]
-) -> tuple[TrainingState, int]:
-    """The state to start from and the training steps behind it."""
+def _saved(
+    program: PPOProgram, runtime: Runtime, record: Mapping[str, Any]
+) -> tuple[TrainingState, int] | None:
+    """The saved state to go on from, if any; checks the parameters to start from, if any."""
     if runtime.restore_checkpoint_path is not None and runtime.restore_params is not None:
         raise ConfigError("give restore_checkpoint_path or restore_params, not both.")
-    shapes = jax.eval_shape(program.init, key)
-    if runtime.restore_checkpoint_path is not None:
-        saved, step = ppo_checkpoint.resume(runtime.restore_checkpoint_path, shapes, record)
-        return jax.device_put(saved, program.place(shapes)), step
+    shapes = program.shapes()
+    if runtime.restore_params is not None:
+        ppo_checkpoint.check_params(runtime.restore_params, shapes.params)
+    if runtime.restore_checkpoint_path is None:
+        return None
+    return ppo_checkpoint.resume(runtime.restore_checkpoint_path, shapes, record)
+
+
+def _compile(program: PPOProgram, evaluator: acting.Evaluator | None, fresh: bool) -> None:
+    """Compiles everything at once, so that all cores have work."""
+    params = program.shapes().params
+    tasks: list[Callable[[], None]] = [program.compile_advance]
+    if fresh:
+        tasks.append(program.compile_init)
+    if evaluator is not None:
+        tasks.append(lambda: evaluator.compile((params.normalizer, params.policy)))
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(task) for task in tasks]:
+            done.result()
+
+
+def _first_state(
+    program: PPOProgram,
+    key: jax.Array,
+    runtime: Runtime,
+    saved: tuple[TrainingState, int] | None,
+) -> tuple[TrainingState, int]:
+    """The state to start from and the training steps behind it."""
+    places = program.place(program.shapes())
+    if saved is not None:
+        return jax.device_put(saved[0], places), saved[1]
     state = program.init(key)
     if runtime.restore_params is not None:
-        params = ppo_checkpoint.check_params(runtime.restore_params, shapes.params)
-        state = state._replace(params=jax.device_put(params, program.place(shapes).params))
+        params = jax.device_put(PPOParams(*runtime.restore_params), places.params)
+        state = state._replace(params=params)
     return state, 0
 
 
-def _evaluation(
+def _evaluator(
     environment: Env,
     config: PPOConfig,
     runtime: Runtime,
     make_policy: Callable[..., Any],
     keys: jax.Array,
-) -> Callable[[int, TrainingState, Mapping[str, Any]], dict[str, Any]]:
-    """What happens at an evaluation."""
-    evaluator = None
-    if config.run_evals and config.num_evals:
-        eval_env = runtime.eval_env or environment
-        evaluator = acting.Evaluator(
-            _wrapped(eval_env, config, runtime, config.num_eval_envs, keys[0]),
-            functools.partial(make_policy, deterministic=config.deterministic_eval),
-            config.num_eval_envs,
-            config.episode_length,
-            config.action_repeat,
-            keys[1],
-        )
+) -> acting.Evaluator | None:
+    """What evaluates the policy, if that is wanted."""
+    if not (config.run_evals and config.num_evals):
+        return None
+    eval_env = runtime.eval_env or environment
+    return acting.Evaluator(
+        _wrapped(eval_env, config, runtime, config.num_eval_envs, keys[0]),
+        functools.partial(make_policy, deterministic=config.deterministic_eval),
+        config.num_eval_envs,
+        config.episode_length,
+        config.action_repeat,
+        keys[1],
+    )
 
-    def evaluate(steps: int, state: TrainingState, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        found = dict(metrics)
-        if evaluator is not None:
-            params = jax.device_get((state.params.normalizer, state.params.policy))
-            found = evaluator.run_evaluation(params, metrics)
-        runtime.policy_params_fn(steps, make_policy, state.params)
-        return found
 
-    return evaluate
+def _evaluate(
+    evaluator: acting.Evaluator | None,
+    runtime: Runtime,
+    make_policy: Callable[..., Any],
+    steps: int,
+    state: TrainingState,
+    metrics: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Evaluates, and hands the parameters to whoever asked for them."""
+    found = dict(metrics)
+    if evaluator is not None:
+        params = jax.device_get((state.params.normalizer, state.params.policy))
+        found = evaluator.run_evaluation(params, metrics)
+    runtime.policy_params_fn(steps, make_policy, state.params)
+    return found
