@@ -7,6 +7,7 @@ renamed once, so that whatever happens while it is written, earlier ones stay wh
 
 import fcntl
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ KEEP = 3
 
 _TEMPORARY = ".tmp-"
 _RECORD = "record.json"
+_STEPS = re.compile(r"\d{12}")
 
 
 @dataclass(frozen=True)
@@ -48,20 +50,20 @@ class Checkpoint:
 
 def available(folder: Path) -> list[int]:
     """Returns the steps of the complete checkpoints in a folder, ascending."""
-    names = [p.name for p in folder.iterdir() if p.is_dir()] if folder.is_dir() else []
-    return sorted(int(name) for name in names if name.isdecimal())
+    found = folder.iterdir() if folder.is_dir() else []
+    return sorted(int(path.name) for path in found if _STEPS.fullmatch(path.name))
 
 
 class Writer:
     """Saves checkpoints to one folder, which it holds a lock on."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | str) -> None:
         """Makes the folder, takes its lock and removes what interrupted saves left.
 
         Raises:
             CheckpointError: if it cannot be written to, or another process writes there.
         """
-        self.folder = folder.absolute()
+        self.folder = Path(folder).absolute()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / ".lock", "a+")  # noqa: SIM115  held until close()
@@ -234,7 +236,7 @@ def _find(path: Path) -> Path:
     path = path.absolute()
     if not path.is_dir():
         raise CheckpointError(f"there is no checkpoint '{path}': no such folder")
-    if (path / manifest.NAME).exists() or (path / _RECORD).exists() or path.name.isdecimal():
+    if (path / manifest.NAME).exists() or (path / _RECORD).exists() or _STEPS.fullmatch(path.name):
         if not any(path.iterdir()):
             raise CheckpointError(f"'{path}' is empty: not a checkpoint")
         return path
@@ -256,10 +258,8 @@ def _verify(folder: Path) -> None:
             if good
             else "There is no good checkpoint before it."
         )
-        raise CheckpointError(
-            f"checkpoint '{folder}' (step {int(folder.name) if folder.name.isdecimal() else '?'}) "
-            f"is damaged: {problem}. {last}"
-        )
+        step = f" (step {int(folder.name)})" if _STEPS.fullmatch(folder.name) else ""
+        raise CheckpointError(f"checkpoint '{folder}'{step} is damaged: {problem}. {last}")
     if found["format"] > FORMAT:
         raise CheckpointError(
             f"checkpoint '{folder}' has format {found['format']}, this version reads up to "

@@ -63,6 +63,8 @@ def train(
     agent = plugins.get("trainer", trainer)
     config = _merge(presets.choose(agent, environment, env, preset), settings)
     config |= {k: v for k, v in {"num_timesteps": steps, "seed": seed}.items() if v is not None}
+    if hasattr(agent, "check"):
+        agent.check(config)  # before the run's folder is made
     run = runs.Run(env, env_settings, trainer, config)
     folder = run.create(runs_dir, name)
     _train(ctx, run, folder, environment, render)

@@ -20,9 +20,9 @@ ACTIVATION: dict[str, ActivationFn] = {
     "leaky_relu": linen.leaky_relu,
     "relu": linen.relu,
     "sigmoid": linen.sigmoid,
+    "swish": linen.swish,
     "silu": linen.silu,
     "softplus": linen.softplus,
-    "swish": linen.swish,
     "tanh": linen.tanh,
 }
 """Activations by the name that they have in settings and checkpoints."""

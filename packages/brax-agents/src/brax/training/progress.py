@@ -57,7 +57,7 @@ class Progress:
             )
             self._live.start()
         else:
-            self._line(f"{self._title}: {self._total:,} steps")
+            self._line(f"{self._title}: {self._total:,} steps; {self._status()}")
             self._heart = threading.Thread(target=self._beat, daemon=True)
             self._heart.start()
         return self
@@ -116,7 +116,7 @@ class Progress:
             table.add_row(*row)
         pulse = not self._training
         bar = ProgressBar(self._total, min(self._steps, self._total), width=50, pulse=pulse)
-        return Group(table, bar, Text(self._status()))
+        return Group(table, Text(self._status()), bar)
 
     def _beat(self) -> None:
         """Prints a line whenever there was none for a while."""

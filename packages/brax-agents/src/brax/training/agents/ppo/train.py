@@ -5,7 +5,6 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -61,7 +60,7 @@ def train(
     with contextlib.ExitStack() as stack:
         save = _saving(stack, runtime, record, config)
         saved = _saved(program, runtime, record)
-        _compile(program, evaluator, fresh=saved is None)
+        _compile(program, evaluator, train=config.num_timesteps > 0, fresh=saved is None)
         state, step = _first_state(program, keys[1], runtime, saved)
         evaluate = functools.partial(_evaluate, evaluator, runtime, make_policy)
         every = (config.training_metrics_steps or 1) if config.log_training_metrics else None
@@ -87,7 +86,7 @@ def _saving(
     """What saves checkpoints, if they are wanted; refuses a folder that cannot be written."""
     if runtime.save_checkpoint_path is None:
         return None
-    writer = checkpoint.Writer(Path(runtime.save_checkpoint_path))
+    writer = checkpoint.Writer(runtime.save_checkpoint_path)
     stack.callback(writer.close)
 
     def save(step: int, state: TrainingState, metrics: Mapping[str, Any]) -> None:
@@ -158,10 +157,14 @@ def _saved(
     return ppo_checkpoint.resume(runtime.restore_checkpoint_path, shapes, record)
 
 
-def _compile(program: PPOProgram, evaluator: acting.Evaluator | None, fresh: bool) -> None:
-    """Compiles everything at once, so that all cores have work."""
+def _compile(
+    program: PPOProgram, evaluator: acting.Evaluator | None, train: bool, fresh: bool
+) -> None:
+    """Compiles what will run, all at once, so that all cores have work."""
     params = program.shapes().params
-    tasks: list[Callable[[], None]] = [program.compile_advance]
+    tasks: list[Callable[[], None]] = []
+    if train:
+        tasks.append(program.compile_advance)
     if fresh:
         tasks.append(program.compile_init)
     if evaluator is not None:

@@ -1,0 +1,276 @@
+"""Checkpoints: what comes back, what is refused, what is kept. No training here."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax.errors import CheckpointError
+from brax.training import checkpoint
+
+TREE = {
+    "params": {"kernel": jnp.arange(6.0).reshape(2, 3), "bias.dotted": jnp.float32(3.5)},
+    "count": jnp.uint32(2**32 - 1),
+    "flags": jnp.array([True, False]),
+    "empty": jnp.zeros((0, 3)),
+    "key": jax.random.key(7),
+}
+
+
+@pytest.fixture
+def writer(tmp_path):
+    writer = checkpoint.Writer(tmp_path / "checkpoints")
+    yield writer
+    writer.close()
+
+
+@pytest.fixture(scope="session")
+def three(tmp_path_factory):
+    """Three whole checkpoints, at steps 1, 2 and 3; copy before damaging."""
+    writer = checkpoint.Writer(tmp_path_factory.mktemp("three"))
+    for step in (1, 2, 3):
+        writer.save(step, {**TREE, "count": jnp.uint32(step)}, {"config": {"a": 1}})
+    writer.close()
+    return writer.folder
+
+
+@pytest.fixture
+def copy(three, tmp_path):
+    shutil.copytree(three, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_everything_comes_back_bit_by_bit(three):
+    found = checkpoint.load(three)
+    assert found.steps == 3 and found.record["config"] == {"a": 1}
+    back = checkpoint.restore(found, jax.eval_shape(lambda: TREE))
+    assert jax.tree.structure(back) == jax.tree.structure(TREE)
+    assert jnp.array_equal(jax.random.key_data(back["key"]), jax.random.key_data(TREE["key"]))
+    want = {**TREE, "count": jnp.uint32(3)}
+    for name in ("params", "count", "flags", "empty"):
+        for got, wanted in zip(
+            jax.tree.leaves(back[name]), jax.tree.leaves(want[name]), strict=True
+        ):
+            assert got.dtype == wanted.dtype and got.shape == wanted.shape
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_part_comes_back_alone(three):
+    found = checkpoint.load(three / f"{2:012d}")
+    back = checkpoint.restore(found, TREE["params"], "params")
+    np.testing.assert_array_equal(back["kernel"], TREE["params"]["kernel"])
+
+
+def _files(folder):
+    return sorted(p for p in folder.rglob("*") if p.is_file())
+
+
+def _damages(path):
+    """Every way in which the tests damage a file."""
+    whole = path.read_bytes()
+    for size in {0, 1, len(whole) // 2, len(whole) - 1} - {len(whole)}:
+        yield f"cut to {size}", whole[:size]
+    for place in {0, len(whole) // 2, len(whole) - 1} if whole else set():
+        flipped = bytearray(whole)
+        flipped[place] ^= 0x10
+        yield f"bit flipped at {place}", bytes(flipped)
+    yield "gone", None
+
+
+def test_every_damage_to_every_file_is_reported_and_nothing_is_loaded(copy):
+    newest = copy / f"{3:012d}"
+    tried = 0
+    for path in _files(newest):
+        whole = path.read_bytes()
+        for what, content in _damages(path):
+            path.unlink() if content is None else path.write_bytes(content)
+            with pytest.raises(CheckpointError) as error:
+                checkpoint.load(copy)
+            message = str(error.value)
+            assert path.name in message, (path, what, message)
+            assert "(step 3)" in message and "last good step is 2" in message
+            path.write_bytes(whole)
+            tried += 1
+    assert tried > 40
+    assert checkpoint.load(copy).steps == 3  # put back, it is whole again
+
+
+def test_the_message_gives_sizes_and_what_to_restore(copy):
+    path = max(_files(copy / f"{3:012d}" / "arrays"), key=lambda p: p.stat().st_size)
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[:10])
+    with pytest.raises(CheckpointError, match=rf"{path.name} is 10 B, expected {size}") as error:
+        checkpoint.load(copy)
+    (good,) = re.findall(r"restore '(.*)'", str(error.value))
+    assert checkpoint.load(good).steps == 2
+
+
+def test_a_damaged_one_is_not_named_as_the_last_good(copy):
+    for step in (2, 3):
+        (copy / f"{step:012d}" / "manifest.json").unlink()
+    with pytest.raises(CheckpointError, match="last good step is 1"):
+        checkpoint.load(copy)
+    (copy / f"{1:012d}" / "record.json").unlink()
+    with pytest.raises(CheckpointError, match="no good checkpoint before it"):
+        checkpoint.load(copy)
+
+
+def test_a_newer_format_is_refused(writer, monkeypatch):
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    path = writer.save(1, TREE, {})
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="format 2, this version reads up to 1: upgrade"):
+        checkpoint.load(path)
+
+
+@pytest.mark.parametrize("make", [True, False])
+def test_a_folder_without_checkpoints(tmp_path, make):
+    folder = tmp_path / "nothing"
+    if make:
+        folder.mkdir()
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        checkpoint.load(folder)
+
+
+def test_an_empty_checkpoint(tmp_path):
+    (tmp_path / f"{5:012d}").mkdir()
+    with pytest.raises(CheckpointError, match="is empty: not a checkpoint"):
+        checkpoint.load(tmp_path / f"{5:012d}")
+
+
+@pytest.mark.parametrize(
+    ("like", "message"),
+    [
+        (
+            {"kernel": jnp.zeros((2, 4)), "bias.dotted": jnp.float32(0)},
+            r"params/kernel was saved as "
+            r"float32\(2, 3\); float32\(2, 4\) is needed",
+        ),
+        ({"kernel": jnp.zeros((2, 3), jnp.int32), "bias.dotted": jnp.float32(0)}, "int32"),
+        ({"kernel": jnp.zeros((2, 3))}, "params/bias.dotted is only in it"),
+        (
+            {"kernel": TREE["params"]["kernel"], "bias.dotted": jnp.float32(0), "z": jnp.zeros(1)},
+            "params/z is not in it",
+        ),
+    ],
+)
+def test_another_shape_or_structure_is_refused(three, like, message):
+    with pytest.raises(CheckpointError, match=message):
+        checkpoint.restore(checkpoint.load(three), like, "params")
+
+
+def test_the_newest_and_the_best_are_kept(writer):
+    for step, score in enumerate([1.0, 9.0, 2.0, None, 3.0, 4.0], start=1):
+        writer.save(step, {"a": jnp.zeros(1)}, {"score": score})
+    assert checkpoint.available(writer.folder) == [2, 4, 5, 6]
+
+
+def test_saving_a_step_again_replaces_it(writer):
+    for value in (1.0, 2.0):
+        path = writer.save(7, {"a": jnp.full(2, value)}, {})
+    np.testing.assert_array_equal(checkpoint.load(path).arrays["a"], 2.0)
+    assert checkpoint.available(writer.folder) == [7]
+
+
+def test_leftovers_of_interrupted_saves_are_removed_at_the_start(tmp_path):
+    (tmp_path / ".tmp-000000000009" / "arrays").mkdir(parents=True)
+    checkpoint.Writer(tmp_path).close()
+    assert [p.name for p in tmp_path.iterdir()] == [".lock"]
+
+
+def test_a_second_writer_is_refused_until_the_first_is_done(writer):
+    with pytest.raises(CheckpointError, match="another process is writing"):
+        checkpoint.Writer(writer.folder)
+    writer.close()
+    checkpoint.Writer(writer.folder).close()
+
+
+@pytest.mark.parametrize("where", ["file/checkpoints", "file"])
+def test_a_folder_that_cannot_be_made(tmp_path, where):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="cannot write checkpoints to"):
+        checkpoint.Writer(tmp_path / where)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(tmp_path):
+    tmp_path.chmod(0o555)
+    with pytest.raises(CheckpointError, match="Permission denied"):
+        checkpoint.Writer(tmp_path)
+
+
+KILLED = """
+import sys
+import jax.numpy as jnp
+from brax.training import checkpoint
+
+writer = checkpoint.Writer(sys.argv[1])
+for step in range(1, 1000):
+    writer.save(step, {"a": jnp.full(1000, step), "b": jnp.full((10, 10), -step)}, {"x": step})
+    print(step, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_while_saving_leaves_the_last_whole_checkpoint(tmp_path):
+    """Ten kills at moments spread over saves: what was acknowledged is there, or one later."""
+    rng = np.random.default_rng(0)
+    for trial in range(10):
+        folder = tmp_path / str(trial)
+        child = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, text=True
+        )
+        acknowledged = 0
+        for line in child.stdout:
+            acknowledged = int(line)
+            if acknowledged == 2:
+                break
+        try:
+            child.wait(rng.uniform(0, 0.3))
+        except subprocess.TimeoutExpired:
+            child.kill()
+        acknowledged = max([acknowledged, *map(int, child.stdout.read().split())])
+        child.wait()
+        found = checkpoint.load(folder)
+        assert found.steps in (acknowledged, acknowledged + 1)
+        assert found.record["x"] == found.steps
+        np.testing.assert_array_equal(found.arrays["a"], found.steps)
+        np.testing.assert_array_equal(found.arrays["b"], -found.steps)
+        checkpoint.Writer(folder).close()
+        assert not list(folder.glob(".tmp-*"))
+
+
+def test_a_save_that_dies_anywhere_leaves_the_earlier_one(writer, monkeypatch):
+    """The disk fails after every one of the calls that write, in turn."""
+    writer.save(1, {"a": jnp.zeros(3)}, {})
+
+    class DiskFull(OSError):
+        pass
+
+    for name in ("write_text", "rename"):
+        real = getattr(Path, name)
+
+        def fail(self, *args, _real=real, **kwargs):
+            raise DiskFull("disk is full")
+
+        monkeypatch.setattr(Path, name, fail)
+        with pytest.raises(CheckpointError, match=r"cannot write checkpoint .*disk is full"):
+            writer.save(2, {"a": jnp.ones(3)}, {})
+        monkeypatch.setattr(Path, name, real)
+        assert checkpoint.load(writer.folder).steps == 1
+    writer.save(2, {"a": jnp.ones(3)}, {})
+    assert checkpoint.load(writer.folder).steps == 2
+
+
+def test_records_are_json(three):
+    record = json.loads((three / f"{3:012d}" / "record.json").read_text())
+    assert record["steps"] == 3
+    assert ["params/kernel", "float32", [2, 3]] in record["leaves"]

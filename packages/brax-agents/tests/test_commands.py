@@ -1,0 +1,170 @@
+"""brax train and brax resume, as a user types them."""
+
+import json
+import os
+import signal
+import types
+from pathlib import Path
+
+import click
+import pytest
+from agent_toys import SMALL, STEP, Point
+
+from brax import cli, plugins
+from brax.plugins import Spec, hookimpl
+from brax.training import checkpoint
+from brax.training.agents.ppo.trainer import PPO
+from brax.training.commands import parse_changes
+
+RUN = Path("runs/a")
+
+
+class Interrupter:
+    """A metric logger that presses Ctrl-C at a step."""
+
+    at = None
+
+    def __init__(self, run_dir):
+        pass
+
+    def write(self, step, metrics):
+        if Interrupter.at is not None and step >= Interrupter.at:
+            Interrupter.at = None
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def close(self):
+        pass
+
+
+class Preset(Point):
+    """Brings settings of its own."""
+
+    presets = {"ppo": {"small": {**SMALL, "num_timesteps": STEP}}}  # noqa: RUF012
+
+    def __init__(self, width=1.0):
+        self.width = width
+
+
+@click.command()
+@click.argument("run")
+@click.option("--steps", default=1000)
+def fake_render(run, steps):
+    """Stands in for the command of brax-io."""
+    click.echo(f"rendered {run} {steps}")
+
+
+@pytest.fixture(autouse=True)
+def plugin(monkeypatch, tmp_path):
+    plugin = types.ModuleType("toys")
+    plugin.BRAX_PLUGIN_API = 1
+    specs = {
+        "brax_environments": [Spec("toy_point", Preset)],
+        "brax_metric_loggers": [Spec("interrupter", Interrupter)],
+    }
+    if "render" not in plugins.names("command"):
+        specs["brax_commands"] = [Spec("render", fake_render)]
+    for hook, found in specs.items():
+        function = hookimpl(lambda found=found: found)
+        function.__name__ = hook
+        setattr(plugin, hook, function)
+    plugins.register(plugin, "toys")
+    monkeypatch.chdir(tmp_path)
+    yield
+    plugins.unregister("toys")
+
+
+def _train(*args):
+    return cli.main(["train", "toy_point", "--preset", "small", "--name", "a", *args])
+
+
+def _reports():
+    return [json.loads(line) for line in (RUN / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_leaves_its_record_metrics_and_checkpoints(capsys):
+    assert _train("--steps", "1000", "--seed", "3", "--set", "env.width=2.5") == 0
+    told = json.loads((RUN / "run.json").read_text())
+    assert told["environment"] == "toy_point" and told["trainer"] == "ppo"
+    assert told["environment_kwargs"] == {"width": 2.5}
+    assert told["config"] == {**SMALL, "num_timesteps": 1000, "seed": 3}
+    assert {"brax-core", "brax-agents", "jax"} <= set(told["versions"])
+    assert checkpoint.available(RUN / "checkpoints") == [7 * STEP]
+    assert _reports()[-1]["step"] == 7 * STEP
+    assert "eval/episode_reward" in _reports()[-1]
+    out = capsys.readouterr().out
+    assert "compiling" in out and "1,120 steps: return" in out and "run: runs/a" in out
+
+
+def test_ctrl_c_exits_130_and_resume_finishes(capsys):
+    Interrupter.at = 2 * STEP
+    small = ["--set", "log_training_metrics=true", "--set", f"training_metrics_steps={STEP}"]
+    assert _train("--steps", str(6 * STEP), *small) == 130
+    assert "brax resume runs/a" in capsys.readouterr().err
+    assert checkpoint.available(RUN / "checkpoints") == [2 * STEP]
+    assert cli.main(["resume", "runs/a"]) == 0
+    assert checkpoint.available(RUN / "checkpoints")[-1] == 6 * STEP
+    assert cli.main(["resume", "runs/a", "--steps", str(8 * STEP)]) == 0
+    assert _reports()[-1]["step"] == 8 * STEP
+    assert json.loads((RUN / "run.json").read_text())["config"]["num_timesteps"] == 8 * STEP
+
+
+def test_render_calls_the_command_of_that_name(capsys):
+    if plugins.get("command", "render") is not fake_render:
+        pytest.skip("brax-io is installed and brings its own")
+    assert _train("--render") == 0
+    assert f"rendered {RUN} 1000" in capsys.readouterr().out
+
+
+WRONG = [
+    (["train", "toy_pont"], "unknown environment 'toy_pont'", "'toy_point'"),
+    (["train", "toy_point", "--trainer", "poo"], "unknown trainer 'poo'", "'ppo'"),
+    (["train", "toy_point", "--preset", "smal"], "no preset 'smal'", "'small'"),
+    (["train", "toy_point", "--sed", "1"], "No such option '--sed'", "--seed"),
+    (["train", "toy_point", "--steps", "-5"], "--steps", "-5"),
+    (["train", "toy_point", "--set", "leraning_rate=1"], "'leraning_rate'", "'learning_rate'"),
+    (["train", "toy_point", "--set", "learning_rate"], "expected KEY=VALUE", "learning_rate"),
+    (["train", "toy_point", "--set", "env.widht=1"], "environment 'toy_point'", "widht"),
+    (["train", "toy_point", "--set", "num_envs=24"], "num_envs=24", "nearest"),
+    (["train", "toy_point", "--name", "../a"], "'../a' is no name", "path"),
+    (["train", "toy_point", "--runs", "file/runs"], "cannot make the run's folder", "--runs"),
+    (["resume", "empty"], "'empty' is no run", "run.json"),
+    (["resume", "nowhere"], "nowhere", "does not exist"),
+    (["resume", "bare"], "there is no checkpoint", "bare"),
+]
+
+
+@pytest.mark.parametrize(("args", "message", "hint"), WRONG, ids=lambda x: " ".join(x)[:40])
+def test_what_is_wrong_is_one_line_and_exit_2(args, message, hint, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bare").mkdir()
+    told = {"environment": "toy_point", "environment_kwargs": {}, "trainer": "ppo"}
+    config = {**SMALL, "num_timesteps": STEP}
+    (tmp_path / "bare/run.json").write_text(json.dumps({**told, "config": config, "versions": {}}))
+    assert cli.main(args) == 2
+    err = capsys.readouterr().err.strip()
+    assert message in err and hint in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_is_there_is_not_overwritten(tmp_path, capsys):
+    (tmp_path / "runs/a").mkdir(parents=True)
+    assert _train() == 2
+    assert "brax resume runs/a" in capsys.readouterr().err
+
+
+def test_changes_are_toml_and_else_text():
+    assert parse_changes(["a=1e-3", "b.c=[1, 2]", "b.d=swish", "e=true", "f="]) == {
+        "a": 1e-3,
+        "b": {"c": [1, 2], "d": "swish"},
+        "e": True,
+        "f": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("environment", "preset"), [(e, p) for e, table in PPO.presets.items() for p in table]
+)
+def test_presets_are_settings_that_ppo_takes(environment, preset):
+    PPO.check(PPO.presets[environment][preset])

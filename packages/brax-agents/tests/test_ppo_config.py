@@ -1,0 +1,129 @@
+"""Settings that are refused, before any long work."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agent_toys import SMALL, Point
+
+from brax.env import Env, State
+from brax.errors import ConfigError
+from brax.training.agents.ppo import config as ppo_config
+from brax.training.agents.ppo import networks as ppo_networks
+from brax.training.agents.ppo import train as ppo
+
+REFUSED = [
+    ({"episode_length": 0}, "episode_length=0 must be at least 1"),
+    ({"episode_length": None}, "episode_length=None"),
+    ({"action_repeat": 0}, "action_repeat=0 must be at least 1"),
+    ({"action_repeat": 30}, "action_repeat=30 must not exceed episode_length=20"),
+    ({"num_eval_envs": 0}, "num_eval_envs=0"),
+    (
+        {"num_envs": 24},
+        r"batch_size=16 \* num_minibatches=2 = 32 .* num_envs=24; .* num_envs=(16|32)",
+    ),
+    ({"num_timesteps": -1}, "num_timesteps=-1 must be at least 0"),
+    ({"num_timesteps": 1.5}, "num_timesteps=1.5 must be a whole number"),
+    ({"discounting": 1.1}, r"discounting=1.1 must be in \[0, 1\]"),
+    ({"gae_lambda": -0.1}, r"gae_lambda=-0.1 must be in \[0, 1\]"),
+    ({"learning_rate": 0.0}, "learning_rate=0.0 must be above 0"),
+    ({"learning_rate": math.nan}, "learning_rate=nan must be above 0"),
+    ({"learning_rate": "fast"}, "learning_rate='fast' must be a number"),
+    ({"clipping_epsilon": 0.0}, "clipping_epsilon=0.0 must be above 0"),
+    ({"entropy_cost": -1e-3}, "entropy_cost=-0.001 must be at least 0"),
+    ({"max_grad_norm": 0.0}, "max_grad_norm=0.0 must be above 0"),
+    ({"leraning_rate": 1e-3}, "unknown setting 'leraning_rate'. Did you mean 'learning_rate'?"),
+    ({"vision": True}, "vision=True is not supported yet"),
+    ({"learning_rate_schedule": "ADAPTIVE_KL"}, "learning_rate_schedule='ADAPTIVE_KL' is not"),
+    ({"network_factory": {"activation": "swich"}}, "unknown activation 'swich'.*'swish'"),
+    ({"restore_params": (1, 2)}, "restore_params must be"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED, ids=lambda x: str(x)[:40])
+def test_refused(change, message):
+    settings = {"num_timesteps": 1000, **SMALL, **change}
+    with pytest.raises(ConfigError, match=message):
+        ppo.train(Point(), **settings)
+
+
+def test_all_wrong_numbers_are_named_at_once():
+    with pytest.raises(ConfigError, match=r"discounting=2.*gae_lambda=3"):
+        ppo.train(Point(), 1000, **{**SMALL, "discounting": 2, "gae_lambda": 3})
+
+
+def test_more_devices_than_there_are():
+    have = jax.device_count()
+    with pytest.raises(ConfigError, match=f"asked for {have + 6} devices, have {have}"):
+        ppo.train(Point(), 1000, **SMALL, max_devices_per_host=have + 6)
+
+
+def test_googles_defaults_of_what_is_not_supported_are_accepted():
+    config, _ = ppo_config.parse({"num_timesteps": 5, **ppo_config.UNSUPPORTED})
+    assert config.num_timesteps == 5
+
+
+def test_an_environment_without_truncation_is_refused():
+    class Bare(Point):
+        """Batched by itself, without the wrappers' accounts."""
+
+        def reset(self, rng):
+            return jax.vmap(super().reset)(rng)
+
+    with pytest.raises(ConfigError, match="info has no truncation"):
+        ppo.train(Bare(), 1000, **SMALL, wrap_env=False)
+
+
+def test_an_environment_that_is_not_batched_is_refused():
+    class Single(Env):
+        action_size = 1
+
+        def reset(self, rng):
+            x = jnp.zeros(2)
+            return State(x, x, jnp.zeros(()), jnp.zeros(()))
+
+        def step(self, state, action):
+            return state
+
+    with pytest.raises(ConfigError, match="one for each of num_envs"):
+        ppo.train(Single(), 1000, **SMALL, wrap_env=False)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda x: x * np.nan, "is not finite"),
+        (lambda x: x[..., :-1], "has shape"),
+    ],
+)
+def test_parameters_to_start_from_must_fit(spoil, message):
+    factory = functools.partial(ppo_networks.make_ppo_networks, **SMALL["network_factory"])
+    networks = factory(2, 1)
+    key = jax.random.key(0)
+    policy = jax.tree.map(spoil, networks.policy_network.init(key))
+    params = ((), policy, networks.value_network.init(key))
+    settings = {**SMALL, "normalize_observations": False}
+    with pytest.raises(ConfigError, match=rf"restore_params: policy/.* {message}"):
+        ppo.train(Point(), 1000, **settings, restore_params=params)
+
+
+@pytest.mark.parametrize("params", [None, 3, (1,), (1, 2, 3, 4), {"policy": 1}])
+def test_make_policy_says_what_it_needs(params):
+    make_policy = ppo_networks.make_inference_fn(ppo_networks.make_ppo_networks(2, 1))
+    with pytest.raises(ConfigError, match=r"expected the params that train\(\) returned"):
+        make_policy(params)
+
+
+def test_dictionaries_of_observations():
+    size = {"state": (3,), "privileged_state": (5,)}
+    networks = ppo_networks.make_ppo_networks(size, 2, value_obs_key="privileged_state")
+    obs = {"state": jnp.ones((4, 3)), "privileged_state": jnp.ones((4, 5))}
+    key = jax.random.key(0)
+    policy, value = networks.policy_network, networks.value_network
+    assert policy.apply((), policy.init(key), obs).shape == (4, 4)
+    assert value.apply((), value.init(key), obs).shape == (4,)
+    with pytest.raises(ConfigError, match=r"no observation 'sate'.*Did you mean 'state'"):
+        ppo_networks.make_ppo_networks(size, 2, policy_obs_key="sate")

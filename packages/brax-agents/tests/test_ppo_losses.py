@@ -1,0 +1,212 @@
+"""PPO's advantages and loss against their definitions, written out in numpy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax.training.agents.ppo.losses import Batch, LossConfig, compute_gae, compute_ppo_loss
+from brax.training.agents.ppo.networks import PPOParams, make_ppo_networks
+
+DISCOUNT, LAMBDA = 0.93, 0.8
+TIME, N = 7, 6
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    ended = rng.choice(["no", "terminated", "truncated"], (TIME, N), p=[0.6, 0.2, 0.2])
+    return {
+        "truncation": (ended == "truncated").astype(np.float32),
+        "termination": (ended == "terminated").astype(np.float32),
+        "rewards": rng.normal(size=(TIME, N)).astype(np.float32),
+        "values": rng.normal(size=(TIME, N)).astype(np.float32),
+        "bootstrap_value": rng.normal(size=N).astype(np.float32),
+    }
+
+
+def _definition(data, timeout_value=None):
+    """Targets and advantages by the sums that define them, one number after the other."""
+    ended = data["termination"] + data["truncation"]
+    next_values = np.concatenate([data["values"][1:], data["bootstrap_value"][None]])
+
+    def successor(t, n, later):
+        if data["termination"][t, n]:
+            return 0.0
+        if data["truncation"][t, n]:
+            return timeout_value[t, n]
+        return later
+
+    def skipped(t, n):
+        return data["truncation"][t, n] and timeout_value is None
+
+    def delta(t, n):
+        if skipped(t, n):
+            return 0.0
+        value = successor(t, n, next_values[t, n])
+        return data["rewards"][t, n] + DISCOUNT * value - data["values"][t, n]
+
+    targets = np.zeros((TIME, N))
+    for n in range(N):
+        for t in range(TIME):
+            sum_ = 0.0
+            for later in range(t, TIME):
+                sum_ += (DISCOUNT * LAMBDA) ** (later - t) * delta(later, n)
+                if ended[later, n]:
+                    break
+            targets[t, n] = data["values"][t, n] + sum_
+    advantages = np.zeros((TIME, N))
+    for n in range(N):
+        for t in range(TIME):
+            later = targets[t + 1, n] if t + 1 < TIME else data["bootstrap_value"][n]
+            if not skipped(t, n):
+                value = successor(t, n, later)
+                advantages[t, n] = data["rewards"][t, n] + DISCOUNT * value - data["values"][t, n]
+    return targets, advantages
+
+
+@pytest.mark.parametrize("bootstrap", [False, True])
+def test_advantages_are_the_double_sum(data, bootstrap):
+    timeout = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
+    timeout = timeout if bootstrap else None
+    targets, advantages = _definition(data, timeout)
+    vs, got = compute_gae(
+        **{k: jnp.asarray(v) for k, v in data.items()},
+        lambda_=LAMBDA,
+        discount=DISCOUNT,
+        timeout_value=timeout,
+    )
+    np.testing.assert_allclose(vs, targets, atol=2e-6)
+    np.testing.assert_allclose(got, advantages, atol=2e-6)
+
+
+def _one_step(**changes):
+    """A single step with reward 1, value 2 and 10 after it."""
+    one = {
+        "truncation": 0.0,
+        "termination": 0.0,
+        "rewards": 1.0,
+        "values": 2.0,
+        "timeout_value": None,
+    } | changes
+    arrays = {k: v if v is None else jnp.full((1, 1), v) for k, v in one.items()}
+    _, advantage = compute_gae(**arrays, bootstrap_value=jnp.array([10.0]), discount=0.5)
+    return float(advantage[0, 0])
+
+
+def test_what_comes_after_an_end():
+    assert _one_step() == 1 + 0.5 * 10 - 2
+    assert _one_step(termination=1.0) == 1 - 2
+    assert _one_step(truncation=1.0) == 0
+    assert _one_step(truncation=1.0, timeout_value=4.0) == 1 + 0.5 * 4 - 2
+    assert _one_step(timeout_value=4.0) == 1 + 0.5 * 10 - 2
+    assert _one_step(termination=1.0, timeout_value=4.0) == 1 - 2
+
+
+def test_no_gradient_flows_through_targets(data):
+    def total(values):
+        vs, advantages = compute_gae(**{**data, "values": values})
+        return jnp.sum(vs) + jnp.sum(advantages)
+
+    np.testing.assert_array_equal(jax.grad(total)(jnp.asarray(data["values"])), 0.0)
+
+
+@pytest.fixture(scope="module")
+def ppo():
+    """Networks, parameters and experience in which the policy has moved on since it acted."""
+    networks = make_ppo_networks(3, 2, policy_hidden_layer_sizes=(), value_hidden_layer_sizes=())
+    keys = jax.random.split(jax.random.key(5), 8)
+    params = PPOParams(
+        (), networks.policy_network.init(keys[0]), networks.value_network.init(keys[1])
+    )
+    shape = (N, TIME)
+    ends = jax.random.randint(keys[2], shape, 0, 5)
+    batch = Batch(
+        observation=jax.random.normal(keys[3], (*shape, 3)),
+        last_observation=jax.random.normal(keys[4], (N, 3)),
+        raw_action=jax.random.normal(keys[5], (*shape, 2)),
+        log_prob=jax.random.normal(keys[6], shape) - 2.0,
+        reward=jax.random.normal(keys[7], shape),
+        termination=(ends == 0).astype(jnp.float32),
+        truncation=(ends == 1).astype(jnp.float32),
+        timeout_value=None,
+    )
+    return networks, params, batch
+
+
+CONFIG = LossConfig(
+    discounting=DISCOUNT,
+    gae_lambda=LAMBDA,
+    clipping_epsilon=0.2,
+    entropy_cost=0.03,
+    vf_loss_coefficient=0.5,
+    normalize_advantage=True,
+)
+
+
+def test_the_loss_is_surrogate_value_error_and_entropy(ppo):
+    networks, params, batch = ppo
+    loss, parts = jax.jit(compute_ppo_loss, static_argnums=(3, 4))(
+        params, batch, jax.random.key(0), networks, CONFIG
+    )
+
+    policy = jax.tree.map(np.float64, params.policy["params"]["hidden_0"])
+    value = jax.tree.map(np.float64, params.value["params"]["hidden_0"])
+    x = np.asarray(batch.observation, np.float64)
+    logits = x @ policy["kernel"] + policy["bias"]
+    loc, scale = logits[..., :2], np.log1p(np.exp(logits[..., 2:])) + 0.001
+    raw = np.asarray(batch.raw_action, np.float64)
+    log_prob = -0.5 * ((raw - loc) / scale) ** 2 - np.log(scale * np.sqrt(2 * np.pi))
+    log_prob = (log_prob - np.log(1 - np.tanh(raw) ** 2)).sum(-1)
+    ratio = np.exp(log_prob - np.asarray(batch.log_prob))
+    values = (x @ value["kernel"] + value["bias"])[..., 0]
+    last = (np.asarray(batch.last_observation, np.float64) @ value["kernel"] + value["bias"])[:, 0]
+    targets, advantages = _definition(
+        {
+            "truncation": np.asarray(batch.truncation).T,
+            "termination": np.asarray(batch.termination).T,
+            "rewards": np.asarray(batch.reward, np.float64).T,
+            "values": values.T,
+            "bootstrap_value": last,
+        }
+    )
+    used = np.asarray(batch.truncation).T == 0
+    assert 0 < used.sum() < used.size
+    scaled = (advantages - advantages[used].mean()) / advantages[used].std()
+    clipped = np.clip(ratio.T, 0.8, 1.2)
+    assert (clipped != ratio.T)[used].any() and (clipped == ratio.T)[used].any()
+    surrogate = np.minimum(ratio.T * scaled, clipped * scaled)[used].mean()
+
+    assert float(parts["policy_loss"]) == pytest.approx(-surrogate, rel=1e-4)
+    error = ((targets - values.T) ** 2).mean()
+    assert float(parts["v_loss"]) == pytest.approx(0.25 * error, rel=1e-4)
+    entropy = networks.parametric_action_distribution.entropy(
+        jnp.asarray(logits, jnp.float32), jax.random.key(0)
+    )
+    assert float(parts["entropy_loss"]) == pytest.approx(-0.03 * float(entropy.mean()), rel=1e-4)
+    total = sum(float(parts[k]) for k in ("policy_loss", "v_loss", "entropy_loss"))
+    assert float(loss) == pytest.approx(total, rel=1e-6)
+
+
+def test_a_truncated_step_teaches_the_policy_nothing(ppo):
+    networks, params, batch = ppo
+
+    @jax.jit
+    def gradient(batch):
+        def loss(policy):
+            config = CONFIG._replace(entropy_cost=0.0)
+            moved = params._replace(policy=policy)
+            return compute_ppo_loss(moved, batch, jax.random.key(0), networks, config)[0]
+
+        return jax.grad(loss)(params.policy)
+
+    cut = batch.truncation > 0
+    other = batch._replace(log_prob=jnp.where(cut, batch.log_prob + 0.1, batch.log_prob))
+    jax.tree.map(np.testing.assert_array_equal, gradient(batch), gradient(other))
+    none = batch._replace(log_prob=batch.log_prob + 0.1)
+    assert any(
+        not np.array_equal(a, b)
+        for a, b in zip(
+            jax.tree.leaves(gradient(batch)), jax.tree.leaves(gradient(none)), strict=True
+        )
+    )

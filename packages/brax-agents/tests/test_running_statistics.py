@@ -1,0 +1,110 @@
+"""Running statistics against numpy in float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax.errors import ShapeError
+from brax.training.acme import running_statistics as rs
+
+update = jax.jit(rs.update)
+
+
+def _merge(batches):
+    state = rs.init_state(jax.ShapeDtypeStruct((3,), jnp.float32))
+    for batch in batches:
+        state = update(state, jnp.asarray(batch))
+    return state
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(0)
+    return rng.normal([1e3, 0.0, -5.0], [1.0, 1e-3, 20.0], (40, 50, 8, 3)).astype(np.float32)
+
+
+def test_batches_merge_to_the_statistics_of_all_samples(samples):
+    state = _merge(samples)
+    every = samples.reshape(-1, 3).astype(np.float64)
+    np.testing.assert_allclose(state.mean, every.mean(0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(state.std, every.std(0), rtol=1e-4)
+    assert int(state.count) == len(every)
+
+
+def test_order_and_size_of_the_batches_do_not_matter(samples):
+    one, other = _merge(samples), _merge(samples[::-1].reshape(8, 250, 8, 3))
+    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.std, other.std, rtol=1e-5)
+
+
+def test_after_a_billion_samples_at_a_large_mean(samples):
+    """Float32 sums of squares would stall here; the mean of 1e3 would cost all digits of 1."""
+    state = _merge(samples[:2])
+    state = state.replace(count=rs.Count(jnp.uint32(0), jnp.uint32(1_000_000_000)))
+    start = state
+    for batch in samples[:5]:
+        state = update(state, jnp.asarray(batch))
+    np.testing.assert_allclose(state.mean, start.mean, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(state.std, start.std, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("start", "amount"), [(2**32 - 5, 10), (2**32 - 1, 1), (7 * 2**32 + 3, 2**32 - 1), (0, 0)]
+)
+def test_the_count_is_exact_beyond_32_bits(start, amount):
+    count = rs.Count(jnp.uint32(start >> 32), jnp.uint32(start & (2**32 - 1)))
+    assert int(count.plus(jnp.uint32(amount))) == start + amount
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_samples_that_are_not_finite_never_enter(samples, bad):
+    spoilt = samples[0].copy()
+    spoilt[0, 0, 1] = spoilt[3, 2, 0] = bad
+    good = samples[0].reshape(-1, 3)[np.isfinite(spoilt).reshape(-1, 3).all(1)]
+    state = _merge([spoilt])
+    assert int(state.count) == len(good) == 398
+    np.testing.assert_allclose(state.mean, good.astype(np.float64).mean(0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(state.std, good.astype(np.float64).std(0), rtol=1e-4)
+
+
+def test_nothing_finite_changes_nothing():
+    state = _merge([np.full((4, 3), np.nan, np.float32)])
+    assert int(state.count) == 0
+    np.testing.assert_array_equal(state.mean, 0.0)
+    np.testing.assert_array_equal(state.std, 1.0)
+
+
+def test_weight_zero_leaves_a_sample_out(samples):
+    batch, weights = samples[0], np.ones((50, 8), np.float32)
+    weights[10:] = 0
+    some = update(rs.init_state(jnp.zeros(3)), jnp.asarray(batch), weights=jnp.asarray(weights))
+    np.testing.assert_allclose(some.mean, _merge([batch[:10]]).mean, rtol=1e-5)
+    assert int(some.count) == 80
+
+
+def test_a_constant_feature_gets_the_least_deviation():
+    state = _merge([np.full((10, 3), 2.5, np.float32)])
+    np.testing.assert_allclose(state.std, 1e-6)
+
+
+def test_normalize_and_back(samples):
+    state, batch = _merge(samples), jnp.asarray(samples[0])
+    scaled = rs.normalize(batch, state)
+    assert abs(float(scaled[..., 0].mean())) < 0.2
+    assert float(scaled[..., 2].std()) == pytest.approx(1.0, abs=0.1)
+    np.testing.assert_allclose(rs.denormalize(scaled, state), batch, rtol=1e-5, atol=1e-5)
+    assert float(jnp.abs(rs.normalize(batch, state, max_abs_value=0.5)).max()) == 0.5
+
+
+def test_trees_share_one_count():
+    nest = {"a": jnp.zeros(2), "b": jnp.zeros(())}
+    batch = {"a": jnp.ones((5, 2)), "b": jnp.arange(5.0).at[0].set(jnp.nan)}
+    state = update(rs.init_state(nest), batch)
+    assert int(state.count) == 4
+    assert float(state.mean["b"]) == pytest.approx(2.5)
+
+
+def test_a_batch_of_another_shape_is_refused():
+    with pytest.raises(ShapeError, match=r"batch has shape \(5, 4\); expected \(5, 3\)"):
+        rs.update(rs.init_state(jnp.zeros(3)), jnp.zeros((5, 4)))
