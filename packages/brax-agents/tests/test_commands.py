@@ -103,6 +103,8 @@ def test_ctrl_c_exits_130_and_resume_finishes(capsys):
     assert checkpoint.available(RUN / "checkpoints") == [2 * STEP]
     assert cli.main(["resume", "runs/a"]) == 0
     assert checkpoint.available(RUN / "checkpoints")[-1] == 6 * STEP
+    assert cli.main(["resume", "runs/a"]) == 2
+    assert "is complete, with 960 steps: ask for more" in capsys.readouterr().err
     assert cli.main(["resume", "runs/a", "--steps", str(8 * STEP)]) == 0
     assert _reports()[-1]["step"] == 8 * STEP
     assert json.loads((RUN / "run.json").read_text())["config"]["num_timesteps"] == 8 * STEP

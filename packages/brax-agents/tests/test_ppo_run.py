@@ -278,3 +278,29 @@ def test_randomized_systems_get_a_key_for_each_environment():
     ppo.train(Point(), 0, **settings)
     assert isinstance(got[0], functools.partial)
     assert got[0].keywords["rng"].shape == (SMALL["num_envs"],)
+
+
+def test_reports_come_about_every_second_unless_asked_for_more():
+    seen = []
+    ppo.train(
+        Point(),
+        40 * STEP,
+        **QUIET,
+        log_training_metrics=True,
+        progress_fn=lambda steps, metrics: seen.append(steps),
+    )
+    assert seen == [STEP, 40 * STEP, 40 * STEP]  # the pace is measured, the rest takes no second
+
+
+def test_parameters_handed_out_stay_whole():
+    kept = []
+    ppo.train(
+        Point(),
+        4 * STEP,
+        **QUIET,
+        num_evals=3,
+        policy_params_fn=lambda steps, make_policy, params: kept.append((steps, params)),
+    )
+    assert [steps for steps, _ in kept] == [0, 2 * STEP, 4 * STEP]
+    assert all(np.isfinite(x).all() for _, params in kept for x in jax.tree.leaves(params))
+    assert not _same(kept[0][1], kept[2][1])

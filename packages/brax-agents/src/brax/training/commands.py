@@ -80,10 +80,17 @@ def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> No
 
     The result is the same, bit for bit on a CPU, as if the run had never stopped.
     """
+    from brax.training import checkpoint
+
     record = runs.read(run)
     if steps is not None:
         record = record.with_config(num_timesteps=steps)
         record.write(run)
+    behind = checkpoint.available(run / "checkpoints")
+    if behind and behind[-1] >= record.config.get("num_timesteps", 0):
+        raise ConfigError(
+            f"run '{run}' is complete, with {behind[-1]} steps: ask for more with --steps."
+        )
     environment = _environment(record.environment, record.environment_kwargs)
     _train(ctx, record, run, environment, render, restore_checkpoint_path=run / "checkpoints")
 

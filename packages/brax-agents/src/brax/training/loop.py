@@ -73,7 +73,8 @@ class Reports:
     save: Callable[[int, Any, Mapping[str, Any]], None] | None
     """Saves training steps, state and metrics; None where nothing is saved."""
     every: int | None
-    """Steps between reports while training; None for no reports in between."""
+    """Least steps between reports while training, 0 for one after every call of the program, which
+    is about every second; None for no reports in between."""
 
 
 class Window:

@@ -63,7 +63,7 @@ def train(
         _compile(program, evaluator, train=config.num_timesteps > 0, fresh=saved is None)
         state, step = _first_state(program, keys[1], runtime, saved)
         evaluate = functools.partial(_evaluate, evaluator, runtime, make_policy)
-        every = (config.training_metrics_steps or 1) if config.log_training_metrics else None
+        every = (config.training_metrics_steps or 0) if config.log_training_metrics else None
         reports = Reports(evaluate, runtime.progress_fn, save, every)
         state, metrics = Loop(program, _schedule(config), reports).run(state, step)
     return make_policy, jax.device_get(state.params), metrics
@@ -221,9 +221,9 @@ def _evaluate(
     metrics: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Evaluates, and hands the parameters to whoever asked for them."""
+    params = jax.device_get(state.params)  # the next training step uses up those of the device
     found = dict(metrics)
     if evaluator is not None:
-        params = jax.device_get((state.params.normalizer, state.params.policy))
-        found = evaluator.run_evaluation(params, metrics)
-    runtime.policy_params_fn(steps, make_policy, state.params)
+        found = evaluator.run_evaluation((params.normalizer, params.policy), metrics)
+    runtime.policy_params_fn(steps, make_policy, params)
     return found
