@@ -39,14 +39,14 @@ class Base:
         Raises:
             ModelError: if there is no field of that name.
         """
-        names = [f.name for f in dataclasses.fields(self)]
+        names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
         for name in changes:
             if name not in names:
                 raise ModelError(
                     f"{type(self).__name__} has no field '{name}'. "
                     f"Fields: {', '.join(names)}.{closest(name, names)}"
                 )
-        return dataclasses.replace(self, **changes)
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def tree_replace(self, changes: Mapping[str, Any]) -> Self:
         """Returns a copy with nested fields replaced, named by dotted paths.

@@ -217,8 +217,8 @@ def _split(items: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], lis
 
 
 def _merge(others: Sequence[Any], chosen: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
-    others, chosen = iter(others), iter(chosen)
-    return [next(chosen) if m else next(others) for m in mask]
+    rest, given = iter(others), iter(chosen)
+    return [next(given) if m else next(rest) for m in mask]
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any]:

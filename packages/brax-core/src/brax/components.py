@@ -5,7 +5,9 @@ shaped (elements, batch). Every operation is then an elementwise loop with the b
 which XLA fuses and vectorizes, and there are no tiny matrix products. See `docs/architecture.md`.
 """
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -30,7 +32,7 @@ class Vec3(NamedTuple):
     def __neg__(self) -> "Vec3":
         return Vec3(-self.x, -self.y, -self.z)
 
-    def __mul__(self, s: Any) -> "Vec3":  # type: ignore[override]
+    def __mul__(self, s: Any) -> "Vec3":
         return Vec3(self.x * s, self.y * s, self.z * s)
 
     def dot(self, o: "Vec3") -> jax.Array:
@@ -120,7 +122,7 @@ class Sym3(NamedTuple):
     def __add__(self, o: "Sym3") -> "Sym3":  # type: ignore[override]
         return Sym3(*(a + b for a, b in zip(self, o, strict=True)))
 
-    def __mul__(self, s: Any) -> "Sym3":  # type: ignore[override]
+    def __mul__(self, s: Any) -> "Sym3":
         return Sym3(*(a * s for a in self))
 
     def mul(self, v: Vec3) -> Vec3:
@@ -136,13 +138,18 @@ class Sym3(NamedTuple):
         """The matrix with the given eigenvalues along the given axes."""
         terms = [(a * m, a) for a, m in zip(axes, moments, strict=True)]
         return Sym3(
-            sum(b.x * a.x for b, a in terms),
-            sum(b.y * a.y for b, a in terms),
-            sum(b.z * a.z for b, a in terms),
-            sum(b.x * a.y for b, a in terms),
-            sum(b.x * a.z for b, a in terms),
-            sum(b.y * a.z for b, a in terms),
+            total(b.x * a.x for b, a in terms),
+            total(b.y * a.y for b, a in terms),
+            total(b.z * a.z for b, a in terms),
+            total(b.x * a.y for b, a in terms),
+            total(b.x * a.z for b, a in terms),
+            total(b.y * a.z for b, a in terms),
         )
+
+
+def total(items: Iterable[jax.Array]) -> jax.Array:
+    """Sum of one or more arrays."""
+    return functools.reduce(operator.add, items)
 
 
 def identity_quat(like: jax.Array) -> Quat:

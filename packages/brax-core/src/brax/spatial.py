@@ -25,7 +25,7 @@ class Spatial(NamedTuple):
     def __sub__(self, o: "Spatial") -> "Spatial":
         return Spatial(self.ang - o.ang, self.lin - o.lin)
 
-    def __mul__(self, s: Any) -> "Spatial":  # type: ignore[override]
+    def __mul__(self, s: Any) -> "Spatial":
         return Spatial(self.ang * s, self.lin * s)
 
     def dot(self, o: "Spatial") -> jax.Array:
@@ -37,7 +37,7 @@ class Sym6(NamedTuple):
     """A symmetric 6x6 matrix [[a, h], [h^T, c]], such as a spatial inertia."""
 
     a: Sym3
-    h: tuple[Vec3, Vec3, Vec3]
+    h: tuple[Vec3, ...]
     """Rows of the off-diagonal block."""
     c: Sym3
 

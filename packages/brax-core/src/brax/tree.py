@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 
 from brax.base import System
 from brax.components import rows
+from brax.joints import JointType
 
 T = TypeVar("T")
 
@@ -21,7 +23,7 @@ class Group(NamedTuple):
     """Positions in the layout's order: consecutive."""
     parents: tuple[int, ...] | None
     """Positions of the parents; None if the world is the parent."""
-    types: tuple[object, ...]
+    types: tuple[JointType, ...]
     """Joint types of each link."""
     joints: tuple[tuple[int, ...], ...]
     """For each place in the stack, the joint of each link."""
@@ -51,11 +53,11 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _layout(
-    parents: tuple[int, ...], joint_link: tuple[int, ...], joint_types: tuple[object, ...]
+    parents: tuple[int, ...], joint_link: tuple[int, ...], joint_types: tuple[JointType, ...]
 ) -> Layout:
     n = len(parents)
     stacks = [tuple(j for j, link in enumerate(joint_link) if link == i) for i in range(n)]
-    depth = []
+    depth: list[int] = []
     for p in parents:
         depth.append(0 if p < 0 else depth[p] + 1)
     key = {
@@ -68,8 +70,8 @@ def _layout(
     root: list[int] = []
     for i in order:
         root.append(len(root) if parents[i] < 0 else root[position[parents[i]]])
-    q_start = np.cumsum([0] + [t.q_width for t in joint_types])
-    qd_start = np.cumsum([0] + [t.qd_width for t in joint_types])
+    q_start = list(accumulate((t.q_width for t in joint_types), initial=0))
+    qd_start = list(accumulate((t.qd_width for t in joint_types), initial=0))
     groups = []
     for kind, group in zip(kinds, members, strict=True):
         types = kind[2]

@@ -1,6 +1,6 @@
 """The contacts of a whole model: its shapes placed in the world and tested pair by pair."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,8 @@ from brax.base import System
 from brax.colliders.interface import CollisionGroup, Shape, Touch
 from brax.components import Quat, Vec3, quat, rows, vec3
 from brax.tree import join
+
+Frame = TypeVar("Frame", Vec3, Quat)
 
 
 class Contacts(NamedTuple):
@@ -48,8 +50,8 @@ def contacts(sys: System, link_pos: Vec3, link_rot: Quat) -> Contacts:
             _shapes(sys, group.geom2, link_pos, link_rot),
         )
         friction = jnp.maximum(*(rows(sys.geom.friction[:, 0], g) for g in _geoms(group)))
-        elasticity = 0.5 * sum(rows(sys.geom.elasticity, g) for g in _geoms(group))
-        out += [Contacts(point, friction, elasticity) for point in points]
+        first, second = (rows(sys.geom.elasticity, g) for g in _geoms(group))
+        out += [Contacts(point, friction, 0.5 * (first + second)) for point in points]
     return join(out)
 
 
@@ -75,7 +77,7 @@ def _shapes(sys: System, geoms: tuple[int, ...], link_pos: Vec3, link_rot: Quat)
     return Shape(frame_pos + frame_rot.rotate(pos), frame_rot.mul(rot), size)
 
 
-def _with_world(frames: NamedTuple, world: tuple[float, ...]) -> NamedTuple:
+def _with_world(frames: Frame, world: tuple[float, ...]) -> Frame:
     """Puts the world's row before the links' rows."""
     return type(frames)(
         *(

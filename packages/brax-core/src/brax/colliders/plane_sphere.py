@@ -1,10 +1,12 @@
 """A sphere on a plane."""
 
+import jax
+
 from brax.colliders.interface import Collider, Shape, Touch
 from brax.components import Vec3
 
 
-def plane_and_ball(plane: Shape, centre: Vec3, radius) -> Touch:
+def plane_and_ball(plane: Shape, centre: Vec3, radius: jax.Array) -> Touch:
     """The point between a plane and a ball."""
     normal = plane.axis_z
     height = (centre - plane.pos).dot(normal)

@@ -1,12 +1,13 @@
 """Two spheres."""
 
+import jax
 import jax.numpy as jnp
 
 from brax.colliders.interface import Collider, Shape, Touch
 from brax.components import Vec3, normalize
 
 
-def ball_and_ball(centre1: Vec3, radius1, centre2: Vec3, radius2) -> Touch:
+def ball_and_ball(centre1: Vec3, radius1: jax.Array, centre2: Vec3, radius2: jax.Array) -> Touch:
     """The point between two balls; concentric ones are pushed apart along z."""
     up = Vec3(jnp.zeros_like(centre1.x), jnp.zeros_like(centre1.x), jnp.ones_like(centre1.x))
     normal, length = normalize(centre2 - centre1, up)

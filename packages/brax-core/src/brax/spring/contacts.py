@@ -10,7 +10,7 @@ Brogliato (2008), Numerical Methods for Nonsmooth Dynamical Systems, chapter 13.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,8 @@ from brax.components import Vec3, rows, sqrt, tangents
 from brax.fusion import fence
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout, join, sum_rows
+
+T = TypeVar("T")
 
 RELAXATION = 0.9
 """Share of the way that one sweep moves an impulse; below 1, since all move at once."""
@@ -44,7 +46,7 @@ class Rows(NamedTuple):
     """Normal and tangents."""
     arms: tuple[Vec3, Vec3]
     """The contact from the common point of each side's tree."""
-    step: tuple[jax.Array, jax.Array, jax.Array]
+    step: tuple[jax.Array, ...]
     """Impulse per unit of velocity error, along each axis."""
     target: jax.Array
     """Least normal velocity."""
@@ -66,7 +68,7 @@ def _pick(values: Sequence[jax.Array], side: tuple[int, ...], plan: Layout) -> j
     return rows(jnp.concatenate([jnp.zeros_like(every[:1]), every]), [link + 1 for link in side])
 
 
-def pick(values: Sequence[Spatial | Vec3 | Sym6], side: tuple[int, ...], plan: Layout):
+def pick(values: Sequence[T], side: tuple[int, ...], plan: Layout) -> T:
     """Rows of trees kept by group, at positions."""
     return jax.tree.map(lambda *v: _pick(v, side, plan), *values)
 
@@ -86,7 +88,9 @@ def relative_velocity(
     return Vec3(*(total.dot(axis) for axis in contact.axes))
 
 
-def _seen_mobility(contact: Rows, mobility: Sequence[Sym6], sides: Sides, plan: Layout):
+def _seen_mobility(
+    contact: Rows, mobility: Sequence[Sym6], sides: Sides, plan: Layout
+) -> list[jax.Array]:
     """Velocity per unit of impulse along each axis, with the joints in place."""
     total = [jnp.zeros_like(contact.target)] * 3
     for side, arm in zip(sides, contact.arms, strict=True):

@@ -1,11 +1,12 @@
 """What each joint allows, and how far its link is from what it allows."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from brax.components import Quat, Vec3, zero_vec
+from brax.components import Quat, Vec3, total, zero_vec
 from brax.fusion import fence
 from brax.joints import JointType
 from brax.spatial import Spatial, invert
@@ -125,7 +126,7 @@ def measure(
 
     def project(ang: Vec3, lin: Vec3) -> list[jax.Array]:
         along = [d.along(ang, lin) for d in local]
-        return [sum(g * x for g, x in zip(row, along, strict=True)) for row in gram]
+        return [total(g * x for g, x in zip(row, along, strict=True)) for row in gram]
 
     step = fence(project(tilt, gap))
     spin, speed = _relative_velocity(parent, body, point)
@@ -138,7 +139,7 @@ def measure(
     drive_lin = fence(gap * (-ERP / dt) + curve_lin * (0.5 * dt))
     arm = fence(point - origin)
     return Measured(
-        q=_corrected(types, body.q, step),
+        q=advance(types, body.q, step, 1.0),
         rates=tuple(rates),
         subspace=tuple(_spatial(d, arm) for d in local),
         drive=Spatial(drive_ang, drive_lin + arm.cross(drive_ang)),
@@ -170,12 +171,17 @@ def _spatial(direction: Direction, arm: Vec3) -> Spatial:
     return Spatial(ang, moment if lin is None else lin + moment)
 
 
-def _corrected(
-    types: tuple[JointType, ...], q: tuple[jax.Array, ...], step: list[jax.Array]
+def advance(
+    types: tuple[JointType, ...],
+    q: tuple[jax.Array, ...],
+    rates: Sequence[jax.Array],
+    dt: jax.Array | float,
 ) -> tuple[jax.Array, ...]:
-    out, i, j = [], 0, 0
+    """Coordinates of a stack of joints after moving at the given rates."""
+    out: list[jax.Array] = []
+    i = j = 0
     for kind in types:
-        out += kind.integrate(q[i : i + kind.q_width], tuple(step[j : j + kind.qd_width]), 1.0)
+        out += kind.integrate(q[i : i + kind.q_width], tuple(rates[j : j + kind.qd_width]), dt)
         i, j = i + kind.q_width, j + kind.qd_width
     return tuple(out)
 

@@ -157,11 +157,12 @@ def _motors(drive: jax.Array | None, group: Group, rates: tuple[Any, ...]) -> tu
 
 def per_dof(group: Group, q: tuple[jax.Array, ...]) -> list[jax.Array]:
     """The coordinate that belongs to each degree of freedom; zero for types that have none."""
-    out, used = [], 0
+    out: list[jax.Array] = []
+    used = 0
     for kind in group.types:
         mine = q[used : used + kind.q_width]
         used += kind.q_width
-        same = kind.q_width == kind.qd_width  # type: ignore[attr-defined]
+        same = kind.q_width == kind.qd_width
         out += mine if same else [jnp.zeros_like(mine[0])] * kind.qd_width
     return out
 
@@ -219,10 +220,12 @@ def _resolve(
         _bounds(problem, m, model, w, dt) if on and m is not None else ()
         for m, model, w, on in zip(measured, problem.models, dof_mobility, limited, strict=True)
     ]
-    contact, sides = None, ((), ())
+    contact: touching.Rows | None = None
+    sides: touching.Sides = ((), ())
     if sys.collisions:
         place = (*plan.position, -1)
-        sides = tuple(tuple(place[link] for link in side) for side in contact_links(sys))
+        first, second = contact_links(sys)
+        sides = tuple(place[i] for i in first), tuple(place[i] for i in second)
         contact = touching.prepare(
             _contacts(problem, bodies),
             sides,

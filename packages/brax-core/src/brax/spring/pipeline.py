@@ -25,6 +25,7 @@ from brax.components import Quat, Vec3, quat, rows, vec3
 from brax.fusion import fence
 from brax.kinematics import Frames, link_frames, to_state
 from brax.spring.bodies import Bodies, drift
+from brax.spring.joints import advance
 from brax.spring.kick import Problem, kick, link_poses
 from brax.spring.model import GroupModel, group_models
 from brax.tree import Group, join, layout
@@ -132,11 +133,7 @@ def _follow(group: Group, body: Bodies, dt: jax.Array) -> Bodies:
     """Moves the joints' coordinates at their rates."""
     if group.unconstrained:
         return body
-    q, i, j = [], 0, 0
-    for kind in group.types:
-        q += kind.integrate(body.q[i : i + kind.q_width], body.rates[j : j + kind.qd_width], dt)
-        i, j = i + kind.q_width, j + kind.qd_width
-    return body._replace(q=tuple(q))
+    return body._replace(q=advance(group.types, body.q, body.rates, dt))
 
 
 def _from_state(problem: Problem, state: State) -> list[Bodies]:
@@ -183,23 +180,22 @@ def _coordinates(
     vel: Sequence[Vec3],
 ) -> tuple[jax.Array, jax.Array]:
     """Joint coordinates and velocities, in the model's order."""
-    q_rows: dict[int, jax.Array] = {}
-    qd_rows: dict[int, jax.Array] = {}
+    by_q: dict[int, jax.Array] = {}
+    by_qd: dict[int, jax.Array] = {}
     for i, group in enumerate(problem.plan.groups):
         q, rates = bodies[i].q, bodies[i].rates
         if group.unconstrained:
             model = problem.models[i]
             q, rates = _free_coordinates(group, model, bodies[i], pos[i], rot[i], vel[i])
         flat = [index for place in group.q for index in place]
-        for index, value in zip(flat, q, strict=True):
-            q_rows |= {j: value[k : k + 1] for k, j in enumerate(index)}
-        for index, value in zip(group.qd, rates, strict=True):
-            qd_rows |= {j: value[k : k + 1] for k, j in enumerate(index)}
-    q, qd = (
-        jnp.concatenate([table[j] for j in range(len(table))], axis=0)
-        for table in (q_rows, qd_rows)
-    )
-    return q, qd
+        for table, indices, values in ((by_q, flat, q), (by_qd, group.qd, rates)):
+            for index, value in zip(indices, values, strict=True):
+                table |= {j: value[k : k + 1] for k, j in enumerate(index)}
+    return _in_order(by_q), _in_order(by_qd)
+
+
+def _in_order(table: dict[int, jax.Array]) -> jax.Array:
+    return jnp.concatenate([table[j] for j in range(len(table))], axis=0)
 
 
 def _free_coordinates(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.components import Sym3, Vec3
+from brax.components import Sym3, Vec3, total
 from brax.fusion import fence
 from brax.spatial import Spatial, Sym6, invert
 from brax.tree import Layout, down, up
@@ -53,10 +53,10 @@ def factor(
         drives: relative velocities that the joints ask for, by group; None for free links.
         impedance: rotor inertia plus damping times the step, by group.
     """
-    total = list(inertias)
+    loaded = list(inertias)
     pivots: list[Any] = [None] * len(plan.groups)
     for index in reversed(range(len(plan.groups))):
-        group, inertia = plan.groups[index], total[index]
+        group, inertia = plan.groups[index], loaded[index]
         drive = drives[index]
         if drive is None:
             pivots[index] = fence(Pivot((), (), (), [], None, None, inertia.inverse()))
@@ -76,15 +76,15 @@ def factor(
             for f, g in zip(force, gain, strict=True):
                 left = left.add_outer(f, g * -1.0)
             for target, part in up(fence(left), group, plan):
-                total[target] = total[target] + part
+                loaded[target] = loaded[target] + part
     return pivots
 
 
 def _combine(weights: Sequence[jax.Array], items: Sequence[Spatial]) -> Spatial:
-    total = items[0] * weights[0]
+    combined = items[0] * weights[0]
     for w, item in zip(weights[1:], items[1:], strict=True):
-        total = total + item * w
-    return total
+        combined = combined + item * w
+    return combined
 
 
 def solve(
@@ -104,24 +104,27 @@ def solve(
     Returns:
         Velocities of the links and rates of the joints, by group.
     """
-    total = list(momenta)
+    loaded = list(momenta)
     pushed: list[Any] = [None] * len(plan.groups)
     for index in reversed(range(len(plan.groups))):
         group, pivot = plan.groups[index], pivots[index]
-        if group.unconstrained:
+        if pivot.drive is None or pivot.drive_momentum is None:
             continue
-        momentum = total[index] - pivot.drive_momentum
+        momentum = loaded[index] - pivot.drive_momentum
         load = [r + s.dot(momentum) for r, s in zip(impulses[index], pivot.subspace, strict=True)]
-        push = tuple(sum(w * x for w, x in zip(row, load, strict=True)) for row in pivot.inverse)
+        push = fence(
+            tuple(total(w * x for w, x in zip(row, load, strict=True)) for row in pivot.inverse)
+        )
         pushed[index] = push
         if group.parents is not None:
             for target, part in up(fence(momentum - _combine(push, pivot.force)), group, plan):
-                total[target] = total[target] + part
+                loaded[target] = loaded[target] + part
     velocities: list[Any] = [None] * len(plan.groups)
     rates: list[Any] = [()] * len(plan.groups)
     for index, (group, pivot) in enumerate(zip(plan.groups, pivots, strict=True)):
-        if group.unconstrained:
-            velocities[index] = fence(pivot.free.mul(total[index]))  # type: ignore[union-attr]
+        if pivot.drive is None:
+            assert pivot.free is not None
+            velocities[index] = fence(pivot.free.mul(loaded[index]))
             continue
         parent = down(velocities, group, plan)
         rate = pushed[index]
@@ -151,16 +154,16 @@ def mobility(
         n = len(pivot.subspace)
         core = [list(row) for row in pivot.inverse]
         if group.parents is None:
-            total = _zero_sym6(pivot.subspace[0].ang.x)
+            mobile = _zero_sym6(pivot.subspace[0].ang.x)
         else:
-            total = down(links, group, plan)
-            pulls = fence([total.mul(g) for g in pivot.gain])
+            mobile = down(links, group, plan)
+            pulls = fence([mobile.mul(g) for g in pivot.gain])
             core = [[core[i][j] + pivot.gain[i].dot(pulls[j]) for j in range(n)] for i in range(n)]
             for s, z in zip(pivot.subspace, pulls, strict=True):
-                total = total.add_outer(s * -1.0, z).add_outer(z * -1.0, s)
+                mobile = mobile.add_outer(s * -1.0, z).add_outer(z * -1.0, s)
         for i, s in enumerate(pivot.subspace):
-            total = total.add_outer(s, _combine(core[i], pivot.subspace))
-        links[index], dofs[index] = fence((total, tuple(core[i][i] for i in range(n))))
+            mobile = mobile.add_outer(s, _combine(core[i], pivot.subspace))
+        links[index], dofs[index] = fence((mobile, tuple(core[i][i] for i in range(n))))
     return links, dofs
 
 
