@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from brax.components import Sym3, Vec3
+from brax.fusion import fence
 
 
 class Spatial(NamedTuple):
@@ -60,8 +62,8 @@ class Sym6(NamedTuple):
 
     def inverse(self) -> "Sym6":
         """The inverse, by 3x3 blocks."""
-        c = inverse_sym3(self.c)
-        hc = tuple(c.mul(row) for row in self.h)
+        c = fence(inverse_sym3(self.c))
+        hc = fence(tuple(c.mul(row) for row in self.h))
         h, a = self.h, self.a
         schur = Sym3(
             a.xx - hc[0].dot(h[0]),
@@ -71,13 +73,13 @@ class Sym6(NamedTuple):
             a.xz - hc[0].dot(h[2]),
             a.yz - hc[1].dot(h[2]),
         )
-        top = inverse_sym3(schur)
+        top = fence(inverse_sym3(fence(schur)))
         rows = (
             Vec3(top.xx, top.xy, top.xz),
             Vec3(top.xy, top.yy, top.yz),
             Vec3(top.xz, top.yz, top.zz),
         )
-        off = tuple(-(hc[0] * r.x + hc[1] * r.y + hc[2] * r.z) for r in rows)
+        off = fence(tuple(-(hc[0] * r.x + hc[1] * r.y + hc[2] * r.z) for r in rows))
         for left, right in zip(hc, off, strict=True):
             c = _add_outer3(c, left, -right)
         return Sym6(top, off, c)
@@ -110,8 +112,31 @@ def inverse_sym3(s: Sym3) -> Sym3:
     )
 
 
-def rigid_inertia(mass: jax.Array, centre: Vec3, moments: Sym3) -> Sym6:
-    """Spatial inertia about the origin of a body whose centre of mass is at `centre`."""
+class Rigid(NamedTuple):
+    """Spatial inertia of a rigid body: ten numbers instead of twenty-one."""
+
+    mass: jax.Array
+    moment: Vec3
+    """Mass times the centre of mass."""
+    a: Sym3
+    """Rotational inertia about the common point."""
+
+    def mul(self, v: Spatial) -> Spatial:
+        """Momentum at a velocity."""
+        return Spatial(
+            self.a.mul(v.ang) + self.moment.cross(v.lin),
+            v.lin * self.mass - self.moment.cross(v.ang),
+        )
+
+    def full(self) -> Sym6:
+        """As a general symmetric matrix."""
+        m, zero = self.moment, jnp.zeros_like(self.mass)
+        skew = (Vec3(zero, -m.z, m.y), Vec3(m.z, zero, -m.x), Vec3(-m.y, m.x, zero))
+        return Sym6(self.a, skew, Sym3(self.mass, self.mass, self.mass, zero, zero, zero))
+
+
+def rigid_inertia(mass: jax.Array, centre: Vec3, moments: Sym3) -> Rigid:
+    """Inertia about the origin of a body whose centre of mass is at `centre`."""
     m = centre * mass
     shift = Sym3(
         m.y * centre.y + m.z * centre.z,
@@ -121,9 +146,7 @@ def rigid_inertia(mass: jax.Array, centre: Vec3, moments: Sym3) -> Sym6:
         -m.x * centre.z,
         -m.y * centre.z,
     )
-    zero = mass * 0
-    skew = (Vec3(zero, -m.z, m.y), Vec3(m.z, zero, -m.x), Vec3(-m.y, m.x, zero))
-    return Sym6(moments + shift, skew, Sym3(mass, mass, mass, zero, zero, zero))
+    return Rigid(mass, m, moments + shift)
 
 
 def invert(matrix: Sequence[Sequence[jax.Array]]) -> list[list[jax.Array]]:

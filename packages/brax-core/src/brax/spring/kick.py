@@ -11,7 +11,7 @@ from brax.base import System
 from brax.colliders.pairs import Contacts, contact_links, contacts
 from brax.components import Quat, Sym3, Vec3, rows
 from brax.fusion import fence
-from brax.spatial import Spatial, Sym6, rigid_inertia
+from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.spring import contacts as touching
 from brax.spring.bodies import Bodies
 from brax.spring.joints import Measured, measure
@@ -103,7 +103,7 @@ def _damp(sys: System, body: Bodies, dt: jax.Array) -> Bodies:
 
 def _momenta(
     problem: Problem, bodies: Sequence[Bodies], origins: Sequence[Vec3], dt: jax.Array
-) -> tuple[list[Sym6], list[Spatial], list[Spatial]]:
+) -> tuple[list[Rigid], list[Spatial], list[Spatial]]:
     """Spatial inertias, velocities, and momenta with gravity, about the common points."""
     gravity = Vec3(*(problem.sys.opt.gravity[i : i + 1] for i in range(3)))
     inertias, velocities, momenta = [], [], []
@@ -113,7 +113,7 @@ def _momenta(
         linear = fence((body.vel + gravity * dt) * model.mass)
         velocities.append(Spatial(body.ang, body.vel - body.ang.cross(arm)))
         momenta.append(Spatial(moments.mul(body.ang) + arm.cross(linear), linear))
-        inertias.append(rigid_inertia(model.mass + 0 * arm.x, arm, moments))
+        inertias.append(rigid_inertia(model.mass, arm, moments))
     return fence((inertias, velocities, momenta))
 
 

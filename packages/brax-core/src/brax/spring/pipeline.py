@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from brax import contracts
 from brax.base import State, System
 from brax.batch_last import batch_last
-from brax.components import Quat, Vec3, quat, rows, vec3
+from brax.components import quat, rows, vec3
 from brax.fusion import fence
 from brax.kinematics import Frames, link_frames, to_state
 from brax.spring.bodies import Bodies, drift
@@ -167,17 +167,17 @@ def _to_state(problem: Problem, bodies: Sequence[Bodies]) -> State:
     plan = problem.plan
     pos, rot = link_poses(problem.models, bodies)
     vel = [b.vel + b.ang.cross(p - b.pos) for b, p in zip(bodies, pos, strict=True)]
-    frames = Frames(join(pos), join(rot), join([b.ang for b in bodies]), join(vel))
-    q, qd = _coordinates(problem, bodies, pos, rot, vel)
-    return State(q, qd, *to_state(rows(frames, plan.position)))
+    frames = fence(
+        [Frames(p, r, b.ang, v) for p, r, b, v in zip(pos, rot, bodies, vel, strict=True)]
+    )
+    x, xd = rows(join([to_state(f) for f in frames]), plan.position)
+    return State(*_coordinates(problem, bodies, frames), x, xd)
 
 
 def _coordinates(
     problem: Problem,
     bodies: Sequence[Bodies],
-    pos: Sequence[Vec3],
-    rot: Sequence[Quat],
-    vel: Sequence[Vec3],
+    frames: Sequence[Frames],
 ) -> tuple[jax.Array, jax.Array]:
     """Joint coordinates and velocities, in the model's order."""
     by_q: dict[int, jax.Array] = {}
@@ -186,7 +186,7 @@ def _coordinates(
         q, rates = bodies[i].q, bodies[i].rates
         if group.unconstrained:
             model = problem.models[i]
-            q, rates = _free_coordinates(group, model, bodies[i], pos[i], rot[i], vel[i])
+            q, rates = _free_coordinates(group, model, frames[i])
         flat = [index for place in group.q for index in place]
         for table, indices, values in ((by_q, flat, q), (by_qd, group.qd, rates)):
             for index, value in zip(indices, values, strict=True):
@@ -199,11 +199,11 @@ def _in_order(table: dict[int, jax.Array]) -> jax.Array:
 
 
 def _free_coordinates(
-    group: Group, model: GroupModel, body: Bodies, pos: Vec3, rot: Quat, vel: Vec3
+    group: Group, model: GroupModel, frames: Frames
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
     """Coordinates and rates of links that hang on the world by one six-dimensional joint."""
     kind: Any = group.types[0]
-    q = kind.coordinates(model.params[0], pos, rot)
+    q = kind.coordinates(model.params[0], frames.pos, frames.rot)
     twists = kind.motion_subspace(model.params[0], q)
-    pairs = [((t.ang, body.ang), (t.vel, vel)) for t in twists]
+    pairs = [((t.ang, frames.ang), (t.vel, frames.vel)) for t in twists]
     return q, tuple(sum(a.dot(b) for a, b in pair if a is not None) for pair in pairs)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from brax.components import Sym3, Vec3, total
 from brax.fusion import fence
-from brax.spatial import Spatial, Sym6, invert
+from brax.spatial import Rigid, Spatial, Sym6, invert
 from brax.tree import Layout, down, up
 
 
@@ -39,7 +39,7 @@ class Pivot(NamedTuple):
 
 def factor(
     plan: Layout,
-    inertias: Sequence[Sym6],
+    inertias: Sequence[Rigid],
     subspaces: Sequence[tuple[Spatial, ...]],
     drives: Sequence[Spatial | None],
     impedance: Sequence[tuple[jax.Array, ...]],
@@ -53,13 +53,14 @@ def factor(
         drives: relative velocities that the joints ask for, by group; None for free links.
         impedance: rotor inertia plus damping times the step, by group.
     """
-    loaded = list(inertias)
+    # Rigid as long as nothing hangs on the links, full from then on.
+    loaded: list[Rigid | Sym6] = list(inertias)
     pivots: list[Any] = [None] * len(plan.groups)
     for index in reversed(range(len(plan.groups))):
         group, inertia = plan.groups[index], loaded[index]
         drive = drives[index]
         if drive is None:
-            pivots[index] = fence(Pivot((), (), (), [], None, None, inertia.inverse()))
+            pivots[index] = fence(Pivot((), (), (), [], None, None, _full(inertia).inverse()))
             continue
         subspace = subspaces[index]
         force = fence(tuple(inertia.mul(s) for s in subspace))
@@ -72,12 +73,16 @@ def factor(
             Pivot(subspace, gain, force, inverse, drive, inertia.mul(drive), None)
         )
         if group.parents is not None:
-            left = inertia
+            left = _full(inertia)
             for f, g in zip(force, gain, strict=True):
                 left = left.add_outer(f, g * -1.0)
             for target, part in up(fence(left), group, plan):
-                loaded[target] = loaded[target] + part
+                loaded[target] = fence(_full(loaded[target]) + part)
     return pivots
+
+
+def _full(inertia: Rigid | Sym6) -> Sym6:
+    return inertia.full() if isinstance(inertia, Rigid) else inertia
 
 
 def _combine(weights: Sequence[jax.Array], items: Sequence[Spatial]) -> Spatial:
