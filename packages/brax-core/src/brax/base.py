@@ -301,7 +301,8 @@ class Contact(Base):
     frame: jax.Array
     """Rows are the contact axes, the first the normal from geom 1 to geom 2, (n_contacts, 3, 3)."""
     friction: jax.Array
-    """Two sliding, one torsional, two rolling coefficients, shape (n_contacts, 5)."""
+    """Two sliding, one torsional, two rolling coefficients, shape (n_contacts, 5); the last three
+    are zero where the pipelines know sliding friction only."""
     elasticity: jax.Array
     """Coefficient of restitution, shape (n_contacts,)."""
     link_idx: tuple[jax.Array, jax.Array]

@@ -48,8 +48,10 @@ class Spring:
             The state.
 
         Raises:
+            ModelError: if a leaf of the model is not what it may be.
             ShapeError: if an array does not fit the model.
         """
+        contracts.check_system("spring.init", sys)
         contracts.check_vector("spring.init", "q", q, sys.q_size(), "coordinates")
         contracts.check_vector("spring.init", "qd", qd, sys.qd_size(), "degrees of freedom")
         return _init(sys, jnp.asarray(q), jnp.asarray(qd))
