@@ -1,0 +1,120 @@
+"""The pages about adding things: they show the example plugin's files, and their code works."""
+
+import importlib
+import math
+import re
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax import plugins
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "integration_tests/plugins/brax-example-plugin/src"
+FILES = {
+    "joint": ["joint.py"],
+    "collider": ["shape.py", "collider.py"],
+    "integrator": ["integrator.py"],
+    "actuator": ["actuator.py"],
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def example():
+    """The example plugin, as if it were installed."""
+    if "screw" in plugins.names("joint_type"):
+        yield
+        return
+    sys.path.insert(0, str(SOURCE))
+    plugins.register(importlib.import_module("brax_example_plugin.plugin"), "example")
+    yield
+    plugins.unregister("example")
+    sys.path.remove(str(SOURCE))
+
+
+def page(subject):
+    (path,) = (ROOT / "docs").glob(f"adding-a*-{subject}.md")
+    return path.read_text()
+
+
+def run(subject, text):
+    """Runs the page's only block that has this text."""
+    (block,) = [b for b in re.findall(r"```python\n(.*?)```", page(subject), re.S) if text in b]
+    names = {}
+    exec(compile(block, subject, "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("subject", FILES)
+def test_the_page_shows_the_files(subject):
+    for file in FILES[subject]:
+        assert (SOURCE / "brax_example_plugin" / file).read_text().strip() in page(subject)
+
+
+@pytest.mark.parametrize("subject", FILES)
+def test_the_page_registers_as_the_example_does(subject):
+    (block,) = re.findall(r"```python\n# plugin.py\n(.*?)```", page(subject), re.S)
+    assert block.strip() in (SOURCE / "brax_example_plugin/plugin.py").read_text()
+
+
+def test_a_model_with_the_joint():
+    system = run("joint", "add_joint")["system"]
+    assert [t.name for t in system.joint_types] == ["screw"]
+    np.testing.assert_allclose(system.joint.user, [[0.05]])
+
+
+def test_the_joint_departs_from_neither():
+    names = run("joint", "def departures")
+    screw = plugins.get("joint_type", "screw")
+    for q in (-9.0, 0.3, 4.0):
+        departures = names["departures"](screw, names["params"], q * names["one"])
+        np.testing.assert_allclose(jnp.concatenate(jax.tree.leaves(departures)), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", ["transform", "motion_subspace", "coordinates"])
+def test_the_page_s_check_finds_a_wrong_joint(wrong):
+    names = run("joint", "def departures")
+    screw = plugins.get("joint_type", "screw")
+    mirrored = names["params"]._replace(axis=-names["params"].axis)
+    method = getattr(type(screw), wrong)
+    mutant = type("Mutant", (type(screw),), {wrong: lambda self, _, *q: method(self, mirrored, *q)})
+    departures = names["departures"](mutant(), names["params"], 0.3 * names["one"])
+    assert max(float(abs(leaf).max()) for leaf in jax.tree.leaves(departures)) > 0.01
+
+
+def test_a_model_with_the_shape():
+    (group,) = run("collider", "add_geom")["system"].collisions
+    assert group.collider.types == ("plane", "torus")
+    assert (group.geom1, group.geom2) == ((0,), (1,))
+
+
+def test_the_collider_at_a_known_place():
+    names = run("collider", "def place")
+    (touch,) = plugins.get("collider", "plane-torus").collide(names["ground"], names["ring"])
+    np.testing.assert_allclose(touch.dist, [[1 - 0.5 * math.sin(0.3) - 0.1]], atol=1e-6)
+
+
+def test_a_model_with_the_integrator():
+    assert run("integrator", "set_option")["system"].integrator.name == "drift_kick_drift"
+
+
+@pytest.mark.parametrize(("name", "order"), [("drift_kick_drift", 2), ("euler", 1)])
+def test_the_order_of_the_integrator(name, order):
+    error = run("integrator", "def error")["error"]
+    integrator = plugins.get("integrator", name)
+    assert integrator.order == order
+    assert error(integrator, 100) / error(integrator, 200) == pytest.approx(2**order, rel=0.05)
+
+
+def test_a_model_with_the_actuator():
+    system = run("actuator", "add_actuator")["system"]
+    assert [t.name for t in system.actuator_types] == ["propeller"]
+
+
+def test_the_forces_of_the_actuator():
+    forces = run("actuator", "forces")["forces"]
+    np.testing.assert_allclose(forces, np.array([0.75, -12.0]).reshape(2, 1, 1))
