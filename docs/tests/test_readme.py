@@ -49,6 +49,15 @@ def test_imports_of_earlier_versions():
     assert callable(names["train"])
 
 
+def test_the_pendulum_of_the_core_package_swings():
+    """Point mass on 1 m: the first acceleration is (motor - m g sin q) / (m + I) rad/s^2."""
+    text = (ROOT / "packages/brax-core/README.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    state = run(block)["state"]
+    expected = (2 * 0.3 - 9.81 * np.sin(0.5)) / 1.01 * 10 * 0.002
+    np.testing.assert_allclose(state.qd, [expected], rtol=0.01)
+
+
 def test_every_python_block_is_run_here():
     assert len(PYTHON) == 3
 
