@@ -6,7 +6,7 @@ import numpy as np
 
 from brax.base import Contact, System, Transform
 from brax.batch_last import batch_last
-from brax.colliders.pairs import contact_links, contacts
+from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of
 from brax.components import quat, stack, tangents, vec3
 
 
@@ -23,18 +23,34 @@ def get(sys: System, x: Transform) -> Contact | None:
     if not sys.collisions:
         return None
     dist, pos, frame, friction, elasticity = _behind_boundary(sys, x)
-    first, second = (jnp.asarray(np.asarray(side)) for side in contact_links(sys))
+    links: list[list[int]] = [[], []]
+    for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
+        for out, side in zip(links, sides, strict=True):
+            out += side * group.collider.n_contacts
+    first, second = (jnp.asarray(np.asarray(side)) for side in links)
     return Contact(dist, pos, frame, friction, elasticity, (first, second))
 
 
 def _get(sys: System, x: Transform) -> tuple[jax.Array, ...]:
-    found = contacts(sys, vec3(x.pos), quat(x.rot))
+    found = contacts(sys, frames_of(vec3(x.pos), quat(x.rot)))
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *(_table(f) for f in found))
+
+
+def _table(found: Contacts) -> tuple[jax.Array, ...]:
+    """One row a point, (points * pairs, ..., batch)."""
     touch = found.touch
     axes = (touch.normal, *tangents(touch.normal))
-    frame = jnp.stack([stack(axis) for axis in axes], axis=1)
-    sliding, zero = found.friction, jnp.zeros_like(found.friction)
+    shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
+
+    def flat(a: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(a, shape).reshape(-1, shape[-1])
+
+    normal_first = jnp.stack([stack([flat(a) for a in axis]) for axis in axes], axis=1)
+    sliding = flat(found.friction)
+    zero = jnp.zeros_like(sliding)
     friction = stack((sliding, sliding, zero, zero, zero))
-    return touch.dist, stack(touch.pos), frame, friction, found.elasticity
+    pos = stack([flat(a) for a in touch.pos])
+    return flat(touch.dist), pos, normal_first, friction, flat(found.elasticity)
 
 
 _behind_boundary = batch_last(_get)

@@ -1,5 +1,6 @@
 """The contacts of a whole model: its shapes placed in the world and tested pair by pair."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -8,58 +9,58 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.colliders.interface import CollisionGroup, Shape, Touch
 from brax.components import Quat, Vec3, quat, rows, vec3
-from brax.tree import join
 
 Frame = TypeVar("Frame", Vec3, Quat)
 
 
 class Contacts(NamedTuple):
-    """The contact points of a model, components (points, batch)."""
+    """The contacts of one collision group: every point of every pair, (points, pairs, batch)."""
 
     touch: Touch
     friction: jax.Array
-    """Sliding friction, the larger of the two geoms'."""
+    """Sliding friction, the larger of the two geoms', (pairs, batch)."""
     elasticity: jax.Array
-    """Restitution, the mean of the two."""
+    """Restitution, the mean of the two, (pairs, batch)."""
 
 
-def contact_links(sys: System) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Links of the first and the second geom of each contact point, -1 for the world."""
-    sides: list[tuple[int, ...]] = [(), ()]
-    for group in sys.collisions:
-        for side, geoms in enumerate(_geoms(group)):
-            sides[side] += tuple(sys.geom_link[g] for g in geoms) * group.collider.n_contacts
-    return sides[0], sides[1]
+def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Links of the first and the second geom of each pair, -1 for the world, by group."""
+    return [
+        (tuple(sys.geom_link[g] for g in first), tuple(sys.geom_link[g] for g in second))
+        for first, second in map(_geoms, sys.collisions)
+    ]
 
 
-def contacts(sys: System, link_pos: Vec3, link_rot: Quat) -> Contacts:
+def contacts(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> list[Contacts]:
     """Tests all pairs.
 
     Args:
-        sys: the model, its leaves with a trailing batch axis; it must have collisions.
-        link_pos: link frames in the world, components (n_links, batch).
-        link_rot: their orientations.
+        sys: the model, its leaves with a trailing batch axis.
+        frames: gives the frames in the world of the links that it is asked for, components
+            (links, batch); of link -1, the world's own.
 
     Returns:
-        All points, in the order of `contact_links`.
+        The contacts of each collision group.
     """
     out = []
     for group in sys.collisions:
         points = group.collider.collide(
-            _shapes(sys, group.geom1, link_pos, link_rot),
-            _shapes(sys, group.geom2, link_pos, link_rot),
+            _shapes(sys, group.geom1, frames), _shapes(sys, group.geom2, frames)
         )
         friction = jnp.maximum(*(rows(sys.geom.friction[:, 0], g) for g in _geoms(group)))
         first, second = (rows(sys.geom.elasticity, g) for g in _geoms(group))
-        out += [Contacts(point, friction, 0.5 * (first + second)) for point in points]
-    return join(out)
+        touch = jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points)
+        out.append(Contacts(touch, friction, 0.5 * (first + second)))
+    return out
 
 
 def _geoms(group: CollisionGroup) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return group.geom1, group.geom2
 
 
-def _shapes(sys: System, geoms: tuple[int, ...], link_pos: Vec3, link_rot: Quat) -> Shape:
+def _shapes(
+    sys: System, geoms: tuple[int, ...], frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]
+) -> Shape:
     """Geoms in the world; those of the world itself are where they are."""
     pos, rot = (
         vec3(rows(sys.geom.transform.pos, geoms)),
@@ -69,19 +70,30 @@ def _shapes(sys: System, geoms: tuple[int, ...], link_pos: Vec3, link_rot: Quat)
     links = [sys.geom_link[g] for g in geoms]
     if all(link < 0 for link in links):
         return Shape(pos, rot, size)
-    if any(link < 0 for link in links):
-        link_pos = _with_world(link_pos, (0.0, 0.0, 0.0))
-        link_rot = _with_world(link_rot, (1.0, 0.0, 0.0, 0.0))
-        links = [link + 1 for link in links]
-    frame_pos, frame_rot = rows(link_pos, links), rows(link_rot, links)
+    frame_pos, frame_rot = frames(links)
     return Shape(frame_pos + frame_rot.rotate(pos), frame_rot.mul(rot), size)
 
 
-def _with_world(frames: Frame, world: tuple[float, ...]) -> Frame:
+def frames_of(link_pos: Vec3, link_rot: Quat) -> Callable[[Sequence[int]], tuple[Vec3, Quat]]:
+    """Gives link frames kept in the model's order, components (n_links, batch)."""
+
+    def frames(links: Sequence[int]) -> tuple[Vec3, Quat]:
+        if min(links) >= 0:
+            return rows(link_pos, links), rows(link_rot, links)
+        index = [link + 1 for link in links]
+        return (
+            rows(_with_world(link_pos, (0.0, 0.0, 0.0)), index),
+            rows(_with_world(link_rot, (1.0, 0.0, 0.0, 0.0)), index),
+        )
+
+    return frames
+
+
+def _with_world(frame: Frame, world: tuple[float, ...]) -> Frame:
     """Puts the world's row before the links' rows."""
-    return type(frames)(
+    return type(frame)(
         *(
             jnp.concatenate([jnp.full_like(a[:1], w), a], axis=0)
-            for a, w in zip(frames, world, strict=True)
+            for a, w in zip(frame, world, strict=True)
         )
     )

@@ -28,7 +28,7 @@ RELAXATION = 0.9
 """Share of the way that one sweep moves an impulse; below 1, since all move at once."""
 
 Sides = tuple[tuple[int, ...], tuple[int, ...]]
-"""Positions of the first and the second link of each contact in the layout, -1 for the world."""
+"""Positions of the first and the second link of each pair in the layout, -1 for the world."""
 
 
 class Impulse(NamedTuple):
@@ -40,7 +40,7 @@ class Impulse(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What the sweeps need of the contacts, components (contacts, batch)."""
+    """What the sweeps need of a group's contacts, components (points, pairs, batch)."""
 
     axes: tuple[Vec3, Vec3, Vec3]
     """Normal and tangents."""
@@ -103,6 +103,39 @@ def _seen_mobility(
 
 
 def prepare(
+    found: Sequence[Contacts],
+    sides: Sequence[Sides],
+    plan: Layout,
+    mobility: Sequence[Sym6],
+    origins: Sequence[Vec3],
+    before: Sequence[Spatial],
+    sys: System,
+    dt: jax.Array,
+) -> list[Rows]:
+    """Sets the contacts up for the sweeps.
+
+    Args:
+        found: the contact points, by collision group.
+        sides: the pairs' links, by collision group.
+        plan: the layout.
+        mobility: inverse inertia of the links, by group of links; likewise below.
+        origins: the common point of each link's tree.
+        before: velocities at the start of the step, about the common point.
+        sys: the model.
+        dt: time step.
+    """
+    ready = [
+        _prepare(*each, plan, mobility, origins, before, sys, dt)
+        for each in zip(found, sides, strict=True)
+    ]
+    counts = _counts([hits for _, hits in ready], sides, plan)
+    return [
+        _shared(contact, counts, side, plan)
+        for (contact, _), side in zip(ready, sides, strict=True)
+    ]
+
+
+def _prepare(
     found: Contacts,
     sides: Sides,
     plan: Layout,
@@ -111,19 +144,8 @@ def prepare(
     before: Sequence[Spatial],
     sys: System,
     dt: jax.Array,
-) -> Rows:
-    """Sets the contacts up for the sweeps.
-
-    Args:
-        found: the contact points.
-        sides: their links.
-        plan: the layout.
-        mobility: inverse inertia of the links, by group; likewise below.
-        origins: the common point of each link's tree.
-        before: velocities at the start of the step, about the common point.
-        sys: the model.
-        dt: time step.
-    """
+) -> tuple[Rows, jax.Array]:
+    """A group's rows, and which of its points are about to touch (1) or not (0)."""
     touch = found.touch
     axes = fence((touch.normal, *tangents(touch.normal)))
     arms = tuple(
@@ -137,55 +159,89 @@ def prepare(
     push = jnp.where(touch.dist < 0, sys.baumgarte_erp * reach, reach)
     bounce = found.elasticity * approach
     target = jnp.where(hits & (bounce > 0), jnp.maximum(push, bounce), push)
-    seen = _seen_mobility(contact, mobility, sides, plan)
-    busy = _busy(hits.astype(target.dtype), sides, len(plan.order))
-    step = tuple(RELAXATION / jnp.maximum(s * busy, 1e-12) for s in seen)
-    return fence(contact._replace(step=step, target=target))
+    seen = tuple(_seen_mobility(contact, mobility, sides, plan))
+    return fence((contact._replace(step=seen, target=target), hits.astype(target.dtype)))
 
 
-def _busy(hits: jax.Array, sides: Sides, n: int) -> jax.Array:
-    """Number of contacts about to touch on the busier of each contact's two links."""
-    busy = jnp.ones_like(hits)
-    touched = [side for side in sides if not _is_world(side)]
-    counts = sum(sum_rows(hits, side, n) for side in touched)
-    for side in touched:
-        mine = rows(counts, [max(link, 0) for link in side])
-        world = jnp.asarray([[float(link < 0)] for link in side], hits.dtype)
-        busy = jnp.maximum(busy, mine * (1 - world) if min(side) < 0 else mine)
-    return busy
+def _counts(
+    hits: Sequence[jax.Array], sides: Sequence[Sides], plan: Layout
+) -> list[jax.Array | None]:
+    """Number of contacts about to touch on each link, by group of links; None where none can."""
+    counts: list[jax.Array | None] = [None] * len(plan.groups)
+    for hit, both in zip(hits, sides, strict=True):
+        for side in both:
+            for index, part in _spread(hit, side, plan):
+                old = counts[index]
+                counts[index] = part if old is None else old + part
+    return counts
 
 
-def update(contact: Rows, impulse: Impulse, velocity: Vec3) -> Impulse:
-    """Moves the impulses towards what the velocities ask for, within the friction cone."""
+def _shared(contact: Rows, counts: Sequence[jax.Array | None], sides: Sides, plan: Layout) -> Rows:
+    """Rows whose steps are divided by the contacts on the busier of their two links."""
+    busy = jnp.ones_like(contact.target[0])
+    known = [
+        jnp.zeros((len(g.links), 1), busy.dtype) if c is None else c
+        for c, g in zip(counts, plan.groups, strict=True)
+    ]
+    for side in sides:
+        if not _is_world(side):
+            busy = jnp.maximum(busy, _pick(known, side, plan))
+    step = tuple(RELAXATION / jnp.maximum(s * busy, 1e-12) for s in contact.step)
+    return fence(contact._replace(step=step))
+
+
+def _spread(value: jax.Array, side: tuple[int, ...], plan: Layout) -> list[tuple[int, jax.Array]]:
+    """Sums what belongs to the points of each pair over the links of one side, by group."""
+    per_pair = jnp.sum(value, axis=0)
+    out = []
+    for index, group in enumerate(plan.groups):
+        mine = [k for k, link in enumerate(side) if link in group.links]
+        if mine:
+            owner = tuple(side[k] - group.links[0] for k in mine)
+            out.append((index, sum_rows(rows(per_pair, mine), owner, len(group.links))))
+    return out
+
+
+def update(contact: Rows, impulse: Impulse, velocity: Vec3, begun: jax.Array) -> Impulse:
+    """Moves the impulses towards what the velocities ask for, within the friction cone.
+
+    Args:
+        contact: the contacts.
+        impulse: their impulses so far.
+        velocity: their relative velocities, along their axes.
+        begun: 0 before there are velocities to go by, then 1.
+    """
     normal = jnp.maximum(impulse.normal + contact.step[0] * (contact.target - velocity.x), 0.0)
     t1 = impulse.tangent1 - contact.step[1] * velocity.y
     t2 = impulse.tangent2 - contact.step[2] * velocity.z
     length = sqrt(t1 * t1 + t2 * t2)
     bound = contact.friction * normal
     slips = length > bound
-    scale = jnp.where(slips, bound / jnp.where(slips, length, 1.0), 1.0)
-    return Impulse(normal, t1 * scale, t2 * scale)
+    scale = begun * jnp.where(slips, bound / jnp.where(slips, length, 1.0), 1.0)
+    return Impulse(normal * begun, t1 * scale, t2 * scale)
 
 
 def add_impulses(
-    momenta: Sequence[Spatial], contact: Rows, impulse: Impulse, sides: Sides, plan: Layout
+    momenta: Sequence[Spatial],
+    contacts: Sequence[Rows],
+    impulses: Sequence[Impulse],
+    sides: Sequence[Sides],
+    plan: Layout,
 ) -> list[Spatial]:
     """Adds the contacts' impulses to the momenta of the links, by group."""
-    axes = contact.axes
-    force = fence(
-        axes[0] * impulse.normal + axes[1] * impulse.tangent1 + axes[2] * impulse.tangent2
-    )
     out = list(momenta)
-    for sign, side, arm in zip((-1.0, 1.0), sides, contact.arms, strict=True):
-        if _is_world(side):
-            continue
-        wrench = fence(Spatial(arm.cross(force), force) * sign)
-        for index, group in enumerate(plan.groups):
-            mine = [k for k, link in enumerate(side) if link in group.links]
-            if mine:
-                owner = tuple(side[k] - group.links[0] for k in mine)
-                n = len(group.links)
-                out[index] = out[index] + jax.tree.map(
-                    lambda x, m=mine, o=owner, n=n: sum_rows(rows(x, m), o, n), wrench
-                )
+    for contact, impulse, both in zip(contacts, impulses, sides, strict=True):
+        normal, first, second = contact.axes
+        force = fence(
+            normal * impulse.normal + first * impulse.tangent1 + second * impulse.tangent2
+        )
+        for sign, side, arm in zip((-1.0, 1.0), both, contact.arms, strict=True):
+            if _is_world(side):
+                continue
+            wrench = Spatial(arm.cross(force), force) * sign
+            leaves, structure = jax.tree.flatten(wrench)
+            spread = [_spread(leaf, side, plan) for leaf in leaves]
+            for parts in zip(*spread, strict=True):
+                index = parts[0][0]
+                out[index] = out[index] + jax.tree.unflatten(structure, [part for _, part in parts])
     return fence(out)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from brax.actuators.drive import actuator_forces
 from brax.base import System
-from brax.colliders.pairs import Contacts, contact_links, contacts
+from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of
 from brax.components import Quat, Sym3, Vec3, rows
 from brax.fusion import fence
 from brax.spatial import Rigid, Spatial, rigid_inertia
@@ -220,22 +220,16 @@ def _resolve(
         _bounds(problem, m, model, w, dt) if on and m is not None else ()
         for m, model, w, on in zip(measured, problem.models, dof_mobility, limited, strict=True)
     ]
-    contact: touching.Rows | None = None
-    sides: touching.Sides = ((), ())
+    contact: list[touching.Rows] = []
+    sides: list[touching.Sides] = []
     if sys.collisions:
         place = (*plan.position, -1)
-        first, second = contact_links(sys)
-        sides = tuple(place[i] for i in first), tuple(place[i] for i in second)
-        contact = touching.prepare(
-            _contacts(problem, bodies),
-            sides,
-            plan,
-            link_mobility,
-            origins,
-            before,
-            sys,
-            dt,
-        )
+        sides = [
+            (tuple(place[i] for i in first), tuple(place[i] for i in second))
+            for first, second in contact_links(sys)
+        ]
+        found = _contacts(problem, bodies)
+        contact = touching.prepare(found, sides, plan, link_mobility, origins, before, sys, dt)
 
     def sweep(i: jax.Array, carry: Any) -> Any:
         touch, limit, velocities, rates = carry
@@ -245,9 +239,11 @@ def _resolve(
             for bound, olds, rate in zip(bounds, limit, rates, strict=True)
         ]
         pushed = momenta
-        if contact is not None:
-            velocity = touching.relative_velocity(contact, velocities, sides, plan)
-            touch = jax.tree.map(lambda x: x * begun, touching.update(contact, touch, velocity))
+        if contact:
+            touch = [
+                touching.update(c, t, touching.relative_velocity(c, velocities, side, plan), begun)
+                for c, t, side in zip(contact, touch, sides, strict=True)
+            ]
             pushed = touching.add_impulses(momenta, contact, touch, sides, plan)
         loads = [
             tuple(i + x for i, x in zip(mine, extra, strict=True)) if extra else mine
@@ -255,10 +251,9 @@ def _resolve(
         ]
         return touch, limit, *solve(plan, pivots, pushed, loads)
 
-    none = jnp.zeros_like(dt if contact is None else contact.target)
     still = [() if m is None else tuple(jnp.zeros_like(u) for u in m.rates) for m in measured]
     start = (
-        touching.Impulse(none, none, none),
+        [touching.Impulse(*[jnp.zeros_like(c.target)] * 3) for c in contact],
         [rate if bound else () for rate, bound in zip(still, bounds, strict=True)],
         list(before),
         still,
@@ -308,10 +303,18 @@ def _limit(bound: Bound, old: jax.Array, rate: jax.Array) -> jax.Array:
     )
 
 
-def _contacts(problem: Problem, bodies: Sequence[Bodies]) -> Contacts:
-    pos, rot = link_poses(problem.models, bodies)
-    place = problem.plan.position
-    return fence(contacts(problem.sys, rows(join(pos), place), rows(join(rot), place)))
+def _contacts(problem: Problem, bodies: Sequence[Bodies]) -> list[Contacts]:
+    plan = problem.plan
+    pos, rot = fence(link_poses(problem.models, bodies))
+
+    def frames(links: Sequence[int]) -> tuple[Vec3, Quat]:
+        if min(links) < 0:
+            in_order = rows(join(pos), plan.position), rows(join(rot), plan.position)
+            return frames_of(*in_order)(links)
+        side = tuple(plan.position[link] for link in links)
+        return touching.pick(pos, side, plan), touching.pick(rot, side, plan)
+
+    return fence(contacts(problem.sys, frames))
 
 
 def link_poses(

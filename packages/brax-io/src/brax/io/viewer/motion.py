@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax import math
+from brax import contact, math
 from brax.base import State, System, Transform
-from brax.colliders.pairs import contacts
-from brax.components import Quat, Vec3, quat, stack, vec3
+from brax.components import Quat, Vec3
 from brax.errors import ConfigError, ModelError
 from brax.joints.interface import JointParams
 
@@ -81,18 +80,15 @@ def _overlays(sys: System, x: Transform, q: jax.Array) -> tuple[jax.Array, jax.A
 
 
 def _touching(sys: System, x: Transform) -> jax.Array:
-    """Rows (touches, point, normal) of each frame, zero where the surfaces are apart.
-
-    The frames are the batch that colliders want last.
-    """
+    """Rows (touches, point, normal) of each frame, zero where the surfaces are apart."""
     if not sys.collisions:
         return jnp.zeros((len(x.pos), 0, 7))
-    one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], sys)
-    pos, rot = (jnp.moveaxis(jnp.asarray(a), 0, -1) for a in (x.pos, x.rot))
-    touch = contacts(one, vec3(pos), quat(rot)).touch
-    rows = stack([jnp.ones_like(touch.dist), *touch.pos, *touch.normal])
-    touches = (touch.dist <= 0) & jnp.isfinite(rows).all(axis=1)
-    return jnp.moveaxis(jnp.where(touches[:, None], rows, 0.0), -1, 0)
+    found = jax.vmap(contact.get, (None, 0))(sys, jax.tree.map(jnp.asarray, x))
+    assert found is not None  # there are collisions
+    rows = jnp.concatenate([found.pos, found.frame[:, :, 0]], axis=-1)
+    touches = (found.dist <= 0) & jnp.isfinite(rows).all(axis=-1)
+    rows = jnp.where(touches[..., None], rows, 0.0)
+    return jnp.concatenate([touches[..., None].astype(rows.dtype), rows], axis=-1)
 
 
 def _joint_axes(sys: System, x: Transform, q: jax.Array) -> jax.Array:
