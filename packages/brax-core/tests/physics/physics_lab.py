@@ -1,0 +1,145 @@
+"""Small models and their motion, for tests of physics.
+
+A model's structure and the precision decide what is compiled, so tests that ask for the same
+structure share one program: numbers (time step, gravity, masses) are its arguments.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.base import State, System
+from brax.builder import ModelBuilder
+from brax.spring.pipeline import SPRING
+
+G = 9.81
+BOX = (0.13 / 3, 0.1 / 3, 0.05 / 3)
+"""Principal moments of a box with sides .1, .2 and .3 of T08, scaled as the table has them."""
+
+SAMPLES = 100
+"""States that one call of the compiled program gives back."""
+
+
+class Motion(NamedTuple):
+    """What was recorded, numpy arrays with time first; the initial state is not in it."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    pos: np.ndarray
+    rot: np.ndarray
+    vel: np.ndarray
+    ang: np.ndarray
+
+
+@functools.partial(jax.jit, static_argnames="n_frames")
+def _record(sys: System, state: State, act: jax.Array, stride: int, n_frames: int):
+    def step(_, state):
+        return SPRING.step(sys, state, act, n_frames)
+
+    def sample(state, _):
+        state = jax.lax.fori_loop(0, stride, step, state)
+        return state, state
+
+    return jax.lax.scan(sample, state, None, length=SAMPLES)
+
+
+_init = jax.jit(SPRING.init)
+
+
+def record(sys: System, q=None, qd=None, act=(), *, steps: int, every: int = 1, n_frames: int = 1):
+    """Runs a model for `steps * n_frames` physics steps, keeping each `every`-th call of `step`."""
+    q = sys.init_q if q is None else jnp.asarray(q, float)
+    qd = jnp.zeros(sys.qd_size()) if qd is None else jnp.asarray(qd, float)
+    state, act = _init(sys, q, qd), jnp.asarray(act, float)
+    parts = []
+    for _ in range(-(-steps // (SAMPLES * every))):
+        state, kept = _record(sys, state, act, every, n_frames)
+        x, xd = kept.x, kept.xd
+        parts.append(
+            jax.tree.map(np.asarray, Motion(kept.q, kept.qd, x.pos, x.rot, xd.vel, xd.ang))
+        )
+    joined = Motion(*(np.concatenate(p) for p in zip(*parts, strict=True)))
+    return Motion(*(x[: steps // every] for x in joined))
+
+
+def settings(sys: System, dt: float | None = None, gravity=None, **more) -> System:
+    """The model with other numbers."""
+    changes = dict(more)
+    if dt is not None:
+        changes["opt.timestep"] = dt
+    if gravity is not None:
+        changes["opt.gravity"] = gravity
+    return sys.tree_replace({k: jnp.asarray(np.asarray(v, float)) for k, v in changes.items()})
+
+
+def free_body(mass=1.0, inertia=BOX) -> System:
+    """A body that nothing holds and that touches nothing."""
+    model = ModelBuilder()
+    model.add_body("body", mass=mass, inertia=inertia)
+    model.add_joint("body", "free")
+    return model.build()
+
+
+def rail(mass=1.0, axis=(1, 0, 0), actuators=(), **joint) -> System:
+    """A mass on one slide, with actuators described by keywords."""
+    model = ModelBuilder()
+    model.add_body("cart", mass=mass, inertia=(0.1, 0.1, 0.1))
+    model.add_joint("cart", "slide", name="slide", axis=axis, **joint)
+    for i, actuator in enumerate(actuators):
+        model.add_actuator("slide", name=f"drive{i}", **actuator)
+    model.set_option(gravity=(0, 0, 0))
+    return model.build()
+
+
+def pendulum(mass=1.0, moment=0.4 * 0.05**2, length=1.0, joint=None) -> System:
+    """A body whose centre hangs `length` below a hinge along y; by default a ball of radius .05."""
+    model = ModelBuilder()
+    model.add_body("bob", mass=mass, inertia=(moment,) * 3, ipos=(0, 0, -length))
+    model.add_joint("bob", "hinge", axis=(0, 1, 0), **(joint or {}))
+    return model.build()
+
+
+def chain(links=2, moment=1e-3, actuated=False, free=False, **joint) -> System:
+    """Links of mass and length one, each hinged at the end of the last; the first may be free.
+
+    The hinges turn about y and x in turn.
+    """
+    model = ModelBuilder()
+    for i in range(links):
+        model.add_body(
+            f"link{i}",
+            f"link{i - 1}" if i else "world",
+            pos=(0, 0, -1.0 if i else 0),
+            mass=1.0,
+            inertia=(moment, 1.1 * moment, 0.9 * moment),
+            ipos=(0.0, 0.0, -1.0 if not free else -0.5),
+        )
+        if free and not i:
+            model.add_joint("link0", "free")
+            continue
+        name = model.add_joint(
+            f"link{i}", "hinge", axis=(0, 1, 0) if not free or i % 2 else (1, 0, 0), **joint
+        )
+        if actuated:
+            model.add_actuator(name)
+    return model.build()
+
+
+def ball_on_plane(mass=0.1, radius=0.05, friction=1.0, elasticity=0.0) -> System:
+    """A solid ball at rest on the plane z = 0; a slope is a matter of gravity's direction."""
+    model = ModelBuilder()
+    model.add_body("ball", pos=(0, 0, radius), mass=mass, inertia=(0.4 * mass * radius**2,) * 3)
+    model.add_joint("ball", "free")
+    surface = dict(friction=(friction, 0, 0), elasticity=elasticity)
+    model.add_geom(type="plane", name="floor", size=(0, 0, 1), **surface)
+    model.add_geom("ball", "sphere", name="skin", size=(radius,), **surface)
+    return model.build()
+
+
+def slope(degrees: float) -> tuple[float, float, float]:
+    """Gravity in the axes of a plane that falls towards x."""
+    a = np.radians(degrees)
+    return (G * np.sin(a), 0.0, -G * np.cos(a))

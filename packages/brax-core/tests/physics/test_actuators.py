@@ -1,0 +1,70 @@
+"""Actuators on one slide: ORACLES T23, T24. A force F on a mass of one for one step gives F dt."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from physics_lab import chain, rail, record, settings
+
+DT = 0.01
+
+
+def force(ctrl, q=0.0, v=0.0, mass=1.0, **actuator):
+    """Force on the slide at a state, from the change of its rate in one step."""
+    sys = settings(rail(mass=mass, actuators=[actuator]), DT)
+    return (record(sys, q=[q], qd=[v], act=[ctrl], steps=1).qd[0, 0] - v) / DT * mass
+
+
+@pytest.mark.parametrize(
+    ("want", "case"),
+    [
+        (6.0, dict(ctrl=2.0, gear=3.0)),
+        (2.0, dict(ctrl=0.5, q=0.3, gainprm=(10.0,), biasprm=(0.0, -10.0))),
+        (-2.0, dict(ctrl=0.0, v=1.0, gainprm=(2.0,), biasprm=(0.0, 0.0, -2.0))),
+        # gear 3: length .9, so 3 (10 .5 - 10 .9) = -12
+        (-12.0, dict(ctrl=0.5, q=0.3, gear=3.0, gainprm=(10.0,), biasprm=(0.0, -10.0))),
+        # gear 3: velocity 3, so 3 (-2 3) = -18
+        (-18.0, dict(ctrl=0.0, v=1.0, gear=3.0, gainprm=(2.0,), biasprm=(0.0, 0.0, -2.0))),
+        (2.5, dict(ctrl=1.0, gainprm=(2.0,), biasprm=(0.5,))),
+    ],
+    ids=["motor", "position", "velocity", "position-gear", "velocity-gear", "constant-bias"],
+)
+def test_force_is_gear_times_gain_and_bias(bound, want, case):
+    # T23: 1e-13 / 1e-6 of the force; the difference of rates rounds the rate, v / DT of it.
+    rounding = abs(case.get("v", 0.0)) / DT * bound(1e-15, 2e-7)
+    assert force(**case) == pytest.approx(want, rel=bound(1e-13, 1e-6), abs=rounding)
+
+
+@pytest.mark.parametrize(("ctrl", "want"), [(10.0, 0.4), (-10.0, -0.4), (0.3, 0.3)])
+def test_force_is_clamped(bound, ctrl, want):
+    # T24; the clamp is on the actuator's force, before the gear.
+    limits = dict(force_range=(-0.4, 0.4))
+    assert force(ctrl, **limits) == pytest.approx(want, rel=bound(1e-13, 1e-6))
+    assert force(ctrl, gear=3.0, **limits) == pytest.approx(3 * want, rel=bound(1e-13, 1e-6))
+
+
+@pytest.mark.parametrize(("ctrl", "want"), [(5.0, 1.0), (-5.0, -1.0), (0.25, 0.25), (np.nan, 0.0)])
+def test_control_is_clamped_and_nan_is_zero(bound, ctrl, want):
+    # T24
+    got = force(ctrl, ctrl_range=(-1.0, 1.0))
+    assert got == pytest.approx(want, rel=bound(1e-13, 1e-6), abs=0)
+
+
+def test_clamping_leaves_the_control_alone(f64):
+    # T24
+    act = jnp.array([5.0])
+    record(settings(rail(actuators=[dict(ctrl_range=(-1.0, 1.0))]), DT), act=act, steps=1)
+    np.testing.assert_array_equal(act, [5.0])
+
+
+def test_actuators_of_one_joint_add_up(bound):
+    sys = settings(rail(mass=2.0, actuators=[dict(gear=2.0), dict(gainprm=(3.0,))]), DT)
+    v = record(sys, act=[1.0, -1.0], steps=1).qd[0, 0]
+    assert v == pytest.approx(-1.0 / 2.0 * DT, rel=bound(1e-13, 1e-6))
+
+
+def test_each_actuator_drives_its_own_joint(f64):
+    # Hinges at q = 0 without gravity; only the driven one is pushed forward.
+    sys = settings(chain(4, 0.02, actuated=True, free=True), DT, (0, 0, 0))
+    for i in range(3):
+        rates = record(sys, act=np.eye(3)[i], steps=1).qd[0, 6:]
+        assert rates[i] > 0 and np.argmax(np.abs(rates)) == i

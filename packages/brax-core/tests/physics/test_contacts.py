@@ -1,0 +1,125 @@
+"""Contacts with a plane: ORACLES T41, T43, T46, T49, T58.
+
+Where a bound has a comment, the number in it is the residual that was measured.
+"""
+
+import numpy as np
+import pytest
+from physics_lab import G, ball_on_plane, record, settings, slope
+
+from brax.builder import ModelBuilder
+
+
+def rolled(dt=1e-3, **ball):
+    """State after one second on a slope of 15 degrees, and how long it took."""
+    sys = settings(ball_on_plane(**ball), dt, slope(15))
+    return record(sys, steps=round(1 / dt))
+
+
+def test_a_ball_rolls_down_a_slope(bound):
+    # T41: a = 5/7 g sin(15 deg), x(1) = .906791. Symplectic Euler adds dt v / 2.
+    end = rolled()
+    assert end.qd[-1, 0] == pytest.approx(1.813582, rel=1e-2)
+    assert end.q[-1, 0] == pytest.approx(0.906791, rel=1e-2)
+    assert end.qd[-1, 0] == pytest.approx(0.05 * end.ang[-1, 0, 1], rel=1e-2)
+
+
+def test_a_ball_slips_down_a_slope(f64):
+    # T43: v(1) = g (sin - mu cos).
+    end = rolled(friction=0.05)
+    assert end.qd[-1, 0] == pytest.approx(2.065228, rel=1e-3)
+
+
+@pytest.mark.parametrize("heading", [30.0, 45.0, 135.0])
+def test_friction_has_no_preferred_direction(f64, heading):
+    # The cone is round: a slipping ball loses as much speed in every heading.
+    a = np.radians(heading)
+    sys = settings(ball_on_plane(friction=0.05), 1e-3)
+    v = record(sys, qd=[2 * np.cos(a), 2 * np.sin(a), 0, 0, 0, 0], steps=200).qd[-1, :2]
+    want = 2 - 0.05 * G * 0.2
+    np.testing.assert_allclose(v, [want * np.cos(a), want * np.sin(a)], rtol=1e-3)
+
+
+def apexes(motion, radius=0.05):
+    """Heights of the tops of a bounce, above rest."""
+    z, v = motion.q[:, 2], motion.qd[:, 2]
+    (top,) = np.nonzero((v[:-1] > 0) & (v[1:] <= 0))
+    return z[top] - radius
+
+
+def bounce(elasticity, dt, seconds=2.6):
+    sys = settings(ball_on_plane(elasticity=elasticity), dt)
+    return record(sys, q=[0, 0, 1.05, 1, 0, 0, 0], steps=round(seconds / dt))
+
+
+@pytest.mark.parametrize(("e", "heights"), [(0.5, (0.25, 0.0625)), (0.8, (0.64, 0.4096))])
+def test_bounce_heights(f64, e, heights):
+    # T46
+    np.testing.assert_allclose(apexes(bounce(e, 1e-3))[:2], heights, rtol=0.03)
+
+
+def test_an_elastic_bounce_gains_no_energy(f64):
+    # T46 with e = 1
+    top = apexes(bounce(1.0, 1e-3, 5.0))
+    assert len(top) >= 4
+    assert (top <= 1.0 + 1e-9).all()
+    assert top[0] == pytest.approx(1.0, rel=0.03)
+
+
+def test_error_of_the_bounce_is_of_first_order(f64):
+    # T46: the error's worst over bounces from several heights, since its phase in a step varies.
+    dts = np.array([4e-3, 2e-3, 1e-3, 5e-4])
+    worst = []
+    for dt in dts:
+        sys = settings(ball_on_plane(elasticity=0.8), dt)
+        errors = []
+        for h in np.linspace(0.9, 1.1, 8):
+            motion = record(sys, q=[0, 0, h + 0.05, 1, 0, 0, 0], steps=round(1.2 / dt))
+            errors.append(abs(apexes(motion)[0] / (0.64 * h) - 1))
+        worst.append(max(errors))
+    assert np.polyfit(np.log(dts), np.log(worst), 1)[0] == pytest.approx(1.0, abs=0.3)
+
+
+def capsule_on_plane():
+    model = ModelBuilder()
+    model.add_body("capsule", pos=(0, 0, 0.5), mass=1.0, inertia=(0.05, 0.05, 0.02))
+    model.add_joint("capsule", "free")
+    model.add_geom(type="plane", name="floor", size=(0, 0, 1))
+    turn = (np.sqrt(0.5), 0, np.sqrt(0.5), 0)
+    model.add_geom("capsule", "capsule", name="skin", size=(0.25, 0.3), quat=turn)
+    model.set_option(timestep=0.005)
+    return model.build()
+
+
+def test_a_capsule_comes_to_rest(f64):
+    # T49: at its radius, .25 +- 1e-2, from half a metre.
+    motion = record(capsule_on_plane(), steps=600)
+    assert motion.q[-1, 2] == pytest.approx(0.25, abs=1e-2)
+    assert np.abs(motion.qd[-1]).max() < 1e-3
+
+
+def test_the_floor_bears_a_sphere_at_rest(f64):
+    # T58: by m g, to 1e-4; by Newton's law that is the acceleration left. Friction is nothing.
+    motion = record(settings(ball_on_plane(), 1e-3), steps=300)
+    assert np.abs(np.diff(motion.qd[-100:], axis=0)).max() < 1e-4 * G * 1e-3
+    np.testing.assert_array_equal(motion.qd[:, [0, 1, 3, 4, 5]], 0)
+    assert motion.q[-1, 2] == pytest.approx(0.05, abs=1e-5)
+
+
+def two_balls(e):
+    model = ModelBuilder()
+    for name, x, mass in (("a", -0.2, 1.0), ("b", 0.2, 3.0)):
+        model.add_body(name, pos=(x, 0, 0), mass=mass, inertia=(0.01, 0.01, 0.01))
+        model.add_joint(name, "free")
+        model.add_geom(name, "sphere", size=(0.1,), friction=(0, 0, 0), elasticity=e)
+    model.set_option(gravity=(0, 0, 0), timestep=1e-3)
+    return model.build()
+
+
+@pytest.mark.parametrize("e", [0.0, 0.5, 1.0])
+def test_a_collision_of_two_balls(f64, e):
+    # Newton's law of restitution with momentum: m1 = 1 at 2 m/s meets m2 = 3 at rest.
+    v = record(two_balls(e), qd=[2.0, *[0] * 11], steps=200).qd[-1]
+    want = [2 * (1 - 3 * e) / 4, 2 * (1 + e) / 4]
+    np.testing.assert_allclose([v[0], v[6]], want, rtol=1e-3, atol=1e-3)
+    assert v[0] + 3 * v[6] == pytest.approx(2.0, rel=1e-12)

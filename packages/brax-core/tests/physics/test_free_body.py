@@ -1,0 +1,164 @@
+"""A body that nothing holds: ORACLES T01, T02, T03, T08, T09, T10, T11, T14, T15.
+
+Where a bound has a comment, the number in it is the residual that was measured.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from physics_lab import BOX, G, free_body, record, settings
+
+from brax.spring.pipeline import SPRING
+
+
+def spin(motion):
+    """Angular velocity in body axes, as MuJoCo's qvel has it."""
+    return motion.qd[:, 3:]
+
+
+def energy(motion):
+    return 0.5 * np.sum(np.array(BOX) * spin(motion) ** 2, axis=-1)
+
+
+def momentum(motion):
+    """Angular momentum in world axes."""
+    w, v = motion.rot[:, 0, :1], motion.rot[:, 0, 1:]
+    body = np.array(BOX) * spin(motion)
+    t = 2 * np.cross(v, body)
+    return body + w * t + np.cross(v, t)
+
+
+def tumble(dt, omega, steps, every=1):
+    sys = settings(free_body(), dt, (0, 0, 0))
+    return record(sys, qd=[0, 0, 0, *omega], steps=steps, every=every)
+
+
+@pytest.mark.parametrize(
+    ("dt", "fallen"), [(0.01, 4.95405), (0.005, 4.929525), (0.002, 4.91481), (0.001, 4.909905)]
+)
+def test_free_fall_is_the_discrete_sum(bound, short_of, dt, fallen):
+    # T01: symplectic Euler falls g dt^2 n (n + 1) / 2 in n steps. 6e-15 / 8e-7
+    short_of("f32-0.002", "2.2e-6: rounding of 500 sums")
+    n = round(1 / dt)
+    motion = record(settings(free_body(), dt), steps=n)
+    assert motion.q[-1, 2] == pytest.approx(-fallen, rel=bound(1e-12, 2e-6))
+
+
+def test_error_of_free_fall_is_of_first_order(f64):
+    # T01: against the continuum, -g / 2.
+    dts = np.array([0.01, 0.005, 0.002, 0.001])
+    ends = [record(settings(free_body(), dt), steps=round(1 / dt)).q[-1, 2] for dt in dts]
+    slope = np.polyfit(np.log(dts), np.log(np.abs(np.array(ends) + G / 2)), 1)[0]
+    assert slope == pytest.approx(1.0, abs=0.01)
+
+
+def test_projectile(bound):
+    # T02: 1.2e-14 / 4.3e-6
+    n, dt = 500, 1e-3
+    end = record(settings(free_body(), dt), qd=[3, 0, 4, 0, 0, 0], steps=n).q[-1, :3]
+    np.testing.assert_allclose(
+        end, [1.5, 0, 2.0 - G * dt**2 * n * (n + 1) / 2], rtol=bound(1e-12, 5e-6)
+    )
+
+
+@pytest.mark.parametrize("dt", [0.01, 0.001])
+def test_velocity_damping_is_exponential(bound, short_of, dt):
+    # T03: exp(-1) at any dt. 4e-14 / 3.2e-6
+    short_of("f32-0.001", "5.9e-5: exp(-dt / 2) in single precision is 3e-8 off, 2000 times")
+    sys = settings(free_body(), dt, (0, 0, 0), vel_damping=-0.5)
+    end = record(sys, qd=[1, 0, 0, 0, 0, 0], steps=round(2 / dt)).qd[-1, 0]
+    assert end == pytest.approx(0.367879441171442, rel=bound(1e-12, 1e-5))
+
+
+@pytest.mark.parametrize("dt", [0.01, 0.001])
+def test_box_tumbles_as_eulers_equations_say(bound, dt):
+    # T08: 2.4e-4 at dt .01 and 2.2e-6 at .001 in double, 6e-4 at .001 in single precision
+    motion = tumble(dt, (1, 2, 3), round(2 / dt))
+    for t, want in (
+        (1, (1.08610044, -1.90431156, 3.04634176)),
+        (2, (-1.34673204, -1.51905584, 3.20458297)),
+    ):
+        np.testing.assert_allclose(spin(motion)[round(t / dt) - 1], want, atol=4 * dt)
+
+
+@pytest.mark.parametrize("dt", [0.01, 0.001])
+def test_tumbling_box_keeps_its_angular_momentum(bound, short_of, dt):
+    # T08: 2e-13 in double precision
+    short_of("f32-0.01", "1.7e-5 after 200 steps")
+    short_of("f32-0.001", "1.4e-4 after 2000 steps")
+    L = momentum(tumble(dt, (1, 2, 3), round(2 / dt)))
+    drift = np.linalg.norm(L - np.array(BOX) * (1, 2, 3), axis=-1).max() / np.linalg.norm(L[0])
+    assert drift < bound(1e-10, 1e-5)
+
+
+def test_energy_of_a_tumble_never_grows(bound, short_of):
+    # T09: 2e-7 in single precision
+    short_of("f64", "1.0e-7 of 0.163 J in a step: the energy swings about its value")
+    assert np.diff(energy(tumble(0.01, (1, 2, 3), 500))).max() < bound(1e-9, 1e-4)
+
+
+def test_energy_and_momentum_of_a_long_tumble(bound):
+    # T09: 1 - 5e-6 and 4e-15 in double, 1 - 5e-5 and 2e-6 in single precision
+    motion = tumble(0.01, (1, 2, 3), 500)
+    E, L = energy(motion), momentum(motion)
+    assert 0.93 <= E[-1] / (0.326666667 / 2) <= 1.0
+    assert np.abs(L - np.array(BOX) * (1, 2, 3)).max() <= 5e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("omega", [(0.05, 5, 0.05), (20, 0.05, 0.05)])
+def test_energy_never_grows_over_100_seconds(f64, omega):
+    # T10
+    E = energy(tumble(0.005, omega, 20000, every=10))
+    assert E.max() < 1.01 * 0.5 * np.sum(np.array(BOX) * np.square(omega))
+
+
+@pytest.mark.parametrize(
+    ("omega", "period"), [((0.01, 5, 0.01), 12.901246), ((0.05, 5, 0.05), 10.220305)]
+)
+def test_flips_about_the_middle_axis(f64, omega, period):
+    # T11: omega_y changes sign every half period.
+    dt, every = 1e-3, 4
+    wy = spin(tumble(dt, omega, 20000, every=every))[:, 1]
+    (at,) = np.nonzero(np.diff(np.sign(wy)))
+    flips = (at + 1 + wy[at] / (wy[at] - wy[at + 1])) * dt * every
+    assert len(flips) >= 2
+    assert flips[1] - flips[0] == pytest.approx(period / 2, rel=0.01)
+
+
+def test_a_quaternion_is_normalized(bound):
+    # T14 i, iii
+    sys = free_body()
+    q = jnp.array([0, 0, 0, 2.0, 0, 0, 0])
+    np.testing.assert_array_equal(SPRING.init(sys, q, jnp.zeros(6)).q[3:], [1, 0, 0, 0])
+    turn = np.array([0.5, 0.5, -0.5, 0.5])
+    steps = [
+        record(settings(sys, 0.01), q=[0, 0, 0, *(s * turn)], qd=[0, 0, 0, 1, 2, 3], steps=1)
+        for s in (1, -1)
+    ]
+    np.testing.assert_array_equal(steps[0].qd, steps[1].qd)
+
+
+@pytest.mark.parametrize("steps", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_quaternion_stays_normalized(bound, steps):
+    # T14 ii: within 4 units in the last place; 0.5 / 0.8
+    motion = tumble(0.01, (1, 2, 3), steps, every=1000)
+    ulp = np.finfo(motion.rot.dtype).eps
+    assert np.abs(np.linalg.norm(motion.rot.astype(float), axis=-1) - 1).max() < 4 * ulp
+
+
+def test_rotation_is_the_exact_exponential(bound):
+    # T15: ten radians about z. 7e-15 / 2e-6
+    motion = tumble(0.01, (0, 0, 10), 100)
+    w, _, _, z = motion.rot[-1, 0].astype(float)
+    off = 2 * np.arctan2(z, w) - 10
+    assert abs(off - 2 * np.pi * round(off / (2 * np.pi))) < bound(1e-12, 1e-5)
+
+
+def test_arrays_keep_the_precision(bound):
+    # T72: nothing is promoted or cut on the way.
+    want = bound(jnp.float64, jnp.float32)
+    sys = free_body()
+    state = SPRING.step(sys, SPRING.init(sys, sys.init_q, jnp.zeros(6)), jnp.zeros(0))
+    assert {x.dtype for x in jax.tree.leaves(state)} == {jnp.dtype(want)}
