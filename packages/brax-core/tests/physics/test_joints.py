@@ -42,7 +42,7 @@ def test_oscillator_has_the_discrete_frequency(f64, dt):
     wd = np.arccos(1 - k / m * dt**2 / 2) / dt
     sys = settings(rail(mass=m, stiffness=300.0), dt)
     motion = record(sys, q=[0.1], steps=n)
-    # Symplectic Euler in closed form: q_n = a cos(w_d t) + b sin(w_d t) with q_1 = q_0 - w^2 dt^2 q_0.
+    # In closed form a cos(w_d t) + b sin(w_d t), where q_1 = q_0 - w^2 dt^2 q_0.
     t = dt * np.arange(1, n + 1)
     b = (0.1 * (1 - k / m * dt**2) - 0.1 * np.cos(wd * dt)) / np.sin(wd * dt)
     want = 0.1 * np.cos(wd * t) + b * np.sin(wd * t)

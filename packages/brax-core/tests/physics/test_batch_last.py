@@ -1,0 +1,320 @@
+"""The boundary under every transformation, against the same function without it.
+
+Run as a script, on eight virtual devices, it checks the sharded cases.
+"""
+
+import os
+import subprocess
+import sys
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from brax.batch_last import batch_last
+
+
+class Spring(NamedTuple):
+    """Parameters: two that are differentiable, one integer, one boolean."""
+
+    stiffness: jax.Array
+    mass: jax.Array
+    order: jax.Array
+    on: jax.Array
+
+
+def kernel(spring, pos, vel, push):
+    """A step of three springs on a line, arrays (2, 3, batch); gathers, selects and integers."""
+    far = jnp.take(pos, jnp.array([2, 0, 1]), axis=1)
+    weights = jnp.array([[1.0], [2.0], [0.5]])
+    force = -spring.stiffness * weights * (pos - 0.5 * far) + jnp.where(spring.on, push, 0.0)
+    vel = vel + 0.1 * jnp.tanh(force) * spring.order / spring.mass
+    pos = pos + 0.1 * vel
+    return {"pos": pos, "vel": vel, "below": (pos[0] < 0).astype(jnp.int32)}
+
+
+def plain(fun):
+    """The same function per environment, by a batch of one."""
+
+    def per_environment(*args):
+        out = fun(*jax.tree.map(lambda x: jnp.asarray(x)[..., None], args))
+        return jax.tree.map(lambda x: x[..., 0], out)
+
+    return per_environment
+
+
+BOUNDARY = batch_last(kernel, full=(1, 2))
+PLAIN = plain(kernel)
+N = 8
+SPRING = Spring(
+    np.float32([1, 2, 3]), np.float32(2.0), np.int32([1, 2, 1]), np.array([True, False, True])
+)
+MANY = SPRING._replace(
+    stiffness=np.linspace(0.5, 2, 3 * N, dtype=np.float32).reshape(N, 3),
+    mass=np.linspace(1, 2, N, dtype=np.float32),
+)
+MANY_AXES = Spring(0, 0, None, None)
+
+
+def draw(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+X, V, U = draw(0, 2, 3), draw(1, 2, 3), draw(2, 3)
+XS, VS, US = draw(3, N, 2, 3), draw(4, N, 2, 3), draw(5, N, 3)
+XSS, VSS = draw(6, 2, N, 2, 3), draw(7, 2, N, 2, 3)
+ROWS = (None, 0, 0, 0)
+
+
+def loss(f):
+    def of(spring, pos, vel, push):
+        out = f(spring, pos, vel, push)
+        return jnp.sum(out["pos"] ** 2) + jnp.sum(jnp.sin(out["vel"]))
+
+    return of
+
+
+def slopes(f):
+    """Derivatives by all arguments; an integer's or boolean's is not compared."""
+    grad = jax.grad(loss(f), argnums=(0, 1, 2, 3), allow_int=True)
+    return lambda *args: [g for g in jax.tree.leaves(grad(*args)) if g.dtype != jax.dtypes.float0]
+
+
+def position(f):
+    return lambda x: f(SPRING, x, V, U)["pos"]
+
+
+def rollout(f, wrap=lambda step: step):
+    def run(spring, x, v, u):
+        def body(carry, _):
+            out = f(spring, *carry, u)
+            return (out["pos"], out["vel"]), jnp.sum(out["pos"])
+
+        return lax.scan(wrap(body), (x, v), None, length=3)
+
+    return run
+
+
+def rollout_loss(f, **wrap):
+    def of(spring, x, v, u):
+        (pos, vel), sums = rollout(f, **wrap)(spring, x, v, u)
+        return jnp.sum(pos**2) + jnp.sum(vel) + jnp.sum(sums**2)
+
+    return of
+
+
+def summed(f):
+    """The loss of a batch that shares the parameters."""
+    return lambda *args: jnp.sum(jax.vmap(loss(f), ROWS)(*args))
+
+
+def repeated(f, times):
+    """A loop whose end depends on a value."""
+    return lambda x: lax.while_loop(
+        lambda c: c[1] < times, lambda c: (position(f)(c[0]), c[1] + 1), (x, 0)
+    )[0]
+
+
+def branched(f):
+    return lambda x: lax.cond(x[0, 0] > 0, position(f), lambda x: 2.0 * x, x)
+
+
+def along(f, x, d):
+    return jax.jvp(f, (x,), (d,))
+
+
+CASES = {
+    "plain call": lambda f: f(SPRING, X, V, U),
+    "vmap": lambda f: jax.vmap(f, ROWS)(SPRING, XS, VS, US),
+    "vmap of one": lambda f: jax.vmap(f, ROWS)(SPRING, XS[:1], VS[:1], US[:1]),
+    "vmap of parameters": lambda f: jax.vmap(f, (MANY_AXES, 0, 0, 0))(MANY, XS, VS, US),
+    "vmap of parameters alone": lambda f: jax.vmap(f, (MANY_AXES, None, None, None))(MANY, X, V, U),
+    "vmap of a narrow argument alone": lambda f: jax.vmap(f, (None, None, None, 0))(
+        SPRING, X, V, US
+    ),
+    "vmap over other axes": lambda f: jax.vmap(f, (None, 1, 2, 0), out_axes=-1)(
+        SPRING, np.moveaxis(XS, 0, 1), np.moveaxis(VS, 0, 2), US
+    ),
+    "nested vmap": lambda f: jax.vmap(jax.vmap(f, ROWS), (None, 0, 0, None))(SPRING, XSS, VSS, US),
+    "nested vmap, each of its own": lambda f: jax.vmap(
+        jax.vmap(f, (None, 0, None, None)), (None, None, 0, None)
+    )(SPRING, XS, VS, U),
+    "grad": lambda f: slopes(f)(SPRING, X, V, U),
+    "vmap of grad": lambda f: jax.vmap(slopes(f), ROWS)(SPRING, XS, VS, US),
+    "vmap of grad, many parameters": lambda f: jax.vmap(slopes(f), (MANY_AXES, 0, 0, 0))(
+        MANY, XS, VS, US
+    ),
+    "grad of vmap, shared parameters": lambda f: [
+        g
+        for g in jax.tree.leaves(
+            jax.grad(summed(f), (0, 1, 2, 3), allow_int=True)(SPRING, XS, VS, US)
+        )
+        if g.dtype != jax.dtypes.float0
+    ],
+    "vmap of grad of vmap": lambda f: jax.vmap(jax.grad(summed(f), (1, 2, 3)), (None, 0, 0, None))(
+        SPRING, XSS, VSS, US
+    ),
+    "jvp": lambda f: along(position(f), X, V),
+    "jvp of integers": lambda f: jax.jvp(lambda x: f(SPRING, x, V, U)["vel"], (X,), (V,)),
+    "vmap of jvp": lambda f: jax.vmap(lambda x, d: along(position(f), x, d))(XS, VS),
+    "vmap of tangents": lambda f: jax.vmap(lambda d: along(position(f), X, d))(VS),
+    "jvp of vmap": lambda f: along(jax.vmap(position(f)), XS, VS),
+    "jacfwd": lambda f: jax.jacfwd(position(f))(X),
+    "jacrev": lambda f: jax.jacrev(position(f))(X),
+    "vmap of jacrev": lambda f: jax.vmap(jax.jacrev(position(f)))(XS),
+    "hessian": lambda f: jax.hessian(lambda x: loss(f)(SPRING, x, V, U))(X),
+    "third derivative": lambda f: jax.grad(
+        jax.grad(jax.grad(lambda s: loss(f)(SPRING, s * X, V, U)))
+    )(0.3),
+    "linearize": lambda f: jax.linearize(position(f), X)[1](V),
+    "transpose of linearize": lambda f: jax.linear_transpose(jax.linearize(position(f), X)[1], X)(
+        V
+    ),
+    "scan": lambda f: rollout(f)(SPRING, X, V, U),
+    "vmap of scan": lambda f: jax.vmap(rollout(f), ROWS)(SPRING, XS, VS, US),
+    "grad of scan": lambda f: jax.grad(rollout_loss(f), (1, 2, 3))(SPRING, X, V, U),
+    "vmap of grad of scan": lambda f: jax.vmap(jax.grad(rollout_loss(f), (1, 2, 3)), ROWS)(
+        SPRING, XS, VS, US
+    ),
+    "checkpoint": lambda f: jax.grad(rollout_loss(f, wrap=jax.checkpoint), (1, 2, 3))(
+        SPRING, X, V, U
+    ),
+    "vmap of checkpoint": lambda f: jax.vmap(
+        jax.grad(rollout_loss(f, wrap=jax.checkpoint), (1, 3)), ROWS
+    )(SPRING, XS, VS, US),
+    "while": lambda f: along(repeated(f, 3), X, V),
+    "vmap of while": lambda f: jax.vmap(lambda x, n: along(repeated(f, n), x, x))(
+        XS, jnp.arange(N)
+    ),
+    "cond": lambda f: jax.grad(lambda x: jnp.sum(branched(f)(x)))(X),
+    "vmap of cond": lambda f: jax.vmap(jax.grad(lambda x: jnp.sum(branched(f)(x))))(XS),
+    "named axis": lambda f: jax.vmap(lambda x: lax.pmean(position(f)(x), "i"), axis_name="i")(XS),
+}
+
+
+def compare(case):
+    """The greatest difference between the function behind the boundary and the plain one."""
+    # float32; a sum over a batch rounds in another order. 2e-7
+    got, want = jax.jit(lambda: case(BOUNDARY))(), jax.jit(lambda: case(PLAIN))()
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a, b, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_boundary_is_closed_under(name):
+    compare(CASES[name])
+
+
+def test_function_sees_one_trailing_axis():
+    # Shared arguments have size one, those that are asked for in full the size of the batch.
+    seen = []
+
+    def fun(a, b, c):
+        seen.append((a.shape, b.shape, c.shape))
+        return b + c
+
+    f = batch_last(fun, full=(1,))
+    nested = jax.vmap(jax.vmap(f, (None, None, 0)), (None, None, 0))
+    out = nested(jnp.ones(3), jnp.zeros(2), jnp.ones((4, 5, 2)))
+    assert out.shape == (4, 5, 2)
+    assert seen[-1] == ((3, 1), (2, 20), (2, 20))
+
+
+def test_without_jit_it_gives_the_same():
+    np.testing.assert_allclose(
+        BOUNDARY(SPRING, X, V, U)["pos"], PLAIN(SPRING, X, V, U)["pos"], rtol=1e-6
+    )
+
+
+@pytest.mark.slow
+def test_boundary_on_eight_devices():
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    done = subprocess.run(
+        [sys.executable, __file__],
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == [str(len(sharded_cases())), "agree"]
+
+
+def sharded_cases():
+    """Cases on a mesh of all devices, the batch split over it."""
+    devices = np.array(jax.devices())
+    mesh = Mesh(devices, ("e",))
+    named = Mesh(devices, ("e",), axis_types=(AxisType.Explicit,))
+    e = P("e")
+
+    def sharded(fun, *args, on=mesh):
+        rows = [jax.device_put(x, NamedSharding(on, e)) for x in args]
+        with jax.set_mesh(on):
+            return jax.jit(fun)(*rows)
+
+    def mapped(fun, specs, out, *args):
+        return jax.jit(jax.shard_map(fun, mesh=mesh, in_specs=specs, out_specs=out))(*args)
+
+    def shared(f):
+        def total(k, x, v, u):
+            return summed(f)(SPRING._replace(stiffness=k), x, v, u)
+
+        return total
+
+    grads = lambda f: jax.vmap(  # noqa: E731
+        jax.grad(rollout_loss(f), (1, 2, 3)), ROWS
+    )
+    return {
+        "sharded jit": lambda f: sharded(lambda *a: jax.vmap(f, ROWS)(SPRING, *a), XS, VS, US),
+        "sharded grad": lambda f: sharded(lambda *a: grads(f)(SPRING, *a), XS, VS, US),
+        "sharded grad, shared": lambda f: sharded(
+            lambda *a: jax.grad(shared(f))(jnp.asarray(SPRING.stiffness), *a), XS, VS, US
+        ),
+        "explicit mesh": lambda f: sharded(
+            lambda *a: jax.vmap(f, ROWS)(SPRING, *a), XS, VS, US, on=named
+        ),
+        "explicit mesh, grad": lambda f: sharded(
+            lambda *a: grads(f)(SPRING, *a), XS, VS, US, on=named
+        ),
+        "shard_map": lambda f: mapped(
+            lambda *a: jax.vmap(f, ROWS)(SPRING, *a), (e, e, e), e, XS, VS, US
+        ),
+        "shard_map, grad": lambda f: mapped(
+            lambda *a: grads(f)(SPRING, *a), (e, e, e), e, XS, VS, US
+        ),
+        "shard_map, jvp": lambda f: mapped(
+            jax.vmap(lambda x, d: along(position(f), x, d)), (e, e), e, XS, VS
+        ),
+        "shard_map, shared": lambda f: mapped(
+            jax.grad(lambda k, *a: lax.psum(shared(f)(k, *a), "e")),
+            (P(), e, e, e),
+            P(),
+            jnp.asarray(SPRING.stiffness),
+            XS,
+            VS,
+            US,
+        ),
+    }
+
+
+def main():
+    assert jax.device_count() == N, jax.devices()
+    cases = sharded_cases()
+    for name, case in cases.items():
+        got, want = case(BOUNDARY), case(PLAIN)
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(
+                np.asarray(a), np.asarray(b), rtol=2e-5, atol=2e-5, err_msg=name
+            )
+    print(len(cases), "agree")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Frames from coordinates and back: ORACLES T33, closed forms, and velocities by differences."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from physics_lab import record, settings
+
+from brax import math
+from brax.builder import ModelBuilder
+from brax.kinematics import forward
+
+TURN = (0.8, 0.0, 0.6, 0.0)
+
+
+@functools.lru_cache
+def arm(double):
+    """A free base, a link with three hinges on it, and one with a slide and a hinge; offsets."""
+    model = ModelBuilder()
+    model.add_body("base", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    model.add_joint("base", "free")
+    model.add_body("ball", "base", (0.3, 0, 0.1), TURN, mass=1.0, inertia=(0.05, 0.05, 0.05))
+    for axis in np.eye(3):
+        model.add_joint("ball", "hinge", pos=(0, 0.1, 0), axis=axis)
+    model.add_body("tool", "ball", (0, 0, 0.5), mass=0.5, inertia=(0.02, 0.02, 0.02))
+    model.add_joint("tool", "slide", pos=(0, 0, 0.2), axis=(0, 0.6, 0.8))
+    model.add_joint("tool", "hinge", pos=(0, 0.2, 0), axis=(1, 0, 0))
+    model.set_option(timestep=0.001, gravity=(0, 0, 0))
+    return model.build()
+
+
+frames = jax.jit(forward)
+
+
+def turned(axis, angle):
+    """Matrix of a rotation, by Rodrigues' formula."""
+    a = np.array(axis)
+    k = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
+    return np.eye(3) + np.sin(angle) * k + (1 - np.cos(angle)) * k @ k
+
+
+def matrix(quat):
+    w, v = quat[0], np.array(quat[1:])
+    return (
+        turned(v / np.linalg.norm(v), 2 * np.arctan2(np.linalg.norm(v), w)) if w < 1 else np.eye(3)
+    )
+
+
+Q = np.array([0.1, -0.2, 0.3, 0.8, 0.0, 0.0, 0.6, 0.4, -0.9, 1.3, 0.25, 0.7])
+QD = np.array([0.5, -1.0, 0.3, 0.7, -0.2, 1.1, 0.9, -0.4, 0.6, 0.8, -1.2])
+
+
+def expected(q):
+    """The frames by matrices, joint by joint."""
+    pos, rot = np.array(q[:3]), matrix(q[3:7])
+    out = [(pos, rot)]
+    pos, rot = pos + rot @ [0.3, 0, 0.1], rot @ matrix(TURN)
+    for axis, angle in zip(np.eye(3), q[7:10], strict=True):
+        anchor = np.array([0, 0.1, 0])
+        pos = pos + rot @ (anchor - turned(axis, angle) @ anchor)
+        rot = rot @ turned(axis, angle)
+    out.append((pos, rot))
+    pos = pos + rot @ [0, 0, 0.5] + rot @ np.array([0, 0.6, 0.8]) * q[10]
+    anchor, r = np.array([0, 0.2, 0]), turned((1, 0, 0), q[11])
+    out.append((pos + rot @ (anchor - r @ anchor), rot @ r))
+    return out
+
+
+def test_frames_are_products_of_the_joints(bound):
+    sys = arm(bound(True, False))
+    x, _ = frames(sys, jnp.array(Q), jnp.zeros(11))
+    for i, (pos, rot) in enumerate(expected(Q)):
+        np.testing.assert_allclose(x.pos[i], pos, atol=bound(1e-14, 1e-6))
+        np.testing.assert_allclose(math.quat_to_3x3(x.rot[i]), rot, atol=bound(1e-14, 1e-6))
+
+
+def moved(q, qd, h):
+    """Coordinates after a short time: angular velocity of the free joint in body axes."""
+    new = np.concatenate([q[:3] + h * qd[:3], q[3:7], q[7:] + h * qd[6:]])
+    w = qd[3:6] * h
+    angle = np.linalg.norm(w)
+    turn = np.array([np.cos(angle / 2), *(np.sin(angle / 2) * w / angle)])
+    new[3:7] = math.quat_mul(jnp.array(q[3:7]), jnp.array(turn))
+    return new
+
+
+def test_velocities_are_the_rates_of_the_frames(f64):
+    sys, h = arm(True), 1e-6
+    _, xd = frames(sys, jnp.array(Q), jnp.array(QD))
+    ahead, behind = (frames(sys, jnp.array(moved(Q, QD, s * h)), jnp.zeros(11))[0] for s in (1, -1))
+    np.testing.assert_allclose(xd.vel, (ahead.pos - behind.pos) / (2 * h), atol=1e-8)
+    turn = math.quat_mul(ahead.rot, math.quat_inv(behind.rot))
+    np.testing.assert_allclose(xd.ang, turn[:, 1:] / h, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "joints",
+    [
+        (0.4, -0.9, 1.3, 0.25, 0.7),
+        (np.pi - 1e-3, 0.3, -np.pi + 1e-3, -0.4, np.pi - 1e-3),
+        (0.2, np.pi / 2 - 0.05, -0.7, 0.1, -2.0),  # three hinges near gimbal lock
+        (7.0, 0.5, -8.0, 0.0, 20.0),  # whole turns are kept
+    ],
+)
+def test_coordinates_survive_a_step_at_rest(bound, joints):
+    # T33: q -> frames -> q, within the pipeline; nothing moves.
+    q = np.array([0.1, -0.2, 0.3, 0.8, 0.0, 0.0, 0.6, *joints])
+    motion = record(arm(bound(True, False)), q=q, steps=5)
+    np.testing.assert_allclose(motion.q[-1], q, atol=bound(1e-9, 1e-4))
+
+
+def test_frames_and_coordinates_keep_together(f64):
+    # A second of motion: the frames are those of the coordinates, but for the joints' give.
+    motion = record(settings(arm(True), 0.001), q=Q, qd=0.5 * QD, steps=1000)
+    x, _ = frames(arm(True), jnp.array(motion.q[-1]), jnp.zeros(11))
+    np.testing.assert_allclose(motion.pos[-1], x.pos, atol=1e-5)
+    np.testing.assert_allclose(
+        motion.ang[-1],
+        frames(arm(True), *map(jnp.array, (motion.q[-1], motion.qd[-1])))[1].ang,
+        atol=1e-3,
+    )

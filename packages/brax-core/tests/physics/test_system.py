@@ -1,0 +1,185 @@
+"""`System`: flat MuJoCo names, replacement, and what the contracts of the pipeline say."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from physics_lab import chain
+
+from brax.builder import ModelBuilder
+from brax.errors import ModelError, ShapeError
+from brax.spring.pipeline import SPRING
+
+
+@pytest.fixture(scope="module")
+def sys():
+    """Two bodies, three joints, two actuators, two geoms."""
+    model = ModelBuilder()
+    model.add_body("a", pos=(0, 0, 1), mass=2.0, inertia=(1, 2, 2.5), ipos=(0.1, 0, 0))
+    model.add_body("b", "a", pos=(1, 0, 0), mass=3.0, inertia=(2, 2, 2), iquat=(0, 1, 0, 0))
+    model.add_joint("a", "free")
+    model.add_joint("b", "hinge", "turn", range=(-1, 2), damping=0.5, stiffness=4.0, armature=0.25)
+    model.add_joint("b", "slide", "shift", damping=0.75, stiffness=5.0)
+    model.add_actuator("turn", gear=2.0, ctrl_range=(-1, 1))
+    model.add_actuator("shift", gear=3.0, gainprm=(7.0,), biasprm=(0, -7.0))
+    model.add_geom(type="plane", size=(0, 0, 1), friction=(0.5, 0.1, 0.2))
+    model.add_geom("b", "sphere", size=(0.25,), friction=(0.75, 0, 0), elasticity=0.5)
+    model.set_option(timestep=0.01, gravity=(0, 0, -5))
+    return model.build()
+
+
+FLAT = {
+    "body_mass": [0, 2, 3],
+    "body_inertia": [[0, 0, 0], [1, 2, 2.5], [2, 2, 2]],
+    "body_ipos": [[0, 0, 0], [0.1, 0, 0], [0, 0, 0]],
+    "body_iquat": [[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]],
+    "body_pos": [[0, 0, 0], [0, 0, 0], [1, 0, 0]],
+    "body_quat": [[1, 0, 0, 0]] * 3,
+    "geom_friction": [[0.5, 0.1, 0.2], [0.75, 0, 0]],
+    "geom_size": [[0, 0, 1], [0.25, 0, 0]],
+    "elasticity": [0, 0.5],
+    "jnt_axis": [[0, 0, 1]] * 3,
+    "jnt_range": [[-np.inf, np.inf], [-1, 2], [-np.inf, np.inf]],
+    "jnt_stiffness": [0, 4, 5],
+    "dof_damping": [0] * 6 + [0.5, 0.75],
+    "dof_stiffness": [0] * 6 + [4, 5],
+    "dof_armature": [0] * 6 + [0.25, 0],
+    "actuator_gear": [2, 3],
+    "actuator_gainprm": [[1] + [0] * 9, [7] + [0] * 9],
+    "actuator_biasprm": [[0] * 10, [0, -7] + [0] * 8],
+    "actuator_ctrlrange": [[-1, 1], [-np.inf, np.inf]],
+    "actuator_forcerange": [[-np.inf, np.inf]] * 2,
+    "opt_timestep": 0.01,
+    "opt_gravity": [0, 0, -5],
+    "qpos0": [0, 0, 1, 1, 0, 0, 0, 0, 0],
+}
+"""MuJoCo's flat names and what the model's description puts there."""
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_flat_names_read_what_was_described(sys, name):
+    np.testing.assert_allclose(getattr(sys, name), FLAT[name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_flat_names_replace_what_they_read(sys, name):
+    new = jnp.asarray(FLAT[name], float) * 2.0
+    if name.endswith("quat"):
+        new = new.at[0].set(jnp.array([1.0, 0, 0, 0]))  # the world's row is no number of ours
+    for changed in (sys.replace(**{name: new}), sys.tree_replace({name: new})):
+        np.testing.assert_array_equal(getattr(changed, name), new)
+        np.testing.assert_allclose(getattr(sys, name), FLAT[name], rtol=1e-6)
+        assert jax.tree.structure(changed) == jax.tree.structure(sys)
+
+
+@pytest.mark.parametrize(
+    ("flat", "ours", "take"),
+    [
+        ("body_mass", lambda s: s.link.inertia.mass, lambda x: x[1:]),
+        ("geom_friction", lambda s: s.geom.friction, lambda x: x),
+        ("dof_damping", lambda s: s.dof.damping, lambda x: x),
+        ("actuator_gainprm", lambda s: s.actuator.gainprm, lambda x: x),
+        ("jnt_range", lambda s: s.dof.limit[0], lambda x: x[np.array([0] * 6 + [1, 2]), 0]),
+        ("jnt_stiffness", lambda s: s.dof.stiffness, lambda x: x[np.array([0] * 6 + [1, 2])]),
+    ],
+)
+def test_a_number_is_stored_once(sys, flat, ours, take):
+    new = jnp.asarray(FLAT[flat], float) + 1.0
+    np.testing.assert_array_equal(ours(sys.replace(**{flat: new})), take(new))
+
+
+def test_flat_names_serve_as_axes_of_a_batch(sys):
+    # As domain randomization uses them: a tree of None with a 0 where the leaf is batched.
+    axes = jax.tree.map(lambda x: None, sys).tree_replace(
+        {"geom_friction": 0, "body_mass": 0, "jnt_range": 0}
+    )
+    many = sys.tree_replace(
+        {
+            "geom_friction": jnp.stack([sys.geom_friction, 2 * sys.geom_friction]),
+            "body_mass": jnp.stack([sys.body_mass, 3 * sys.body_mass]),
+            "jnt_range": jnp.stack([sys.jnt_range, 2 * sys.jnt_range]),
+        }
+    )
+
+    def read(s):
+        return s.body_mass, s.geom_friction, s.jnt_range, s.dof_damping
+
+    mass, friction, limits, damping = jax.vmap(read, in_axes=(axes,))(many)
+    np.testing.assert_array_equal(mass, [[0, 2, 3], [0, 6, 9]])
+    np.testing.assert_array_equal(friction[1], 2 * sys.geom_friction)
+    np.testing.assert_array_equal(limits[1], 2 * sys.jnt_range)
+    np.testing.assert_array_equal(damping, jnp.stack([sys.dof_damping] * 2))
+
+
+def test_nested_paths_replace_leaves(sys):
+    new = sys.tree_replace({"opt.timestep": 0.5, "link.inertia.mass": jnp.ones(2)})
+    assert new.opt.timestep == 0.5
+    np.testing.assert_array_equal(new.body_mass, [0, 1, 1])
+    np.testing.assert_array_equal(sys.body_mass, [0, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("opt.timestpe", "Option has no field 'timestpe'.*Did you mean 'timestep'"),
+        ("lnik.inertia", "System has no field 'lnik'.*Did you mean 'link'"),
+        ("link.inertai.mass", "Link has no field 'inertai'.*Did you mean 'inertia'"),
+        ("body_mas", "System has no field 'body_mas'"),
+    ],
+)
+def test_an_unknown_path_is_named(sys, path, message):
+    with pytest.raises(ModelError, match=message):
+        sys.tree_replace({path: 0.0})
+
+
+def test_an_unknown_attribute_is_named(sys):
+    with pytest.raises(AttributeError, match=r"'body_mas'.*Did you mean 'body_mass'"):
+        _ = sys.body_mas
+
+
+def test_sizes(sys):
+    sizes = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size(), sys.link_types
+    assert sizes == (2, 9, 8, 2, "f2")
+
+
+# What the pipeline's public functions say about arrays that do not fit.
+
+
+@pytest.mark.parametrize(
+    ("q", "qd", "message"),
+    [
+        (8, 8, r"'q' has shape \(8,\); the model has 9 coordinates, so expected \(9,\)"),
+        (9, 9, r"'qd' has shape \(9,\); the model has 8 degrees of freedom"),
+        ((4, 9), 8, r"'q' has shape \(4, 9\).*jax.vmap"),
+    ],
+)
+def test_init_refuses_shapes(sys, q, qd, message):
+    with pytest.raises(ShapeError, match=message):
+        SPRING.init(sys, jnp.zeros(q), jnp.zeros(qd))
+
+
+def test_init_refuses_integers(sys):
+    with pytest.raises(ShapeError, match="'q' has dtype int32; expected a float"):
+        SPRING.init(sys, jnp.zeros(9, jnp.int32), jnp.zeros(8))
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (3, r"spring.step: argument 'act' has shape \(3,\); the model has 2 actuators"),
+        ((5, 2), r"'act' has shape \(5, 2\).*jax.vmap"),
+    ],
+)
+def test_step_refuses_shapes(sys, act, message):
+    # B54, before anything is compiled: the state is only shapes.
+    state = jax.eval_shape(SPRING.init, sys, sys.init_q, jnp.zeros(8))
+    with pytest.raises(ShapeError, match=message):
+        jax.eval_shape(SPRING.step, sys, state, jnp.zeros(act))
+
+
+def test_step_refuses_a_state_of_another_system(sys):
+    # B61
+    other = chain(3)
+    state = jax.eval_shape(SPRING.init, other, other.init_q, jnp.zeros(3))
+    with pytest.raises(ShapeError, match=r"shape \(3, 3\); the system has 2 links.*another system"):
+        jax.eval_shape(SPRING.step, sys, state, jnp.zeros(2))
