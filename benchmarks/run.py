@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def main(batch, length, rounds, compiles, quick, peer_python, name):
             "backend": BACKEND,
             "batch": batch,
             "length": length,
+            "commit": _commit(),
             "machine": f"{os.cpu_count()} x {platform.processor() or platform.machine()}",
             "sides": measure(sides, {"batch": batch, "length": length}, rounds, compiles),
         }
@@ -47,6 +49,13 @@ def main(batch, length, rounds, compiles, quick, peer_python, name):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1) + "\n")
     console.print(path)
+
+
+def _commit():
+    """What is measured; with `-dirty` where it is not just that."""
+    command = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def _sides(peer):
