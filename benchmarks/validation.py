@@ -2,8 +2,15 @@
 
 import numpy as np
 
-LOWEST, HIGHEST = -0.5, 2.0
+LOWEST, HIGHEST = -0.5, 4.0
 """Heights that a torso can have [m]; only feet touch the floor, so an ant on its back is low."""
+
+HOP, HOPPERS = 1.5, 0.02
+"""At most this share of torsos is higher than that [m].
+
+MuJoCo 4.0.0, with 600 of the same ants for 100 steps of random actions, has 1 % of all heights above
+1.30 m, 0.1 % above 1.82 m, and none above 2.24 m.
+"""
 
 MEAN = (0.2, 1.0)
 """Bounds of the mean height of all torsos [m], those of a healthy ant."""
@@ -29,6 +36,8 @@ def problems(check, flight=None):
             f"{(~sane).sum()} of {len(heights)} torsos are outside {LOWEST} to {HIGHEST} m, "
             f"one at {worst:.3g} m"
         )
+    if (share := (heights > HOP).mean()) > HOPPERS:
+        found.append(f"{share:.0%} of the torsos are above {HOP} m")
     if not MEAN[0] <= heights.mean() <= MEAN[1]:
         found.append(f"the mean height of the torsos is {heights.mean():.3g} m, not {MEAN}")
     return found + (momentum_problems(flight) if flight else [])

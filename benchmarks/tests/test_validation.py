@@ -28,8 +28,9 @@ def test_a_sane_result_counts():
     ("check", "message"),
     [
         ({"not_finite": [".obs"]}, ".obs is not finite"),
-        ({"heights": [0.5] * 99 + [50.0]}, "1 of 100 torsos are outside -0.5 to 2.0 m, one at 50"),
+        ({"heights": [0.5] * 99 + [50.0]}, "1 of 100 torsos are outside -0.5 to 4.0 m, one at 50"),
         ({"heights": [0.5] * 99 + [-0.9]}, "1 of 100 torsos"),
+        ({"heights": [0.5] * 97 + [1.6] * 3}, "3% of the torsos are above 1.5 m"),
         ({"heights": [0.5, float("nan")]}, "1 of 2 torsos"),
         ({"heights": [0.0, 0.1]}, "mean height of the torsos is 0.05 m"),
     ],
