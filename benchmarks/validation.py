@@ -8,8 +8,8 @@ LOWEST, HIGHEST = -0.5, 4.0
 HOP, HOPPERS = 1.5, 0.02
 """At most this share of torsos is higher than that [m].
 
-MuJoCo 4.0.0, with 600 of the same ants for 100 steps of random actions, has 1 % of all heights above
-1.30 m, 0.1 % above 1.82 m, and none above 2.24 m.
+MuJoCo 4.0.0, with 600 of the same ants for 100 steps of random actions, has 1 % of all heights
+above 1.30 m, 0.1 % above 1.82 m, and none above 2.24 m.
 """
 
 MEAN = (0.2, 1.0)
