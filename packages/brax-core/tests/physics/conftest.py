@@ -4,12 +4,21 @@ import jax
 import pytest
 
 
+def _choice(double):
+    with jax.enable_x64(double):
+        yield lambda f64, f32: f64 if double else f32
+
+
 @pytest.fixture(params=["f64", "f32"])
 def bound(request):
     """Runs the test in both precisions; the function picks the bound of the one that runs."""
-    double = request.param == "f64"
-    with jax.enable_x64(double):
-        yield lambda f64, f32: f64 if double else f32
+    yield from _choice(request.param == "f64")
+
+
+@pytest.fixture(params=["f64", pytest.param("f32", marks=pytest.mark.slow)])
+def bound_slow(request):
+    """As `bound`, for models slow to compile: in single precision among the slow tests."""
+    yield from _choice(request.param == "f64")
 
 
 @pytest.fixture

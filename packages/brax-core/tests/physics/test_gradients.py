@@ -1,0 +1,151 @@
+"""Derivatives of a step against finite differences, in both modes: ORACLES T77, T83.
+
+Central differences err by about eps / h + h^2, some 1e-10 of the scale at h = 1e-6; the bound is
+T77's 1e-6.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from physics_lab import ball_on_plane, chain, free_body, rail
+
+from brax.spring.pipeline import SPRING
+
+MODELS = {
+    "hinge": lambda: chain(1, 0.02, actuated=True, armature=0.05, damping=0.2, stiffness=0.4),
+    "free-box": free_body,
+    "hinge-chain": lambda: chain(2, 0.02, actuated=True, armature=0.05, damping=0.2, stiffness=0.4),
+}
+QUICK = ("hinge",)
+"""The others compile for half a minute and more."""
+
+CASES = [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in MODELS]
+
+
+@functools.lru_cache
+def problem(name):
+    """The model, and derivatives of a step of it in both modes; compiled once."""
+    sys = MODELS[name]()
+
+    def after(q, qd, act, mass, dt):
+        new = sys.tree_replace({"link.inertia.mass": mass, "opt.timestep": dt})
+        state = SPRING.step(new, SPRING.init(new, q, qd), act)
+        return jnp.concatenate([state.q, state.qd, state.x.pos.ravel()])
+
+    def pull(args, weights):
+        out, back = jax.vjp(after, *args)
+        return out, back(weights)
+
+    def push(args, tangents):
+        return jax.jvp(after, args, tangents)
+
+    return sys, jax.jit(pull), jax.jit(push)
+
+
+def state_of(sys, seed):
+    """A generic state near the model's rest, and a direction to move it in."""
+    rng = np.random.default_rng(seed)
+
+    def normal(like, scale=1.0):
+        return jnp.asarray(scale * rng.standard_normal(np.shape(like)))
+
+    base = (
+        sys.init_q,
+        jnp.zeros(sys.qd_size()),
+        jnp.zeros(sys.act_size()),
+        sys.link.inertia.mass,
+        sys.opt.timestep,
+    )
+    noise = (0.01, 0.3, 0.5, 0.0, 0.0)
+    args = tuple(x + normal(x, s) for x, s in zip(base, noise, strict=True))
+    unit = jax.tree.map(normal, args)
+    return args, (*unit[:4], unit[4] * 1e-2), normal
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_agree_with_finite_differences(f64, name, seed):
+    # 4e-11 for the box, 9e-11 for a chain
+    sys, pull, push = problem(name)
+    args, unit, normal = state_of(sys, seed)
+    out, moved = push(args, unit)
+
+    h = 1e-6
+    ends = [
+        push(jax.tree.map(lambda x, t, s=s: x + s * h * t, args, unit), unit)[0] for s in (1, -1)
+    ]
+    differences = (ends[0] - ends[1]) / (2 * h)
+    scale = np.abs(differences).max()
+    np.testing.assert_allclose(moved, differences, rtol=0, atol=1e-6 * scale)
+
+    weights = normal(out)
+    _, slopes = pull(args, weights)
+    forward = float(weights @ moved)
+    reverse = sum(float(jnp.vdot(s, t)) for s, t in zip(slopes, unit, strict=True))
+    assert reverse == pytest.approx(forward, rel=1e-10, abs=1e-10 * scale)
+
+
+def test_the_time_step_and_the_mass_matter(f64):
+    # The directions above would hide an argument whose derivative were lost.
+    sys, pull, _ = problem("hinge")
+    args, _, _ = state_of(sys, 0)
+    _, slopes = pull(args, jnp.ones(sys.q_size() + sys.qd_size() + 3 * sys.num_links()))
+    for slope in slopes:
+        assert (np.abs(slope) > 1e-8).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hinge", "free-box"])
+def test_derivatives_in_single_precision(name):
+    with jax.enable_x64(True):
+        sys, _, push = problem(name)
+        args, unit, normal = state_of(sys, 0)
+        out, want = push(args, unit)
+        weights = normal(out)
+    _, pull, push = problem.__wrapped__(name)
+    narrow = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), (args, unit, weights))
+    _, moved = push(*narrow[:2])
+    scale = np.abs(want).max()
+    np.testing.assert_allclose(moved, want, rtol=0, atol=3e-3 * scale)
+    _, slopes = pull(narrow[0], narrow[2])
+    reverse = sum(float(jnp.vdot(s, t)) for s, t in zip(slopes, narrow[1], strict=True))
+    size = float(np.abs(weights) @ np.abs(want))
+    assert reverse == pytest.approx(float(np.vdot(weights, want)), abs=3e-3 * size)
+
+
+def gradient_of_a_step(sys, q, qd):
+    """Derivatives of everything after a step by everything before it."""
+
+    def total(sys, q, qd, act):
+        state = SPRING.step(sys, SPRING.init(sys, q, qd), act)
+        return sum(jnp.sum(x) for x in jax.tree.leaves((state.q, state.qd, state.x, state.xd)))
+
+    return jax.jit(jax.grad(total, argnums=(0, 1, 2, 3)))(sys, q, qd, jnp.zeros(sys.act_size()))
+
+
+def finite(tree):
+    return all(np.isfinite(x).all() for x in jax.tree.leaves(tree))
+
+
+@pytest.mark.slow
+def test_gradient_is_finite_at_rest_on_the_floor(f64):
+    # T83: friction at zero velocity.
+    sys = ball_on_plane()
+    assert finite(gradient_of_a_step(sys, sys.init_q, jnp.zeros(6)))
+
+
+@pytest.mark.slow
+def test_gradient_is_finite_at_rest_in_a_chain(f64):
+    # T83: no rotation between the links, no rates.
+    sys = chain(2, 0.02)
+    assert finite(gradient_of_a_step(sys, jnp.zeros(2), jnp.zeros(2)))
+
+
+@pytest.mark.slow
+def test_gradient_is_finite_on_an_unlimited_slide(f64):
+    # Bounds of infinity, and a joint that rests at zero.
+    sys = rail(actuators=[{}])
+    assert finite(gradient_of_a_step(sys, jnp.zeros(1), jnp.zeros(1)))
