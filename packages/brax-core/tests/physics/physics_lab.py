@@ -62,6 +62,8 @@ def record(sys: System, q=None, qd=None, act=(), *, steps: int, every: int = 1, 
             jax.tree.map(np.asarray, Motion(kept.q, kept.qd, x.pos, x.rot, xd.vel, xd.ang))
         )
     joined = Motion(*(np.concatenate(p) for p in zip(*parts, strict=True)))
+    # Comparisons of arrays take one NaN for another.
+    assert all(np.isfinite(x).all() for x in joined), "the motion is not finite"
     return Motion(*(x[: steps // every] for x in joined))
 
 
