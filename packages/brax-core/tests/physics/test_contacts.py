@@ -91,6 +91,7 @@ def capsule_on_plane():
     return model.build()
 
 
+@pytest.mark.slow
 def test_a_capsule_comes_to_rest(f64):
     # T49: at its radius, .25 +- 1e-2, from half a metre. .24934
     motion = record(capsule_on_plane(), steps=600)

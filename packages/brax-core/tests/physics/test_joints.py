@@ -37,7 +37,7 @@ def test_implicit_damping_is_the_discrete_power(bound):
 
 @pytest.mark.parametrize("dt", [0.01, 0.005, 0.001])
 def test_oscillator_has_the_discrete_frequency(f64, dt):
-    # T05: cos(w_d dt) = 1 - (w dt)^2 / 2, and bounded for ever; k = 300, m = 2.
+    # T05: cos(w_d dt) = 1 - (w dt)^2 / 2, and bounded for ever; k = 300, m = 2. 2e-10 at dt .001
     k, m, n = 300.0, 2.0, round(0.5130199 / dt) * 100
     wd = np.arccos(1 - k / m * dt**2 / 2) / dt
     sys = settings(rail(mass=m, stiffness=300.0), dt)
@@ -70,13 +70,13 @@ def plane_oscillator():
     return model.build()
 
 
-def test_orbit_of_two_springs_keeps_its_angular_momentum(bound):
+def test_orbit_of_two_springs_keeps_its_angular_momentum(bound_slow):
     # T07: 100 periods; an ellipse with semi-axes 1 and .5, L = .5, E = .625.
     dt, every = 0.02, 4
     n = round(200 * np.pi / dt)
     motion = record(settings(plane_oscillator(), dt), q=[1, 0], qd=[0, 0.5], steps=n, every=every)
     (x, y), (u, v) = motion.q.T.astype(float), motion.qd.T.astype(float)
-    assert np.abs(x * v - y * u - 0.5).max() < bound(1e-12, 1e-4)
+    assert np.abs(x * v - y * u - 0.5).max() < bound_slow(1e-12, 1e-4)
 
 
 def test_orbit_of_two_springs_closes(f64):
@@ -110,7 +110,7 @@ def period_ratio(sys, degrees, small):
     ],
 )
 def test_period_of_a_pendulum(bound, degrees, ratio):
-    # T16: the elliptic integral; a ball of radius .05 on a rod of length one.
+    # T16: the elliptic integral; a ball of radius .05 on a rod of length one. 2.2e-5 / 1.8e-4
     moment = 0.4 * 0.05**2
     small = 2 * np.pi * np.sqrt((moment + 1) / G)
     sys = settings(pendulum(), 1e-3)
@@ -148,7 +148,7 @@ def test_energy_of_a_double_pendulum_drifts_no_more_than_mujocos(f64):
 @pytest.mark.parametrize("dt", [2.5e-4, 5e-4, 1e-3])
 @pytest.mark.parametrize(("force", "rest"), [(10.0, 0.1), (-10.0, 0.0)])
 def test_a_slide_rests_at_its_limit(f64, dt, force, rest):
-    # T19
+    # T19: 1e-8 m and 7e-15 m/s at dt .001
     sys = settings(rail(range=(0.0, 0.1), actuators=[{}]), dt)
     motion = record(sys, q=[0.05], act=[force], steps=2000)
     assert abs(motion.q[-1, 0] - rest) < 1100 * dt**2
@@ -185,7 +185,7 @@ def chain_momenta(motion, sys):
     return P.sum(axis=1), L.sum(axis=1)
 
 
-def test_torques_between_links_keep_the_total_momentum(bound):
+def test_torques_between_links_keep_the_total_momentum(bound_slow):
     # T59: from rest, without gravity; torques and rotors are internal, so P = L = 0.
     sys = settings(
         chain(4, 0.02, actuated=True, free=True, armature=0.02, damping=0.1, stiffness=0.5),

@@ -68,12 +68,12 @@ def expected(q):
     return out
 
 
-def test_frames_are_products_of_the_joints(bound):
-    sys = arm(bound(True, False))
+def test_frames_are_products_of_the_joints(bound_slow):
+    sys = arm(bound_slow(True, False))
     x, _ = frames(sys, jnp.array(Q), jnp.zeros(11))
     for i, (pos, rot) in enumerate(expected(Q)):
-        np.testing.assert_allclose(x.pos[i], pos, atol=bound(1e-14, 1e-6))
-        np.testing.assert_allclose(math.quat_to_3x3(x.rot[i]), rot, atol=bound(1e-14, 1e-6))
+        np.testing.assert_allclose(x.pos[i], pos, atol=bound_slow(1e-14, 1e-6))
+        np.testing.assert_allclose(math.quat_to_3x3(x.rot[i]), rot, atol=bound_slow(1e-14, 1e-6))
 
 
 def moved(q, qd, h):
@@ -104,11 +104,11 @@ def test_velocities_are_the_rates_of_the_frames(f64):
         (7.0, 0.5, -8.0, 0.0, 20.0),  # whole turns are kept
     ],
 )
-def test_coordinates_survive_a_step_at_rest(bound, joints):
+def test_coordinates_survive_a_step_at_rest(bound_slow, joints):
     # T33: q -> frames -> q, within the pipeline; nothing moves.
     q = np.array([0.1, -0.2, 0.3, 0.8, 0.0, 0.0, 0.6, *joints])
-    motion = record(arm(bound(True, False)), q=q, steps=5)
-    np.testing.assert_allclose(motion.q[-1], q, atol=bound(1e-9, 1e-4))
+    motion = record(arm(bound_slow(True, False)), q=q, steps=5)
+    np.testing.assert_allclose(motion.q[-1], q, atol=bound_slow(1e-9, 1e-4))
 
 
 def test_frames_and_coordinates_keep_together(f64):

@@ -76,6 +76,7 @@ def test_the_same_bits_twice(f64):
     np.testing.assert_array_equal(runs[0].q, runs[1].q)
 
 
+@pytest.mark.slow
 def test_a_batch_of_masses_steps_as_its_members(f64):
     # A leaf of the model that is batched, as in domain randomization.
     sys = chain(2, 0.02)
