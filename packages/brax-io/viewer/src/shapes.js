@@ -2,7 +2,7 @@
 
 import * as THREE from "three";
 
-const PLANE_EXTENT = 400; // metres shown of a plane that has no end
+const PLANE_EXTENT = 1000; // metres shown of a plane that has no end
 
 // three's capsules and cylinders lie along y, ours along z.
 const alongZ = (geometry) => geometry.rotateX(Math.PI / 2);
