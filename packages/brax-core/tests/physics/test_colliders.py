@@ -1,4 +1,4 @@
-"""Distances between shapes: known answers T53, and the same against a search by brute force."""
+"""Distances between shapes: T53, and the same against a search by brute force."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Contacts with a plane: known answers T41, T43, T46, T49, T58.
+"""Contacts with a plane: T41, T43, T46, T49, T58.
 
 Where a bound has a comment, the number in it is the residual that was measured.
 """

@@ -1,4 +1,4 @@
-"""A body that nothing holds: known answers T01, T02, T03, T08, T09, T10, T11, T14, T15.
+"""A body that nothing holds: T01, T02, T03, T08, T09, T10, T11, T14, T15.
 
 Where a bound has a comment, the number in it is the residual that was measured.
 """

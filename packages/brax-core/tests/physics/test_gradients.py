@@ -1,4 +1,4 @@
-"""Derivatives of a step against finite differences, in both modes: known answers T77, T83.
+"""Derivatives of a step against finite differences, in both modes: T77, T83.
 
 Central differences err by about eps / h + h^2, some 1e-10 of the scale at h = 1e-6; the bound is
 T77's 1e-6.

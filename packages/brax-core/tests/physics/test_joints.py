@@ -1,4 +1,4 @@
-"""Slides and hinges: known answers T04, T05, T07, T16, T17, T19, T20, and momentum of chains (T59).
+"""Slides and hinges: T04, T05, T07, T16, T17, T19, T20, and momentum of chains (T59).
 
 Where a bound has a comment, the number in it is the residual that was measured.
 """

@@ -1,4 +1,4 @@
-"""Frames from coordinates and back: known answers T33, closed forms, and velocities by differences."""
+"""Frames from coordinates and back: T33, closed forms, and velocities by differences."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Batches, loops and compilation change nothing: known answers T67, T69, T70."""
+"""Batches, loops and compilation change nothing: T67, T69, T70."""
 
 import jax
 import jax.numpy as jnp
