@@ -152,11 +152,6 @@ def total(items: Iterable[jax.Array]) -> jax.Array:
     return functools.reduce(operator.add, items)
 
 
-def identity_quat(like: jax.Array) -> Quat:
-    """The identity rotation, shaped as `like`."""
-    return Quat(jnp.ones_like(like), *(jnp.zeros_like(like) for _ in range(3)))
-
-
 def zero_vec(like: jax.Array) -> Vec3:
     """The zero vector, shaped as `like`."""
     return Vec3(*(jnp.zeros_like(like) for _ in range(3)))
@@ -166,11 +161,6 @@ def sqrt(x: jax.Array) -> jax.Array:
     """Square root whose derivative at zero is zero, not infinite."""
     positive = x > 0.0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0)
-
-
-def norm(v: Vec3) -> jax.Array:
-    """Length of a vector, differentiable at zero."""
-    return sqrt(v.dot(v))
 
 
 def normalize(v: Vec3, fallback: Vec3 | None = None) -> tuple[Vec3, jax.Array]:
