@@ -9,6 +9,7 @@ BRAX_PLUGIN_API = 1
 def brax_joint_types() -> list[Spec]:
     """The joints of MJCF that the engine knows."""
     return [
+        Spec("ball", "brax.joints.ball:BALL", "rotation about a point"),
         Spec("free", "brax.joints.free:FREE", "six degrees of freedom"),
         Spec("hinge", "brax.joints.hinge:HINGE", "rotation about an axis"),
         Spec("slide", "brax.joints.slide:SLIDE", "translation along an axis"),
@@ -22,7 +23,7 @@ def brax_geometry_types() -> list[Spec]:
         Spec("plane", "brax.colliders.geometry:PLANE", "infinite plane, normal z"),
         Spec("sphere", "brax.colliders.geometry:SPHERE", "sphere"),
         Spec("capsule", "brax.colliders.geometry:CAPSULE", "capsule along z"),
-        Spec("box", "brax.colliders.geometry:BOX", "box; no collider yet"),
+        Spec("box", "brax.colliders.geometry:BOX", "box"),
         Spec("cylinder", "brax.colliders.geometry:CYLINDER", "cylinder along z; no collider yet"),
         Spec("ellipsoid", "brax.colliders.geometry:ELLIPSOID", "ellipsoid; no collider yet"),
     ]
@@ -37,13 +38,23 @@ def brax_colliders() -> list[Spec]:
         Spec("sphere-sphere", "brax.colliders.sphere_sphere:SPHERE_SPHERE"),
         Spec("sphere-capsule", "brax.colliders.sphere_capsule:SPHERE_CAPSULE"),
         Spec("capsule-capsule", "brax.colliders.capsule_capsule:CAPSULE_CAPSULE"),
+        Spec("plane-box", "brax.colliders.plane_box:PLANE_BOX"),
+        Spec("sphere-box", "brax.colliders.sphere_box:SPHERE_BOX"),
+        Spec("capsule-box", "brax.colliders.capsule_box:CAPSULE_BOX"),
+        Spec("box-box", "brax.colliders.box_box:BOX_BOX"),
     ]
 
 
 @hookimpl
 def brax_integrators() -> list[Spec]:
     """The ways of advancing time."""
-    return [Spec("euler", "brax.integrators.euler:EULER", "semi-implicit Euler")]
+    return [
+        Spec("euler", "brax.integrators.euler:EULER", "semi-implicit Euler"),
+        Spec("implicit", "brax.integrators.implicit:IMPLICIT", "implicit in velocity"),
+        Spec("implicitfast", "brax.integrators.implicit:IMPLICIT_FAST", "without Coriolis force"),
+        Spec("rk4", "brax.integrators.rk4:RUNGE_KUTTA", "fourth order"),
+        Spec("variational", "brax.integrators.variational:VARIATIONAL", "keeps momentum"),
+    ]
 
 
 @hookimpl
@@ -55,7 +66,15 @@ def brax_actuators() -> list[Spec]:
 @hookimpl
 def brax_pipelines() -> list[Spec]:
     """The ways of computing a step."""
-    return [Spec("spring", "brax.spring.pipeline:SPRING", "maximal coordinates, soft joints")]
+    return [
+        Spec("spring", "brax.spring.pipeline:SPRING", "maximal coordinates, soft joints"),
+        Spec("positional", "brax.positional.pipeline:POSITIONAL", "maximal coordinates, XPBD"),
+        Spec(
+            "generalized",
+            "brax.generalized.pipeline:GENERALIZED",
+            "joint coordinates, MuJoCo's soft constraints",
+        ),
+    ]
 
 
 @hookimpl

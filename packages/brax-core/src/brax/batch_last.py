@@ -100,13 +100,16 @@ def _varying(x: Any) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _out_shapes(fun: Flat, *operands: jax.ShapeDtypeStruct) -> tuple[jax.ShapeDtypeStruct, ...]:
-    return jax.eval_shape(fun, *operands)
+def _results(fun: Flat, *operands: tuple[tuple[int, ...], Any]) -> list[tuple[Any, Any]]:
+    """Shape without the batch, and type, of each result; the function is traced for this once."""
+    out = jax.eval_shape(fun, *(jax.ShapeDtypeStruct((*s, 1), dtype) for s, dtype in operands))
+    return [(x.shape[:-1], x.dtype) for x in out]
 
 
 def _abstract(*avals: Any, fun: Flat) -> list[Any]:
-    shapes = _out_shapes(fun, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
-    return [_beside(avals, x.shape, x.dtype) for x in shapes]
+    size = _batch_size(avals)
+    results = _results(fun, *((a.shape[:-1], a.dtype) for a in avals))
+    return [_beside(avals, (*shape, size), dtype) for shape, dtype in results]
 
 
 def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
@@ -133,6 +136,53 @@ _boundary.def_impl(lambda *operands, fun: list(_compiled(fun)(*operands)))
 mlir.register_lowering(
     _boundary, mlir.lower_fun(lambda *operands, fun: list(fun(*operands)), multiple_results=True)
 )
+
+TILE = 512
+"""Environments that a CPU works on at once, so that their arrays stay in its cache."""
+
+LANES = 16
+"""Numbers in a CPU's widest register; a tile is a multiple of it, or its loops have a slow end."""
+
+
+def _lower_on_cpu(ctx: Any, *operands: Any, fun: Flat) -> Any:
+    # A program for several devices has each tile's share on every one of them.
+    tile = TILE * getattr(ctx.module_context.axis_context, "num_devices", 1)
+
+    def tiled(*operands: jax.Array) -> list[jax.Array]:
+        return _by_tiles(fun, operands, tile)
+
+    return mlir.lower_fun(tiled, multiple_results=True)(ctx, *operands)
+
+
+mlir.register_lowering(_boundary, _lower_on_cpu, platform="cpu")
+
+
+def _by_tiles(fun: Flat, operands: Sequence[jax.Array], tile: int) -> list[jax.Array]:
+    """Runs the function on tiles of the batch, one after another."""
+    size = _batch_size(operands)
+    if size < 2 * tile or any(jax.typeof(x).sharding.spec[-1] is not None for x in operands):
+        return list(fun(*operands))
+    count = -(-size // tile)
+    width = -(-size // (count * LANES)) * LANES
+    shared = [x.shape[-1] == 1 for x in operands]
+    split = [_split_tiles(x, width, count) for x, s in zip(operands, shared, strict=True) if not s]
+    common = [x for x, s in zip(operands, shared, strict=True) if s]
+    out = jax.lax.map(lambda mine: fun(*_merge(mine, common, shared)), split)
+    return [_join_tiles(x)[..., :size] for x in out]
+
+
+def _split_tiles(x: jax.Array, width: int, count: int) -> jax.Array:
+    """Puts tiles first; a batch that they do not divide is filled up with its last environment.
+
+    Neighbours go to different tiles, so that a batch sharded over devices stays where it is.
+    """
+    filled = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, width * count - x.shape[-1])], mode="edge")
+    return jnp.moveaxis(filled.reshape(*x.shape[:-1], width, count), -1, 0)
+
+
+def _join_tiles(x: jax.Array) -> jax.Array:
+    tiles_last = jnp.moveaxis(x, 0, -1)
+    return tiles_last.reshape(*tiles_last.shape[:-2], -1)
 
 
 def _batch(operands: Sequence[Any], dims: Sequence[Any], *, fun: Flat) -> tuple[Any, Any]:

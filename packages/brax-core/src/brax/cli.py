@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 import brax
-from brax import plugins
-from brax.errors import BraxError, closest
+from brax import _xla, plugins
+from brax.errors import BraxError, TrainingError, closest
 
 
 class PluginGroup(click.Group):
@@ -66,6 +66,7 @@ def main(args: list[str] | None = None) -> int:
     args = sys.argv[1:] if args is None else args
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     _use_compilation_cache()
+    _xla.use_all_cores()
     try:
         code = root.main([a for a in args if a != "--debug"], "brax", standalone_mode=False)
         return code if type(code) is int else 0
@@ -86,6 +87,8 @@ def _explain(error: Exception) -> tuple[str, int]:
     """What to tell about an error, and the exit code."""
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
+    if isinstance(error, TrainingError):
+        return str(error), 1
     if isinstance(error, BraxError | OSError):
         return str(error), 2
     if problem := _device_problem():

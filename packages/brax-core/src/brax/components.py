@@ -75,10 +75,39 @@ class Quat(NamedTuple):
             self.w * o.z + self.x * o.y - self.y * o.x + self.z * o.w,
         )
 
+    # Written out rather than by `conj`: a negation that two products use is a loop of its own.
+    def inv_mul(self, o: "Quat") -> "Quat":
+        """The rotation `o` followed by the inverse of this one."""
+        return Quat(
+            self.w * o.w + self.x * o.x + self.y * o.y + self.z * o.z,
+            self.w * o.x - self.x * o.w - self.y * o.z + self.z * o.y,
+            self.w * o.y + self.x * o.z - self.y * o.w - self.z * o.x,
+            self.w * o.z - self.x * o.y + self.y * o.x - self.z * o.w,
+        )
+
+    def mul_inv(self, o: "Quat") -> "Quat":
+        """The inverse of the rotation `o` followed by this one."""
+        return Quat(
+            self.w * o.w + self.x * o.x + self.y * o.y + self.z * o.z,
+            self.x * o.w - self.w * o.x - self.y * o.z + self.z * o.y,
+            self.y * o.w - self.w * o.y + self.x * o.z - self.z * o.x,
+            self.z * o.w - self.w * o.z - self.x * o.y + self.y * o.x,
+        )
+
     def rotate(self, v: Vec3) -> Vec3:
         """Rotates a vector."""
         t = self.vec.cross(v) * 2.0
         return v + t * self.w + self.vec.cross(t)
+
+    def inv_rotate(self, v: Vec3) -> Vec3:
+        """Rotates a vector by the inverse."""
+        t = v.cross(self.vec) * 2.0
+        return v + t * self.w + t.cross(self.vec)
+
+    def turned_back(self, v: Vec3) -> Vec3:
+        """What `inv_rotate` adds to a vector, where only the sum is to be rounded."""
+        t = v.cross(self.vec) * 2.0
+        return t * self.w + t.cross(self.vec)
 
     def matrix(self) -> "Mat3":
         """The rotation matrix."""
@@ -182,20 +211,22 @@ def normalize_quat(q: Quat) -> Quat:
     return Quat(q.w * inverse, q.x * inverse, q.y * inverse, q.z * inverse)
 
 
-def _cos_and_sinc(squared: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """cos(a) and sin(a)/a of the square of a, smooth at zero."""
-    tiny = squared < 1e-7
-    angle = jnp.sqrt(jnp.where(tiny, 1.0, squared))
-    return (
-        jnp.where(tiny, 1 - squared / 2, jnp.cos(angle)),
-        jnp.where(tiny, 1 - squared / 6, jnp.sin(angle) / angle),
-    )
+def unit_again(q: Quat) -> Quat:
+    """Takes back the round-off of a product of unit quaternions: one Newton step to length one.
+
+    Squares are taken from one, one by one: a sum of squares near one is rounded more above it than
+    below, and what is left of that shortens all, which adds up where vectors are turned by them.
+    """
+    short = 0.5 * (1.0 - q.w * q.w - q.x * q.x - q.y * q.y - q.z * q.z)
+    return Quat(*(c + c * short for c in q))
 
 
 def exp_quat(v: Vec3) -> Quat:
     """The rotation by |v| radians about v, exactly: the exponential map."""
-    cosine, sinc = _cos_and_sinc(v.dot(v) * 0.25)
-    return Quat(cosine, v.x * sinc * 0.5, v.y * sinc * 0.5, v.z * sinc * 0.5)
+    # Cosine and sinc are even, so what keeps the root from zero does not show in them.
+    half = jnp.sqrt(v.dot(v) * 0.25 + 1e-24)
+    sinc = 0.5 * jnp.sin(half) / half
+    return Quat(jnp.cos(half), v.x * sinc, v.y * sinc, v.z * sinc)
 
 
 def log_quat(q: Quat) -> Vec3:
@@ -238,18 +269,51 @@ def stack(components: Sequence[jax.Array]) -> jax.Array:
     return jnp.stack(jnp.broadcast_arrays(*components), axis=-2)
 
 
+def sum_first(x: jax.Array) -> jax.Array:
+    """Sum over the first axis, which stays with size one.
+
+    By adding halves: XLA's reductions on CPU are calls that cost more than all they add.
+    """
+    while (n := x.shape[0]) > 1:
+        half = n // 2
+        folded = x[:half] + x[half : 2 * half]
+        x = folded if n % 2 == 0 else jnp.concatenate([folded[:-1], folded[-1:] + x[-1:]])
+    return x
+
+
 def rows(tree: T, index: Sequence[int]) -> T:
-    """Takes the elements at static indices, without a gather where a slice does."""
-    index = list(index)
-    if not index:
-        return jax.tree.map(lambda a: a[:0], tree)
-    step = index[1] - index[0] if len(index) > 1 else 1
-    if step > 0 and index == list(range(index[0], index[-1] + 1, step)):
-        stop = index[-1] + 1
-        return jax.tree.map(lambda a: jax.lax.slice_in_dim(a, index[0], stop, step, 0), tree)
-    if len(set(index)) == 1:
-        first = index[0]
-        return jax.tree.map(
-            lambda a: jnp.broadcast_to(a[first : first + 1], (len(index), *a.shape[1:])), tree
-        )
-    return jax.tree.map(lambda a: jnp.concatenate([a[i : i + 1] for i in index]), tree)
+    """Takes the elements at static indices, by slices rather than a gather."""
+    runs = _runs(tuple(index))
+
+    def take(a: jax.Array) -> jax.Array:
+        if not runs:
+            return a[:0]
+        parts = [_take_run(a, *run) for run in runs]
+        return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+
+    return jax.tree.map(take, tree)
+
+
+@functools.lru_cache(maxsize=4096)
+def _runs(index: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """Splits indices into runs of equal steps: first index, step and length."""
+    runs: list[tuple[int, int, int]] = []
+    for i in index:
+        if runs:
+            first, step, n = runs[-1]
+            if n == 1 and i >= first:
+                runs[-1] = (first, i - first, 2)
+                continue
+            if n > 1 and i == first + step * n:
+                runs[-1] = (first, step, n + 1)
+                continue
+        runs.append((i, 1, 1))
+    return runs
+
+
+def _take_run(a: jax.Array, first: int, step: int, n: int) -> jax.Array:
+    if step == 0:
+        return jnp.broadcast_to(a[first : first + 1], (n, *a.shape[1:]))
+    if (first, step, n) == (0, 1, a.shape[0]):
+        return a
+    return jax.lax.slice_in_dim(a, first, first + step * (n - 1) + 1, step, 0)

@@ -1,5 +1,6 @@
 """Shape contracts of public functions, checked while tracing."""
 
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -7,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.base import State, System
+from brax.base import Force, State, System
 from brax.errors import ModelError, ShapeError
 
 
@@ -50,31 +51,87 @@ def check_state(function: str, sys: System, state: State) -> None:
     check_vector(function, "state.qd", state.qd, sys.qd_size(), "degrees of freedom")
 
 
-def check_system(function: str, sys: System) -> None:
+def check_external(function: str, sys: System, external: Force | None) -> None:
+    """Checks that external forces are given for each link.
+
+    Raises:
+        ShapeError: naming function, what was expected and what came.
+    """
+    shape = (sys.num_links(), 3)
+    for name in ("ang", "vel") if external is not None else ():
+        found = np.shape(getattr(external, name))
+        if found != shape:
+            raise ShapeError(
+                f"{function}: external.{name} has shape {found}; the model has {shape[0]} links, "
+                f"so expected {shape}. For a batch use jax.vmap."
+            )
+
+
+def _curved(sys: System) -> list[int]:
+    """Joints whose coordinates are not plain numbers."""
+    return [j for j, t in enumerate(sys.joint_types) if t.q_width != t.qd_width]
+
+
+TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
+
+FEATURES: dict[str, Callable[[System], bool]] = {
+    "a range of a joint with a quaternion": lambda s: any(s.joint_limited[j] for j in _curved(s)),
+    TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
+}
+"""What a model may have and a pipeline may lack, and whether a model has it."""
+
+
+def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> None:
     """Checks a system whose leaves may have been replaced: shapes always, values where known.
+
+    Args:
+        function: who asks, such as 'spring.init'.
+        sys: the system.
+        lacks: those of `FEATURES` that the pipeline does not compute.
 
     Raises:
         ModelError: naming the leaf, what it is and what is allowed.
     """
     n, nq, nv, nu = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size()
-    ng = len(sys.geom_names)
+    ng, nj = len(sys.geom_names), len(sys.joint_names)
     table: list[tuple[str, Any, tuple[int, ...], str]] = [
         ("opt.timestep", sys.opt.timestep, (), "> 0"),
         ("opt.gravity", sys.opt.gravity, (3,), ""),
+        ("opt.wind", sys.opt.wind, (3,), ""),
+        ("opt.density", sys.opt.density, (), ">= 0"),
+        ("opt.viscosity", sys.opt.viscosity, (), ">= 0"),
+        ("opt.impratio", sys.opt.impratio, (), "> 0"),
         ("link.inertia.mass", sys.link.inertia.mass, (n,), "> 0"),
         ("link.inertia.i", sys.link.inertia.i, (n, 3), "> 0"),
         ("init_q", sys.init_q, (nq,), ""),
         ("dof.armature", sys.dof.armature, (nv,), ">= 0"),
         ("dof.damping", sys.dof.damping, (nv,), ">= 0"),
         ("dof.stiffness", sys.dof.stiffness, (nv,), ">= 0"),
+        ("dof.frictionloss", sys.dof.frictionloss, (nv,), ">= 0"),
+        ("dof.solref", sys.dof.solref, (nv, 2), ""),
+        ("dof.solimp", sys.dof.solimp, (nv, 5), ""),
+        ("joint.solref", sys.joint.solref, (nj, 2), ""),
+        ("joint.solimp", sys.joint.solimp, (nj, 5), ""),
+        ("joint.margin", sys.joint.margin, (nj,), ""),
+        ("ref", sys.ref, (nq,), ""),
         ("geom.size", sys.geom.size, (ng, 3), ">= 0"),
         ("geom.friction", sys.geom.friction, (ng, 3), ">= 0"),
         ("geom.elasticity", sys.geom.elasticity, (ng,), ">= 0"),
+        ("geom.solref", sys.geom.solref, (ng, 2), ""),
+        ("geom.solimp", sys.geom.solimp, (ng, 5), ""),
+        ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
+        ("geom.margin", sys.geom.margin, (ng,), ""),
         ("actuator.gear", sys.actuator.gear, (nu,), ""),
         ("vel_damping", sys.vel_damping, (), "<= 0"),
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]
     problems = [p for row in table if (p := _leaf_problem(*row))]
+    problems += [
+        f"the model has {feature}, which this pipeline does not compute; take it out, or choose "
+        "another pipeline"
+        for feature in lacks
+        if not problems and FEATURES[feature](sys)
+    ]
     if problems:
         raise ModelError.of([f"{function}: {p}" for p in problems])
 

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 
 from brax.components import Sym3, Vec3
-from brax.fusion import fence
 
 
 class Spatial(NamedTuple):
@@ -60,10 +59,34 @@ class Sym6(NamedTuple):
         h = tuple(row + v.lin * x for row, x in zip(self.h, u.ang, strict=True))
         return Sym6(_add_outer3(self.a, u.ang, v.ang), h, _add_outer3(self.c, u.lin, v.lin))
 
+    def sub_outer(self, u: Spatial, v: Spatial) -> "Sym6":
+        """Subtracts u v^T, which must be symmetric as a whole with its later companions."""
+        h = tuple(row - v.lin * x for row, x in zip(self.h, u.ang, strict=True))
+        return Sym6(_sub_outer3(self.a, u.ang, v.ang), h, _sub_outer3(self.c, u.lin, v.lin))
+
+    def at(self, point: Vec3) -> Sym3:
+        """Of an inverse inertia: the velocity of a point per unit of impulse at it."""
+        turned = [Vec3(*(row[i] for row in self.h)).cross(point) for i in range(3)]
+        a = self.a
+        swung = [
+            Vec3(*row).cross(point)
+            for row in ((a.xx, a.xy, a.xz), (a.xy, a.yy, a.yz), (a.xz, a.yz, a.zz))
+        ]
+        swung = [Vec3(*(row[i] for row in swung)).cross(point) for i in range(3)]
+        c = self.c
+        return Sym3(
+            c.xx + 2.0 * turned[0].x + swung[0].x,
+            c.yy + 2.0 * turned[1].y + swung[1].y,
+            c.zz + 2.0 * turned[2].z + swung[2].z,
+            c.xy + turned[0].y + turned[1].x + swung[0].y,
+            c.xz + turned[0].z + turned[2].x + swung[0].z,
+            c.yz + turned[1].z + turned[2].y + swung[1].z,
+        )
+
     def inverse(self) -> "Sym6":
         """The inverse, by 3x3 blocks."""
-        c = fence(inverse_sym3(self.c))
-        hc = fence(tuple(c.mul(row) for row in self.h))
+        c = inverse_sym3(self.c)
+        hc = tuple(c.mul(row) for row in self.h)
         h, a = self.h, self.a
         schur = Sym3(
             a.xx - hc[0].dot(h[0]),
@@ -73,15 +96,15 @@ class Sym6(NamedTuple):
             a.xz - hc[0].dot(h[2]),
             a.yz - hc[1].dot(h[2]),
         )
-        top = fence(inverse_sym3(fence(schur)))
-        rows = (
-            Vec3(top.xx, top.xy, top.xz),
-            Vec3(top.xy, top.yy, top.yz),
-            Vec3(top.xz, top.yz, top.zz),
+        top = inverse_sym3(schur)
+        left = tuple(c.mul(row * -1.0) for row in self.h)
+        off = (
+            left[0] * top.xx + left[1] * top.xy + left[2] * top.xz,
+            left[0] * top.xy + left[1] * top.yy + left[2] * top.yz,
+            left[0] * top.xz + left[1] * top.yz + left[2] * top.zz,
         )
-        off = fence(tuple(-(hc[0] * r.x + hc[1] * r.y + hc[2] * r.z) for r in rows))
-        for left, right in zip(hc, off, strict=True):
-            c = _add_outer3(c, left, -right)
+        for u, v in zip(hc, off, strict=True):
+            c = _sub_outer3(c, u, v)
         return Sym6(top, off, c)
 
 
@@ -93,6 +116,17 @@ def _add_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:
         s.xy + u.x * v.y,
         s.xz + u.x * v.z,
         s.yz + u.y * v.z,
+    )
+
+
+def _sub_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:
+    return Sym3(
+        s.xx - u.x * v.x,
+        s.yy - u.y * v.y,
+        s.zz - u.z * v.z,
+        s.xy - u.x * v.y,
+        s.xz - u.x * v.z,
+        s.yz - u.y * v.z,
     )
 
 

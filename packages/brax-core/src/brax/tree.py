@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.components import rows
+from brax.components import rows, sum_first
 from brax.joints import JointType
 
 T = TypeVar("T")
@@ -31,6 +31,8 @@ class Group(NamedTuple):
     """For each place in the stack and each coordinate, its index of each link."""
     qd: tuple[tuple[int, ...], ...]
     """For each degree of freedom of the stack, its index of each link."""
+    stack: tuple[int, tuple[int, ...]] = (0, ())
+    """Which of the layout's stacks its links belong to, and where they are in it."""
 
     @property
     def unconstrained(self) -> bool:
@@ -49,6 +51,8 @@ class Layout(NamedTuple):
     """Position of the root of each position's tree."""
     groups: tuple[Group, ...]
     """Groups, parents before children."""
+    stacks: tuple[Group, ...]
+    """Links with equal joints over all depths, for what does not recurse."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -72,28 +76,34 @@ def _layout(
         root.append(len(root) if parents[i] < 0 else root[position[parents[i]]])
     q_start = list(accumulate((t.q_width for t in joint_types), initial=0))
     qd_start = list(accumulate((t.qd_width for t in joint_types), initial=0))
+
+    def gather(is_root: bool, types: tuple[JointType, ...], group: list[int]) -> Group:
+        joints = tuple(tuple(stacks[i][k] for i in group) for k in range(len(types)))
+        return Group(
+            links=tuple(position[i] for i in group),
+            parents=None if is_root else tuple(position[parents[i]] for i in group),
+            types=types,
+            joints=joints,
+            q=tuple(
+                tuple(tuple(int(q_start[j]) + c for j in joints[k]) for c in range(t.q_width))
+                for k, t in enumerate(types)
+            ),
+            qd=tuple(
+                tuple(int(qd_start[j]) + c for j in joints[k])
+                for k, t in enumerate(types)
+                for c in range(t.qd_width)
+            ),
+        )
+
+    flat = list(dict.fromkeys(kind[1:] for kind in kinds))
+    alike = [[i for i in order if key[i][1:] == kind] for kind in flat]
     groups = []
     for kind, group in zip(kinds, members, strict=True):
-        types = kind[2]
-        joints = tuple(tuple(stacks[i][k] for i in group) for k in range(len(types)))
-        groups.append(
-            Group(
-                links=tuple(position[i] for i in group),
-                parents=None if kind[1] else tuple(position[parents[i]] for i in group),
-                types=types,
-                joints=joints,
-                q=tuple(
-                    tuple(tuple(int(q_start[j]) + c for j in joints[k]) for c in range(t.q_width))
-                    for k, t in enumerate(types)
-                ),
-                qd=tuple(
-                    tuple(int(qd_start[j]) + c for j in joints[k])
-                    for k, t in enumerate(types)
-                    for c in range(t.qd_width)
-                ),
-            )
-        )
-    return Layout(order, position, tuple(root), tuple(groups))
+        index = flat.index(kind[1:])
+        here = (index, tuple(alike[index].index(i) for i in group))
+        groups.append(gather(*kind[1:], group)._replace(stack=here))
+    together = tuple(gather(*kind, group) for kind, group in zip(flat, alike, strict=True))
+    return Layout(order, position, tuple(root), tuple(groups), together)
 
 
 def layout(sys: System) -> Layout:
@@ -133,7 +143,7 @@ def up(values: T, group: Group, plan: Layout) -> list[tuple[int, T]]:
     return out
 
 
-def join(groups: list[T]) -> T:
+def join(groups: Sequence[T]) -> T:
     """Concatenates the groups' rows."""
     size = max(leaf.shape[-1] for g in groups for leaf in jax.tree.leaves(g))
 
@@ -155,7 +165,7 @@ def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
     for i in range(n):
         mine = [k for k, o in enumerate(owner) if o == i]
         if not mine:
-            out.append(jnp.zeros_like(values[:1]))
+            out.append(jnp.zeros((1, *values.shape[1:]), values.dtype))
         else:
-            out.append(jnp.sum(rows(values, mine), axis=0, keepdims=True))
+            out.append(sum_first(rows(values, mine)))
     return jnp.concatenate(out, axis=0)

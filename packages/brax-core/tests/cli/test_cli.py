@@ -10,7 +10,7 @@ import click
 import pytest
 
 from brax import cli, plugins
-from brax.errors import ModelError
+from brax.errors import ModelError, TrainingError
 from brax.plugins import Spec, hookimpl
 
 
@@ -89,11 +89,34 @@ def test_a_wrong_name_or_option_is_one_line_and_exit_code_2(brax, failing, args,
     assert told in err
 
 
+COUNT = "from brax import cli; cli.main(['--help']); import jax; print(jax.device_count())"
+
+
+@pytest.mark.parametrize(
+    ("environ", "count"),
+    [
+        ({}, len(os.sched_getaffinity(0))),
+        ({"JAX_NUM_CPU_DEVICES": "3"}, 3),
+        ({"XLA_FLAGS": "--xla_force_host_platform_device_count=5"}, 5),
+    ],
+)
+def test_every_core_is_a_device_unless_the_user_says(environ, count):
+    clean = {k: v for k, v in os.environ.items() if k != "JAX_NUM_CPU_DEVICES"}
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT],
+        capture_output=True,
+        text=True,
+        env={**clean, "JAX_PLATFORMS": "cpu", **environ},
+    )
+    assert done.stdout.split()[-1] == str(count), done.stderr
+
+
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
         (ModelError("joint 'knee' is bad"), 2, "brax: joint 'knee' is bad\n"),
         (PermissionError(13, "Permission denied", "/runs"), 2, "Permission denied: '/runs'\n"),
+        (TrainingError("the gradient is not finite"), 1, "brax: the gradient is not finite\n"),
         (click.ClickException("the run diverged"), 1, "brax: the run diverged\n"),
         (ZeroDivisionError("by\nzero"), 1, "brax: ZeroDivisionError: by zero (add --debug"),
         (KeyboardInterrupt(), 130, ""),

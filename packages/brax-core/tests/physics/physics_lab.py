@@ -23,6 +23,13 @@ SAMPLES = 100
 """States that one call of the compiled program gives back."""
 
 
+FAST_COMPILE = {
+    "xla_backend_optimization_level": "0",
+    "xla_llvm_disable_expensive_passes": True,
+}
+"""Tests run each program a few times only."""
+
+
 class Motion(NamedTuple):
     """What was recorded, numpy arrays with time first; the initial state is not in it."""
 
@@ -34,10 +41,14 @@ class Motion(NamedTuple):
     ang: np.ndarray
 
 
-@functools.partial(jax.jit, static_argnames="n_frames")
-def _record(sys: System, state: State, act: jax.Array, stride: int, n_frames: int):
+PIPELINE = SPRING
+"""The pipeline that `record` runs; tests of another put theirs here."""
+
+
+@functools.partial(jax.jit, static_argnames=("n_frames", "pipeline"))
+def _record(sys: System, state: State, act: jax.Array, stride: int, n_frames: int, pipeline):
     def step(_, state):
-        return SPRING.step(sys, state, act, n_frames)
+        return pipeline.step(sys, state, act, n_frames)
 
     def sample(state, _):
         state = jax.lax.fori_loop(0, stride, step, state)
@@ -46,17 +57,17 @@ def _record(sys: System, state: State, act: jax.Array, stride: int, n_frames: in
     return jax.lax.scan(sample, state, None, length=SAMPLES)
 
 
-_init = jax.jit(SPRING.init)
+_init = jax.jit(lambda sys, q, qd, pipeline: pipeline.init(sys, q, qd), static_argnames="pipeline")
 
 
 def record(sys: System, q=None, qd=None, act=(), *, steps: int, every: int = 1, n_frames: int = 1):
     """Runs a model for `steps * n_frames` physics steps, keeping each `every`-th call of `step`."""
     q = sys.init_q if q is None else jnp.asarray(q, float)
     qd = jnp.zeros(sys.qd_size()) if qd is None else jnp.asarray(qd, float)
-    state, act = _init(sys, q, qd), jnp.asarray(act, float)
+    state, act = _init(sys, q, qd, PIPELINE), jnp.asarray(act, float)
     parts = []
     for _ in range(-(-steps // (SAMPLES * every))):
-        state, kept = _record(sys, state, act, every, n_frames)
+        state, kept = _record(sys, state, act, every, n_frames, PIPELINE)
         x, xd = kept.x, kept.xd
         parts.append(
             jax.tree.map(np.asarray, Motion(kept.q, kept.qd, x.pos, x.rot, xd.vel, xd.ang))
@@ -138,6 +149,17 @@ def ball_on_plane(mass=0.1, radius=0.05, friction=1.0, elasticity=0.0) -> System
     surface = dict(friction=(friction, 0, 0), elasticity=elasticity)
     model.add_geom(type="plane", name="floor", size=(0, 0, 1), **surface)
     model.add_geom("ball", "sphere", name="skin", size=(radius,), **surface)
+    return model.build()
+
+
+def box_on_plane(friction):
+    """A box of half-sizes .1, .1, .05 that stands on the plane z = 0."""
+    model = ModelBuilder()
+    model.add_body("box", pos=(0, 0, 0.05), mass=1.0, inertia=(0.0125 / 3, 0.0125 / 3, 0.02 / 3))
+    model.add_joint("box", "free")
+    surface = dict(friction=(friction, 0, 0))
+    model.add_geom(type="plane", name="floor", size=(0, 0, 1), **surface)
+    model.add_geom("box", "box", name="skin", size=(0.1, 0.1, 0.05), **surface)
     return model.build()
 
 

@@ -2,8 +2,11 @@
 
 import jax.numpy as jnp
 import numpy as np
+import physics_lab
 import pytest
 from physics_lab import chain, rail, record, settings
+
+from brax import plugins
 
 DT = 0.01
 
@@ -47,6 +50,15 @@ def test_control_is_clamped_and_nan_is_zero(bound, ctrl, want):
     # T24
     got = force(ctrl, ctrl_range=(-1.0, 1.0))
     assert got == pytest.approx(want, rel=bound(1e-13, 1e-6), abs=0)
+
+
+@pytest.mark.parametrize("pipeline", plugins.names("pipeline"))
+def test_a_control_that_is_not_a_number_counts_as_zero(f64, monkeypatch, pipeline):
+    monkeypatch.setattr(physics_lab, "PIPELINE", plugins.get("pipeline", pipeline))
+    sys = settings(rail(actuators=[dict(), dict(gear=2.0)]), DT)
+    broken, zero, one = (record(sys, act=[c, 1.0], steps=1).qd for c in (np.nan, 0.0, 1.0))
+    np.testing.assert_array_equal(broken, zero)
+    assert one[0, 0] == pytest.approx(3 * DT, rel=1e-12)
 
 
 def test_clamping_leaves_the_control_alone(f64):

@@ -212,6 +212,14 @@ def test_boundary_is_closed_under(name):
     compare(CASES[name])
 
 
+@pytest.mark.parametrize("name", [n for n in CASES if "vmap" in n])
+def test_a_large_batch_runs_in_tiles(name, monkeypatch):
+    # Three tiles for eight environments: the last is filled up.
+    monkeypatch.setattr(sys.modules["brax.batch_last"], "TILE", 3)
+    monkeypatch.setattr(sys.modules["brax.batch_last"], "LANES", 1)
+    compare(CASES[name])
+
+
 def test_function_sees_one_trailing_axis():
     # Shared arguments have size one, those that are asked for in full the size of the batch.
     seen = []
@@ -235,10 +243,9 @@ def test_without_jit_it_gives_the_same():
 
 @pytest.mark.slow
 def test_boundary_on_eight_devices():
-    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
     done = subprocess.run(
         [sys.executable, __file__],
-        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
         timeout=300,
@@ -307,13 +314,20 @@ def sharded_cases():
 def main():
     assert jax.device_count() == N, jax.devices()
     cases = sharded_cases()
+    for tile in (1, 512):
+        sys.modules["brax.batch_last"].TILE = tile
+        agree(cases)
+        jax.clear_caches()
+    print(len(cases), "agree")
+
+
+def agree(cases):
     for name, case in cases.items():
         got, want = case(BOUNDARY), case(PLAIN)
         for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
             np.testing.assert_allclose(
                 np.asarray(a), np.asarray(b), rtol=2e-5, atol=2e-5, err_msg=name
             )
-    print(len(cases), "agree")
 
 
 if __name__ == "__main__":

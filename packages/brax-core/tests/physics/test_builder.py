@@ -1,8 +1,10 @@
 """What `ModelBuilder` refuses, in words that name the element, what came and what is allowed."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from brax import kinematics
 from brax.builder import ModelBuilder
 from brax.errors import ModelError
 
@@ -14,6 +16,26 @@ def body(model, name="a", **changes):
 def arm(model, **changes):
     body(model)
     model.add_joint("a", **{"type": "hinge", "name": "j", **changes})
+
+
+def massless(model):
+    body(model, mass=0.0)
+    model.add_joint("a")
+
+
+def pointlike(model):
+    body(model, inertia=(0, 0, 0))
+    model.add_joint("a")
+
+
+def cycle(model):
+    body(model, "a", parent="b")
+    body(model, "b", parent="a")
+
+
+def late(model):
+    body(model, "b", parent="a")
+    body(model, "a")
 
 
 def with_geom(model, **changes):
@@ -55,16 +77,36 @@ def boxes(model):
 
 REFUSED = {
     "nothing": (lambda m: None, "no moving body"),
-    "zero mass": (lambda m: body(m, mass=0.0), "body 'a': mass must be > 0 .* got 0.0"),
-    "nan mass": (lambda m: body(m, mass=np.nan), "body 'a': mass must be > 0 .* got nan"),
+    "negative mass": (lambda m: body(m, mass=-1.0), "body 'a': mass must be >= 0 .* got -1.0"),
+    "nan mass": (lambda m: body(m, mass=np.nan), "body 'a': mass must be >= 0 .* got nan"),
+    "no mass": (massless, "body 'a': mass must be > 0, for it has joints"),
+    "no inertia": (pointlike, "body 'a': principal moments must be > 0, for it has joints"),
+    "nan inertia": (lambda m: body(m, inertia=(1, 1, np.nan)), "body 'a': inertia is not finite"),
     "moments": (lambda m: body(m, inertia=(1, 1, 3)), "body 'a': principal moments .* no body's"),
     "two moments": (lambda m: body(m, inertia=(1, 1)), "body 'a': inertia needs 3 numbers"),
-    "no joint": (body, "body 'a' has no joint: give its mass and geoms to 'world'"),
+    "no joint": (body, "the model has no moving body: nothing to simulate"),
+    "cycle": (cycle, "body 'a': it carries itself: a on b on a.*body 'b': it carries itself"),
+    "late parent": (late, "body 'b': its parent 'a' comes after it"),
+    "joint of the world": (
+        lambda m: (arm(m), m.add_joint("world", "hinge", "w")),
+        "joint 'w': the world does not move",
+    ),
+    "too deep a stack": (
+        lambda m: two_joints(m, *["hinge"] * 7),
+        "body 'a' has 7 degrees of freedom; at most 6",
+    ),
+    "quaternion": (lambda m: body(m, quat=(0, 0, 0, 0)), "body 'a': quat is zero"),
+    "position": (lambda m: body(m, pos=(0, 0)), "body 'a': pos needs 3 numbers"),
+    "stiffness": (lambda m: arm(m, stiffness=(1, 2)), "joint 'j': stiffness must be one number"),
+    "frictionloss": (lambda m: arm(m, frictionloss=np.nan), "joint 'j': frictionloss must be"),
+    "margin of a limit": (lambda m: arm(m, margin=np.inf), "joint 'j': margin is not finite"),
+    "solref": (lambda m: arm(m, solref_limit=(1,)), "joint 'j': solref_limit needs 2 numbers"),
+    "nan range": (lambda m: arm(m, range=(0, np.nan)), "joint 'j': range needs a lower"),
     "parent": (lambda m: body(m, parent="torso"), "body 'a'.*'torso'"),
     "same body": (lambda m: (arm(m), body(m)), "body 'a': there is another body of that name"),
     "joint type": (
         lambda m: arm(m, type="slider"),
-        "joint 'j'.*'slider'.*free, hinge, slide.*Did you mean 'slide'",
+        "joint 'j'.*'slider'.*ball, free, hinge, slide.*Did you mean 'slide'",
     ),
     "zero axis": (lambda m: arm(m, axis=(0, 0, 0)), "joint 'j': axis is zero"),
     "range": (lambda m: arm(m, range=(1, -1)), r"joint 'j': range needs a lower .*\[1.0, -1.0\]"),
@@ -82,10 +124,22 @@ REFUSED = {
         lambda m: arm(m, type="free", damping=1.0),
         "joint 'j': damping is not supported on a joint of type 'free'",
     ),
+    "range of a ball": (
+        lambda m: arm(m, type="ball", range=(-1, 1)),
+        "joint 'j': the range of a 'ball' bounds its whole angle, so it must begin at 0",
+    ),
+    "ref of a ball": (
+        lambda m: arm(m, type="ball", ref=1.0),
+        "joint 'j': ref is not supported on a joint of type 'ball'",
+    ),
     "geom size": (lambda m: with_geom(m, size=(0,)), "geom 'g': radius must be > 0, got 0"),
     "geom type": (lambda m: with_geom(m, type="shpere"), "geom 'g'.*Did you mean 'sphere'"),
     "geom body": (lambda m: with_geom(m, body="b"), "geom 'g': there is no body 'b'"),
     "friction": (lambda m: with_geom(m, friction=(-1, 0, 0)), "geom 'g': friction must be >= 0"),
+    "condim": (lambda m: with_geom(m, condim=4), "geom 'g': condim must be 1 or 3, got 4"),
+    "solimp": (lambda m: with_geom(m, solimp=(0.9, 0.9)), "geom 'g': solimp needs 5 numbers"),
+    "solmix": (lambda m: with_geom(m, solmix=-1), "geom 'g': solmix must be >= 0, got -1"),
+    "margin": (lambda m: with_geom(m, margin=np.nan), "geom 'g': margin is not finite"),
     "elasticity": (
         lambda m: with_geom(m, elasticity=1.5),
         r"geom 'g': elasticity must lie in \[0, 1\], got 1.5",
@@ -105,6 +159,11 @@ REFUSED = {
     ),
     "gear": (lambda m: with_actuator(m, gear=np.inf), "actuator 'm': its gear .* not finite"),
     "timestep": (option(timestep=0.0), "option timestep must be > 0, got 0.0"),
+    "cone": (option(cone="eliptic"), "option cone is 'eliptic'.*Did you mean 'elliptic'"),
+    "impratio": (option(impratio=0.0), "option impratio must be > 0, got 0.0"),
+    "density": (option(density=-1.0), "option density must be >= 0, got -1.0"),
+    "iterations": (option(iterations=0), "option iterations must be a number of steps, got 0"),
+    "wind": (option(wind=(1, 2)), "option: wind needs 3 numbers"),
     "growth": (option(vel_damping=0.5), "vel_damping is a rate of growth .* <= 0 .* got 0.5"),
     "erp": (option(baumgarte_erp=2), r"baumgarte_erp must lie in \[0, 1\], got 2"),
     "integrator": (option(integrator="rk5"), "integrator 'rk5'"),
@@ -129,7 +188,7 @@ def test_all_problems_come_at_once():
     with pytest.raises(ModelError, match="the model has 4 problems") as caught:
         model.build()
     text = str(caught.value)
-    for part in ("mass must be > 0", "joint 'j' (ant.xml:41)", "no body 'nowhere'", "radius"):
+    for part in ("mass must be >= 0", "joint 'j' (ant.xml:41)", "no body 'nowhere'", "radius"):
         assert part in text
     assert len(caught.value.problems) == 4
 
@@ -137,3 +196,30 @@ def test_all_problems_come_at_once():
 def test_an_unknown_option_is_named():
     with pytest.raises(ModelError, match=r"'timestpe'.*Did you mean 'timestep'"):
         ModelBuilder().set_option(timestpe=0.1)
+
+
+def test_a_body_without_joints_is_part_of_what_carries_it():
+    # A rod of two halves of 1 kg and length 1, the second turned about x and fixed to the first.
+    model = ModelBuilder()
+    thin = dict(mass=1.0, inertia=(1 / 12, 1 / 12, 1e-9), ipos=(0, 0, 0.5))
+    model.add_body("stand", pos=(0, 0, 2))
+    model.add_geom("stand", "plane", "shelf", pos=(0, 0, 1))
+    model.add_body("lower", "stand", pos=(1, 0, 0), **thin)
+    model.add_joint("lower", "hinge", axis=(1, 0, 0))
+    model.add_body("upper", "lower", (0, 0, 1), (0, 1, 0, 0), **thin)  # half a turn: back down
+    model.add_body("tip", "upper", pos=(0, 0.3, 1))
+    model.add_geom("upper", "sphere", "ball", pos=(0, 0, 0.25), size=(0.1,))
+    sys = model.build()
+    assert (sys.link_names, sys.link_parents, sys.geom_link) == (("lower",), (-1,), (-1, 0))
+    np.testing.assert_allclose(sys.link.transform.pos, [[1, 0, 2]])
+    np.testing.assert_allclose(sys.geom.transform.pos, [[0, 0, 3], [0, 0, 0.75]], atol=1e-7)
+    np.testing.assert_allclose(sys.link.inertia.mass, [2])
+    np.testing.assert_allclose(sys.link.inertia.transform.pos, [[0, 0, 0.5]], atol=1e-7)
+    np.testing.assert_allclose(np.sort(sys.link.inertia.i[0]), [2e-9, 1 / 6, 1 / 6], rtol=1e-6)
+    x, _ = kinematics.forward(sys, jnp.array([np.pi / 2]), jnp.zeros(1))
+    np.testing.assert_allclose(kinematics.frame(sys, x, "stand").pos, [0, 0, 2], atol=1e-6)
+    # The hinge has turned z to -y: the joint of the halves is at y = -1, the tip back at the hinge.
+    np.testing.assert_allclose(kinematics.frame(sys, x, "upper").pos, [1, -1, 2], atol=1e-6)
+    np.testing.assert_allclose(kinematics.frame(sys, x, "tip").pos, [1, 0, 1.7], atol=1e-6)
+    with pytest.raises(ModelError, match=r"no body 'tpi'.*Did you mean 'tip'"):
+        kinematics.frame(sys, x, "tpi")

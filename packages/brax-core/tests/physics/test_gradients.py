@@ -65,6 +65,7 @@ def state_of(sys, seed):
     return args, (*unit[:4], unit[4] * 1e-2), normal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_agree_with_finite_differences(f64, name, seed):

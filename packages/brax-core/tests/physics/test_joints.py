@@ -4,9 +4,11 @@ Where a bound has a comment, the number in it is the residual that was measured.
 """
 
 import numpy as np
+import physics_lab
 import pytest
 from physics_lab import G, chain, pendulum, rail, record, settings
 
+from brax import plugins
 from brax.builder import ModelBuilder
 
 
@@ -206,3 +208,47 @@ def test_a_rotor_slows_what_its_motor_turns(f64):
     sys = settings(rail(mass=1.0, armature=0.5, actuators=[{}]), 0.01)
     v = record(sys, act=[3.0], steps=50).qd[-1, 0]
     assert v == pytest.approx(3.0 / 1.5 * 0.5, rel=1e-12)
+
+
+def test_a_rotor_keeps_its_rate_while_its_link_tumbles(f64):
+    # A rotor of 1 kg m^2 on a leg of 1e-3: the leg's gyroscopic torque, some I w^2, hardly moves
+    # it. 7.8e-5 rad/s, 5.4e-5 in generalized coordinates.
+    model = ModelBuilder()
+    model.add_body("hull", mass=1.0, inertia=(0.03, 0.02, 0.01))
+    model.add_joint("hull", "free")
+    model.add_body("leg", "hull", pos=(0.2, 0, 0), mass=0.04, inertia=(1e-3, 8e-4, 4e-4))
+    model.add_joint("leg", "hinge", axis=(0, 0, 1), armature=1.0)
+    sys = settings(model.build(), 0.002, (0, 0, 0))
+    end = record(sys, qd=[0, 0, 0, 5, 3, 2, 0], steps=250)
+    assert abs(end.qd[-1, 6]) < 1e-3
+
+
+@pytest.mark.parametrize("pipeline", plugins.names("pipeline"))
+def test_a_spring_is_at_rest_at_springref(f64, monkeypatch, pipeline):
+    # Critically damped: exp(-w t) of the way is left, w = 2 1/s.
+    monkeypatch.setattr(physics_lab, "PIPELINE", plugins.get("pipeline", pipeline))
+    sys = settings(rail(springref=0.2, stiffness=4.0, damping=4.0), 0.01)
+    motion = record(sys, steps=1500)
+    assert motion.q[-1, 0] == pytest.approx(0.2, abs=1e-9)
+    assert motion.q[:, 0].max() < 0.2 + 1e-9
+
+
+def bead_on_a_rod():
+    """A mass that slides on a turntable too heavy to notice."""
+    model = ModelBuilder()
+    model.add_body("table", mass=1.0, inertia=(1, 1, 1))
+    model.add_joint("table", "hinge", axis=(0, 0, 1), armature=1e6)
+    model.add_body("bead", "table", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    model.add_joint("bead", "slide", axis=(1, 0, 0))
+    return model.build()
+
+
+def test_a_bead_on_a_turning_rod(f64):
+    # r'' = w^2 r, so r = .5 cosh(w t), at w = 2: 1.8e-4, and the rod holds it to 2.1e-5 m, at dt
+    # .01; a rod that bends its way by Coriolis' and the centripetal acceleration too late, to 1e-3.
+    sys = settings(bead_on_a_rod(), 0.01, (0, 0, 0))
+    motion = record(sys, q=[0, 0.5], qd=[2, 0], steps=100)
+    angle, r = motion.q.T
+    assert r[-1] == pytest.approx(0.5 * np.cosh(2), rel=1e-3)
+    along = np.stack([r * np.cos(angle), r * np.sin(angle), 0 * r], axis=-1)
+    np.testing.assert_allclose(motion.pos[:, 1], along, atol=1e-4)

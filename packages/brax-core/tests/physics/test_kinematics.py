@@ -10,7 +10,7 @@ from physics_lab import record, settings
 
 from brax import math
 from brax.builder import ModelBuilder
-from brax.kinematics import forward
+from brax.kinematics import forward, inverse
 
 TURN = (0.8, 0.0, 0.6, 0.0)
 
@@ -121,3 +121,48 @@ def test_frames_and_coordinates_keep_together(f64):
         frames(arm(True), *map(jnp.array, (motion.q[-1], motion.qd[-1])))[1].ang,
         atol=1e-3,
     )
+
+
+@functools.lru_cache
+def gallery(double):
+    """One tree with each kind of stack: ball, slides, hinges on slanted axes, with references."""
+    del double  # one program for each precision
+    model = ModelBuilder()
+
+    def link(name, parent, *joints, **values):
+        model.add_body(name, parent, (0.1, 0.2, 0.3), TURN, mass=1.0, inertia=(1, 1, 1))
+        for kind, axis in joints:
+            model.add_joint(name, kind, pos=(0.1, 0, -0.2), axis=axis, **values)
+
+    link("base", "world", ("free", (0, 0, 1)))
+    link("ball", "base", ("ball", (0, 0, 1)))
+    link("door", "ball", ("hinge", (0, 0.6, 0.8)), ref=0.3)
+    link("table", "base", ("slide", (1, 0, 0)), ("slide", (0, 1, 1)), ("hinge", (0, 0, 1)))
+    link("wrist", "table", ("hinge", (1, 0, 0)), ("hinge", (0, 1, 0.2)), ref=-0.2)
+    link("hip", "wrist", ("hinge", (1, 0, 0)), ("hinge", (0, 1, 0)), ("hinge", (0, 0.3, 1)))
+    return model.build()
+
+
+there_and_back = jax.jit(lambda sys, q, qd: inverse(sys, *forward(sys, q, qd)))
+
+
+@pytest.mark.parametrize("case", ["generic", "half a turn", "near gimbal lock"])
+def test_coordinates_from_frames(bound_slow, case):
+    # T33: q -> frames -> q. Generic: 2e-13 / 4e-5
+    sys, rng = gallery(bound_slow(True, False)), np.random.default_rng(0)
+    q, qd = rng.uniform(-1.2, 1.2, sys.q_size()), rng.normal(size=sys.qd_size())
+    for start in (3, 7):
+        q[start : start + 4] /= np.linalg.norm(q[start : start + 4])
+        q[start : start + 4] *= np.sign(q[start])
+    if case == "half a turn":
+        q[11], q[14], q[15], q[17], q[19] = np.pi - 1e-3, 1e-3 - np.pi, 3.0, -np.pi + 1e-3, 3.0
+    if case == "near gimbal lock":
+        q[18] = np.pi / 2 - 0.05
+    back = there_and_back(sys, jnp.array(q), jnp.array(qd))
+    far = 10 if case == "near gimbal lock" else 1
+    for start in (3, 7):  # a quaternion and its negative are the same
+        sign = np.sign(back[0][start])
+        back = (back[0].at[start : start + 4].multiply(sign), back[1])
+    turns = np.round((np.asarray(back[0]) - q) / (2 * np.pi)) * 2 * np.pi
+    np.testing.assert_allclose(back[0] - turns, q, atol=far * bound_slow(1e-9, 1e-4))
+    np.testing.assert_allclose(back[1], qd, atol=far * bound_slow(1e-8, 1e-3))

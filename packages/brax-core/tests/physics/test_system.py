@@ -1,11 +1,14 @@
 """`System`: flat MuJoCo names, replacement, and what the contracts of the pipeline say."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from physics_lab import chain
 
+from brax import contracts
 from brax.builder import ModelBuilder
 from brax.errors import ModelError, ShapeError
 from brax.spring.pipeline import SPRING
@@ -183,3 +186,27 @@ def test_step_refuses_a_state_of_another_system(sys):
     state = jax.eval_shape(SPRING.init, other, other.init_q, jnp.zeros(3))
     with pytest.raises(ShapeError, match=r"shape \(3, 3\); the system has 2 links.*another system"):
         jax.eval_shape(SPRING.step, sys, state, jnp.zeros(2))
+
+
+def one_joint(kind="hinge", **values):
+    model = ModelBuilder()
+    model.set_option(**{k: values.pop(k) for k in ("time_of_impact",) if k in values})
+    model.add_body("a", mass=1.0, inertia=(1, 1, 1))
+    model.add_joint("a", kind, **values)
+    return model.build()
+
+
+LACKING = {
+    "a range of a joint with a quaternion": dict(kind="ball", range=(0, 1)),
+    contracts.TIME_OF_IMPACT: dict(time_of_impact=True),
+}
+
+
+@pytest.mark.parametrize("feature", contracts.FEATURES)
+def test_what_a_pipeline_does_not_compute_is_refused(feature):
+    sys = one_joint(**LACKING[feature])
+    contracts.check_system("test.init", sys)
+    with pytest.raises(ModelError, match=re.escape(f"test.init: the model has {feature}, which")):
+        contracts.check_system("test.init", sys, tuple(contracts.FEATURES))
+    contracts.check_system("test.init", one_joint(), tuple(contracts.FEATURES))
+    contracts.check_system("test.init", one_joint("ball"), tuple(contracts.FEATURES))

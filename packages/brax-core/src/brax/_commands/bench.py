@@ -9,6 +9,7 @@ from typing import Any
 import click
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rich.console import Console
 from rich.table import Table
 
@@ -42,6 +43,7 @@ def command(
     device = jax.devices()[0]
     report = {
         "device": f"{device.platform} {device.device_kind}",
+        "devices": jax.device_count(),
         "machine": platform.processor() or platform.machine(),
         "jax": jax.__version__,
         "results": rows,
@@ -53,7 +55,7 @@ def command(
 
 
 def measure(name: str, env: Any, batch_size: int, length: int, repeats: int) -> dict[str, Any]:
-    """Compiles and times a rollout of a batch of environments.
+    """Compiles and times a rollout of a batch of environments, split over all devices if it can be.
 
     Args:
         name: the environment's name, for the report.
@@ -77,7 +79,11 @@ def measure(name: str, env: Any, batch_size: int, length: int, repeats: int) -> 
         return jax.lax.scan(step, state, jax.random.split(key, length))[0]
 
     key_reset, key_run = jax.random.split(jax.random.key(0))
-    state = jax.jit(jax.vmap(env.reset))(jax.random.split(key_reset, batch_size))
+    keys = jax.random.split(key_reset, batch_size)
+    if batch_size % jax.device_count() == 0:
+        mesh = Mesh(jax.devices(), ("envs",))
+        keys = jax.device_put(keys, NamedSharding(mesh, PartitionSpec("envs")))
+    state = jax.jit(jax.vmap(env.reset))(keys)
     start = time.perf_counter()
     compiled = jax.jit(rollout).lower(state, key_run).compile()
     compile_seconds = time.perf_counter() - start
@@ -118,5 +124,7 @@ def _print(report: dict[str, Any]) -> None:
             f"{row['compile_seconds']:.2f}",
             f"{row['run_seconds']:.3f}",
         )
-    click.echo(f"{report['device']}, {report['machine']}, JAX {report['jax']}")
+    click.echo(
+        f"{report['devices']} x {report['device']}, {report['machine']}, JAX {report['jax']}"
+    )
     Console().print(table)

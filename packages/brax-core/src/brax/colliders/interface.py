@@ -35,6 +35,8 @@ class Touch(NamedTuple):
     """Midpoint between the surfaces."""
     normal: Vec3
     """Unit normal, from the first shape to the second."""
+    along: Vec3 | None = None
+    """A direction that the first edge of a friction pyramid lies along; None if any does."""
 
 
 class GeometryType(ABC):
@@ -67,10 +69,12 @@ class Collider(ABC):
 
 @dataclass(frozen=True)
 class CollisionGroup:
-    """The geom pairs of a model that one collider tests."""
+    """The geom pairs of a model that one collider tests, of one `condim`."""
 
     collider: Collider
     geom1: tuple[int, ...]
     """First geom of each pair, of the collider's first type."""
     geom2: tuple[int, ...]
     """Second geom of each pair."""
+    condim: int = 3
+    """Directions in which the contacts push: 1, the normal alone, or 3, with sliding friction."""

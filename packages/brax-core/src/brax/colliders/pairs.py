@@ -1,14 +1,14 @@
 """The contacts of a whole model: its shapes placed in the world and tested pair by pair."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from brax.base import System
 from brax.colliders.interface import CollisionGroup, Shape, Touch
-from brax.components import Quat, Vec3, quat, rows, vec3
+from brax.components import Quat, Vec3, quat, rows, total, vec3
 
 Frame = TypeVar("Frame", Vec3, Quat)
 
@@ -23,6 +23,21 @@ class Contacts(NamedTuple):
     """Restitution, the mean of the two, (pairs, batch)."""
 
 
+class Surface(NamedTuple):
+    """What the contacts of each pair of one collision group are like, (pairs, batch)."""
+
+    friction: jax.Array
+    """Sliding friction, the larger of the two geoms'; zero where `condim` is 1."""
+    elasticity: jax.Array
+    """Restitution, the mean of the two."""
+    solref: tuple[jax.Array, ...]
+    """MuJoCo's two numbers: the mean weighted by `solmix`, or the smaller if one is negative."""
+    solimp: tuple[jax.Array, ...]
+    """MuJoCo's five numbers: the mean weighted by `solmix`."""
+    margin: jax.Array
+    """Distance at which they begin to act [m], the sum of the two."""
+
+
 def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Links of the first and the second geom of each pair, -1 for the world, by group."""
     return [
@@ -31,50 +46,105 @@ def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     ]
 
 
-def contacts(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> list[Contacts]:
+Frames = Callable[[Sequence[int]], tuple[Vec3, Quat]]
+"""Gives the frames in the world of the links that it is asked for, components (links, batch); of
+link -1, the world's own."""
+
+
+def contacts(sys: System, frames: Frames) -> list[Contacts]:
     """Tests all pairs.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        frames: gives the frames in the world of the links that it is asked for, components
-            (links, batch); of link -1, the world's own.
+        frames: gives the links' frames.
 
     Returns:
         The contacts of each collision group.
     """
+    found = touches(sys, local_shapes(sys), frames)
+    return [
+        Contacts(touch, surface.friction, surface.elasticity)
+        for touch, surface in zip(found, surfaces(sys), strict=True)
+    ]
+
+
+def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:
+    """The geoms of each pair in the frames of their links, by group; constant as `surfaces` is."""
+    pos, rot = vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot)
+    every = Shape(pos, rot, vec3(sys.geom.size))
+    return [(rows(every, group.geom1), rows(every, group.geom2)) for group in sys.collisions]
+
+
+def touches(sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: Frames) -> list[Touch]:
+    """The points of all pairs, (points, pairs, batch), by collision group; see `contacts`."""
     out = []
-    for group in sys.collisions:
-        points = group.collider.collide(
-            _shapes(sys, group.geom1, frames), _shapes(sys, group.geom2, frames)
-        )
-        friction = jnp.maximum(*(rows(sys.geom.friction[:, 0], g) for g in _geoms(group)))
-        first, second = (rows(sys.geom.elasticity, g) for g in _geoms(group))
-        touch = jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points)
-        out.append(Contacts(touch, friction, 0.5 * (first + second)))
+    for group, links, local in zip(sys.collisions, contact_links(sys), shapes, strict=True):
+        placed = [place(*each, frames) for each in zip(local, links, strict=True)]
+        points = group.collider.collide(*placed)
+        out.append(jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points))
     return out
+
+
+def place(shape: Shape, links: Sequence[int], frames: Frames) -> Shape:
+    """Shapes in the world; those of the world itself are where they are."""
+    if all(link < 0 for link in links):
+        return shape
+    pos, rot = frames(links)
+    return Shape(pos + rot.rotate(shape.pos), rot.mul(shape.rot), shape.size)
+
+
+def surfaces(sys: System) -> list[Surface]:
+    """Combines the parameters of the two geoms of each pair; constant, so outside of any loop.
+
+    Where one geom has the higher priority, its friction, `solref` and `solimp` count alone.
+
+    Source: MuJoCo's documentation, Computation, "Contact parameters".
+    """
+    return [_surface(sys, group) for group in sys.collisions]
+
+
+def _surface(sys: System, group: CollisionGroup) -> Surface:
+    ruling = _ruling(sys, group)
+
+    def both(leaf: jax.Array, geoms: Any = ruling) -> tuple[jax.Array, jax.Array]:
+        return rows(leaf, geoms[0]), rows(leaf, geoms[1])
+
+    geom = sys.geom
+    friction = jnp.maximum(*both(geom.friction[:, 0]))
+    mix1, mix2 = both(jnp.maximum(geom.solmix, 1e-15))
+    share = mix1 / (mix1 + mix2)
+    solref1, solref2 = both(geom.solref)
+    solimp1, solimp2 = both(geom.solimp)
+    weigh = share[:, None]
+    direct = (solref1[:, :1] <= 0) | (solref2[:, :1] <= 0)
+    solref = jnp.where(
+        direct, jnp.minimum(solref1, solref2), weigh * solref1 + (1 - weigh) * solref2
+    )
+    solimp = weigh * solimp1 + (1 - weigh) * solimp2
+    return Surface(
+        friction if group.condim > 1 else jnp.zeros_like(friction),
+        0.5 * total(both(geom.elasticity, _geoms(group))),
+        tuple(solref[:, i] for i in range(2)),
+        tuple(solimp[:, i] for i in range(5)),
+        total(both(geom.margin, _geoms(group))),
+    )
+
+
+def _ruling(sys: System, group: CollisionGroup) -> tuple[tuple[int, ...], ...]:
+    """The geoms whose parameters count: the two of a pair, or twice the one of priority."""
+    order = sys.geom_priority
+    pairs = [
+        (a, b) if order[a] == order[b] else (max(a, b, key=order.__getitem__),) * 2
+        for a, b in zip(*_geoms(group), strict=True)
+    ]
+    return tuple(zip(*pairs, strict=True))
 
 
 def _geoms(group: CollisionGroup) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return group.geom1, group.geom2
 
 
-def _shapes(
-    sys: System, geoms: tuple[int, ...], frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]
-) -> Shape:
-    """Geoms in the world; those of the world itself are where they are."""
-    pos, rot = (
-        vec3(rows(sys.geom.transform.pos, geoms)),
-        quat(rows(sys.geom.transform.rot, geoms)),
-    )
-    size = vec3(rows(sys.geom.size, geoms))
-    links = [sys.geom_link[g] for g in geoms]
-    if all(link < 0 for link in links):
-        return Shape(pos, rot, size)
-    frame_pos, frame_rot = frames(links)
-    return Shape(frame_pos + frame_rot.rotate(pos), frame_rot.mul(rot), size)
-
-
-def frames_of(link_pos: Vec3, link_rot: Quat) -> Callable[[Sequence[int]], tuple[Vec3, Quat]]:
+def frames_of(link_pos: Vec3, link_rot: Quat) -> Frames:
     """Gives link frames kept in the model's order, components (n_links, batch)."""
 
     def frames(links: Sequence[int]) -> tuple[Vec3, Quat]:

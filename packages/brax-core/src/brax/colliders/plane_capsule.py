@@ -12,8 +12,9 @@ class PlaneCapsule(Collider):
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """The balls at the capsule's ends against the plane."""
-        half = b.axis_z * b.size.y
-        return [plane_and_ball(a, end, b.size.x) for end in (b.pos + half, b.pos - half)]
+        axis = b.axis_z
+        ends = (b.pos + axis * b.size.y, b.pos - axis * b.size.y)
+        return [plane_and_ball(a, end, b.size.x)._replace(along=axis) for end in ends]
 
 
 PLANE_CAPSULE = PlaneCapsule()

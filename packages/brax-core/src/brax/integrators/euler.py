@@ -1,27 +1,21 @@
 """Semi-implicit Euler: kick, then drift with the new velocity."""
 
-from collections.abc import Callable
+from typing import Any
 
 import jax
 
-from brax.integrators.interface import Integrator, S
+from brax.integrators.interface import Integrator, Moves
 
 
-class Euler(Integrator):
-    """Symplectic, first order, one evaluation of forces a step; MuJoCo's default too."""
+class Euler(Integrator[Moves[Any]]):
+    """First order, one evaluation of forces a step; MuJoCo's default too."""
 
     name = "euler"
     order = 1
 
-    def step(
-        self,
-        kick: Callable[[S, jax.Array], S],
-        drift: Callable[[S, jax.Array], S],
-        state: S,
-        dt: jax.Array,
-    ) -> S:
+    def step(self, moves: Moves[Any], state: Any, dt: jax.Array) -> Any:
         """Kicks, then drifts."""
-        return drift(kick(state, dt), dt)
+        return moves.drift(moves.kick(state, dt), dt)
 
 
 EULER = Euler()

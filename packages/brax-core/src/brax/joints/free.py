@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-from brax.components import Quat, Vec3, exp_quat, log_quat, normalize_quat, zero_vec
-from brax.joints.interface import JointParams, JointType, Twist
+from brax.components import Quat, Vec3, zero_vec
+from brax.joints.ball import BALL
+from brax.joints.interface import Bound, JointParams, JointType, Twist
 
 
 class Free(JointType):
@@ -16,38 +17,47 @@ class Free(JointType):
 
     def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, Quat]:
         """The pose itself; the quaternion is normalized."""
-        return Vec3(*q[:3]), normalize_quat(Quat(*q[3:]))
+        return Vec3(*q[:3]), BALL.transform(params, q[3:])[1]
 
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
         """World axes for the linear part, body axes for the angular part."""
         zero = zero_vec(q[0])
         one = jnp.ones_like(q[0])
         axes = [zero._replace(**{k: one}) for k in "xyz"]
-        turned = normalize_quat(Quat(*q[3:])).matrix()
-        return [Twist(None, a) for a in axes] + [Twist(a, None) for a in turned]
+        return [Twist(None, a) for a in axes] + BALL.motion_subspace(params, q[3:])
+
+    def drift(
+        self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
+    ) -> Twist:
+        """Its axes are fixed in the world, or turn with the body about themselves."""
+        return Twist(None, None)
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
         """The pose itself."""
         return (*pos, *rot)
 
+    def bounds(self, q: tuple[jax.Array, ...]) -> list[Bound]:
+        """Nothing; a free joint has no limits."""
+        return []
+
     def zero(self, like: jax.Array) -> tuple[jax.Array, ...]:
         """The identity pose."""
-        zero, one = jnp.zeros_like(like), jnp.ones_like(like)
-        return (zero, zero, zero, one, zero, zero, zero)
+        zero = jnp.zeros_like(like)
+        return (zero, zero, zero, *BALL.zero(like))
 
     def integrate(
         self, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...], dt: jax.Array | float
     ) -> tuple[jax.Array, ...]:
         """Moves the position along a line and the orientation by the exact exponential."""
-        turned = normalize_quat(Quat(*q[3:]).mul(exp_quat(Vec3(*qd[3:]) * dt)))
-        return (*(a + dt * b for a, b in zip(q[:3], qd[:3], strict=True)), *turned)
+        moved = (a + dt * b for a, b in zip(q[:3], qd[:3], strict=True))
+        return (*moved, *BALL.integrate(q[3:], qd[3:], dt))
 
     def difference(
         self, q1: tuple[jax.Array, ...], q0: tuple[jax.Array, ...]
     ) -> tuple[jax.Array, ...]:
         """The velocity that takes one pose to the other in unit time."""
-        turn = log_quat(Quat(*q0[3:]).conj.mul(Quat(*q1[3:])))
-        return (*(a - b for a, b in zip(q1[:3], q0[:3], strict=True)), *turn)
+        moved = (a - b for a, b in zip(q1[:3], q0[:3], strict=True))
+        return (*moved, *BALL.difference(q1[3:], q0[3:]))
 
 
 FREE = Free()

@@ -23,6 +23,12 @@ class Hinge(JointType):
         """Angular velocity along the axis."""
         return [Twist(params.axis, None)]
 
+    def drift(
+        self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
+    ) -> Twist:
+        """Its axis is fixed."""
+        return Twist(None, None)
+
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
         """The angle of the rotation's twist about the axis, in (-pi, pi]."""
         half = jnp.arctan2(rot.vec.dot(params.axis), rot.w)

@@ -30,6 +30,14 @@ class Twist(NamedTuple):
     vel: Vec3 | None
 
 
+class Bound(NamedTuple):
+    """A quantity that a model's limits bound."""
+
+    value: jax.Array
+    rates: tuple[jax.Array | None, ...]
+    """Its rate per unit of each degree of freedom; None where it is zero."""
+
+
 class JointType(ABC):
     """A kind of joint: how coordinates move the child frame, relative to the joint's anchor.
 
@@ -68,9 +76,45 @@ class JointType(ABC):
             `qd_width` twists about the moved anchor, axes of the frame before the joint.
         """
 
+    def drift(
+        self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
+    ) -> Twist:
+        """How the twist at the rates `qd` changes, with these rates, because its axes move.
+
+        Returns:
+            The derivative in time of the sum of `qd` times `motion_subspace`, in axes of the frame
+            before the joint; None for a part that is zero, as where axes are fixed.
+        """
+
+        def twist(q: tuple[jax.Array, ...]) -> Twist:
+            out: list[Vec3 | None] = [None, None]
+            for column, rate in zip(self.motion_subspace(params, q), qd, strict=True):
+                for k, part in enumerate(column):
+                    if part is not None:
+                        here = out[k]
+                        out[k] = part * rate if here is None else here + part * rate
+            return Twist(*out)
+
+        def moved(t: jax.Array) -> tuple[jax.Array, ...]:
+            return self.integrate(q, qd, t)
+
+        t = jnp.zeros_like(q[0])
+        return jax.jvp(lambda t: twist(moved(t)), (t,), (jnp.ones_like(t),))[1]
+
     @abstractmethod
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
         """The coordinates whose `transform` is nearest to the one given: its inverse."""
+
+    def bounds(self, q: tuple[jax.Array, ...]) -> list[Bound]:
+        """What `range` bounds: each coordinate, one for each degree of freedom.
+
+        A joint of one bound and several degrees of freedom finds its limit at the first of them.
+        """
+        one = jnp.ones_like(q[0])
+        return [
+            Bound(value, tuple(one if i == k else None for k in range(self.qd_width)))
+            for i, value in enumerate(q)
+        ]
 
     def zero(self, like: jax.Array) -> tuple[jax.Array, ...]:
         """Coordinates of the joint at rest, shaped as `like`."""

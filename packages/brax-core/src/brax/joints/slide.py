@@ -21,6 +21,12 @@ class Slide(JointType):
         """Linear velocity along the axis."""
         return [Twist(None, params.axis)]
 
+    def drift(
+        self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
+    ) -> Twist:
+        """Its axis is fixed."""
+        return Twist(None, None)
+
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
         """The distance along the axis."""
         return (pos.dot(params.axis),)

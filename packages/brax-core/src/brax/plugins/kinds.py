@@ -32,7 +32,9 @@ KINDS = {
         Kind("joint_type", "brax.joints.interface:JointType", ("name", "q_width", "qd_width")),
         Kind("geometry_type", "brax.colliders.interface:GeometryType", ("name", "size_names")),
         Kind("collider", "brax.colliders.interface:Collider", ("types", "n_contacts")),
-        Kind("integrator", "brax.integrators.interface:Integrator", ("name", "order")),
+        Kind(
+            "integrator", "brax.integrators.interface:Integrator", ("name", "order", "needs_flow")
+        ),
         Kind("pipeline", members=("init", "step")),
         Kind("actuator", "brax.actuators.interface:ActuatorType", ("name",)),
         Kind("environment", members=("__call__",)),

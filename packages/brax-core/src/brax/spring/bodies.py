@@ -4,56 +4,64 @@ from typing import NamedTuple
 
 import jax
 
-from brax.components import Mat3, Quat, Vec3, exp_quat, normalize_quat
-from brax.fusion import fence
-from brax.spring.model import GroupModel
+from brax.components import Quat, Vec3, exp_quat, unit_again
+from brax.maximal.links import PerDof
+from brax.spring.model import Model
+
+
+class Way(NamedTuple):
+    """Velocities that move the links over a step."""
+
+    vel: Vec3
+    """As in `Bodies`; likewise below."""
+    spin: Vec3
+    rates: tuple[PerDof, ...]
 
 
 class Bodies(NamedTuple):
-    """The links of one group: their principal frames in the world, and their velocities."""
+    """All links: their principal frames in the world, their velocities, and their joints."""
 
     pos: Vec3
     """Centre of mass [m]."""
     rot: Quat
     """Orientation of the principal axes."""
-    axes: Mat3
-    """The same as a matrix."""
     vel: Vec3
     """Velocity of the centre of mass [m/s]."""
-    ang: Vec3
-    """Angular velocity, world axes [rad/s]."""
-    q: tuple[jax.Array, ...]
-    """Coordinates of the stack; they follow the frames."""
-    rates: tuple[jax.Array, ...]
-    """Rates of its degrees of freedom."""
+    spin: Vec3
+    """Angular velocity, principal axes [rad/s]."""
+    q: tuple[PerDof, ...]
+    """Coordinates by stack; they follow the frames. None for links that nothing holds."""
+    rates: tuple[PerDof, ...]
+    """Rates of the degrees of freedom by stack."""
+    way: Way | None = None
+    """Where an impact is resolved in time: what moves the links, while the velocities are those
+    after the step."""
 
 
-def _gyration(moments: Vec3, spin: Vec3) -> Vec3:
-    """Angular acceleration of a body that no torque acts on, both in principal axes.
-
-    Source: Euler's equations, Landau and Lifshitz (1976), Mechanics, section 36.
-    """
-    i = moments
-    return Vec3(
-        (i.y - i.z) / i.x * (spin.y * spin.z),
-        (i.z - i.x) / i.y * (spin.z * spin.x),
-        (i.x - i.y) / i.z * (spin.x * spin.y),
-    )
-
-
-def drift(model: GroupModel, body: Bodies, dt: jax.Array, held: bool) -> Bodies:
+def drift(model: Model, bodies: Bodies, dt: jax.Array) -> Bodies:
     """Free motion: straight lines, and rotation at constant angular momentum.
 
     The exponential and the conservation of angular momentum are exact to round-off. The rotation
-    vector of a link that nothing holds is exact to second order; that of a link `held` by joints is
+    vector of a link that nothing holds is exact to second order; that of a link held by joints is
     constant, which is what the joints count on.
+
+    Source: Euler's equations, Landau and Lifshitz (1976), Mechanics, section 36.
     """
-    i = model.moments
-    spin = fence(body.axes.inv_rotate(body.ang))
-    mean = spin if held else spin + _gyration(i, spin) * (0.5 * dt)
-    turn = fence(exp_quat(mean * dt))
-    rot = fence(normalize_quat(fence(body.rot.mul(turn))))
-    axes = fence(rot.matrix())
-    turned = turn.conj.rotate(Vec3(spin.x * i.x, spin.y * i.y, spin.z * i.z))
-    ang = axes.rotate(Vec3(turned.x / i.x, turned.y / i.y, turned.z / i.z))
-    return body._replace(pos=body.pos + body.vel * dt, rot=rot, axes=axes, ang=fence(ang))
+    i, bend = model.links.moments, model.gyration
+    vel, spin = bodies.way[:2] if bodies.way else (bodies.vel, bodies.spin)
+    mean = (
+        spin
+        + Vec3(bend.x * (spin.y * spin.z), bend.y * (spin.z * spin.x), bend.z * (spin.x * spin.y))
+        * dt
+    )
+    turn = exp_quat(mean * dt)
+    kept = bodies.spin
+    momentum = Vec3(kept.x * i.x, kept.y * i.y, kept.z * i.z)
+    # What turning back adds to it, so that only the sum is rounded and not the momentum.
+    change = turn.turned_back(momentum)
+    return bodies._replace(
+        pos=bodies.pos + vel * dt,
+        rot=unit_again(bodies.rot.mul(turn)),
+        spin=kept + Vec3(*(a * b for a, b in zip(change, model.inverse, strict=True))),
+        way=None,
+    )

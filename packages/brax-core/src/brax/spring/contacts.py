@@ -15,11 +15,13 @@ from typing import NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from brax.base import System
-from brax.colliders.pairs import Contacts
-from brax.components import Vec3, rows, sqrt, tangents
-from brax.fusion import fence
+from brax.colliders.interface import Touch
+from brax.colliders.pairs import Surface
+from brax.components import Vec3, rows, sum_first
+from brax.impacts import in_time
+from brax.maximal.links import Links
 from brax.spatial import Spatial, Sym6
+from brax.spring.model import Problem
 from brax.tree import Layout, join, sum_rows
 
 T = TypeVar("T")
@@ -32,25 +34,29 @@ Sides = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Impulse(NamedTuple):
-    """Impulse at each contact on the second link, along its normal and tangents [N s]."""
+    """Impulse at each contact on the second link [N s], (points, pairs, batch)."""
 
     normal: jax.Array
-    tangent1: jax.Array
-    tangent2: jax.Array
+    """Along the normal."""
+    tangent: Vec3
+    """Across it, world axes."""
 
 
 class Rows(NamedTuple):
     """What the sweeps need of a group's contacts, components (points, pairs, batch)."""
 
-    axes: tuple[Vec3, Vec3, Vec3]
-    """Normal and tangents."""
+    normal: Vec3
     arms: tuple[Vec3, Vec3]
     """The contact from the common point of each side's tree."""
-    step: tuple[jax.Array, ...]
-    """Impulse per unit of velocity error, along each axis."""
+    slip: Vec3
+    """Relative velocity across the normal at the start of the step."""
+    step: tuple[jax.Array, jax.Array]
+    """Impulse per unit of velocity error, along the normal and across it."""
     target: jax.Array
-    """Least normal velocity."""
+    """Least change of the normal velocity."""
     friction: jax.Array
+    share: jax.Array | None
+    """Of the step in which the impulse acts, where impacts are resolved in time."""
 
 
 def _is_world(side: tuple[int, ...]) -> bool:
@@ -73,43 +79,50 @@ def pick(values: Sequence[T], side: tuple[int, ...], plan: Layout) -> T:
     return jax.tree.map(lambda *v: _pick(v, side, plan), *values)
 
 
-def relative_velocity(
-    contact: Rows, velocities: Sequence[Spatial], sides: Sides, plan: Layout
-) -> Vec3:
-    """Velocity of the second link relative to the first at the contacts, along their axes."""
-    total = None
-    for sign, side, arm in zip((-1.0, 1.0), sides, contact.arms, strict=True):
-        if not _is_world(side):
-            moving = pick(velocities, side, plan)
-            v = (moving.lin + moving.ang.cross(arm)) * sign
-            total = v if total is None else total + v
-    assert total is not None
-    total = fence(total)
-    return Vec3(*(total.dot(axis) for axis in contact.axes))
+def change(arms: tuple[Vec3, Vec3], changes: Sequence[Spatial], sides: Sides, plan: Layout) -> Vec3:
+    """Change of the velocity of the second link relative to the first at the contacts."""
+    moving = [
+        (sign, pick(changes, side, plan), arm)
+        for sign, side, arm in zip((-1.0, 1.0), sides, arms, strict=True)
+        if not _is_world(side)
+    ]
+    return _relative([(sign, v.lin + v.ang.cross(arm)) for sign, v, arm in moving])
+
+
+def _relative(parts: Sequence[tuple[float, Vec3]]) -> Vec3:
+    """The second side's less the first's, of the sides that can move."""
+    if len(parts) == 2:
+        return parts[1][1] - parts[0][1]
+    sign, v = parts[0]
+    return v if sign > 0 else v * sign
 
 
 def _seen_mobility(
-    contact: Rows, mobility: Sequence[Sym6], sides: Sides, plan: Layout
-) -> list[jax.Array]:
-    """Velocity per unit of impulse along each axis, with the joints in place."""
-    total = [jnp.zeros_like(contact.target)] * 3
-    for side, arm in zip(sides, contact.arms, strict=True):
-        if not _is_world(side):
-            mobile = fence(pick(mobility, side, plan))
-            for k, axis in enumerate(contact.axes):
-                wrench = fence(Spatial(arm.cross(axis), axis))
-                total[k] = total[k] + wrench.dot(mobile.mul(wrench))
-    return fence(total)
+    normal: Vec3,
+    arms: tuple[Vec3, Vec3],
+    mobility: Sequence[Sym6],
+    sides: Sides,
+    plan: Layout,
+) -> tuple[jax.Array, jax.Array]:
+    """Velocity per unit of impulse along the normal and, on average, across it."""
+    points = [
+        pick(mobility, side, plan).at(arm)
+        for side, arm in zip(sides, arms, strict=True)
+        if not _is_world(side)
+    ]
+    mobile = points[0] if len(points) == 1 else points[0] + points[1]
+    along = normal.dot(mobile.mul(normal))
+    return along, 0.5 * (mobile.xx + mobile.yy + mobile.zz - along)
 
 
 def prepare(
-    found: Sequence[Contacts],
+    found: Sequence[Touch],
     sides: Sequence[Sides],
-    plan: Layout,
+    problem: Problem,
     mobility: Sequence[Sym6],
-    origins: Sequence[Vec3],
-    before: Sequence[Spatial],
-    sys: System,
+    origin: Vec3,
+    links: Links,
+    free: Sequence[Spatial] | None,
     dt: jax.Array,
 ) -> list[Rows]:
     """Sets the contacts up for the sweeps.
@@ -117,16 +130,17 @@ def prepare(
     Args:
         found: the contact points, by collision group.
         sides: the pairs' links, by collision group.
-        plan: the layout.
-        mobility: inverse inertia of the links, by group of links; likewise below.
-        origins: the common point of each link's tree.
-        before: velocities at the start of the step, about the common point.
-        sys: the model.
+        problem: the model.
+        mobility: inverse inertia of the links, by group of links.
+        origin: the common point of each link's tree, one row if there is one tree.
+        links: the links at the start of the step.
+        free: changes of velocity without contacts, by group, if impacts are resolved in time.
         dt: time step.
     """
+    plan = problem.plan
     ready = [
-        _prepare(*each, plan, mobility, origins, before, sys, dt)
-        for each in zip(found, sides, strict=True)
+        _prepare(*each, problem, mobility, origin, links, free, dt)
+        for each in zip(found, problem.model.surfaces, sides, strict=True)
     ]
     counts = _counts([hits for _, hits in ready], sides, plan)
     return [
@@ -136,31 +150,66 @@ def prepare(
 
 
 def _prepare(
-    found: Contacts,
+    touch: Touch,
+    surface: Surface,
     sides: Sides,
-    plan: Layout,
+    problem: Problem,
     mobility: Sequence[Sym6],
-    origins: Sequence[Vec3],
-    before: Sequence[Spatial],
-    sys: System,
+    origin: Vec3,
+    links: Links,
+    free: Sequence[Spatial] | None,
     dt: jax.Array,
 ) -> tuple[Rows, jax.Array]:
     """A group's rows, and which of its points are about to touch (1) or not (0)."""
-    touch = found.touch
-    axes = fence((touch.normal, *tangents(touch.normal)))
+    sys, normal = problem.sys, touch.normal
     arms = tuple(
-        touch.pos if _is_world(side) else touch.pos - pick(origins, side, plan) for side in sides
+        touch.pos if _is_world(side) else touch.pos - _about(origin, side) for side in sides
     )
-    contact = Rows(axes, fence(arms), (), touch.dist, found.friction)  # type: ignore[arg-type]
-    approach = -relative_velocity(contact, before, sides, plan).x
-    reach = -touch.dist / dt
-    gravity = sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True))
-    hits = -approach - gravity * dt < reach
+    before = _approach(touch.pos, links, sides)
+    along = normal.dot(before)
+    reach = touch.dist * (-1.0 / dt)
+    hits = along - problem.model.gravity * dt < reach
     push = jnp.where(touch.dist < 0, sys.baumgarte_erp * reach, reach)
-    bounce = found.elasticity * approach
-    target = jnp.where(hits & (bounce > 0), jnp.maximum(push, bounce), push)
-    seen = tuple(_seen_mobility(contact, mobility, sides, plan))
-    return fence((contact._replace(step=seen, target=target), hits.astype(target.dtype)))
+    share = None
+    if free is None:
+        bounce = surface.elasticity * along
+        target = jnp.where(hits & (bounce < 0), jnp.maximum(push, -bounce), push)
+    else:
+        fall = normal.dot(change(arms, free, sides, problem.plan))  # type: ignore[arg-type]
+        throws, leave, share = in_time(touch.dist, along, fall, surface.elasticity, dt)
+        target = jnp.where(throws, jnp.maximum(leave, push), push)
+    contact = Rows(
+        normal=normal,
+        arms=arms,  # type: ignore[arg-type]
+        slip=before - normal * along,
+        step=_seen_mobility(normal, arms, mobility, sides, problem.plan),  # type: ignore[arg-type]
+        target=target - along,
+        friction=surface.friction,
+        share=share,
+    )
+    return contact, hits.astype(target.dtype)
+
+
+def _approach(point: Vec3, links: Links, sides: Sides) -> Vec3:
+    """Velocity of the second link relative to the first at points, world axes."""
+    parts = []
+    for sign, side in zip((-1.0, 1.0), sides, strict=True):
+        if not _is_world(side):
+            pos, vel, ang = (_or_world(v, side) for v in (links.pos, links.vel, links.ang))
+            parts.append((sign, vel + ang.cross(point - pos)))
+    return _relative(parts)
+
+
+def _about(origin: Vec3, side: tuple[int, ...]) -> Vec3:
+    return origin if origin.x.shape[0] == 1 else _or_world(origin, side)
+
+
+def _or_world(values: Vec3, side: tuple[int, ...]) -> Vec3:
+    """Rows of all links at positions; zero for the world."""
+    if min(side) >= 0:
+        return rows(values, side)
+    with_world = jax.tree.map(lambda a: jnp.concatenate([jnp.zeros_like(a[:1]), a]), values)
+    return rows(with_world, [link + 1 for link in side])
 
 
 def _counts(
@@ -186,13 +235,13 @@ def _shared(contact: Rows, counts: Sequence[jax.Array | None], sides: Sides, pla
     for side in sides:
         if not _is_world(side):
             busy = jnp.maximum(busy, _pick(known, side, plan))
-    step = tuple(RELAXATION / jnp.maximum(s * busy, 1e-12) for s in contact.step)
-    return fence(contact._replace(step=step))
+    along, across = (RELAXATION / jnp.maximum(s * busy, 1e-12) for s in contact.step)
+    return contact._replace(step=(along, across))
 
 
 def _spread(value: jax.Array, side: tuple[int, ...], plan: Layout) -> list[tuple[int, jax.Array]]:
     """Sums what belongs to the points of each pair over the links of one side, by group."""
-    per_pair = jnp.sum(value, axis=0)
+    per_pair = sum_first(value)[0]
     out = []
     for index, group in enumerate(plan.groups):
         mine = [k for k, link in enumerate(side) if link in group.links]
@@ -202,23 +251,33 @@ def _spread(value: jax.Array, side: tuple[int, ...], plan: Layout) -> list[tuple
     return out
 
 
-def update(contact: Rows, impulse: Impulse, velocity: Vec3, begun: jax.Array) -> Impulse:
+def no_impulse(contact: Rows) -> Impulse:
+    """Where the sweeps begin."""
+    none = jnp.zeros_like(contact.target)
+    return Impulse(none, Vec3(none, none, none))
+
+
+def update(contact: Rows, impulse: Impulse, velocity: Vec3) -> Impulse:
     """Moves the impulses towards what the velocities ask for, within the friction cone.
 
     Args:
         contact: the contacts.
         impulse: their impulses so far.
-        velocity: their relative velocities, along their axes.
-        begun: 0 before there are velocities to go by, then 1.
+        velocity: change of their relative velocities, world axes.
     """
-    normal = jnp.maximum(impulse.normal + contact.step[0] * (contact.target - velocity.x), 0.0)
-    t1 = impulse.tangent1 - contact.step[1] * velocity.y
-    t2 = impulse.tangent2 - contact.step[2] * velocity.z
-    length = sqrt(t1 * t1 + t2 * t2)
+    along = contact.normal.dot(velocity)
+    normal = jnp.maximum(impulse.normal + contact.step[0] * (contact.target - along), 0.0)
+    slip = velocity + contact.slip - contact.normal * along
+    tangent = impulse.tangent - slip * contact.step[1]
+    length = jnp.sqrt(tangent.dot(tangent) + 1e-30)
     bound = contact.friction * normal
-    slips = length > bound
-    scale = begun * jnp.where(slips, bound / jnp.where(slips, length, 1.0), 1.0)
-    return Impulse(normal * begun, t1 * scale, t2 * scale)
+    return Impulse(normal, tangent * jnp.minimum(bound / length, 1.0))
+
+
+def over_step(contact: Rows, impulse: Impulse) -> Impulse:
+    """The share of impulses that moves the links during the step."""
+    assert contact.share is not None
+    return Impulse(impulse.normal * contact.share, impulse.tangent * contact.share)
 
 
 def add_impulses(
@@ -231,17 +290,15 @@ def add_impulses(
     """Adds the contacts' impulses to the momenta of the links, by group."""
     out = list(momenta)
     for contact, impulse, both in zip(contacts, impulses, sides, strict=True):
-        normal, first, second = contact.axes
-        force = fence(
-            normal * impulse.normal + first * impulse.tangent1 + second * impulse.tangent2
-        )
+        force = contact.normal * impulse.normal + impulse.tangent
         for sign, side, arm in zip((-1.0, 1.0), both, contact.arms, strict=True):
             if _is_world(side):
                 continue
-            wrench = Spatial(arm.cross(force), force) * sign
+            wrench = Spatial(arm.cross(force), force)
+            wrench = wrench if sign > 0 else wrench * sign
             leaves, structure = jax.tree.flatten(wrench)
             spread = [_spread(leaf, side, plan) for leaf in leaves]
             for parts in zip(*spread, strict=True):
                 index = parts[0][0]
                 out[index] = out[index] + jax.tree.unflatten(structure, [part for _, part in parts])
-    return fence(out)
+    return out

@@ -1,339 +1,229 @@
 """The velocity update of the spring pipeline: forces, joints, limits and contacts."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.drive import actuator_forces
-from brax.base import System
-from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of
+from brax.colliders.interface import Touch
+from brax.colliders.pairs import contact_links, frames_of, touches
 from brax.components import Quat, Sym3, Vec3, rows
-from brax.fusion import fence
+from brax.maximal.links import Links, PerDof, Stack, by_group, by_link, by_stack, parents
+from brax.maximal.motors import applied_forces
+from brax.maximal.solve import Pivot, factor, mobility, solve, without_drives
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.spring import contacts as touching
-from brax.spring.bodies import Bodies
+from brax.spring import limits as bounded
+from brax.spring.bodies import Bodies, Way
 from brax.spring.joints import Measured, measure
-from brax.spring.model import GroupModel
-from brax.spring.solve import Pivot, factor, mobility, solve
-from brax.tree import Group, Layout, down, join, sum_rows
+from brax.spring.model import Problem
+from brax.tree import Layout, join
 
 SWEEPS = 4
 """Passes over contacts and limits in one step."""
 
 
-class Problem(NamedTuple):
-    """All that the velocity update of one step knows."""
+def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
+    """Updates velocities for `dt` at fixed positions.
 
-    sys: System
-    plan: Layout
-    models: tuple[GroupModel, ...]
-    act: jax.Array
-
-
-def kick(problem: Problem, bodies: Sequence[Bodies], dt: jax.Array) -> list[Bodies]:
-    """Updates velocities for `dt` at fixed positions."""
-    plan, models = problem.plan, problem.models
-    origins = origin_points(plan, bodies)
-    damped = [_damp(problem.sys, b, dt) for b in bodies]
-    measured = measure_joints(problem, damped, origins, dt)
-    inertias, before, momenta = _momenta(problem, damped, origins, dt)
-    impulses = _joint_impulses(problem, measured, dt)
-    impedance = [
-        tuple(a + d * dt for a, d in zip(m.armature, m.damping, strict=True)) for m in models
-    ]
+    All is solved for the change of velocity, which is small and so loses little to rounding: what
+    nothing acts on keeps its velocity to the last bit.
+    """
+    sys, plan, model = problem.sys, problem.plan, problem.model
+    axes = bodies.rot.matrix()
+    vel = _damped(bodies.vel, sys.vel_damping * dt)
+    spin = _damped(bodies.spin, sys.ang_damping * dt)
+    ang = axes.rotate(spin)
+    links = Links(bodies.pos, bodies.rot, axes, vel, ang)
+    origin = common_points(plan, bodies.pos)
+    arm = bodies.pos - origin
+    measured = measure_joints(problem, bodies, links, origin, dt)
+    joints = by_group(plan, measured)
+    inertias = by_link(
+        plan, rigid_inertia(model.links.mass, arm, Sym3.from_principal(axes, model.links.moments))
+    )
     pivots = factor(
         plan,
         inertias,
-        [() if m is None else m.subspace for m in measured],
-        [None if m is None else m.drive for m in measured],
-        impedance,
+        [() if m is None else m.subspace for m in joints],
+        [None if m is None else m.drive for m in joints],
+        by_group(plan, [_impedance(stack, dt) for stack in model.stacks]),
     )
-    velocities, rates = _resolve(
-        problem, pivots, damped, measured, origins, before, momenta, impulses, dt
+    pushes = without_drives(pivots, _outer_impulses(problem, links, arm, inertias, dt))
+    loads = by_group(plan, _joint_impulses(problem, bodies, measured, dt))
+    after, over = _resolve(problem, pivots, links, joints, origin, pushes, loads, dt)
+
+    def changed(changes: Sequence[Spatial], rates: Sequence[Any]) -> Way:
+        change = join(changes)
+        return Way(
+            vel + change.lin + change.ang.cross(arm),
+            spin + axes.inv_rotate(change.ang),
+            tuple(
+                () if m is None else tuple(u + du for u, du in zip(m.rates, dr, strict=True))
+                for m, dr in zip(measured, by_stack(plan, rates), strict=True)
+            ),
+        )
+
+    return bodies._replace(
+        **changed(*after)._asdict(),
+        q=tuple(() if m is None else m.q for m in measured),
+        way=None if over is None else changed(*over),
     )
-    return [
-        _moved(body, m, v, r, o)
-        for body, m, v, r, o in zip(damped, measured, velocities, rates, origins, strict=True)
-    ]
+
+
+def _outer_impulses(
+    problem: Problem, links: Links, arm: Vec3, inertias: Sequence[Rigid], dt: jax.Array
+) -> list[Spatial]:
+    """Impulses of gravity and the surroundings on all links about the common points, by group."""
+    fall = Vec3(*(problem.sys.opt.gravity[i : i + 1] * dt for i in range(3)))
+    pushes = [Spatial(i.moment.cross(fall), fall * i.mass) for i in inertias]
+    wrench = problem.surroundings.wrench(links.axes, Spatial(links.ang, links.vel))
+    if wrench is None:
+        return pushes
+    about = Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin) * dt
+    return [a + b for a, b in zip(pushes, by_link(problem.plan, about), strict=True)]
+
+
+def _damped(v: Vec3, rate: jax.Array) -> Vec3:
+    # Not times exp(rate): near one that rounds the same way at every step.
+    return v + v * jnp.expm1(rate)
+
+
+def common_points(plan: Layout, pos: Vec3) -> Vec3:
+    """Each link's tree's common point, its root's centre of mass; one row if there is one tree."""
+    return rows(pos, [0] if set(plan.root) == {0} else plan.root)
 
 
 def measure_joints(
-    problem: Problem, bodies: Sequence[Bodies], origins: Sequence[Vec3], dt: jax.Array
+    problem: Problem, bodies: Bodies, links: Links, origin: Vec3, dt: jax.Array
 ) -> list[Measured | None]:
-    """Measures the joints of all groups; None for links that nothing holds."""
-    plan, models = problem.plan, problem.models
-    return [
-        None
-        if group.unconstrained
-        else fence(
-            measure(
-                models[i],
-                group.types,
-                down(bodies, group, plan),
-                bodies[i],
-                origins[i],
-                dt,
-            )
-        )
-        for i, group in enumerate(plan.groups)
-    ]
-
-
-def origin_points(plan: Layout, bodies: Sequence[Bodies]) -> list[Vec3]:
-    """For each link, its tree's common point: the root's centre of mass."""
-    positions = [b.pos for b in bodies]
-    every = join(positions) if len(set(plan.root)) > 1 else None
-    out = []
-    for group, pos in zip(plan.groups, positions, strict=True):
-        roots = [plan.root[p] for p in group.links]
-        if group.parents is None:
-            out.append(pos)
-        else:
-            out.append(rows(positions[0] if every is None else every, roots))
+    """Measures the joints of all stacks; None for links that nothing holds."""
+    out: list[Measured | None] = []
+    for stack, model, q in zip(problem.plan.stacks, problem.model.stacks, bodies.q, strict=True):
+        if stack.unconstrained:
+            out.append(None)
+            continue
+        mine = rows(links, stack.links)
+        about = origin if origin.x.shape[0] == 1 else rows(origin, stack.links)
+        out.append(measure(model, stack.types, q, parents(links, stack), mine, about, dt))
     return out
 
 
-def _damp(sys: System, body: Bodies, dt: jax.Array) -> Bodies:
-    return body._replace(
-        vel=body.vel * jnp.exp(sys.vel_damping * dt), ang=body.ang * jnp.exp(sys.ang_damping * dt)
-    )
-
-
-def _momenta(
-    problem: Problem, bodies: Sequence[Bodies], origins: Sequence[Vec3], dt: jax.Array
-) -> tuple[list[Rigid], list[Spatial], list[Spatial]]:
-    """Spatial inertias, velocities, and momenta with gravity, about the common points."""
-    gravity = Vec3(*(problem.sys.opt.gravity[i : i + 1] for i in range(3)))
-    inertias, velocities, momenta = [], [], []
-    for model, body, origin in zip(problem.models, bodies, origins, strict=True):
-        arm = fence(body.pos - origin)
-        moments = fence(Sym3.from_principal(body.axes, model.moments))
-        linear = fence((body.vel + gravity * dt) * model.mass)
-        velocities.append(Spatial(body.ang, body.vel - body.ang.cross(arm)))
-        momenta.append(Spatial(moments.mul(body.ang) + arm.cross(linear), linear))
-        inertias.append(rigid_inertia(model.mass, arm, moments))
-    return fence((inertias, velocities, momenta))
+def _impedance(stack: Stack, dt: jax.Array) -> PerDof:
+    return tuple(a + d * dt for a, d in zip(stack.armature, stack.damping, strict=True))
 
 
 def _joint_impulses(
-    problem: Problem, measured: Sequence[Measured | None], dt: jax.Array
-) -> list[tuple[jax.Array, ...]]:
-    """Impulses along the degrees of freedom: motors, springs, and the rotor's momentum."""
-    drive = motor_forces(
-        problem,
+    problem: Problem, bodies: Bodies, measured: Sequence[Measured | None], dt: jax.Array
+) -> list[PerDof]:
+    """Impulses along the degrees of freedom: motors, springs, damping and rotors, by stack.
+
+    A rotor has kept the rate that it had, whatever the links' free motion made of the joint's.
+    """
+    forces = applied_forces(
+        problem.sys,
+        problem.plan,
+        problem.model.stacks,
+        problem.act,
         [() if m is None else m.q for m in measured],
         [() if m is None else m.rates for m in measured],
     )
-    out: list[tuple[jax.Array, ...]] = []
-    for group, model, joints in zip(problem.plan.groups, problem.models, measured, strict=True):
-        if joints is None:
-            out.append(())
-            continue
-        coordinates = per_dof(group, joints.q)
-        out.append(
-            tuple(
-                dt * (motor - k * (q - ref)) + a * u
-                for motor, k, q, ref, a, u in zip(
-                    _motors(drive, group, joints.rates),
-                    model.stiffness,
-                    coordinates,
-                    model.springref,
-                    model.armature,
-                    joints.rates,
-                    strict=True,
-                )
+    return [
+        ()
+        if joints is None
+        else tuple(
+            dt * (f - c * u) + a * (old - u)
+            for f, c, u, a, old in zip(
+                mine, stack.damping, joints.rates, stack.armature, kept, strict=True
             )
         )
-    return out
+        for mine, stack, joints, kept in zip(
+            forces, problem.model.stacks, measured, bodies.rates, strict=True
+        )
+    ]
 
 
-def _motors(drive: jax.Array | None, group: Group, rates: tuple[Any, ...]) -> tuple[Any, ...]:
-    if drive is None:
-        return tuple(jnp.zeros_like(r) for r in rates)
-    return tuple(rows(drive, index) for index in group.qd)
-
-
-def per_dof(group: Group, q: tuple[jax.Array, ...]) -> list[jax.Array]:
-    """The coordinate that belongs to each degree of freedom; zero for types that have none."""
-    out: list[jax.Array] = []
-    used = 0
-    for kind in group.types:
-        mine = q[used : used + kind.q_width]
-        used += kind.q_width
-        same = kind.q_width == kind.qd_width
-        out += mine if same else [jnp.zeros_like(mine[0])] * kind.qd_width
-    return out
-
-
-def motor_forces(
-    problem: Problem, q: Sequence[tuple[jax.Array, ...]], rates: Sequence[tuple[jax.Array, ...]]
-) -> jax.Array | None:
-    """Actuator forces on all degrees of freedom, (nv, batch)."""
-    sys, plan = problem.sys, problem.plan
-    if not sys.actuator_names:
-        return None
-    zero = jnp.zeros_like(problem.act[:1])
-    all_q = _by_index([g.q for g in plan.groups], q, sys.q_size(), zero)
-    all_qd = _by_index([(g.qd,) for g in plan.groups], rates, sys.qd_size(), zero)
-    force = actuator_forces(sys, problem.act, all_q, all_qd)
-    starts = sys.joint_qd_start()
-    return sum_rows(force, tuple(starts[j] for j in sys.actuator_joint), sys.qd_size())
-
-
-def _by_index(
-    places: Sequence[Any], values: Sequence[tuple[jax.Array, ...]], n: int, zero: jax.Array
-) -> jax.Array:
-    """Puts rows kept by group back in the model's order; what is not there is zero."""
-    index: list[int] = []
-    parts: list[jax.Array] = []
-    for stack_, given in zip(places, values, strict=True):
-        flat = [i for place in stack_ for i in place]
-        for where, value in zip(flat, given, strict=False):
-            index += list(where)
-            parts.append(value)
-    missing = [i for i in range(n) if i not in index]
-    table = join([*parts, *([zero] * len(missing))])
-    at = {i: k for k, i in enumerate([*index, *missing])}
-    return rows(table, [at[i] for i in range(n)])
+Changes = tuple[Sequence[Spatial], Sequence[PerDof]]
+"""Of the links' velocities and of the joints' rates, by group."""
 
 
 def _resolve(
     problem: Problem,
     pivots: list[Pivot],
-    bodies: Sequence[Bodies],
-    measured: Sequence[Measured | None],
-    origins: Sequence[Vec3],
-    before: Sequence[Spatial],
-    momenta: Sequence[Spatial],
-    impulses: Sequence[tuple[jax.Array, ...]],
+    links: Links,
+    joints: Sequence[Measured | None],
+    origin: Vec3,
+    pushes: Sequence[Spatial],
+    loads: Sequence[PerDof],
     dt: jax.Array,
-) -> tuple[Sequence[Spatial], Sequence[tuple[jax.Array, ...]]]:
-    """Velocities with limits and contacts, by sweeps from those without."""
+) -> tuple[Changes, Changes | None]:
+    """Changes of velocities and rates with limits and contacts, by sweeps from those without.
+
+    Where impacts are resolved in time also those over the step, in which an impulse has its share.
+    """
     sys, plan = problem.sys, problem.plan
-    limited = [any(sys.joint_limited[j] for place in g.joints for j in place) for g in plan.groups]
-    if not sys.collisions and not any(limited):
-        return solve(plan, pivots, momenta, impulses)
+    if not sys.collisions and not any(sys.joint_limited) and not any(sys.joint_dry):
+        return solve(plan, pivots, pushes, loads, driven=True), None
     link_mobility, dof_mobility = mobility(plan, pivots)
     bounds = [
-        _bounds(problem, m, model, w, dt) if on and m is not None else ()
-        for m, model, w, on in zip(measured, problem.models, dof_mobility, limited, strict=True)
+        [] if m is None else bounded.bounds(sys, group, stack, m.q, m.rates, w, dt)
+        for group, stack, m, w in zip(
+            plan.groups, by_group(plan, problem.model.stacks), joints, dof_mobility, strict=True
+        )
     ]
     contact: list[touching.Rows] = []
-    sides: list[touching.Sides] = []
+    sides = _sides(problem)
+    in_time = bool(sys.collisions) and sys.opt.time_of_impact
     if sys.collisions:
-        place = (*plan.position, -1)
-        sides = [
-            (tuple(place[i] for i in first), tuple(place[i] for i in second))
-            for first, second in contact_links(sys)
-        ]
-        found = _contacts(problem, bodies)
-        contact = touching.prepare(found, sides, plan, link_mobility, origins, before, sys, dt)
-
-    def sweep(i: jax.Array, carry: Any) -> Any:
-        touch, limit, velocities, rates = carry
-        begun = (i > 0).astype(dt.dtype)
-        limit = [
-            tuple(_limit(b, old, u) * begun for b, old, u in zip(bound, olds, rate, strict=False))
-            for bound, olds, rate in zip(bounds, limit, rates, strict=True)
-        ]
-        pushed = momenta
-        if contact:
-            touch = [
-                touching.update(c, t, touching.relative_velocity(c, velocities, side, plan), begun)
-                for c, t, side in zip(contact, touch, sides, strict=True)
-            ]
-            pushed = touching.add_impulses(momenta, contact, touch, sides, plan)
-        loads = [
-            tuple(i + x for i, x in zip(mine, extra, strict=True)) if extra else mine
-            for mine, extra in zip(impulses, limit, strict=True)
-        ]
-        return touch, limit, *solve(plan, pivots, pushed, loads)
-
-    still = [() if m is None else tuple(jnp.zeros_like(u) for u in m.rates) for m in measured]
-    start = (
-        [touching.Impulse(*[jnp.zeros_like(c.target)] * 3) for c in contact],
-        [rate if bound else () for rate, bound in zip(still, bounds, strict=True)],
-        list(before),
-        still,
-    )
-    # The first pass finds the velocities without contacts and limits, the others mend them.
-    _, _, velocities, rates = jax.lax.fori_loop(0, SWEEPS + 1, sweep, start)
-    return velocities, rates
-
-
-class Bound(NamedTuple):
-    """A limited degree of freedom."""
-
-    low: jax.Array
-    """Least rate that keeps, or restores, the lower limit."""
-    high: jax.Array
-    step: jax.Array
-    """Impulse per unit of excess rate."""
-
-
-def _bounds(
-    problem: Problem,
-    joints: Measured,
-    model: GroupModel,
-    mobile: tuple[jax.Array, ...],
-    dt: jax.Array,
-) -> tuple[Bound, ...]:
-    """The limits of a group's degrees of freedom."""
-    erp, far = problem.sys.baumgarte_erp, 1e10
-    out = []
-    for q, lower, upper, w in zip(joints.q, model.lower, model.upper, mobile, strict=False):
-        low = (jnp.maximum(lower, -far) - q) / dt
-        high = (jnp.minimum(upper, far) - q) / dt
-        out.append(
-            Bound(
-                jnp.where(low > 0, erp * low, low),
-                jnp.where(high < 0, erp * high, high),
-                touching.RELAXATION / w,
-            )
+        free = solve(plan, pivots, pushes, loads, driven=True)[0] if in_time else None
+        contact = touching.prepare(
+            _touches(problem, links), sides, problem, link_mobility, origin, links, free, dt
         )
-    return fence(tuple(out))
 
+    def respond(touch: Any, limit: Any) -> tuple[Any, Any]:
+        pushed = touching.add_impulses(pushes, contact, touch, sides, plan)
+        loaded = [bounded.add_impulses(*each) for each in zip(loads, bounds, limit, strict=True)]
+        return solve(plan, pivots, pushed, loaded, driven=True)
 
-def _limit(bound: Bound, old: jax.Array, rate: jax.Array) -> jax.Array:
-    """Moves a limit's impulse: it only pushes back into the range."""
-    return jnp.maximum(old + bound.step * (bound.low - rate), 0.0) + jnp.minimum(
-        old + bound.step * (bound.high - rate), 0.0
+    def sweep(_: int, impulses: tuple[Any, Any]) -> tuple[Any, Any]:
+        changes, rates = respond(*impulses)
+        touch = [
+            touching.update(c, t, touching.change(c.arms, changes, side, plan))
+            for c, t, side in zip(contact, impulses[0], sides, strict=True)
+        ]
+        limit = [
+            [bounded.update(b, old, rate) for b, old in zip(mine, olds, strict=True)]
+            for mine, olds, rate in zip(bounds, impulses[1], rates, strict=True)
+        ]
+        return touch, limit
+
+    start = (
+        [touching.no_impulse(c) for c in contact],
+        [[jnp.zeros_like(b.step) for b in mine] for mine in bounds],
     )
+    touch, limit = jax.lax.fori_loop(0, SWEEPS, sweep, start)
+    after = respond(touch, limit)
+    if not in_time:
+        return after, None
+    acting = [touching.over_step(c, t) for c, t in zip(contact, touch, strict=True)]
+    return after, respond(acting, limit)
 
 
-def _contacts(problem: Problem, bodies: Sequence[Bodies]) -> list[Contacts]:
-    plan = problem.plan
-    pos, rot = fence(link_poses(problem.models, bodies))
-
-    def frames(links: Sequence[int]) -> tuple[Vec3, Quat]:
-        if min(links) < 0:
-            in_order = rows(join(pos), plan.position), rows(join(rot), plan.position)
-            return frames_of(*in_order)(links)
-        side = tuple(plan.position[link] for link in links)
-        return touching.pick(pos, side, plan), touching.pick(rot, side, plan)
-
-    return fence(contacts(problem.sys, frames))
+def _sides(problem: Problem) -> list[touching.Sides]:
+    place = (*problem.plan.position, -1)
+    return [
+        (tuple(place[i] for i in first), tuple(place[i] for i in second))
+        for first, second in contact_links(problem.sys)
+    ]
 
 
-def link_poses(
-    models: Sequence[GroupModel], bodies: Sequence[Bodies]
-) -> tuple[list[Vec3], list[Quat]]:
-    """Link frames in the world, by group."""
-    return (
-        [b.pos + b.axes.rotate(m.link_pos) for m, b in zip(models, bodies, strict=True)],
-        [b.rot.mul(m.link_rot) for m, b in zip(models, bodies, strict=True)],
-    )
+def _touches(problem: Problem, links: Links) -> list[Touch]:
+    in_order = problem.plan.position
 
+    def frames(asked: Sequence[int]) -> tuple[Vec3, Quat]:
+        if min(asked) < 0:
+            return frames_of(*rows((links.pos, links.rot), in_order))(asked)
+        return rows((links.pos, links.rot), [in_order[link] for link in asked])
 
-def _moved(
-    body: Bodies,
-    joints: Measured | None,
-    velocity: Spatial,
-    rates: tuple[jax.Array, ...],
-    origin: Vec3,
-) -> Bodies:
-    vel = fence(velocity.lin + velocity.ang.cross(body.pos - origin))
-    q = body.q if joints is None else joints.q
-    return body._replace(vel=vel, ang=velocity.ang, q=q, rates=tuple(rates))
+    return touches(problem.sys, problem.model.shapes, frames)

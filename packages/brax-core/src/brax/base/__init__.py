@@ -1,0 +1,31 @@
+"""The types everything else is written in: `System`, `State` and the spatial quantities.
+
+A `System` is one immutable pytree. What shapes the compiled program (names, parents, joint and
+geometry types, collision pairs) is static and hashable; every physical number is a leaf, so any of
+them can be batched for domain randomization or differentiated. Conventions: `docs/conventions.md`.
+"""
+
+from brax.base.parts import Actuator, DoF, Geom, Inertia, Joint, Link, Option
+from brax.base.pytree import Base, dataclass, static
+from brax.base.quantities import Force, Motion, Transform
+from brax.base.state import Contact, State
+from brax.base.system import System
+
+__all__ = [
+    "Actuator",
+    "Base",
+    "Contact",
+    "DoF",
+    "Force",
+    "Geom",
+    "Inertia",
+    "Joint",
+    "Link",
+    "Motion",
+    "Option",
+    "State",
+    "System",
+    "Transform",
+    "dataclass",
+    "static",
+]

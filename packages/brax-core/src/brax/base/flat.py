@@ -1,0 +1,104 @@
+"""MuJoCo's flat names of a system's numbers (`body_mass`, `geom_friction`, ...)."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_BODY = {
+    "body_mass": ("link.inertia.mass", 0.0, -1),
+    "body_inertia": ("link.inertia.i", 0.0, -2),
+    "body_ipos": ("link.inertia.transform.pos", 0.0, -2),
+    "body_iquat": ("link.inertia.transform.rot", (1.0, 0.0, 0.0, 0.0), -2),
+    "body_pos": ("link.transform.pos", 0.0, -2),
+    "body_quat": ("link.transform.rot", (1.0, 0.0, 0.0, 0.0), -2),
+    "body_invweight0": ("link.invweight", 0.0, -2),
+}
+"""MuJoCo's per-body names: our path, the world's row, and the axis of the bodies."""
+
+_SAME = {
+    "geom_pos": "geom.transform.pos",
+    "geom_quat": "geom.transform.rot",
+    "geom_size": "geom.size",
+    "geom_friction": "geom.friction",
+    "geom_rgba": "geom.rgba",
+    "geom_solref": "geom.solref",
+    "geom_solimp": "geom.solimp",
+    "geom_solmix": "geom.solmix",
+    "geom_margin": "geom.margin",
+    "elasticity": "geom.elasticity",
+    "jnt_pos": "joint.pos",
+    "jnt_axis": "joint.axis",
+    "jnt_solref": "joint.solref",
+    "jnt_solimp": "joint.solimp",
+    "jnt_margin": "joint.margin",
+    "dof_armature": "dof.armature",
+    "dof_damping": "dof.damping",
+    "dof_stiffness": "dof.stiffness",
+    "dof_frictionloss": "dof.frictionloss",
+    "dof_invweight0": "dof.invweight",
+    "dof_solref": "dof.solref",
+    "dof_solimp": "dof.solimp",
+    "actuator_gear": "actuator.gear",
+    "actuator_gainprm": "actuator.gainprm",
+    "actuator_biasprm": "actuator.biasprm",
+    "actuator_ctrlrange": "actuator.ctrl_range",
+    "actuator_forcerange": "actuator.force_range",
+    "opt_timestep": "opt.timestep",
+    "opt_gravity": "opt.gravity",
+    "gravity": "opt.gravity",
+    "qpos0": "init_q",
+}
+"""Flat names whose numbers are stored in the same shape."""
+
+NAMES = (*_BODY, *_SAME, "jnt_range", "jnt_stiffness")
+"""All flat names."""
+
+
+def read(sys: Any, name: str) -> Any:
+    """The numbers of a flat name, from a system."""
+    if name in _BODY:
+        path, world, axis = _BODY[name]
+        return _with_world(_at(sys, path), world, axis)
+    if name in _SAME:
+        return _at(sys, _SAME[name])
+    first = np.asarray(sys.joint_qd_start(), int)
+    if name == "jnt_range":
+        return jnp.stack([bound[..., first] for bound in sys.dof.limit], axis=-1)
+    return sys.dof.stiffness[..., first]
+
+
+def paths(sys: Any, name: str, value: Any) -> dict[str, Any]:
+    """Our paths and their values, for a flat name's new value."""
+    if name in _BODY:
+        path, _, axis = _BODY[name]
+        return {path: _without_world(value, axis)}
+    if name in _SAME:
+        return {_SAME[name]: value}
+    joint = np.asarray(sys.dof_joint(), int)
+    if name == "jnt_stiffness":
+        return {"dof.stiffness": value[..., joint] if np.ndim(value) else value}
+    limit = (value[..., joint, 0], value[..., joint, 1]) if np.ndim(value) else (value, value)
+    return {"dof.limit": limit}
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _with_world(table: Any, first: Any, axis: int) -> Any:
+    """Puts MuJoCo's world row before the links' rows."""
+    first = jnp.asarray(first, table.dtype)
+    shape = list(table.shape)
+    shape[axis] = 1
+    return jnp.concatenate([jnp.broadcast_to(first, shape), table], axis=axis)
+
+
+def _without_world(table: Any, axis: int) -> Any:
+    """Takes MuJoCo's world row away; leaves what is not an array (an axis, None) alone."""
+    if np.ndim(table) < -axis:
+        return table
+    return jax.lax.slice_in_dim(jnp.asarray(table), 1, None, axis=axis)

@@ -1,0 +1,144 @@
+"""What a `System` is made of."""
+
+import jax
+
+from brax.base.pytree import Base, dataclass, static
+from brax.base.quantities import Transform
+
+
+@dataclass
+class Inertia(Base):
+    """The mass distribution of each link."""
+
+    transform: Transform
+    """Principal frame of inertia in the link frame: centre of mass and principal axes."""
+    i: jax.Array
+    """Principal moments about the centre of mass [kg m^2], shape (n_links, 3)."""
+    mass: jax.Array
+    """Mass [kg], shape (n_links,)."""
+
+
+@dataclass
+class Link(Base):
+    """Where each link hangs, and what it weighs."""
+
+    transform: Transform
+    """Link frame in the parent link's frame when all joints are at zero, shape (n_links, ...)."""
+    inertia: Inertia
+    """Mass distribution, in the link frame."""
+    invweight: jax.Array
+    """How easily the centre of mass moves [1/kg] and the link turns [1/(kg m^2)] in the model at
+    rest, as built (MuJoCo's `body_invweight0`): the scale of contacts' softness, (n_links, 2)."""
+
+
+@dataclass
+class Joint(Base):
+    """The geometry of each joint. A link may carry several, applied in order."""
+
+    pos: jax.Array
+    """Anchor in the link frame [m], shape (n_joints, 3)."""
+    axis: jax.Array
+    """Unit axis in the link frame, shape (n_joints, 3)."""
+    user: jax.Array
+    """Numbers that a joint type of one's own asks for, shape (n_joints, n_user)."""
+    solref: jax.Array
+    """Time constant and damping ratio of the limits (MuJoCo's `solreflimit`), (n_joints, 2)."""
+    solimp: jax.Array
+    """Impedance of the limits (MuJoCo's `solimplimit`), shape (n_joints, 5)."""
+    margin: jax.Array
+    """Distance from a limit at which it begins to act [rad or m], shape (n_joints,)."""
+
+
+@dataclass
+class DoF(Base):
+    """The passive properties of each degree of freedom."""
+
+    armature: jax.Array
+    """Rotor inertia [kg m^2 or kg], shape (nv,)."""
+    damping: jax.Array
+    """Viscous damping [N m s/rad or N s/m], shape (nv,)."""
+    stiffness: jax.Array
+    """Spring stiffness [N m/rad or N/m], shape (nv,)."""
+    springref: jax.Array
+    """Coordinate at which the spring is at rest [rad or m], shape (nv,)."""
+    limit: tuple[jax.Array, jax.Array]
+    """Lower and upper bound of the coordinate [rad or m], each (nv,); infinite where free. Where
+    the coordinates are a quaternion, the bounds of the whole angle, repeated."""
+    frictionloss: jax.Array
+    """Dry friction [N m or N], shape (nv,)."""
+    invweight: jax.Array
+    """How easily each moves in the model at rest, as built (MuJoCo's `dof_invweight0`): the scale
+    of its constraints' softness [1/kg or 1/(kg m^2)], shape (nv,)."""
+    solref: jax.Array
+    """Time constant and damping ratio of the dry friction (`solreffriction`), shape (nv, 2)."""
+    solimp: jax.Array
+    """Impedance of the dry friction (`solimpfriction`), shape (nv, 5)."""
+
+
+@dataclass
+class Geom(Base):
+    """The shapes that collide and are drawn."""
+
+    transform: Transform
+    """Frame in the link's frame, or in the world's for link -1, shape (n_geoms, ...)."""
+    size: jax.Array
+    """MuJoCo's size parameters of the type [m], shape (n_geoms, 3)."""
+    friction: jax.Array
+    """Sliding, torsional and rolling friction, shape (n_geoms, 3)."""
+    elasticity: jax.Array
+    """Coefficient of restitution, shape (n_geoms,)."""
+    solref: jax.Array
+    """Time constant and damping ratio of contacts, MuJoCo's, shape (n_geoms, 2)."""
+    solimp: jax.Array
+    """Impedance of contacts, MuJoCo's, shape (n_geoms, 5)."""
+    solmix: jax.Array
+    """Weight of this geom's `solref` and `solimp` in a pair, shape (n_geoms,)."""
+    margin: jax.Array
+    """Distance at which contacts begin to act [m]; a pair's is the sum; shape (n_geoms,)."""
+    rgba: jax.Array
+    """Colour and opacity in [0, 1], shape (n_geoms, 4)."""
+
+
+@dataclass
+class Actuator(Base):
+    """What turns controls into joint forces, by MuJoCo's rule (gain, bias, gear, ranges)."""
+
+    gear: jax.Array
+    """Transmission ratio, shape (nu,)."""
+    gainprm: jax.Array
+    """Gain parameters, shape (nu, 10)."""
+    biasprm: jax.Array
+    """Bias parameters, shape (nu, 10)."""
+    ctrl_range: jax.Array
+    """Bounds of the control, infinite where free, shape (nu, 2)."""
+    force_range: jax.Array
+    """Bounds of the actuator force [N or N m], infinite where free, shape (nu, 2)."""
+
+
+@dataclass
+class Option(Base):
+    """Settings of the simulation."""
+
+    timestep: jax.Array
+    """Physics step [s], shape ()."""
+    gravity: jax.Array
+    """Gravitational acceleration, world axes [m/s^2], shape (3,)."""
+    wind: jax.Array
+    """Velocity of the medium, world axes [m/s], shape (3,)."""
+    density: jax.Array
+    """Density of the medium [kg/m^3], shape ()."""
+    viscosity: jax.Array
+    """Viscosity of the medium [N s/m^2], shape ()."""
+    impratio: jax.Array
+    """Ratio of frictional to normal impedance of contacts under the elliptic cone, shape ()."""
+    cone: str = static()
+    """Friction cone, 'pyramidal' or 'elliptic'."""
+    iterations: int = static()
+    """Steps of the constraint solver."""
+    ls_iterations: int = static()
+    """Steps of its line search."""
+    time_of_impact: bool = static()
+    """Whether what is thrown back flies freely before and after the impact within a step, which
+    makes derivatives of bounces right."""
+    enable_fluid: bool = static()
+    """Whether the medium acts at all: whether the model gave it density or viscosity."""

@@ -1,0 +1,43 @@
+"""What a simulation's state is made of."""
+
+import jax
+
+from brax.base.pytree import Base, dataclass
+from brax.base.quantities import Motion, Transform
+
+
+@dataclass
+class Contact(Base):
+    """Points where two geoms touch or nearly touch; `dist < 0` is penetration."""
+
+    dist: jax.Array
+    """Distance between the surfaces [m], shape (n_contacts,)."""
+    pos: jax.Array
+    """Midpoint between the surfaces, world [m], shape (n_contacts, 3)."""
+    frame: jax.Array
+    """Rows are the contact axes, the first the normal from geom 1 to geom 2, (n_contacts, 3, 3)."""
+    friction: jax.Array
+    """Two sliding, one torsional, two rolling coefficients, shape (n_contacts, 5); the last three
+    are zero where the pipelines know sliding friction only."""
+    elasticity: jax.Array
+    """Coefficient of restitution, shape (n_contacts,)."""
+    link_idx: tuple[jax.Array, jax.Array]
+    """Links of geom 1 and geom 2, -1 for the world, each (n_contacts,)."""
+
+
+@dataclass
+class State(Base):
+    """The part of a simulation's state that every pipeline has."""
+
+    q: jax.Array
+    """Joint coordinates, as MuJoCo's `qpos`, shape (nq,)."""
+    qd: jax.Array
+    """Joint velocities, as MuJoCo's `qvel`, shape (nv,)."""
+    x: Transform
+    """Link frames in the world, shape (n_links, ...)."""
+    xd: Motion
+    """Velocities of the link frames' origins, world axes, shape (n_links, 3)."""
+    contact: Contact | None = None
+    """Contacts at `x`, where they were asked for."""
+    warmstart: jax.Array | None = None
+    """Accelerations of the last step, where the generalized pipeline's solver starts, (nv,)."""

@@ -1,0 +1,150 @@
+"""The model: one immutable pytree."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from brax.base import flat
+from brax.base.parts import Actuator, DoF, Geom, Joint, Link, Option
+from brax.base.pytree import Base, dataclass, static
+from brax.base.quantities import Transform
+from brax.errors import closest
+
+
+@dataclass
+class System(Base):
+    """A model: what moves, how it is joined, what touches, what drives it.
+
+    Flat MuJoCo names (`body_mass`, `geom_friction`, `dof_damping`, ...) read and replace the same
+    numbers: `sys.body_mass`, `sys.replace(body_mass=...)`, `sys.tree_replace({'body_mass': ...})`.
+    Per-body tables have MuJoCo's world row in front; a link is a body that has joints, and bodies
+    that have none are part of the link (or the world) that carries them.
+    """
+
+    opt: Option
+    """Time step and gravity."""
+    link: Link
+    """Frames and inertias of the links."""
+    joint: Joint
+    """Geometry of the joints."""
+    dof: DoF
+    """Passive properties of the degrees of freedom."""
+    geom: Geom
+    """Shapes that collide and are drawn."""
+    actuator: Actuator
+    """Actuators."""
+    fixed: Transform
+    """Frames of the bodies without joints, in the link that carries them, shape (n_fixed, ...)."""
+    init_q: jax.Array
+    """Coordinates to start at, shape (nq,); the model as it is written unless it says otherwise."""
+    ref: jax.Array
+    """Coordinates of the joints at rest, shape (nq,): a joint acts by `q - ref`. Zero where the
+    coordinates hold a quaternion."""
+    vel_damping: jax.Array
+    """Rate of linear velocity [1/s], `exp(vel_damping dt)` a step: negative damps; shape ()."""
+    ang_damping: jax.Array
+    """Rate of angular velocity [1/s], as `vel_damping`, shape ()."""
+    baumgarte_erp: jax.Array
+    """Share of a penetration that is taken back in one step, shape ()."""
+    link_names: tuple[str, ...] = static()
+    """Name of each link, parents before children."""
+    link_parents: tuple[int, ...] = static()
+    """Parent of each link, -1 for the world."""
+    fixed_names: tuple[str, ...] = static()
+    """Name of each body without joints."""
+    fixed_link: tuple[int, ...] = static()
+    """Link that carries each body without joints, -1 for the world."""
+    joint_names: tuple[str, ...] = static()
+    """Name of each joint, in the order of the links."""
+    joint_types: tuple[Any, ...] = static()
+    """The `brax.joints.JointType` of each joint."""
+    joint_link: tuple[int, ...] = static()
+    """Link that each joint moves."""
+    joint_limited: tuple[bool, ...] = static()
+    """Whether each joint has limits."""
+    joint_dry: tuple[bool, ...] = static()
+    """Whether each joint has dry friction."""
+    geom_names: tuple[str, ...] = static()
+    """Name of each geom."""
+    geom_types: tuple[Any, ...] = static()
+    """The `brax.colliders.GeometryType` of each geom."""
+    geom_link: tuple[int, ...] = static()
+    """Link that carries each geom, -1 for the world."""
+    geom_priority: tuple[int, ...] = static()
+    """In a pair of unequal priority the higher geom's friction, `solref` and `solimp` count."""
+    collisions: tuple[Any, ...] = static()
+    """The `brax.colliders.CollisionGroup`s: which geoms are tested against which, and by what."""
+    actuator_names: tuple[str, ...] = static()
+    """Name of each actuator."""
+    actuator_types: tuple[Any, ...] = static()
+    """The `brax.actuators.ActuatorType` of each actuator."""
+    actuator_joint: tuple[int, ...] = static()
+    """Joint that each actuator drives."""
+    integrator: Any = static()
+    """The `brax.integrators.Integrator` that advances time."""
+
+    def num_links(self) -> int:
+        """Number of links."""
+        return len(self.link_names)
+
+    def q_size(self) -> int:
+        """Number of coordinates, MuJoCo's nq."""
+        return sum(t.q_width for t in self.joint_types)
+
+    def qd_size(self) -> int:
+        """Number of degrees of freedom, MuJoCo's nv."""
+        return sum(t.qd_width for t in self.joint_types)
+
+    def act_size(self) -> int:
+        """Number of actuators, MuJoCo's nu."""
+        return len(self.actuator_names)
+
+    @property
+    def link_types(self) -> str:
+        """One letter a link: 'f' for a free link, else its number of joints."""
+        return "".join(
+            "f" if [t.qd_width for t in types] == [6] else str(len(types))
+            for types in map(self.link_joint_types, range(self.num_links()))
+        )
+
+    def link_joints(self, link: int) -> tuple[int, ...]:
+        """Joints of one link, in the order they are applied."""
+        return tuple(j for j, owner in enumerate(self.joint_link) if owner == link)
+
+    def link_joint_types(self, link: int) -> tuple[Any, ...]:
+        """Joint types of one link, in the order they are applied."""
+        return tuple(self.joint_types[j] for j in self.link_joints(link))
+
+    def joint_q_start(self) -> tuple[int, ...]:
+        """First coordinate of each joint."""
+        return tuple(np.cumsum([0] + [t.q_width for t in self.joint_types])[:-1].tolist())
+
+    def joint_qd_start(self) -> tuple[int, ...]:
+        """First degree of freedom of each joint."""
+        return tuple(np.cumsum([0] + [t.qd_width for t in self.joint_types])[:-1].tolist())
+
+    def dof_link(self) -> tuple[int, ...]:
+        """Link that each degree of freedom moves."""
+        return tuple(
+            link
+            for link, t in zip(self.joint_link, self.joint_types, strict=True)
+            for _ in range(t.qd_width)
+        )
+
+    def dof_joint(self) -> tuple[int, ...]:
+        """Joint that each degree of freedom belongs to."""
+        return tuple(j for j, t in enumerate(self.joint_types) for _ in range(t.qd_width))
+
+    def __getattr__(self, name: str) -> Any:
+        """Reads a flat MuJoCo name."""
+        if name in flat.NAMES:
+            return flat.read(self, name)
+        raise AttributeError(f"System has no attribute '{name}'.{closest(name, flat.NAMES)}")
+
+    def replace(self, **changes: Any) -> "System":
+        """Returns a copy with fields replaced, by our names or by flat MuJoCo names."""
+        new = self
+        for name in [n for n in changes if n in flat.NAMES]:
+            new = new.tree_replace(flat.paths(self, name, changes.pop(name)))
+        return super(System, new).replace(**changes)

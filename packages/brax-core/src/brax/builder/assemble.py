@@ -1,0 +1,204 @@
+"""From a checked description to the arrays of a `System`."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from brax.base import Actuator, DoF, Geom, Inertia, Joint, Link, Option, System, Transform
+from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
+from brax.colliders import CollisionGroup
+
+
+class Parts(NamedTuple):
+    """A description without bodies that have no joints, its types as objects."""
+
+    option: dict[str, Any]
+    links: Sequence[Element]
+    fixed: Sequence[Element]
+    joints: Sequence[Element]
+    """In the order of the links."""
+    joint_types: tuple[Any, ...]
+    geoms: Sequence[Element]
+    geom_types: tuple[Any, ...]
+    actuators: Sequence[Element]
+    actuator_types: tuple[Any, ...]
+    collisions: tuple[CollisionGroup, ...]
+    integrator: Any
+    init_q: np.ndarray | None
+
+
+def assemble(parts: Parts) -> System:
+    """Makes the `System`."""
+    links = {WORLD: -1} | {b.name: i for i, b in enumerate(parts.links)}
+    joint_ids = {j.name: i for i, j in enumerate(parts.joints)}
+    joints, types, option = parts.joints, parts.joint_types, parts.option
+    free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
+    refs = [_ref(j, t) for j, t in zip(joints, types, strict=True)]
+    return System(
+        opt=_opt(option),
+        link=_link(parts.links, free),
+        joint=_joint(joints),
+        dof=_dof(joints, types),
+        geom=_geom(parts.geoms),
+        actuator=_actuator(parts.actuators),
+        fixed=Transform(_column(parts.fixed, "pos", 3), _column(parts.fixed, "quat", 4)),
+        init_q=_array(_start(parts), (-1,)),
+        ref=_array(np.concatenate(refs), (-1,)),
+        vel_damping=_array(option["vel_damping"], ()),
+        ang_damping=_array(option["ang_damping"], ()),
+        baumgarte_erp=_array(option["baumgarte_erp"], ()),
+        link_names=tuple(b.name for b in parts.links),
+        link_parents=tuple(links[b.parent] for b in parts.links),
+        fixed_names=tuple(b.name for b in parts.fixed),
+        fixed_link=tuple(links[b.parent] for b in parts.fixed),
+        joint_names=tuple(joint_ids),
+        joint_types=types,
+        joint_link=tuple(links[j.body] for j in joints),
+        joint_limited=tuple(j.range is not None for j in joints),
+        joint_dry=tuple(bool(np.any(j.frictionloss)) for j in joints),
+        geom_names=tuple(g.name for g in parts.geoms),
+        geom_types=parts.geom_types,
+        geom_link=tuple(links[g.body] for g in parts.geoms),
+        geom_priority=tuple(g.priority for g in parts.geoms),
+        collisions=parts.collisions,
+        actuator_names=tuple(a.name for a in parts.actuators),
+        actuator_types=parts.actuator_types,
+        actuator_joint=tuple(joint_ids[a.joint] for a in parts.actuators),
+        integrator=parts.integrator,
+    )
+
+
+def _start(parts: Parts) -> np.ndarray:
+    """The coordinates asked for, their quaternions normalized; else the model as described."""
+    if parts.init_q is None:
+        return _rest(parts)
+    q, ends = parts.init_q.copy(), np.cumsum([t.q_width for t in parts.joint_types])
+    for end in ends[[not is_plain(t) for t in parts.joint_types]]:
+        q[end - 4 : end] /= max(float(np.linalg.norm(q[end - 4 : end])), 1e-12)
+    return q
+
+
+def _rest(parts: Parts) -> np.ndarray:
+    """Every joint at its reference; a body with a free joint where it is described."""
+    bodies = {b.name: b for b in parts.links}
+    return np.concatenate(
+        [
+            np.concatenate([bodies[j.body].pos, bodies[j.body].quat])
+            if is_free(t)
+            else np.array([float(x) for x in t.zero(np.zeros(()))]) + _ref(j, t)
+            for j, t in zip(parts.joints, parts.joint_types, strict=True)
+        ]
+    )
+
+
+def _ref(joint: Element, kind: Any) -> np.ndarray:
+    """The coordinates that a joint starts to act from; none but plain numbers can have any."""
+    return per_dof(joint, "ref", kind) if is_plain(kind) else np.zeros(kind.q_width)
+
+
+def _array(value: Any, shape: tuple[int, ...]) -> Any:
+    return jnp.asarray(np.asarray(value, float).reshape(shape))
+
+
+def _column(elements: Sequence[Element], key: str, width: int) -> Any:
+    return _array([e.values[key] for e in elements], (len(elements), width))
+
+
+def _opt(option: dict[str, Any]) -> Option:
+    numbers = ("timestep", "density", "viscosity", "impratio")
+    return Option(
+        **{key: _array(option[key], ()) for key in numbers},
+        **{key: _array(option[key], (3,)) for key in ("gravity", "wind")},
+        **{key: option[key] for key in ("cone", "iterations", "ls_iterations", "time_of_impact")},
+        enable_fluid=option["density"] > 0 or option["viscosity"] > 0,
+    )
+
+
+def _link(bodies: Sequence[Element], free: set[str]) -> Link:
+    pos = [(0.0, 0.0, 0.0) if b.name in free else b.pos for b in bodies]
+    quat = [NO_TURN if b.name in free else b.quat for b in bodies]
+    frame = Transform(_column(bodies, "ipos", 3), _column(bodies, "iquat", 4))
+    inertia = Inertia(frame, _column(bodies, "inertia", 3), _column(bodies, "mass", 1)[:, 0])
+    frame = Transform(_array(pos, (-1, 3)), _array(quat, (-1, 4)))
+    return Link(frame, inertia, invweight=_array(np.zeros((len(pos), 2)), (-1, 2)))
+
+
+def _joint(joints: Sequence[Element]) -> Joint:
+    width = max((len(j.user) for j in joints), default=0)
+    user = [tuple(j.user) + (0.0,) * (width - len(j.user)) for j in joints]
+    return Joint(
+        _column(joints, "pos", 3),
+        _column(joints, "axis", 3),
+        _array(user, (len(joints), width)),
+        _column(joints, "solref_limit", 2),
+        _column(joints, "solimp_limit", 5),
+        _column(joints, "margin", 1)[:, 0],
+    )
+
+
+def _range(joint: Element, kind: Any) -> tuple[float, float]:
+    """Lower and upper limit; an angle that is never negative has no lower one."""
+    if joint.range is None:
+        return -np.inf, np.inf
+    return (joint.range[0] if is_plain(kind) else -np.inf), joint.range[1]
+
+
+def _dof(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
+    each = list(zip(joints, types, strict=True))
+
+    def numbers(key: str) -> Any:
+        return _array(np.concatenate([per_dof(j, key, t) for j, t in each]), (-1,))
+
+    bounds = [_range(j, t) for j, t in each]
+    lower, upper = (
+        _array([b[k] for b, t in zip(bounds, types, strict=True) for _ in range(t.qd_width)], (-1,))
+        for k in range(2)
+    )
+
+    def repeated(key: str, width: int) -> Any:
+        rows = [j.values[key] for j, t in each for _ in range(t.qd_width)]
+        return _array(rows, (len(rows), width))
+
+    return DoF(
+        armature=numbers("armature"),
+        damping=numbers("damping"),
+        stiffness=numbers("stiffness"),
+        springref=numbers("springref"),
+        limit=(lower, upper),
+        frictionloss=numbers("frictionloss"),
+        invweight=jnp.zeros_like(numbers("armature")),
+        solref=repeated("solref_friction", 2),
+        solimp=repeated("solimp_friction", 5),
+    )
+
+
+def _geom(geoms: Sequence[Element]) -> Geom:
+    return Geom(
+        transform=Transform(_column(geoms, "pos", 3), _column(geoms, "quat", 4)),
+        size=_column(geoms, "size", 3),
+        friction=_column(geoms, "friction", 3),
+        elasticity=_column(geoms, "elasticity", 1)[:, 0],
+        solref=_column(geoms, "solref", 2),
+        solimp=_column(geoms, "solimp", 5),
+        solmix=_column(geoms, "solmix", 1)[:, 0],
+        margin=_column(geoms, "margin", 1)[:, 0],
+        rgba=_column(geoms, "rgba", 4),
+    )
+
+
+def _actuator(actuators: Sequence[Element]) -> Actuator:
+    ranges = [
+        _array(
+            [(-np.inf, np.inf) if a.values[key] is None else a.values[key] for a in actuators],
+            (len(actuators), 2),
+        )
+        for key in ("ctrl_range", "force_range")
+    ]
+    return Actuator(
+        _column(actuators, "gear", 1)[:, 0],
+        _column(actuators, "gainprm", 10),
+        _column(actuators, "biasprm", 10),
+        *ranges,
+    )

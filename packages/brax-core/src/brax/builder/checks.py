@@ -1,0 +1,191 @@
+"""What makes a description no model: each problem as one sentence that names its element."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from brax.builder.elements import WORLD, Element, is_free, is_plain, per_dof
+from brax.errors import closest
+
+CONES = ("pyramidal", "elliptic")
+
+_LARGEST = float(np.finfo(np.float32).max)
+"""What is larger is infinite in JAX's default precision."""
+
+Kinds = Sequence[Any]
+
+
+def names(
+    bodies: Sequence[Element],
+    joints: Sequence[Element],
+    geoms: Sequence[Element],
+    actuators: Sequence[Element],
+) -> Iterator[str]:
+    """Names given twice, names that nothing has, and bodies that hang on what comes later."""
+    yield from _order(bodies)
+    for kind in (joints, geoms, actuators):
+        given = [e.name for e in kind]
+        twice = {e.name: e for e in kind if given.count(e.name) > 1}
+        for element in twice.values():
+            yield f"{element}: there is another {element.kind} of that name"
+    known = {WORLD, *(b.name for b in bodies)}
+    for element in [*joints, *geoms]:
+        if element.body not in known:
+            yield f"{element}: there is no body '{element.body}'.{closest(element.body, known)}"
+        elif element.kind == "joint" and element.body == WORLD:
+            yield f"{element}: the world does not move; give the joint to a body"
+    driven = [j.name for j in joints]
+    for actuator in actuators:
+        if actuator.joint not in driven:
+            yield (
+                f"{actuator}: there is no joint '{actuator.joint}'."
+                f"{closest(actuator.joint, driven)}"
+            )
+
+
+def _order(bodies: Sequence[Element]) -> Iterator[str]:
+    seen, parents = {WORLD}, {b.name: b.parent for b in bodies}
+    for body in bodies:
+        if body.name in seen:
+            yield f"{body}: there is another body of that name"
+        chain = [body.name]
+        while chain[-1] in parents and parents[chain[-1]] not in chain:
+            chain.append(parents[chain[-1]])
+        if parents.get(chain[-1]) == body.name:
+            yield f"{body}: it carries itself: {' on '.join([*chain, body.name])}"
+        elif body.parent not in {WORLD, *parents}:
+            yield f"{body}: its parent '{body.parent}' does not exist{closest(body.parent, seen)}"
+        elif body.parent not in seen:
+            yield f"{body}: its parent '{body.parent}' comes after it"
+        seen.add(body.name)
+
+
+def option(o: dict[str, Any]) -> Iterator[str]:
+    """Settings of the simulation."""
+    for key, allowed in (
+        ("timestep", "> 0"),
+        ("impratio", "> 0"),
+        ("density", ">= 0"),
+        ("viscosity", ">= 0"),
+    ):
+        low = o[key] >= 0 if allowed == ">= 0" else o[key] > 0
+        if not (low and o[key] < np.inf):
+            yield f"option {key} must be {allowed}, got {o[key]}"
+    if o["cone"] not in CONES:
+        yield (
+            f"option cone is '{o['cone']}'; allowed: {', '.join(CONES)}."
+            f"{closest(str(o['cone']), CONES)}"
+        )
+    for key in ("iterations", "ls_iterations"):
+        if not (isinstance(o[key], int) and o[key] > 0):
+            yield f"option {key} must be a number of steps, got {o[key]!r}"
+    for key in ("vel_damping", "ang_damping"):
+        if not o[key] <= 0:
+            yield f"{key} is a rate of growth and must be <= 0 to damp, got {o[key]}"
+    if not 0 <= o["baumgarte_erp"] <= 1:
+        yield f"baumgarte_erp must lie in [0, 1], got {o['baumgarte_erp']}"
+
+
+def body(body: Element) -> Iterator[str]:
+    """A body as it was described; one without joints may weigh nothing."""
+    if not 0 <= body.mass <= _LARGEST:
+        yield f"{body}: mass must be >= 0 and finite in single precision, got {body.mass}"
+    a, b, c = sorted(body.inertia.tolist())
+    if not 0 <= a <= c <= _LARGEST:
+        yield (
+            f"{body}: principal moments must be >= 0 and finite in single precision, "
+            f"got {body.inertia.tolist()}"
+        )
+    elif a + b < c * (1 - 1e-6):
+        yield (
+            f"{body}: principal moments {body.inertia.tolist()} are no "
+            "body's: the two smaller must add up to at least the largest"
+        )
+
+
+def link(link: Element, types: Kinds) -> Iterator[str]:
+    """A body with joints, together with what is fixed to it."""
+    if link.mass == 0:
+        yield f"{link}: mass must be > 0, for it has joints, got 0.0"
+    if min(link.inertia) == 0:
+        yield (
+            f"{link}: principal moments must be > 0, for it has joints, got {link.inertia.tolist()}"
+        )
+    if len(types) > 1 and any(is_free(t) for t in types):
+        yield f"{link}: a joint with six degrees of freedom must be alone"
+    if sum(t.qd_width for t in types) > 6:
+        yield f"{link} has {sum(t.qd_width for t in types)} degrees of freedom; at most 6"
+    if any(is_free(t) for t in types) and link.parent != WORLD:
+        yield f"{link}: a free joint is only allowed on a child of the world"
+
+
+def joint(joint: Element, kind: Any) -> Iterator[str]:
+    """A joint of a known type."""
+    for key in ("stiffness", "springref", "damping", "armature", "frictionloss", "ref"):
+        value, signed = per_dof(joint, key, kind), key in ("springref", "ref")
+        if not np.isfinite(value).all() or (not signed and (value < 0).any()):
+            yield (
+                f"{joint}: {key} must be one number or {kind.qd_width}, finite"
+                f"{'' if signed else ' and >= 0'}, got {joint.values[key]}"
+            )
+        unfit = not is_plain(kind) if signed else is_free(kind)
+        if unfit and (value != 0).any():
+            yield f"{joint}: {key} is not supported on a joint of type '{kind.name}'; leave it 0"
+    if not np.isfinite(joint.margin):
+        yield f"{joint}: margin is not finite: {joint.margin}"
+    if joint.range is not None and is_free(kind):
+        yield f"{joint}: a joint of type '{kind.name}' cannot be limited"
+    elif joint.range is not None and not is_plain(kind) and joint.range[0] != 0:
+        yield (
+            f"{joint}: the range of a '{kind.name}' bounds its whole angle, so it must begin "
+            f"at 0, got {joint.range}"
+        )
+    if len(joint.user) < kind.user_width:
+        yield (
+            f"{joint}: type '{kind.name}' needs {kind.user_width} user "
+            f"numbers, got {len(joint.user)}"
+        )
+    yield from _bounds(joint, "range", strict=True)
+
+
+def geom(geom: Element, kind: Any) -> Iterator[str]:
+    """A geom of a known type."""
+    for name, value in zip(kind.size_names, geom.size, strict=False):
+        if not value > 0:
+            yield f"{geom}: {name} must be > 0, got {value}"
+    if kind.only_static and geom.body != WORLD:
+        yield f"{geom}: a {kind.name} is only allowed on the world, not on '{geom.body}'"
+    if (geom.friction < 0).any():
+        yield f"{geom}: friction must be >= 0, got {geom.friction.tolist()}"
+    if geom.condim not in (1, 3):
+        yield f"{geom}: condim must be 1 or 3, got {geom.condim}"
+    if not 0 <= geom.solmix < np.inf:
+        yield f"{geom}: solmix must be >= 0, got {geom.solmix}"
+    if not np.isfinite(geom.margin):
+        yield f"{geom}: margin is not finite: {geom.margin}"
+    if not 0 <= geom.elasticity <= 1:
+        yield f"{geom}: elasticity must lie in [0, 1], got {geom.elasticity}"
+
+
+def actuator(actuator: Element, width: int) -> Iterator[str]:
+    """An actuator, on a joint of that many degrees of freedom."""
+    if width != 1:
+        yield (
+            f"{actuator}: joint '{actuator.joint}' has {width} degrees of freedom; "
+            "an actuator drives a joint with one"
+        )
+    numbers = (actuator.gear, *actuator.gainprm, *actuator.biasprm)
+    if not np.isfinite(numbers).all():
+        yield f"{actuator}: its gear or a parameter is not finite"
+    for key in ("ctrl_range", "force_range"):
+        yield from _bounds(actuator, key, strict=False)
+
+
+def _bounds(element: Element, key: str, strict: bool) -> Iterator[str]:
+    if element.values[key] is None:
+        return
+    value = np.asarray(element.values[key], float)
+    ordered = value.shape == (2,) and (value[0] < value[1] if strict else value[0] <= value[1])
+    if not ordered:  # NaN is not
+        yield f"{element}: {key} needs a lower and a larger upper bound, got {value.tolist()}"

@@ -1,0 +1,65 @@
+"""Which geoms are tested against each other, and by what."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from brax import plugins
+from brax.builder.elements import WORLD, Element
+from brax.colliders import CollisionGroup
+
+Pairs = list[tuple[int, int]]
+
+
+def candidates(
+    links: Sequence[Element],
+    geoms: Sequence[Element],
+    excluded: set[frozenset[str]],
+) -> Iterator[tuple[int, int]]:
+    """Pairs of geoms that may touch, by MuJoCo's filter.
+
+    The bits, not on the same link, not on a link and its parent (unless that is the world), and
+    not on two bodies that were excluded.
+    """
+    parents = {x.name: x.parent for x in links}
+    for i, a in enumerate(geoms):
+        for j, b in enumerate(geoms[i + 1 :], i + 1):
+            bits = a.contype & b.conaffinity or b.contype & a.conaffinity
+            nested = WORLD not in (a.body, b.body) and (
+                parents[a.body] == b.body or parents[b.body] == a.body
+            )
+            apart = a.body != b.body and frozenset((a.origin, b.origin)) not in excluded
+            if bits and apart and not nested:
+                yield i, j
+
+
+def collisions(
+    problems: list[str], geoms: Sequence[Element], pairs: Iterator[tuple[int, int]]
+) -> tuple[CollisionGroup, ...]:
+    """Groups pairs of geoms by the collider that tests them, and by their `condim`.
+
+    A pair that no collider tests is noted as a problem.
+    """
+    colliders = [plugins.get("collider", name) for name in plugins.names("collider")]
+    by_types = {c.types: c for c in colliders}
+    groups: dict[tuple[Any, int], Pairs] = {}
+    for i, j in pairs:
+        a, b = geoms[i], geoms[j]
+        if (a.type, b.type) in by_types:
+            groups.setdefault((by_types[a.type, b.type], _condim(a, b)), []).append((i, j))
+        elif (b.type, a.type) in by_types:
+            groups.setdefault((by_types[b.type, a.type], _condim(a, b)), []).append((j, i))
+        else:
+            problems.append(
+                f"{a} and {b} can touch, but no collider is registered for {a.type} and "
+                f"{b.type}. Registered: {', '.join(sorted(plugins.names('collider')))}. Take the "
+                "pair out by contype and conaffinity, or install a plugin that brings one"
+            )
+    return tuple(
+        CollisionGroup(collider, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), condim)
+        for (collider, condim), pairs in groups.items()
+    )
+
+
+def _condim(a: Element, b: Element) -> int:
+    """Of a pair: the higher priority's, else the larger."""
+    return int(max((g.priority, g.condim) for g in (a, b))[1])

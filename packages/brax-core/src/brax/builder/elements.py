@@ -1,0 +1,79 @@
+"""What a description is made of, before it is a `System`."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+WORLD = "world"
+"""Name of the body that does not move."""
+
+SOLREF = (0.02, 1.0)
+"""MuJoCo's default time constant [s] and damping ratio of a soft constraint."""
+
+SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
+"""MuJoCo's default impedance of a soft constraint."""
+
+NO_TURN = (1.0, 0.0, 0.0, 0.0)
+
+
+@dataclasses.dataclass
+class Element:
+    """A body, joint, geom or actuator as it was described."""
+
+    kind: str
+    name: str
+    values: dict[str, Any]
+    line: str = ""
+
+    def __getattr__(self, key: str) -> Any:
+        if key == "values":
+            raise AttributeError(key)
+        return self.values[key]
+
+    def __str__(self) -> str:
+        """How messages name it."""
+        return f"{self.kind} '{self.name}'{self.line}"
+
+
+def vectors(
+    problems: list[str], what: str, **given: tuple[Sequence[float], int]
+) -> dict[str, np.ndarray]:
+    """Converts vectors, noting those of a wrong length or that are not finite."""
+    out = {}
+    for key, (value, length) in given.items():
+        try:
+            vector = np.asarray(value, float).reshape(-1)
+        except (TypeError, ValueError):
+            vector = np.array([])
+        if vector.shape != (length,):
+            problems.append(f"{what}: {key} needs {length} numbers, got {value!r}")
+            vector = np.zeros(length)
+        elif not np.isfinite(vector).all():
+            problems.append(f"{what}: {key} is not finite: {vector.tolist()}")
+        elif key in ("quat", "iquat", "axis"):
+            size = np.linalg.norm(vector)
+            if size < 1e-10:
+                problems.append(f"{what}: {key} is zero")
+            vector = vector / max(size, 1e-300)
+        out[key] = vector
+    return out
+
+
+def per_dof(joint: Element, key: str, kind: Any) -> np.ndarray:
+    """A joint's numbers, one for each degree of freedom; NaN if it has neither one nor all."""
+    value, width = joint.values[key], kind.qd_width
+    if np.size(value) not in (1, width):
+        return np.full(width, np.nan)
+    return np.broadcast_to(np.asarray(value, float).reshape(-1), (width,))
+
+
+def is_plain(kind: Any) -> bool:
+    """Whether a joint type's coordinates are plain numbers, whose rates are its velocities."""
+    return bool(kind.q_width == kind.qd_width)
+
+
+def is_free(kind: Any) -> bool:
+    """Whether the coordinates are the pose itself, so that the body's own frame says nothing."""
+    return kind is not None and kind.qd_width == 6

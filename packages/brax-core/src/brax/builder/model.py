@@ -1,0 +1,157 @@
+"""The one way to make a `System`: describe bodies, joints, geoms and actuators, then `build`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from brax import plugins
+from brax.base import System
+from brax.builder import checks
+from brax.builder.assemble import Parts, assemble
+from brax.builder.collide import candidates, collisions
+from brax.builder.description import Description
+from brax.builder.elements import Element, vectors
+from brax.builder.weld import Welded, weld
+from brax.errors import BraxError, ModelError, closest
+from brax.generalized.weights import inverse_weights
+from brax.integrators import DEFAULT_INTEGRATOR
+
+
+class ModelBuilder(Description):
+    """A model in the making.
+
+    Frames and units follow `docs/conventions.md`; angles are radians. Vectors may be any sequence
+    of numbers. A body without joints becomes part of the body that carries it, or of the world;
+    `brax.kinematics.frame` still finds it by its name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._option: dict[str, Any] = {
+            "timestep": 0.002,
+            "gravity": (0.0, 0.0, -9.81),
+            "integrator": DEFAULT_INTEGRATOR,
+            "vel_damping": 0.0,
+            "ang_damping": 0.0,
+            "baumgarte_erp": 0.1,
+            "wind": (0.0, 0.0, 0.0),
+            "density": 0.0,
+            "viscosity": 0.0,
+            "impratio": 1.0,
+            "cone": checks.CONES[0],
+            "iterations": 5,
+            "ls_iterations": 3,
+            "time_of_impact": False,
+        }
+        self._init_q: Any = None
+
+    def set_option(self, **options: Any) -> None:
+        """Sets options of the simulation.
+
+        Args:
+            options: `timestep`, `gravity`, `integrator`; `vel_damping`, `ang_damping`,
+                `baumgarte_erp`; `wind`, `density`, `viscosity`; `cone`, `impratio`,
+                `iterations`, `ls_iterations`; `time_of_impact`.
+
+        Raises:
+            ModelError: on a name that is not one of these.
+        """
+        for name in options:
+            if name not in self._option:
+                raise ModelError(
+                    f"unknown option '{name}'. Options: "
+                    f"{', '.join(self._option)}.{closest(name, self._option)}"
+                )
+        self._option.update(options)
+
+    def set_init_q(self, q: Sequence[float]) -> None:
+        """Sets the coordinates that the model starts at; by default every joint at rest."""
+        self._init_q = np.asarray(q, float)
+
+    def build(self) -> System:
+        """Makes the `System`.
+
+        Raises:
+            ModelError: naming everything that is wrong with the description.
+        """
+        problems = self._problems
+        problems += checks.names(self._bodies, self._joints, self._geoms, self._actuators)
+        joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
+        welded = weld(self._bodies, joints, self._geoms)
+        types = self._resolve("joint_type", joints)
+        geom_types = self._resolve("geometry_type", welded.geoms)
+        actuator_types = self._resolve("actuator", self._actuators)
+        integrator = self._lookup("integrator", self._option["integrator"], "option")
+        self._check(welded, joints, types, geom_types)
+        pairs = candidates(welded.links, welded.geoms, self._excluded)
+        collided = () if problems else collisions(problems, welded.geoms, pairs)
+        if problems:
+            raise ModelError.of(problems)
+        system = assemble(
+            Parts(
+                option=self._option,
+                links=welded.links,
+                fixed=welded.fixed,
+                joints=joints,
+                joint_types=types,
+                geoms=welded.geoms,
+                geom_types=geom_types,
+                actuators=self._actuators,
+                actuator_types=actuator_types,
+                collisions=collided,
+                integrator=integrator,
+                init_q=self._init_q,
+            )
+        )
+        link, dof = inverse_weights(system)
+        return system.tree_replace(
+            {"link.invweight": jnp.asarray(link), "dof.invweight": jnp.asarray(dof)}
+        )
+
+    def _lookup(self, kind: str, name: str, what: Any) -> Any:
+        try:
+            return plugins.get(kind, name)
+        except BraxError as error:
+            self._problems.append(f"{what}: {error}")
+            return None
+
+    def _resolve(self, kind: str, elements: Sequence[Element]) -> tuple[Any, ...]:
+        """The objects of the elements' types; None where there is none of that name."""
+        first = {e.type: e for e in reversed(elements)}
+        found = {t: self._lookup(kind, t, e) for t, e in reversed(first.items())}
+        return tuple(found[e.type] for e in elements)
+
+    def _check(
+        self,
+        welded: Welded,
+        joints: Sequence[Element],
+        types: tuple[Any, ...],
+        geom_types: tuple[Any, ...],
+    ) -> None:
+        """Notes what is wrong with the elements whose types are known."""
+        problems = self._problems
+        option = self._option
+        if not joints:
+            problems.append("the model has no moving body: nothing to simulate")
+        vectors(problems, "option", gravity=(option["gravity"], 3), wind=(option["wind"], 3))
+        problems += checks.option(option)
+        for body in self._bodies:
+            problems += checks.body(body)
+        known = [(j, t) for j, t in zip(joints, types, strict=True) if t is not None]
+        for link in welded.links:
+            problems += checks.link(link, [t for j, t in known if j.body == link.name])
+        for joint, kind in known:
+            problems += checks.joint(joint, kind)
+        for geom, kind in zip(welded.geoms, geom_types, strict=True):
+            if kind is not None:
+                problems += checks.geom(geom, kind)
+        widths = {j.name: t.qd_width for j, t in known}
+        for actuator in self._actuators:
+            problems += checks.actuator(actuator, widths.get(actuator.joint, 1))
+        nq = sum(t.q_width for _, t in known)
+        if self._init_q is not None and None not in types and self._init_q.shape != (nq,):
+            problems.append(
+                f"init_q has {self._init_q.size} numbers; the joints have {nq} coordinates"
+            )

@@ -1,0 +1,114 @@
+"""Bodies without joints become part of the body that carries them, or of the world."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from brax.builder.elements import NO_TURN, WORLD, Element
+from brax.components import Quat, Vec3
+
+
+class Pose(NamedTuple):
+    """A frame in another: `pos` (3,), unit quaternion `quat` (4,)."""
+
+    pos: np.ndarray
+    quat: np.ndarray
+
+    def do(self, pos: np.ndarray, quat: np.ndarray) -> "Pose":
+        """Maps a frame given in this one into the one that this is given in."""
+        turn = Quat(*self.quat)
+        return Pose(self.pos + np.array(turn.rotate(Vec3(*pos))), np.array(turn.mul(Quat(*quat))))
+
+
+class Welded(NamedTuple):
+    """A description without bodies that have no joints."""
+
+    links: list[Element]
+    geoms: list[Element]
+    fixed: list[Element]
+    """The bodies that are gone: their frames in the link that carries them."""
+
+
+def weld(bodies: Sequence[Element], joints: Sequence[Element], geoms: Sequence[Element]) -> Welded:
+    """Gives masses and geoms of bodies without joints to the nearest body that has some.
+
+    Args:
+        bodies: all bodies, parents first.
+        joints: all joints.
+        geoms: all geoms.
+
+    Returns:
+        The same, in the frames of the links; a geom keeps the name of its own body as `origin`.
+    """
+    moving = {j.body for j in joints}
+    carrier, frame = {WORLD: WORLD}, {WORLD: Pose(np.zeros(3), np.array(NO_TURN))}
+    parts: dict[str, list[tuple[Pose, Element]]] = {}
+    links, fixed = [], []
+    for body in bodies:
+        above = body.parent if body.parent in carrier else WORLD  # a problem of its own
+        pose = frame[above].do(body.pos, body.quat)
+        if body.name in moving:
+            links.append(_moved(body, "parent", carrier[above], pose))
+            carrier[body.name], frame[body.name] = body.name, frame[WORLD]
+        else:
+            fixed.append(_moved(body, "parent", carrier[above], pose))
+            carrier[body.name], frame[body.name] = carrier[above], pose
+        inertial = frame[body.name].do(body.ipos, body.iquat)
+        parts.setdefault(carrier[body.name], []).append((inertial, body))
+    attached = []
+    for geom in geoms:
+        on = geom.body if geom.body in carrier else WORLD  # a problem of its own, too
+        pose = frame[on].do(geom.pos, geom.quat)
+        attached.append(_moved(geom, "body", carrier[on], pose, origin=geom.body))
+    return Welded([_with_mass(link, parts[link.name]) for link in links], attached, fixed)
+
+
+def _moved(element: Element, key: str, carrier: str, pose: Pose, **more: str) -> Element:
+    values = element.values | {key: carrier, "pos": pose.pos, "quat": pose.quat} | more
+    return Element(element.kind, element.name, values, element.line)
+
+
+def _with_mass(link: Element, parts: list[tuple[Pose, Element]]) -> Element:
+    """The link with the mass distribution of all its parts.
+
+    Source: parallel-axis theorem, for example Featherstone (2008), eq. 2.63.
+    """
+    massive = [(pose, b) for pose, b in parts if b.mass > 0] or parts[:1]
+    masses = [b.mass for _, b in massive]
+    total = float(np.sum(masses))
+    if len(massive) == 1:
+        ((pose, body),) = massive
+        pos, quat, moments = *pose, body.inertia
+    else:
+        pos = sum(b.mass * pose.pos for pose, b in massive) / total
+        tensor = sum(_tensor(p.quat, b.inertia) + b.mass * _offset(p.pos - pos) for p, b in massive)
+        moments, vectors = np.linalg.eigh(np.asarray(tensor, float))
+        axes: np.ndarray = np.array(vectors)
+        axes[:, 2] *= np.sign(np.linalg.det(axes))
+        quat = _quaternion(axes)
+    values = dict(mass=total, ipos=pos, iquat=quat, inertia=moments)
+    return Element(link.kind, link.name, link.values | values, link.line)
+
+
+def _tensor(quat: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Inertia tensor of principal moments along turned axes."""
+    axes: np.ndarray = np.array(Quat(*quat).matrix()).T
+    return axes @ np.diag(moments) @ axes.T
+
+
+def _offset(d: np.ndarray) -> np.ndarray:
+    """Inertia tensor of a unit point mass at `d`."""
+    return np.dot(d, d) * np.eye(3) - np.outer(d, d)
+
+
+def _quaternion(m: np.ndarray) -> np.ndarray:
+    """The quaternion of a rotation matrix: an eigenvector, so that no case is special.
+
+    Source: Bar-Itzhack (2000), New method for extracting the quaternion from a rotation matrix.
+    """
+    k = np.zeros((4, 4))
+    k[0, 0] = np.trace(m)
+    k[0, 1:] = k[1:, 0] = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
+    k[1:, 1:] = m + m.T - np.trace(m) * np.eye(3)
+    return np.linalg.eigh(k)[1][:, -1]

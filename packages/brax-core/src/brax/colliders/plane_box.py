@@ -1,0 +1,24 @@
+"""A box on a plane."""
+
+import jax.numpy as jnp
+
+from brax.colliders.interface import Collider, Shape, Touch
+from brax.colliders.plane_sphere import plane_and_ball
+
+
+class PlaneBox(Collider):
+    """Four points: of each two opposite corners the lower one."""
+
+    types = ("plane", "box")
+    n_contacts = 4
+
+    def collide(self, a: Shape, b: Shape) -> list[Touch]:
+        """The lower corners, as balls without radius."""
+        normal = a.axis_z
+        x, y, z = (axis * half for axis, half in zip(b.rot.matrix(), b.size, strict=True))
+        corners = [x + y + z, x + y - z, x - y + z, y + z - x]
+        lower = [corner * jnp.where(corner.dot(normal) > 0, -1.0, 1.0) for corner in corners]
+        return [plane_and_ball(a, b.pos + corner, jnp.zeros_like(b.size.x)) for corner in lower]
+
+
+PLANE_BOX = PlaneBox()

@@ -1,0 +1,247 @@
+"""The dynamics of a model as functions: mass matrix, forces, Jacobians, energy and momentum.
+
+All in joint coordinates, one environment at a time; use `jax.vmap` for more. Quantities of links
+are in world axes. None but `constraint_forces` knows of constraints.
+
+Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapters 2, 5 and 6.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import Force, Motion, State, System, Transform
+from brax.batch_last import batch_last
+from brax.components import Vec3, quat, vec3
+from brax.contracts import check_external, check_state, check_vector
+from brax.generalized import fronts
+from brax.generalized.pipeline import GENERALIZED
+from brax.generalized.reaction import reaction
+from brax.generalized.smooth import Smooth, smooth
+from brax.generalized.structure import Structure, dof_parents, structure
+from brax.kinematics import Frames, forward, link_frames
+from brax.spatial import Spatial
+from brax.tree import layout
+
+
+def mass_matrix(sys: System, q: jax.Array) -> jax.Array:
+    """The joint-space inertia, rotors included.
+
+    Args:
+        sys: the model.
+        q: joint coordinates, shape (nq,).
+
+    Returns:
+        Symmetric and positive definite, shape (nv, nv).
+
+    Source: Featherstone (2008), section 6.2, the composite-rigid-body algorithm.
+    """
+    check_vector("mass_matrix", "q", q, sys.q_size(), "coordinates")
+    return _mass_matrix(sys, jnp.asarray(q))
+
+
+def bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
+    """The force that keeps all joints at constant rates: Coriolis, centrifugal and gravity.
+
+    Args:
+        sys: the model.
+        q: joint coordinates, shape (nq,).
+        qd: joint velocities, shape (nv,).
+
+    Returns:
+        Joint forces [N or N m], MuJoCo's `qfrc_bias`, shape (nv,).
+    """
+    check_vector("bias_force", "q", q, sys.q_size(), "coordinates")
+    check_vector("bias_force", "qd", qd, sys.qd_size(), "degrees of freedom")
+    return _bias_force(sys, jnp.asarray(q), jnp.asarray(qd))
+
+
+def inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -> jax.Array:
+    """The joint forces that cause given accelerations: the mass matrix times them, and the bias.
+
+    Args:
+        sys: the model.
+        q: joint coordinates, shape (nq,).
+        qd: joint velocities, shape (nv,).
+        qdd: joint accelerations, shape (nv,).
+
+    Returns:
+        Joint forces [N or N m], shape (nv,); dampers, springs and motors are not taken off.
+    """
+    check_vector("inverse_dynamics", "q", q, sys.q_size(), "coordinates")
+    check_vector("inverse_dynamics", "qd", qd, sys.qd_size(), "degrees of freedom")
+    check_vector("inverse_dynamics", "qdd", qdd, sys.qd_size(), "degrees of freedom")
+    return _inverse_dynamics(sys, jnp.asarray(q), jnp.asarray(qd), jnp.asarray(qdd))
+
+
+def forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array) -> jax.Array:
+    """The accelerations that joint forces cause; undoes `inverse_dynamics`.
+
+    Args:
+        sys: the model.
+        q: joint coordinates, shape (nq,).
+        qd: joint velocities, shape (nv,).
+        force: joint forces [N or N m], shape (nv,).
+
+    Returns:
+        Joint accelerations, shape (nv,).
+    """
+    check_vector("forward_dynamics", "q", q, sys.q_size(), "coordinates")
+    check_vector("forward_dynamics", "qd", qd, sys.qd_size(), "degrees of freedom")
+    check_vector("forward_dynamics", "force", force, sys.qd_size(), "degrees of freedom")
+    return _forward_dynamics(sys, jnp.asarray(q), jnp.asarray(qd), jnp.asarray(force))
+
+
+def jacobian(sys: System, q: jax.Array, link: int, point: jax.Array) -> Motion:
+    """What each joint rate moves a link, and a point that moves with it.
+
+    Args:
+        sys: the model.
+        q: joint coordinates, shape (nq,).
+        link: the link's index.
+        point: the point, in the link's frame [m], shape (3,).
+
+    Returns:
+        Angular velocity of the link and velocity of the point per unit of each rate, world axes,
+        each (nv, 3).
+    """
+    check_vector("jacobian", "q", q, sys.q_size(), "coordinates")
+    check_vector("jacobian", "point", point, 3, "components")
+    zero = jnp.zeros(sys.qd_size(), jnp.asarray(q).dtype)
+
+    def velocity(qd: jax.Array) -> Motion:
+        x, xd = forward(sys, q, qd)
+        at = Transform(x.pos[link], x.rot[link]).do(Transform.create(pos=point)).pos
+        return Motion(xd.ang[link], xd.vel[link] + jnp.cross(xd.ang[link], at - x.pos[link]))
+
+    return jax.tree.map(lambda columns: columns.T, jax.jacfwd(velocity)(zero))
+
+
+def energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Kinetic energy, rotors included, and potential energy of gravity and the joints' springs.
+
+    Args:
+        sys: the model.
+        q: joint coordinates, shape (nq,).
+        qd: joint velocities, shape (nv,).
+
+    Returns:
+        Both [J], shape (); gravity's is zero at the world's origin.
+    """
+    check_vector("energy", "q", q, sys.q_size(), "coordinates")
+    check_vector("energy", "qd", qd, sys.qd_size(), "degrees of freedom")
+    return _energy(sys, jnp.asarray(q), jnp.asarray(qd))
+
+
+def momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
+    """Linear momentum, and angular momentum about the world's origin, of all links together.
+
+    Args:
+        sys: the model.
+        q: joint coordinates, shape (nq,).
+        qd: joint velocities, shape (nv,).
+
+    Returns:
+        `ang` [N m s] and `vel` [N s], world axes, each (3,); rotors have none.
+    """
+    check_vector("momentum", "q", q, sys.q_size(), "coordinates")
+    check_vector("momentum", "qd", qd, sys.qd_size(), "degrees of freedom")
+    return _momentum(sys, jnp.asarray(q), jnp.asarray(qd))
+
+
+def constraint_forces(
+    sys: System, state: State, act: jax.Array, external: Force | None = None
+) -> tuple[jax.Array, jax.Array]:
+    """The forces of limits, dry friction and contacts at a state, by the generalized pipeline.
+
+    Args:
+        sys: the model.
+        state: from `init` or `step`.
+        act: controls, shape (nu,).
+        external: torque and force on each link, as in `step`.
+
+    Returns:
+        Joint forces [N or N m], MuJoCo's `qfrc_constraint`, shape (nv,); and for each contact of
+        `brax.contact.get` the force [N] on its second geom, world axes, shape (n_contacts, 3). On
+        the first geom acts the opposite one, at the same point.
+    """
+    check_state("constraint_forces", sys, state)
+    check_vector("constraint_forces", "act", act, sys.act_size(), "actuators")
+    check_external("constraint_forces", sys, external)
+    return _constraint_forces(sys, state.replace(contact=None), jnp.asarray(act), external)
+
+
+def _evaluate(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Structure, Smooth]:
+    blocks = structure(dof_parents(sys))
+    return blocks, smooth(sys, layout(sys), blocks, q, qd)
+
+
+@batch_last
+def _mass_matrix(sys: System, q: jax.Array) -> jax.Array:
+    still = jnp.zeros((sys.qd_size(), q.shape[-1]), q.dtype)
+    blocks, here = _evaluate(sys, q, still)
+    return fronts.dense(blocks, here.mass)
+
+
+@batch_last
+def _bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
+    blocks, here = _evaluate(sys, q, qd)
+    return fronts.to_model(blocks, here.bias)
+
+
+@batch_last
+def _inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -> jax.Array:
+    blocks, here = _evaluate(sys, q, qd)
+    inertial = fronts.multiply(blocks, here.mass, fronts.to_blocks(blocks, qdd))
+    return fronts.to_model(blocks, inertial + here.bias)
+
+
+@batch_last
+def _forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array) -> jax.Array:
+    blocks, here = _evaluate(sys, q, qd)
+    net = fronts.to_blocks(blocks, force) - here.bias
+    return fronts.to_model(blocks, fronts.solve(blocks, fronts.factor(blocks, here.mass), net))
+
+
+def _bodies(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatial, Spatial]:
+    """Centres of mass, and velocities and momenta of the links at them, in the model's order."""
+    frames: Frames = link_frames(sys, q, qd)
+    inertia = sys.link.inertia
+    arm = frames.rot.rotate(vec3(inertia.transform.pos))
+    axes = frames.rot.mul(quat(inertia.transform.rot)).matrix()
+    velocity = Spatial(frames.ang, frames.vel + frames.ang.cross(arm))
+    spin, moments = axes.inv_rotate(frames.ang), vec3(inertia.i)
+    turning = axes.rotate(Vec3(spin.x * moments.x, spin.y * moments.y, spin.z * moments.z))
+    return frames.pos + arm, velocity, Spatial(turning, velocity.lin * inertia.mass)
+
+
+def _reaction(
+    sys: System, state: State, act: jax.Array, external: Force | None
+) -> tuple[jax.Array, jax.Array]:
+    problem = GENERALIZED.problem(sys, act, external)
+    return reaction(problem, GENERALIZED.enter(problem, state))
+
+
+_constraint_forces = batch_last(_reaction, full=(1, 2))
+
+
+@batch_last
+def _energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Array]:
+    centre, velocity, momenta = _bodies(sys, q, qd)
+    kinetic = 0.5 * (velocity.dot(momenta).sum(0) + (sys.dof.armature * qd * qd).sum(0))
+    gravity = Vec3(*(sys.opt.gravity[i : i + 1] for i in range(3)))
+    potential = -(sys.link.inertia.mass * centre.dot(gravity)).sum(0)
+    for kind, at, dof in zip(
+        sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True
+    ):
+        if kind.q_width == kind.qd_width:
+            mine = slice(dof, dof + kind.qd_width)
+            stretch = q[at : at + kind.q_width] - sys.dof.springref[mine]
+            potential = potential + 0.5 * (sys.dof.stiffness[mine] * stretch * stretch).sum(0)
+    return kinetic, potential
+
+
+@batch_last
+def _momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
+    centre, _, momenta = _bodies(sys, q, qd)
+    angular = momenta.ang + centre.cross(momenta.lin)
+    return Force(*(jnp.stack([c.sum(0) for c in v]) for v in (angular, momenta.lin)))

@@ -1,0 +1,69 @@
+"""The drag of a medium: each link as the box that has its inertia.
+
+Source: MuJoCo's documentation, chapter Computation, section Passive forces, inertia model.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.base import System
+from brax.components import Mat3, Vec3, rows, vec3
+from brax.spatial import Spatial
+
+THINNEST = 1e-15
+"""Least square of a side, for moments that no box has."""
+
+
+class Medium(NamedTuple):
+    """What the medium does to each link; torque and force along its principal axes."""
+
+    wind: Vec3
+    """Velocity of the medium, world axes (1, batch)."""
+    viscous: tuple[jax.Array, jax.Array]
+    """Resistance to turning and to moving, of the sphere as wide as the box on average."""
+    drag: tuple[Vec3, Vec3]
+    """The same by the squares of the velocities, of the box."""
+
+
+def medium(sys: System, order: tuple[int, ...]) -> Medium:
+    """The medium of a model whose leaves have a trailing batch axis, links in a given order."""
+    mass, i = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), order)
+    squares = [x * (6.0 / mass) for x in (i.y + i.z - i.x, i.z + i.x - i.y, i.x + i.y - i.z)]
+    a, b, c = (jnp.sqrt(jnp.maximum(s, THINNEST)) for s in squares)
+    width, option = (a + b + c) / 3.0, sys.opt
+    sticky = np.pi * option.viscosity * width
+    dense = option.density
+    fourth = Vec3(a**4, b**4, c**4)
+    turning = Vec3(a * (fourth.y + fourth.z), b * (fourth.z + fourth.x), c * (fourth.x + fourth.y))
+    return Medium(
+        Vec3(*(option.wind[k : k + 1] for k in range(3))),
+        (sticky * width * width, 3.0 * sticky),
+        (turning * (dense / 64.0), Vec3(b * c, c * a, a * b) * (0.5 * dense)),
+    )
+
+
+def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
+    """The medium's torque and force on each link.
+
+    Args:
+        medium: what it does to them.
+        axes: their principal axes, components (links, batch).
+        velocity: angular velocity, and velocity of the centre of mass, world axes.
+
+    Returns:
+        About the centre of mass, world axes.
+    """
+    relative = velocity.ang, velocity.lin - medium.wind
+    return Spatial(
+        *(
+            axes.rotate(_against(axes.inv_rotate(v), sticky, drag))
+            for v, sticky, drag in zip(relative, medium.viscous, medium.drag, strict=True)
+        )
+    )
+
+
+def _against(v: Vec3, sticky: jax.Array, drag: Vec3) -> Vec3:
+    return Vec3(*(-(sticky + d * jnp.abs(x)) * x for x, d in zip(v, drag, strict=True)))

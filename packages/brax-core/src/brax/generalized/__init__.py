@@ -1,0 +1,1 @@
+"""The generalized pipeline: minimal coordinates and MuJoCo's soft constraints."""

@@ -1,0 +1,89 @@
+"""Free motion at constant momentum: a variational step of the kinetic energy.
+
+Of all motions between two configurations the free one makes the action stationary. Each link's
+action depends on how far its centre moved and how far it turned alone, whatever frame that is
+looked at from, and so linear and angular momentum are kept however long the step is.
+
+Source: Marsden, West (2001), Discrete mechanics and variational integrators, Acta Numerica 10,
+part 1; of the rotations Manchester, Peck (2016), Quaternion Variational Integrators for Spacecraft
+Dynamics, J. Guidance, Control and Dynamics 39(1).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.components import Quat, Vec3, quat, rows, vec3
+from brax.generalized import fronts
+from brax.generalized.forces import on_dofs
+from brax.generalized.problem import Motion, Problem
+from brax.generalized.smooth import Smooth, link_frames, smooth
+from brax.once import once
+from brax.pipeline import integrate
+from brax.spatial import Spatial
+from brax.tree import join
+
+CORRECTIONS = 6
+"""Quasi-Newton steps; each makes the error smaller by about a link's turn within the step."""
+
+
+class Placed(NamedTuple):
+    """Principal frames of all links, in the layout's order."""
+
+    centre: Vec3
+    rot: Quat
+
+
+def glide(problem: Problem, motion: Motion, dt: jax.Array) -> Motion:
+    """Moves freely for `dt`: the momenta at the start are given, those at the end follow."""
+    sys, blocks = problem.sys, problem.plan.blocks
+    still = jnp.zeros_like(motion.qd)
+    start = smooth(sys, problem.links, blocks, motion.q, still)
+    pivots = fronts.factor(blocks, start.mass)
+    wanted = fronts.multiply(blocks, start.mass, fronts.to_blocks(blocks, motion.qd))
+    here = _placed(problem, start.pos, start.rot)
+
+    def correct(_: int, rates: jax.Array) -> jax.Array:
+        q = once(integrate(sys, motion.q, rates, dt))
+        momenta = once(_momenta(problem, here, _at(problem, q), dt))
+        missing = wanted - _along_dofs(problem, start, here.centre, momenta, rates)
+        return rates + fronts.to_model(blocks, fronts.solve(blocks, pivots, once(missing)))
+
+    rates = jax.lax.fori_loop(0, CORRECTIONS, correct, motion.qd)
+    q = once(integrate(sys, motion.q, rates, dt))
+    end = smooth(sys, problem.links, blocks, q, still)
+    there = _placed(problem, end.pos, end.rot)
+    momenta = _momenta(problem, here, there, dt)
+    # What rounding kept from being found moves on with the body, so that it does not add up.
+    missing = wanted - _along_dofs(problem, start, here.centre, momenta, rates)
+    found = once(_along_dofs(problem, end, there.centre, momenta, rates) + missing)
+    qd = fronts.to_model(blocks, fronts.solve(blocks, fronts.factor(blocks, end.mass), found))
+    return motion._replace(q=q, qd=qd)
+
+
+def _at(problem: Problem, q: jax.Array) -> Placed:
+    frames = link_frames(problem.sys, problem.links, q, jnp.zeros((problem.sys.qd_size(), 1)))
+    return _placed(problem, *once((join([f.pos for f in frames]), join([f.rot for f in frames]))))
+
+
+def _placed(problem: Problem, pos: Vec3, rot: Quat) -> Placed:
+    frame = rows(problem.sys.link.inertia.transform, problem.links.order)
+    return Placed(pos + rot.rotate(vec3(frame.pos)), rot.mul(quat(frame.rot)))
+
+
+def _momenta(problem: Problem, a: Placed, b: Placed, dt: jax.Array) -> Spatial:
+    """Momenta of all links about their centres, in world axes, that bring them from `a` to `b`."""
+    inertia = rows(problem.sys.link.inertia, problem.links.order)
+    turn, moments = a.rot.inv_mul(b.rot), vec3(inertia.i)
+    half = Vec3(moments.x * turn.x, moments.y * turn.y, moments.z * turn.z)
+    spin = (half * turn.w + turn.vec.cross(half)) * (2.0 / dt)
+    return Spatial(a.rot.rotate(spin), (b.centre - a.centre) * (inertia.mass / dt))
+
+
+def _along_dofs(
+    problem: Problem, where: Smooth, centre: Vec3, momenta: Spatial, rates: jax.Array
+) -> jax.Array:
+    """Momenta conjugate to the coordinates, rotors included, in the order of elimination."""
+    rotors = fronts.to_blocks(problem.plan.blocks, problem.sys.dof.armature * rates)
+    return rotors + on_dofs(problem.sys, problem.links, problem.plan.blocks, where, centre, momenta)

@@ -1,0 +1,137 @@
+"""The moves of the generalized pipeline, which its integrators put in order."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.generalized import fronts, newton
+from brax.generalized.constraints import constraints
+from brax.generalized.forces import applied_force, outer_force, resistance
+from brax.generalized.glide import glide
+from brax.generalized.newton import Constraints, Solver
+from brax.generalized.problem import Motion, Problem
+from brax.generalized.smooth import Smooth, smooth
+from brax.integrators import Flow
+from brax.pipeline import chart_rates, integrate
+
+
+class Rates(NamedTuple):
+    """How a state changes, (nv, batch) in the model's order."""
+
+    velocity: jax.Array
+    acceleration: jax.Array
+
+
+class Here(NamedTuple):
+    """The forces at a state, in the order of elimination."""
+
+    smooth: Smooth
+    acceleration: jax.Array
+    """With the constraints, (nv, batch)."""
+    net: jax.Array
+    """The force behind it, (nv, batch)."""
+    reaction: jax.Array
+    """The constraints' share of that, (nv, batch)."""
+    held: tuple[Solver, Constraints] | None
+    """The constraints, and who solves them; None where nothing is ever constrained."""
+
+
+class JointMoves(Flow[Motion]):
+    """Kicks, drifts and the rest in joint coordinates."""
+
+    def __init__(self, problem: Problem) -> None:
+        """Takes what does not change during a step."""
+        self.problem = problem
+        self.blocks = problem.plan.blocks
+
+    def kick(self, state: Motion, dt: jax.Array) -> Motion:
+        """Updates velocities at fixed coordinates, damping implicit in the velocity."""
+        return self._kick(state, dt, self.forces(state), self.problem.sys.dof.damping)
+
+    def push(self, state: Motion, dt: jax.Array) -> Motion:
+        """As `kick`, without Coriolis and centrifugal forces."""
+        here = self.forces(state, inertia=False)
+        return self._kick(state, dt, here, self.problem.sys.dof.damping)
+
+    def drift(self, state: Motion, dt: jax.Array) -> Motion:
+        """Updates coordinates at fixed rates."""
+        return state._replace(q=integrate(self.problem.sys, state.q, state.qd, dt))
+
+    def glide(self, state: Motion, dt: jax.Array) -> Motion:
+        """Moves as if nothing acted, at constant momentum."""
+        return glide(self.problem, state, dt)
+
+    def rates(self, state: Motion, start: Motion) -> Rates:
+        """Velocities, in coordinates about the start, and accelerations."""
+        found = fronts.to_model(self.blocks, self.forces(state).acceleration)
+        return Rates(chart_rates(self.problem.sys, state.q, state.qd, start.q), found)
+
+    def advance(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
+        """Updates coordinates and velocities at given rates."""
+        q = integrate(self.problem.sys, start.q, rates.velocity, dt)
+        return Motion(q, start.qd + dt * rates.acceleration, rates.acceleration)
+
+    def implicit_kick(self, state: Motion, dt: jax.Array, inertia: bool) -> Motion:
+        """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked."""
+        here = self.forces(state)
+        resisted = resistance(self.problem, state)
+        if not inertia and self.problem.surroundings.medium is None:
+            return self._kick(state, dt, here, resisted)
+        slope = self._slope(state, inertia)
+        matrix = fronts.dense(self.blocks, here.smooth.mass) + dt * slope
+        matrix = matrix + jnp.eye(len(state.qd), dtype=dt.dtype)[..., None] * (dt * resisted)
+        net = fronts.to_model(self.blocks, here.net)
+        columns = jnp.moveaxis(net, -1, 0)[..., None]
+        change = jnp.linalg.solve(jnp.moveaxis(matrix, -1, 0), columns)[..., 0]
+        return self._kicked(state, dt, here, jnp.moveaxis(change, 0, -1))
+
+    def _kick(self, state: Motion, dt: jax.Array, here: Here, resisted: jax.Array) -> Motion:
+        """Kicks by forces at a state, implicitly in what resists each rate."""
+        diagonal = fronts.to_blocks(self.blocks, resisted) * dt
+        damped = fronts.add_diagonal(self.blocks, here.smooth.mass, diagonal)
+        change = fronts.solve(self.blocks, fronts.factor(self.blocks, damped), here.net)
+        return self._kicked(state, dt, here, fronts.to_model(self.blocks, change))
+
+    def _kicked(self, state: Motion, dt: jax.Array, here: Here, change: jax.Array) -> Motion:
+        moved = state._replace(qd=state.qd + dt * change)
+        if self.problem.plan.free:
+            return moved
+        return moved._replace(warmstart=fronts.to_model(self.blocks, here.acceleration))
+
+    def forces(self, state: Motion, inertia: bool = True) -> Here:
+        """What acts at a state, constraints and all."""
+        problem, blocks = self.problem, self.blocks
+        sys, plan = problem.sys, problem.plan
+        here = smooth(sys, problem.links, blocks, state.q, state.qd, inertia)
+        force = fronts.to_blocks(blocks, applied_force(problem, state)) - here.bias
+        outer = outer_force(problem, here)
+        force = force if outer is None else force + outer
+        if plan.free:
+            found = fronts.solve(blocks, fronts.factor(blocks, here.mass), force)
+            return Here(here, found, force, jnp.zeros_like(force), None)
+        held = constraints(sys, problem.links, plan, problem.soft, here, state.q, state.qd)
+        solver = Solver(plan, sys.opt.iterations, sys.opt.ls_iterations)
+        start = fronts.to_blocks(blocks, state.warmstart)
+        found = solver.solve(newton.Problem(here.mass, force, held), start)
+        net = fronts.multiply(blocks, here.mass, found)
+        return Here(here, found, net, net - force, (solver, held))
+
+    def _slope(self, state: Motion, inertia: bool) -> jax.Array:
+        """Derivative by the rates of what resists motion, (nv, nv, batch) in the model's order.
+
+        The medium's drag, and the bias force if asked; not what `resistance` has.
+        """
+        problem = self.problem
+
+        def resisting(qd: jax.Array) -> jax.Array:
+            here = smooth(problem.sys, problem.links, self.blocks, state.q, qd, inertia)
+            outer = outer_force(problem, here)
+            force = here.bias if outer is None else here.bias - outer
+            return fronts.to_model(self.blocks, force)
+
+        def column(unit: jax.Array) -> jax.Array:
+            tangent = jnp.broadcast_to(unit[:, None], state.qd.shape)
+            return jax.jvp(resisting, (state.qd,), (tangent,))[1]
+
+        return jax.vmap(column, out_axes=1)(jnp.eye(len(state.qd), dtype=state.qd.dtype))

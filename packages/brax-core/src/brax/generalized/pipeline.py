@@ -1,0 +1,60 @@
+"""The generalized pipeline: joint coordinates, and MuJoCo's soft constraints.
+
+Source: Todorov (2014), Convex and analytically-invertible dynamics with contacts and constraints,
+ICRA; MuJoCo's documentation, chapter Computation.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import Force, State, System
+from brax.contracts import TIME_OF_IMPACT
+from brax.generalized.constraints import softness
+from brax.generalized.moves import JointMoves
+from brax.generalized.problem import Motion, Problem
+from brax.generalized.slots import plan
+from brax.kinematics import link_frames, to_state
+from brax.pipeline import Pipeline
+from brax.surroundings import surroundings
+from brax.tree import layout
+
+
+class Generalized(Pipeline[Problem, Motion]):
+    """`init` and `step` of the generalized pipeline."""
+
+    name = "generalized"
+    has_flow = True
+    lacks = (
+        "a range of a joint with a quaternion",
+        TIME_OF_IMPACT,
+    )
+
+    def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
+        """As for all pipelines; the solver starts from accelerations of zero."""
+        return super().init(sys, q, qd).replace(warmstart=jnp.zeros_like(qd))
+
+    def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
+        """Plans the factorization, and takes the constraints' constants apart."""
+        found = plan(sys)
+        # The constants of a known model are folded, but nothing that follows from a batch.
+        sys, soft = jax.lax.optimization_barrier((sys, softness(sys, found)))
+        links = layout(sys)
+        around = surroundings(sys, links.order, external)
+        return Problem(sys, links, found, soft, act, around)
+
+    def enter(self, problem: Problem, state: State) -> Motion:
+        """Takes the coordinates; a state of another pipeline brings no warm start."""
+        start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
+        return Motion(state.q, state.qd, start)
+
+    def advance(self, problem: Problem, motion: Motion, dt: jax.Array) -> Motion:
+        """Moves as the integrator says."""
+        return problem.sys.integrator.step(JointMoves(problem), motion, dt)
+
+    def leave(self, problem: Problem, motion: Motion) -> State:
+        """Finds the links' frames."""
+        x, xd = to_state(link_frames(problem.sys, motion.q, motion.qd))
+        return State(motion.q, motion.qd, x, xd, warmstart=motion.warmstart)
+
+
+GENERALIZED = Generalized()

@@ -1,0 +1,30 @@
+"""What a step of the generalized pipeline knows, and what it changes."""
+
+from typing import NamedTuple
+
+import jax
+
+from brax.base import System
+from brax.generalized.constraints import Softness
+from brax.generalized.slots import Plan
+from brax.surroundings import Surroundings
+from brax.tree import Layout
+
+
+class Problem(NamedTuple):
+    """All that does not change during a step."""
+
+    sys: System
+    links: Layout
+    plan: Plan
+    soft: Softness
+    act: jax.Array
+    surroundings: Surroundings
+
+
+class Motion(NamedTuple):
+    """The state inside a step."""
+
+    q: jax.Array
+    qd: jax.Array
+    warmstart: jax.Array

@@ -1,0 +1,172 @@
+"""What joints allow, and how far their links are from it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.components import Quat, Vec3, total, zero_vec
+from brax.joints import JointType
+from brax.maximal.links import Links, PerDof, Stack
+from brax.spatial import Spatial, invert
+
+
+class Direction(NamedTuple):
+    """What one degree of freedom does to the link, world axes; a part that is zero is None."""
+
+    ang: Vec3 | None
+    lin: Vec3 | None
+    """Velocity of the last anchor."""
+
+    def along(self, ang: Vec3, lin: Vec3) -> jax.Array:
+        """Scalar product with a velocity."""
+        return total(a.dot(b) for a, b in ((self.ang, ang), (self.lin, lin)) if a is not None)
+
+
+class Joints(NamedTuple):
+    """The joints of a stack as their links stand, world axes."""
+
+    point: Vec3
+    """The last anchor, as the link carries it."""
+    local: tuple[Direction, ...]
+    """What each degree of freedom does there."""
+    gram: list[list[jax.Array]]
+    """Inverse of the directions' scalar products."""
+
+
+class Pose(NamedTuple):
+    """Where the joints of a stack put the link, in the parent's principal frame."""
+
+    anchor: Vec3
+    """The last one."""
+    rot: Quat
+    twists: list[tuple[Vec3 | None, Vec3 | None, Vec3 | None]]
+    """For each degree of freedom its angular and linear velocity and the point they are taken
+    about, None for the last anchor."""
+
+
+def pose(stack: Stack, types: tuple[JointType, ...], q: PerDof) -> Pose:
+    """Follows the joints of a stack from the parent to the link."""
+    pos, rot, used = stack.hang_pos, stack.hang_rot, 0
+    twists: list[tuple[Vec3 | None, Vec3 | None, Vec3 | None]] = []
+    for place, kind in enumerate(types):
+        anchor, params = stack.anchors[place], stack.params[place]
+        here = slice(used, used + kind.q_width)
+        mine = tuple(x - r for x, r in zip(q[here], stack.ref[here], strict=True))
+        used += kind.q_width
+        shift, turn = kind.transform(params, mine)
+        point = pos + rot.rotate(anchor if shift is None else anchor + shift)
+        for twist in kind.motion_subspace(params, mine):
+            ang, vel = (None if part is None else rot.rotate(part) for part in twist)
+            twists.append((ang, vel, None if place == len(types) - 1 else point))
+        rot = rot if turn is None else rot.mul(turn)
+        pos = point - rot.rotate(anchor)
+    return Pose(point, rot, twists)
+
+
+def directions(stack: Stack, at: Pose, parent: Links | None, body: Links) -> Joints:
+    """The degrees of freedom of a stack of joints.
+
+    Args:
+        stack: its constants.
+        at: where its joints put the links.
+        parent: the links' parents, None for the world.
+        body: the links.
+    """
+    point = body.pos + body.axes.rotate(stack.arm)
+    local = tuple(_about(point, parent, *twist) for twist in at.twists)
+    gram = [[_dot(a, b) for b in local] for a in local]
+    if len(gram) > 1:
+        # In gimbal lock two directions are one: the least that keeps the inverse finite.
+        for k, row in enumerate(gram):
+            row[k] = row[k] * (1.0 + 4.0 * jnp.finfo(row[k].dtype).eps)
+    return Joints(point, local, invert(gram))
+
+
+def _about(
+    point: Vec3, parent: Links | None, ang: Vec3 | None, lin: Vec3 | None, at: Vec3 | None
+) -> Direction:
+    """A twist about `at`, in the parent's frame, as the velocity of `point` in the world."""
+    if parent is not None:
+        turn = parent.axes.rotate
+        ang = None if ang is None else turn(ang)
+        lin = None if lin is None else turn(lin)
+        at = None if at is None else parent.pos + turn(at)
+    if ang is None or at is None:
+        return Direction(ang, lin)
+    swing = ang.cross(point - at)
+    return Direction(ang, swing if lin is None else lin + swing)
+
+
+def _dot(a: Direction, b: Direction) -> jax.Array:
+    """Scalar product of two directions."""
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+    if not pairs:
+        return jnp.zeros_like(next(x for x in a if x is not None).x)
+    return total(x.dot(y) for x, y in pairs)
+
+
+def separation(stack: Stack, at: Pose, parent: Links | None, body: Links) -> tuple[Vec3, Vec3]:
+    """How far links are from where their joints put them, about the last anchor, world axes.
+
+    The angle enters by its sine, of twice the half: it is small, and far away it still turns back.
+
+    Returns:
+        The rotation vector, and the displacement.
+    """
+    actual = body.rot if parent is None else parent.rot.inv_mul(body.rot)
+    error = actual.mul(stack.link_rot.mul_inv(at.rot))
+    tilt = error.vec * jnp.where(error.w < 0, -2.0, 2.0)
+    point = body.pos + body.axes.rotate(stack.arm)
+    if parent is None:
+        return tilt, point - at.anchor
+    return parent.axes.rotate(tilt), point - (parent.pos + parent.axes.rotate(at.anchor))
+
+
+def project(joints: Joints, ang: Vec3, lin: Vec3) -> tuple[PerDof, Vec3, Vec3]:
+    """Splits a velocity of the anchor into rates of the joints and what they do not allow."""
+    along = [d.along(ang, lin) for d in joints.local]
+    rates = tuple(total(g * x for g, x in zip(row, along, strict=True)) for row in joints.gram)
+    for direction, rate in zip(joints.local, rates, strict=True):
+        ang = ang if direction.ang is None else ang - direction.ang * rate
+        lin = lin if direction.lin is None else lin - direction.lin * rate
+    return rates, ang, lin
+
+
+def relative_velocity(point: Vec3, parent: Links | None, body: Links) -> tuple[Vec3, Vec3]:
+    """Of links to their parents, at a point."""
+    spin, speed = body.ang, body.vel + body.ang.cross(point - body.pos)
+    if parent is None:
+        return spin, speed
+    return spin - parent.ang, speed - parent.vel - parent.ang.cross(point - parent.pos)
+
+
+def spatial(joints: Joints, origin: Vec3) -> tuple[Spatial, ...]:
+    """The directions as spatial velocities about a common point."""
+    arm = joints.point - origin
+    return tuple(_spatial(d, arm) for d in joints.local)
+
+
+def _spatial(direction: Direction, arm: Vec3) -> Spatial:
+    ang, lin = direction
+    if ang is None:
+        assert lin is not None
+        return Spatial(zero_vec(lin.x), lin)
+    moment = arm.cross(ang)
+    return Spatial(ang, moment if lin is None else lin + moment)
+
+
+def advance(
+    types: tuple[JointType, ...],
+    q: PerDof,
+    rates: Sequence[jax.Array],
+    dt: jax.Array | float,
+) -> PerDof:
+    """Coordinates of a stack of joints after moving at the given rates."""
+    out: list[jax.Array] = []
+    i = j = 0
+    for kind in types:
+        out += kind.integrate(q[i : i + kind.q_width], tuple(rates[j : j + kind.qd_width]), dt)
+        i, j = i + kind.q_width, j + kind.qd_width
+    return tuple(out)

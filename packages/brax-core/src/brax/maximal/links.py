@@ -1,0 +1,141 @@
+"""Links in maximal coordinates, and their constants."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import jax
+
+from brax.base import System
+from brax.components import Mat3, Quat, Vec3, quat, rows, vec3
+from brax.joints import JointParams
+from brax.kinematics import joint_params
+from brax.tree import Group, Layout, join
+
+T = TypeVar("T")
+
+PerDof = tuple[jax.Array, ...]
+"""A number for each degree of freedom, or coordinate, of a stack of joints, (links, batch)."""
+
+
+class Links(NamedTuple):
+    """Links in the layout's order: principal frames in the world, and velocities."""
+
+    pos: Vec3
+    """Centre of mass [m]."""
+    rot: Quat
+    """Orientation of the principal axes."""
+    axes: Mat3
+    """The same as a matrix."""
+    vel: Vec3
+    """Velocity of the centre of mass [m/s]."""
+    ang: Vec3
+    """Angular velocity, world axes [rad/s]."""
+
+
+class Masses(NamedTuple):
+    """Constants of links, components (links, 1 or batch)."""
+
+    mass: jax.Array
+    moments: Vec3
+    """Principal moments of inertia."""
+    com: Vec3
+    """Centre of mass in the link frame."""
+    pos: Vec3
+    """Link frame in the principal frame."""
+    rot: Quat
+
+
+class Stack(NamedTuple):
+    """Constants of links whose joints are of the same types, components (links, 1 or batch)."""
+
+    hang_pos: Vec3
+    """Link frame at rest in the parent's principal frame (in the world for a root)."""
+    hang_rot: Quat
+    link_rot: Quat
+    """Link frame in the principal frame."""
+    arm: Vec3
+    """The last anchor in the principal frame."""
+    anchors: tuple[Vec3, ...]
+    """For each place in the stack, the anchor in the link frame."""
+    params: tuple[JointParams, ...]
+    """For each place in the stack, what its joint type asks for."""
+    ref: PerDof
+    """For each coordinate, its value at rest."""
+    armature: PerDof
+    """For each degree of freedom of the stack; likewise below."""
+    damping: PerDof
+    stiffness: PerDof
+    springref: PerDof
+    dry: PerDof
+    """Dry friction."""
+    lower: PerDof
+    upper: PerDof
+
+
+def masses(sys: System, plan: Layout) -> Masses:
+    """Constants of all links, in the layout's order."""
+    inertia = rows(sys.link.inertia, plan.order)
+    com, principal = vec3(inertia.transform.pos), quat(inertia.transform.rot)
+    pos, rot = principal.conj.rotate(-com), principal.conj
+    return Masses(inertia.mass, vec3(inertia.i), com, pos, rot)
+
+
+def stacks(sys: System, plan: Layout, links: Masses) -> tuple[Stack, ...]:
+    """Constants of all stacks of joints."""
+    return tuple(_stack(sys, plan, stack, links) for stack in plan.stacks)
+
+
+def _stack(sys: System, plan: Layout, stack: Group, of: Masses) -> Stack:
+    links = [plan.order[p] for p in stack.links]
+    hang_pos = vec3(rows(sys.link.transform.pos, links))
+    hang_rot = quat(rows(sys.link.transform.rot, links))
+    if stack.parents is not None:
+        parent_rot = rows(of.rot, stack.parents)
+        hang_pos = parent_rot.rotate(hang_pos - rows(of.com, stack.parents))
+        hang_rot = parent_rot.mul(hang_rot)
+    anchors = tuple(vec3(rows(sys.joint.pos, index)) for index in stack.joints)
+    pos, rot = rows(of.pos, stack.links), rows(of.rot, stack.links)
+
+    def per_dof(values: jax.Array) -> PerDof:
+        return tuple(rows(values, index) for index in stack.qd)
+
+    return Stack(
+        hang_pos=hang_pos,
+        hang_rot=hang_rot,
+        link_rot=rot,
+        arm=pos + rot.rotate(anchors[-1]),
+        anchors=anchors,
+        params=tuple(joint_params(sys, index) for index in stack.joints),
+        ref=tuple(rows(sys.ref, index) for place in stack.q for index in place),
+        armature=per_dof(sys.dof.armature),
+        damping=per_dof(sys.dof.damping),
+        stiffness=per_dof(sys.dof.stiffness),
+        springref=per_dof(sys.dof.springref),
+        dry=per_dof(sys.dof.frictionloss),
+        lower=per_dof(sys.dof.limit[0]),
+        upper=per_dof(sys.dof.limit[1]),
+    )
+
+
+def parents(links: Links, stack: Group) -> Links | None:
+    """The parents of a stack's links; None for the world."""
+    return None if stack.parents is None else rows(links, stack.parents)
+
+
+def by_link(plan: Layout, values: T) -> list[T]:
+    """Rows of all links, by group of the layout."""
+    return [rows(values, group.links) for group in plan.groups]
+
+
+def by_group(plan: Layout, values: Sequence[T]) -> list[T]:
+    """Rows kept by stack, by group of the layout."""
+    return [rows(values[group.stack[0]], group.stack[1]) for group in plan.groups]
+
+
+def by_stack(plan: Layout, values: Sequence[T]) -> list[T]:
+    """Rows kept by group of the layout, by stack."""
+    out = []
+    for i in range(len(plan.stacks)):
+        mine = [v for v, g in zip(values, plan.groups, strict=True) if g.stack[0] == i]
+        out.append(join(mine) if jax.tree.leaves(mine) else mine[0])
+    return out

@@ -1,0 +1,84 @@
+"""Forces along the degrees of freedom: motors and springs."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from brax.actuators.drive import actuator_forces
+from brax.base import System
+from brax.components import rows
+from brax.maximal.links import PerDof, Stack
+from brax.tree import Group, Layout, join, sum_rows
+
+
+def applied_forces(
+    sys: System,
+    plan: Layout,
+    stacks: Sequence[Stack],
+    act: jax.Array,
+    q: Sequence[PerDof],
+    rates: Sequence[PerDof],
+) -> list[PerDof]:
+    """Forces of motors and springs along all degrees of freedom, by stack.
+
+    Args:
+        sys: the model.
+        plan: the layout.
+        stacks: constants of the joints, by stack.
+        act: controls, (nu, batch).
+        q: coordinates, by stack; none of links that nothing holds.
+        rates: rates, likewise.
+    """
+    force = _motor_forces(sys, plan, act, q, rates)
+    out: list[PerDof] = []
+    for group, stack, mine in zip(plan.stacks, stacks, q, strict=True):
+        if group.unconstrained:
+            out.append(())
+            continue
+        springs = [
+            k * -x for k, x in zip(stack.stiffness, _stretched(stack, group, mine), strict=True)
+        ]
+        if force is not None:
+            springs = [x + rows(force, i) for x, i in zip(springs, group.qd, strict=True)]
+        out.append(tuple(springs))
+    return out
+
+
+def _stretched(stack: Stack, group: Group, q: PerDof) -> list[jax.Array]:
+    """How far each degree of freedom is from where its spring is at rest."""
+    out: list[jax.Array] = []
+    used = 0
+    for kind in group.types:
+        mine = q[used : used + kind.q_width]
+        used += kind.q_width
+        rest = kind.zero(mine[0])
+        if kind.q_width == kind.qd_width:
+            rest = stack.springref[len(out) : len(out) + kind.qd_width]
+        out += kind.difference(mine, rest)
+    return out
+
+
+def _motor_forces(
+    sys: System, plan: Layout, act: jax.Array, q: Sequence[PerDof], rates: Sequence[PerDof]
+) -> jax.Array | None:
+    """Actuator forces on all degrees of freedom, (nv, batch)."""
+    if not sys.actuator_names:
+        return None
+    held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
+    places = [index for i in held for place in plan.stacks[i].q for index in place]
+    speeds = [index for i in held for index in plan.stacks[i].qd]
+    all_q = _in_order(places, [x for i in held for x in q[i]], sys.q_size())
+    all_qd = _in_order(speeds, [x for i in held for x in rates[i]], sys.qd_size())
+    starts = sys.joint_qd_start()
+    owners = tuple(starts[j] for j in sys.actuator_joint)
+    return sum_rows(actuator_forces(sys, act, all_q, all_qd), owners, sys.qd_size())
+
+
+def _in_order(index: Sequence[tuple[int, ...]], parts: Sequence[jax.Array], n: int) -> jax.Array:
+    """Puts rows into the model's order; what is not there is zero."""
+    flat = [i for where in index for i in where]
+    table = join(list(parts))
+    table = jnp.concatenate([table, jnp.zeros_like(table[:1])])
+    at = {i: k for k, i in enumerate(flat)}
+    return rows(table, [at.get(i, len(flat)) for i in range(n)])

@@ -1,0 +1,206 @@
+"""What the pipelines share: `init` and `step`, around kernels whose batch is on the last axis."""
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from brax import contracts
+from brax.base import Force, State, System
+from brax.batch_last import batch_last
+from brax.components import rows
+from brax.errors import ModelError
+from brax.kinematics import link_frames, to_state
+
+P = TypeVar("P")
+M = TypeVar("M")
+
+
+class Pipeline(ABC, Generic[P, M]):
+    """A way to simulate a model.
+
+    A pipeline gives four kernels, for arrays with a trailing batch axis. `P` is all that it knows
+    beside the state, and that does not change during a step; `M` is its own form of the state.
+    """
+
+    name: ClassVar[str]
+    """The name in the registry, and in messages."""
+    has_flow: ClassVar[bool] = False
+    """Whether it runs integrators that need `brax.integrators.Flow`; if not it refuses them."""
+    lacks: ClassVar[tuple[str, ...]] = ()
+    """Those of `contracts.FEATURES` that it does not compute, and refuses."""
+
+    @abstractmethod
+    def problem(self, sys: System, act: jax.Array, external: Force | None) -> P:
+        """Prepares what does not change during a step."""
+
+    @abstractmethod
+    def enter(self, problem: P, state: State) -> M:
+        """The pipeline's own form of a state."""
+
+    @abstractmethod
+    def advance(self, problem: P, motion: M, dt: jax.Array) -> M:
+        """One physics step."""
+
+    @abstractmethod
+    def leave(self, problem: P, motion: M) -> State:
+        """The state that users see."""
+
+    def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
+        """Makes the state of a model at given coordinates.
+
+        Args:
+            sys: the model.
+            q: joint coordinates, shape (nq,).
+            qd: joint velocities, shape (nv,).
+
+        Returns:
+            The state.
+
+        Raises:
+            ModelError: if a leaf of the model is not what it may be, or the model has what the
+                pipeline lacks.
+            ShapeError: if an array does not fit the model.
+        """
+        function = f"{self.name}.init"
+        contracts.check_system(function, sys, self.lacks)
+        self._check_integrator(function, sys)
+        contracts.check_vector(function, "q", q, sys.q_size(), "coordinates")
+        contracts.check_vector(function, "qd", qd, sys.qd_size(), "degrees of freedom")
+        return _init(sys, jnp.asarray(q), jnp.asarray(qd))
+
+    def step(
+        self,
+        sys: System,
+        state: State,
+        act: jax.Array,
+        n_frames: int = 1,
+        external: Force | None = None,
+    ) -> State:
+        """Advances a state by `n_frames` physics steps under one control.
+
+        Args:
+            sys: the model.
+            state: from `init` or `step`.
+            act: controls, shape (nu,). One that is not a number counts as zero; the others are
+                clipped to their ranges.
+            n_frames: number of physics steps.
+            external: torque and force that act on each link at its centre of mass, world axes
+                [N m, N], each (n_links, 3); the same in all physics steps. MuJoCo's `xfrc_applied`.
+
+        Returns:
+            The state `n_frames * sys.opt.timestep` later.
+
+        Raises:
+            ModelError: if the pipeline cannot run the model's integrator.
+            ShapeError: if an array does not fit the model.
+        """
+        function = f"{self.name}.step"
+        self._check_integrator(function, sys)
+        contracts.check_vector(function, "act", act, sys.act_size(), "actuators")
+        contracts.check_state(function, sys, state)
+        contracts.check_external(function, sys, external)
+        state = state.replace(contact=None)
+        return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
+
+    def _check_integrator(self, function: str, sys: System) -> None:
+        integrator = sys.integrator
+        if integrator.needs_flow and not self.has_flow:
+            raise ModelError(
+                f"{function}: this pipeline cannot run the integrator '{integrator.name}', which "
+                "needs accelerations of joint coordinates; choose one that all pipelines run, such "
+                "as 'euler' or 'variational', or the generalized pipeline"
+            )
+
+    def _run(
+        self, sys: System, state: State, act: jax.Array, external: Force | None, n_frames: int
+    ) -> State:
+        """All physics steps."""
+        problem = self.problem(sys, act, external)
+        dt = sys.opt.timestep[None]
+        motion = self.enter(problem, state)
+        if n_frames == 1:
+            motion = self.advance(problem, motion, dt)
+        else:
+            motion = jax.lax.fori_loop(
+                0, n_frames, lambda _, m: self.advance(problem, m, dt), motion
+            )
+        return self.leave(problem, motion)
+
+
+@functools.lru_cache(maxsize=64)
+def _step(pipeline: Pipeline[Any, Any], n_frames: int) -> Callable[..., State]:
+    return batch_last(functools.partial(pipeline._run, n_frames=n_frames), full=(1, 2))
+
+
+def _init_kernel(sys: System, q: jax.Array, qd: jax.Array) -> State:
+    q = integrate(sys, q, jnp.zeros_like(qd), 0.0)
+    return State(q, qd, *to_state(link_frames(sys, q, qd)))
+
+
+_init = batch_last(_init_kernel, full=(1, 2))
+
+
+def integrate(sys: System, q: jax.Array, qd: jax.Array, dt: jax.Array | float) -> jax.Array:
+    """Coordinates after moving for `dt` at the rates `qd`, arrays (n, batch).
+
+    Quaternions come out at unit length.
+    """
+    where, rates = _by_type(sys)
+    parts = []
+    for kind, mine in where.items():
+        moved = tuple(rows(qd, i) for i in rates[kind])
+        parts += kind.integrate(tuple(rows(q, i) for i in mine), moved, dt)
+    return _ordered(where, parts)
+
+
+def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> jax.Array:
+    """The rates `qd` at `q`, seen in the coordinates `x` of `q = integrate(sys, start, x, 1)`.
+
+    Args:
+        sys: the model.
+        q: coordinates (nq, batch).
+        qd: rates at them (nv, batch).
+        start: coordinates at which `x` is zero (nq, batch).
+    """
+    where, places = _by_type(sys)
+    parts: list[jax.Array] = []
+    for kind, mine in where.items():
+        rates = tuple(rows(qd, i) for i in places[kind])
+        if kind.q_width == kind.qd_width:
+            parts += rates
+            continue
+        here, origin = (tuple(rows(a, i) for i in mine) for a in (q, start))
+
+        def seen(t: jax.Array, kind: Any = kind, at: Any = (here, rates, origin)) -> Any:
+            return kind.difference(kind.integrate(at[0], at[1], t), at[2])
+
+        t = jnp.zeros_like(rates[0])
+        parts += jax.jvp(seen, (t,), (jnp.ones_like(t),))[1]
+    return _ordered(places, parts)
+
+
+Places = dict[Any, list[list[int]]]
+"""For each joint type, and each of its components, the rows of all its joints."""
+
+
+def _by_type(sys: System) -> tuple[Places, Places]:
+    """Where the coordinates, and the rates, of each joint type are."""
+    starts = list(zip(sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True))
+    q: Places = {}
+    qd: Places = {}
+    for kind in dict.fromkeys(sys.joint_types):
+        mine = [(a, b) for k, a, b in starts if k is kind]
+        q[kind] = [[a + c for a, _ in mine] for c in range(kind.q_width)]
+        qd[kind] = [[b + c for _, b in mine] for c in range(kind.qd_width)]
+    return q, qd
+
+
+def _ordered(places: Places, parts: list[jax.Array]) -> jax.Array:
+    """Puts rows found by joint type in the model's order."""
+    index = [i for mine in places.values() for component in mine for i in component]
+    at = sorted(range(len(index)), key=index.__getitem__)
+    return rows(jnp.concatenate(parts, axis=0), at)

@@ -1,0 +1,269 @@
+"""Contacts: impulses that keep bodies apart, with friction and restitution, at two levels.
+
+All points of all collision groups are one list. The first level asks for positions: at the end of
+the step no point has sunk in, and none has slid that friction holds. The second level asks for
+velocities: what touched leaves with the restitution's share of the speed it came with. Both move
+the same impulses, by sweeps over all contacts at once, each with the inertia which it sees through
+all joints, shared between the points of a link.
+
+Source: Mueller, Macklin, Chentanez, Jeschke, Kim (2020), Detailed Rigid Body Simulation with
+Extended Position Based Dynamics, sections 3.5 and 3.6. Departures: `docs/positional.md`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from brax import impacts
+from brax.base import System
+from brax.colliders.pairs import contact_links, contacts
+from brax.components import Quat, Vec3, rows, tangents, total
+from brax.spatial import Spatial, Sym6
+from brax.tree import Layout, join
+
+T = TypeVar("T")
+
+SLACK = 3.0
+"""Largest ratio of a push to what stops the motion, above which it is one out of penetration."""
+
+
+class Side(NamedTuple):
+    """The links on one side of all contacts."""
+
+    links: tuple[int, ...]
+    """Position in the layout of each contact's link, -1 for the world."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is anything but the world."""
+        return any(link >= 0 for link in self.links)
+
+    def take(self, values: Sequence[T], plan: Layout) -> T:
+        """Rows kept by group of links, one a contact; the world's are zero."""
+        for value, group in zip(values, plan.groups, strict=True):
+            if all(link in group.links for link in self.links):
+                return rows(value, [link - group.links[0] for link in self.links])
+        return _rows_or_zero(join(list(values)), self.links)
+
+    def give(self, value: T, plan: Layout) -> list[tuple[int, T]]:
+        """Sums rows, one a contact, over the links of each group that has contacts."""
+        out = []
+        for index, group in enumerate(plan.groups):
+            mine = [[i for i, link in enumerate(self.links) if link == p] for p in group.links]
+            most = max(map(len, mine))
+            if most:
+                layers = [[m[k] if k < len(m) else -1 for m in mine] for k in range(most)]
+                parts = [_rows_or_zero(value, layer) for layer in layers]
+                out.append((index, jax.tree.map(lambda *x: total(x), *parts)))
+        return out
+
+
+def _rows_or_zero(values: T, index: Sequence[int]) -> T:
+    """Rows at static indices, zeros at -1."""
+    if min(index) >= 0:
+        return rows(values, index)
+
+    def take(a: jax.Array) -> jax.Array:
+        return rows(jnp.concatenate([jnp.zeros_like(a[:1]), a]), [i + 1 for i in index])
+
+    return jax.tree.map(take, values)
+
+
+class Impulse(NamedTuple):
+    """Impulse at each contact on the second link, along its normal and tangents [N s].
+
+    Or the second link's velocity relative to the first, along the same.
+    """
+
+    normal: jax.Array
+    tangent1: jax.Array
+    tangent2: jax.Array
+
+
+class Contacts(NamedTuple):
+    """All candidate contacts, components (contacts, batch)."""
+
+    sides: tuple[Side, Side]
+    axes: tuple[Vec3, Vec3, Vec3]
+    """Normal and tangents."""
+    arms: tuple[Vec3, Vec3]
+    """The contact from the common point of each side's tree."""
+    step: tuple[jax.Array, ...]
+    """Impulse per unit of velocity error, along each axis."""
+    reach: jax.Array
+    """Least normal velocity over the step."""
+    leave: jax.Array
+    """Least normal velocity after it, of contacts that touch."""
+    friction: jax.Array
+    dist: jax.Array
+    approach: jax.Array
+    """Normal velocity at the start of the step, negated."""
+    rebound: jax.Array
+    """Coefficient of restitution, zero of contacts that throw nothing back."""
+
+
+def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
+    """Which links the contacts belong to."""
+    both: tuple[list[int], list[int]] = ([], [])
+    position = (*plan.position, -1)
+    for group, links in zip(sys.collisions, contact_links(sys), strict=True):
+        for out, side in zip(both, links, strict=True):
+            out += [position[link] for link in side] * group.collider.n_contacts
+    return Side(tuple(both[0])), Side(tuple(both[1]))
+
+
+Found = tuple[jax.Array, Vec3, Vec3, jax.Array, jax.Array]
+"""Distance, midpoint, normal, friction and restitution of all contacts."""
+
+
+def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> Found:
+    """Tests all pairs and puts all points in one list."""
+    parts = []
+    for found in contacts(sys, frames):
+        touch = found.touch
+        shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
+        every = (touch.dist, touch.pos, touch.normal, found.friction, found.elasticity)
+        parts.append(
+            jax.tree.map(
+                lambda a, s=shape: jnp.broadcast_to(a, s).reshape(-1, s[-1]),
+                every,
+            )
+        )
+    return join(parts)
+
+
+def prepare(
+    found: Found,
+    sides: tuple[Side, Side],
+    plan: Layout,
+    mobility: Sequence[Sym6],
+    origins: Sequence[Vec3],
+    before: Sequence[Spatial],
+    gravity: jax.Array,
+    dt: jax.Array,
+) -> Contacts:
+    """Sets the contacts up for the sweeps.
+
+    Args:
+        found: from `find`.
+        sides: their links.
+        plan: the layout.
+        mobility: inverse inertia of the links, by group; likewise below.
+        origins: the common point of each link's tree.
+        before: velocities at the start of the step, about the common point.
+        gravity: size of the gravitational acceleration.
+        dt: time step.
+    """
+    dist, pos, normal, friction, elasticity = found
+    axes = (normal, *tangents(normal))
+    arms = tuple(pos - side.take(origins, plan) if side.moves else pos for side in sides)
+    nothing = jnp.zeros_like(dist)
+    contact = Contacts(sides, axes, arms, (), nothing, nothing, friction, dist, nothing, nothing)  # type: ignore[arg-type]
+    approach = -relative_velocity(contact, before, plan).x
+    throws = approach > 2.0 * gravity * dt
+    rebound = jnp.where(throws, elasticity, 0.0)
+    # What meets the other within the step is thrown back for the rest of it.
+    rest = jnp.maximum(approach - jnp.maximum(dist, 0.0) / dt, 0.0)
+    reach = rebound * rest - dist / dt
+    leave = rebound * approach
+    return contact._replace(
+        step=_steps(contact, plan, mobility),
+        reach=reach,
+        leave=leave,
+        approach=approach,
+        rebound=rebound,
+    )
+
+
+def in_time(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
+    """Lets what acts during the step act before and after each impact, at its time.
+
+    So the velocity after a bounce, and its derivative, is that of the motion.
+
+    Args:
+        contact: the contacts.
+        free: normal velocity at the end of the step without contacts.
+        dt: time step.
+    """
+    fall = free + contact.approach
+    throws, leave, share = impacts.in_time(
+        contact.dist, -contact.approach, fall, contact.rebound, dt
+    )
+    reach = share * leave - contact.dist / dt
+    return contact._replace(
+        leave=jnp.where(throws, leave, contact.leave), reach=jnp.where(throws, reach, contact.reach)
+    )
+
+
+def _steps(contact: Contacts, plan: Layout, mobility: Sequence[Sym6]) -> tuple[jax.Array, ...]:
+    """Impulse along each axis per unit of velocity, with the joints in place."""
+    seen = [jnp.zeros_like(contact.reach)] * 3
+    for side, arm in zip(contact.sides, contact.arms, strict=True):
+        if side.moves:
+            mobile = side.take(mobility, plan).at(arm)
+            for k, axis in enumerate(contact.axes):
+                seen[k] = seen[k] + axis.dot(mobile.mul(axis))
+    return tuple(1.0 / jnp.maximum(s, 1e-12) for s in seen)
+
+
+def relative_velocity(contact: Contacts, velocities: Sequence[Spatial], plan: Layout) -> Vec3:
+    """Velocity of the second link relative to the first, along the contacts' axes."""
+    moving: Any = None
+    for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
+        if side.moves:
+            at = side.take(velocities, plan)
+            v = (at.lin + at.ang.cross(arm)) * sign
+            moving = v if moving is None else moving + v
+    return Vec3(*(moving.dot(axis) for axis in contact.axes))
+
+
+def wanted(
+    contact: Contacts, impulse: Impulse, ahead: Impulse, velocity: Impulse, target: jax.Array
+) -> tuple[Impulse, Impulse, Impulse]:
+    """The change of impulses that each contact alone would ask for, within the friction cone.
+
+    Args:
+        contact: the contacts.
+        impulse: their impulses so far.
+        ahead: where these were heading.
+        velocity: relative velocities along the contacts' axes.
+        target: least normal velocity.
+
+    Returns:
+        The change, the velocities still missing, and 1 where these decide rather than the cone.
+    """
+    error = Impulse(target - velocity.normal, -velocity.tangent1, -velocity.tangent2)
+    normal, t1, t2 = (p + s * e for p, s, e in zip(ahead, contact.step, error, strict=True))
+    normal = jnp.maximum(normal, 0.0)
+    bound = contact.friction * normal
+    length = jnp.sqrt(t1 * t1 + t2 * t2 + 1e-30)
+    scale = jnp.minimum(1.0, bound / length)
+    inside = (length <= bound).astype(normal.dtype)
+    new = Impulse(normal, t1 * scale, t2 * scale)
+    change = Impulse(*(a - b for a, b in zip(new, impulse, strict=True)))
+    return change, error, Impulse(jnp.ones_like(inside), inside, inside)
+
+
+def physical(contact: Contacts, speed: jax.Array) -> jax.Array:
+    """Share of the impulse that stops, or throws back, what moves freely at a normal velocity.
+
+    The rest has pushed bodies out of each other and must not remain in their velocities. At rest,
+    where a little penetration is what the sweeps left over, all of it is kept.
+    """
+    excess = jnp.maximum(contact.reach - speed, 1e-9)
+    return jnp.clip(SLACK * (contact.leave - speed) / excess, 0.0, 1.0)
+
+
+def as_momenta(contact: Contacts, impulse: Impulse, plan: Layout) -> list[Spatial | None]:
+    """What impulses add to the momenta of the links about the common points, by group."""
+    out: list[Spatial | None] = [None] * len(plan.groups)
+    normal, first, second = contact.axes
+    force = normal * impulse.normal + first * impulse.tangent1 + second * impulse.tangent2
+    for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
+        if side.moves:
+            for index, part in side.give(Spatial(arm.cross(force), force) * sign, plan):
+                old = out[index]
+                out[index] = part if old is None else old + part
+    return out

@@ -1,0 +1,65 @@
+"""The positional pipeline: `init` and `step`.
+
+Source: Mueller, Macklin, Chentanez, Jeschke, Kim (2020), Detailed Rigid Body Simulation with
+Extended Position Based Dynamics. Departures: `docs/positional.md`.
+"""
+
+import jax
+
+from brax.base import Force, State, System
+from brax.components import rows
+from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
+from brax.maximal.joints import advance, directions, pose, project, separation
+from brax.maximal.links import Links, PerDof, Stack, parents
+from brax.pipeline import Pipeline
+from brax.positional.model import Problem, constants
+from brax.positional.step import Moving, physics_step
+from brax.surroundings import surroundings
+from brax.tree import Group, layout
+
+
+class Positional(Pipeline[Problem, Moving]):
+    """`init` and `step` of the positional pipeline."""
+
+    name = "positional"
+
+    def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
+        """Takes the model's constants apart."""
+        plan = layout(sys)
+        # The constants of a known model are folded, but nothing that follows from a batch.
+        sys, model = jax.lax.optimization_barrier((sys, constants(sys, plan)))
+        return Problem(sys, plan, model, act, surroundings(sys, plan.order, external))
+
+    def enter(self, problem: Problem, state: State) -> Moving:
+        """Finds the links' principal frames."""
+        links = read_links(problem.plan, problem.model.links, state)
+        return Moving(links, *read_joints(problem.plan, state))
+
+    def advance(self, problem: Problem, motion: Moving, dt: jax.Array) -> Moving:
+        """Predicts, and corrects positions, then velocities."""
+        return physics_step(problem, motion, dt)
+
+    def leave(self, problem: Problem, motion: Moving) -> State:
+        """Reads the coordinates off the frames."""
+        plan, model, bodies = problem.plan, problem.model, motion.bodies
+        q = [
+            () if group.unconstrained else _corrected(stack, group, bodies, mine)
+            for stack, group, mine in zip(model.stacks, plan.stacks, motion.q, strict=True)
+        ]
+        frames = frames_of_links(model.links, bodies)
+        return write_state(plan, model.stacks, frames, q, motion.rates)
+
+
+POSITIONAL = Positional()
+
+
+def _corrected(stack: Stack, group: Group, bodies: Links, q: PerDof) -> PerDof:
+    """Coordinates after one Gauss-Newton step towards the frames; whole turns are kept."""
+    at, parent, body = (
+        pose(stack, group.types, q),
+        parents(bodies, group),
+        rows(bodies, group.links),
+    )
+    joints = directions(stack, at, parent, body)
+    apart = separation(stack, at, parent, body)
+    return advance(group.types, q, project(joints, *apart)[0], 1.0)

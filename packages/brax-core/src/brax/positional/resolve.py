@@ -1,0 +1,215 @@
+"""The velocities over a step and after it: joints, limits and contacts together."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.colliders.pairs import frames_of
+from brax.components import Vec3, rows, total
+from brax.maximal.coordinates import link_poses
+from brax.maximal.links import Links, PerDof, by_group, by_link
+from brax.maximal.solve import Pivot, mobility, solve, without_drives
+from brax.positional import contacts as touching
+from brax.positional import limits as bounded
+from brax.positional.model import Model
+from brax.spatial import Spatial, Sym6
+from brax.tree import Layout
+
+SWEEPS = 3, 1
+"""Passes over contacts and limits that ask for positions, and that ask for velocities."""
+
+T = TypeVar("T")
+
+
+class Motion(NamedTuple):
+    """Velocities of the links about their trees' common points, and rates, by group."""
+
+    links: list[Spatial]
+    rates: list[PerDof]
+
+
+class Loads(NamedTuple):
+    """What belongs to contacts and limits: impulses, or velocities."""
+
+    contact: Any
+    """A `touching.Impulse`; None if nothing can touch."""
+    limit: Any
+    """An array (limits, batch); None if there are none."""
+
+
+class Setting(NamedTuple):
+    """What the sweeps know."""
+
+    plan: Layout
+    pivots: list[Pivot]
+    contact: touching.Contacts | None
+    limits: bounded.Limits | None
+
+
+class Sweep(NamedTuple):
+    """Where the sweeps are."""
+
+    loads: Loads
+    last: Loads
+    """What the loads were before."""
+    first: Loads
+    """What the loads were when the positions had been seen to."""
+    speeds: Loads
+    """Velocities that belong to the loads."""
+    over: Motion
+    """Change of the motion over the step."""
+    after: Motion
+    """Change of the motion after it."""
+
+
+def resolve(
+    sys: System,
+    plan: Layout,
+    model: Model,
+    pivots: list[Pivot],
+    bodies: Links,
+    origins: Vec3,
+    q: Sequence[PerDof],
+    before: Spatial,
+    momentum: Spatial,
+    forces: Sequence[PerDof],
+    dt: jax.Array,
+) -> tuple[Motion, Motion]:
+    """Finds the velocities over the step, which move the links, and those after it.
+
+    Without contacts and limits they are the same. Where bodies touch, the impulses that keep
+    them from sinking in are found first; then the same impulses are changed to what restitution
+    asks for, so that what was pushed out of another body does not fly off.
+    """
+    base = by_group(plan, forces)
+    momenta = by_link(plan, momentum)
+    free = Motion(*solve(plan, pivots, without_drives(pivots, momenta), base, driven=True))
+    if not sys.collisions and not any(sys.joint_limited) and not any(sys.joint_dry):
+        return free, free
+    mobile, freedom = mobility(plan, pivots)
+    was = by_link(plan, before)
+    centres = by_link(plan, origins)
+    contact = _contacts(sys, plan, model, bodies, mobile, centres, was, dt)
+    limits = bounded.prepare(sys, plan, model.stacks, q, freedom, dt)
+    setting = Setting(plan, pivots, contact, limits)
+    speeds = _speeds(setting, free)
+    if contact is not None and sys.opt.time_of_impact:
+        contact = touching.in_time(contact, speeds.contact.normal, dt)
+        setting = setting._replace(contact=contact)
+    still, nothing = (jax.tree.map(jnp.zeros_like, x) for x in (free, speeds))
+    start = Sweep(nothing, nothing, nothing, speeds, still, still)
+    end = jax.lax.fori_loop(0, sum(SWEEPS) + 1, lambda i, at: _sweep(setting, speeds, at, i), start)
+    return _plus(free, end.over, 1.0), _plus(free, end.after, 1.0)
+
+
+def _plus(x: T, y: T, scale: jax.Array | float) -> T:
+    return jax.tree.map(lambda a, b: a + scale * b, x, y)
+
+
+def _response(setting: Setting, loads: Loads) -> Motion:
+    """The change of motion by impulses of contacts and limits."""
+    plan = setting.plan
+    momenta: list[Spatial | None] = [None] * len(plan.groups)
+    pushes: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
+    if setting.contact is not None and loads.contact is not None:
+        momenta = touching.as_momenta(setting.contact, loads.contact, plan)
+    if setting.limits is not None and loads.limit is not None:
+        pushes = bounded.on_joints(setting.limits, loads.limit, plan)
+    return Motion(*solve(plan, setting.pivots, momenta, pushes, driven=False))
+
+
+def _speeds(setting: Setting, motion: Motion) -> Loads:
+    """Velocities at the contacts and limits."""
+    contact, limits = setting.contact, setting.limits
+    return Loads(
+        None
+        if contact is None
+        else touching.Impulse(*touching.relative_velocity(contact, motion.links, setting.plan)),
+        None if limits is None else bounded.rates_of(limits, motion.rates),
+    )
+
+
+def _sweep(setting: Setting, free: Loads, at: Sweep, i: jax.Array) -> Sweep:
+    """Moves all impulses together, as far along as lessens what is missing most.
+
+    Projected descent with Nesterov's momentum and an exact line search. Between the passes for
+    positions and those for velocities one takes back what only pushed apart.
+    """
+    turns, over = i == SWEEPS[0], i < SWEEPS[0]
+    k = jnp.where(over, i, i - SWEEPS[0] - 1)
+    ahead = _plus(at.loads, jax.tree.map(jnp.subtract, at.loads, at.last), k / (k + 3.0))
+    change, missing, decides = _wanted(setting, at, ahead, over)
+    kept = _physical(setting, at.loads, free)
+    change = jax.tree.map(
+        lambda c, x, share: jnp.where(turns, (share - 1.0) * x, c), change, at.loads, kept
+    )
+    moved = _response(setting, change)
+    gains = _speeds(setting, moved)
+    counted = jax.tree.map(jnp.multiply, change, decides)
+    top, bottom = _dot(counted, missing), _dot(counted, gains)
+    way = jnp.clip(top / jnp.where(bottom > 0.0, bottom, 1.0), 0.0, 1.0)
+    share = jnp.where(jnp.logical_or(turns, bottom <= 0.0), 1.0, way)
+    loads = _plus(at.loads, change, share)
+    return Sweep(
+        loads,
+        jax.tree.map(lambda a, b: jnp.where(turns, a, b), loads, at.loads),
+        jax.tree.map(lambda a, b: jnp.where(over, a, b), loads, at.first),
+        _plus(at.speeds, gains, share),
+        _plus(at.over, moved, jnp.where(over, share, 0.0)),
+        _plus(at.after, moved, share),
+    )
+
+
+def _dot(a: Loads, b: Loads) -> jax.Array:
+    products = jax.tree.map(lambda x, y: x * y, a, b)
+    parts = [] if products.limit is None else [products.limit]
+    if products.contact is not None:
+        parts.append(total(products.contact))
+    return total(jnp.sum(x, axis=0, keepdims=True) for x in parts)
+
+
+def _wanted(setting: Setting, at: Sweep, ahead: Loads, over: jax.Array) -> list[Loads]:
+    """The change of each impulse if it were the only one, what is missing, and where it decides."""
+    touch: tuple[Any, ...] = (None, None, None)
+    limit: tuple[Any, ...] = (None, None, None)
+    contact, limits, loads, first = setting.contact, setting.limits, at.loads, at.first
+    if contact is not None and loads.contact is not None and first.contact is not None:
+        leave = jnp.where(first.contact.normal > 0, contact.leave, -bounded.FAR)
+        target = jnp.where(over, contact.reach, leave)
+        touch = touching.wanted(contact, loads.contact, ahead.contact, at.speeds.contact, target)
+    if limits is not None and first.limit is not None:
+        low, high = bounded.at_rest(limits, first.limit)
+        low, high = jnp.where(over, limits.low, low), jnp.where(over, limits.high, high)
+        limit = bounded.wanted(limits, loads.limit, ahead.limit, at.speeds.limit, low, high)
+    return [Loads(*pair) for pair in zip(touch, limit, strict=True)]
+
+
+def _physical(setting: Setting, loads: Loads, free: Loads) -> Loads:
+    """Which part of the impulses is not there to push apart what had already sunk in."""
+    touch, limit = None, None
+    if setting.contact is not None and free.contact is not None:
+        touch = touching.Impulse(*[touching.physical(setting.contact, free.contact.normal)] * 3)
+    if setting.limits is not None and loads.limit is not None:
+        limit = bounded.physical(setting.limits, loads.limit, free.limit)
+    return Loads(touch, limit)
+
+
+def _contacts(
+    sys: System,
+    plan: Layout,
+    model: Model,
+    bodies: Links,
+    mobile: Sequence[Sym6],
+    origins: Sequence[Vec3],
+    before: Sequence[Spatial],
+    dt: jax.Array,
+) -> touching.Contacts | None:
+    if not sys.collisions:
+        return None
+    found = touching.find(sys, frames_of(*rows(link_poses(model.links, bodies), plan.position)))
+    gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
+    sides = touching.sides_of(sys, plan)
+    return touching.prepare(found, sides, plan, mobile, origins, before, gravity, dt)

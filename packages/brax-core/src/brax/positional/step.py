@@ -1,0 +1,243 @@
+"""One physics step of the positional pipeline: predict, correct positions, then velocities."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.components import Sym3, Vec3, rows
+from brax.integrators import Moves
+from brax.maximal.joints import (
+    Joints,
+    advance,
+    directions,
+    pose,
+    project,
+    relative_velocity,
+    separation,
+    spatial,
+)
+from brax.maximal.links import Links, PerDof, Stack, by_group, by_link, by_stack, parents
+from brax.maximal.motors import applied_forces
+from brax.maximal.solve import factor
+from brax.once import once
+from brax.positional.bodies import drift, turn
+from brax.positional.model import Problem
+from brax.positional.resolve import resolve
+from brax.spatial import Rigid, Spatial, rigid_inertia
+from brax.tree import Group, join
+
+
+class Moving(NamedTuple):
+    """The state inside a step."""
+
+    bodies: Links
+    q: tuple[PerDof, ...]
+    """Coordinates, by stack; none for links that nothing holds."""
+    rates: tuple[PerDof, ...]
+    """Rates, those of the rotors, by stack."""
+
+
+class Closing(NamedTuple):
+    """What the joints of a stack ask for, to be closed at the end of the step."""
+
+    drive: Spatial | None
+    """Relative velocity beside the degrees of freedom, about the tree's common point."""
+    taken: PerDof
+    """Rates at which the links would move from the coordinates that were expected."""
+
+
+class Kicked(NamedTuple):
+    """The state between a kick and a drift."""
+
+    state: Moving
+    """Its velocities are those after the step."""
+    vel: Vec3
+    """Velocities of the centres of mass over the step, which move the links."""
+    ang: Vec3
+    speeds: tuple[PerDof, ...]
+    """Rates of the coordinates over the step, by stack."""
+
+
+def physics_step(problem: Problem, state: Moving, dt: jax.Array) -> Moving:
+    """Advances by one time step."""
+    found: Kicked = problem.sys.integrator.step(_Moves(problem), _unkicked(state), dt)
+    return found.state
+
+
+class _Moves(Moves[Kicked]):
+    """Kicks and drifts."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def kick(self, state: Kicked, dt: jax.Array) -> Kicked:
+        return _kick(self.problem, state.state, dt)
+
+    def drift(self, state: Kicked, dt: jax.Array) -> Kicked:
+        return _drift(self.problem, state, dt)
+
+
+def _unkicked(state: Moving) -> Kicked:
+    return Kicked(state, state.bodies.vel, state.bodies.ang, state.rates)
+
+
+def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
+    """Finds the velocities over the next `dt`, and those after it."""
+    plan, model = problem.plan, problem.model
+    bodies = _damped(problem.sys, state.bodies, dt)
+    origins = rows(bodies.pos, plan.root)
+    joints = _measured(problem, bodies, state.q)
+    closing = _closing(problem, joints, bodies, origins, state, dt)
+    inertia, before, momentum = _momenta(problem, bodies, origins, dt)
+    pivots = once(
+        factor(
+            plan,
+            by_link(plan, inertia),
+            by_group(
+                plan, [_subspace(*each, origins) for each in zip(plan.stacks, joints, strict=True)]
+            ),
+            by_group(plan, [c.drive for c in closing]),
+            by_group(plan, [_impedance(s, dt) for s in model.stacks]),
+        )
+    )
+    forces = _joint_momenta(problem, state, dt)
+    found = once(
+        resolve(
+            problem.sys, plan, model, pivots, bodies, origins, state.q, before, momentum, forces, dt
+        )
+    )
+    (over, over_rates), (after, after_rates) = (
+        (join(m.links), by_stack(plan, m.rates)) for m in found
+    )
+    arm = bodies.pos - origins
+    kept = bodies._replace(vel=after.lin + after.ang.cross(arm), ang=after.ang)
+    return Kicked(
+        Moving(kept, state.q, tuple(after_rates)),
+        over.lin + over.ang.cross(arm),
+        over.ang,
+        _speeds(state, over_rates, closing),
+    )
+
+
+def _drift(problem: Problem, kicked: Kicked, dt: jax.Array) -> Kicked:
+    """Moves the links and the coordinates."""
+    state, moments = kicked.state, problem.model.links.moments
+    turned = turn(moments, state.bodies.axes, kicked.ang, dt)
+    bodies = drift(moments, state.bodies, kicked.vel * dt, turned)
+    q = tuple(
+        mine if g.unconstrained else advance(g.types, mine, speeds, dt)
+        for g, mine, speeds in zip(problem.plan.stacks, state.q, kicked.speeds, strict=True)
+    )
+    return _unkicked(Moving(bodies, q, state.rates))
+
+
+def _speeds(
+    state: Moving, rates: Sequence[PerDof], closing: Sequence[Closing]
+) -> tuple[PerDof, ...]:
+    """Rates of the coordinates over the step.
+
+    The coordinates were expected to move at their old rates, and what `closing` took from the
+    motion that led there is what the rates found are to be compared with.
+    """
+    return tuple(
+        tuple(a + b - c for a, b, c in zip(old, new, mine.taken, strict=True))
+        for old, new, mine in zip(state.rates, rates, closing, strict=True)
+    )
+
+
+def _damped(sys: System, bodies: Links, dt: jax.Array) -> Links:
+    # Only what is lost is rounded, so that single precision does not drift over many steps.
+    return bodies._replace(
+        vel=bodies.vel + bodies.vel * jnp.expm1(sys.vel_damping * dt),
+        ang=bodies.ang + bodies.ang * jnp.expm1(sys.ang_damping * dt),
+    )
+
+
+def _joint_momenta(problem: Problem, state: Moving, dt: jax.Array) -> list[PerDof]:
+    """Impulses along all degrees of freedom, the momenta of the rotors with them, by stack."""
+    stacks = problem.model.stacks
+    forces = applied_forces(problem.sys, problem.plan, stacks, problem.act, state.q, state.rates)
+    return [
+        tuple(dt * f + a * rate for f, a, rate in zip(mine, stack.armature, rates, strict=True))
+        if mine
+        else ()
+        for mine, stack, rates in zip(forces, stacks, state.rates, strict=True)
+    ]
+
+
+def _impedance(stack: Stack, dt: jax.Array) -> PerDof:
+    return tuple(a + d * dt for a, d in zip(stack.armature, stack.damping, strict=True))
+
+
+def _gravity(sys: System) -> Vec3:
+    return Vec3(*(sys.opt.gravity[i : i + 1] for i in range(3)))
+
+
+def _measured(problem: Problem, bodies: Links, q: Sequence[PerDof]) -> list[Joints | None]:
+    """The degrees of freedom of each stack as they stand; None for links that nothing holds."""
+    return [
+        None
+        if group.unconstrained
+        else directions(
+            stack,
+            pose(stack, group.types, mine),
+            parents(bodies, group),
+            rows(bodies, group.links),
+        )
+        for group, stack, mine in zip(problem.plan.stacks, problem.model.stacks, q, strict=True)
+    ]
+
+
+def _subspace(group: Group, joints: Joints | None, origins: Vec3) -> tuple[Spatial, ...]:
+    return () if joints is None else spatial(joints, rows(origins, group.links))
+
+
+def _closing(
+    problem: Problem,
+    joints: Sequence[Joints | None],
+    bodies: Links,
+    origins: Vec3,
+    state: Moving,
+    dt: jax.Array,
+) -> list[Closing]:
+    """Lets all links move freely for the step, and asks the joints to undo what parts them."""
+    free = bodies._replace(vel=bodies.vel + _gravity(problem.sys) * dt)
+    turned = turn(problem.model.links.moments, free.axes, free.ang, dt)
+    ahead = drift(problem.model.links.moments, free, free.vel * dt, turned)
+    out = []
+    for i, (group, stack) in enumerate(zip(problem.plan.stacks, problem.model.stacks, strict=True)):
+        mine = joints[i]
+        if mine is None:
+            out.append(Closing(None, ()))
+            continue
+        expected = advance(group.types, state.q[i], state.rates[i], dt)
+        body, parent = rows(ahead, group.links), parents(ahead, group)
+        tilt, gap = separation(stack, pose(stack, group.types, expected), parent, body)
+        ang, lin = relative_velocity(mine.point, parents(free, group), rows(free, group.links))
+        taken, ang, lin = project(mine, ang - tilt * (1.0 / dt), lin - gap * (1.0 / dt))
+        arm = mine.point - rows(origins, group.links)
+        out.append(Closing(Spatial(ang, lin + arm.cross(ang)), taken))
+    return out
+
+
+def _momenta(
+    problem: Problem, bodies: Links, origins: Vec3, dt: jax.Array
+) -> tuple[Rigid, Spatial, Spatial]:
+    """Spatial inertias, velocities, and momenta about the common points.
+
+    The momenta have what gravity and the surroundings add in the step.
+    """
+    model = problem.model.links
+    arm = bodies.pos - origins
+    moments = Sym3.from_principal(bodies.axes, model.moments)
+    linear = (bodies.vel + _gravity(problem.sys) * dt) * model.mass
+    before = Spatial(bodies.ang, bodies.vel - bodies.ang.cross(arm))
+    angular = moments.mul(bodies.ang)
+    wrench = problem.surroundings.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel))
+    if wrench is not None:
+        angular, linear = angular + wrench.ang * dt, linear + wrench.lin * dt
+    momentum = Spatial(angular + arm.cross(linear), linear)
+    return rigid_inertia(model.mass, arm, moments), before, momentum

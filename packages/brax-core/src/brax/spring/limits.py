@@ -1,0 +1,102 @@
+"""Limits and dry friction of joints: bounded impulses along degrees of freedom."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.components import total
+from brax.maximal.links import PerDof, Stack
+from brax.spring.contacts import RELAXATION
+from brax.tree import Group
+
+FAR = 1e10
+"""A coordinate that no joint reaches."""
+
+
+class Bound(NamedTuple):
+    """A quantity of a group's joints that a limit, or dry friction, bounds."""
+
+    per_rate: tuple[jax.Array | None, ...]
+    """Its rate per unit of each degree of freedom of the stack; None where it is zero."""
+    low: jax.Array
+    """Least change of its rate that keeps, or restores, the lower limit."""
+    high: jax.Array
+    step: jax.Array
+    """Impulse per unit of excess rate."""
+    most: jax.Array | None
+    """Largest impulse, either way; None if there is none."""
+
+
+def bounds(
+    sys: System,
+    group: Group,
+    stack: Stack,
+    q: PerDof,
+    rates: PerDof,
+    mobility: PerDof,
+    dt: jax.Array,
+) -> list[Bound]:
+    """What bounds the joints of a group.
+
+    Args:
+        sys: the model.
+        group: the group.
+        stack: constants of its joints.
+        q: coordinates.
+        rates: rates of the degrees of freedom before the step.
+        mobility: of each degree of freedom.
+        dt: time step.
+    """
+    out: list[Bound] = []
+    dofs = used = 0
+    free: list[jax.Array | None] = [None] * len(group.qd)
+    for kind, joints in zip(group.types, group.joints, strict=True):
+        end = dofs + kind.qd_width
+        if any(sys.joint_limited[j] for j in joints):
+            mine = q[used : used + kind.q_width]
+            for k, bound in enumerate(kind.bounds(mine), start=dofs):
+                per_rate = (*free[:dofs], *bound.rates, *free[end:])
+                rate, step = _rate(per_rate, rates), RELAXATION * _step(per_rate, mobility)
+                low = (jnp.maximum(stack.lower[k], -FAR) - bound.value) / dt
+                high = (jnp.minimum(stack.upper[k], FAR) - bound.value) / dt
+                low = jnp.where(low > 0, sys.baumgarte_erp * low, low) - rate
+                high = jnp.where(high < 0, sys.baumgarte_erp * high, high) - rate
+                out.append(Bound(per_rate, low, high, step, None))
+        if any(sys.joint_dry[j] for j in joints):
+            for k in range(dofs, end):
+                per_rate = (*free[:k], jnp.ones_like(rates[k]), *free[k + 1 :])
+                stop, most = -rates[k], stack.dry[k] * dt
+                out.append(Bound(per_rate, stop, stop, _step(per_rate, mobility), most))
+        dofs, used = end, used + kind.q_width
+    return out
+
+
+def _rate(per_rate: Sequence[jax.Array | None], rates: PerDof) -> jax.Array:
+    return total(g * u for g, u in zip(per_rate, rates, strict=True) if g is not None)
+
+
+def _step(per_rate: Sequence[jax.Array | None], mobility: PerDof) -> jax.Array:
+    seen = total(g * g * w for g, w in zip(per_rate, mobility, strict=True) if g is not None)
+    return 1.0 / jnp.maximum(seen, 1e-12)
+
+
+def update(bound: Bound, impulse: jax.Array, changes: PerDof) -> jax.Array:
+    """Moves an impulse: it only pushes back into the range, and is at most what friction gives."""
+    rate = _rate(bound.per_rate, changes)
+    new = jnp.maximum(impulse + bound.step * (bound.low - rate), 0.0) + jnp.minimum(
+        impulse + bound.step * (bound.high - rate), 0.0
+    )
+    return new if bound.most is None else jnp.clip(new, -bound.most, bound.most)
+
+
+def add_impulses(loads: PerDof, bounded: Sequence[Bound], impulses: Sequence[jax.Array]) -> PerDof:
+    """Impulses along the degrees of freedom of a group, with those of what bounds them."""
+    out = list(loads)
+    for bound, impulse in zip(bounded, impulses, strict=True):
+        for k, rate in enumerate(bound.per_rate):
+            if rate is not None:
+                out[k] = out[k] + rate * impulse
+    return tuple(out)

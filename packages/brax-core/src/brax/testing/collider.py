@@ -1,0 +1,156 @@
+"""`check_collider`: whether a collider keeps the contract of `brax.colliders`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax import plugins
+from brax.colliders import Collider, GeometryType, Shape, Touch
+from brax.components import Quat, Vec3, normalize_quat, stack
+from brax.errors import PluginError
+
+_PAIRS = 64
+_CLOSE = 1e-4
+_SPREAD = np.array([[0.4], [0.4], [0.4], [1], [1], [1], [1]])
+"""Of places and quaternions, so that many of the pairs overlap."""
+
+
+def check_collider(
+    collider: Collider, sizes: tuple[Sequence[float], Sequence[float]] | None = None
+) -> None:
+    """Checks one collider.
+
+    It must pair two registered shapes and return `n_contacts` points, in the shape and precision
+    of what it gets; normals have unit length; points turn and move with the two shapes; where they
+    overlap a little, the depth's derivative by the second shape's place is the normal; and
+    distances and their derivatives must be finite, where the shapes' frames coincide too.
+
+    Args:
+        collider: the collider.
+        sizes: size parameters of the two shapes; by default 0.4 for the first and 0.1 less for
+            each that follows.
+
+    Raises:
+        PluginError: naming everything that is wrong.
+    """
+    problems = list(_interface(collider))
+    if not problems:
+        problems = list(_structure(collider)) or list(_numbers(collider, sizes))
+    if problems:
+        listed = "".join(f"\n  {problem}" for problem in problems)
+        raise PluginError(f"{type(collider).__name__} breaks the contract of colliders:{listed}")
+
+
+def _interface(collider: Any) -> Iterator[str]:
+    if not isinstance(collider, Collider):
+        yield f"it must be a brax.colliders.Collider, but is {type(collider).__name__}"
+        return
+    for name in collider.types:
+        if name not in plugins.names("geometry_type"):
+            yield f"types: no geometry type '{name}' is registered"
+    if not isinstance(collider.n_contacts, int) or collider.n_contacts < 1:
+        yield f"n_contacts must be a number of points, got {collider.n_contacts!r}"
+
+
+def _structure(collider: Collider) -> Iterator[str]:
+    """What shapes and precisions alone show."""
+    like: Any = jax.ShapeDtypeStruct((3, 2), jnp.float32)
+    vec = Vec3(like, like, like)
+    shape = Shape(vec, Quat(like, like, like, like), vec)
+    with jax.enable_x64(True):  # so that a constant that would widen the result is seen
+        points = jax.eval_shape(collider.collide, shape, shape)
+    if len(points) != collider.n_contacts:
+        yield f"n_contacts is {collider.n_contacts}, but collide returns {len(points)} points"
+    for leaf in jax.tree.leaves(points):
+        if leaf.dtype != jnp.float32 or jnp.broadcast_shapes(leaf.shape, (3, 2)) != (3, 2):
+            yield (
+                f"collide of float32[3, 2] gives {leaf.dtype}{list(leaf.shape)}; "
+                "it must keep shape and precision"
+            )
+
+
+def _shape(kind: GeometryType, place: jax.Array, size: Sequence[float] | None) -> Shape:
+    """A shape at a place (7, batch)."""
+    numbers = [0.4 - 0.1 * i for i in range(len(kind.size_names))] if size is None else [*size]
+    padded = [*numbers, 0.0, 0.0, 0.0][:3]
+    rows = [row[None] for row in place]
+    size_rows = (jnp.full_like(rows[0], n) for n in padded)
+    return Shape(Vec3(*rows[:3]), normalize_quat(Quat(*rows[3:])), Vec3(*size_rows))
+
+
+def _numbers(
+    collider: Collider, sizes: tuple[Sequence[float], Sequence[float]] | None
+) -> Iterator[str]:
+    """What values show, at random places and where the two frames coincide."""
+    kinds = [plugins.get("geometry_type", name) for name in collider.types]
+    given = sizes or (None, None)
+
+    def collide(first: jax.Array, second: jax.Array) -> list[Touch]:
+        places = (first, second)
+        return collider.collide(
+            *(_shape(k, p, s) for k, p, s in zip(kinds, places, given, strict=True))
+        )
+
+    rng = np.random.default_rng(0)
+    first, second, turn = (
+        jnp.asarray(rng.normal(size=(7, _PAIRS)) * _SPREAD, jnp.float32) for _ in range(3)
+    )
+    run = jax.jit(lambda a, b: _table(collide(a, b)))
+    dist, pos, normal = (np.asarray(a) for a in run(first, second))
+    if not all(np.isfinite(a).all() for a in (dist, pos, normal)):
+        yield "a distance, place or normal is not finite"
+        return
+    if np.abs(np.linalg.norm(normal, axis=-1) - 1).max() > _CLOSE:
+        yield "a normal has not unit length"
+    yield from _moved_together(run, first, second, turn)
+    slope = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.min(run(a, b)[0], axis=0)), argnums=(0, 1)))
+    nearest = normal[np.argmin(dist, axis=0), np.arange(_PAIRS)]
+    off = np.abs(np.asarray(slope(first, second)[1][:3]).T - nearest).max(axis=-1)
+    depth = -dist.min(axis=0)
+    if _often(off[(depth > 0) & (depth < 0.2)] > 1e-2):
+        yield (
+            "where they overlap a little, moving the second shape does not change the depth by the "
+            "normal"
+        )
+    same = jnp.zeros((7, 1), jnp.float32).at[3].set(1.0)
+    for where, (a, b) in {"random places": (first, second), "one place": (same, same)}.items():
+        if not all(np.isfinite(leaf).all() for leaf in (*run(a, b), *slope(a, b))):
+            yield f"a distance or a derivative is not finite at {where}"
+
+
+def _often(wrong: np.ndarray) -> bool:
+    """More than one in ten: where two features are as near, rounding may choose either."""
+    return wrong.sum() > 0.1 * wrong.size
+
+
+def _table(points: list[Touch]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Distances (points, batch), places and normals (points, batch, 3)."""
+    dist = jnp.stack([p.dist[0] for p in points])
+
+    def rows(vectors: list[Vec3]) -> jax.Array:
+        return jnp.stack([jnp.broadcast_to(stack(v)[0].T, (*dist.shape[1:], 3)) for v in vectors])
+
+    return dist, rows([p.pos for p in points]), rows([p.normal for p in points])
+
+
+def _moved_together(run: Any, a: jax.Array, b: jax.Array, by: jax.Array) -> Iterator[str]:
+    """Turns and moves both shapes; distances must stay, places and normals must follow."""
+    turn = normalize_quat(Quat(*by[3:]))
+
+    def moved(place: jax.Array) -> jax.Array:
+        pos = turn.rotate(Vec3(*place[:3])) + Vec3(*by[:3])
+        return jnp.stack([*pos, *turn.mul(normalize_quat(Quat(*place[3:])))])
+
+    def turned(rows: jax.Array) -> jax.Array:
+        return jnp.stack(turn.rotate(Vec3(*jnp.moveaxis(rows, -1, 0))), axis=-1)
+
+    expected = dict(zip(("distances", "places", "normals"), run(a, b), strict=True))
+    expected["places"] = turned(expected["places"]) + by[:3].T
+    expected["normals"] = turned(expected["normals"])
+    for (what, old), new in zip(expected.items(), run(moved(a), moved(b)), strict=True):
+        off = np.abs(np.asarray(new - old)).reshape(*new.shape[:2], -1).max(axis=(0, 2))
+        if _often(off > 1e-3):
+            yield f"{what} do not follow when both shapes move together"

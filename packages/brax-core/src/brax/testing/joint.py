@@ -1,0 +1,192 @@
+"""`check_joint`: whether a joint type keeps the contract of `brax.joints`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.components import Quat, Vec3, zero_vec
+from brax.errors import PluginError
+from brax.joints import JointParams, JointType
+
+_SHAPE = (3, 2)
+"""Three joints in two environments."""
+
+_CLOSE = 2e-5
+"""What single precision leaves of numbers of order one."""
+
+
+def check_joint(joint: JointType, user: Sequence[float] | None = None) -> None:
+    """Checks one joint type.
+
+    Its functions must give as many arrays as its widths say, in the shape and precision of what
+    they get; at rest nothing is displaced; `coordinates` must undo `transform`, `difference` must
+    undo `integrate`; `motion_subspace` and `bounds` must be the rates of what they describe, and
+    `drift` the rate of the twist; and all derivatives must be finite, at rest too.
+
+    Args:
+        joint: the joint type.
+        user: numbers of its own that make sense together; by default each is 0.3.
+
+    Raises:
+        PluginError: naming everything that is wrong.
+    """
+    problems = list(_interface(joint))
+    if not problems:
+        params = _params(joint, user)
+        problems = list(_structure(joint, params)) or list(_numbers(joint, params))
+    if problems:
+        listed = "".join(f"\n  {problem}" for problem in problems)
+        raise PluginError(f"{type(joint).__name__} breaks the contract of joints:{listed}")
+
+
+def _interface(joint: Any) -> Iterator[str]:
+    if not isinstance(joint, JointType):
+        yield f"it must be a brax.joints.JointType, but is {type(joint).__name__}"
+        return
+    if not isinstance(getattr(joint, "name", None), str):
+        yield "name must be a string"
+    for key, most in (("q_width", 99), ("qd_width", 6), ("user_width", 99)):
+        width = getattr(joint, key, None)
+        if not isinstance(width, int) or not 0 <= width <= most:
+            yield f"{key} must be a number from 0 to {most}, got {width!r}"
+
+
+def _params(joint: JointType, user: Sequence[float] | None) -> JointParams:
+    numbers = [0.3] * joint.user_width if user is None else list(user)
+    x, y, z = (jnp.full(_SHAPE, a, jnp.float32) for a in (0.6, 0.0, 0.8))
+    return JointParams(Vec3(x, y, z), tuple(jnp.full(_SHAPE, a, jnp.float32) for a in numbers))
+
+
+def _structure(joint: JointType, params: JointParams) -> Iterator[str]:
+    """What shapes and precisions alone show."""
+    like: Any = jax.ShapeDtypeStruct(_SHAPE, jnp.float32)
+    q, qd = (like,) * joint.q_width, (like,) * joint.qd_width
+    place = (Vec3(like, like, like), Quat(like, like, like, like))
+    calls: list[tuple[str, Any, tuple[Any, ...], int]] = [
+        ("zero", joint.zero, (like,), joint.q_width),
+        ("transform", joint.transform, (params, q), 2),
+        ("motion_subspace", joint.motion_subspace, (params, q), joint.qd_width),
+        ("coordinates", joint.coordinates, (params, *place), joint.q_width),
+        ("integrate", joint.integrate, (q, qd, like), joint.q_width),
+        ("difference", joint.difference, (q, q), joint.qd_width),
+    ]
+    for name, function, arguments, width in calls:
+        with jax.enable_x64(True):  # so that a constant that would widen the result is seen
+            out = jax.eval_shape(function, *arguments)
+        if len(out) != width:
+            yield f"{name} must give {width}, but gives {len(out)}"
+        for leaf in jax.tree.leaves(out):
+            if leaf.dtype != jnp.float32 or jnp.broadcast_shapes(leaf.shape, _SHAPE) != _SHAPE:
+                yield (
+                    f"{name} of float32{list(_SHAPE)} gives {leaf.dtype}{list(leaf.shape)}; "
+                    "it must keep shape and precision"
+                )
+
+
+def _pose(joint: JointType, params: JointParams, q: Any) -> tuple[Vec3, Quat]:
+    """The displacement, its parts that never move filled in."""
+    pos, rot = joint.transform(params, q)
+    zero = jnp.zeros(_SHAPE, jnp.float32)
+    return (
+        zero_vec(zero) if pos is None else pos,
+        Quat(zero + 1, zero, zero, zero) if rot is None else rot,
+    )
+
+
+def _numbers(joint: JointType, params: JointParams) -> Iterator[str]:
+    """What values show, at rest and at random places."""
+    rng = np.random.default_rng(0)
+
+    def rates(scale: float) -> tuple[jax.Array, ...]:
+        return tuple(
+            jnp.asarray(scale * rng.uniform(-1, 1, _SHAPE), jnp.float32)
+            for _ in range(joint.qd_width)
+        )
+
+    rest = joint.zero(jnp.zeros(_SHAPE, jnp.float32))
+    one = jnp.ones(_SHAPE, jnp.float32)
+    pos, rot = _pose(joint, params, rest)
+    if _far((*pos, rot.w - one, *rot.vec)):
+        yield "transform at rest (of zero) must be the identity"
+    step = jax.jit(lambda q, v: _departures(joint, params, q, v))
+    gradient = jax.jit(jax.grad(lambda q, v: _everything(joint, params, q, v), argnums=(0, 1)))
+    for q in (rest, joint.integrate(rest, rates(1.2), 1.0), joint.integrate(rest, rates(2.5), 1.0)):
+        v = rates(0.7)
+        for what, departure in step(q, v).items():
+            if _far(departure):
+                worst = max(float(jnp.max(jnp.abs(d))) for d in jax.tree.leaves(departure))
+                yield f"{what}: off by {worst:.1e} at {_first(q)}"
+        if not all(np.isfinite(g).all() for g in jax.tree.leaves(gradient(q, v))):
+            yield f"a derivative is not finite at {_first(q)}"
+
+
+def _first(q: tuple[jax.Array, ...]) -> list[float]:
+    return [round(float(a[0, 0]), 3) for a in q]
+
+
+def _far(numbers: Any) -> bool:
+    leaves = jax.tree.leaves(numbers)
+    return any(not (jnp.abs(n) < _CLOSE).all() for n in leaves)
+
+
+def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[str, Any]:
+    """What should be zero, by what it says about the joint."""
+    (pos, rot), (moving, turning) = _rates(lambda q: _pose(joint, params, q), joint, q, v)
+    velocity = angular = zero_vec(rot.w)
+    for twist, rate in zip(joint.motion_subspace(params, q), v, strict=True):
+        velocity = velocity if twist.vel is None else velocity + twist.vel * rate
+        angular = angular if twist.ang is None else angular + twist.ang * rate
+    back = joint.coordinates(params, pos, rot)
+    again, turned = _pose(joint, params, back)
+    bounds, rising = _rates(lambda q: [b.value for b in joint.bounds(q)], joint, q, v)
+    rise = [
+        sum(r * s for r, s in zip(b.rates, v, strict=True) if r is not None)
+        for b in joint.bounds(q)
+    ]
+    drift, derived = joint.drift(params, q, v), JointType.drift(joint, params, q, v)
+    zero = zero_vec(rot.w)
+    return {
+        "transform must give a unit quaternion": rot.w**2 + rot.vec.dot(rot.vec) - 1,
+        "motion_subspace must be the rate of transform": (
+            moving - velocity,
+            turning.mul(rot.conj).vec * 2.0 - angular,
+        ),
+        "coordinates must undo transform": (again - pos, turned.conj.mul(rot).vec),
+        "difference must undo integrate": _minus(
+            joint.difference(joint.integrate(q, v, 1.0), q), v
+        ),
+        "bounds must give the rates of its values": [
+            jnp.where(jnp.abs(value) > 1e-3, r - s, 0.0)  # an angle at zero has none
+            for value, r, s in zip(bounds, rising, rise, strict=True)
+        ],
+        "drift must be the rate of the twist": [
+            (zero if a is None else a) - (zero if b is None else b)
+            for a, b in zip(drift, derived, strict=True)
+        ],
+    }
+
+
+def _minus(a: Sequence[jax.Array], b: Sequence[jax.Array]) -> list[jax.Array]:
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
+def _rates(function: Any, joint: JointType, q: Any, v: Any) -> tuple[Any, Any]:
+    """A function's value, and its derivative in time while the joint moves."""
+    zero = jnp.zeros(_SHAPE, jnp.float32)
+    return jax.jvp(lambda t: function(joint.integrate(q, v, t)), (zero,), (jnp.ones_like(zero),))
+
+
+def _everything(joint: JointType, params: JointParams, q: Any, v: Any) -> jax.Array:
+    """A number that depends on everything that the joint computes."""
+    pos, rot = _pose(joint, params, q)
+    parts = (
+        pos,
+        rot,
+        joint.motion_subspace(params, q),
+        joint.coordinates(params, pos, rot),
+        joint.difference(joint.integrate(q, v, 1.0), q),
+    )
+    return sum((jnp.sum(leaf) for leaf in jax.tree.leaves(parts)), jnp.zeros(()))

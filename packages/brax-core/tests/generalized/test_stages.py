@@ -1,0 +1,133 @@
+"""Frames, mass matrix and bias force against MuJoCo, from generic states (T27 to T32)."""
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+from generalized_lab import FAST_COMPILE, MODELS, both, generic, random_tree, stages, theirs
+
+from brax import dynamics
+
+
+def departures(peer, rng):
+    """How far each stage is from MuJoCo's, relative to its largest number."""
+    q, qd = generic(peer, rng)
+    ours, wanted = stages(peer.sys, q, qd), theirs(peer, q, qd)
+    # q and -q are one rotation.
+    turned = np.abs(np.sum(np.asarray(ours.rot) * wanted.rot, axis=-1))
+    out = {"rot": 1 - turned.min()}
+    for name in ("mass", "bias", "pos"):
+        a, b = np.asarray(getattr(ours, name)), getattr(wanted, name)
+        out[name] = np.abs(a - b).max() / (1e-9 + np.abs(b).max())
+    assert np.array_equal(np.asarray(ours.mass), np.asarray(ours.mass).T)
+    assert np.linalg.eigvalsh(ours.mass).min() > 0
+    return out
+
+
+BARS = {"mass": (1e-11, 1e-5), "bias": (1e-10, 1e-4), "pos": (1e-12, 1e-5), "rot": (1e-12, 1e-5)}
+"""In double and in single precision. Measured on all models and trees in double precision: 1e-15,
+6e-15, 4e-16, 7e-16."""
+
+
+def check(peer, rng, bound, *about):
+    for stage, error in departures(peer, rng).items():
+        assert error < bound(*BARS[stage]), (stage, error, *about)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in ("ant", "hopper") else pytest.param(n, marks=pytest.mark.slow) for n in MODELS],
+)
+def test_stages_of_a_model_are_mujocos(name, bound_slow):
+    peer, rng = both(MODELS[name]), np.random.default_rng(1)
+    for _ in range(3):
+        check(peer, rng, bound_slow)
+
+
+@pytest.mark.parametrize(
+    "shape", [*range(2), *(pytest.param(i, marks=pytest.mark.slow) for i in range(2, 10))]
+)
+def test_stages_of_random_trees_are_mujocos(shape, bound_slow):
+    for seed in range(10):
+        text = random_tree(shape, seed)
+        check(both(text), np.random.default_rng(seed), bound_slow, seed, text)
+
+
+@pytest.fixture(scope="module")
+def tree():
+    """A model with a stack of joints and a branch, its state, and MuJoCo's data there."""
+    with jax.enable_x64(True):
+        peer = both(random_tree(5, 7))
+    q, qd = generic(peer, np.random.default_rng(3))
+    theirs(peer, q, qd)
+    return peer, q, qd
+
+
+def test_inverse_dynamics_is_mujocos_and_forward_dynamics_undoes_it(tree):
+    peer, q, qd = tree
+    qdd = np.random.default_rng(4).normal(size=peer.model.nv)
+    peer.data.qacc[:] = qdd
+    wanted = np.zeros(peer.model.nv)
+    mujoco.mj_rne(peer.model, peer.data, 1, wanted)
+    wanted += peer.model.dof_armature * qdd
+    force = dynamics.inverse_dynamics(peer.sys, q, qd, qdd)
+    np.testing.assert_allclose(force, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())
+    back = dynamics.forward_dynamics(peer.sys, q, qd, force)
+    np.testing.assert_allclose(back, qdd, atol=1e-10)
+
+
+def test_columns_of_the_mass_matrix_are_inverse_dynamics(tree):
+    peer, q, _ = tree
+    still, rest = np.zeros(peer.model.nv), np.zeros(peer.model.nv)
+    force = jax.jit(
+        jax.vmap(lambda a: dynamics.inverse_dynamics(peer.sys, q, still, a)),
+        compiler_options=FAST_COMPILE,
+    )
+    columns = force(np.vstack([np.eye(peer.model.nv), rest]))
+    mass = np.asarray(dynamics.mass_matrix(peer.sys, q))
+    eps = np.finfo(float).eps
+    np.testing.assert_allclose(
+        columns[:-1] - columns[-1], mass, atol=1e3 * eps * np.abs(mass).max()
+    )
+
+
+def test_jacobians_are_mujocos(tree):
+    peer, q, _ = tree
+    point = np.array([0.1, -0.2, 0.3])
+    for body in range(1, peer.model.nbody):
+        at = peer.data.xpos[body] + peer.data.xmat[body].reshape(3, 3) @ point
+        linear, angular = np.zeros((2, 3, peer.model.nv))
+        mujoco.mj_jac(peer.model, peer.data, linear, angular, at, body)
+        ours = dynamics.jacobian(peer.sys, q, body - 1, point)
+        np.testing.assert_allclose(ours.vel.T, linear, atol=1e-11)
+        np.testing.assert_allclose(ours.ang.T, angular, atol=1e-11)
+
+
+def test_energy_and_momentum_are_mujocos(tree):
+    peer, q, qd = tree
+    mujoco.mj_energyPos(peer.model, peer.data)
+    mujoco.mj_energyVel(peer.model, peer.data)
+    mujoco.mj_subtreeVel(peer.model, peer.data)
+    kinetic, potential = dynamics.energy(peer.sys, q, qd)
+    np.testing.assert_allclose([potential, kinetic], peer.data.energy, rtol=1e-11)
+    total = dynamics.momentum(peer.sys, q, qd)
+    mass = peer.model.body_mass.sum()
+    linear = mass * peer.data.subtree_linvel[0]
+    np.testing.assert_allclose(total.vel, linear, atol=1e-11)
+    wanted = peer.data.subtree_angmom[0] + np.cross(peer.data.subtree_com[0], linear)
+    np.testing.assert_allclose(total.ang, wanted, atol=1e-11)
+
+
+def test_inverse_weights_are_mujocos():
+    for xml in (MODELS["humanoid"], MODELS["hopper"], random_tree(2, 1)):
+        peer = both(xml)
+        np.testing.assert_allclose(peer.sys.body_invweight0, peer.model.body_invweight0, rtol=1e-9)
+        np.testing.assert_allclose(peer.sys.dof_invweight0, peer.model.dof_invweight0, rtol=1e-9)
+
+
+def test_functions_work_for_batches():
+    sys = both(MODELS["hopper"]).sys
+    q = jnp.stack([sys.init_q, sys.init_q + 0.1])
+    many = jax.vmap(dynamics.mass_matrix, in_axes=(None, 0))(sys, q)
+    np.testing.assert_allclose(many[1], dynamics.mass_matrix(sys, q[1]), rtol=1e-12)

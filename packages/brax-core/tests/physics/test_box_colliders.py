@@ -1,0 +1,224 @@
+"""Boxes against planes, spheres, capsules and each other: T54, closed forms, T83."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax import plugins
+from brax.colliders import Shape
+from brax.components import Vec3, exp_quat
+
+ROOT = np.sqrt(0.5)
+
+
+def column(kind, values):
+    return kind(*(jnp.asarray(v, float).reshape(1, 1) for v in values))
+
+
+def shape(pos, turn=(0, 0, 0), size=(1, 1, 1)):
+    """A shape at a place, turned by a rotation vector."""
+    return Shape(column(Vec3, pos), exp_quat(column(Vec3, turn)), column(Vec3, size))
+
+
+@functools.cache
+def collider(pair, double):
+    del double  # one program for each precision
+    return jax.jit(plugins.get("collider", pair).collide)
+
+
+def touches(pair, a, b):
+    """Points of a pair as arrays (points, ...): distance, place and normal."""
+    points = collider(pair, jax.config.jax_enable_x64)(a, b)
+    plain = [jnp.concatenate([jnp.stack(x)[:, 0, 0] for x in (p.pos, p.normal)]) for p in points]
+    dist = np.array([p.dist[0, 0] for p in points])
+    return dist, np.array(plain)[:, :3], np.array(plain)[:, 3:]
+
+
+def as_set(points):
+    return sorted(map(tuple, np.round(points, 5) + 0.0))
+
+
+def test_corners_of_a_box_on_a_plane(bound):
+    dist, pos, normal = touches(
+        "plane-box", shape((0, 0, 0)), shape((0, 0, 0.29), size=(1, 2, 0.3))
+    )
+    np.testing.assert_allclose(dist, [-0.01] * 4, atol=bound(1e-14, 1e-7))
+    assert as_set(pos) == [(-1, -2, -0.005), (-1, 2, -0.005), (1, -2, -0.005), (1, 2, -0.005)]
+    np.testing.assert_allclose(normal, [[0, 0, 1]] * 4, atol=bound(1e-14, 1e-7))
+
+
+def test_a_box_on_its_edge_has_two_lowest_corners(bound):
+    dist, _, _ = touches("plane-box", shape((0, 0, 0)), shape((0, 0, 1), (np.pi / 4, 0, 0)))
+    low, side = 1 - np.sqrt(2), 1.0
+    np.testing.assert_allclose(sorted(dist), [low, low, side, side], atol=bound(1e-14, 1e-6))
+
+
+@pytest.mark.parametrize(
+    ("centre", "dist", "normal"),
+    [
+        ((0, 0, 1.5), 0.4, (0, 0, -1)),  # over a face
+        ((1.3, 0, -1.4), 0.4, (-0.6, 0, 0.8)),  # 3-4-5 from an edge
+        ((2, 3, 3), 2.9, (-1 / 3, -2 / 3, -2 / 3)),  # 1-2-2-3 from a corner
+        ((0.8, 0.1, -0.2), -0.3, (-1, 0, 0)),  # inside, .2 from a face
+        ((0.1, 0.2, -0.9), -0.2, (0, 0, 1)),
+    ],
+)
+def test_a_sphere_and_a_box(bound, centre, dist, normal):
+    got = touches("sphere-box", shape(centre, size=(0.1, 0, 0)), shape((0, 0, 0)))
+    assert got[0][0] == pytest.approx(dist, abs=bound(1e-14, 1e-6))
+    np.testing.assert_allclose(got[2][0], normal, atol=bound(1e-14, 1e-6))
+    halfway = np.array(centre) + np.array(normal) * (0.1 + dist / 2)
+    np.testing.assert_allclose(got[1][0], halfway, atol=bound(1e-14, 1e-6))
+
+
+CAPSULE = (0.1, 0.5, 0)
+
+
+def test_a_capsule_lies_on_a_box_on_two_points(bound):
+    lying = shape((0.8, 0, 1.09), (0, np.pi / 2, 0), CAPSULE)
+    dist, pos, normal = touches("capsule-box", lying, shape((0, 0, 0)))
+    np.testing.assert_allclose(dist, [-0.01] * 2, atol=bound(1e-12, 1e-6))
+    # One end is over the face, the other hangs over its rim at x = 1.
+    assert as_set(pos) == [(0.3, 0, 0.995), (1, 0, 0.995)]
+    np.testing.assert_allclose(normal, [[0, 0, -1]] * 2, atol=bound(1e-12, 1e-6))
+
+
+@pytest.mark.parametrize(
+    ("pos", "turn", "dist", "normal"),
+    [
+        ((0, 0, 2), (0, 0, 0), 0.4, (0, 0, -1)),  # upright: 2 - .5 - .1 - 1
+        # Along y, crossing over the rim at x = z = 1 by the 3-4-5 triangle.
+        ((1.3, 0, 1.4), (np.pi / 2, 0, 0), 0.4, (-0.6, 0, -0.8)),
+        # Its direction is (1, 0, -1): it passes the rim at a right angle, .5 from it.
+        ((1 + ROOT / 2, 0, 1 + ROOT / 2), (0, 3 * np.pi / 4, 0), 0.4, (-ROOT, 0, -ROOT)),
+        ((0, 0, 1.4), (0, 0, 0), -0.2, (0, 0, -1)),  # an end inside, .1 deep
+    ],
+    ids=["upright", "along a rim", "across a rim", "inside"],
+)
+def test_a_capsule_and_a_box(bound, pos, turn, dist, normal):
+    got = touches("capsule-box", shape(pos, turn, CAPSULE), shape((0, 0, 0)))
+    assert got[0].min() == pytest.approx(dist, abs=bound(1e-12, 1e-6))
+    np.testing.assert_allclose(got[2][got[0].argmin()], normal, atol=bound(1e-6, 1e-5))
+
+
+@pytest.mark.parametrize(
+    ("yaw", "corners"),
+    [
+        (0, [(-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5), (0.5, 0.5)]),
+        (np.pi / 4, [(-ROOT, 0), (0, -ROOT), (0, ROOT), (ROOT, 0)]),
+    ],
+)
+def test_a_box_on_a_box(bound, yaw, corners):
+    # T54: MuJoCo's answer too.
+    upper = shape((0, 0, 1.499), (0, 0, yaw), (0.5, 0.5, 0.5))
+    dist, pos, normal = touches("box-box", shape((0, 0, 0)), upper)
+    np.testing.assert_allclose(dist, [-0.001] * 4, atol=bound(1e-12, 1e-6))
+    np.testing.assert_allclose(normal, [[0, 0, 1]] * 4, atol=bound(1e-12, 1e-6))
+    np.testing.assert_allclose(pos[:, 2], 0.9995, atol=1e-6)
+    got = np.array(sorted(map(tuple, np.round(pos[:, :2], 4))))
+    np.testing.assert_allclose(got, sorted(corners), atol=1e-4)
+
+
+def test_equal_boxes_one_on_the_other_touch_at_all_corners(bound):
+    dist, pos, _ = touches("box-box", shape((0, 0, 0)), shape((0, 0, 1.99)))
+    np.testing.assert_allclose(dist, [-0.01] * 4, atol=bound(1e-12, 1e-6))
+    assert as_set(pos) == [(x, y, 0.995) for x in (-1, 1) for y in (-1, 1)]
+
+
+def test_a_corner_of_the_lower_box_counts(bound):
+    # The upper box covers one corner of the lower: the overlap is a square of side .5.
+    dist, pos, _ = touches("box-box", shape((0, 0, 0)), shape((1.5, 1.5, 1.99)))
+    np.testing.assert_allclose(dist, [-0.01] * 4, atol=bound(1e-12, 1e-6))
+    assert as_set(pos) == [(x, y, 0.995) for x in (0.5, 1) for y in (0.5, 1)]
+
+
+def test_crossing_edges_touch_in_one_point(bound):
+    # Each stands on an edge, one along x, one along y: sqrt(2) from the middle to the edge.
+    lower, height = shape((0, 0, 0), (np.pi / 4, 0, 0)), 2 * np.sqrt(2) - 0.1
+    upper = shape((0.3, 0.2, height), (0, np.pi / 4, 0))
+    dist, pos, normal = touches("box-box", lower, upper)
+    assert sorted(dist)[0] == pytest.approx(-0.1, abs=bound(1e-12, 1e-5))
+    assert (sorted(dist)[1:] > np.array(1.0)).all()
+    k = dist.argmin()
+    np.testing.assert_allclose(normal[k], [0, 0, 1], atol=bound(1e-12, 1e-5))
+    np.testing.assert_allclose(
+        pos[k], [0.3, 0, np.sqrt(2) - 0.05], atol=bound(1e-12, 1e-5)
+    )  # the lower edge is y = 0, the upper x = .3
+
+
+def test_boxes_turned_about_give_the_same_points(f64):
+    a, b = shape((0.1, 0, 0), (0.1, 0.2, 0.3)), shape((0.2, 1.5, 1.6), (0.5, -0.2, 0.1))
+    one, other = touches("box-box", a, b), touches("box-box", b, a)
+    np.testing.assert_allclose(sorted(one[0]), sorted(other[0]), atol=1e-12)
+    np.testing.assert_allclose(one[2][0], -other[2][0], atol=1e-12)
+
+
+DEGENERATE = {
+    "plane-box": (((0, 0, 0),), ((0, 0, 1),)),
+    "sphere-box": (((0, 0, 0),), ((0, 0, 0),)),
+    "sphere-box at a rim": (((1, 0, 1),), ((0, 0, 0),)),
+    "sphere-box at a corner": (((1, 1, 1),), ((0, 0, 0),)),
+    "capsule-box": (((0, 0, 0),), ((0, 0, 0),)),
+    "capsule-box lying": (((0, 0, 1.5), (0, np.pi / 2, 0)), ((0, 0, 0),)),
+    "capsule-box along a rim": (((1, 0, 2), (np.pi / 2, 0, 0)), ((0, 0, 0),)),
+    "box-box": (((0, 0, 0),), ((0, 0, 0),)),
+    "box-box stacked": (((0, 0, 0),), ((0, 0, 2),)),
+    "box-box in line": (((0, 0, 0),), ((2, 2, 0),)),
+    "box-box corners": (((0, 0, 0),), ((2, 2, 2),)),
+    "box-box far": (((0, 0, 0),), ((9, 0, 0),)),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_gradients_are_finite(bound, case):
+    # T83
+    pair = case.split()[0]
+
+    def out(a, b):
+        place = lambda row: shape(row[:3], row[3:6], row[6:])  # noqa: E731
+        points = plugins.get("collider", pair).collide(place(a), place(b))
+        return sum(jnp.sum(x) for x in jax.tree.leaves(points))
+
+    def row(pos, turn=(0, 0, 0), size=(1, 1, 1)):
+        return jnp.array([*pos, *turn, *size], float)
+
+    gradient = _gradient(pair, jax.config.jax_enable_x64, out)
+    a, b = (row(*where) for where in DEGENERATE[case])
+    assert all(np.isfinite(g).all() for g in gradient(a, b)), case
+
+
+@functools.cache
+def _compiled(pair, double):
+    return []
+
+
+def _gradient(pair, double, out):
+    """One program for each collider and precision."""
+    kept = _compiled(pair, double)
+    if not kept:
+        kept.append(jax.jit(jax.grad(out, argnums=(0, 1))))
+    return kept[0]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    ["plane-box", "sphere-box", pytest.param("capsule-box", marks=pytest.mark.slow), "box-box"],
+)
+def test_distances_follow_finite_differences(f64, pair):
+    # T77, at a generic place.
+    a = jnp.array([0.1, -0.2, 0.0, 0.3, 0.2, -0.1, 0.5, 0.6, 0.7])
+    b = jnp.array([0.3, 0.1, 1.25, -0.2, 0.4, 0.3, 0.6, 0.5, 0.4])
+
+    def least(both):
+        a, b = (shape(row[:3], row[3:6], row[6:]) for row in (both[:9], both[9:]))
+        points = plugins.get("collider", pair).collide(a, b)
+        return jnp.min(jnp.stack([p.dist for p in points]))
+
+    both, step = jnp.concatenate([a, b]), 1e-6 * jnp.eye(18)
+    ahead, behind = jax.jit(jax.vmap(least))(jnp.concatenate([both + step, both - step])).reshape(
+        2, 18
+    )
+    np.testing.assert_allclose(jax.jit(jax.grad(least))(both), (ahead - behind) / 2e-6, atol=1e-7)

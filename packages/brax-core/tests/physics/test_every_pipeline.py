@@ -1,0 +1,119 @@
+"""What all pipelines must hold alike: T18, T26, T67, T68, T72, T75, T76."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import physics_lab
+import pytest
+from physics_lab import G, ball_on_plane, chain, rail, record, settings
+
+from brax.builder import ModelBuilder
+from brax.generalized.pipeline import GENERALIZED
+from brax.positional.pipeline import POSITIONAL
+from brax.spring.pipeline import SPRING
+
+
+@pytest.fixture(params=[SPRING, POSITIONAL, GENERALIZED], ids=lambda p: p.name)
+def pipeline(request, monkeypatch):
+    """The pipeline of the test, which `record` runs too."""
+    monkeypatch.setattr(physics_lab, "PIPELINE", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize(("ratio", "overshoots"), [(0.99, True), (1.01, False)])
+def test_a_spring_overshoots_below_critical_damping_only(f64, pipeline, ratio, overshoots):
+    # T26: mass and stiffness of one. From 1e8 m the overshoot at .99 is exp(-22.05) of that, .03 m.
+    sys = settings(rail(stiffness=1.0, damping=2 * ratio), 1e-3)
+    q = record(sys, q=[1e8], steps=40_000, every=100).q[:, 0]
+    assert (q.min() < -1e-2) == overshoots
+    assert q.min() > (-0.1 if overshoots else -1e-6)
+
+
+def rolling():
+    """A ball with friction on a slope: a motion that depends on every part of the state."""
+    return settings(ball_on_plane(), 1e-3, physics_lab.slope(15))
+
+
+@pytest.mark.slow
+def test_two_runs_have_the_same_bits_and_one_that_was_saved_goes_on_as_if_not(f64, pipeline):
+    # T67, T68: the state holds all that the next step depends on, warm starts included.
+    sys, act = rolling(), jnp.zeros(0)
+    go = jax.jit(lambda s: jax.lax.fori_loop(0, 20, lambda _, s: pipeline.step(sys, s, act), s))
+    start = pipeline.init(sys, sys.init_q.at[2].add(-1e-4), jnp.full(6, 0.1))
+    start = start.replace(contact=None)
+    saved = jax.tree.map(np.array, go(start))  # as a file holds it
+    for a, b in zip(*map(jax.tree.leaves, (go(go(start)), go(saved))), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_arrays_keep_the_precision(bound, pipeline):
+    # T72: nothing is promoted or cut on the way.
+    sys = rolling()
+    shapes = jax.eval_shape(
+        lambda: pipeline.step(sys, pipeline.init(sys, sys.init_q, jnp.zeros(6)), jnp.zeros(0))
+    )
+    wanted = jnp.dtype(bound(jnp.float64, jnp.float32))
+    assert {x.dtype for x in jax.tree.leaves(shapes)} == {wanted}
+
+
+@pytest.mark.slow
+def test_a_triple_pendulum_of_springs_swings_as_in_joint_coordinates(f64, monkeypatch):
+    # T18: a second at dt 1e-4. Three bodies swing far, and the error is of first order.
+    found = {}
+    for kind in (SPRING, GENERALIZED):
+        monkeypatch.setattr(physics_lab, "PIPELINE", kind)
+        for dt in (1e-4, 2e-4):
+            sys = settings(chain(3), dt)
+            steps = round(1 / dt)
+            motion = record(sys, q=[1.0, 0.5, -0.5], steps=steps, every=steps // 100)
+            found[kind.name, dt] = motion.pos
+    apart = [np.abs(found["spring", dt] - found["generalized", dt]).max() for dt in (1e-4, 2e-4)]
+    assert apart[0] < 2e-2
+    assert np.ptp(found["spring", 1e-4], axis=0).max() > 1.0
+    assert 1.5 < apart[1] / apart[0] < 2.5 or apart[1] < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", [1.0, 1e2, 1e4, 1e6])
+def test_a_pendulum_on_a_heavier_one_stays_finite(f64, pipeline, ratio):
+    # T75: masses and moments of two links apart by a ratio, either way round.
+    sys = settings(chain(2, 0.02), 1e-3)
+    for heavy in (0, 1):
+        scale = np.where(np.arange(2) == heavy, ratio, 1.0)
+        changes = {
+            "link.inertia.mass": scale,
+            "link.inertia.i": np.asarray(sys.link.inertia.i) * scale[:, None],
+        }
+        motion = record(settings(sys, **changes), q=[1.0, 0.5], steps=1000)
+        assert np.abs(motion.qd).max() < 1e3 * np.sqrt(ratio)
+        assert np.abs(motion.pos).max() < 2.1
+
+
+@pytest.mark.slow
+def test_a_body_of_a_milligram_falls_and_rests(f64, pipeline):
+    # T76
+    sys = ball_on_plane(mass=1e-6)
+    motion = record(settings(sys, 1e-3), q=[0, 0, 0.1, 1, 0, 0, 0], steps=1000)
+    assert motion.q[-1, 2] == pytest.approx(0.05, abs=2e-3)
+    assert np.abs(motion.qd[-1]).max() < 1e-2
+
+
+def pile(ratio):
+    """A ball upon a ball upon a plane, the upper one heavier by a ratio."""
+    model = ModelBuilder()
+    model.add_geom(type="plane", name="floor", size=(0, 0, 1))
+    for i, mass in enumerate((1.0, ratio)):
+        name = f"ball{i}"
+        model.add_body(name, pos=(0, 0, 0.1 + 0.2 * i), mass=mass, inertia=(0.004 * mass,) * 3)
+        model.add_joint(name, "free")
+        model.add_geom(name, "sphere", size=(0.1,))
+    return model.build()
+
+
+@pytest.mark.slow
+def test_a_pile_of_balls_of_mass_ratio_ten_thousand_does_not_explode(f64, pipeline, short_of):
+    # T76: one second. No ball moves faster than one that falls as far.
+    short_of("positional", "5.07 m/s: the heavy ball presses the light one .1 m into the floor")
+    motion = record(settings(pile(1e4), 1e-3), steps=1000)
+    assert np.abs(motion.qd).max() < np.sqrt(2 * G * 0.3) + 0.5
+    assert np.abs(motion.pos).max() < 1.0
