@@ -2,10 +2,12 @@
 
 import random
 
+import jax
 import mujoco
 import numpy as np
 import pytest
 
+from brax.colliders.pairs import surfaces
 from brax.io import mjcf
 from brax.io._mjcf_touch import touching
 
@@ -52,3 +54,34 @@ def test_pairs_are_mujocos(seed):
     assert ours == theirs
     assert {frozenset(pair) for pair in np.argwhere(touching(model)).tolist()} == theirs
     assert theirs
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_pairs_parameters_are_mujocos(seed):
+    rng = np.random.default_rng(seed)
+
+    def ball(where: float) -> str:
+        solref = rng.choice([".01 .5", ".03 1", "-100 -5"])
+        numbers = " ".join(f"{x:.3f}" for x in rng.uniform(0.1, 0.9, 3))
+        return (
+            f'<body pos="0 0 {where}"><freejoint/><geom size=".1" solref="{solref}" '
+            f'solimp="{numbers} .5 2" solmix="{rng.uniform(0, 3):.2f}" '
+            f'priority="{rng.integers(2)}" condim="{rng.choice([1, 3])}" '
+            f'friction="{rng.uniform():.3f}" margin="{rng.uniform(0, 0.1):.3f}"/></body>'
+        )
+
+    xml = f"<mujoco><worldbody>{ball(0)}{ball(0.15)}</worldbody></mujoco>"
+    model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    system, theirs = mjcf.load_model(model), data.contact
+    (ours,) = surfaces(jax.tree.map(lambda leaf: leaf[..., None], system))
+    assert system.collisions[0].condim == theirs.dim[0]
+    friction = theirs.friction[0, 0] if theirs.dim[0] > 1 else 0
+    for mine, expected in (
+        (ours.friction, friction),
+        (ours.solref, theirs.solref[0]),
+        (ours.solimp, theirs.solimp[0]),
+        (ours.margin, theirs.includemargin[0]),
+    ):
+        np.testing.assert_allclose(np.ravel(mine), np.ravel(expected), rtol=1e-5, err_msg=xml)

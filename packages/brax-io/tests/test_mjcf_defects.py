@@ -126,10 +126,11 @@ def test_a_cylinder_that_collides_by_one_half_of_its_bits(bits):
         )
 
 
-def test_a_ball_joint_is_called_a_ball_joint():
-    with pytest.raises(ModelError) as error:
-        mjcf.loads(world(f'<body><joint type="ball"/>{GEOM}</body>'))
-    assert "'ball'" in str(error.value) and "ref" not in str(error.value)
+def test_a_ball_joint_is_read_as_one():
+    system = mjcf.loads(world(f'<body><joint type="ball"/>{GEOM}</body>'))
+    assert [t.name for t in system.joint_types] == ["ball"]
+    np.testing.assert_allclose(system.init_q, [1, 0, 0, 0])
+    np.testing.assert_allclose(system.ref, [0, 0, 0, 0])
 
 
 def test_a_model_without_joints():

@@ -102,7 +102,7 @@ def test_two_included_files_of_one_name(tmp_path):
         ('<geom siz="1"/>', r"^parts/leg.xml:2: <geom>: .*unrecognized attribute: 'siz'"),
         ('<geom name="g" size="-1"/>', r"^parts/leg.xml:2: <geom name='g'>: size 0 must be pos"),
         ('<geom size="nan"/>', r"^parts/leg.xml:2: <geom> size: nan is not finite$"),
-        ('<joint name="j" frictionloss="1"/>', r"^joint 'j' \(parts/leg.xml:2\): frictionloss"),
+        ('<joint name="j" damping="-1"/>', r"^joint 'j' \(parts/leg.xml:2\): damping"),
     ],
 )
 def test_errors_in_included_files(tmp_path, inside, message):

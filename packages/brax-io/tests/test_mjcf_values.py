@@ -4,6 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from brax import plugins
 from brax.io import mjcf
 
 GEOM = '<geom name="g" size=".1"/>'
@@ -46,6 +47,12 @@ def test_option():
     np.testing.assert_allclose(system.opt.timestep, 0.004)
     np.testing.assert_allclose(system.opt.gravity, [1, 2, 3])
     assert system.integrator.name == "euler"
+
+
+@pytest.mark.parametrize("name", ["Euler", "RK4", "implicit", "implicitfast"])
+def test_every_integrator_of_the_format(name):
+    system = load(before=f'<option integrator="{name}"/>')
+    assert system.integrator is plugins.get("integrator", name.lower())
 
 
 def test_start_is_where_the_model_is_drawn():
@@ -109,11 +116,74 @@ def test_geoms():
     assert system.geom_link == (-1, 0)
 
 
-def test_condim_1_has_no_friction():
+def test_a_pair_has_the_larger_condim():
+    for condims, pair in (((1, 1), 1), ((1, 3), 3), ((4, 3), 3)):
+        geoms = "<geom size='.1' condim='{}' friction='1 0 0'/>".format
+        system = mjcf.loads(
+            "<mujoco><worldbody>"
+            + "".join(f"<body><freejoint/>{geoms(condim)}</body>" for condim in condims)
+            + "</worldbody></mujoco>"
+        )
+        assert [group.condim for group in system.collisions] == [pair]
+
+
+def test_softness_of_contacts():
     system = load(
-        '<joint/><geom size=".1" condim="1"/>',
+        '<joint/><geom size=".1" solref=".01 .5" solimp=".8 .9 .01 .4 3" solmix="2" margin=".1" '
+        'priority="3" condim="1"/>'
     )
-    np.testing.assert_allclose(system.geom.friction[1], 0)
+    np.testing.assert_allclose(system.geom_solref, [[0.02, 1], [0.01, 0.5]])
+    np.testing.assert_allclose(system.geom_solimp[1], [0.8, 0.9, 0.01, 0.4, 3])
+    np.testing.assert_allclose(system.geom_solmix, [1, 2])
+    np.testing.assert_allclose(system.geom_margin, [0, 0.1], rtol=1e-6)
+    assert system.geom_priority == (0, 3)
+    assert [group.condim for group in system.collisions] == [1]
+
+
+def test_softness_of_limits_and_dry_friction():
+    system = load(
+        '<joint type="slide" range="0 1" margin=".1" frictionloss="2" ref=".5" springref=".7" '
+        'solreflimit=".03 .8" solimplimit=".7 .8 .02 .5 2" solreffriction=".04 .9" '
+        'solimpfriction=".6 .7 .03 .5 2"/>' + GEOM
+    )
+    np.testing.assert_allclose(system.jnt_margin, [0.1], rtol=1e-6)
+    np.testing.assert_allclose(system.jnt_solref, [[0.03, 0.8]], rtol=1e-6)
+    np.testing.assert_allclose(system.jnt_solimp, [[0.7, 0.8, 0.02, 0.5, 2]], rtol=1e-6)
+    np.testing.assert_allclose(system.dof_frictionloss, [2])
+    np.testing.assert_allclose(system.dof_solref, [[0.04, 0.9]], rtol=1e-6)
+    np.testing.assert_allclose(system.dof_solimp, [[0.6, 0.7, 0.03, 0.5, 2]], rtol=1e-6)
+    np.testing.assert_allclose(system.ref, [0.5])
+    np.testing.assert_allclose(system.init_q, [0.5])
+    np.testing.assert_allclose(system.dof.springref, [0.7], rtol=1e-6)
+
+
+def test_a_joint_of_a_type_that_mujoco_does_not_know():
+    # A stand-in for another package's type: 'ball' has more coordinates than the slide it replaces.
+    tuples = (
+        '<custom><tuple name="joint_type:ball"><element objtype="joint" objname="j"/></tuple>'
+        '<numeric name="init_qpos" data="0 3 0 4"/></custom>'
+    )
+    system = load('<joint name="j" type="slide" user="1 2" damping="3"/>' + GEOM, after=tuples)
+    assert [t.name for t in system.joint_types] == ["ball"]
+    np.testing.assert_allclose(system.joint.user, [[1, 2]])
+    np.testing.assert_allclose(system.dof.damping, [3, 3, 3])
+    np.testing.assert_allclose(system.init_q, [0, 0.6, 0, 0.8])
+
+
+def test_a_medium():
+    assert not load().opt.enable_fluid
+    system = load(before='<option density="1000" viscosity=".1" wind="1 2 3"/>')
+    assert system.opt.enable_fluid
+    np.testing.assert_allclose(system.opt.density, 1000)
+    np.testing.assert_allclose(system.opt.viscosity, 0.1, rtol=1e-6)
+    np.testing.assert_allclose(system.opt.wind, [1, 2, 3])
+
+
+def test_solver_steps_are_the_files_own_if_it_has_any():
+    asked = load(before='<option iterations="7" ls_iterations="9" cone="elliptic" impratio="5"/>')
+    assert (asked.opt.iterations, asked.opt.ls_iterations) == (7, 9)
+    assert (asked.opt.cone, float(asked.opt.impratio)) == ("elliptic", 5)
+    assert load().opt.iterations < 10, "not MuJoCo's bound of 100"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from brax import plugins
 from brax.base import System
 from brax.builder import WORLD, ModelBuilder
 from brax.io import _mjcf_custom, _mjcf_rules
-from brax.io._mjcf_fuse import carriers, fused_mass, link_pose
 from brax.io._mjcf_names import (
     is_flag_set,
     joint_q_widths,
@@ -44,10 +43,11 @@ def build(model: mujoco.MjModel, places: Places) -> System:
             builder.refuse(describe(model, note, places))
     _options(builder, model, custom)
     _bodies(builder, model, places)
-    _joints(builder, model, places)
+    _joints(builder, model, custom, places)
     _geoms(builder, model, custom, places)
     _actuators(builder, model, places)
-    builder.set_init_q(_unit_quaternions(model, custom.init_q).tolist())
+    if custom.init_q is not None:
+        builder.set_init_q(custom.init_q.tolist())
     return builder.build()
 
 
@@ -73,33 +73,43 @@ def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.
         timestep=float(model.opt.timestep),
         gravity=np.zeros(3) if _disabled(model, "GRAVITY") else model.opt.gravity.copy(),
         integrator=keyword(mujoco.mjtIntegrator, model.opt.integrator),
+        cone=keyword(mujoco.mjtCone, model.opt.cone),
+        **{key: getattr(model.opt, key) for key in ("wind", "density", "viscosity", "impratio")},
+        **_solver_steps(model),
         **custom.options,
     )
 
 
+def _solver_steps(model: mujoco.MjModel) -> dict[str, int]:
+    """The file's own numbers of steps; MuJoCo's defaults are bounds that it never reaches."""
+    standard = mujoco.MjOption()
+    asked = {key: int(getattr(model.opt, key)) for key in ("iterations", "ls_iterations")}
+    return {key: n for key, n in asked.items() if n != getattr(standard, key)}
+
+
 def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
-    owner, frame = carriers(model)
     named = body_names(model)
-    for body in np.flatnonzero(model.body_jntnum).tolist():
-        parts = [b for b in range(model.nbody) if owner[b] == body]
-        pose, mass = link_pose(model, body, frame), fused_mass(model, parts, frame)
+    for body in range(1, model.nbody):
         builder.add_body(
             named[body],
-            named[owner[model.body_parentid[body]]],
-            pose.pos.tolist(),
-            pose.quat.tolist(),
-            mass=mass.mass,
-            inertia=mass.inertia.tolist(),
-            ipos=mass.pos.tolist(),
-            iquat=mass.quat.tolist(),
+            named[model.body_parentid[body]],
+            model.body_pos[body],
+            model.body_quat[body],
+            mass=float(model.body_mass[body]),
+            inertia=model.body_inertia[body],
+            ipos=model.body_ipos[body],
+            iquat=model.body_iquat[body],
             line=places.get(("body", body), ""),
         )
 
 
-def _joints(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+def _joints(
+    builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
+) -> None:
     named, joints = body_names(model), names(model, "joint")
     q_width, qd_width = joint_q_widths(model), joint_qd_widths(model)
     no_limit = _disabled(model, "LIMIT", "CONSTRAINT")
+    no_friction = _disabled(model, "FRICTIONLOSS", "CONSTRAINT")
     no_spring = _disabled(model, "SPRING", "PASSIVE")
     no_damper = _disabled(model, "DAMPER", "PASSIVE")
     for j, q in enumerate(model.jnt_qposadr):
@@ -107,7 +117,7 @@ def _joints(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> Non
         limited = model.jnt_limited[j] and not no_limit
         builder.add_joint(
             named[model.jnt_bodyid[j]],
-            keyword(mujoco.mjtJoint, model.jnt_type[j]),
+            custom.joint_types.get(j, keyword(mujoco.mjtJoint, model.jnt_type[j])),
             joints[j],
             model.jnt_pos[j],
             model.jnt_axis[j],
@@ -116,6 +126,14 @@ def _joints(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> Non
             springref=float(model.qpos_spring[q]) if q_width[j] == 1 else 0.0,
             damping=0.0 if no_damper else model.dof_damping[dof].tolist(),
             armature=model.dof_armature[dof].tolist(),
+            frictionloss=0.0 if no_friction else model.dof_frictionloss[dof].tolist(),
+            ref=float(model.qpos0[q]) if q_width[j] == 1 else 0.0,
+            margin=float(model.jnt_margin[j]),
+            solref_limit=model.jnt_solref[j],
+            solimp_limit=model.jnt_solimp[j],
+            solref_friction=model.dof_solref[dof.start],
+            solimp_friction=model.dof_solimp[dof.start],
+            user=model.jnt_user[j].tolist(),
             line=places.get(("joint", j), ""),
         )
 
@@ -123,22 +141,26 @@ def _joints(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> Non
 def _geoms(
     builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
 ) -> None:
-    owner, frame = carriers(model)
     bodies, geoms = body_names(model), names(model, "geom")
     known, only_drawn = plugins.names("geometry_type"), no_contact(model)
     for g, body in enumerate(model.geom_bodyid):
         shape = keyword(mujoco.mjtGeom, model.geom_type[g])
         if shape not in known:
             continue  # refused if it can touch, else reported as not drawn
-        pose = frame[body].do(model.geom_pos[g], model.geom_quat[g])
         builder.add_geom(
-            bodies[owner[body]],
+            bodies[body],
             shape,
             geoms[g],
-            pose.pos.tolist(),
-            pose.quat.tolist(),
+            model.geom_pos[g],
+            model.geom_quat[g],
             size=model.geom_size[g],
-            friction=(model.geom_friction[g] * (model.geom_condim[g] > 1)).tolist(),
+            friction=model.geom_friction[g].tolist(),
+            condim=1 if model.geom_condim[g] == 1 else 3,
+            priority=int(model.geom_priority[g]),
+            solref=model.geom_solref[g],
+            solimp=model.geom_solimp[g],
+            solmix=float(model.geom_solmix[g]),
+            margin=float(model.geom_margin[g]),
             elasticity=float(custom.elasticity[g]),
             rgba=_colour(model, g).tolist(),
             contype=0 if only_drawn else int(model.geom_contype[g]),
@@ -146,9 +168,7 @@ def _geoms(
             line=places.get(("geom", g), ""),
         )
     for first, second in zip(*excluded_bodies(model), strict=True):
-        for a in np.flatnonzero(model.geom_bodyid == first):
-            for b in np.flatnonzero(model.geom_bodyid == second):
-                builder.exclude_geoms(geoms[a], geoms[b])
+        builder.exclude(bodies[first], bodies[second])
 
 
 def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
@@ -177,13 +197,3 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
             force_range=model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None,
             line=places.get(("actuator", a), ""),
         )
-
-
-def _unit_quaternions(model: mujoco.MjModel, q: np.ndarray | None) -> np.ndarray:
-    """The coordinates to start at, quaternions normalized."""
-    q = (model.qpos0 if q is None else q).copy()
-    for start, width in zip(model.jnt_qposadr, joint_q_widths(model), strict=True):
-        if width > 3:
-            quat = q[start + width - 4 : start + width]
-            quat /= max(float(np.linalg.norm(quat)), 1e-12)
-    return q

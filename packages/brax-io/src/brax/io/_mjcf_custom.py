@@ -12,6 +12,9 @@ OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
 
 HONOURED = (*OPTIONS, "elasticity", "init_qpos")
 
+JOINT_TYPE = "joint_type:"
+"""A tuple of this name and a joint type's makes the joints that it lists joints of that type."""
+
 IGNORED = {
     "spring_mass_scale": "true masses are used",
     "spring_inertia_scale": "true inertias are used",
@@ -37,6 +40,8 @@ class Custom(NamedTuple):
     elasticity: np.ndarray
     """Coefficient of restitution of each geom, (ngeom,)."""
     init_q: np.ndarray | None
+    joint_types: dict[int, str]
+    """Types of the joints that are not MuJoCo's, by id."""
     problems: list[tuple[str, int, str]]
     """What cannot be honoured: kind ('numeric' or 'tuple'), id and why."""
 
@@ -45,22 +50,30 @@ def read(model: mujoco.MjModel) -> Custom:
     """Reads a compiled model's `<numeric>` and `<tuple>` elements."""
     problems: list[tuple[str, int, str]] = []
     numbers: dict[str, np.ndarray] = {}
+    own_types = any(model.tuple(i).name.startswith(JOINT_TYPE) for i in range(model.ntuple))
+    nq = None if own_types else model.nq  # the builder knows those types' coordinates
     for i in range(model.nnumeric):
         start, size = model.numeric_adr[i], model.numeric_size[i]
         name, value = model.numeric(i).name, model.numeric_data[start : start + size]
-        problem = _unknown(name) or _wrong_size(name, value, model.nq)
+        problem = _unknown(name) or _wrong_size(name, value, nq)
         if problem:
             problems.append(("numeric", i, problem))
         elif name in HONOURED:
             numbers[name] = value
     elasticity = np.full(model.ngeom, numbers.get("elasticity", np.zeros(1))[0])
+    joint_types: dict[int, str] = {}
     for i in range(model.ntuple):
-        problem = _unknown(model.tuple(i).name) or _set_per_geom(model, i, elasticity)
+        name = model.tuple(i).name
+        if name.startswith(JOINT_TYPE):
+            problem = _set_joint_type(model, i, joint_types)
+        else:
+            problem = _unknown(name) or _set_per_geom(model, i, elasticity)
         if problem:
             problems.append(("tuple", i, problem))
     options = {name: float(numbers[name][0]) for name in OPTIONS if name in numbers}
     init_q = numbers.get("init_qpos")
-    return Custom(options, elasticity, None if init_q is None else init_q.copy(), problems)
+    start = None if init_q is None else init_q.copy()
+    return Custom(options, elasticity, start, joint_types, problems)
 
 
 def _unknown(name: str) -> str:
@@ -71,8 +84,8 @@ def _unknown(name: str) -> str:
     )
 
 
-def _wrong_size(name: str, value: np.ndarray, nq: int) -> str:
-    if name == "init_qpos" and value.size != nq:
+def _wrong_size(name: str, value: np.ndarray, nq: int | None) -> str:
+    if name == "init_qpos" and nq is not None and value.size != nq:
         return f"has {value.size} numbers; the joints have {nq} coordinates"
     if name in (*OPTIONS, "elasticity") and value.size != 1:
         return f"needs one number, got {value.size}"
@@ -89,4 +102,14 @@ def _set_per_geom(model: mujoco.MjModel, i: int, elasticity: np.ndarray) -> str:
     if (model.tuple_objtype[rows] != mujoco.mjtObj.mjOBJ_GEOM).any():
         return 'elasticity belongs to geoms; use objtype="geom"'
     elasticity[model.tuple_objid[rows]] = model.tuple_objprm[rows]
+    return ""
+
+
+def _set_joint_type(model: mujoco.MjModel, i: int, joint_types: dict[int, str]) -> str:
+    """Notes the type of the joints that a tuple lists; returns what is wrong with it."""
+    rows = slice(model.tuple_adr[i], model.tuple_adr[i] + model.tuple_size[i])
+    if (model.tuple_objtype[rows] != mujoco.mjtObj.mjOBJ_JOINT).any():
+        return 'a joint type belongs to joints; use objtype="joint"'
+    kind = model.tuple(i).name.removeprefix(JOINT_TYPE)
+    joint_types |= dict.fromkeys(model.tuple_objid[rows].tolist(), kind)
     return ""

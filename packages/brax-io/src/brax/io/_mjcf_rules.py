@@ -12,7 +12,7 @@ import numpy as np
 
 from brax import plugins
 from brax.io import _mjcf_custom
-from brax.io._mjcf_names import count, is_flag_set, joint_q_widths, keyword
+from brax.io._mjcf_names import count, is_flag_set, keyword
 from brax.io._mjcf_touch import friction_problems, touching
 
 
@@ -32,14 +32,11 @@ _LEAVE = {
         ("body_plugin", -1, "a plugin's force"),
     ),
     "joint": (
-        ("jnt_margin", 0, "a margin of its limits"),
         ("jnt_actfrclimited", 0, "actuatorfrcrange"),
         ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
         ("jnt_springyield", 0, "springyield"),
     ),
     "geom": (
-        ("geom_margin", 0, "margin"),
-        ("geom_gap", 0, "gap"),
         ("geom_adhesion", 0, "adhesion"),
         ("geom_surfacevel", 0, "surfacevel"),
         ("geom_plugin", -1, "a plugin's shape"),
@@ -70,27 +67,14 @@ A field that the installed MuJoCo does not have is passed over. Geoms only count
 ON_JOINT = ("joint", "jointinparent")
 """Transmissions that are supported; on a joint with one degree of freedom they are the same."""
 
-_DOF = (
-    ("dof_frictionloss", 0, "frictionloss (dry friction)"),
-    ("dof_dampingpoly", 0, "polynomial damping"),
-)
-
-_OPTIONS = (
-    ("density", 0, "density of a medium"),
-    ("viscosity", 0, "viscosity of a medium"),
-    ("wind", 0, "wind"),
-)
+_DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
 
 _SOLVER = (
     "solver",
-    "iterations",
     "tolerance",
-    "ls_iterations",
     "ls_tolerance",
     "noslip_iterations",
-    "cone",
     "jacobian",
-    "impratio",
 )
 
 _WITHOUT_EFFECT = {
@@ -117,7 +101,6 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
     found = [
         *_option_notes(model),
         *_table_notes(model, meets.any(axis=1)),
-        *_joint_notes(model),
         *_geom_notes(model, meets),
         *_actuator_notes(model),
         *_element_notes(model),
@@ -129,9 +112,6 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
 
 def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
     option = model.opt
-    for field, zero, what in _OPTIONS:
-        if np.any(getattr(option, field) != zero):
-            yield Note("option", -1, "refused", f"{what} is not supported; leave it at {zero}")
     if is_flag_set(option.disableflags, mujoco.mjtDisableBit, ("ACTUATION", "FILTERPARENT")):
         yield Note("option", -1, "refused", "disabling actuation or filterparent is not supported")
     if is_flag_set(option.enableflags, mujoco.mjtEnableBit, ("OVERRIDE", "SLEEP")):
@@ -166,14 +146,6 @@ def _leave(kind: str, index: int, what: str, harmless: float) -> Note:
     return Note(kind, index, "refused", f"{what} is not supported; {advice}")
 
 
-def _joint_notes(model: mujoco.MjModel) -> Iterator[Note]:
-    for i, width in enumerate(joint_q_widths(model)):
-        if width == 1 and model.qpos0[model.jnt_qposadr[i]] != 0:
-            yield Note("joint", i, "refused", "ref other than 0 is not supported; pose the body")
-    for i in _rows_unlike_first(model.jnt_solref, model.jnt_solimp):
-        yield Note("joint", i, "ignored", "solref, solimp: a pipeline has limits of its own")
-
-
 def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
     known = plugins.names("geometry_type")
     for i, value in enumerate(model.geom_type):
@@ -184,15 +156,11 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
     for i, reason in friction_problems(model, meets):
         yield Note("geom", i, "refused", reason)
-    for i in _rows_unlike_first(model.geom_solref, model.geom_solimp):
-        yield Note("geom", i, "ignored", "solref, solimp: a pipeline has contacts of its own")
-
-
-def _rows_unlike_first(*tables: np.ndarray) -> list[int]:
-    """Rows that are not MuJoCo's default of solref and solimp."""
-    default = ([0.02, 1.0], [0.9, 0.95, 0.001, 0.5, 2.0])
-    unlike = [(t != d).any(axis=1) for t, d in zip(tables, default, strict=True)]
-    return np.flatnonzero(np.logical_or(*unlike)).tolist()
+    if model.opt.density or model.opt.viscosity:
+        for i in np.flatnonzero(model.geom_fluid[:, 0]).tolist():
+            yield Note("geom", i, "refused", "fluidshape 'ellipsoid' is not supported; take it out")
+    for i in _rows_unlike(model, "geom_gap", 0):
+        yield Note("geom", i, "ignored", "gap: only contacts that act are computed")
 
 
 def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:

@@ -44,26 +44,14 @@ def no_contact(model: mujoco.MjModel) -> bool:
 def friction_problems(model: mujoco.MjModel, meets: np.ndarray) -> list[tuple[int, str]]:
     """Geoms whose friction a pair of spheres or capsules could not honour, and why.
 
-    A contact has the larger of the two coefficients, and as many directions of friction as the
-    larger of the two condim; a geom of condim 1 brings none.
+    A contact has as many directions of friction as the larger of the two condim, or as that of the
+    geom of higher priority.
     """
-    problems = []
-    friction, condim = model.geom_friction, model.geom_condim
     active = meets.any(axis=1)
-    turning = friction[active, 1:].any()
-    for i in np.flatnonzero(active).tolist():
-        rougher = meets[i] & (condim > 1) & (friction[:, 0] < friction[i, 0])
-        if condim[i] > 3 and turning:
-            problems.append(
-                (i, f"condim {condim[i]} (torsional or rolling friction) is not supported; use 3")
-            )
-        elif condim[i] == 1 and rougher.any():
-            problems.append(
-                (i, "condim 1 with friction that a geom of condim 3 would inherit; set friction 0")
-            )
-    if len(set(model.geom_priority[active])) > 1:
-        problems += [
-            (i, f"priority {model.geom_priority[i]} is not supported: the larger friction counts")
-            for i in np.flatnonzero(active & (model.geom_priority != 0)).tolist()
-        ]
-    return problems
+    turning = model.geom_friction[active, 1:].any()
+    reason = "condim {} (torsional or rolling friction) is not supported; use 3"
+    return [
+        (i, reason.format(model.geom_condim[i]))
+        for i in np.flatnonzero(active & (model.geom_condim > 3)).tolist()
+        if turning
+    ]
