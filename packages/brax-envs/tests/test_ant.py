@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brax import envs
-from brax.envs.ant import LAYOUT, Ant, AntParameters
+from brax.envs.ant import Ant, AntParameters
 from brax.envs.observation import size, slices
 from brax.errors import ConfigError, ShapeError
 
@@ -20,7 +20,7 @@ def walked(ant):
 
 
 def test_sizes(ant, walked):
-    assert ant.env.observation_size == size(LAYOUT) == 27
+    assert ant.env.observation_size == size(Ant.layout) == 27
     assert ant.env.action_size == 8
     assert float(ant.env.dt) == pytest.approx(0.05)
     for state in walked:
@@ -47,7 +47,7 @@ def test_observation_is_what_its_layout_says(walked):
     _, state = walked
     q, qd = state.pipeline_state.q, state.pipeline_state.qd
     np.testing.assert_array_equal(state.obs, jnp.concatenate([q[2:], qd]))
-    named = {part.name: state.obs[entries] for entries, part in slices(LAYOUT)}
+    named = {part.name: state.obs[entries] for entries, part in slices(Ant.layout)}
     x, xd = state.pipeline_state.x, state.pipeline_state.xd
     np.testing.assert_allclose(named["torso height"], x.pos[0, 2:], rtol=1e-5)
     np.testing.assert_allclose(named["torso orientation (w, x, y, z)"], x.rot[0], rtol=1e-5)
@@ -90,7 +90,7 @@ def test_it_is_healthy_between_its_heights(ant, height, healthy):
     physics = lifted(ant, height).pipeline_state
     assert ant.env._is_healthy(physics) == healthy
     env = Ant(terminate_when_unhealthy=False, healthy_reward=3.0)
-    survive = env._metrics(physics, physics, ACTION)["reward_survive"]
+    survive = env.rewards(physics, physics, ACTION)["reward_survive"]
     assert survive == (3 if healthy else 0)
 
 

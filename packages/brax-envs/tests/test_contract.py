@@ -1,4 +1,4 @@
-"""Every environment of the collection keeps the contract."""
+"""Every environment of the collection keeps the contract, on every pipeline."""
 
 import jax
 import jax.numpy as jnp
@@ -10,40 +10,65 @@ from brax.env import wrap
 from brax.testing import check_environment
 
 OURS = [n for n, s in plugins.specs("environment").items() if s.distribution == "brax-envs"]
+BACKENDS = ("generalized", "positional", "spring")
+SMALL = ("ant", "fast", "inverted_double_pendulum", "inverted_pendulum", "reacher")
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(
+    "name", [n if n in SMALL else pytest.param(n, marks=pytest.mark.slow) for n in OURS]
+)
 def test_structure(name):
     check_environment(envs.get_environment(name), steps=0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OURS)
-def test_a_thousand_random_steps_are_finite(name):
-    env = wrap(envs.get_environment(name), episode_length=1000, reset="fresh")
+LARGE = ("halfcheetah", "humanoid", "humanoidstandup", "pusher", "walker2d")
+"""Compiling these takes up to a minute; the pipelines that are not their default run less often."""
 
-    def step(carry, key):
-        state, sane = carry
+LARGEST = ("humanoid", "humanoidstandup", "pusher")
+"""These may take more."""
+
+EVERY = [
+    pytest.param(
+        name, backend, marks=[pytest.mark.long] * (name in LARGEST or (name in LARGE and i > 0))
+    )
+    for name in OURS
+    if name != "fast"
+    for i, backend in enumerate(BACKENDS)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, backend", EVERY)
+def test_a_thousand_random_steps(name, backend):
+    env = envs.get_environment(name, backend=backend)
+    wrapped = wrap(env, episode_length=1000)
+
+    def step(state, key):
         action = jax.random.uniform(key, (64, env.action_size), minval=-1, maxval=1)
-        state = env.step(state, action)
-        leaves = [x for x in jax.tree.leaves(state) if jnp.issubdtype(x.dtype, jnp.inexact)]
-        sane &= jnp.array([jnp.isfinite(x).all() for x in leaves]).all()
-        return (state, sane), (state.info["nan"], state.done, jnp.abs(state.obs).max())
+        state = wrapped.step(state, action)
+        terms = [v for name, v in state.metrics.items() if name.startswith("reward_")]
+        return state, (state.obs, state.reward, sum(terms), state.done, state.info["nan"])
 
     @jax.jit
     def run(key):
-        state = env.reset(jax.random.split(key, 64))
-        keys = jax.random.split(key, 1000)
-        return jax.lax.scan(step, (state, jnp.array(True)), keys)
+        state = wrapped.reset(jax.random.split(key, 64))
+        return jax.lax.scan(step, state, jax.random.split(key, 1000))
 
-    (_, sane), (lost, done, largest) = run(jax.random.key(0))
-    assert sane and lost.sum() == 0
-    assert done.sum() > 0
-    assert largest.max() < 1e3
+    last, (obs, reward, terms, done, lost) = run(jax.random.key(0))
+    assert obs.shape == (1000, 64, env.observation_size) and obs.dtype == jnp.float32
+    assert reward.dtype == done.dtype == jnp.float32 and reward.shape == (1000, 64)
+    for leaf in jax.tree.leaves((last, obs, reward)):
+        assert not jnp.issubdtype(leaf.dtype, jnp.inexact) or jnp.isfinite(leaf).all()
+    assert lost.sum() == 0
+    assert ((done == 0) | (done == 1)).all() and done[-1].sum() > 0
+    np.testing.assert_allclose(reward, terms, rtol=1e-5, atol=1e-5)
+    assert jnp.abs(obs).max() < 1e3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n in LARGE)) for n in OURS]
+)
 def test_eager_and_compiled_agree(name):
     env = envs.get_environment(name)
     action = jnp.linspace(-1, 1, env.action_size)

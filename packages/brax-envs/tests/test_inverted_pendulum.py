@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.envs.inverted_pendulum import LAYOUT
+from brax.envs.inverted_pendulum import InvertedPendulum
 from brax.envs.observation import size
 
 
@@ -22,7 +22,7 @@ def leaning(pendulum, angle):
 
 
 def test_sizes(pendulum):
-    assert pendulum.env.observation_size == size(LAYOUT) == 4
+    assert pendulum.env.observation_size == size(InvertedPendulum.layout) == 4
     assert pendulum.env.action_size == 1
     assert float(pendulum.env.dt) == pytest.approx(0.02)
     assert pendulum.env.sys.collisions == ()
@@ -32,7 +32,7 @@ def test_observation_and_reward(pendulum):
     state = pendulum.step(pendulum.start, jnp.ones(1))
     physics = state.pipeline_state
     np.testing.assert_array_equal(state.obs, jnp.concatenate([physics.q, physics.qd]))
-    assert state.reward == 1 and state.metrics == {} and state.info == {}
+    assert state.reward == 1 and state.metrics == {"reward_alive": 1} and state.info == {}
 
 
 def test_starts_are_spread_as_told(pendulum):

@@ -42,12 +42,12 @@ def still():
 
 
 def test_names():
-    assert envs.list_environments()[:2] == ["ant", "inverted_pendulum"]
+    assert {"ant", "halfcheetah", "humanoid", "walker2d"} <= set(envs.list_environments())
     assert plugins.specs("environment")["ant"].distribution == "brax-envs"
 
 
 def test_an_unknown_name_says_what_there_is():
-    message = "unknown environment 'antt'.*ant, inverted_pendulum.*mean 'ant'"
+    message = "unknown environment 'antt'.*ant, fast, halfcheetah.*mean 'ant'"
     with pytest.raises(UnknownNameError, match=message):
         envs.get_environment("antt")
 

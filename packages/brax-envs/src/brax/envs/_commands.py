@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import click
+import jax
 from rich.console import Console
 from rich.table import Table
 
@@ -27,10 +28,11 @@ def envs(context: click.Context) -> None:
 @click.argument("name")
 @click.option("--backend", help="Physics pipeline; by default the environment's own.")
 def show(name: str, backend: str | None) -> None:
-    """Shows the sizes, the observation and the parameters of environment NAME."""
+    """Shows what environment NAME observes, earns and takes, and how it is run and trained."""
     env = plugins.get("environment", name)(**({"backend": backend} if backend else {}))
     console = Console()
-    for table in (_sizes(env), _observation(env), _parameters(env)):
+    tables = _sizes(env), _physics(env), _observation(env), _metrics(env), _parameters(env)
+    for table in (*tables, _presets(name)):
         if table.row_count:
             console.print(table, "")
 
@@ -43,6 +45,30 @@ def _sizes(env: Any) -> Table:
         table.add_row("backend", env.backend)
     if hasattr(env, "dt"):
         table.add_row("step", f"{float(env.dt):g} s")
+    return table
+
+
+def _physics(env: Any) -> Table:
+    table = Table("pipeline", "physics step", "per step", "gear", box=None)
+    for backend, physics in getattr(env, "physics", {}).items():
+        gear = "the model's" if physics.gear is None else str(physics.gear)
+        table.add_row(backend, f"{physics.timestep:g} s", str(physics.n_frames), gear)
+    return table
+
+
+def _metrics(env: Any) -> Table:
+    table = Table("metric", "", box=None)
+    for metric in jax.eval_shape(env.reset, jax.random.key(0)).metrics:
+        table.add_row(metric, "term of the reward" if metric.startswith("reward_") else "")
+    return table
+
+
+def _presets(name: str) -> Table:
+    table = Table("trainer", "presets", box=None)
+    for trainer in plugins.names("trainer"):
+        presets = getattr(plugins.get("trainer", trainer), "presets", {}).get(name, {})
+        if presets:
+            table.add_row(trainer, ", ".join(presets))
     return table
 
 

@@ -4,18 +4,35 @@ from brax.plugins import Spec, hookimpl
 
 BRAX_PLUGIN_API = 1
 
+ENVIRONMENTS = (
+    ("ant", "ant:Ant", "four legs that learn to run along x"),
+    ("fast", "fast:Fast", "no physics, for trying agents"),
+    ("halfcheetah", "half_cheetah:Halfcheetah", "a planar runner with two legs"),
+    ("hopper", "hopper:Hopper", "one leg that hops in a plane"),
+    ("humanoid", "humanoid:Humanoid", "a body of eleven links that learns to run along x"),
+    ("humanoidstandup", "humanoidstandup:HumanoidStandup", "that body, which learns to stand up"),
+    (
+        "inverted_double_pendulum",
+        "inverted_double_pendulum:InvertedDoublePendulum",
+        "a cart that keeps two poles upright",
+    ),
+    (
+        "inverted_pendulum",
+        "inverted_pendulum:InvertedPendulum",
+        "a cart that keeps a pole upright",
+    ),
+    ("pusher", "pusher:Pusher", "an arm that pushes an object to a goal"),
+    ("reacher", "reacher:Reacher", "an arm in a plane that reaches for a target"),
+    ("swimmer", "swimmer:Swimmer", "three rods that swim along x"),
+    ("walker2d", "walker2d:Walker2d", "two legs that walk in a plane"),
+)
+"""Name, class and summary of each environment."""
+
 
 @hookimpl
 def brax_environments() -> list[Spec]:
     """The environments of the collection."""
-    return [
-        Spec("ant", "brax.envs.ant:Ant", "four legs that learn to run along x"),
-        Spec(
-            "inverted_pendulum",
-            "brax.envs.inverted_pendulum:InvertedPendulum",
-            "a cart that keeps a pole upright",
-        ),
-    ]
+    return [Spec(name, f"brax.envs.{target}", summary) for name, target, summary in ENVIRONMENTS]
 
 
 @hookimpl

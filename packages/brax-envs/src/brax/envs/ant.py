@@ -1,31 +1,14 @@
 """The ant: four legs that learn to run along x."""
 
 import dataclasses
-from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from brax.base import State as PipelineState
-from brax.env import PipelineEnv, State, check_key
-from brax.envs.observation import Layout, Part, observe
-from brax.envs.parameters import make_parameters
-from brax.errors import ConfigError
-from brax.io import mjcf
-
-MODEL = Path(__file__).parent / "assets" / "ant.xml"
-
-POSITION: Layout = (Part("torso position x, y", "m", "q", 0, 2),)
-
-LAYOUT: Layout = (
-    Part("torso height", "m", "q", 2, 3),
-    Part("torso orientation (w, x, y, z)", "", "q", 3, 7),
-    Part("hip and ankle angles, leg by leg", "rad", "q", 7, 15),
-    Part("torso velocity, world axes", "m/s", "qd", 0, 3),
-    Part("torso angular velocity, its own axes", "rad/s", "qd", 3, 6),
-    Part("hip and ankle rates, leg by leg", "rad/s", "qd", 6, 14),
-)
+from brax.envs.observation import Part
+from brax.envs.task import Physics, Task, between, normal, travel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,83 +37,61 @@ class AntParameters:
     """Bounds of the contact forces, were they used."""
 
 
-class Ant(PipelineEnv):
+class Ant(Task):
     """A four-legged robot with eight motors. One step lasts 0.05 s.
 
     The reward is `reward_forward + reward_survive + reward_ctrl + reward_contact`.
     """
 
-    def __init__(self, backend: str = "spring", n_frames: int = 10, **parameters: Any) -> None:
-        """Makes the environment.
+    name = "ant"
+    model = "ant.xml"
+    default = "spring"
+    physics: ClassVar = {
+        "spring": Physics(0.005, 10),
+        "generalized": Physics(0.01, 5),
+        "positional": Physics(0.005, 10, gear=200),
+    }
+    kind = AntParameters
+    hidden = (Part("torso position x, y", "m", "q", 0, 2),)
+    layout = (
+        Part("torso height", "m", "q", 2, 3),
+        Part("torso orientation (w, x, y, z)", "", "q", 3, 7),
+        Part("hip and ankle angles, leg by leg", "rad", "q", 7, 15),
+        Part("torso velocity, world axes", "m/s", "qd", 0, 3),
+        Part("torso angular velocity, its own axes", "rad/s", "qd", 3, 6),
+        Part("hip and ankle rates, leg by leg", "rad/s", "qd", 6, 14),
+    )
 
-        Args:
-            backend: name of the pipeline.
-            n_frames: physics steps of 0.005 s in one step.
-            **parameters: fields of `AntParameters`.
+    def first_velocities(self, key: jax.Array, scale: float) -> jax.Array:
+        """Normal, with the deviation `scale`."""
+        return normal(key, self.sys.qd_size(), scale)
 
-        Raises:
-            ConfigError: on an unknown parameter, or `use_contact_forces`.
-        """
-        super().__init__(mjcf.load(MODEL), backend, n_frames)
-        self.parameters = make_parameters(AntParameters, parameters, "ant")
-        if self.parameters.use_contact_forces:
-            raise ConfigError("ant: use_contact_forces=True is not supported; leave it out")
-        hidden = self.parameters.exclude_current_positions_from_observation
-        self.observation_layout = LAYOUT if hidden else POSITION + LAYOUT
-
-    def reset(self, rng: jax.Array) -> State:
-        """Starts near the rest, standing, with noise on coordinates and velocities."""
-        key_q, key_qd = jax.random.split(check_key(rng))
-        scale = self.parameters.reset_noise_scale
-        q = self.sys.init_q
-        q = q + jax.random.uniform(key_q, q.shape, q.dtype, -scale, scale)
-        qd = scale * jax.random.normal(key_qd, (self.sys.qd_size(),), q.dtype)
-        physics = self.pipeline_init(q, qd)
-        zero = jnp.zeros(())
-        still = self._metrics(physics, physics, jnp.zeros(self.action_size))
-        metrics = jax.tree.map(jnp.zeros_like, still)
-        return State(physics, observe(self.observation_layout, physics), zero, zero, metrics)
-
-    def step(self, state: State, action: jax.Array) -> State:
-        """Advances by 0.05 s under motor controls in [-1, 1], shape (8,)."""
-        physics = self.pipeline_step(state.pipeline_state, action)
-        metrics = self._metrics(state.pipeline_state, physics, action)
-        reward = sum(metrics[name] for name in REWARDS)
-        over = ~self._is_healthy(physics) & self.parameters.terminate_when_unhealthy
-        return state.replace(
-            pipeline_state=physics,
-            obs=observe(self.observation_layout, physics),
-            reward=reward,
-            done=over.astype(jnp.float32),
-            metrics=metrics,
-        )
-
-    def _is_healthy(self, physics: PipelineState) -> jax.Array:
-        low, high = self.parameters.healthy_z_range
-        z = physics.x.pos[0, 2]
-        return (low <= z) & (z <= high)  # false for NaN
-
-    def _metrics(
-        self, before: PipelineState, after: PipelineState, action: jax.Array
+    def rewards(
+        self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
+        """Speed along x and being healthy, less the cost of the action."""
         p = self.parameters
-        x, y = after.x.pos[0, 0], after.x.pos[0, 1]
-        velocity = (after.x.pos[0] - before.x.pos[0]) / self.dt
-        forward = p.forward_reward_weight * velocity[0]
         healthy = self._is_healthy(after) | p.terminate_when_unhealthy
         return {
-            "reward_forward": forward,
+            "reward_forward": p.forward_reward_weight * self._velocity(before, after)[0],
             "reward_survive": p.healthy_reward * healthy.astype(jnp.float32),
-            "reward_ctrl": -p.ctrl_cost_weight * jnp.sum(action**2),
+            "reward_ctrl": -p.ctrl_cost_weight * jnp.sum(ctrl**2),
             "reward_contact": jnp.zeros(()),
-            "x_position": x,
-            "y_position": y,
-            "distance_from_origin": jnp.hypot(x, y),
-            "x_velocity": velocity[0],
-            "y_velocity": velocity[1],
-            "forward_reward": forward,
         }
 
+    def extras(self, before: PipelineState, after: PipelineState) -> dict[str, jax.Array]:
+        """Where the torso is, and how fast it came there."""
+        found = travel(before.x.pos[0], after.x.pos[0], self.dt)
+        forward = self.parameters.forward_reward_weight * found["x_velocity"]
+        return found | {"forward_reward": forward}
 
-REWARDS = ("reward_forward", "reward_survive", "reward_ctrl", "reward_contact")
-"""The metrics that make up the reward."""
+    def is_over(self, after: PipelineState) -> jax.Array:
+        """Whether it is unhealthy."""
+        return ~self._is_healthy(after) & self.parameters.terminate_when_unhealthy
+
+    def _velocity(self, before: PipelineState, after: PipelineState) -> jax.Array:
+        return (after.x.pos[0] - before.x.pos[0]) / self.dt
+
+    def _is_healthy(self, state: PipelineState) -> jax.Array:
+        low, high = self.parameters.healthy_z_range
+        return between(low, state.x.pos[0, 2], high)

@@ -1,13 +1,13 @@
 """The layout of an observation, declared once; the observation, its size and its docs follow."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
-from brax.base import State
+from brax.base import State, System
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,14 +28,37 @@ class Part:
         """Number of entries."""
         return self.stop - self.start
 
+    def read(self, sys: System, state: State, ctrl: jax.Array) -> jax.Array:
+        """The entries in a state, shape (size,)."""
+        return getattr(state, self.source)[self.start : self.stop]
 
-Layout = tuple[Part, ...]
+
+@dataclasses.dataclass(frozen=True)
+class Computed:
+    """Entries that a function finds."""
+
+    name: str
+    unit: str
+    size: int
+    """Number of entries."""
+    read: Callable[[System, State, jax.Array], jax.Array]
+    """From the model, the physics' state and the controls (nu,) of the step to it: (size,)."""
+
+
+Layout = tuple[Part | Computed, ...]
 """The parts of an observation, in order."""
 
 
-def observe(layout: Layout, state: State) -> jax.Array:
-    """Returns the observation of a state, shape (size(layout),)."""
-    return jnp.concatenate([getattr(state, p.source)[p.start : p.stop] for p in layout])
+def observe(layout: Layout, sys: System, state: State, ctrl: jax.Array) -> jax.Array:
+    """Returns the observation of a state, shape (size(layout),).
+
+    Args:
+        layout: its parts.
+        sys: the model.
+        state: the physics.
+        ctrl: controls of the step that led there, shape (nu,); zeros after a reset.
+    """
+    return jnp.concatenate([part.read(sys, state, ctrl) for part in layout])
 
 
 def size(layout: Layout) -> int:
@@ -43,7 +66,7 @@ def size(layout: Layout) -> int:
     return sum(part.size for part in layout)
 
 
-def slices(layout: Sequence[Part]) -> Iterator[tuple[slice, Part]]:
+def slices(layout: Sequence[Part | Computed]) -> Iterator[tuple[slice, Part | Computed]]:
     """Yields each part with the entries of the observation that it fills."""
     start = 0
     for part in layout:

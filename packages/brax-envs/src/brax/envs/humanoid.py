@@ -1,0 +1,104 @@
+"""The humanoid: two legs, two arms and a torso that learn to run along x."""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import State as PipelineState
+from brax.envs.body_observation import center_of_mass, com_inertia, com_velocity, motor_forces
+from brax.envs.observation import Computed, Part
+from brax.envs.task import Physics, Task, between, travel
+
+LINKS = 11
+
+MAXIMAL = Physics(0.0015, 10, gear=(350,) * 11 + (100,) * 6)
+"""How pipelines of maximal coordinates run it: legs and abdomen stronger, then the arms."""
+
+
+@dataclasses.dataclass(frozen=True)
+class HumanoidParameters:
+    """What the humanoid is rewarded for, when it ends and how it starts."""
+
+    forward_reward_weight: float = 1.25
+    """Reward per speed of the centre of mass along x [s/m]."""
+    ctrl_cost_weight: float = 0.1
+    """Cost of the squared length of the controls, which are within 0.4."""
+    healthy_reward: float = 5.0
+    """Reward of a step in which it is healthy, or of any if being unhealthy ends it."""
+    terminate_when_unhealthy: bool = True
+    """Whether leaving `healthy_z_range` ends the episode."""
+    healthy_z_range: tuple[float, float] = (1.0, 2.0)
+    """Heights of the torso at which it is healthy [m]."""
+    reset_noise_scale: float = 1e-2
+    """Coordinates and velocities start up to this far from the rest."""
+    exclude_current_positions_from_observation: bool = True
+    """Whether x and y are hidden."""
+
+
+class Humanoid(Task):
+    """A body of eleven links with seventeen motors.
+
+    The reward is `reward_linvel + reward_alive + reward_quadctrl`. Actions in [-1, 1] are scaled
+    to the motors' range, -0.4 to 0.4.
+    """
+
+    name = "humanoid"
+    model = "humanoid.xml"
+    physics: ClassVar = {"generalized": Physics(0.003, 5), "spring": MAXIMAL, "positional": MAXIMAL}
+    kind = HumanoidParameters
+    scaled = True
+    hidden = (Part("torso x, y", "m", "q", 0, 2),)
+    layout = (
+        Part("torso height", "m", "q", 2, 3),
+        Part("torso orientation (w, x, y, z)", "", "q", 3, 7),
+        Part("joint angles: abdomen, right and left leg, right and left arm", "rad", "q", 7, 24),
+        Part("torso velocity, world axes", "m/s", "qd", 0, 3),
+        Part("torso angular velocity, its own axes", "rad/s", "qd", 3, 6),
+        Part("joint rates, in the order of the angles", "rad/s", "qd", 6, 23),
+        Computed(
+            "inertia about the centre of mass, link by link: xx, yy, zz, xy, xz, yz; "
+            "mass times offset [kg m]; mass [kg]",
+            "kg m^2",
+            10 * LINKS,
+            lambda sys, s, _: com_inertia(sys, s).ravel(),
+        ),
+        Computed(
+            "velocity times share of the mass, link by link, and angular velocity [rad/s]",
+            "m/s",
+            6 * LINKS,
+            lambda sys, s, _: com_velocity(sys, s).ravel(),
+        ),
+        Computed("forces of the motors on coordinates' rates", "N m", 23, motor_forces),
+    )
+
+    def rewards(
+        self, before: PipelineState, after: PipelineState, ctrl: jax.Array
+    ) -> dict[str, jax.Array]:
+        """Speed of the centre of mass along x and being healthy, less the cost of controls."""
+        p = self.parameters
+        healthy = self._is_healthy(after) | p.terminate_when_unhealthy
+        return {
+            "reward_linvel": p.forward_reward_weight * self._velocity(before, after)[0],
+            "reward_alive": p.healthy_reward * healthy.astype(jnp.float32),
+            "reward_quadctrl": -p.ctrl_cost_weight * jnp.sum(ctrl**2),
+        }
+
+    def extras(self, before: PipelineState, after: PipelineState) -> dict[str, jax.Array]:
+        """Where the centre of mass is, and how fast it came there."""
+        start, end = (center_of_mass(self.sys, state) for state in (before, after))
+        found = travel(start, end, self.dt)
+        forward = self.parameters.forward_reward_weight * found["x_velocity"]
+        return found | {"forward_reward": forward}
+
+    def is_over(self, after: PipelineState) -> jax.Array:
+        """Whether it is unhealthy."""
+        return ~self._is_healthy(after) & self.parameters.terminate_when_unhealthy
+
+    def _velocity(self, before: PipelineState, after: PipelineState) -> jax.Array:
+        return (center_of_mass(self.sys, after) - center_of_mass(self.sys, before)) / self.dt
+
+    def _is_healthy(self, state: PipelineState) -> jax.Array:
+        low, high = self.parameters.healthy_z_range
+        return between(low, state.q[2], high)

@@ -1,0 +1,135 @@
+"""What environments observe, part by part, against MuJoCo in the same state."""
+
+import jax
+import mujoco
+import numpy as np
+import pytest
+
+from brax import envs
+from brax.envs.observation import observe, slices
+from brax.envs.task import ASSETS
+
+
+def runner(model, data):
+    """Parts of a planar body: height or rise, pitch, angles, and velocities within 10."""
+    rates = np.clip(data.qvel, -10, 10) if model.joint("rootz").qpos0 else data.qvel
+    height = data.body("torso").xpos[2] - (0 if model.joint("rootz").qpos0 else 0.7)
+    forward = data.body("torso").xmat.reshape(3, 3)[:, 0]
+    pitch = np.arctan2(-forward[2], forward[0])
+    return [[height], [pitch], data.qpos[3:], rates[:2], rates[2:3], rates[3:]]
+
+
+def swimmer(model, data):
+    forward = data.body("front").xmat.reshape(3, 3)[:, 0]
+    heading = np.arctan2(forward[1], forward[0])
+    return [[heading], data.qpos[3:], data.qvel[:2], data.qvel[2:3], data.qvel[3:]]
+
+
+def free_body(model, data):
+    """Parts of a body whose root is free."""
+    torso = data.body("torso")
+    spin = torso.xmat.reshape(3, 3).T @ velocity(model, data, torso.id)[0]
+    position = torso.xpos[2:], torso.xquat, data.qpos[7:]
+    return [*position, velocity(model, data, torso.id)[1], spin, data.qvel[6:]]
+
+
+def humanoid(model, data):
+    links = [b for b in range(model.nbody) if model.body_dofnum[b]]
+    mass = model.body_mass[links]
+    center = mass @ data.xipos[links] / mass.sum()
+    # MuJoCo's table is about the same point, since all bodies are in the torso's tree.
+    np.testing.assert_allclose(center, data.subtree_com[links[0]], atol=1e-9)
+    motion = [
+        np.concatenate([m / mass.sum() * v, w])
+        for b, m in zip(links, mass, strict=True)
+        for w, v in [velocity(model, data, b, mujoco.mjtObj.mjOBJ_BODY)]
+    ]
+    inertia = data.cinert[links].ravel()
+    return [*free_body(model, data), inertia, np.ravel(motion), data.qfrc_actuator]
+
+
+def double_pendulum(model, data):
+    angles = data.qpos[1:]
+    rates = np.clip(data.qvel, -10, 10)
+    return [data.qpos[:1], np.sin(angles), np.cos(angles), rates[:1], rates[1:]]
+
+
+def pendulum(model, data):
+    return [data.qpos[:1], data.qpos[1:], data.qvel[:1], data.qvel[1:]]
+
+
+def reacher(model, data):
+    tip, target = data.body("fingertip"), data.body("target")
+    moving = velocity(model, data, tip.id)[1]
+    angles = data.qpos[:2]
+    return [np.cos(angles), np.sin(angles), target.xpos[:2], moving[:2], tip.xpos - target.xpos]
+
+
+def pusher(model, data):
+    fingers = data.geom("left_tip").xpos, data.geom("right_tip").xpos
+    places = np.mean(fingers, axis=0), data.body("object").xpos, data.body("goal").xpos
+    return [data.qpos[:7], data.qvel[:7], *places]
+
+
+EXPECTED = {
+    "ant": free_body,
+    "halfcheetah": runner,
+    "hopper": runner,
+    "humanoid": humanoid,
+    "humanoidstandup": humanoid,
+    "inverted_double_pendulum": double_pendulum,
+    "inverted_pendulum": pendulum,
+    "pusher": pusher,
+    "reacher": reacher,
+    "swimmer": swimmer,
+    "walker2d": runner,
+}
+SIZES = {
+    "ant": (27, 8),
+    "halfcheetah": (17, 6),
+    "hopper": (11, 3),
+    "humanoid": (244, 17),
+    "humanoidstandup": (244, 17),
+    "inverted_double_pendulum": (8, 1),
+    "inverted_pendulum": (4, 1),
+    "pusher": (23, 7),
+    "reacher": (11, 2),
+    "swimmer": (8, 2),
+    "walker2d": (17, 6),
+}
+"""Lengths of observation and action."""
+
+
+def velocity(model, data, body, frame=mujoco.mjtObj.mjOBJ_XBODY):
+    """Angular and linear velocity of a body's frame, or of its centre of mass, world axes."""
+    six = np.zeros(6)
+    mujoco.mj_objectVelocity(model, data, frame, body, six, 0)
+    return six[:3], six[3:]
+
+
+QUICK = "hopper", "inverted_double_pendulum", "inverted_pendulum", "reacher", "swimmer"
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in EXPECTED]
+)
+def test_parts(name):
+    env = envs.get_environment(name, backend="generalized")
+    assert (env.observation_size, env.action_size) == SIZES[name]
+    model = mujoco.MjModel.from_xml_path(str(ASSETS / env.model))
+    data, rng = mujoco.MjData(model), np.random.default_rng(0)
+    data.qpos[:] = np.asarray(env.sys.init_q) + rng.uniform(-0.3, 0.3, model.nq)
+    data.qvel[:] = rng.uniform(-12, 12, model.nv)
+    data.ctrl[:] = rng.uniform(-0.3, 0.3, model.nu)
+    mujoco.mj_forward(model, data)
+
+    @jax.jit
+    def seen(q, qd, ctrl):
+        return observe(env.observation_layout, env.sys, env.pipeline_init(q, qd), ctrl)
+
+    obs = seen(*(np.asarray(a, np.float32) for a in (data.qpos, data.qvel, data.ctrl)))
+    expected = EXPECTED[name](model, data)
+    for (entries, part), value in zip(slices(env.observation_layout), expected, strict=True):
+        scale = max(1, np.abs(value).max())
+        np.testing.assert_allclose(obs[entries] / scale, np.asarray(value) / scale, atol=2e-5)
+        assert part.size == len(value), part.name

@@ -1,0 +1,182 @@
+"""Rewards, ends and starts of the environments, against arithmetic."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax import envs
+from brax.envs import inverted_double_pendulum, reacher
+from brax.envs.inverted_double_pendulum import InvertedDoublePendulum
+from brax.errors import ShapeError
+
+
+def lying(env, q=(), qd=()):
+    """A state of which only coordinates and velocities matter, the first of them given."""
+    state = jax.eval_shape(env.reset, jax.random.key(0)).pipeline_state
+    state = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), state)
+    return state.replace(
+        q=state.q.at[: len(q)].set(jnp.array(q, float)),
+        qd=state.qd.at[: len(qd)].set(jnp.array(qd, float)),
+    )
+
+
+@pytest.mark.parametrize("name", ["hopper", "walker2d"])
+def test_when_planar_bodies_have_fallen(name):
+    """Height, pitch and the fastest velocity, and whether that ends the hopper and the walker."""
+    env = envs.get_environment(name)
+    table = [
+        (1.2, 0.0, 0.0, 0, 0),
+        (0.75, 0.0, 0.0, 0, 1),
+        (0.65, 0.0, 0.0, 1, 1),
+        (2.1, 0.0, 0.0, 0, 1),
+        (1.2, 0.25, 0.0, 1, 0),
+        (1.2, -0.25, 0.0, 1, 0),
+        (1.2, 1.1, 0.0, 1, 1),
+        (1.2, 0.0, 101.0, 1, 0),
+        (np.nan, 0.0, 0.0, 1, 1),
+        (1.2, np.nan, 0.0, 1, 1),
+    ]
+    state = lying(env)
+    free = envs.get_environment(name, terminate_when_unhealthy=False, healthy_reward=3.0)
+    for height, pitch, speed, *over in table:
+        now = state.replace(
+            q=state.q.at[1].set(height).at[2].set(pitch), qd=state.qd.at[4].set(speed)
+        )
+        fallen = over[name == "walker2d"]
+        assert env.is_over(now) == fallen, (height, pitch, speed)
+        assert not free.is_over(now)
+        ctrl = jnp.zeros(env.action_size)
+        assert free.rewards(now, now, ctrl)["reward_healthy"] == (0 if fallen else 3)
+
+
+@pytest.mark.parametrize(
+    "name, entry, table",
+    [
+        ("humanoid", 2, {0.9: 1, 1.1: 0, 1.9: 0, 2.1: 1, np.nan: 1}),
+        ("inverted_pendulum", 1, {0.0: 0, 0.19: 0, -0.21: 1, 0.21: 1, np.nan: 1}),
+        ("halfcheetah", 1, {-1.0: 0, 5.0: 0}),
+    ],
+)
+def test_when_one_coordinate_ends_it(name, entry, table):
+    env = envs.get_environment(name)
+    state = lying(env)
+    for value, over in table.items():
+        assert env.is_over(state.replace(q=state.q.at[entry].set(value))) == over, value
+
+
+def poles(lower, upper, x=0.0, rates=(0.0, 0.0)):
+    """The environment and a state of it: the upper pole's angle is against the lower one's."""
+    env = envs.get_environment("inverted_double_pendulum")
+    return env, env.pipeline_init(jnp.array([x, lower, upper]), jnp.array([0.0, *rates]))
+
+
+@pytest.mark.parametrize("lower, upper, x", [(0.0, 0.0, 0.3), (0.4, -0.9, -0.2), (-1.0, 0.3, 0.0)])
+def test_tip_of_the_double_pendulum(lower, upper, x):
+    _, state = poles(lower, upper, x)
+    expected = [
+        x + 0.6 * np.sin(lower) + 0.6 * np.sin(lower + upper),
+        0,
+        0.6 * np.cos(lower) + 0.6 * np.cos(lower + upper),
+    ]
+    np.testing.assert_allclose(inverted_double_pendulum.tip(state), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("angle, over", [(0.0, 0), (0.58, 0), (0.59, 1), (np.nan, 1)])
+def test_when_the_double_pendulum_has_fallen(angle, over):
+    """Straight, its tip is at 1.2 cos: 1 m at 0.5857 rad."""
+    env, state = poles(angle, 0.0)
+    assert env.is_over(state) == over
+
+
+def test_reward_of_the_double_pendulum():
+    env, state = poles(0.1, -0.1, 0.5, (2.0, -3.0))
+    terms = env.rewards(state, state, jnp.ones(1))
+    x, z = 0.5 + 0.6 * np.sin(0.1), 0.6 * np.cos(0.1) + 0.6
+    assert float(terms["reward_alive"]) == 10
+    assert float(terms["reward_distance"]) == pytest.approx(-(0.01 * x**2 + (z - 2) ** 2), rel=1e-5)
+    assert float(terms["reward_velocity"]) == pytest.approx(-(1e-3 * 4 + 5e-3 * 9), rel=1e-5)
+    assert (
+        InvertedDoublePendulum(healthy_reward=2.0).rewards(state, state, None)["reward_alive"] == 2
+    )
+
+
+def test_the_reachers_tip_moves_as_its_velocity_says():
+    """Its velocity is the difference of its places a moment before and after."""
+    env = envs.get_environment("reacher")
+    q, qd = np.array([0.7, -1.3, 0.1, 0.05]), np.array([3.0, -5.0, 0.0, 0.0])
+    h = 1e-3
+    states = [env.pipeline_init(jnp.array(q + t * qd), jnp.array(qd)) for t in (-h, 0, h)]
+    before, place, after = (np.asarray(reacher.tip(env.sys, s)) for s in states)
+    now, moved = states[1], after - before
+    # A third derivative of 0.2 m * (5 / s)^3 leaves 4e-6 m/s, single precision 2e-5.
+    np.testing.assert_allclose(reacher.tip_velocity(env.sys, now), moved / (2 * h), atol=1e-4)
+    x = 0.1 * np.cos(0.7) + 0.11 * np.cos(-0.6)
+    y = 0.1 * np.sin(0.7) + 0.11 * np.sin(-0.6)
+    np.testing.assert_allclose(place, [x, y, 0.01], atol=1e-6)
+    terms = env.rewards(now, now, jnp.array([0.5, -1.0]))
+    miss = np.hypot(x - 0.1, y - 0.05)
+    assert float(terms["reward_dist"]) == pytest.approx(-miss, rel=1e-4)
+    assert float(terms["reward_ctrl"]) == pytest.approx(-1.25)
+
+
+@pytest.mark.parametrize(
+    "name, forward, weight, cost",
+    [
+        ("halfcheetah", "reward_run", 1, 0.1),
+        ("hopper", "reward_forward", 1, 1e-3),
+        ("swimmer", "reward_fwd", 1, 1e-4),
+        ("walker2d", "reward_forward", 1, 1e-3),
+    ],
+)
+def test_runners_earn_their_speed(name, forward, weight, cost):
+    env = envs.get_environment(name)
+    before, after = lying(env, [0.5, 1.2]), lying(env, [0.6, 1.2])
+    ctrl = jnp.linspace(-1, 1, env.action_size)
+    terms = env.rewards(before, after, ctrl)
+    assert float(terms[forward]) == pytest.approx(weight * 0.1 / float(env.dt), rel=1e-5)
+    assert float(terms["reward_ctrl"]) == pytest.approx(-cost * np.sum(np.asarray(ctrl) ** 2))
+    assert float(env.extras(before, after)["x_position"]) == pytest.approx(0.6)
+
+
+def test_starts_of_reacher_and_pusher():
+    keys = [jax.random.split(jax.random.key(k), 512) for k in (0, 1)]
+    reach, push = (envs.get_environment(name) for name in ("reacher", "pusher"))
+    q, qd = jax.jit(jax.vmap(reach.start))(*keys)
+    far = np.linalg.norm(q[:, 2:], axis=1)
+    assert 0.19 < far.max() <= 0.2 and np.abs(q[:, :2]).max() <= 0.1
+    assert np.mean(far) == pytest.approx(0.1, abs=0.01)
+    assert np.abs(qd[:, :2]).max() <= 0.005 and not qd[:, 2:].any()
+    q, qd = jax.jit(jax.vmap(push.start))(*keys)
+    far = np.linalg.norm(q[:, 7:9], axis=1)
+    assert 0.17 - 1e-6 < far.min() < 0.171 and far.max() < np.hypot(0.3, 0.2) + 1e-6
+    assert q[:, 7].max() <= 0 and not q[:, :7].any() and not q[:, 9:].any() and not qd[:, 7:].any()
+
+
+@pytest.mark.parametrize(
+    "name, duration", [("hopper", 0.008), ("reacher", 0.02), ("swimmer", 0.04)]
+)
+def test_a_step_lasts_as_long_on_every_pipeline(name, duration):
+    for backend in ("generalized", "positional", "spring"):
+        assert float(envs.get_environment(name, backend=backend).dt) == pytest.approx(duration)
+    assert float(envs.get_environment(name, n_frames=1).dt) < duration
+
+
+def test_gears_of_pipelines():
+    gear = envs.get_environment("humanoid").sys.actuator.gear
+    assert gear[:7].tolist() == [100, 100, 100, 100, 100, 300, 200]
+    strong = envs.get_environment("humanoid", backend="spring").sys.actuator.gear
+    assert strong.tolist() == [350] * 11 + [100] * 6
+
+
+def test_a_wrong_action_is_named():
+    env = envs.get_environment("pusher")
+    state = jax.eval_shape(env.reset, jax.random.key(0))
+    with pytest.raises(ShapeError, match="act has 3 entries; 'Pusher' has 7 actuators"):
+        jax.eval_shape(env.step, state, jnp.zeros(3))
+
+
+def test_fast_observes_what_is_asked_for():
+    assert envs.get_environment("fast").observation_size == 2
+    both = envs.get_environment("fast", asymmetric_obs=True)
+    assert both.observation_size == {"state": (2,), "privileged_state": (4,)}
