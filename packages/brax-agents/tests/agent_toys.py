@@ -1,9 +1,13 @@
 """Environments without physics, and small settings, for tests of agents."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from brax.env import Env, State
+from brax.training import devices, policies, setup
+from brax.training.learner import Parts
 
 SMALL = {
     "episode_length": 20,
@@ -47,3 +51,55 @@ class Point(Env):
         return state.replace(
             pipeline_state=x, obs=x, reward=1.0 - distance, metrics={"distance": distance}
         )
+
+
+class Counter(Env):
+    """Observes the steps of its episode and after how many it ends of itself: 2 or 100.
+
+    The reward is the number of the step.
+    """
+
+    action_size = 1
+
+    def reset(self, rng: jax.Array) -> State:
+        obs = jnp.array([0.0, 2.0]) + jnp.array([0.0, 98.0]) * jax.random.bernoulli(rng)
+        zero = jnp.zeros(())
+        return State(obs, obs, zero, zero, {}, {})
+
+    def step(self, state: State, action: jax.Array) -> State:
+        obs = state.pipeline_state + jnp.array([1.0, 0.0])
+        done = (obs[0] >= obs[1]).astype(jnp.float32)
+        return state.replace(pipeline_state=obs, obs=obs, reward=obs[0], done=done)
+
+
+def make_learner(agent, environment, **settings):
+    """An agent's learner by itself, not compiled; the network factory's settings are given."""
+    config, runtime = agent.check(settings)
+    env = setup.wrapped(environment, config, runtime, config.num_envs, None)
+    networks = functools.partial(agent.make_networks, **runtime.network_factory)(
+        environment.observation_size,
+        environment.action_size,
+        preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
+    )
+    mesh = devices.env_mesh(config.num_envs, 1)
+    return agent.learner(Parts(env, networks, config, runtime, mesh, setup.check_env(env, config)))
+
+
+class Pushed(Env):
+    """A mass at rest on a line, pushed with 1 m/s^2 in every step of 0.02 s in which the action is
+    above zero. It earns its position.
+
+    Pushed in each of 128 steps it earns 0.02^2 * 128 * 129 * 130 / 6 = 143.1, in none nothing.
+    """
+
+    action_size = 1
+
+    def reset(self, rng: jax.Array) -> State:
+        rest, zero = jnp.zeros(2), jnp.zeros(())
+        return State(rest, rest, zero, zero, {}, {})
+
+    def step(self, state: State, action: jax.Array) -> State:
+        position, velocity = state.pipeline_state
+        velocity = velocity + 0.02 * (action[0] > 0)
+        moved = jnp.stack([position + 0.02 * velocity, velocity])
+        return state.replace(pipeline_state=moved, obs=moved, reward=moved[0])

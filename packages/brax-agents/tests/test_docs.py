@@ -1,4 +1,4 @@
-"""docs/training.md lists every setting as the code has it, and its examples run."""
+"""docs/training.md lists every setting as the code has it."""
 
 import dataclasses
 import inspect
@@ -7,23 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from brax.training.agents.ppo import config as ppo_config
-from brax.training.agents.ppo.networks import make_ppo_networks
+from brax import plugins
+from brax.training.agent import Agent
+from brax.training.config import RunConfig, Runtime
 
 PAGE = Path(__file__).parents[3] / "docs" / "training.md"
 if not PAGE.exists():
     pytest.skip("docs/ is not here", allow_module_level=True)
 TEXT = PAGE.read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
+FOUND = (plugins.get("trainer", name) for name in plugins.names("trainer"))
+AGENTS = [agent for agent in FOUND if isinstance(agent, Agent)]
+OWN = [cls for agent in AGENTS for cls in (agent.config, agent.runtime)]
+CLASSES = list(dict.fromkeys([RunConfig, Runtime, *OWN]))
 
 
 def _documented(cls):
-    """Name, default and docstring of each field, as the page should show them."""
+    """Name, default and docstring of each field of its own, as the page should show them."""
     source = inspect.getsource(cls)
     for field in dataclasses.fields(cls):
+        if field.name not in vars(cls)["__annotations__"]:
+            continue
         pattern = rf'^    {field.name}: .*\n    """((?:.|\n)*?)"""'
         doc = " ".join(re.search(pattern, source, re.MULTILINE).group(1).split())
         default = field.default
+        if isinstance(default, str):
+            default = str(default)
         shown = getattr(default, "__name__", repr(default))
         yield field.name, "" if shown == "<lambda>" else f"`{shown}`", doc
 
@@ -33,20 +42,19 @@ def table(cls):
     return [f"| `{name}` | {default} | {doc} |" for name, default, doc in _documented(cls)]
 
 
-@pytest.mark.parametrize("cls", [ppo_config.PPOConfig, ppo_config.Runtime])
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_every_setting_is_listed_with_its_default_and_meaning(cls):
     missing = [row for row in table(cls) if row not in TEXT]
     assert not missing, "docs/training.md should have:\n" + "\n".join(missing)
 
 
 def test_no_other_setting_is_listed():
-    fields = {
-        f.name for c in (ppo_config.PPOConfig, ppo_config.Runtime) for f in dataclasses.fields(c)
-    }
-    networks = set(inspect.signature(make_ppo_networks).parameters)
+    fields = {f.name for cls in CLASSES for f in dataclasses.fields(cls)}
+    networks = {p for agent in AGENTS for p in inspect.signature(agent.make_networks).parameters}
     assert {name for name, *_ in ROW.findall(TEXT)} <= fields | networks
 
 
-def test_what_is_not_supported_is_listed():
-    for name in ppo_config.UNSUPPORTED:
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
+def test_what_has_another_name_or_is_not_supported_is_listed(agent):
+    for name in [*agent.config.unsupported, *agent.config.old_names]:
         assert f"`{name}`" in TEXT

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from agent_toys import SMALL, Point
 
+from brax import _xla
 from brax.env import Env, State
 from brax.errors import ConfigError
+from brax.training import devices
 from brax.training.agents.ppo import config as ppo_config
 from brax.training.agents.ppo import networks as ppo_networks
 from brax.training.agents.ppo import train as ppo
@@ -59,6 +61,19 @@ def test_more_devices_than_there_are():
     have = jax.device_count()
     with pytest.raises(ConfigError, match=f"asked for {have + 6} devices, have {have}"):
         ppo.train(Point(), 1000, **SMALL, max_devices_per_host=have + 6)
+
+
+def test_cores_that_do_not_divide_the_environments(monkeypatch):
+    """An error where the user asked for the devices; the command `brax` leaves some idle."""
+    monkeypatch.setattr(jax, "devices", lambda: [jax.local_devices()[0]] * 8)
+    with pytest.raises(
+        ConfigError, match=r"num_envs=100 cannot be split over 8 devices\. Use 96 or"
+    ):
+        devices.env_mesh(100)
+    monkeypatch.setattr(_xla, "cores_are_devices", True)
+    assert devices.env_mesh(100).size == 5
+    with pytest.raises(ConfigError, match="num_envs=100 cannot be split over 8 devices"):
+        devices.env_mesh(100, 8)
 
 
 def test_googles_defaults_of_what_is_not_supported_are_accepted():

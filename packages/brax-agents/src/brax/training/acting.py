@@ -51,8 +51,13 @@ def generate_unroll(
     key: jax.Array,
     unroll_length: int,
     extra_fields: Sequence[str] = (),
+    rematerialize: bool = False,
 ) -> tuple[State, types.Transition]:
-    """Takes `unroll_length` steps; the transitions have time as their first axis."""
+    """Takes `unroll_length` steps; the transitions have time as their first axis.
+
+    `rematerialize` computes each step again for a gradient through it, so that memory grows with
+    the state and not with what a step computes.
+    """
 
     def step(carry: tuple[State, jax.Array], _: None) -> tuple[Any, types.Transition]:
         state, key = carry
@@ -60,7 +65,8 @@ def generate_unroll(
         state, transition = actor_step(env, state, policy, now, extra_fields)
         return (state, key), transition
 
-    (final, _), transitions = jax.lax.scan(step, (env_state, key), length=unroll_length)
+    once = jax.checkpoint(step) if rematerialize else step
+    (final, _), transitions = jax.lax.scan(once, (env_state, key), length=unroll_length)
     return final, transitions
 
 

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from brax import _xla
 from brax.errors import ConfigError
 
 AXIS = "envs"
@@ -17,7 +18,8 @@ def env_mesh(num_envs: int, max_devices: int | None = None) -> Mesh:
 
     Args:
         num_envs: number of environments.
-        max_devices: how many devices to use; all of them by default.
+        max_devices: how many devices to use; all of them by default, or as many as divide the
+            environments where the command `brax` made the cores of a CPU devices.
 
     Raises:
         ConfigError: if there are fewer devices, or the environments cannot be split evenly.
@@ -29,6 +31,8 @@ def env_mesh(num_envs: int, max_devices: int | None = None) -> Mesh:
             f"Use 1 to {len(devices)}, or leave it out for all."
         )
     count = max_devices or len(devices)
+    if max_devices is None and _xla.cores_are_devices and devices[0].platform == "cpu":
+        count = next(n for n in range(count, 0, -1) if num_envs % n == 0)
     if num_envs % count:
         below = num_envs // count * count
         legal = " or ".join(str(n) for n in (below, below + count) if n)

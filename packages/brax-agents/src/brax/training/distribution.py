@@ -5,6 +5,8 @@ import abc
 import jax
 import jax.numpy as jnp
 
+from brax.errors import ConfigError, closest
+
 
 class ParametricDistribution(abc.ABC):
     """A distribution of actions: a normal distribution, sent through a function.
@@ -109,3 +111,23 @@ class NormalDistribution(ParametricDistribution):
     def log_det_jacobian(self, event: jax.Array) -> jax.Array:
         """Zero."""
         return jnp.zeros_like(event)
+
+
+_TYPES: dict[str, type[ParametricDistribution]] = {
+    "tanh_normal": NormalTanhDistribution,
+    "normal": NormalDistribution,
+}
+
+
+def of_type(name: str, event_size: int) -> ParametricDistribution:
+    """Returns the distribution of that name over actions of a size.
+
+    Raises:
+        ConfigError: if there is none of that name.
+    """
+    if name not in _TYPES:
+        raise ConfigError(
+            f"unknown distribution_type '{name}'. Allowed: {', '.join(_TYPES)}."
+            f"{closest(name, _TYPES)}"
+        )
+    return _TYPES[name](event_size)

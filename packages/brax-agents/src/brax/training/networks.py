@@ -12,6 +12,10 @@ from brax.errors import ConfigError, closest
 from brax.training import types
 
 ActivationFn = Callable[[jax.Array], jax.Array]
+Initializer = Callable[..., Any]
+
+KERNEL_INIT: Initializer = jax.nn.initializers.lecun_uniform()
+"""How the weights of a layer start, where nothing else is said."""
 
 ACTIVATION: dict[str, ActivationFn] = {
     "celu": linen.celu,
@@ -39,12 +43,13 @@ class FeedForwardNetwork:
 
 
 class MLP(linen.Module):
-    """Dense layers with an activation between them."""
+    """Dense layers with an activation between them, and on request a layer norm after each."""
 
     layer_sizes: Sequence[int]
     activation: ActivationFn = linen.relu
-    kernel_init: Callable[..., Any] = jax.nn.initializers.lecun_uniform()
+    kernel_init: Initializer = KERNEL_INIT
     activate_final: bool = False
+    layer_norm: bool = False
 
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
@@ -53,10 +58,31 @@ class MLP(linen.Module):
             data = linen.Dense(size, name=f"hidden_{i}", kernel_init=self.kernel_init)(data)
             if i != len(self.layer_sizes) - 1 or self.activate_final:
                 data = self.activation(data)
+                if self.layer_norm:
+                    data = linen.LayerNorm(name=f"norm_{i}")(data)
         return data
 
 
-def activation(value: str | ActivationFn) -> ActivationFn:
+class Critics(linen.Module):
+    """Several networks that judge the same observation and action."""
+
+    number: int
+    layer_sizes: Sequence[int]
+    activation: ActivationFn
+    layer_norm: bool
+
+    @linen.compact
+    def __call__(self, features: jax.Array, action: jax.Array) -> jax.Array:
+        """Maps (..., features) and (..., actions) to (..., number)."""
+        data = jnp.concatenate([features, action], axis=-1)
+        networks = [
+            MLP(self.layer_sizes, self.activation, layer_norm=self.layer_norm, name=f"critic_{i}")
+            for i in range(self.number)
+        ]
+        return jnp.concatenate([network(data) for network in networks], axis=-1)
+
+
+def activation_of(value: str | ActivationFn) -> ActivationFn:
     """Returns the activation of that name; a function is returned as it is.
 
     Raises:
@@ -96,14 +122,16 @@ def make_mlp(
     hidden_layer_sizes: Sequence[int],
     activation_fn: str | ActivationFn,
     obs_key: str,
+    layer_norm: bool = False,
+    kernel_init: Initializer = KERNEL_INIT,
 ) -> FeedForwardNetwork:
     """Makes a dense network of one observation, which is preprocessed first."""
-    module = MLP((*hidden_layer_sizes, output_size), activation(activation_fn))
+    sizes = (*hidden_layer_sizes, output_size)
+    module = MLP(sizes, activation_of(activation_fn), kernel_init, layer_norm=layer_norm)
     width = observation_width(obs_size, obs_key)
 
     def apply(normalizer_params: Any, params: Any, obs: Any) -> jax.Array:
-        obs = preprocess_observations_fn(obs, normalizer_params)
-        features = obs[obs_key] if isinstance(obs, Mapping) else obs
+        features = _features(preprocess_observations_fn(obs, normalizer_params), obs_key)
         outputs: jax.Array = module.apply(params, features)  # type: ignore[assignment]
         return outputs
 
@@ -119,6 +147,8 @@ def make_policy_network(
     hidden_layer_sizes: Sequence[int] = (256, 256),
     activation: str | ActivationFn = linen.relu,
     obs_key: str = "state",
+    layer_norm: bool = False,
+    kernel_init: Initializer = KERNEL_INIT,
 ) -> FeedForwardNetwork:
     """Makes a network from observations to the parameters of a distribution of actions.
 
@@ -129,9 +159,18 @@ def make_policy_network(
         hidden_layer_sizes: widths of the hidden layers.
         activation: function between layers, or its name.
         obs_key: which observation to read, where there are several.
+        layer_norm: normalize what each hidden layer gives.
+        kernel_init: how the weights start.
     """
     return make_mlp(
-        param_size, obs_size, preprocess_observations_fn, hidden_layer_sizes, activation, obs_key
+        param_size,
+        obs_size,
+        preprocess_observations_fn,
+        hidden_layer_sizes,
+        activation,
+        obs_key,
+        layer_norm,
+        kernel_init,
     )
 
 
@@ -151,3 +190,42 @@ def make_value_network(
     return FeedForwardNetwork(
         network.init, lambda *inputs: jnp.squeeze(network.apply(*inputs), axis=-1)
     )
+
+
+def make_q_network(
+    obs_size: types.ObservationSize,
+    action_size: int,
+    preprocess_observations_fn: types.PreprocessObservationFn = (
+        types.identity_observation_preprocessor
+    ),
+    hidden_layer_sizes: Sequence[int] = (256, 256),
+    activation: str | ActivationFn = linen.relu,
+    n_critics: int = 2,
+    layer_norm: bool = False,
+    obs_key: str = "state",
+) -> FeedForwardNetwork:
+    """Makes critics: networks from an observation and an action to a value each, (..., n_critics).
+
+    Arguments as `make_policy_network`, and:
+
+    Args:
+        action_size: number of actions.
+        n_critics: how many networks.
+    """
+    module = Critics(n_critics, (*hidden_layer_sizes, 1), activation_of(activation), layer_norm)
+    width = observation_width(obs_size, obs_key)
+
+    def apply(normalizer_params: Any, params: Any, obs: Any, action: jax.Array) -> jax.Array:
+        features = _features(preprocess_observations_fn(obs, normalizer_params), obs_key)
+        outputs: jax.Array = module.apply(params, features, action)  # type: ignore[assignment]
+        return outputs
+
+    def init(key: jax.Array) -> Any:
+        return module.init(key, jnp.zeros((1, width)), jnp.zeros((1, action_size)))
+
+    return FeedForwardNetwork(init, apply)
+
+
+def _features(obs: Any, obs_key: str) -> jax.Array:
+    """The observation that a network reads."""
+    return obs[obs_key] if isinstance(obs, Mapping) else obs

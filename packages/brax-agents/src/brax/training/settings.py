@@ -17,6 +17,11 @@ def number(
     return dataclasses.field(default=default, metadata={"range": (low, high, open_low)})
 
 
+def choice(default: str, *others: str) -> Any:
+    """Declares a field that is one of some words."""
+    return dataclasses.field(default=default, metadata={"words": (default, *others)})
+
+
 def build(cls: type[T], settings: Mapping[str, Any]) -> T:
     """Makes a settings dataclass and checks every number against its declared range.
 
@@ -67,6 +72,11 @@ def split(
 
 def _problem(field: dataclasses.Field[Any], value: Any) -> str:
     """What is wrong with a field's value, or an empty string."""
+    words = field.metadata.get("words", (value,))
+    if value not in words:
+        return (
+            f"{field.name}={value!r} must be one of {', '.join(words)}.{closest(str(value), words)}"
+        )
     if "range" not in field.metadata or (value is None and field.default is None):
         return ""
     low, high, open_low = field.metadata["range"]

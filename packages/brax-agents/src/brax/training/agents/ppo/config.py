@@ -1,14 +1,14 @@
 """PPO's settings."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from brax.errors import ConfigError
+from brax.training import config
 from brax.training.agents.ppo.losses import LossConfig
-from brax.training.agents.ppo.networks import make_ppo_networks
-from brax.training.settings import build, number, split
+from brax.training.settings import number
 
 UNSUPPORTED: dict[str, Any] = {
     "vision": False,
@@ -29,19 +29,14 @@ UNSUPPORTED: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(config.RunConfig):
     """The numbers of a run of PPO; with them and the environment a run can be repeated."""
 
-    num_timesteps: int = number(0, 0)
-    """Environment steps to train for, rounded up to whole training steps; 0 trains nothing."""
-    episode_length: int = number(1000, 1)
-    """Environment steps after which an episode is truncated."""
-    action_repeat: int = number(1, 1)
-    """Environment steps taken with each action."""
+    unsupported: ClassVar[Mapping[str, Any]] = UNSUPPORTED
+    step_formula = "batch_size * num_minibatches * unroll_length * action_repeat"
+
     num_envs: int = number(1, 1)
     """Environments that run side by side, over all devices."""
-    num_eval_envs: int = number(128, 1)
-    """Episodes of one evaluation."""
     learning_rate: float = number(1e-4, 0, open_low=True)
     """Step size of Adam."""
     entropy_cost: float = number(1e-4, 0)
@@ -56,10 +51,6 @@ class PPOConfig:
     """Minibatches in one training step."""
     num_updates_per_batch: int = number(2, 1)
     """Passes over the experience of one training step."""
-    num_resets_per_eval: int = number(0, 0)
-    """Fresh resets of all environments between two evaluations."""
-    normalize_observations: bool = False
-    """Scale observations by their running statistics."""
     reward_scaling: float = number(1.0, 0, open_low=True)
     """Factor on rewards before they are learned from."""
     clipping_epsilon: float = number(0.3, 0, open_low=True)
@@ -74,20 +65,6 @@ class PPOConfig:
     """Twice the weight of the value error (so by default it is a quarter)."""
     bootstrap_on_timeout: bool = False
     """Learn from truncated steps too, with the value of the true last observation."""
-    seed: int = 0
-    """Seed of everything random."""
-    num_evals: int = number(1, 0)
-    """Evaluations: the last after training, the first (from 2 on) before it; 0 for none."""
-    deterministic_eval: bool = False
-    """Evaluate the mean action instead of samples."""
-    log_training_metrics: bool = False
-    """Report metrics of the training episodes while training runs."""
-    training_metrics_steps: int | None = number(None, 1)
-    """Environment steps between those reports; None reports about every second."""
-    run_evals: bool = True
-    """False to report at the times of evaluations without evaluating."""
-    max_devices_per_host: int | None = number(None, 1)
-    """Devices to use; None for all."""
 
     @property
     def num_unrolls(self) -> int:
@@ -112,64 +89,29 @@ class PPOConfig:
             normalize_advantage=self.normalize_advantage,
         )
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Entries of the environment's `info` that PPO cannot do without."""
+        return ("truncation",) + ("terminal_obs",) * self.bootstrap_on_timeout
 
-@dataclass(frozen=True)
-class Runtime:
-    """What a run is given besides numbers."""
+    def check(self) -> None:
+        """Refuses batches that the environments cannot fill evenly.
 
-    network_factory: Callable[..., Any] = make_ppo_networks
-    """Makes the networks, as `make_ppo_networks` does; a dictionary of its settings does too."""
-    eval_env: Any = None
-    """Environment to evaluate in; the training one by default."""
-    progress_fn: Callable[[int, Mapping[str, Any]], None] = lambda steps, metrics: None
-    """Called with the environment steps so far and the metrics."""
-    policy_params_fn: Callable[..., None] = lambda steps, make_policy, params: None
-    """Called at every evaluation with the steps, `make_policy` and the parameters."""
-    wrap_env: bool = True
-    """False if the environment is batched and wrapped already."""
-    wrap_env_fn: Callable[..., Any] | None = None
-    """Wraps the environment instead of `brax.env.wrap`, with the same arguments."""
-    randomization_fn: Callable[..., Any] | None = None
-    """Draws systems: `(sys, rng) -> (systems, in_axes)`."""
-    save_checkpoint_path: Any = None
-    """Directory for checkpoints, written at every evaluation and when interrupted."""
-    restore_checkpoint_path: Any = None
-    """Checkpoint, or directory of checkpoints, to go on from."""
-    restore_params: Any = None
-    """Parameters to start from, as training returned them."""
-
-
-def parse(settings: Mapping[str, Any]) -> tuple[PPOConfig, Runtime]:
-    """Turns keyword arguments into checked settings.
-
-    Raises:
-        ConfigError: naming what is wrong and what is allowed.
-    """
-    numbers, objects = split(settings, PPOConfig, Runtime, unsupported=UNSUPPORTED)
-    if numbers.get("episode_length", 1000) is None:
-        raise ConfigError("episode_length=None: PPO needs a limit; the usual one is 1000.")
-    config = build(PPOConfig, numbers)
-    _check_batches(config)
-    if config.action_repeat > config.episode_length:
+        Raises:
+            ConfigError: naming the numbers and the nearest that fits.
+        """
+        super().check()
+        stretches = self.batch_size * self.num_minibatches
+        if stretches % self.num_envs == 0:
+            return
+        legal = [n for n in range(1, stretches + 1) if stretches % n == 0]
+        nearest = min(legal, key=lambda n: abs(n - self.num_envs))
         raise ConfigError(
-            f"action_repeat={config.action_repeat} must not exceed "
-            f"episode_length={config.episode_length}."
+            f"batch_size={self.batch_size} * num_minibatches={self.num_minibatches} = {stretches} "
+            f"must be a multiple of num_envs={self.num_envs}; the nearest that fits is "
+            f"num_envs={nearest}."
         )
-    factory = objects.get("network_factory")
-    if isinstance(factory, Mapping):
-        objects["network_factory"] = functools.partial(make_ppo_networks, **factory)
-    return config, Runtime(**objects)
 
 
-def _check_batches(config: PPOConfig) -> None:
-    """Refuses batches that the environments cannot fill evenly."""
-    stretches = config.batch_size * config.num_minibatches
-    if stretches % config.num_envs == 0:
-        return
-    legal = [n for n in range(1, stretches + 1) if stretches % n == 0]
-    nearest = min(legal, key=lambda n: abs(n - config.num_envs))
-    raise ConfigError(
-        f"batch_size={config.batch_size} * num_minibatches={config.num_minibatches} = {stretches} "
-        f"must be a multiple of num_envs={config.num_envs}; the nearest that fits is "
-        f"num_envs={nearest}."
-    )
+parse = functools.partial(config.parse, PPOConfig)
+"""Turns keyword arguments into PPO's checked settings."""

@@ -1,39 +1,15 @@
-"""The networks of PPO and the policies made from them."""
+"""The networks of PPO."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-import jax
 from flax import linen
 
-from brax.errors import ConfigError, closest
 from brax.training import distribution, networks, types
+from brax.training.policies import ActorCriticNetworks, ActorCriticParams
+from brax.training.policies import make_inference_fn as make_inference_fn
 
-_DISTRIBUTIONS: dict[str, type[distribution.ParametricDistribution]] = {
-    "tanh_normal": distribution.NormalTanhDistribution,
-    "normal": distribution.NormalDistribution,
-}
-
-
-class PPOParams(NamedTuple):
-    """All that PPO learns."""
-
-    normalizer: Any
-    """Statistics of observations, `()` where they are not normalized."""
-    policy: Any
-    """Parameters of the policy network."""
-    value: Any
-    """Parameters of the value network."""
-
-
-@dataclass(frozen=True)
-class PPONetworks:
-    """The networks of PPO."""
-
-    policy_network: networks.FeedForwardNetwork
-    value_network: networks.FeedForwardNetwork
-    parametric_action_distribution: distribution.ParametricDistribution
+PPOParams = ActorCriticParams
+PPONetworks = ActorCriticNetworks
 
 
 def make_ppo_networks(
@@ -65,12 +41,7 @@ def make_ppo_networks(
     Raises:
         ConfigError: if a name is unknown.
     """
-    if distribution_type not in _DISTRIBUTIONS:
-        raise ConfigError(
-            f"unknown distribution_type '{distribution_type}'. Allowed: "
-            f"{', '.join(_DISTRIBUTIONS)}.{closest(distribution_type, _DISTRIBUTIONS)}"
-        )
-    actions = _DISTRIBUTIONS[distribution_type](action_size)
+    actions = distribution.of_type(distribution_type, action_size)
     return PPONetworks(
         policy_network=networks.make_policy_network(
             actions.param_size,
@@ -88,39 +59,4 @@ def make_ppo_networks(
             value_obs_key,
         ),
         parametric_action_distribution=actions,
-    )
-
-
-def make_inference_fn(ppo_networks: PPONetworks) -> Callable[..., types.Policy]:
-    """Returns `make_policy(params, deterministic=False)`.
-
-    `params` is what training returns, or its `(normalizer, policy)`. The policy's extras are
-    `raw_action`, before squashing, and `log_prob`; a deterministic policy has none.
-    """
-    actions = ppo_networks.parametric_action_distribution
-
-    def make_policy(params: Any, deterministic: bool = False) -> types.Policy:
-        normalizer, policy_params = _policy_part(params)
-
-        def policy(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
-            logits = ppo_networks.policy_network.apply(normalizer, policy_params, observation)
-            if deterministic:
-                return actions.mode(logits), {}
-            raw = actions.sample_no_postprocessing(logits, key)
-            extras = {"raw_action": raw, "log_prob": actions.log_prob(logits, raw)}
-            return actions.postprocess(raw), extras
-
-        return policy
-
-    return make_policy
-
-
-def _policy_part(params: Any) -> tuple[Any, Any]:
-    """The normalizer and the policy's parameters out of what a caller has."""
-    if isinstance(params, tuple | list) and len(params) in (2, 3):
-        return params[0], params[1]
-    got = f"{len(params)} parts" if isinstance(params, tuple | list) else type(params).__name__
-    raise ConfigError(
-        f"make_policy: got {got}; expected the params that train() returned, or its "
-        "(normalizer, policy). The policy needs the normalizer: pass params, not params.policy."
     )

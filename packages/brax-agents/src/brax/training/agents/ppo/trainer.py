@@ -1,32 +1,17 @@
 """PPO as a plugin: what `brax train --trainer ppo` and `brax render` use."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from brax.training import presets
-from brax.training.agents.ppo.checkpoint import load_policy
-from brax.training.agents.ppo.config import parse
-from brax.training.agents.ppo.train import train
+from brax.training.agent import Agent
+from brax.training.agents.ppo.config import PPOConfig
+from brax.training.agents.ppo.learner import PPOLearner
+from brax.training.agents.ppo.networks import make_ppo_networks
 
-
-@dataclass(frozen=True)
-class Trainer:
-    """An agent: how it trains, and how its policies come back."""
-
-    name: str
-    """The name that users ask for it by."""
-    train: Callable[..., Any]
-    """`train(environment, **settings) -> (make_policy, params, metrics)`."""
-    load_policy: Callable[..., Any]
-    """`load_policy(path, deterministic=True) -> policy`."""
-    presets: presets.Presets
-    """Settings by environment and preset."""
-    check: Callable[[Mapping[str, Any]], Any]
-    """Refuses settings that `train` would refuse, without an environment."""
-
-
-PPO = Trainer(
-    "ppo", train, load_policy, presets.read(Path(__file__).parent / "presets.toml"), parse
+PPO = Agent(
+    name="ppo",
+    config=PPOConfig,
+    make_networks=make_ppo_networks,
+    learner=PPOLearner,
+    presets=presets.read(Path(__file__).parent / "presets.toml"),
 )

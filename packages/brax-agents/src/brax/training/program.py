@@ -1,4 +1,4 @@
-"""PPO's learner, compiled: what the shared loop runs."""
+"""A learner, compiled: what the shared loop runs."""
 
 from typing import Any
 
@@ -8,26 +8,28 @@ import numpy as np
 from jax.sharding import Mesh
 
 from brax.training import devices
-from brax.training.agents.ppo.learner import Learner, Tally, TrainingState
+from brax.training.learner import Learner, Tally
 
 
-class PPOProgram:
-    """Compiled functions of PPO's training state, split over a mesh of devices."""
+class Program:
+    """Compiled functions of an agent's training state, split over a mesh of devices."""
 
-    def __init__(self, learner: Learner, mesh: Mesh, num_envs: int) -> None:
+    def __init__(self, learner: Learner, mesh: Mesh) -> None:
         self._learner = learner
         self._mesh = mesh
-        self._num_envs = num_envs
         self._init: Any = None
         self._advance: Any = None
 
     def place(self, state: Any) -> Any:
         """Where each leaf of a state (or of its shapes) lives."""
         whole = jax.tree.map(lambda _: devices.replicated(self._mesh), state)
-        envs = devices.shardings(state.env_state, self._mesh, self._num_envs)
-        return whole._replace(env_state=envs)
+        split = {
+            name: devices.shardings(getattr(state, name), self._mesh, length)
+            for name, length in self._learner.split.items()
+        }
+        return whole._replace(**split)
 
-    def shapes(self) -> TrainingState:
+    def shapes(self) -> Any:
         """Shapes of a training state."""
         return jax.eval_shape(self._learner.init, jax.random.key(0))
 
@@ -49,35 +51,36 @@ class PPOProgram:
         )
         self._advance = advance.lower(state, jnp.int32(1)).compile()
 
-    def init(self, key: jax.Array) -> TrainingState:
+    def init(self, key: jax.Array) -> Any:
         """Makes the first state on the devices."""
         return self._init(key)
 
-    def advance(self, state: TrainingState, steps: int) -> tuple[TrainingState, Tally]:
+    def advance(self, state: Any, steps: int) -> tuple[Any, Tally]:
         """Takes training steps; `state` is used up. The tally comes back to the host."""
         state, tally = self._advance(
             state, jax.device_put(jnp.int32(steps), devices.replicated(self._mesh))
         )
         return state, jax.device_get(tally)
 
-    def fresh_environments(self, state: TrainingState) -> TrainingState:
+    def fresh_environments(self, state: Any) -> Any:
         """Resets every environment anew."""
         return jax.jit(self._learner.fresh_environments, out_shardings=self.place(state))(state)
 
-    def bad_updates(self, state: TrainingState) -> int:
+    def bad_updates(self, state: Any) -> int:
         """Updates in a row that were skipped because their gradient was not finite."""
         return int(state.bad_updates)
 
     def metrics(self, tally: Tally) -> dict[str, float]:
         """Means over updates and over the episodes that ended."""
-        updates = max(int(tally.updates), 1)
-        found = {f"training/{name}": float(x) / updates for name, x in tally.losses.items()}
-        if tally.skipped:
-            for name, x in tally.skipped_losses.items():
-                found[f"training/skipped_{name}"] = float(x / tally.skipped)
-        found["training/skipped_updates"] = float(tally.skipped)
-        found["training/nan_envs"] = float(tally.nan_envs)
-        if tally.episodes_ended:
-            for name, x in tally.episodes.items():
-                found[f"episode/{name}"] = float(np.float64(x) / tally.episodes_ended)
+        learned, acted = tally
+        updates = max(int(learned.updates), 1)
+        found = {f"training/{name}": float(x) / updates for name, x in learned.losses.items()}
+        if learned.skipped:
+            for name, x in learned.skipped_losses.items():
+                found[f"training/skipped_{name}"] = float(x / learned.skipped)
+        found["training/skipped_updates"] = float(learned.skipped)
+        found["training/nan_envs"] = float(acted.nan_envs)
+        if acted.episodes_ended:
+            for name, x in acted.episodes.items():
+                found[f"episode/{name}"] = float(np.float64(x) / acted.episodes_ended)
         return found

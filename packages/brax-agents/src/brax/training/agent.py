@@ -1,0 +1,157 @@
+"""What an agent is: its settings, its networks and its learner; everything else is shared."""
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from brax.env import Env
+from brax.errors import ConfigError
+from brax.training import devices, policies, presets, setup, types
+from brax.training.config import RunConfig, Runtime, parse
+from brax.training.learner import Learner, Parts
+from brax.training.loop import Loop, Reports
+from brax.training.program import Program
+
+
+@dataclass(frozen=True)
+class Agent:
+    """An agent: how it trains, and how its policies come back. The target of a trainer's plugin."""
+
+    name: str
+    """The name that users ask for it by."""
+    config: type[RunConfig]
+    """Its numbers."""
+    make_networks: Callable[..., Any]
+    """Makes its networks: `(observation_size, action_size, preprocess_observations_fn, ...)`. They
+    have at least `policy_network`."""
+    learner: Callable[[Parts], Learner]
+    """Makes its learner."""
+    presets: presets.Presets
+    """Settings by environment and preset."""
+    runtime: type[Runtime] = Runtime
+    """What it is given besides numbers."""
+    make_inference_fn: Callable[[Any], Callable[..., types.Policy]] = policies.make_inference_fn
+    """Makes policies, given the networks."""
+
+    def check(self, settings: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Refuses settings that `train` would refuse, without an environment.
+
+        Returns:
+            The agent's numbers and what it is given besides.
+        """
+        return parse(self.config, settings, self.runtime)
+
+    def train(
+        self, environment: Env, **settings: Any
+    ) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
+        """Trains a policy.
+
+        Args:
+            environment: environment to learn, not yet batched.
+            **settings: fields of the agent's `config` and `runtime`; `docs/training.md` lists them.
+
+        Returns:
+            `make_policy(params, deterministic=False)`, the parameters, a named tuple that begins
+            with `normalizer` and `policy`, and the metrics of the last evaluation.
+
+        Raises:
+            ConfigError: before any long work, if a setting is unknown, unsupported or not allowed.
+            CheckpointError: if a checkpoint cannot be written or restored.
+            TrainingError: if gradients stay without a finite value.
+        """
+        config, runtime = self.check(settings)
+        mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
+        keys = jax.random.split(jax.random.key(config.seed), 4)
+        env = setup.wrapped(environment, config, runtime, config.num_envs, keys[0])
+        info = setup.check_env(env, config)
+        factory = self._factory(runtime.network_factory)
+        networks = factory(
+            environment.observation_size,
+            environment.action_size,
+            preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
+        )
+        make_policy = self.make_inference_fn(networks)
+
+        record = self._record(environment, config, factory)
+        program = Program(self.learner(Parts(env, networks, config, runtime, mesh, info)), mesh)
+        evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
+        with contextlib.ExitStack() as stack:
+            save = setup.saver(stack, runtime, record, config)
+            saved = setup.saved_state(program, config, runtime, record)
+            setup.compile_all(program, evaluator, config.training_steps > 0, saved is None)
+            state, step = setup.first_state(program, keys[1], runtime, saved)
+            evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
+            every = (config.training_metrics_steps or 0) if config.log_training_metrics else None
+            reports = Reports(evaluate, runtime.progress_fn, save, every)
+            state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
+        return make_policy, jax.device_get(state.params), metrics
+
+    def timesteps(
+        self,
+        num_timesteps: int | None,
+        training_steps: int | None,
+        name: str,
+        settings: Mapping[str, Any],
+    ) -> int:
+        """Environment steps to train for, told as such or as training steps.
+
+        Args:
+            num_timesteps: environment steps.
+            training_steps: training steps, instead.
+            name: what the agent calls these.
+            settings: the other settings of the run.
+
+        Raises:
+            ConfigError: if both are given, or neither, or a setting is wrong.
+        """
+        if training_steps is None and num_timesteps is not None:
+            return num_timesteps
+        if training_steps is None or num_timesteps is not None:
+            raise ConfigError(f"give num_timesteps or {name}, and not both.")
+        config, _ = self.check(settings)
+        return training_steps * int(config.env_steps_per_training_step)
+
+    def load_policy(
+        self,
+        path: Path | str,
+        deterministic: bool = True,
+        network_factory: Callable[..., Any] | None = None,
+    ) -> types.Policy:
+        """Returns the policy `policy(obs, key) -> (action, extras)` of a run or checkpoint.
+
+        Args:
+            path: run, folder of checkpoints (the newest is taken), or checkpoint.
+            deterministic: take the mean action instead of drawing one.
+            network_factory: makes the networks, where they are not the agent's own.
+
+        Raises:
+            CheckpointError: if there is no such checkpoint, or it is damaged or of another kind.
+        """
+        found = policies.read(path, self.name)
+        factory = network_factory or policies.described(self.make_networks, found)
+        return policies.restore(found, factory, self.make_inference_fn, deterministic)
+
+    def _factory(self, given: Any) -> Callable[..., Any]:
+        """The function that makes the networks, from what a user gave."""
+        if given is None:
+            return self.make_networks
+        if isinstance(given, Mapping):
+            return functools.partial(self.make_networks, **given)
+        return given
+
+    def _record(self, env: Env, config: RunConfig, factory: Callable[..., Any]) -> dict[str, Any]:
+        """What a checkpoint records: all that is needed to use it again."""
+        return {
+            "agent": self.name,
+            "environment": type(env.unwrapped).__name__,
+            "config": dataclasses.asdict(config),
+            "network": policies.describe_networks(self.make_networks, factory),
+            "observation_size": policies.plain(env.observation_size),
+            "action_size": env.action_size,
+        }

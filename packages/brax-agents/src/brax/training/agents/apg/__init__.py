@@ -1,0 +1,1 @@
+"""Analytic policy gradients: learning through the simulator."""

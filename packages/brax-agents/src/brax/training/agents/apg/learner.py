@@ -1,0 +1,89 @@
+"""One training step of APG, as pure functions of the training state."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from brax.env import State
+from brax.training import acting
+from brax.training.learner import (
+    Learner,
+    Parts,
+    Tally,
+    count_updates,
+    descend,
+    episodes,
+    in_a_row,
+)
+from brax.training.policies import PolicyParams, make_inference_fn
+
+
+class TrainingState(NamedTuple):
+    """All that one training step hands to the next."""
+
+    params: PolicyParams
+    optimizer_state: Any
+    env_state: State
+    key: jax.Array
+    bad_updates: jax.Array
+    """Updates in a row that were skipped because their gradient was not finite, int32."""
+
+
+class APGLearner(Learner):
+    """The compiled parts of APG."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Prepares the functions; compiles nothing."""
+        super().__init__(parts)
+        config = self.config
+        self._make_policy = make_inference_fn(parts.networks)
+        rate = config.learning_rate
+        if config.use_schedule:
+            rate = optax.exponential_decay(rate, 1, config.schedule_decay)
+        self._optimizer = optax.chain(
+            optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(rate, *config.adam_b)
+        )
+
+    def init(self, key: jax.Array) -> TrainingState:
+        """Makes the first state."""
+        policy_key, env_key, train_key = jax.random.split(key, 3)
+        policy = self.networks.policy_network.init(policy_key)
+        return TrainingState(
+            params=PolicyParams(self.first_normalizer(), policy),
+            optimizer_state=self._optimizer.init(policy),
+            env_state=self.reset(env_key),
+            key=train_key,
+            bad_updates=jnp.int32(0),
+        )
+
+    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+        """Goes on from where the environments are, and improves the policy by the gradient of the
+        rewards on the way. What lies before the window is not differentiated.
+        """
+        key, act_key = jax.random.split(state.key)
+        normalizer, policy = state.params
+        loss = jax.value_and_grad(self.loss, has_aux=True)
+        (value, (env_state, data)), grads = loss(policy, state, act_key)
+        policy, optimizer_state, finite = descend(
+            self._optimizer, grads, state.optimizer_state, policy
+        )
+        params = PolicyParams(self.normalizer_after(normalizer, data.observation), policy)
+        bad_updates = in_a_row(state.bad_updates, finite)
+        updates = count_updates({"loss": value, "grad_norm": optax.tree.norm(grads)}, finite)
+        state = TrainingState(params, optimizer_state, env_state, key, bad_updates)
+        return state, Tally(updates, episodes(data.extras["state_extras"]))
+
+    def loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[jax.Array, Any]:
+        """Against the mean reward of the window; also where the window led, and what was seen."""
+        env_state, data = acting.generate_unroll(
+            self.env,
+            state.env_state,
+            self._make_policy((state.params.normalizer, policy)),
+            key,
+            self.config.horizon_length,
+            self.extra,
+            rematerialize=True,
+        )
+        return -jnp.mean(data.reward), (env_state, data)

@@ -1,0 +1,49 @@
+"""The networks of APG."""
+
+from collections.abc import Sequence
+
+import jax
+from flax import linen
+
+from brax.training import distribution, networks, types
+from brax.training.policies import ActorNetworks
+from brax.training.policies import make_inference_fn as make_inference_fn
+
+
+def make_apg_networks(
+    observation_size: types.ObservationSize,
+    action_size: int,
+    preprocess_observations_fn: types.PreprocessObservationFn = (
+        types.identity_observation_preprocessor
+    ),
+    hidden_layer_sizes: Sequence[int] = (32,) * 4,
+    activation: str | networks.ActivationFn = linen.elu,
+    layer_norm: bool = True,
+    policy_obs_key: str = "state",
+) -> ActorNetworks:
+    """Makes APG's network: a policy over squashed actions that starts with little spread.
+
+    Args:
+        observation_size: number of features, or a dictionary of them.
+        action_size: number of actions.
+        preprocess_observations_fn: applied to observations first.
+        hidden_layer_sizes: widths of the hidden layers.
+        activation: function between layers, or its name.
+        layer_norm: normalize what each hidden layer gives.
+        policy_obs_key: observation that the policy reads, where there are several.
+
+    Raises:
+        ConfigError: if a name is unknown.
+    """
+    actions = distribution.NormalTanhDistribution(action_size, var_scale=0.1)
+    network = networks.make_policy_network(
+        actions.param_size,
+        observation_size,
+        preprocess_observations_fn,
+        hidden_layer_sizes,
+        activation,
+        policy_obs_key,
+        layer_norm,
+        jax.nn.initializers.orthogonal(0.01),
+    )
+    return ActorNetworks(network, actions)

@@ -1,0 +1,29 @@
+"""One training step of augmented random search."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from brax.training.agents.ars.gradient import best_direction
+from brax.training.learner import Parts
+from brax.training.population import SearchLearner
+
+
+class ARSLearner(SearchLearner):
+    """The compiled parts of ARS."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Prepares the functions; compiles nothing."""
+        super().__init__(parts)
+        self.noise_std = self.config.exploration_noise_std
+        self.reward_shift = self.config.reward_shift
+        self.optimizer = optax.sgd(self.config.step_size)
+
+    def gradient(
+        self, policy: Any, noise: Any, plus: jax.Array, minus: jax.Array
+    ) -> tuple[Any, dict[str, jax.Array]]:
+        """Against the direction of the best."""
+        ascent = best_direction(noise, plus, minus, self.config.top_directions)
+        return jax.tree.map(jnp.negative, ascent), {"grad_norm": optax.tree.norm(ascent)}

@@ -1,0 +1,36 @@
+"""The network of augmented random search."""
+
+import jax
+
+from brax.training import networks, types
+from brax.training.population import PolicyNetworks
+
+
+def make_ars_networks(
+    observation_size: types.ObservationSize,
+    action_size: int,
+    preprocess_observations_fn: types.PreprocessObservationFn = (
+        types.identity_observation_preprocessor
+    ),
+    policy_obs_key: str = "state",
+) -> PolicyNetworks:
+    """Makes a linear map from observations to actions that starts at zero.
+
+    Args:
+        observation_size: number of features, or a dictionary of them.
+        action_size: number of actions.
+        preprocess_observations_fn: applied to observations first.
+        policy_obs_key: observation that the policy reads, where there are several.
+
+    Raises:
+        ConfigError: if the environment has no such observation.
+    """
+    network = networks.make_policy_network(
+        action_size,
+        observation_size,
+        preprocess_observations_fn,
+        hidden_layer_sizes=(),
+        obs_key=policy_obs_key,
+        kernel_init=jax.nn.initializers.zeros,
+    )
+    return PolicyNetworks(network, lambda action: action)

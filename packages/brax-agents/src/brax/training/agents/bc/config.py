@@ -1,0 +1,99 @@
+"""BC's settings."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from brax.errors import ConfigError
+from brax.training.config import RunConfig, Runtime
+from brax.training.settings import number
+
+
+def teach_first(step: jax.Array) -> jax.Array:
+    """The teacher acts in the first training step, the pupil in all others."""
+    return jnp.where(step == 0, 1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class BCConfig(RunConfig):
+    """The numbers of a run of BC; with them, teacher and environment a run can be repeated."""
+
+    unsupported: ClassVar[Mapping[str, Any]] = {
+        "tanh_squash": True,
+        "scramble_time": 0,
+        "madrona_backend": False,
+        "augment_pixels": False,
+        "reset": True,
+    }
+    step_formula = "demo_length * num_envs * action_repeat"
+
+    num_envs: int = number(1, 1)
+    """Environments that run side by side, over all devices."""
+    demo_length: int = number(100, 1)
+    """Actions that each environment takes in one training step."""
+    epochs: int = number(50, 1)
+    """Passes over as much as one training step adds, drawn from all that is kept."""
+    batch_size: int = number(256, 1)
+    """Observations in one update, over all devices."""
+    learning_rate: float = number(4e-4, 0, open_low=True)
+    """Step size of Adam."""
+    max_replay_size: int = number(262_144, 1, 2**31 - 1)
+    """Observations that are kept, rounded down to whole training steps; their memory is taken at
+    once."""
+    normalize_observations: bool = True
+    """Scale observations by their running statistics."""
+    teacher: str = ""
+    """Run or checkpoint, of any agent, whose policy is the teacher."""
+
+    @property
+    def env_steps_per_training_step(self) -> int:
+        """Environment steps of one training step."""
+        return self.rows * self.action_repeat
+
+    @property
+    def rows(self) -> int:
+        """Observations that one training step adds."""
+        return self.demo_length * self.num_envs
+
+    @property
+    def updates(self) -> int:
+        """Updates in one training step."""
+        return max(self.epochs * self.rows // self.batch_size, 1)
+
+    def check(self) -> None:
+        """Refuses a buffer that does not hold one training step.
+
+        Raises:
+            ConfigError: naming the numbers and the least that fits.
+        """
+        super().check()
+        if self.rows > self.max_replay_size:
+            raise ConfigError(
+                f"max_replay_size={self.max_replay_size} must hold a training step, "
+                f"demo_length={self.demo_length} * num_envs={self.num_envs}; the least that does "
+                f"is {self.rows}."
+            )
+
+
+@dataclass(frozen=True)
+class BCRuntime(Runtime):
+    """What a run of BC is given besides numbers."""
+
+    teacher_inference_fn: Callable[..., Any] | None = None
+    """The teacher: a policy `(observation, key) -> (action, extras)`; or set `teacher`."""
+    dagger_beta_fn: Callable[[jax.Array], jax.Array] = teach_first
+    """From the training step to the probability that the teacher acts."""
+
+    def check(self, config: Any) -> None:
+        """Refuses a run with no teacher, or with two.
+
+        Raises:
+            ConfigError: saying how to name one.
+        """
+        if bool(config.teacher) == (self.teacher_inference_fn is not None):
+            raise ConfigError(
+                "give teacher, the run of an agent, or teacher_inference_fn, a policy; not both."
+            )

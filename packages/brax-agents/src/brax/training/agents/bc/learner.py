@@ -1,0 +1,156 @@
+"""One training step of BC, as pure functions of the training state."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from brax.env import State
+from brax.training import acting, policies, types
+from brax.training.learner import (
+    Learner,
+    Parts,
+    Tally,
+    Updates,
+    count_updates,
+    descend,
+    episodes,
+    in_a_row,
+)
+from brax.training.policies import PolicyParams
+from brax.training.replay_buffers import ReplayBuffer, ReplayBufferState
+
+
+class Lesson(NamedTuple):
+    """Observations and what the teacher does there, each leaf (n, ...)."""
+
+    observation: Any
+    action: jax.Array
+
+
+class TrainingState(NamedTuple):
+    """All that one training step hands to the next."""
+
+    params: PolicyParams
+    optimizer_state: Any
+    env_state: State
+    replay: ReplayBufferState
+    """Lessons of all training steps so far."""
+    step: jax.Array
+    """Training steps so far, int32."""
+    key: jax.Array
+    bad_updates: jax.Array
+    """Updates in a row that were skipped because their gradient was not finite, int32."""
+
+
+class BCLearner(Learner):
+    """The compiled parts of BC."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Prepares the functions; compiles nothing.
+
+        Raises:
+            CheckpointError: if the teacher cannot be loaded.
+        """
+        super().__init__(parts)
+        config = self.config
+        self._make_policy = policies.make_inference_fn(parts.networks)
+        given = parts.runtime.teacher_inference_fn
+        self._teacher = policies.of_run(config.teacher) if given is None else given
+        self._beta = parts.runtime.dagger_beta_fn
+        self._optimizer = optax.adam(config.learning_rate)
+        action = jnp.zeros(parts.env.action_size)
+        self._buffer = ReplayBuffer(
+            config.max_replay_size,
+            config.num_envs,
+            Lesson(self.sample_obs, action),
+            config.batch_size,
+            stride=config.demo_length,
+        )
+
+    @property
+    def split(self) -> dict[str, int]:
+        """Parts of the training state that devices share, and the length they are split along."""
+        return {**super().split, "replay": self.config.num_envs}
+
+    def init(self, key: jax.Array) -> TrainingState:
+        """Makes the first state, with no lesson learned."""
+        policy_key, env_key, train_key = jax.random.split(key, 3)
+        policy = self.networks.policy_network.init(policy_key)
+        return TrainingState(
+            params=PolicyParams(self.first_normalizer(), policy),
+            optimizer_state=self._optimizer.init(policy),
+            env_state=self.reset(env_key),
+            replay=self._buffer.init(),
+            step=jnp.int32(0),
+            key=train_key,
+            bad_updates=jnp.int32(0),
+        )
+
+    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+        """Acts, has the teacher say what it would have done, and learns from all that it said."""
+        key, act_key, learn_key = jax.random.split(state.key, 3)
+        env_state, data = acting.generate_unroll(
+            self.env,
+            state.env_state,
+            self._mixture(state),
+            act_key,
+            self.config.demo_length,
+            self.extra,
+        )
+        lesson = Lesson(data.observation, data.extras["policy_extras"]["lesson"])
+        lesson = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), lesson)
+        normalizer = self.normalizer_after(state.params.normalizer, data.observation)
+        state = state._replace(
+            params=state.params._replace(normalizer=normalizer),
+            env_state=env_state,
+            replay=self._buffer.insert(state.replay, lesson),
+            step=state.step + 1,
+            key=key,
+        )
+        state, updates = self._learn(state, learn_key)
+        return state, Tally(updates, episodes(data.extras["state_extras"]))
+
+    def _mixture(self, state: TrainingState) -> types.Policy:
+        """Who acts: the teacher or the pupil, drawn anew in every step of every environment."""
+        pupil, beta = self._make_policy(state.params), self._beta(state.step)
+
+        def policy(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
+            who_key, teacher_key, pupil_key = jax.random.split(key, 3)
+            lesson, _ = self._teacher(observation, teacher_key)
+            own, _ = pupil(observation, pupil_key)
+            teach = jax.random.bernoulli(who_key, beta, (self.config.num_envs, 1))
+            return jnp.where(teach, lesson, own), {"lesson": lesson}
+
+        return policy
+
+    def _learn(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
+        """Fits the pupil's mean action to the teacher's, by the mean square of the difference.
+
+        Source: Ross, Gordon, Bagnell 2011 (1011.0686), algorithm 3.1.
+        """
+        actions = self.networks.parametric_action_distribution
+        network = self.networks.policy_network
+
+        def update(state: TrainingState, key: jax.Array) -> tuple[TrainingState, Any]:
+            lesson = self._buffer.sample(state.replay, key)
+
+            def loss(policy: Any) -> jax.Array:
+                logits = network.apply(state.params.normalizer, policy, lesson.observation)
+                return jnp.mean((actions.mode(logits) - lesson.action) ** 2)
+
+            value, grads = jax.value_and_grad(loss)(state.params.policy)
+            policy, optimizer_state, finite = descend(
+                self._optimizer, grads, state.optimizer_state, state.params.policy
+            )
+            state = state._replace(
+                params=state.params._replace(policy=policy),
+                optimizer_state=optimizer_state,
+                bad_updates=in_a_row(state.bad_updates, finite),
+            )
+            return state, ({"loss": value}, finite)
+
+        keys = jax.random.split(key, self.config.updates)
+        state, (losses, finite) = jax.lax.scan(update, state, keys)
+        return state, count_updates(losses, finite)

@@ -1,0 +1,18 @@
+"""BC as a plugin: what `brax train --trainer bc` and `brax render` use."""
+
+from pathlib import Path
+
+from brax.training import presets
+from brax.training.agent import Agent
+from brax.training.agents.bc.config import BCConfig, BCRuntime
+from brax.training.agents.bc.learner import BCLearner
+from brax.training.agents.bc.networks import make_bc_networks
+
+BC = Agent(
+    name="bc",
+    config=BCConfig,
+    make_networks=make_bc_networks,
+    learner=BCLearner,
+    presets=presets.read(Path(__file__).parent / "presets.toml"),
+    runtime=BCRuntime,
+)

@@ -1,0 +1,42 @@
+"""The gradient that evolution strategies estimate."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.training.agents.es.config import FitnessShaping
+
+
+def shape_fitness(returns: jax.Array, shaping: str) -> jax.Array:
+    """Makes weights of returns, both (n,).
+
+    Source: centered ranks: Salimans et al. 2017, section 2.1. Utilities: Wierstra et al. 2014,
+    section 3.1.
+    """
+    if shaping == FitnessShaping.ORIGINAL:
+        return returns
+    number = returns.shape[0]
+    rank = jnp.argsort(jnp.argsort(returns))  # 0 for the worst
+    if shaping == FitnessShaping.CENTERED_RANK:
+        return rank / (number - 1) - 0.5
+    utility = jnp.maximum(0.0, jnp.log(number / 2 + 1) - jnp.log(number - rank))
+    return utility / jnp.sum(utility) - 1.0 / number
+
+
+def search_gradient(noise: Any, plus: jax.Array, minus: jax.Array, std: float) -> Any:
+    """Estimates the gradient of the expected fitness from mirrored samples.
+
+    Args:
+        noise: standard normal noise, a tree of leaves (pairs, ...).
+        plus: fitness of the parameters plus `std * noise`, (pairs,).
+        minus: fitness of the parameters minus it, (pairs,).
+        std: deviation of the noise.
+
+    Returns:
+        A tree like the parameters: the mean of `(plus - minus) / (2 std) * noise`.
+
+    Source: Salimans et al. 2017, eq. 1 with mirrored sampling.
+    """
+    weight = (plus - minus) / (2.0 * std * plus.shape[0])
+    return jax.tree.map(lambda n: jnp.tensordot(weight, n, axes=1), noise)

@@ -1,0 +1,34 @@
+"""One training step of evolution strategies."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from brax.training.agents.es.gradient import search_gradient, shape_fitness
+from brax.training.learner import Parts
+from brax.training.population import SearchLearner
+
+
+class ESLearner(SearchLearner):
+    """The compiled parts of ES."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Prepares the functions; compiles nothing."""
+        super().__init__(parts)
+        self.noise_std = self.config.perturbation_std
+        self.optimizer = optax.adam(self.config.learning_rate)
+
+    def gradient(
+        self, policy: Any, noise: Any, plus: jax.Array, minus: jax.Array
+    ) -> tuple[Any, dict[str, jax.Array]]:
+        """Against the estimated gradient of the fitness, and towards zero by `l2coeff`."""
+        returns = jnp.concatenate([plus, minus])
+        if self.config.center_fitness:
+            returns = (returns - jnp.mean(returns)) / (jnp.std(returns) + 1e-8)
+        fitness = shape_fitness(returns, self.config.fitness_shaping)
+        plus, minus = jnp.split(fitness, 2)
+        ascent = search_gradient(noise, plus, minus, self.noise_std)
+        grads = jax.tree.map(lambda g, p: self.config.l2coeff * p - g, ascent, policy)
+        return grads, {"grad_norm": optax.tree.norm(grads)}

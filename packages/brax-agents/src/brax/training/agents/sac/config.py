@@ -1,0 +1,81 @@
+"""SAC's settings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from brax.errors import ConfigError
+from brax.training.config import RunConfig
+from brax.training.settings import number
+
+
+@dataclass(frozen=True)
+class SACConfig(RunConfig):
+    """The numbers of a run of SAC; with them and the environment a run can be repeated."""
+
+    old_names: ClassVar[Mapping[str, str]] = {"checkpoint_logdir": "save_checkpoint_path"}
+    step_formula = "num_envs * action_repeat"
+
+    num_envs: int = number(1, 1)
+    """Environments that run side by side, over all devices."""
+    learning_rate: float = number(1e-4, 0, open_low=True)
+    """Step size of Adam, for the policy and the critics."""
+    alpha_learning_rate: float = number(3e-4, 0, open_low=True)
+    """Step size of Adam, for the logarithm of the temperature."""
+    discounting: float = number(0.9, 0, 1)
+    """Discount of one action."""
+    batch_size: int = number(256, 1)
+    """Transitions in one update, over all devices."""
+    grad_updates_per_step: int = number(1, 1)
+    """Updates in one training step."""
+    tau: float = number(0.005, 0, 1, open_low=True)
+    """Share of the critics that their targets take over in each update."""
+    reward_scaling: float = number(1.0, 0, open_low=True)
+    """Factor on rewards before they are learned from."""
+    min_replay_size: int = number(0, 0)
+    """Transitions in the replay buffer before the first update."""
+    max_replay_size: int = number(1_048_576, 1, 2**31 - 1)
+    """Transitions that the replay buffer keeps, rounded down to whole steps of all environments;
+    their memory is taken at once."""
+    target_entropy: float | None = number(None)
+    """Entropy that the temperature holds; None for minus half the number of actions."""
+
+    @property
+    def replay_size(self) -> int:
+        """Transitions that the replay buffer keeps."""
+        return self.max_replay_size // self.num_envs * self.num_envs
+
+    @property
+    def env_steps_per_training_step(self) -> int:
+        """Environment steps of one training step."""
+        return self.num_envs * self.action_repeat
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Entries of the environment's `info` that SAC cannot do without."""
+        return ("truncation", "terminal_obs")
+
+    def check(self) -> None:
+        """Refuses a replay buffer that cannot be filled or does not take one step.
+
+        Raises:
+            ConfigError: naming the numbers and the nearest that fits.
+        """
+        super().check()
+        if not self.replay_size:
+            raise ConfigError(
+                f"max_replay_size={self.max_replay_size} must hold a step of all "
+                f"num_envs={self.num_envs}; the least that does is {self.num_envs}."
+            )
+        if self.min_replay_size > self.replay_size:
+            raise ConfigError(
+                f"min_replay_size={self.min_replay_size} must not exceed the "
+                f"{self.replay_size} transitions that max_replay_size={self.max_replay_size} and "
+                f"num_envs={self.num_envs} keep."
+            )
+        most = self.training_steps * self.num_envs
+        if self.num_timesteps and self.min_replay_size > most:
+            raise ConfigError(
+                f"min_replay_size={self.min_replay_size} is never reached: "
+                f"num_timesteps={self.num_timesteps} makes {most} transitions."
+            )

@@ -1,0 +1,156 @@
+"""One training step of SAC, as pure functions of the training state."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from brax.env import State
+from brax.training import acting, types
+from brax.training.agents.sac.losses import Batch, LossConfig, Weights, compute_sac_loss
+from brax.training.learner import (
+    Learner,
+    Parts,
+    Tally,
+    Updates,
+    count_updates,
+    descend,
+    episodes,
+    in_a_row,
+    repeated,
+)
+from brax.training.policies import PolicyParams, make_inference_fn
+from brax.training.replay_buffers import ReplayBuffer, ReplayBufferState
+
+
+class TrainingState(NamedTuple):
+    """All that one training step hands to the next."""
+
+    params: PolicyParams
+    q: Any
+    """Parameters of the critics."""
+    target_q: Any
+    """Parameters of the critics that follow slowly."""
+    log_alpha: jax.Array
+    """Logarithm of the temperature, shape ()."""
+    optimizer_state: Any
+    env_state: State
+    replay: ReplayBufferState
+    key: jax.Array
+    bad_updates: jax.Array
+    """Updates in a row that were skipped because their gradient was not finite, int32."""
+
+
+class SACLearner(Learner):
+    """The compiled parts of SAC."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Prepares the functions; compiles nothing."""
+        super().__init__(parts)
+        config = self.config
+        self._make_policy = make_inference_fn(parts.networks)
+        action_size = parts.env.action_size
+        entropy = config.target_entropy
+        self._loss = LossConfig(
+            discounting=config.discounting,
+            reward_scaling=config.reward_scaling,
+            target_entropy=-0.5 * action_size if entropy is None else entropy,
+        )
+        self._optimizer = optax.multi_transform(
+            {
+                "networks": optax.adam(config.learning_rate),
+                "alpha": optax.adam(config.alpha_learning_rate),
+            },
+            Weights("networks", "networks", "alpha"),  # type: ignore[arg-type]
+        )
+        number, action = jnp.zeros(()), jnp.zeros(action_size)
+        sample = Batch(self.sample_obs, action, number, number, self.sample_obs)
+        self._buffer = ReplayBuffer(
+            config.max_replay_size, config.num_envs, sample, config.batch_size
+        )
+
+    @property
+    def split(self) -> dict[str, int]:
+        """Parts of the training state that devices share, and the length they are split along."""
+        return {**super().split, "replay": self.config.num_envs}
+
+    def init(self, key: jax.Array) -> TrainingState:
+        """Makes the first state, with nothing in the replay buffer."""
+        policy_key, q_key, env_key, train_key = jax.random.split(key, 4)
+        policy = self.networks.policy_network.init(policy_key)
+        q = self.networks.q_network.init(q_key)
+        log_alpha = jnp.zeros(())
+        return TrainingState(
+            params=PolicyParams(self.first_normalizer(), policy),
+            q=q,
+            target_q=q,
+            log_alpha=log_alpha,
+            optimizer_state=self._optimizer.init(Weights(policy, q, log_alpha)),
+            env_state=self.reset(env_key),
+            replay=self._buffer.init(),
+            key=train_key,
+            bad_updates=jnp.int32(0),
+        )
+
+    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+        """Takes a step in every environment and keeps it, then learns from what is kept."""
+        key, act_key, learn_key = jax.random.split(state.key, 3)
+        policy = self._make_policy(state.params)
+        env_state, data = acting.actor_step(self.env, state.env_state, policy, act_key, self.extra)
+        normalizer = self.normalizer_after(state.params.normalizer, data.observation)
+        state = state._replace(
+            params=state.params._replace(normalizer=normalizer),
+            env_state=env_state,
+            replay=self._buffer.insert(state.replay, _batch(data)),
+            key=key,
+        )
+        state, updates = self._learn(state, learn_key)
+        return state, Tally(updates, episodes(data.extras["state_extras"]))
+
+    def _learn(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
+        """Makes `grad_updates_per_step` updates, or none while the buffer holds too little."""
+        enough = self._buffer.size(state.replay) >= self.config.min_replay_size
+        number = jnp.where(enough, self.config.grad_updates_per_step, 0)
+        return repeated(lambda i, s: self._update(s, jax.random.fold_in(key, i)), state, number)
+
+    def _update(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
+        """Takes one gradient step, or none where the gradient is not finite."""
+        sample_key, loss_key = jax.random.split(key)
+        batch = self._buffer.sample(state.replay, sample_key)
+        weights = Weights(state.params.policy, state.q, state.log_alpha)
+        grads, losses = jax.grad(compute_sac_loss, has_aux=True)(
+            weights,
+            state.params.normalizer,
+            state.target_q,
+            batch,
+            loss_key,
+            self.networks,
+            self._loss,
+        )
+        weights, optimizer_state, finite = descend(
+            self._optimizer, grads, state.optimizer_state, weights
+        )
+        tau = jnp.where(finite, self.config.tau, 0.0)
+        state = state._replace(
+            params=state.params._replace(policy=weights.policy),
+            q=weights.q,
+            target_q=optax.incremental_update(weights.q, state.target_q, tau),
+            log_alpha=weights.log_alpha,
+            optimizer_state=optimizer_state,
+            bad_updates=in_a_row(state.bad_updates, finite),
+        )
+        return state, count_updates(losses, finite)
+
+
+def _batch(data: types.Transition) -> Batch:
+    """A step of all environments, as the buffer keeps it: leaves (num_envs, 1, ...)."""
+    truncation = data.extras["state_extras"]["truncation"]
+    batch = Batch(
+        observation=data.observation,
+        action=data.action,
+        reward=data.reward,
+        goes_on=jnp.maximum(data.discount, truncation),
+        next_observation=data.next_observation,
+    )
+    return jax.tree.map(lambda x: x[:, None], batch)

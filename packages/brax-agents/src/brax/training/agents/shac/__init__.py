@@ -1,0 +1,1 @@
+"""Short-horizon actor-critic."""

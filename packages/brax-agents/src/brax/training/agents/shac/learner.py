@@ -1,0 +1,181 @@
+"""One training step of SHAC, as pure functions of the training state."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from brax.env import State
+from brax.training import acting, types
+from brax.training.advantages import compute_gae
+from brax.training.agents.shac.losses import short_horizon_return
+from brax.training.learner import (
+    Learner,
+    Parts,
+    Tally,
+    count_updates,
+    descend,
+    episodes,
+    in_a_row,
+)
+from brax.training.policies import ActorCriticParams, make_inference_fn
+
+
+class TrainingState(NamedTuple):
+    """All that one training step hands to the next."""
+
+    params: ActorCriticParams
+    target_value: Any
+    """Parameters of the critic that follows slowly."""
+    optimizer_state: Any
+    """Adam's, of the policy and of the critic."""
+    env_state: State
+    key: jax.Array
+    bad_updates: jax.Array
+    """Updates in a row that were skipped because their gradient was not finite, int32."""
+
+
+class SHACLearner(Learner):
+    """The compiled parts of SHAC."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Prepares the functions; compiles nothing."""
+        super().__init__(parts)
+        self._make_policy = make_inference_fn(parts.networks)
+        rates = self.config.learning_rate, self.config.critic_learning_rate
+        self._actor, self._critic = (
+            optax.chain(
+                optax.clip_by_global_norm(self.config.max_gradient_norm),
+                optax.adam(rate, b1=0.7, b2=0.95),
+            )
+            for rate in rates
+        )
+
+    def init(self, key: jax.Array) -> TrainingState:
+        """Makes the first state."""
+        policy_key, value_key, env_key, train_key = jax.random.split(key, 4)
+        policy = self.networks.policy_network.init(policy_key)
+        value = self.networks.value_network.init(value_key)
+        return TrainingState(
+            params=ActorCriticParams(self.first_normalizer(), policy, value),
+            target_value=value,
+            optimizer_state=(self._actor.init(policy), self._critic.init(value)),
+            env_state=self.reset(env_key),
+            key=train_key,
+            bad_updates=jnp.int32(0),
+        )
+
+    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+        """Improves the policy through the simulator, then the critic on what was seen."""
+        key, act_key, critic_key = jax.random.split(state.key, 3)
+        normalizer, policy, value = state.params
+        actor_state, critic_state = state.optimizer_state
+        loss = jax.value_and_grad(self.actor_loss, has_aux=True)
+        (actor_loss, (env_state, data)), grads = loss(policy, state, act_key)
+        policy, actor_state, finite = descend(self._actor, grads, actor_state, policy)
+
+        targets = self._targets(state, data)
+        value, critic_state, critic_loss, taught = self._teach(
+            normalizer, value, critic_state, data.observation, targets, critic_key
+        )
+        finite = finite & taught
+        updates = count_updates(
+            {
+                "actor_loss": actor_loss,
+                "critic_loss": critic_loss,
+                "grad_norm": optax.tree.norm(grads),
+            },
+            finite,
+        )
+        state = TrainingState(
+            params=ActorCriticParams(
+                self.normalizer_after(normalizer, data.observation), policy, value
+            ),
+            target_value=optax.incremental_update(value, state.target_value, self.config.tau),
+            optimizer_state=(actor_state, critic_state),
+            env_state=env_state,
+            key=key,
+            bad_updates=in_a_row(state.bad_updates, finite),
+        )
+        return state, Tally(updates, episodes(data.extras["state_extras"]))
+
+    def actor_loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[Any, Any]:
+        """Against the mean return of a step of the window; also where the window led."""
+        env_state, data = acting.generate_unroll(
+            self.env,
+            state.env_state,
+            self._make_policy((state.params.normalizer, policy)),
+            key,
+            self.config.horizon_length,
+            self.extra,
+            rematerialize=True,
+        )
+        returns = short_horizon_return(
+            data.reward * self.config.reward_scaling,
+            *_ends(data),
+            self._value(state, data.next_observation),
+            self.config.discounting,
+        )
+        return -jnp.mean(returns) / self.config.horizon_length, (env_state, data)
+
+    def _value(self, state: TrainingState, observation: Any) -> jax.Array:
+        """The target critic's value."""
+        return self.networks.value_network.apply(
+            state.params.normalizer, state.target_value, observation
+        )
+
+    def _targets(self, state: TrainingState, data: types.Transition) -> jax.Array:
+        """What the critic should say of each observation, (time, n)."""
+        termination, truncation = _ends(data)
+        next_values = self._value(state, data.next_observation)
+        targets, _ = compute_gae(
+            truncation,
+            termination,
+            data.reward * self.config.reward_scaling,
+            self._value(state, data.observation),
+            next_values[-1],
+            self.config.gae_lambda,
+            self.config.discounting,
+            timeout_value=next_values,
+        )
+        return targets
+
+    def _teach(
+        self, normalizer: Any, value: Any, critic_state: Any, obs: Any, targets: Any, key: jax.Array
+    ) -> tuple[Any, Any, jax.Array, jax.Array]:
+        """Fits the critic in shuffled minibatches.
+
+        Returns:
+            Its parameters, its optimizer's state, the mean loss, and whether all were finite.
+        """
+        rows = targets.size
+        flat_obs, flat = jax.tree.map(lambda x: x.reshape(rows, *x.shape[2:]), (obs, targets))
+
+        def minibatch(carry: tuple[Any, Any], chosen: jax.Array) -> tuple[Any, Any]:
+            value, critic_state = carry
+            part_obs, target = jax.tree.map(lambda x: x[chosen], (flat_obs, flat))
+
+            def loss(value: Any) -> jax.Array:
+                error = self.networks.value_network.apply(normalizer, value, part_obs) - target
+                return jnp.mean(error**2)
+
+            error, grads = jax.value_and_grad(loss)(value)
+            value, critic_state, finite = descend(self._critic, grads, critic_state, value)
+            return (value, critic_state), (error, finite)
+
+        def one_pass(carry: tuple[Any, Any], key: jax.Array) -> tuple[Any, Any]:
+            order = jax.random.permutation(key, rows).reshape(self.config.num_minibatches, -1)
+            return jax.lax.scan(minibatch, carry, order)
+
+        keys = jax.random.split(key, self.config.critic_updates)
+        (value, critic_state), (errors, finite) = jax.lax.scan(
+            one_pass, (value, critic_state), keys
+        )
+        return value, critic_state, jnp.mean(errors), jnp.all(finite)
+
+
+def _ends(data: types.Transition) -> tuple[jax.Array, jax.Array]:
+    """Where episodes ended of themselves, and where by the time limit."""
+    truncation = data.extras["state_extras"]["truncation"]
+    return (1.0 - data.discount) * (1.0 - truncation), truncation

@@ -1,0 +1,17 @@
+"""SHAC as a plugin: what `brax train --trainer shac` and `brax render` use."""
+
+from pathlib import Path
+
+from brax.training import presets
+from brax.training.agent import Agent
+from brax.training.agents.shac.config import SHACConfig
+from brax.training.agents.shac.learner import SHACLearner
+from brax.training.agents.shac.networks import make_shac_networks
+
+SHAC = Agent(
+    name="shac",
+    config=SHACConfig,
+    make_networks=make_shac_networks,
+    learner=SHACLearner,
+    presets=presets.read(Path(__file__).parent / "presets.toml"),
+)

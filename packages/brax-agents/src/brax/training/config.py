@@ -1,0 +1,141 @@
+"""What every agent can be told: the numbers of a run, and what it is given besides numbers."""
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from brax.errors import ConfigError
+from brax.training.settings import build, number, split
+
+
+@dataclass(frozen=True)
+class RunConfig(abc.ABC):
+    """The numbers that runs of all agents have; each agent adds its own."""
+
+    unsupported: ClassVar[Mapping[str, Any]] = {}
+    """Keyword arguments of Google's agent that do nothing here, with the value that is accepted."""
+    old_names: ClassVar[Mapping[str, str]] = {}
+    """Keyword arguments of Google's agent that have another name here."""
+    step_formula: ClassVar[str]
+    """The settings whose product is `env_steps_per_training_step`."""
+
+    num_timesteps: int = number(0, 0)
+    """Environment steps to train for, rounded up to whole training steps; 0 trains nothing."""
+    episode_length: int = number(1000, 1)
+    """Environment steps after which an episode is truncated."""
+    action_repeat: int = number(1, 1)
+    """Environment steps taken with each action."""
+    num_eval_envs: int = number(128, 1)
+    """Episodes of one evaluation."""
+    num_resets_per_eval: int = number(0, 0)
+    """Fresh resets of all environments between two evaluations."""
+    normalize_observations: bool = False
+    """Scale observations by their running statistics."""
+    seed: int = 0
+    """Seed of everything random."""
+    num_evals: int = number(1, 0)
+    """Evaluations: the last after training, the first (from 2 on) before it; 0 for none."""
+    deterministic_eval: bool = False
+    """Evaluate the mean action instead of samples."""
+    log_training_metrics: bool = False
+    """Report metrics of the training episodes while training runs."""
+    training_metrics_steps: int | None = number(None, 1)
+    """Environment steps between those reports; None reports about every second."""
+    run_evals: bool = True
+    """False to report at the times of evaluations without evaluating."""
+    max_devices_per_host: int | None = number(None, 1)
+    """Devices to use; None for all, of which the command leaves idle CPU cores that do not divide
+    `num_envs`."""
+
+    @property
+    @abc.abstractmethod
+    def num_envs(self) -> int:
+        """Environments that run side by side, over all devices."""
+
+    @property
+    @abc.abstractmethod
+    def env_steps_per_training_step(self) -> int:
+        """Environment steps of one training step."""
+
+    @property
+    def training_steps(self) -> int:
+        """Training steps of the whole run."""
+        return -(-self.num_timesteps // self.env_steps_per_training_step)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Entries of the environment's `info` that the agent cannot do without."""
+        return ("truncation",)
+
+    def check(self) -> None:
+        """Refuses numbers that do not fit each other.
+
+        Raises:
+            ConfigError: naming them, and what is allowed.
+        """
+        if self.action_repeat > self.episode_length:
+            raise ConfigError(
+                f"action_repeat={self.action_repeat} must not exceed "
+                f"episode_length={self.episode_length}."
+            )
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What a run is given besides numbers."""
+
+    network_factory: Callable[..., Any] | Mapping[str, Any] | None = None
+    """Makes the networks, as the agent's own function does; a dictionary changes its settings."""
+    eval_env: Any = None
+    """Environment to evaluate in; the training one by default."""
+    progress_fn: Callable[[int, Mapping[str, Any]], None] = lambda steps, metrics: None
+    """Called with the environment steps so far and the metrics."""
+    policy_params_fn: Callable[..., None] = lambda steps, make_policy, params: None
+    """Called at every evaluation with the steps, `make_policy` and the parameters."""
+    wrap_env: bool = True
+    """False if the environment is batched and wrapped already."""
+    wrap_env_fn: Callable[..., Any] | None = None
+    """Wraps the environment instead of `brax.env.wrap`, with the same arguments."""
+    randomization_fn: Callable[..., Any] | None = None
+    """Draws systems: `(sys, rng) -> (systems, in_axes)`."""
+    save_checkpoint_path: Any = None
+    """Directory for checkpoints, written at every evaluation and when interrupted."""
+    restore_checkpoint_path: Any = None
+    """Checkpoint, or directory of checkpoints, to go on from."""
+    restore_params: Any = None
+    """Parameters to start from, as training returned them."""
+
+    def check(self, config: Any) -> None:
+        """Refuses what does not go with the numbers of a run.
+
+        Raises:
+            ConfigError: naming it, and what is allowed.
+        """
+
+
+def parse(
+    cls: type[RunConfig], settings: Mapping[str, Any], runtime: type[Runtime] = Runtime
+) -> tuple[Any, Any]:
+    """Turns keyword arguments into checked settings.
+
+    Args:
+        cls: the agent's numbers.
+        settings: keyword arguments as a user gave them.
+        runtime: what the agent is given besides numbers.
+
+    Returns:
+        The numbers, a `cls`, and the rest, a `runtime`.
+
+    Raises:
+        ConfigError: naming what is wrong and what is allowed.
+    """
+    settings = {cls.old_names.get(name, name): value for name, value in settings.items()}
+    numbers, objects = split(settings, cls, runtime, unsupported=cls.unsupported)
+    if numbers.get("episode_length", 1) is None:
+        raise ConfigError("episode_length=None: there must be a limit; the usual one is 1000.")
+    config = build(cls, numbers)
+    config.check()
+    rest = runtime(**objects)
+    rest.check(config)
+    return config, rest

@@ -1,0 +1,199 @@
+"""What an agent's learner is: the first state, and one training step, as pure functions."""
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh
+
+from brax.env import Env, State
+from brax.training.acme import running_statistics
+
+EPISODE_INFO = ("truncation", "nan", "episode_done", "episode_metrics")
+"""Entries of the environment's `info` that say what became of episodes."""
+
+
+class Episodes(NamedTuple):
+    """Sums over the episodes that ended."""
+
+    episodes: dict[str, jax.Array]
+    """Their metrics."""
+    episodes_ended: jax.Array
+    """Their number."""
+    nan_envs: jax.Array
+    """Environments that were reset because they were not finite."""
+
+
+class Updates(NamedTuple):
+    """Sums over updates."""
+
+    losses: dict[str, jax.Array]
+    """Parts of the loss, over the updates that were made."""
+    skipped_losses: dict[str, jax.Array]
+    """Parts of the loss, over the updates that were skipped."""
+    updates: jax.Array
+    """Updates that were made."""
+    skipped: jax.Array
+    """Updates that were skipped because their gradient was not finite."""
+
+
+class Tally(NamedTuple):
+    """Sums of what happened in some training steps."""
+
+    learned: Updates
+    acted: Episodes
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a learner is made of."""
+
+    env: Env
+    """Batched environment."""
+    networks: Any
+    """The agent's networks."""
+    config: Any
+    """The agent's numbers."""
+    runtime: Any
+    """What the run is given besides numbers."""
+    mesh: Mesh
+    """Devices."""
+    info: State
+    """Shapes of the environment's state."""
+
+
+class Learner(abc.ABC):
+    """The compiled parts of an agent.
+
+    The training state is a named tuple of the agent's own, with at least `params` (whose first
+    entries are `normalizer` and `policy`), `key`, and `bad_updates`, the updates in a row that
+    were skipped because their gradient was not finite.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        """Prepares the functions; compiles nothing."""
+        self.env = parts.env
+        self.networks = parts.networks
+        self.config = parts.config
+        self.mesh = parts.mesh
+        self.extra = [name for name in EPISODE_INFO if name in parts.info.info]
+        self.sample_obs = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), parts.info.obs
+        )
+        """Shapes of one environment's observation."""
+
+    @property
+    def split(self) -> Mapping[str, int]:
+        """Parts of the training state that devices share, and the length they are split along."""
+        return {"env_state": self.config.num_envs}
+
+    @abc.abstractmethod
+    def init(self, key: jax.Array) -> Any:
+        """Makes the first state."""
+
+    @abc.abstractmethod
+    def training_step(self, state: Any) -> tuple[Any, Tally]:
+        """Takes one training step."""
+
+    def advance(self, state: Any, steps: jax.Array) -> tuple[Any, Tally]:
+        """Takes `steps` training steps; the number is data, so one program serves all."""
+        return repeated(lambda _, state: self.training_step(state), state, steps)
+
+    def fresh_environments(self, state: Any) -> Any:
+        """Resets every environment anew."""
+        key, now = jax.random.split(state.key)
+        return state._replace(env_state=self.reset(now), key=key)
+
+    def reset(self, key: jax.Array) -> State:
+        """Starts an episode in every environment."""
+        return self.env.reset(jax.random.split(key, self.config.num_envs))
+
+    def first_normalizer(self) -> Any:
+        """Statistics of no observations, `()` where they are not normalized."""
+        if not self.config.normalize_observations:
+            return ()
+        return running_statistics.init_state(self.sample_obs)
+
+    def normalizer_after(self, normalizer: Any, observations: Any) -> Any:
+        """The statistics with these observations, leading axes first."""
+        if not self.config.normalize_observations:
+            return normalizer
+        return running_statistics.update(normalizer, observations)
+
+
+def repeated(
+    step: Callable[[jax.Array, Any], tuple[Any, Any]], state: Any, number: jax.Array
+) -> tuple[Any, Any]:
+    """Takes `number` steps, which is data, and adds up what each tells.
+
+    Args:
+        step: from its index and a state to the next state and a tally.
+        state: the first state.
+        number: how many steps.
+
+    Returns:
+        The last state and the sums.
+    """
+    shapes = jax.eval_shape(step, jnp.int32(0), state)[1]
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+    def add(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state, tally = carry
+        state, new = step(i, state)
+        return state, jax.tree.map(jnp.add, tally, new)
+
+    return jax.lax.fori_loop(0, number, add, (state, nothing))
+
+
+def episodes(extras: Mapping[str, Any]) -> Episodes:
+    """Counts the episodes that ended in some steps.
+
+    Args:
+        extras: entries of `info` after each step, of any batch shape; those of `EPISODE_INFO` that
+            the environment has.
+    """
+    ended = extras.get("episode_done", jnp.zeros_like(extras["truncation"]))
+    metrics = extras.get("episode_metrics", {})
+    sums = {name: jnp.sum(jnp.where(ended > 0, x, 0.0)) for name, x in metrics.items()}
+    nan = extras.get("nan", jnp.zeros_like(ended))
+    return Episodes(sums, jnp.sum(ended > 0, dtype=jnp.int32), jnp.sum(nan > 0, dtype=jnp.int32))
+
+
+def descend(
+    optimizer: Any, grads: Any, optimizer_state: Any, weights: Any
+) -> tuple[Any, Any, jax.Array]:
+    """Takes one step of an optimizer, or none where the gradient is not finite.
+
+    Returns:
+        Weights, the optimizer's state, and whether the gradient was finite.
+    """
+    finite = jnp.isfinite(optax.tree.norm(grads))
+    updates, new_state = optimizer.update(grads, optimizer_state, weights)
+    new = optax.apply_updates(weights, updates), new_state
+    old = weights, optimizer_state
+    weights, optimizer_state = jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
+    return weights, optimizer_state, finite
+
+
+def in_a_row(bad_updates: jax.Array, finite: jax.Array) -> jax.Array:
+    """Updates in a row that were skipped, after one more."""
+    return jnp.where(finite, 0, bad_updates + 1)
+
+
+def count_updates(losses: Mapping[str, jax.Array], finite: jax.Array) -> Updates:
+    """Sums parts of losses over updates, those that were skipped apart.
+
+    Args:
+        losses: each of the shape of `finite`.
+        finite: whether each update was made, any shape.
+    """
+    return Updates(
+        losses=jax.tree.map(lambda x: jnp.sum(jnp.where(finite, x, 0.0)), dict(losses)),
+        skipped_losses=jax.tree.map(lambda x: jnp.sum(jnp.where(finite, 0.0, x)), dict(losses)),
+        updates=jnp.sum(finite, dtype=jnp.int32),
+        skipped=jnp.sum(~finite, dtype=jnp.int32),
+    )

@@ -1,0 +1,214 @@
+"""Policies: out of parameters, and out of a checkpoint."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from brax import plugins
+from brax.errors import CheckpointError, ConfigError
+from brax.training import checkpoint, distribution, networks, types
+from brax.training.acme import running_statistics
+
+
+@dataclass(frozen=True)
+class ActorNetworks:
+    """The network of a policy that draws its actions, and from what."""
+
+    policy_network: networks.FeedForwardNetwork
+    parametric_action_distribution: distribution.ParametricDistribution
+
+
+@dataclass(frozen=True)
+class ActorCriticNetworks:
+    """The networks of a policy that draws its actions, and of what a state is worth."""
+
+    policy_network: networks.FeedForwardNetwork
+    value_network: networks.FeedForwardNetwork
+    parametric_action_distribution: distribution.ParametricDistribution
+
+
+class PolicyParams(NamedTuple):
+    """What most agents return."""
+
+    normalizer: Any
+    """Statistics of observations, `()` where they are not normalized."""
+    policy: Any
+    """Parameters of the policy network."""
+
+
+class ActorCriticParams(NamedTuple):
+    """What agents with a value network return."""
+
+    normalizer: Any
+    """Statistics of observations, `()` where they are not normalized."""
+    policy: Any
+    """Parameters of the policy network."""
+    value: Any
+    """Parameters of the value network."""
+
+
+def preprocessor(normalize_observations: bool) -> Callable[..., Any]:
+    """What observations go through before a network sees them."""
+    if normalize_observations:
+        return running_statistics.normalize
+    return types.identity_observation_preprocessor
+
+
+def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
+    """Returns `make_policy(params, deterministic=False)`.
+
+    Args:
+        agent_networks: networks with `policy_network` and `parametric_action_distribution`.
+
+    `params` is what training returns, or its `(normalizer, policy)`. The policy's extras are
+    `raw_action`, before squashing, and `log_prob`; a deterministic policy has none.
+    """
+    actions = agent_networks.parametric_action_distribution
+
+    def make_policy(params: Any, deterministic: bool = False) -> types.Policy:
+        normalizer, policy_params = policy_part(params)
+
+        def policy(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
+            logits = agent_networks.policy_network.apply(normalizer, policy_params, observation)
+            if deterministic:
+                return actions.mode(logits), {}
+            raw = actions.sample_no_postprocessing(logits, key)
+            extras = {"raw_action": raw, "log_prob": actions.log_prob(logits, raw)}
+            return actions.postprocess(raw), extras
+
+        return policy
+
+    return make_policy
+
+
+def policy_part(params: Any) -> tuple[Any, Any]:
+    """The normalizer and the policy's parameters out of what a caller has."""
+    if isinstance(params, tuple | list) and len(params) in (2, 3):
+        return params[0], params[1]
+    got = f"{len(params)} parts" if isinstance(params, tuple | list) else type(params).__name__
+    raise ConfigError(
+        f"make_policy: got {got}; expected the params that train() returned, or its "
+        "(normalizer, policy). The policy needs the normalizer: pass params, not params.policy."
+    )
+
+
+def read(path: Path | str, agent: str) -> checkpoint.Checkpoint:
+    """Reads the checkpoint of an agent.
+
+    Args:
+        path: run, folder of checkpoints (the newest is taken), or checkpoint.
+        agent: the agent's name.
+
+    Raises:
+        CheckpointError: if there is no such checkpoint, or it is damaged or of another agent.
+    """
+    found = checkpoint.load(path)
+    of = found.record.get("agent")
+    if of != agent:
+        raise CheckpointError(f"'{found.path}' is of agent '{of}', not of '{agent}'.")
+    return found
+
+
+def of_run(path: Path | str) -> types.Policy:
+    """Returns the deterministic policy of a run or checkpoint of any agent.
+
+    Raises:
+        CheckpointError: if there is no such checkpoint, or it is damaged.
+        UnknownNameError: if its agent is not installed.
+    """
+    agent = checkpoint.load(path).record.get("agent", "")
+    return plugins.get("trainer", agent).load_policy(path)
+
+
+def restore(
+    found: checkpoint.Checkpoint,
+    make_networks: Callable[..., Any],
+    make_policy_of: Callable[[Any], Callable[..., types.Policy]],
+    deterministic: bool,
+) -> types.Policy:
+    """Returns the policy in a checkpoint.
+
+    Args:
+        found: the checkpoint.
+        make_networks: makes the networks that it was saved with.
+        make_policy_of: the agent's `make_inference_fn`.
+        deterministic: take the mean action instead of drawing one.
+
+    Raises:
+        CheckpointError: if the networks are others.
+    """
+    record = found.record
+    made = make_networks(
+        record["observation_size"],
+        record["action_size"],
+        preprocess_observations_fn=preprocessor(record["config"]["normalize_observations"]),
+    )
+    shapes = jax.eval_shape(made.policy_network.init, jax.random.key(0))
+    policy = checkpoint.restore(found, shapes, "params/policy")
+    return make_policy_of(made)((_normalizer(found), policy), deterministic)
+
+
+def describe_networks(
+    make_networks: Callable[..., Any], factory: Callable[..., Any]
+) -> dict[str, Any]:
+    """A network factory as JSON can say it.
+
+    Args:
+        make_networks: the agent's own network factory: told with all of its settings.
+        factory: the one that is used; another than `make_networks` is told by its name.
+    """
+    inner = factory.func if isinstance(factory, functools.partial) else factory
+    given = factory.keywords if isinstance(factory, functools.partial) else {}
+    positional = factory.args if isinstance(factory, functools.partial) else ()
+    if inner is not make_networks or positional:
+        return {"factory": getattr(inner, "__qualname__", repr(inner))}
+    settings = {
+        name: given.get(name, parameter.default)
+        for name, parameter in inspect.signature(make_networks).parameters.items()
+        if name not in ("observation_size", "action_size", "preprocess_observations_fn")
+    }
+    return {"factory": make_networks.__name__, **{k: plain(v) for k, v in settings.items()}}
+
+
+def described(
+    make_networks: Callable[..., Any], found: checkpoint.Checkpoint
+) -> Callable[..., Any]:
+    """The network factory that a checkpoint describes.
+
+    Raises:
+        CheckpointError: if it is not `make_networks` with some settings.
+    """
+    settings = dict(found.record["network"])
+    factory = settings.pop("factory")
+    if factory != make_networks.__name__:
+        raise CheckpointError(
+            f"the networks of '{found.path}' were made by {factory}: pass it as network_factory."
+        )
+    return functools.partial(make_networks, **settings)
+
+
+def plain(value: Any) -> Any:
+    """A setting as JSON can say it."""
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if callable(value):
+        names = [name for name, fn in networks.ACTIVATION.items() if fn is value]
+        return names[0] if names else f"{value.__module__}.{value.__qualname__}"
+    return value
+
+
+def _normalizer(found: checkpoint.Checkpoint) -> Any:
+    """The statistics of observations in a checkpoint, `()` where there are none."""
+    prefix = "params/normalizer/mean"
+    mean = {k.removeprefix(prefix): v for k, v in found.arrays.items() if k.startswith(prefix)}
+    if not mean:
+        return ()
+    sample = mean[""] if "" in mean else {k.removeprefix("/"): v for k, v in mean.items()}
+    return checkpoint.restore(found, running_statistics.init_state(sample), "params/normalizer")

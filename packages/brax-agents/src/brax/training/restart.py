@@ -1,0 +1,80 @@
+"""Starting from what an earlier run left: a whole training state, or only its parameters."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from brax.errors import CheckpointError, ConfigError
+from brax.training import checkpoint
+from brax.training.config import RunConfig
+
+
+def resume(
+    path: Path | str, like: Any, record: Mapping[str, Any], config: RunConfig
+) -> tuple[Any, int]:
+    """Reads the training state to go on from.
+
+    Args:
+        path: checkpoint, or folder of checkpoints.
+        like: shapes of the training state.
+        record: what this run would record.
+        config: the numbers of this run.
+
+    Returns:
+        The training state on the host, and the training steps behind it.
+
+    Raises:
+        CheckpointError: if it is damaged or was saved by something that differs.
+        ConfigError: if the steps of a training step would change.
+    """
+    found = checkpoint.load(path)
+    for name in ("agent", "environment", "observation_size", "action_size", "network"):
+        if found.record.get(name) != record[name]:
+            raise CheckpointError(
+                f"checkpoint '{found.path}' was saved with {name} {found.record.get(name)}, "
+                f"but this run has {record[name]}."
+            )
+    saved = type(config)(**found.record["config"]).env_steps_per_training_step
+    if saved != config.env_steps_per_training_step:
+        raise ConfigError(
+            f"{config.step_formula} must stay what it was "
+            f"in '{found.path}', {saved}; it is {config.env_steps_per_training_step}."
+        )
+    return checkpoint.restore(found, like), found.record["training_steps"]
+
+
+def check_params(params: Any, like: Any) -> Any:
+    """Refuses parameters to start from that do not fit or are not finite.
+
+    Args:
+        params: what a user gave.
+        like: shapes of the agent's parameters, a named tuple.
+
+    Returns:
+        The parameters as the agent names them.
+
+    Raises:
+        ConfigError: naming the first leaf that is wrong.
+    """
+    if not isinstance(params, tuple | list) or len(params) != len(like):
+        names = ", ".join(like._fields)
+        raise ConfigError(f"restore_params must be ({names}), as train returns it")
+    given = type(like)(*params)
+    structure, needed = str(jax.tree.structure(given)), str(jax.tree.structure(like))
+    if structure != needed:
+        raise ConfigError(
+            f"restore_params has the structure {structure}; these settings need {needed}."
+        )
+    wanted = jax.tree_util.tree_leaves_with_path(like)
+    for (path, want), got in zip(wanted, jax.tree.leaves(given), strict=True):
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        if np.shape(got) != want.shape:
+            raise ConfigError(
+                f"restore_params: {name} has shape {np.shape(got)}; {want.shape} is needed."
+            )
+        if not np.isfinite(np.asarray(got)).all():
+            raise ConfigError(f"restore_params: {name} is not finite.")
+    return given

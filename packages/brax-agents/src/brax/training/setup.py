@@ -1,0 +1,169 @@
+"""The parts of a run, made from its settings: environments, evaluator, what saves, first state."""
+
+import contextlib
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+
+from brax.env import Env, State, wrap
+from brax.errors import ConfigError
+from brax.training import acting, checkpoint, restart
+from brax.training.config import RunConfig, Runtime
+from brax.training.loop import Schedule
+from brax.training.program import Program
+
+
+def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array) -> Env:
+    """The environment, batched, with time limit, resets and randomized systems."""
+    if not runtime.wrap_env:
+        return env
+    randomization_fn = runtime.randomization_fn
+    if randomization_fn is not None and "rng" in inspect.signature(randomization_fn).parameters:
+        rng = jax.random.split(key, num_envs)
+        randomization_fn = functools.partial(randomization_fn, rng=rng)
+    return (runtime.wrap_env_fn or wrap)(
+        env,
+        episode_length=config.episode_length,
+        action_repeat=config.action_repeat,
+        randomization_fn=randomization_fn,
+    )
+
+
+def check_env(env: Env, config: RunConfig) -> State:
+    """The shapes of the batched environment's state; refuses one that cannot be learned from."""
+    keys = jax.random.split(jax.random.key(0), config.num_envs)
+    state = jax.eval_shape(env.reset, keys)
+    if state.reward.shape != (config.num_envs,):
+        raise ConfigError(
+            f"the environment's reward has shape {state.reward.shape}; expected "
+            f"({config.num_envs},), one for each of num_envs. Is it batched?"
+        )
+    missing = [name for name in config.needs if name not in state.info]
+    if missing:
+        raise ConfigError(
+            f"the environment's info has no {' and no '.join(missing)}. Wrap it with "
+            "brax.env.wrap, or have wrap_env_fn provide it."
+        )
+    return state
+
+
+def schedule(config: RunConfig) -> Schedule:
+    """When to evaluate and to start afresh."""
+    return Schedule(
+        total=config.training_steps,
+        env_steps=config.env_steps_per_training_step,
+        num_evals=config.num_evals,
+        num_resets=config.num_resets_per_eval,
+    )
+
+
+def saver(
+    stack: contextlib.ExitStack, runtime: Runtime, record: Mapping[str, Any], config: RunConfig
+) -> Callable[[int, Any, Mapping[str, Any]], None] | None:
+    """What saves training states, if they are wanted; refuses a folder that cannot be written.
+
+    The mean evaluation return is a checkpoint's score.
+    """
+    if runtime.save_checkpoint_path is None:
+        return None
+    writer = checkpoint.Writer(runtime.save_checkpoint_path)
+    stack.callback(writer.close)
+
+    def save(step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+        reward = float(metrics.get("eval/episode_reward", math.nan))
+        score = reward if math.isfinite(reward) else None
+        writer.save(
+            step * config.env_steps_per_training_step,
+            state,
+            {**record, "training_steps": step, "score": score},
+        )
+
+    return save
+
+
+def saved_state(
+    program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, Any]
+) -> tuple[Any, int] | None:
+    """The saved state to go on from, if any; checks the parameters to start from, if any."""
+    if runtime.restore_checkpoint_path is not None and runtime.restore_params is not None:
+        raise ConfigError("give restore_checkpoint_path or restore_params, not both.")
+    shapes = program.shapes()
+    if runtime.restore_params is not None:
+        restart.check_params(runtime.restore_params, shapes.params)
+    if runtime.restore_checkpoint_path is None:
+        return None
+    return restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
+
+
+def compile_all(
+    program: Program, evaluator: acting.Evaluator | None, train: bool, fresh: bool
+) -> None:
+    """Compiles what will run, all at once, so that all cores have work."""
+    params = program.shapes().params
+    tasks: list[Callable[[], None]] = []
+    if train:
+        tasks.append(program.compile_advance)
+    if fresh:
+        tasks.append(program.compile_init)
+    if evaluator is not None:
+        tasks.append(lambda: evaluator.compile((params.normalizer, params.policy)))
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(task) for task in tasks]:
+            done.result()
+
+
+def first_state(
+    program: Program, key: jax.Array, runtime: Runtime, saved: tuple[Any, int] | None
+) -> tuple[Any, int]:
+    """The state to start from and the training steps behind it."""
+    places = program.place(program.shapes())
+    if saved is not None:
+        return jax.device_put(saved[0], places), saved[1]
+    state = program.init(key)
+    if runtime.restore_params is not None:
+        given = type(state.params)(*runtime.restore_params)
+        state = state._replace(params=jax.device_put(given, places.params))
+    return state, 0
+
+
+def evaluator(
+    environment: Env,
+    config: RunConfig,
+    runtime: Runtime,
+    make_policy: Callable[..., Any],
+    keys: jax.Array,
+) -> acting.Evaluator | None:
+    """What evaluates the policy, if that is wanted."""
+    if not (config.run_evals and config.num_evals):
+        return None
+    eval_env = runtime.eval_env or environment
+    return acting.Evaluator(
+        wrapped(eval_env, config, runtime, config.num_eval_envs, keys[0]),
+        functools.partial(make_policy, deterministic=config.deterministic_eval),
+        config.num_eval_envs,
+        config.episode_length,
+        config.action_repeat,
+        keys[1],
+    )
+
+
+def evaluate(
+    evaluator: acting.Evaluator | None,
+    runtime: Runtime,
+    make_policy: Callable[..., Any],
+    steps: int,
+    state: Any,
+    metrics: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Evaluates, and hands the parameters to whoever asked for them."""
+    params = jax.device_get(state.params)  # the next training step uses up those of the device
+    found = dict(metrics)
+    if evaluator is not None:
+        found = evaluator.run_evaluation((params.normalizer, params.policy), metrics)
+    runtime.policy_params_fn(steps, make_policy, params)
+    return found

@@ -1,0 +1,118 @@
+"""Settings of every agent that are refused, before any long work."""
+
+import math
+
+import pytest
+
+from brax import plugins
+from brax.errors import ConfigError
+
+ALL = [
+    ({"episode_length": 0}, "episode_length=0 must be at least 1"),
+    ({"episode_length": None}, "episode_length=None"),
+    ({"action_repeat": 30, "episode_length": 20}, "action_repeat=30 must not exceed .*=20"),
+    ({"num_eval_envs": 0}, "num_eval_envs=0 must be at least 1"),
+    ({"num_timesteps": -1}, "num_timesteps=-1 must be at least 0"),
+    ({"num_timesteps": 1.5}, "num_timesteps=1.5 must be a whole number"),
+    ({"num_timestep": 1}, r"unknown setting 'num_timestep'. Did you mean 'num_timesteps'\?"),
+]
+RATE = [
+    ({"learning_rate": 0.0}, "learning_rate=0.0 must be above 0"),
+    ({"learning_rate": math.nan}, "learning_rate=nan must be above 0"),
+    ({"learning_rate": "fast"}, "learning_rate='fast' must be a number"),
+]
+OWN = {
+    "sac": [
+        *RATE,
+        ({"discounting": 1.1}, r"discounting=1.1 must be in \[0, 1\]"),
+        ({"tau": 0.0}, r"tau=0.0 must be in \(0, 1\]"),
+        ({"grad_updates_per_step": 0}, "grad_updates_per_step=0 must be at least 1"),
+        ({"target_entropy": math.inf}, "target_entropy=inf"),
+        (
+            {"min_replay_size": 200, "max_replay_size": 127, "num_envs": 16},
+            "min_replay_size=200 must not exceed the 112 .* max_replay_size=127 and num_envs=16",
+        ),
+        (
+            {"max_replay_size": 20, "num_envs": 32},
+            "max_replay_size=20 must hold a step of all num_envs=32; the least that does is 32",
+        ),
+        (
+            {"min_replay_size": 500, "num_timesteps": 100, "num_envs": 16},
+            "min_replay_size=500 is never reached: num_timesteps=100 makes 112 transitions",
+        ),
+    ],
+    "es": [
+        *RATE,
+        ({"population_size": 7}, "population_size=7 must be even.* the nearest are 6 and 8"),
+        ({"population_size": 0}, "population_size=0 must be at least 2"),
+        ({"perturbation_std": 0.0}, "perturbation_std=0.0 must be above 0"),
+        ({"fitness_shaping": "centred_rank"}, "'centred_rank' must be one of .*'centered_rank'"),
+        ({"l2coeff": -1.0}, "l2coeff=-1.0 must be at least 0"),
+    ],
+    "ars": [
+        ({"step_size": 0.0}, "step_size=0.0 must be above 0"),
+        ({"exploration_noise_std": -1}, "exploration_noise_std=-1 must be above 0"),
+        (
+            {"number_of_directions": 8, "top_directions": 9},
+            "top_directions=9 must not exceed number_of_directions=8",
+        ),
+    ],
+    "apg": [
+        *RATE,
+        ({"horizon_length": 0}, "horizon_length=0 must be at least 1"),
+        ({"adam_b": (0.9, 1.0)}, r"adam_b=\(0.9, 1.0\) must be two numbers in \[0, 1\)"),
+        ({"adam_b": [0.9]}, r"adam_b=\[0.9\] must be two numbers"),
+        ({"schedule_decay": 1.5}, r"schedule_decay=1.5 must be in \(0, 1\]"),
+        ({"use_float64": True}, "use_float64=True is not supported"),
+    ],
+    "bc": [
+        *RATE,
+        ({"epochs": 0}, "epochs=0 must be at least 1"),
+        (
+            {"demo_length": 10, "num_envs": 20, "max_replay_size": 100},
+            "max_replay_size=100 must hold .*demo_length=10 .* num_envs=20; the least .* is 200",
+        ),
+        ({"tanh_squash": False}, "tanh_squash=False is not supported"),
+    ],
+    "shac": [
+        *RATE,
+        ({"critic_learning_rate": 0.0}, "critic_learning_rate=0.0 must be above 0"),
+        ({"gae_lambda": -0.1}, r"gae_lambda=-0.1 must be in \[0, 1\]"),
+        ({"max_gradient_norm": 0.0}, "max_gradient_norm=0.0 must be above 0"),
+        (
+            {"horizon_length": 5, "num_envs": 8, "num_minibatches": 7},
+            "5 .* num_envs=8 = 40 must be a multiple of num_minibatches=7; .*num_minibatches=8",
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(("change", "message"), ALL, ids=lambda x: str(x)[:40])
+def test_refused_by_all(name, change, message):
+    with pytest.raises(ConfigError, match=message):
+        plugins.get("trainer", name).check(change)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [(name, *case) for name, cases in OWN.items() for case in cases],
+    ids=lambda x: str(x)[:40],
+)
+def test_refused(name, change, message):
+    with pytest.raises(ConfigError, match=message):
+        plugins.get("trainer", name).check(change)
+
+
+def test_googles_name_of_the_folder_is_accepted():
+    _, runtime = plugins.get("trainer", "sac").check({"checkpoint_logdir": "somewhere"})
+    assert runtime.save_checkpoint_path == "somewhere"
+
+
+@pytest.mark.parametrize("name", ["ppo", *OWN])
+def test_presets_are_settings_that_the_agent_takes(name):
+    agent = plugins.get("trainer", name)
+    more = {"teacher": "runs/expert"} if name == "bc" else {}
+    for presets in agent.presets.values():
+        for settings in presets.values():
+            agent.check(settings | more)

@@ -1,0 +1,145 @@
+"""What runs of all agents have in common: going on, coming back, and being the same twice."""
+
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import test_bc
+import test_sac
+from agent_toys import Point
+
+from brax import plugins
+from brax.training import checkpoint
+
+COMMON = {"episode_length": 20, "normalize_observations": True, "run_evals": False}
+HIDDEN = {"network_factory": {"hidden_layer_sizes": [8]}}
+BOTH = {"network_factory": {"policy_hidden_layer_sizes": [8], "value_hidden_layer_sizes": [8]}}
+WINDOW = {"num_envs": 16, "horizon_length": 5}
+AGENTS = {
+    "sac": (test_sac.SMALL, 16, 40),
+    "es": ({"population_size": 16, "learning_rate": 0.05} | HIDDEN, 320, 4),
+    "ars": ({"number_of_directions": 8, "top_directions": 4}, 320, 4),
+    "apg": ({"learning_rate": 1e-2} | WINDOW | HIDDEN, 80, 4),
+    "bc": (test_bc.SMALL | {"teacher_inference_fn": test_bc.teacher}, test_bc.STEP, 4),
+    "shac": ({"critic_updates": 2, "discounting": 0.9} | WINDOW | BOTH, 80, 4),
+}
+"""Small settings of each agent, its environment steps of one training step, and how many of those
+to take."""
+
+
+def train(name, **more):
+    """A short run of an agent."""
+    settings, step, number = AGENTS[name]
+    number = more.pop("number", number)
+    settings = {**settings, **COMMON, **more}
+    return plugins.get("trainer", name).train(Point(), num_timesteps=number * step, **settings)
+
+
+QUICK = ("sac", "ars", "bc")
+EACH = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in AGENTS]
+
+
+@pytest.fixture(scope="module", params=EACH)
+def halves(request, tmp_path_factory):
+    """States after 2N steps at once, after N, and after N and N more from a checkpoint."""
+    name = request.param
+    whole, half = (tmp_path_factory.mktemp(kind) for kind in ("whole", "half"))
+    make_policy, params, _ = train(name, save_checkpoint_path=whole)
+    train(name, number=AGENTS[name][2] // 2, save_checkpoint_path=half)
+    train(name, save_checkpoint_path=half, restore_checkpoint_path=half)
+    return name, (whole, half), make_policy, params
+
+
+def test_2n_is_n_and_n_more_to_the_last_bit(halves):
+    """In all that a checkpoint holds: optimizer, buffers, keys, environments."""
+    _, folders, *_ = halves
+    whole, rest = (checkpoint.load(folder).arrays for folder in folders)
+    assert whole.keys() == rest.keys()
+    assert [name for name in whole if not np.array_equal(whole[name], rest[name])] == []
+    first = checkpoint.load(folders[1] / f"{checkpoint.available(folders[1])[0]:012d}").arrays
+    assert not all(np.array_equal(whole[n], first[n]) for n in whole if "params/policy" in n)
+
+
+def test_the_policy_comes_back_from_the_folder(halves):
+    name, folders, make_policy, params = halves
+    obs, key = np.array([0.3, 0.2], np.float32), jax.random.key(0)
+    for deterministic in (True, False):
+        policy = plugins.get("trainer", name).load_policy(folders[0], deterministic)
+        assert policy(obs, key)[0] == make_policy(params, deterministic)(obs, key)[0]
+
+
+def on_devices(name, count):
+    """Parameters after a short run on some devices, as lists."""
+    _, params, _ = train(name, max_devices_per_host=count)
+    return [np.asarray(x).ravel().tolist() for x in jax.tree.leaves(params)]
+
+
+DEVICES = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import json, brax
+from test_agents_run import on_devices
+print(json.dumps([on_devices(sys.argv[2], count) for count in (1, 8)]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AGENTS)
+def test_eight_devices_learn_what_one_learns(name):
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICES, os.path.dirname(__file__), name],
+        env={**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    for one, eight in zip(*json.loads(done.stdout.splitlines()[-1]), strict=True):
+        scale = max(np.abs(one).max(), 1e-3)
+        np.testing.assert_allclose(eight, one, rtol=1e-4, atol=1e-4 * scale)
+
+
+class Seen(Point):
+    """Tells the policy where the point is, and the critics in other words."""
+
+    def reset(self, rng):
+        return self._tell(super().reset(rng))
+
+    def step(self, state, action):
+        return self._tell(super().step(state, action))
+
+    def _tell(self, state):
+        x = state.pipeline_state
+        return state.replace(obs={"state": x, "privileged_state": jnp.tile(x, 2)})
+
+
+DICTIONARY = {
+    "sac": {"hidden_layer_sizes": [4], "value_obs_key": "privileged_state"},
+    "es": {"hidden_layer_sizes": [4], "policy_obs_key": "privileged_state"},
+    "ars": {"policy_obs_key": "privileged_state"},
+    "apg": {"hidden_layer_sizes": [4], "policy_obs_key": "state"},
+    "shac": BOTH["network_factory"] | {"value_obs_key": "privileged_state"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DICTIONARY)
+def test_dictionaries_of_observations(name):
+    """Each network reads the one that it is told to, and statistics are kept of both."""
+    *_, step, number = AGENTS[name]
+    settings = {**AGENTS[name][0], **COMMON, "network_factory": DICTIONARY[name]}
+    trainer = plugins.get("trainer", name)
+    make_policy, params, _ = trainer.train(Seen(), num_timesteps=number * step, **settings)
+    assert {k: v.shape for k, v in params.normalizer.mean.items()} == {
+        "state": (2,),
+        "privileged_state": (4,),
+    }
+    first = next(x for x in jax.tree.leaves(params.policy) if x.ndim == 2)
+    assert first.shape[0] == (4 if name in ("es", "ars") else 2)
+    obs = {"state": jnp.ones(2), "privileged_state": jnp.ones(4)}
+    assert make_policy(params)(obs, jax.random.key(0))[0].shape == (1,)

@@ -1,0 +1,100 @@
+"""ES and ARS: what they make of returns, against arithmetic, and how they count."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agent_toys import Counter, make_learner
+
+from brax import plugins
+from brax.training.agents.ars import train as ars
+from brax.training.agents.ars.gradient import best_direction
+from brax.training.agents.es import train as es
+from brax.training.agents.es.gradient import search_gradient, shape_fitness
+
+POINT, TOP = np.array([0.5, -1.0, 2.0]), np.array([1.0, 1.0, -1.0])
+
+
+def _quadratic(x):
+    """A hill with its top at TOP; the gradient is -2 (x - TOP)."""
+    return -np.sum((x - TOP) ** 2, axis=-1)
+
+
+def test_mirrored_noise_gives_the_gradient_of_a_quadratic_along_itself():
+    """(f(x + s e) - f(x - s e)) / 2s is exactly the slope along e: odd terms beyond it are none."""
+    noise = np.random.default_rng(0).normal(size=(5, 3))
+    plus, minus = _quadratic(POINT + 0.3 * noise), _quadratic(POINT - 0.3 * noise)
+    slopes = noise @ (-2 * (POINT - TOP))
+    expected = np.mean(slopes[:, None] * noise, axis=0)
+    got = search_gradient({"x": jnp.asarray(noise)}, jnp.asarray(plus), jnp.asarray(minus), 0.3)
+    np.testing.assert_allclose(got["x"], expected, rtol=1e-4)
+
+
+def test_on_average_it_is_the_gradient():
+    noise = np.random.default_rng(1).normal(size=(200_000, 3)).astype(np.float32)
+    plus, minus = _quadratic(POINT + 0.1 * noise), _quadratic(POINT - 0.1 * noise)
+    got = search_gradient(jnp.asarray(noise), jnp.asarray(plus), jnp.asarray(minus), 0.1)
+    np.testing.assert_allclose(got, -2 * (POINT - TOP), atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("shaping", "expected"),
+    [
+        ("original", [3.0, -1.0, 10.0, 2.0]),
+        ("centered_rank", [1 / 6, -1 / 2, 1 / 2, -1 / 6]),
+        # max(0, log 3 - log rank) is 1.0986, 0.4055, 0, 0 from the best on: 0.7304, 0.2696 of it
+        ("wierstra", [0.0196, -0.25, 0.4804, -0.25]),
+    ],
+)
+def test_fitness_is_shaped(shaping, expected):
+    got = shape_fitness(jnp.array([3.0, -1.0, 10.0, 2.0]), shaping)
+    np.testing.assert_allclose(got, expected, atol=1e-4)
+
+
+def test_the_best_directions_are_averaged_in_units_of_their_deviation():
+    """The first and the last have the best returns, 4 and 8; theirs are 4, 0, 2, 8, mean 3.5."""
+    noise = jnp.array([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
+    plus, minus = jnp.array([4.0, 1.0, 2.0]), jnp.array([0.0, 3.0, 8.0])
+    deviation = np.sqrt((0.5**2 + 3.5**2 + 1.5**2 + 4.5**2) / 4)
+    expected = (4 * np.array([1.0, 0.0]) - 6 * np.array([2.0, -1.0])) / (2 * deviation)
+    np.testing.assert_allclose(best_direction(noise, plus, minus, 2), expected, rtol=1e-5)
+
+
+def test_only_first_episodes_count():
+    """Those that end of themselves earn 1 + 2 in 2 steps, the others 1 + 2 + 3 in 3."""
+    settings = {"episode_length": 3, "normalize_observations": True, "run_evals": False}
+    small = {"network_factory": {"hidden_layer_sizes": [4]}}
+    _, params, metrics = es.train(Counter(), 16 * 3, population_size=16, **settings, **small)
+    length = metrics["episode/length"]
+    assert 2 < length < 3
+    assert metrics["training/return_mean"] == pytest.approx(3 * length - 3)
+    assert metrics["episode/sum_reward"] == pytest.approx(3 * length - 3)
+    assert int(params.normalizer.count) == round(16 * length)
+
+    _, _, metrics = ars.train(
+        Counter(),
+        16 * 3,
+        number_of_directions=8,
+        top_directions=2,
+        reward_shift=0.5,
+        **settings,
+    )
+    length = metrics["episode/length"]
+    assert metrics["training/return_mean"] == pytest.approx(3 * length - 3 - 0.5 * length)
+
+
+def test_both_of_a_pair_start_alike():
+    """What they earn depends on the start alone: 3 or 6."""
+    small = {"population_size": 16, "network_factory": {"hidden_layer_sizes": [4]}}
+    learner = make_learner(plugins.get("trainer", "es"), Counter(), episode_length=3, **small)
+    policy = learner.networks.policy_network.init(jax.random.key(0))
+    policies = jax.tree.map(lambda x: jnp.stack([x] * 16), policy)
+    returns, _, _ = jax.jit(learner.returns)(policies, (), jax.random.key(1))
+    plus, minus = jnp.split(returns, 2)
+    assert plus.tolist() == minus.tolist() and {*plus.tolist()} == {3.0, 6.0}
+
+
+def test_a_linear_policy_of_zeros_does_nothing():
+    make_policy, params, _ = ars.train(Counter(), 0, run_evals=False)
+    action, _ = make_policy(params)(jnp.array([3.0, 4.0]), jax.random.key(0))
+    assert action.tolist() == [0.0]

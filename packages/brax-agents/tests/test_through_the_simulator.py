@@ -1,0 +1,80 @@
+"""APG and SHAC: their returns against definitions, their gradients against differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agent_toys import Point, make_learner
+
+from brax import plugins
+from brax.training.agents.shac.losses import short_horizon_return
+
+DISCOUNT, TIME, N = 0.9, 9, 7
+
+
+def _definition(data):
+    """The sum over episodes of what each earns in the window, one number after the other."""
+    totals = np.zeros(N)
+    for n in range(N):
+        start = 0
+        for t in range(TIME):
+            last = data["termination"][t, n] or data["truncation"][t, n] or t == TIME - 1
+            if not last:
+                continue
+            for s in range(start, t + 1):
+                totals[n] += DISCOUNT ** (s - start) * data["rewards"][s, n]
+            if not data["termination"][t, n]:
+                totals[n] += DISCOUNT ** (t + 1 - start) * data["next_values"][t, n]
+            start = t + 1
+    return totals
+
+
+def test_returns_of_a_window_are_the_sums_that_define_them():
+    rng = np.random.default_rng(3)
+    ended = rng.choice(["no", "terminated", "truncated"], (TIME, N), p=[0.6, 0.2, 0.2])
+    ended[-1, :3] = ["no", "terminated", "truncated"]
+    data = {
+        "rewards": rng.normal(size=(TIME, N)),
+        "termination": (ended == "terminated").astype(float),
+        "truncation": (ended == "truncated").astype(float),
+        "next_values": rng.normal(size=(TIME, N)),
+    }
+    got = short_horizon_return(**jax.tree.map(jnp.asarray, data), discount=DISCOUNT)
+    np.testing.assert_allclose(got, _definition(data), atol=1e-5)
+
+
+SMALL = {"num_envs": 8, "episode_length": 6, "horizon_length": 4}
+HIDDEN = {
+    "apg": {"hidden_layer_sizes": [8]},
+    "shac": {"policy_hidden_layer_sizes": [8], "value_hidden_layer_sizes": [8]},
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_the_gradient_goes_through_the_environment(name):
+    """Its slope along two directions, against differences of the loss."""
+    settings = {**SMALL, "network_factory": HIDDEN[name]}
+    learner = make_learner(plugins.get("trainer", name), Point(), **settings)
+    loss = learner.loss if name == "apg" else learner.actor_loss
+    state = jax.jit(learner.init)(jax.random.key(0))
+    value_and_grad = jax.jit(jax.value_and_grad(loss, has_aux=True))
+    key = jax.random.key(1)
+    leaves, structure = jax.tree.flatten(state.params.policy)
+
+    def noise(seed):
+        keys = jax.random.split(jax.random.key(seed), len(leaves))
+        return [jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
+
+    leaves = [x + 0.3 * n for x, n in zip(leaves, noise(2), strict=True)]
+    (_, (_, data)), grads = value_and_grad(jax.tree.unflatten(structure, leaves), state, key)
+    assert data.reward.shape == (4, 8)
+    for way in (noise(3), noise(4)):
+        slope = sum(jnp.vdot(g, w) for g, w in zip(jax.tree.leaves(grads), way, strict=True))
+
+        def at(step, way=way):
+            there = [x + step * w for x, w in zip(leaves, way, strict=True)]
+            return value_and_grad(jax.tree.unflatten(structure, there), state, key)[0][0]
+
+        difference = (at(3e-3) - at(-3e-3)) / 6e-3
+        assert abs(slope) > 1e-2
+        assert float(slope) == pytest.approx(float(difference), rel=2e-2)
