@@ -13,8 +13,8 @@ def momenta(inertia, x, xd):
         xd: velocities of the frames' origins, `vel` and `ang` (..., n_links, 3).
 
     Returns:
-        Linear momentum [kg m/s], and angular momentum about the common centre of mass
-        [kg m^2/s], both (..., 3).
+        Linear momentum [kg m/s], angular momentum about the common centre of mass [kg m^2/s],
+        both (..., 3), and the sum of the links' angular momenta without their directions, (...).
     """
     mass = np.asarray(inertia.mass, float)[:, None]
     link, own = _matrix(x.rot), _matrix(inertia.transform.rot)
@@ -27,7 +27,8 @@ def momenta(inertia, x, xd):
     axes = link @ own
     spin = _apply(axes, np.asarray(inertia.i, float) * _apply(np.swapaxes(axes, -1, -2), ang))
     orbit = np.cross(centre - common, mass * velocity)
-    return linear, (spin + orbit).sum(-2)
+    angular = spin + orbit
+    return linear, angular.sum(-2), np.linalg.norm(angular, axis=-1).sum(-1)
 
 
 def _apply(matrix, vector):

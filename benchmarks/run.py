@@ -1,125 +1,156 @@
-"""Speed of this project against Google's brax, both measured alternately: `hatch run bench`."""
+"""Speed, compile time and memory of this project and its peers: `hatch run bench`."""
 
+import datetime
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
+import cells
 import click
 import summary
+from measure import measure
 from rich.console import Console
-from sides import BenchError, Side, peer_python
-from validation import problems
+from sides import BenchError, cores, peer_models, peer_python
 
 RESULTS = Path(__file__).parent / "results"
-ENVIRONMENT, BACKEND = "ant", "spring"
+VERSIONS = ("brax-core", "brax-io", "brax-envs", "jax", "jaxlib", "numpy", "mujoco")
 
-console = Console(stderr=True)
+console = Console(stderr=True, highlight=False)
 
 
 @click.command()
-@click.option("--batch", type=click.IntRange(1), default=2048, show_default=True)
-@click.option("--length", type=click.IntRange(1), default=100, show_default=True, help="Steps.")
-@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True)
-@click.option("--compiles", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--quick", is_flag=True, help="A smoke run: batch 64, 20 steps, 2 rounds, 1 compile.")
+@click.option("--quick", "size", flag_value="quick", help="A smoke run of everything, tiny.")
+@click.option(
+    "--full", "size", flag_value="full", help="Curves and trained policies too; two hours."
+)
+@click.option("--only", multiple=True, help="Cells whose names contain this, as ant/spring.")
+@click.option("--list", "only_list", is_flag=True, help="Print the names of the cells and end.")
+@click.option("--resume", is_flag=True, help="Keep what the report has of this commit.")
 @click.option("--peer-python", help="Interpreter that has Google's brax; by default one is made.")
+@click.option("--models", help="Folder of the models of Google's brax, where it is not there.")
 @click.option("--name", default="local/latest", show_default=True, help="results/NAME.json")
-def main(batch, length, rounds, compiles, quick, peer_python, name):
-    """Measures the ant under random actions, here and in Google's brax, and writes a report."""
-    if quick:
-        batch, length, rounds, compiles = 64, 20, 2, 1
+def main(size, only, only_list, resume, peer_python, models, name):
+    """Measures against Google's brax and MuJoCo C, and writes a report.
+
+    It runs on the CPU, or where JAX_PLATFORMS says; there without Google's brax and MuJoCo.
+    """
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    size = cells.SIZES[size or "normal"]
     try:
-        sides = _sides(peer_python)
-        report = {
-            "environment": ENVIRONMENT,
-            "backend": BACKEND,
-            "batch": batch,
-            "length": length,
-            "commit": _commit(),
-            "machine": f"{os.cpu_count()} x {platform.processor() or platform.machine()}",
-            "sides": measure(sides, {"batch": batch, "length": length}, rounds, compiles),
-        }
+        pythons, models = _pythons(peer_python, models, only_list)
     except BenchError as error:
         raise click.ClickException(str(error)) from error
-    summary.show(report)
+    threads = cores()
+    wanted = [c for c in cells.cells(size, models, threads) if not only or _match(c.name, only)]
+    if only_list:
+        click.echo("\n".join(cell.name for cell in wanted))
+        return
     path = RESULTS / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1) + "\n")
+    commit = _commit()
+    report = _report(path, commit if resume else None)
+    for i, cell in enumerate(wanted):
+        if cell.name in report["cells"]:
+            continue
+        console.print(f"{i + 1} of {len(wanted)}: {cell.name}")
+        report["cells"][cell.name] = _measured(cell, size, pythons, commit)
+        _write(path, report)
+    summary.show(report)
     console.print(path)
+    if any("failed" in report["cells"][cell.name] for cell in wanted):
+        raise click.ClickException("some cells failed: see above")
 
 
-def _commit():
-    """What is measured; with `-dirty` where it is not just that."""
-    command = ["git", "describe", "--always", "--dirty"]
-    done = subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True)
-    return done.stdout.strip()
+def _match(name, only):
+    return any(part in name for part in only)
 
 
-def _sides(peer):
-    """Interpreter and batched loop of each side, by name."""
+def _pythons(peer, models, only_list):
+    """Interpreters, and the folder of models."""
+    pythons = {cells.OURS: sys.executable}
+    if os.environ["JAX_PLATFORMS"] == "cpu" and not only_list:
+        pythons[cells.PEER] = peer or peer_python()
+        models = models or peer_models(pythons[cells.PEER])
+    return pythons, models
+
+
+def _measured(cell, size, pythons, commit):
+    """The result of a cell, or why there is none."""
+    cell, missing = _here(cell)
+    if missing:
+        console.print(f"  {missing}")
+    if not cell.sides:
+        return {"skipped": missing}
+    try:
+        found = measure(cell, size, pythons, console.print)
+    except BenchError as error:
+        console.print(f"  failed: {error}")
+        return {"failed": str(error)}
+    about = {"commit": commit, "load": os.getloadavg()[0], "without": missing}
+    return {**about, **found}
+
+
+def _here(cell):
+    """What of a cell can be measured here, and what is missing."""
+    if "path" in cell.model and cell.model["path"] is None:
+        return replace(cell, sides={}), "no model: pass the folder of Google's with --models"
+    if os.environ["JAX_PLATFORMS"] == "cpu" or cell.part not in cells.COMPARED:
+        return cell, ""
+    others = [name for name in cell.sides if name != cells.OURS]
+    alone = replace(cell, sides={cells.OURS: cell.sides[cells.OURS]})
+    return alone, f"{others[0]} is compared on CPUs only"
+
+
+def _report(path, commit):
+    """A new report; with what an earlier one has of a commit."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    report = {
+        "command": shlex.join(["hatch", "run", "bench", *sys.argv[1:]]),
+        "date": now,
+        "machine": _machine(),
+        "versions": {"python": platform.python_version()}
+        | {name: metadata.version(name) for name in VERSIONS},
+        "cells": {},
+    }
+    if commit and path.exists():
+        before = json.loads(path.read_text())["cells"]
+        report["cells"] = {k: v for k, v in before.items() if v.get("commit") == commit}
+    return report
+
+
+def _machine():
+    """The processor, its cores that may be used, and the memory [GiB]."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = {line.split(":")[1].strip() for line in lines if line.startswith("model name")}
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
-        summary.OURS: (sys.executable, "vmap"),
-        summary.TRAINING: (sys.executable, "training"),
-        summary.PEER: (peer or peer_python(), "vmap"),
+        "processor": ", ".join(sorted(names)) or platform.machine(),
+        "cores": cores(),
+        "memory": round(pages / 2**30, 1),
+        "platform": os.environ["JAX_PLATFORMS"],
     }
 
 
-def measure(sides, settings, rounds, compiles):
-    """Compiles in fresh processes, validates, then runs in turns; one side works at a time.
-
-    Raises:
-        BenchError: if a side fails, the devices differ, or our result is not valid.
-    """
-    results = {name: {"compile": [], "run": []} for name in sides}
-    for i in range(compiles):
-        started = _start(sides, settings)
-        for side in started:
-            console.print(f"compile {i + 1} of {compiles}: {side.name}")
-            results[side.name]["compile"].append(side.ask("compile"))
-        if i + 1 < compiles:
-            _close(started)
-    for side in started:
-        results[side.name] |= side.about
-    _same_device(results)
-    _validate(started)
-    for i in range(rounds):
-        console.print(f"round {i + 1} of {rounds}")
-        for side in started:
-            results[side.name]["run"].append(side.ask("run"))
-    _close(started)
-    return results
+def _commit():
+    """What is measured; with `-dirty` where the code is not just that."""
+    head = _git("rev-parse", "--short", "HEAD")
+    code = _git("status", "--porcelain", "--", "packages", "benchmarks/*.py")
+    return f"{head}-dirty" if code else head
 
 
-def _start(sides, settings):
-    return [
-        Side(name, python, environment=ENVIRONMENT, backend=BACKEND, loop=loop, **settings)
-        for name, (python, loop) in sides.items()
-    ]
+def _git(*command):
+    done = subprocess.run(["git", *command], cwd=RESULTS.parents[1], capture_output=True, text=True)
+    return done.stdout.strip()
 
 
-def _close(sides):
-    for side in sides:
-        side.close()
-
-
-def _same_device(results):
-    devices = {name: result["device"] for name, result in results.items()}
-    if len(set(devices.values())) > 1:
-        raise BenchError(f"the sides run on different devices: {devices}. Set JAX_PLATFORMS=cpu")
-
-
-def _validate(sides):
-    """Runs each side once, as a warm-up, and looks at what came out; ours must also obey Newton."""
-    for side in sides:
-        side.ask("run")
-        flight = side.ask("flight") if side.name == summary.OURS else None
-        found = problems(side.ask("check"), flight)
-        if found and side.name != summary.PEER:
-            raise BenchError(f"{side.name} is not valid, so not counted: {'; '.join(found)}")
-        console.print(f"{side.name}: {'; '.join(found) or 'the result is sane'}")
+def _write(path, report):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-WORKER = Path(__file__).with_name("worker.py")
+HERE = Path(__file__).parent
 PEER = ("brax==0.14.2", "jax==0.7.2", "jaxlib==0.7.2", "mujoco<3.4", "mujoco-mjx<3.4")
+
+
+def cores():
+    """How many cores may be used."""
+    return len(os.sched_getaffinity(0))
 
 
 class BenchError(Exception):
@@ -19,16 +24,18 @@ class BenchError(Exception):
 class Side:
     """A worker; while it is not asked, it waits and uses no core."""
 
-    def __init__(self, name, python, **settings):
+    def __init__(self, name, python, settings, script="worker.py", environment=None):
         self.name = name
         hidden = {"JAX_COMPILATION_CACHE_DIR", "PYTHONPATH"}
-        env = {k: v for k, v in os.environ.items() if k not in hidden}
+        devices = {"JAX_NUM_CPU_DEVICES": str(cores())}
+        kept = {k: v for k, v in os.environ.items() if k not in hidden}
+        env = kept | devices | (environment or {})
         env["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compiling is measured
         # Replies have a pipe of their own: libraries print to stdout.
         receive, send = os.pipe()
         self.replies = os.fdopen(receive)
         self.process = subprocess.Popen(
-            [python, WORKER, str(send), json.dumps(settings)],
+            [python, HERE / script, str(send), json.dumps(settings)],
             env=env,
             text=True,
             pass_fds=[send],
@@ -36,12 +43,16 @@ class Side:
             stdout=sys.stderr,
         )
         os.close(send)
-        self.about = self.ask("describe")  # waits until it has imported everything
+        try:
+            self.about = self.ask("describe")  # waits until it has imported everything
+        except BenchError:
+            self.close()
+            raise
 
-    def ask(self, request):
+    def ask(self, request, **arguments):
         """The answer to one request."""
         with contextlib.suppress(BrokenPipeError):
-            print(request, file=self.process.stdin, flush=True)
+            print(json.dumps([request, arguments]), file=self.process.stdin, flush=True)
         if line := self.replies.readline():
             return json.loads(line)
         code = self.process.wait()
@@ -49,7 +60,8 @@ class Side:
 
     def close(self):
         """Ends the process."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
         self.replies.close()
 
@@ -68,6 +80,15 @@ def peer_python():
         _call(uv, "pip", "install", "--quiet", "--python", str(python), *PEER)
         complete.write_text(wanted)
     return str(python)
+
+
+def peer_models(python):
+    """The folder of models of Google's brax; found without importing it."""
+    code = "import importlib.util as u; print(u.find_spec('brax').submodule_search_locations[0])"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    if done.returncode:
+        raise BenchError(f"{python} has no brax: {done.stderr.strip()[-200:]}")
+    return str(Path(done.stdout.strip()) / "envs" / "assets")
 
 
 def _call(*command):

@@ -1,74 +1,165 @@
-"""From measurements to what is told of them."""
+"""From measurements to tables."""
 
 from statistics import median
 
 import rich
+from cells import MUJOCO, OURS, PEER, WRAPPED
+from rich.markup import escape
 from rich.table import Table
 
-OURS, TRAINING, PEER = "brax", "brax, wrapped", "Google's brax"
+MIB = 2**20
 
-COLUMNS = (
-    "",
-    "env steps/s",
-    "rounds",
-    "against Google's",
-    "trace + compile [s]",
-    "against Google's",
-)
-
-
-def summarize(report):
-    """Medians of each side, and the median over the rounds of each round's ratio to Google's.
-
-    Args:
-        report: `batch`, `length`, and `sides`, by name: `compile`, a list of seconds `trace` and
-            `compile`, and `run`, a list of `seconds`, in the order of the rounds.
-
-    Returns:
-        By name: `steps_per_second`, one a round, `speed_ratio`, `compile_seconds`,
-        `compile_ratio`.
-    """
-    steps = report["batch"] * report["length"]
-    out = {}
-    for name, side in report["sides"].items():
-        peer = report["sides"][PEER]
-        seconds = [run["seconds"] for run in side["run"]]
-        compile_seconds = [c["trace"] + c["compile"] for c in side["compile"]]
-        out[name] = {
-            "steps_per_second": [steps / s for s in seconds],
-            "speed_ratio": median(
-                p["seconds"] / s for p, s in zip(peer["run"], seconds, strict=True)
-            ),
-            "compile_seconds": median(compile_seconds),
-            "compile_ratio": median(
-                s / (p["trace"] + p["compile"])
-                for p, s in zip(peer["compile"], compile_seconds, strict=True)
-            ),
-        }
-    return out
+TITLES = {
+    "peer": "Against Google's brax",
+    "single": "Against Google's brax with one JAX device",
+    "mujoco": "Against MuJoCo C, ant",
+    "memory": "Memory of a compiled step, ant",
+    "gradient": "Reverse mode through a rollout, ant",
+    "wrapped": "What the training wrappers cost, ant",
+    "precision": "Single and double precision, ant",
+    "batch": "Batch, ant",
+    "links": "Links, a chain",
+    "contacts": "Contacts, a plate on balls",
+}
 
 
-def rows(report):
-    """The table of a report, a row of text for each side."""
-    for name, side in summarize(report).items():
-        speeds = side["steps_per_second"]
-        yield (
-            name,
-            f"{median(speeds):,.0f}",
-            f"{min(speeds):,.0f} to {max(speeds):,.0f}",
-            f"{side['speed_ratio']:.2f} x",
-            f"{side['compile_seconds']:.1f}",
-            f"{side['compile_ratio']:.2f} x",
-        )
+def tables(report):
+    """For each part that was measured: its title, header and rows of text."""
+    for part, title in TITLES.items():
+        found = [(name.split("/")[1:], c) for name, c in report["cells"].items() if _is(name, part)]
+        done = [(name, c) for name, c in found if "skipped" not in c]
+        if done:
+            header, row = TABLES[part]
+            yield title, header, [_failed(name, c, header) or row(name, c) for name, c in done]
+
+
+def _failed(name, cell, header):
+    """The row of a cell without a result; None if it has one."""
+    if "failed" in cell:
+        return (*name, cell["failed"], *[""] * (len(header) - len(name) - 1))
+    return None
 
 
 def show(report):
-    """Prints the table."""
-    table = Table(*COLUMNS, box=None)
-    for row in rows(report):
-        table.add_row(*row)
-    rich.print(
-        f"{report['environment']} {report['backend']}, batch {report['batch']}, "
-        f"{report['length']} steps, {report['machine']}"
+    """Prints the tables."""
+    for title, header, rows in tables(report):
+        table = Table(*map(escape, header), box=None, title=title, title_justify="left")
+        for row in rows:
+            table.add_row(*row)
+        rich.print(table)
+
+
+def summarize(cell):
+    """Medians of a cell's sides; of ratios, over the rounds, since a shared machine drifts.
+
+    Args:
+        cell: `batch`, `length`, and `sides`, by name: `compile`, a list of seconds `trace`,
+            `compile` and `cores`, and `run`, a list of `seconds` and of seconds of all `cores`,
+            in the order of the rounds.
+
+    Returns:
+        By name: `speed` [env steps/s], `compile` [s], and how much of it the first side's are:
+        `faster` by the clock, `cheaper` in seconds of all cores, `compiles`.
+    """
+    sides = list(cell["sides"].values())
+    ours = sides[0]
+    return {
+        name: {
+            "speed": median(cell["batch"] * cell["length"] / run["seconds"] for run in side["run"]),
+            "compile": median(_compile(c) for c in side["compile"]),
+            "faster": _ratio(side["run"], ours["run"], lambda r: r["seconds"]),
+            "cheaper": _ratio(side["run"], ours["run"], lambda r: r["cores"]),
+            "compiles": _ratio(ours["compile"], side["compile"], _compile),
+        }
+        for name, side in cell["sides"].items()
+    }
+
+
+def _ratio(a, b, value):
+    """Median of the ratios of what was measured in turn; None of what takes no time."""
+    pairs = [(value(x), value(y)) for x, y in zip(a, b, strict=True)]
+    return median(x / y for x, y in pairs) if all(y for _, y in pairs) else None
+
+
+def _compile(turn):
+    return turn["trace"] + turn["compile"]
+
+
+def _is(name, part):
+    return name.split("/")[0] == part
+
+
+def _compared(other):
+    def row(name, cell):
+        found = summarize(cell)
+        ours, theirs = found[OURS], found.get(other)
+        if not theirs:
+            return (*name, f"{ours['speed']:,.0f}", "", "", "", f"{ours['compile']:.1f}", "", "")
+        compiles = theirs["compiles"]
+        return (
+            *name,
+            f"{ours['speed']:,.0f}",
+            f"{theirs['speed']:,.0f}",
+            f"{theirs['faster']:.2f} x",
+            f"{theirs['cheaper']:.2f} x",
+            f"{ours['compile']:.1f}",
+            f"{theirs['compile']:.1f}" if compiles else "",
+            f"{compiles:.2f} x" if compiles else "",
+        )
+
+    return row
+
+
+def _point(name, cell):
+    (ours,) = summarize(cell).values()
+    batch = f"{cell['batch']:,}"
+    return (*name, batch, f"{ours['speed']:,.0f}", f"{ours['compile']:.1f}")
+
+
+def _memory(name, cell):
+    sizes = (f"{cell[k] / MIB:.1f}" for k in ("temporary", "arguments"))
+    return (*name, f"{cell['batch']:,}", *sizes)
+
+
+def _gradient(name, cell):
+    return (
+        *name,
+        f"{cell['batch']:,}",
+        f"{cell['length']:,}",
+        f"{cell['temporary'] / MIB:.1f}",
+        f"{cell['finite']:,}",
+        f"{cell['compile']:.0f}",
+        f"{cell['seconds']:.0f}",
     )
-    rich.print(table)
+
+
+def _header(*names, other):
+    speeds = ("env steps/s", f"{other}", "faster", "in CPU s")
+    return (*names, *speeds, "trace + compile [s]", f"{other} [s]", "of it")
+
+
+POINT = ("env steps/s", "trace + compile [s]")
+
+TABLES = {
+    "peer": (_header("model", "pipeline", "actions", other=PEER), _compared(PEER)),
+    "single": (_header("model", "pipeline", other=PEER), _compared(PEER)),
+    "mujoco": (_header("model", "pipeline", "actions", other=MUJOCO), _compared(MUJOCO)),
+    "wrapped": (_header("model", "pipeline", other="wrapped"), _compared(WRAPPED)),
+    "precision": (("pipeline", "precision", "batch", *POINT), _point),
+    "batch": (("pipeline", "batch", *POINT), lambda name, cell: _point(name[:1], cell)),
+    "links": (("pipeline", "links", "batch", *POINT), _point),
+    "contacts": (("pipeline", "contacts", "batch", *POINT), _point),
+    "memory": (("pipeline", "batch", "beyond its state [MiB]", "state [MiB]"), _memory),
+    "gradient": (
+        (
+            "pipeline",
+            "batch",
+            "steps",
+            "needs [MiB]",
+            "finite, last steps",
+            "compile [s]",
+            "run [s]",
+        ),
+        _gradient,
+    ),
+}

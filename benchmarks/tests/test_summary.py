@@ -1,44 +1,68 @@
-"""Ratios and medians, from made-up seconds."""
+"""Ratios, medians and tables, from made-up seconds."""
 
 import pytest
-from summary import OURS, PEER, rows, summarize
+from cells import OURS, PEER
+from summary import summarize, tables
 
-REPORT = {
+
+def side(compiles, runs):
+    return {
+        "compile": [{"trace": 1.0, "compile": c - 1.0} for c in compiles],
+        "run": [{"seconds": s, "cores": c} for s, c in runs],
+    }
+
+
+CELL = {
     "batch": 100,
     "length": 10,
     "sides": {
-        OURS: {
-            "compile": [{"trace": 1.0, "compile": 2.0}, {"trace": 1.0, "compile": 4.0}],
-            "run": [{"seconds": 1.0}, {"seconds": 2.0}, {"seconds": 4.0}],
-        },
-        PEER: {
-            "compile": [{"trace": 4.0, "compile": 2.0}, {"trace": 4.0, "compile": 6.0}],
-            "run": [{"seconds": 6.0}, {"seconds": 20.0}, {"seconds": 8.0}],
-        },
+        OURS: side([3.0, 5.0], [(1.0, 1.0), (2.0, 2.0), (4.0, 4.0)]),
+        PEER: side([6.0, 10.0], [(6.0, 12.0), (20.0, 30.0), (8.0, 16.0)]),
     },
 }
 
 
 def test_each_round_is_compared_with_the_same_round_of_the_peer():
-    ours = summarize(REPORT)[OURS]
-    assert ours["steps_per_second"] == [1000, 500, 250]
-    assert ours["speed_ratio"] == 6  # of 6, 10 and 2
-    assert ours["compile_seconds"] == 4
-    assert ours["compile_ratio"] == 0.5  # of 0.5 and 0.5
+    found = summarize(CELL)
+    assert found[OURS]["speed"] == 500
+    assert found[OURS]["compile"] == 4
+    assert found[PEER]["faster"] == 6  # of 6, 10 and 2
+    assert found[PEER]["cheaper"] == 12  # of 12, 15 and 4
+    assert found[PEER]["compiles"] == 0.5
 
 
-def test_the_peer_is_itself():
-    peer = summarize(REPORT)[PEER]
-    assert (peer["speed_ratio"], peer["compile_ratio"]) == (1, 1)
+def test_a_side_that_compiles_nothing_has_no_ratio():
+    peer = CELL["sides"][PEER] | {"compile": [{"trace": 0.0, "compile": 0.0}] * 2}
+    found = summarize({**CELL, "sides": {**CELL["sides"], PEER: peer}})
+    assert found[PEER]["compiles"] is None
 
 
 def test_a_missing_round_is_no_comparison():
-    sides = {**REPORT["sides"], OURS: {**REPORT["sides"][OURS], "run": [{"seconds": 1.0}]}}
+    sides = {**CELL["sides"], PEER: side([6.0, 10.0], [(1.0, 1.0)])}
     with pytest.raises(ValueError, match="zip"):
-        summarize({**REPORT, "sides": sides})
+        summarize({**CELL, "sides": sides})
 
 
-def test_the_table_has_a_row_for_each_side():
-    first, second = rows(REPORT)
-    assert first == ("brax", "500", "250 to 1,000", "6.00 x", "4.0", "0.50 x")
-    assert second[0] == PEER
+def test_tables_have_a_row_for_each_cell_and_its_failure():
+    alone = {**CELL, "sides": {OURS: CELL["sides"][OURS]}}
+    memory = {"batch": 65536, "temporary": 2**29, "arguments": 2**28, "results": 2**28}
+    report = {
+        "cells": {
+            "peer/ant/spring/random": CELL,
+            "peer/ant/positional/random": {"failed": "not valid"},
+            "peer/humanoid/spring/random": {"skipped": "no model"},
+            "peer/ant/generalized/random": alone,
+            "memory/spring": memory,
+            "batch/spring/100": alone,
+        }
+    }
+    found = {title: (header, rows) for title, header, rows in tables(report)}
+    assert list(found) == ["Against Google's brax", "Memory of a compiled step, ant", "Batch, ant"]
+    header, rows = found["Against Google's brax"]
+    assert {len(row) for row in rows} == {len(header)}
+    given = ("ant", "spring", "random")
+    assert rows[0] == (*given, "500", "125", "6.00 x", "12.00 x", "4.0", "8.0", "0.50 x")
+    assert rows[1][:4] == ("ant", "positional", "random", "not valid")
+    assert rows[2][3:] == ("500", "", "", "", "4.0", "", "")
+    assert found["Memory of a compiled step, ant"][1] == [("spring", "65,536", "512.0", "256.0")]
+    assert found["Batch, ant"][1] == [("spring", "100", "500", "4.0")]

@@ -8,6 +8,7 @@ from momentum import momenta
 from validation import problems
 
 SANE = {"not_finite": [], "heights": [0.6, 0.5, 1.3, -0.2]}
+LIMITS = {"low": -0.5, "high": 4.0, "hop": 1.5, "mean": (0.2, 1.0), "drift": (1e-3, 1e-3)}
 
 
 def flight(gravity=-9.81, spin_up=0.0):
@@ -16,12 +17,13 @@ def flight(gravity=-9.81, spin_up=0.0):
     time = dt * np.arange(steps)[:, None, None]
     linear = np.array([[[1.0, 0.0, 3.0], [0.0, -1.0, 0.5]]]) + mass * time * [0, 0, gravity]
     angular = np.array([[[0.1, 0.0, 0.2], [0.0, 0.3, 0.0]]]) * (1 + spin_up * time)
-    return {"dt": dt, "weight": [0, 0, mass * -9.81], "linear": linear, "angular": angular}
+    momenta = {"linear": linear, "angular": angular, "turning": 0.4}
+    return {"dt": dt, "weight": [0, 0, mass * -9.81], **momenta}
 
 
 def test_a_sane_result_counts():
-    assert problems(SANE) == []
-    assert problems(SANE, flight()) == []
+    assert problems(SANE, LIMITS) == []
+    assert problems(SANE, LIMITS, flight()) == []
 
 
 @pytest.mark.parametrize(
@@ -32,11 +34,11 @@ def test_a_sane_result_counts():
         ({"heights": [0.5] * 99 + [-0.9]}, "1 of 100 torsos"),
         ({"heights": [0.5] * 97 + [1.6] * 3}, "3% of the torsos are above 1.5 m"),
         ({"heights": [0.5, float("nan")]}, "1 of 2 torsos"),
-        ({"heights": [0.0, 0.1]}, "mean height of the torsos is 0.05 m"),
+        ({"heights": [0.0, 0.1]}, "mean height of the torsos is 0.05 m, not 0.2"),
     ],
 )
 def test_a_wrong_end_is_refused(check, message):
-    assert any(message in problem for problem in problems({**SANE, **check}))
+    assert any(message in problem for problem in problems({**SANE, **check}, LIMITS))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_a_wrong_end_is_refused(check, message):
     ],
 )
 def test_a_flight_against_newton_is_refused(thrown, message):
-    (problem,) = problems(SANE, thrown)
+    (problem,) = problems(SANE, LIMITS, thrown)
     assert message in problem
 
 
@@ -70,9 +72,10 @@ def test_momenta_of_a_dumbbell():
     centres = np.array([[1.0, 0, 0], [3.0, 0, 0]])
     vel_centre = np.array([0, v, 0]) + np.cross(ang, centres - [2.0, 0, 0])
     xd = SimpleNamespace(ang=ang, vel=vel_centre - np.cross(ang, centres - x.pos))
-    linear, angular = momenta(inertia, x, xd)
+    linear, angular, turning = momenta(inertia, x, xd)
     np.testing.assert_allclose(linear, [0, 2 * m * v, 0], atol=1e-12)
     np.testing.assert_allclose(angular, [0, 0, 2 * m * w + 2 * own * w], atol=1e-12)
+    np.testing.assert_allclose(turning, angular[2], atol=1e-12)
 
 
 def test_momenta_use_the_principal_axes():

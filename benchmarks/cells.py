@@ -1,0 +1,202 @@
+"""What is measured: each cell is one comparison, or one point of a curve, with a name to choose."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import models
+
+OURS, WRAPPED, PEER, MUJOCO = "brax", "brax, wrapped", "Google's brax", "MuJoCo C"
+POLICY = str(Path(__file__).parent / "policies" / "ant.npz")
+ALONE = {"JAX_NUM_CPU_DEVICES": "1"}
+ACTIONS = {"random": None, "trained": POLICY}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    batch: int
+    length: int
+    rounds: int
+    compiles: int
+    parts: tuple[str, ...]
+    actions: tuple[str, ...] = ("random",)
+    batches: tuple[int, ...] = ()
+    links: tuple[int, ...] = ()
+    contacts: tuple[int, ...] = ()
+    large: int = 65536
+    """Batch whose memory is asked for."""
+    rollout: tuple[int, int, int] = (64, 1000, 25)
+    """Batch, steps and inner steps of the gradient's rollout."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One side."""
+
+    settings: dict
+    script: str = "worker.py"
+    python: str = OURS
+    """Whose interpreter runs it, `OURS` or `PEER`."""
+    environment: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Sides by name that take turns in rollouts of `length` steps; or one that is asked once."""
+
+    name: str
+    sides: dict[str, Setup]
+    length: int = 0
+    request: str = ""
+    arguments: dict = field(default_factory=dict)
+
+    @property
+    def part(self):
+        return self.name.split("/")[0]
+
+    @property
+    def model(self):
+        return self.sides[OURS].settings["model"]
+
+    @property
+    def batch(self):
+        return self.sides[OURS].settings["batch"]
+
+
+COMPARED = ("peer", "single", "mujoco")
+"""Parts with another program as a side, on CPUs only; our result must also obey Newton."""
+
+BARS = (*COMPARED, "memory", "gradient")
+CURVES = ("wrapped", "precision", "batch", "links", "contacts")
+
+SIZES = {
+    "quick": Size(
+        64, 10, 1, 1, BARS + CURVES, ("random", "trained"), (1, 64), (2, 10), (0, 4), 256, (4, 8, 4)
+    ),
+    "normal": Size(2048, 50, 3, 1, BARS),
+    "full": Size(
+        *(2048, 50, 5, 3, BARS + CURVES, ("random", "trained")),
+        batches=tuple(4**k for k in range(9)),
+        links=(2, 5, 10, 20, 50, 100),
+        contacts=(0, 1, 4, 16, 64),
+    ),
+}
+
+
+def cells(size, folder, threads):
+    """All cells of a size.
+
+    Args:
+        size: how much.
+        folder: the models of Google's brax; None if there are none.
+        threads: of MuJoCo.
+    """
+    for part in size.parts:
+        for pipeline in models.PIPELINES:
+            yield from PARTS[part](size, pipeline, folder, threads)
+
+
+def _ours(model, pipeline, batch, policy=None, **more):
+    return {"model": model, "backend": pipeline, "batch": batch, "policy": policy, **more}
+
+
+def _peer(size, pipeline, folder, threads):
+    for name in models.TASKS:
+        for action in size.actions if name == "ant" else ("random",):
+            model = models.task(name, pipeline, folder)
+            settings = _ours(model, pipeline, size.batch, ACTIONS[action])
+            sides = {OURS: Setup(settings), PEER: Setup(settings, python=PEER)}
+            yield Cell(f"peer/{name}/{pipeline}/{action}", sides, size.length)
+
+
+def _single(size, pipeline, folder, threads):
+    """The ant again, with one JAX device, which is what JAX has if it is told nothing."""
+    settings = _ours(models.task("ant", pipeline, folder), pipeline, size.batch)
+    sides = {OURS: Setup(settings, environment=ALONE)}
+    sides[PEER] = Setup(settings, python=PEER, environment=ALONE)
+    yield Cell(f"single/ant/{pipeline}", sides, size.length)
+
+
+def _mujoco(size, pipeline, folder, threads):
+    for action in size.actions:
+        policy = ACTIONS[action]
+        ours = _ours(models.ant(pipeline), pipeline, size.batch, policy)
+        theirs = {"model": models.ant("generalized"), "batch": size.batch, "policy": policy}
+        sides = {
+            OURS: Setup(ours),
+            MUJOCO: Setup(theirs | {"threads": threads}, "mujoco_worker.py"),
+        }
+        yield Cell(f"mujoco/ant/{pipeline}/{action}", sides, size.length)
+
+
+def _wrapped(size, pipeline, folder, threads):
+    settings = _ours(models.ant(pipeline), pipeline, size.batch)
+    sides = {OURS: Setup(settings), WRAPPED: Setup(settings | {"wrapped": True})}
+    yield Cell(f"wrapped/ant/{pipeline}", sides, size.length)
+
+
+def _precision(size, pipeline, folder, threads):
+    for bits in (32, 64):
+        setup = Setup(
+            _ours(models.ant(pipeline), pipeline, size.batch),
+            environment={"JAX_ENABLE_X64": str(int(bits == 64))},
+        )
+        yield Cell(f"precision/{pipeline}/float{bits}", {OURS: setup}, size.length)
+
+
+def _curve(name, pipeline, points, make, batch, length):
+    for n in points:
+        setup = Setup(_ours(make(n), pipeline, batch(n)))
+        yield Cell(f"{name}/{pipeline}/{n}", {OURS: setup}, length(n))
+
+
+def _batch(size, pipeline, folder, threads):
+    """A small batch goes on for longer: what is measured should last about a second."""
+    work = size.batch * size.length
+
+    def length(n):
+        return max(5, min(work // n, 20 * size.length))
+
+    ant = models.ant(pipeline)
+    return _curve("batch", pipeline, size.batches, lambda n: ant, lambda n: n, length)
+
+
+def _links(size, pipeline, folder, threads):
+    def batch(n):
+        return max(1, size.batch // 8)
+
+    return _curve("links", pipeline, size.links, models.chain, batch, lambda n: size.length)
+
+
+def _contacts(size, pipeline, folder, threads):
+    def batch(n):
+        return max(1, size.batch // 8)
+
+    return _curve("contacts", pipeline, size.contacts, models.tray, batch, lambda n: size.length)
+
+
+def _memory(size, pipeline, folder, threads):
+    setup = Setup(_ours(models.ant(pipeline), pipeline, size.large), environment=ALONE)
+    yield Cell(f"memory/{pipeline}", {OURS: setup}, request="memory")
+
+
+def _gradient(size, pipeline, folder, threads):
+    batch, length, inner = size.rollout
+    setup = Setup(_ours(models.ant(pipeline), pipeline, batch), environment=ALONE)
+    arguments = {"length": length, "inner": inner}
+    yield Cell(f"gradient/{pipeline}", {OURS: setup}, request="gradient", arguments=arguments)
+
+
+PARTS = {
+    "peer": _peer,
+    "single": _single,
+    "mujoco": _mujoco,
+    "wrapped": _wrapped,
+    "precision": _precision,
+    "batch": _batch,
+    "links": _links,
+    "contacts": _contacts,
+    "memory": _memory,
+    "gradient": _gradient,
+}

@@ -1,0 +1,72 @@
+"""Measures one cell: compiles in fresh processes, validates, and runs the sides in turns."""
+
+from contextlib import ExitStack
+
+import cells
+from sides import BenchError, Side
+from validation import problems
+
+
+def measure(cell, size, pythons, say):
+    """What a cell gives, as JSON can say it.
+
+    Args:
+        cell: what to measure.
+        size: how often; a side alone compiles once.
+        pythons: interpreters by whose they are.
+        say: prints what is going on.
+
+    Raises:
+        BenchError: if a side fails, the devices differ, or our result is not valid.
+    """
+    about = {"batch": cell.batch, "length": cell.length}
+    if cell.request:
+        with ExitStack() as stack:
+            (side,) = _start(cell, pythons, stack)
+            return about | cell.arguments | side.about | side.ask(cell.request, **cell.arguments)
+    results = {name: {"compile": [], "run": []} for name in cell.sides}
+    turns = size.compiles if len(cell.sides) > 1 else 1
+    for i in range(turns):
+        with ExitStack() as stack:
+            started = _start(cell, pythons, stack)
+            for side in started:
+                results[side.name]["compile"].append(side.ask("compile"))
+                say(f"  compiled {i + 1} of {turns}: {side.name}")
+            if i + 1 == turns:
+                _run(cell, size, started, results, say)
+    return about | {"sides": results}
+
+
+def _start(cell, pythons, stack):
+    started = []
+    for name, setup in cell.sides.items():
+        python = pythons[setup.python]
+        side = Side(name, python, setup.settings, setup.script, setup.environment)
+        stack.callback(side.close)
+        started.append(side)
+    return started
+
+
+def _run(cell, size, started, results, say):
+    for side in started:
+        results[side.name] |= side.about | _validate(cell, side, say)
+    devices = {name: result["device"] for name, result in results.items()}
+    if len(set(devices.values())) > 1:
+        raise BenchError(f"the sides run on different devices: {devices}")
+    for i in range(size.rounds):
+        for side in started:
+            results[side.name]["run"].append(side.ask("run", length=cell.length))
+        say(f"  round {i + 1} of {size.rounds}")
+
+
+def _validate(cell, side, say):
+    """Runs a side once, as a warm-up, and looks at what came out; ours must also obey Newton."""
+    side.ask("run", length=cell.length)
+    check = side.ask("check")
+    ours = side.name == cells.OURS
+    flies = ours and cell.part in cells.COMPARED
+    found = problems(check, cell.model["limits"], side.ask("flight") if flies else None)
+    if found and ours:
+        raise BenchError(f"{side.name} is not valid, so not counted: {'; '.join(found)}")
+    say(f"  {side.name}: {'; '.join(found) or 'the result is sane'}")
+    return {"problems": found, "forward": check["forward"]}

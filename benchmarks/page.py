@@ -1,0 +1,63 @@
+"""Puts the tables and plots of a report into docs/benchmarks.md: `hatch run bench-page`."""
+
+import json
+import sys
+from pathlib import Path
+
+import summary
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- results of {} -->", "<!-- end of results -->"
+
+
+def text(report, name):
+    """The part of the page that a report makes."""
+    machine, versions = report["machine"], report["versions"]
+    commits = sorted({c["commit"] for c in report["cells"].values() if "commit" in c})
+    loads = [c["load"] for c in report["cells"].values() if "load" in c]
+    busy = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "unknown"
+    lines = [
+        f"`{report['command']}`, {report['date'][:10]}, commit {', '.join(commits)}"
+        f" ([the report](../benchmarks/results/{name}.json)).",
+        f"{machine['cores']} cores of {machine['processor']}, {machine['memory']} GiB, "
+        f"on {machine['platform']}; load average {busy}. "
+        + ", ".join(f"{k} {v}" for k, v in versions.items())
+        + ".",
+    ]
+    for title, header, rows in summary.tables(report):
+        lines += ["", f"### {title}", "", _row(header), _row("---" for _ in header)]
+        lines += [_row(row) for row in rows]
+        lines += _picture(title, name)
+    return "\n".join(lines) + "\n"
+
+
+def fill(page, report, name):
+    """The page with the part of one report replaced."""
+    before, rest = page.split(begin := BEGIN.format(name) + "\n")
+    _, after = rest.split(END, 1)
+    return f"{before}{begin}{text(report, name)}{END}{after}"
+
+
+def _picture(title, name):
+    for part in ("batch", "links", "contacts"):
+        if summary.TITLES[part] == title:
+            return ["", f"![{title}: speed and compile time](images/bench-{name}-{part}.png)"]
+    return []
+
+
+def _row(values):
+    return f"| {' | '.join(values)} |"
+
+
+def main(name="cpu"):
+    """Fills the page and draws."""
+    import plots
+
+    report = json.loads((ROOT / f"benchmarks/results/{name}.json").read_text())
+    PAGE.write_text(fill(PAGE.read_text(), report, name))
+    plots.draw(report, ROOT / "docs" / "images", name)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,43 @@
+"""What is measured covers what is promised, and says the same to both sides."""
+
+import pytest
+from cells import OURS, PEER, SIZES, cells
+
+
+def names(size):
+    return {cell.name: cell for cell in cells(SIZES[size], "folder", threads=2)}
+
+
+@pytest.mark.parametrize("pipeline", ["spring", "positional", "generalized"])
+def test_every_bar_is_measured_at_its_batch(pipeline):
+    found = names("normal")
+    for model in ("ant", "humanoid", "halfcheetah"):
+        cell = found[f"peer/{model}/{pipeline}/random"]
+        assert cell.batch == 2048
+        assert cell.sides[OURS].settings == cell.sides[PEER].settings
+    assert f"mujoco/ant/{pipeline}/random" in found
+    assert found[f"memory/{pipeline}"].batch == 65536
+    gradient = found[f"gradient/{pipeline}"]
+    assert (gradient.batch, gradient.arguments["length"]) == (64, 1000)
+
+
+def test_the_full_size_has_the_curves():
+    found = names("full")
+    for curve, ends in (("batch", (1, 65536)), ("links", (2, 100)), ("contacts", (0, 64))):
+        assert all(f"{curve}/spring/{n}" in found for n in ends)
+    assert "peer/ant/spring/trained" in found
+    assert "precision/generalized/float64" in found
+
+
+def test_an_environment_step_lasts_equally_long_in_every_pipeline():
+    for model, dt in (("ant", 0.05), ("humanoid", 0.015), ("halfcheetah", 0.05)):
+        for name, cell in names("normal").items():
+            if name.startswith(f"peer/{model}"):
+                about = cell.model
+                assert about["timestep"] * about["n_frames"] == pytest.approx(dt)
+
+
+def test_without_a_folder_there_is_no_model_of_google():
+    found = {cell.name: cell for cell in cells(SIZES["normal"], None, threads=2)}
+    assert found["peer/humanoid/spring/random"].model["path"] is None
+    assert found["mujoco/ant/spring/random"].model["path"]
