@@ -1,12 +1,21 @@
 """Settings of every test run: the compilation cache, and which devices the run is on."""
 
 import os
+import resource
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+import brax  # noqa: F401  # sets what XLA reads when JAX starts, which the header below does
 
 # Read by JAX when it is imported, here and in the processes that tests start.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brax" / "jax-tests"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+if "xla_force_host_platform_device_count" not in os.environ["XLA_FLAGS"]:
+    # One CPU device, unless the run asks for more; the command `brax` asks for one per core.
+    os.environ.setdefault("JAX_NUM_CPU_DEVICES", "1")
 
 
 def pytest_report_header() -> str:
@@ -15,3 +24,16 @@ def pytest_report_header() -> str:
 
     kinds = sorted({f"{d.platform} ({d.device_kind})" for d in jax.devices()})
     return f"JAX {jax.__version__} on {jax.device_count()} device(s): {', '.join(kinds)}"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs() -> Iterator[None]:
+    """Lets go of compiled programs after a module, where the process has grown large.
+
+    Two workers that kept all they compile would need more memory than a small computer has.
+    """
+    yield
+    if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 6 * 2**20:  # in KiB
+        import jax
+
+        jax.clear_caches()

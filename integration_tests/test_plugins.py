@@ -18,6 +18,9 @@ from brax import plugins
 from brax.builder import ModelBuilder
 from brax.components import Quat, Vec3, exp_quat
 from brax.errors import UnknownNameError
+from brax.integrators import Moves
+from brax.io import mjcf
+from brax.testing import check_collider, check_integrator, check_joint
 
 pytestmark = pytest.mark.usefixtures("strangers")
 
@@ -81,34 +84,79 @@ def test_switches_silence_the_broken_ones(brax):
     }
 
 
-def test_the_screw_in_a_model_travels_as_it_turns():
-    """A free turn at 3 rad/s for 0.1 s, 0.05 m per radian: closed form, no force along the axis."""
+PIPELINES = [
+    name for name, spec in plugins.specs("pipeline").items() if spec.distribution == "brax-core"
+]
+
+NUT = (
+    '<mujoco><option timestep="0.001" gravity="0 0 -9.81"/><worldbody><body name="nut">'
+    '<joint name="thread" type="slide" user="0.05"/><inertial pos="0 0 0" mass="2" '
+    'diaginertia="0.1 0.1 0.1"/></body></worldbody><custom><tuple name="joint_type:screw">'
+    '<element objtype="joint" objname="thread"/></tuple></custom></mujoco>'
+)
+
+
+def nut():
     builder = ModelBuilder()
-    builder.set_option(timestep=0.001, gravity=(0, 0, 0))
+    builder.set_option(timestep=0.001)
     builder.add_body("nut", mass=2.0, inertia=(0.1, 0.1, 0.1))
-    builder.add_joint("nut", "screw", axis=(0, 0, 1), user=(0.05,))
-    system = builder.build()
-    pipeline = plugins.get("pipeline", "spring")
-    state = pipeline.init(system, jnp.zeros(1), jnp.array([3.0]))
-    np.testing.assert_allclose(state.xd.vel[0], [0, 0, 0.15], atol=1e-6)
-    np.testing.assert_allclose(state.xd.ang[0], [0, 0, 3], atol=1e-5)
-    state = jax.jit(pipeline.step, static_argnums=3)(system, state, jnp.zeros(0), 100)
-    np.testing.assert_allclose(state.q, [0.3], rtol=0.01)
-    np.testing.assert_allclose(state.x.pos[0], [0, 0, 0.015], atol=2e-4)
+    builder.add_joint("nut", "screw", "thread", user=(0.05,))
+    return builder.build()
 
 
-def test_the_screw_knows_its_coordinate():
-    screw = example("joint_type", "screw")
-    from brax.joints import JointParams
+def moved(pipeline, system, qd, steps=100):
+    engine = plugins.get("pipeline", pipeline)
+    state = engine.init(system, system.init_q, jnp.array(qd))
+    return jax.jit(engine.step, static_argnums=3)(system, state, jnp.zeros(0), steps)
 
-    one = jnp.ones((1, 1))
-    params = JointParams(Vec3(0.6 * one, 0 * one, 0.8 * one), (0.05 * one,))
-    for q in (-9.0, -3.0, 0.0, 0.5, 4.0, 20.0):
-        pos, rot = screw.transform(params, (q * one,))
-        np.testing.assert_allclose(screw.coordinates(params, pos, rot)[0], q, atol=1e-5)
-        (twist,) = screw.motion_subspace(params, (q * one,))
-        _, (moved, _) = jax.jvp(lambda q: screw.transform(params, (q,)), (q * one,), (one,))
-        np.testing.assert_allclose(moved, twist.vel, atol=1e-6)
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("source", ["Python", "file"])
+def test_the_screw_falls_as_it_turns(pipeline, source):
+    """From rest, 0.1 s: angular acceleration -m g p / (I + m p^2), travel p per radian."""
+    system = nut() if source == "Python" else mjcf.loads(NUT)
+    state = moved(pipeline, system, [0.0])
+    rate = -2 * 9.81 * 0.05 / (0.1 + 2 * 0.05**2)
+    np.testing.assert_allclose(state.qd, [rate * 0.1], rtol=0.01)
+    np.testing.assert_allclose(state.q, [rate * 0.1**2 / 2], rtol=0.02)
+    np.testing.assert_allclose(state.x.pos[0], [0, 0, 0.05 * state.q[0]], atol=2e-4)
+
+
+SLED = (
+    '<mujoco><option timestep="0.001" gravity="0.5 -1 -9.81"/><worldbody><body name="sled">'
+    '<joint name="ice" type="slide" axis="0 0 1"/><inertial pos="0 0 0" mass="2" '
+    'diaginertia="0.1 0.1 0.1"/></body></worldbody><custom><tuple name="joint_type:planar">'
+    '<element objtype="joint" objname="ice"/></tuple></custom></mujoco>'
+)
+
+
+def sled():
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.001, gravity=(0.5, -1, -9.81))
+    builder.add_body("sled", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    builder.add_joint("sled", "planar", "ice", axis=(0, 0, 1))
+    return builder.build()
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("source", ["Python", "file"])
+def test_the_planar_joint_holds_its_plane(pipeline, source):
+    """For 0.1 s: a parabola on the plane, a constant spin, no way out of the plane."""
+    system = sled() if source == "Python" else mjcf.loads(SLED)
+    state = moved(pipeline, system, [1.0, 2.0, 3.0])
+    np.testing.assert_allclose(state.q, [0.1 + 0.0025, 0.2 - 0.005, 0.3], rtol=0.002)
+    np.testing.assert_allclose(state.qd, [1.05, 1.9, 3.0], rtol=0.002)
+    np.testing.assert_allclose(state.x.pos[0], [*state.q[:2], 0], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["screw", "planar"])
+def test_the_joints_keep_the_contract(name):
+    check_joint(example("joint_type", name))
+
+
+def test_the_collider_and_the_integrator_keep_the_contract():
+    check_collider(example("collider", "plane-torus"))
+    check_integrator(example("integrator", "push_glide_push"))
 
 
 def test_the_torus_on_the_plane():
@@ -144,22 +192,27 @@ def test_a_torus_lands_on_the_plane():
     np.testing.assert_allclose(state.x.pos[0, 2], 0.35, atol=0.01)
 
 
+class Oscillator(Moves):
+    """Of unit mass and stiffness."""
+
+    def kick(self, state, dt):
+        return state[0], state[1] - dt * state[0]
+
+    def drift(self, state, dt):
+        return state[0] + dt * state[1], state[1]
+
+
 def test_the_integrator_is_of_second_order():
     """Harmonic oscillator: the error falls by four when the step is halved.
 
     After one second, since after whole periods that of semi-implicit Euler does too.
     """
-    integrator = example("integrator", "drift_kick_drift")
+    integrator = example("integrator", "push_glide_push")
 
     def error(n):
         state, dt = (1.0, 0.0), 1 / n
         for _ in range(n):
-            state = integrator.step(
-                lambda s, h: (s[0], s[1] - h * s[0]),
-                lambda s, h: (s[0] + h * s[1], s[1]),
-                state,
-                dt,
-            )
+            state = integrator.step(Oscillator(), state, dt)
         return math.hypot(state[0] - math.cos(1), state[1] + math.sin(1))
 
     assert 3.8 < error(100) / error(200) < 4.2
@@ -167,7 +220,7 @@ def test_the_integrator_is_of_second_order():
 
 def test_the_integrator_by_name_in_a_model():
     builder = ModelBuilder()
-    builder.set_option(integrator="drift_kick_drift", timestep=0.01)
+    builder.set_option(integrator="push_glide_push", timestep=0.01)
     builder.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1))
     builder.add_joint("ball", "free")
     system = builder.build()

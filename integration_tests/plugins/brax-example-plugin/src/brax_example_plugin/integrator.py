@@ -1,30 +1,21 @@
-"""Position Verlet: half a drift, a kick, half a drift."""
+"""Velocity Verlet: half a push, a glide, half a push."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 import jax
 
-from brax.integrators import Integrator
-
-S = TypeVar("S")
+from brax.integrators import Integrator, Moves
 
 
-class DriftKickDrift(Integrator):
-    """Symmetric, second order, one evaluation of forces a step."""
+class PushGlidePush(Integrator[Moves[Any]]):
+    """Symmetric, second order, two evaluations of forces a step."""
 
-    name = "drift_kick_drift"
+    name = "push_glide_push"
     order = 2
 
-    def step(
-        self,
-        kick: Callable[[S, jax.Array], S],
-        drift: Callable[[S, jax.Array], S],
-        state: S,
-        dt: jax.Array,
-    ) -> S:
-        """Half a drift, a kick, half a drift."""
-        return drift(kick(drift(state, dt / 2), dt), dt / 2)
+    def step(self, moves: Moves[Any], state: Any, dt: jax.Array) -> Any:
+        """Half a push, a glide, half a push."""
+        return moves.push(moves.glide(moves.push(state, dt / 2), dt), dt / 2)
 
 
-DRIFT_KICK_DRIFT = DriftKickDrift()
+PUSH_GLIDE_PUSH = PushGlidePush()

@@ -7,8 +7,11 @@ BRAX_PLUGIN_API = 1
 
 @hookimpl
 def brax_joint_types() -> list[Spec]:
-    """A joint with coupled rotation and travel."""
-    return [Spec("screw", "brax_example_plugin.joint:SCREW", "rotation that travels")]
+    """A joint with coupled rotation and travel, and one with three coordinates."""
+    return [
+        Spec("screw", "brax_example_plugin.joint:SCREW", "rotation that travels"),
+        Spec("planar", "brax_example_plugin.planar_joint:PLANAR", "slides and turns on a plane"),
+    ]
 
 
 @hookimpl
@@ -27,7 +30,7 @@ def brax_colliders() -> list[Spec]:
 def brax_integrators() -> list[Spec]:
     """A second-order splitting."""
     summary = "second-order splitting"
-    return [Spec("drift_kick_drift", "brax_example_plugin.integrator:DRIFT_KICK_DRIFT", summary)]
+    return [Spec("push_glide_push", "brax_example_plugin.integrator:PUSH_GLIDE_PUSH", summary)]
 
 
 @hookimpl
