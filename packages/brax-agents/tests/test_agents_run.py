@@ -40,7 +40,7 @@ def train(name, **more):
     return plugins.get("trainer", name).train(Point(), num_timesteps=number * step, **settings)
 
 
-QUICK = ("sac", "ars", "bc")
+QUICK = ("ars",)
 EACH = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in AGENTS]
 
 

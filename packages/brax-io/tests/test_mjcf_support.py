@@ -52,6 +52,13 @@ def mujoco_model(xml: str) -> mujoco.MjModel:
 
 TENDON = '<tendon><fixed name="t" {}><joint joint="j" coef="1"/></fixed></tendon>'
 
+
+def spatial(after: str = "") -> str:
+    sites = '<site name="s" pos=".1 0 0"/><site name="p"/>'
+    path = '<tendon><spatial name="t"><site site="s"/><site site="p"/></spatial></tendon>'
+    return model(HINGE + GEOM + sites, after=path + after)
+
+
 REFUSED = {
     "joint force limit": (joint('actuatorfrcrange="-1 1"'), r"joint 'j'.*actuatorfrcrange"),
     "negative damping": (joint('damping="-1"'), r"joint 'j'.*damping must be one number.*-1"),
@@ -80,16 +87,20 @@ REFUSED = {
         model(after='<equality><joint joint1="j" polycoef="0 0 0 0 0"/></equality>'),
         r"equality 'equality_0'.*'joint' is not supported",
     ),
-    "tendon spring": (model(after=TENDON.format('stiffness="1"')), r"tendon 't'.*stiffness"),
+    "tendon that yields": (
+        model(after=TENDON.format('stiffness="1" springyield="1"')),
+        r"tendon 't'.*springyield",
+    ),
+    "spatial tendon": (
+        spatial('<actuator><motor name="m" tendon="t"/></actuator>'),
+        r"tendon 't'.*a spatial tendon is not supported",
+    ),
     "tendon limit": (model(after=TENDON.format('range="-1 1"')), r"tendon 't'.*limit"),
     "tendon friction": (model(after=TENDON.format('frictionloss="1"')), r"tendon 't'.*friction"),
-    "tendon transmission": (
-        model(after=TENDON.format("") + '<actuator><motor name="m" tendon="t"/></actuator>'),
-        r"actuator 'm'.*transmission 'tendon' is not supported; allowed: joint, jointinparent",
-    ),
     "site transmission": (
         model(HINGE + GEOM + '<site name="s"/>', after='<actuator><motor site="s"/></actuator>'),
-        r"actuator 'actuator_0'.*transmission 'site'",
+        r"actuator 'actuator_0'.*transmission 'site' is not supported; allowed: joint, "
+        "jointinparent, tendon",
     ),
     "free joint driven": (
         actuator('<motor name="m" joint="f" gear="1 0 0 0 0 0"/>'),
@@ -258,6 +269,7 @@ ACCEPTED = {
         'name="h" size', 'name="h" condim="1" size'
     ),
     "tendon without force": model(after=TENDON.format("")),
+    "spatial tendon without force": spatial(),
     "inactive equality": model(
         after='<equality><weld body1="b" body2="c" active="false"/></equality>'
     ),
@@ -365,3 +377,19 @@ def test_the_page_names_every_custom_number_and_limit():
     tuned = {n for n in _mjcf_custom.IGNORED if not n.startswith("constraint_")}
     for name in (*_mjcf_custom.HONOURED, *tuned, f"{mjcf.MAX_ELEMENTS} geoms"):
         assert name in page
+
+
+def test_a_fixed_tendon_is_read():
+    drive = '<actuator><motor name="m" tendon="t" gear="3"/></actuator>'
+    tendon = TENDON.format('stiffness="2" damping=".5" springlength=".1 .4"').replace(
+        '"1"/', '"-4"/'
+    )
+    sys = mjcf.loads(model(after=tendon + drive))
+    assert (sys.tendon_names, sys.tendon_joints) == (("t",), ((1,),))
+    assert (sys.actuator_joint, sys.actuator_tendon) == ((-1,), (0,))
+    assert sys.wrap_prm == -4 and sys.actuator_gear == 3
+    numbers = [*sys.tendon_stiffness, *sys.tendon_damping, *sys.tendon_lengthspring[0]]
+    np.testing.assert_allclose(numbers, [2, 0.5, 0.1, 0.4], rtol=1e-6)
+    # Without a length of its own the spring is at rest where the model is.
+    resting = model('<joint name="j" springref=".3"/>' + GEOM, after=TENDON.format('stiffness="2"'))
+    np.testing.assert_allclose(mjcf.loads(resting).tendon_lengthspring, [[0.3, 0.3]], rtol=1e-6)

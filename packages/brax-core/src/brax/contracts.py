@@ -93,7 +93,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ModelError: naming the leaf, what it is and what is allowed.
     """
     n, nq, nv, nu = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size()
-    ng, nj = len(sys.geom_names), len(sys.joint_names)
+    ng, nj, nt = len(sys.geom_names), len(sys.joint_names), len(sys.tendon_names)
     table: list[tuple[str, Any, tuple[int, ...], str]] = [
         ("opt.timestep", sys.opt.timestep, (), "> 0"),
         ("opt.gravity", sys.opt.gravity, (3,), ""),
@@ -121,6 +121,10 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("geom.solimp", sys.geom.solimp, (ng, 5), ""),
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
+        ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
+        ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
+        ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
+        ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
         ("actuator.gear", sys.actuator.gear, (nu,), ""),
         ("vel_damping", sys.vel_damping, (), "<= 0"),
         ("ang_damping", sys.ang_damping, (), "<= 0"),

@@ -114,6 +114,7 @@ def forces_at(sys, q, qd, warm):
     return *dynamics.constraint_forces(sys, state, NONE), contact.get(sys, state.x).link_idx
 
 
+@pytest.mark.slow
 def test_forces_of_constraints_are_mujocos():
     """Along the joints, and what all contacts together do to each link."""
     peer = both(MEETING)

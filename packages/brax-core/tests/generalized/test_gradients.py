@@ -80,6 +80,7 @@ def test_a_step_with_contact_has_the_derivatives_of_differences():
         assert differences < 1e-6 and modes < 1e-10
 
 
+@pytest.mark.slow
 def test_derivatives_are_finite_at_rest():
     """T83: nothing moves, the ball touches with its lowest point."""
     sys = balls()

@@ -80,6 +80,7 @@ def test_the_order_is_the_declared_one(name):
     assert order(peer.sys, name, start) == pytest.approx(wanted, abs=0.1)
 
 
+@pytest.mark.slow
 def test_the_variational_integrator_keeps_momentum():
     """To round-off; its energy, as T66 asks, is nearer than Euler's."""
     peer = both(tree(FLOATING))
@@ -273,7 +274,7 @@ def test_the_astronaut_keeps_momentum_and_energy():
     assert (found["variational"] < [1e-10, 1e-10, 1e-5]).all(), found
 
 
-@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize("double", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_tumbling_box_keeps_its_angular_momentum_under_variational(double):
     """T08: to 1e-10, and to 1e-5 in single precision, where positions are differences."""
     with jax.enable_x64(double):

@@ -37,7 +37,7 @@ def check(peer, rng, bound, *about):
 
 @pytest.mark.parametrize(
     "name",
-    [n if n in ("ant", "hopper") else pytest.param(n, marks=pytest.mark.slow) for n in MODELS],
+    [n if n == "ant" else pytest.param(n, marks=pytest.mark.slow) for n in MODELS],
 )
 def test_stages_of_a_model_are_mujocos(name, bound_slow):
     peer, rng = both(MODELS[name]), np.random.default_rng(1)
@@ -46,7 +46,7 @@ def test_stages_of_a_model_are_mujocos(name, bound_slow):
 
 
 @pytest.mark.parametrize(
-    "shape", [*range(2), *(pytest.param(i, marks=pytest.mark.slow) for i in range(2, 10))]
+    "shape", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 10))]
 )
 def test_stages_of_random_trees_are_mujocos(shape, bound_slow):
     for seed in range(10):
@@ -64,6 +64,7 @@ def tree():
     return peer, q, qd
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_is_mujocos_and_forward_dynamics_undoes_it(tree):
     peer, q, qd = tree
     qdd = np.random.default_rng(4).normal(size=peer.model.nv)
@@ -92,6 +93,7 @@ def test_columns_of_the_mass_matrix_are_inverse_dynamics(tree):
     )
 
 
+@pytest.mark.slow
 def test_jacobians_are_mujocos(tree):
     peer, q, _ = tree
     point = np.array([0.1, -0.2, 0.3])
@@ -126,6 +128,7 @@ def test_inverse_weights_are_mujocos():
         np.testing.assert_allclose(peer.sys.dof_invweight0, peer.model.dof_invweight0, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_functions_work_for_batches():
     sys = both(MODELS["hopper"]).sys
     q = jnp.stack([sys.init_q, sys.init_q + 0.1])

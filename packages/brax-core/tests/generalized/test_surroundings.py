@@ -54,7 +54,7 @@ def test_a_step_is_mujocos(integrator):
     np.testing.assert_allclose(q, peer.data.qpos, atol=1e-12)
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES[:2])
+@pytest.mark.parametrize("pipeline", ["spring", pytest.param("positional", marks=pytest.mark.slow)])
 def test_what_surroundings_add_to_a_short_step_is_mujocos(pipeline):
     """Pipelines differ in what they do within a step, but not in what a force adds to it."""
     dt = 1e-6

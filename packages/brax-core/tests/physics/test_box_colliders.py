@@ -205,7 +205,11 @@ def _gradient(pair, double, out):
 
 @pytest.mark.parametrize(
     "pair",
-    ["plane-box", "sphere-box", pytest.param("capsule-box", marks=pytest.mark.slow), "box-box"],
+    [
+        "plane-box",
+        "sphere-box",
+        *(pytest.param(p, marks=pytest.mark.slow) for p in ("capsule-box", "box-box")),
+    ],
 )
 def test_distances_follow_finite_differences(f64, pair):
     # T77, at a generic place.

@@ -89,6 +89,7 @@ def test_derivatives_agree_with_finite_differences(f64, name, seed):
     assert reverse == pytest.approx(forward, rel=1e-10, abs=1e-10 * scale)
 
 
+@pytest.mark.slow
 def test_the_time_step_and_the_mass_matter(f64):
     # The directions above would hide an argument whose derivative were lost.
     sys, pull, _ = problem("hinge")

@@ -146,6 +146,7 @@ def gallery(double):
 there_and_back = jax.jit(lambda sys, q, qd: inverse(sys, *forward(sys, q, qd)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["generic", "half a turn", "near gimbal lock"])
 def test_coordinates_from_frames(bound_slow, case):
     # T33: q -> frames -> q. Generic: 2e-13 / 4e-5

@@ -64,6 +64,7 @@ def test_the_derivative_of_a_bounce(f64, pipeline):
     np.testing.assert_allclose(slopes, [[-1.0, -1.0], [0.0, -1.0]], atol=2e-2)
 
 
+@pytest.mark.slow
 def test_without_the_option_the_derivative_of_a_bounce_has_the_wrong_sign(f64):
     # Which step the ball bounces in does not change, and it bounces from where it is then.
     _, slopes = flight(SPRING, 0.9, -2.0, 0.0, 1.0, 1.0, in_time=False)

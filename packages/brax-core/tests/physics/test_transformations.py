@@ -33,9 +33,8 @@ def ulps(a, b):
     return np.max(np.abs(a - b) / (np.finfo(a.dtype).eps * np.maximum(1.0, np.abs(b))))
 
 
-@pytest.mark.parametrize(
-    "n", [BATCH, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 64))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 2, BATCH, 64])
 def test_a_batch_steps_as_its_members(f64, n):
     # T69
     sys = chain(2, 0.02)

@@ -77,6 +77,7 @@ def step_of(sys):
     return one
 
 
+@pytest.mark.slow
 def test_a_batch_steps_as_its_members_and_a_broken_one_alone_breaks(f64):
     # T69
     sys = ball_on_plane()
@@ -93,6 +94,7 @@ def test_a_batch_steps_as_its_members_and_a_broken_one_alone_breaks(f64):
     np.testing.assert_array_equal(broken[others], whole[others])
 
 
+@pytest.mark.slow
 def test_one_call_is_as_many_steps(f64):
     # T70
     sys = settings(chain(2, 0.02), 0.01)

@@ -1,4 +1,9 @@
-"""From controls to joint forces, for all actuators of a model."""
+"""From controls and motion to forces along the degrees of freedom: actuators and tendons."""
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -7,10 +12,11 @@ import numpy as np
 from brax.actuators.interface import ActuatorParams
 from brax.base import System
 from brax.components import rows
+from brax.tree import sum_rows
 
 
-def actuator_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) -> jax.Array:
-    """Force of each actuator on its joint.
+def joint_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) -> jax.Array:
+    """Forces of all actuators along the degrees of freedom, MuJoCo's `qfrc_actuator`.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
@@ -19,15 +25,101 @@ def actuator_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) ->
         qd: rates (nv, batch).
 
     Returns:
-        Joint forces [N or N m], (nu, batch), gear included.
+        Forces [N or N m], (nv, batch).
     """
+    strands = _actuator_strands(sys)
+    gear = rows(sys.actuator.gear, strands.owner)
+    weight = gear if strands.weight is None else gear * strands.weight
+    nu = sys.act_size()
+    length = sum_rows(weight * rows(q, strands.q), strands.owner, nu)
+    velocity = sum_rows(weight * rows(qd, strands.qd), strands.owner, nu)
+    force = _forces(sys, act, length, velocity)
+    return sum_rows(weight * rows(force, strands.owner), strands.qd, sys.qd_size())
+
+
+def drive_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) -> jax.Array | None:
+    """Forces of actuators and tendons, as `joint_forces`; None if the model has neither."""
+    parts = []
+    if sys.actuator_names:
+        parts.append(joint_forces(sys, act, q, qd))
+    if sys.tendon_names:
+        parts.append(tendon_forces(sys, q, qd))
+    return functools.reduce(operator.add, parts) if parts else None
+
+
+def tendon_forces(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
+    """Forces of the tendons' springs and dampers along the degrees of freedom.
+
+    A spring is at rest between the two lengths of `lengthspring`.
+
+    Args:
+        sys: the model, with at least one tendon, its leaves with a trailing batch axis.
+        q: coordinates (nq, batch).
+        qd: rates (nv, batch).
+
+    Returns:
+        Forces [N or N m], (nv, batch).
+    """
+    tendon, n = sys.tendon, len(sys.tendon_names)
+    strands = _tendon_strands(sys)
+    weight = tendon.coef
+    length = sum_rows(weight * rows(q, strands.q), strands.owner, n)
+    velocity = sum_rows(weight * rows(qd, strands.qd), strands.owner, n)
+    rest = jnp.clip(length, tendon.lengthspring[:, 0], tendon.lengthspring[:, 1])
+    pull = tendon.stiffness * (rest - length) - tendon.damping * velocity
+    return sum_rows(weight * rows(pull, strands.owner), strands.qd, sys.qd_size())
+
+
+class _Strands(NamedTuple):
+    """What joins actuators or tendons to joints, one row for each pair."""
+
+    owner: tuple[int, ...]
+    """The actuator or tendon."""
+    q: tuple[int, ...]
+    """The joint's coordinate."""
+    qd: tuple[int, ...]
+    """The joint's degree of freedom."""
+    weight: jax.Array | None
+    """How much longer the owner gets with the coordinate, (rows, batch); None for one each."""
+
+
+def _strands(
+    sys: System, joints: Sequence[Sequence[int]], weight: jax.Array | None = None
+) -> _Strands:
+    flat = [j for each in joints for j in each]
+    at = np.asarray(sys.joint_q_start(), int), np.asarray(sys.joint_qd_start(), int)
+    q, qd = (tuple(starts[flat].tolist()) for starts in at)
+    return _Strands(tuple(i for i, each in enumerate(joints) for _ in each), q, qd, weight)
+
+
+def _tendon_strands(sys: System) -> _Strands:
+    return _strands(sys, sys.tendon_joints, sys.tendon.coef)
+
+
+def _actuator_strands(sys: System) -> _Strands:
+    joints = [
+        (j,) if t < 0 else sys.tendon_joints[t]
+        for j, t in zip(sys.actuator_joint, sys.actuator_tendon, strict=True)
+    ]
+    if max(sys.actuator_tendon) < 0:
+        return _strands(sys, joints)
+    coef = sys.tendon.coef
+    first = np.cumsum([0, *map(len, sys.tendon_joints)])
+    one = len(coef)  # the row after the last, which holds ones
+    index = [
+        k
+        for t in sys.actuator_tendon
+        for k in ([one] if t < 0 else range(int(first[t]), int(first[t + 1])))
+    ]
+    return _strands(sys, joints, rows(jnp.concatenate([coef, jnp.ones_like(coef[:1])]), index))
+
+
+def _forces(sys: System, act: jax.Array, length: jax.Array, velocity: jax.Array) -> jax.Array:
+    """Force of each actuator on what it drives, before its gear, (nu, batch)."""
     actuator = sys.actuator
-    starts = np.asarray(sys.joint_q_start()), np.asarray(sys.joint_qd_start())
     forces, order = [], []
     for kind in dict.fromkeys(sys.actuator_types):
         index = [i for i, t in enumerate(sys.actuator_types) if t is kind]
-        joints = [sys.actuator_joint[i] for i in index]
-        gear = rows(actuator.gear, index)
         given = rows(act, index)
         bounds = rows(actuator.ctrl_range, index)
         control = jnp.clip(jnp.where(jnp.isnan(given), 0.0, given), bounds[:, 0], bounds[:, 1])
@@ -37,10 +129,8 @@ def actuator_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) ->
                 for table in (rows(actuator.gainprm, index), rows(actuator.biasprm, index))
             )
         )
-        length = gear * rows(q, starts[0][joints].tolist())
-        velocity = gear * rows(qd, starts[1][joints].tolist())
         limits = rows(actuator.force_range, index)
-        force = kind.force(params, control, length, velocity)
-        forces.append(gear * jnp.clip(force, limits[:, 0], limits[:, 1]))
+        force = kind.force(params, control, rows(length, index), rows(velocity, index))
+        forces.append(jnp.clip(force, limits[:, 0], limits[:, 1]))
         order += index
     return rows(jnp.concatenate(forces, axis=0), np.argsort(order).tolist())

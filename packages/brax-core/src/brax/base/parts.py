@@ -100,8 +100,23 @@ class Geom(Base):
 
 
 @dataclass
+class Tendon(Base):
+    """Fixed tendons: each is as long as a weighted sum of joint coordinates."""
+
+    coef: jax.Array
+    """Weight of each joint, tendon by tendon, shape (joints of all tendons,)."""
+    stiffness: jax.Array
+    """Stiffness of the spring along it, shape (n_tendons,)."""
+    damping: jax.Array
+    """Damping along it, shape (n_tendons,)."""
+    lengthspring: jax.Array
+    """Shortest and longest length at which the spring is at rest, shape (n_tendons, 2)."""
+
+
+@dataclass
 class Actuator(Base):
-    """What turns controls into joint forces, by MuJoCo's rule (gain, bias, gear, ranges)."""
+    """What turns controls into forces on joints and tendons, by MuJoCo's rule (gain, bias, gear,
+    ranges)."""
 
     gear: jax.Array
     """Transmission ratio, shape (nu,)."""

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from brax.base import flat
-from brax.base.parts import Actuator, DoF, Geom, Joint, Link, Option
+from brax.base.parts import Actuator, DoF, Geom, Joint, Link, Option, Tendon
 from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Transform
 from brax.errors import closest
@@ -32,6 +32,8 @@ class System(Base):
     """Passive properties of the degrees of freedom."""
     geom: Geom
     """Shapes that collide and are drawn."""
+    tendon: Tendon
+    """Fixed tendons."""
     actuator: Actuator
     """Actuators."""
     fixed: Transform
@@ -75,12 +77,18 @@ class System(Base):
     """In a pair of unequal priority the higher geom's friction, `solref` and `solimp` count."""
     collisions: tuple[Any, ...] = static()
     """The `brax.colliders.CollisionGroup`s: which geoms are tested against which, and by what."""
+    tendon_names: tuple[str, ...] = static()
+    """Name of each tendon."""
+    tendon_joints: tuple[tuple[int, ...], ...] = static()
+    """Joints that each tendon runs over."""
     actuator_names: tuple[str, ...] = static()
     """Name of each actuator."""
     actuator_types: tuple[Any, ...] = static()
     """The `brax.actuators.ActuatorType` of each actuator."""
     actuator_joint: tuple[int, ...] = static()
-    """Joint that each actuator drives."""
+    """Joint that each actuator drives, -1 if it pulls a tendon."""
+    actuator_tendon: tuple[int, ...] = static()
+    """Tendon that each actuator pulls, -1 if it drives a joint."""
     integrator: Any = static()
     """The `brax.integrators.Integrator` that advances time."""
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from brax.base import Actuator, DoF, Geom, Inertia, Joint, Link, Option, System, Transform
+from brax.base import Actuator, DoF, Geom, Inertia, Joint, Link, Option, System, Tendon, Transform
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
 from brax.colliders import CollisionGroup
 
@@ -22,6 +22,7 @@ class Parts(NamedTuple):
     joint_types: tuple[Any, ...]
     geoms: Sequence[Element]
     geom_types: tuple[Any, ...]
+    tendons: Sequence[Element]
     actuators: Sequence[Element]
     actuator_types: tuple[Any, ...]
     collisions: tuple[CollisionGroup, ...]
@@ -32,6 +33,7 @@ class Parts(NamedTuple):
 def assemble(parts: Parts) -> System:
     """Makes the `System`."""
     links = {WORLD: -1} | {b.name: i for i, b in enumerate(parts.links)}
+    tendon_ids = {t.name: i for i, t in enumerate(parts.tendons)}
     joint_ids = {j.name: i for i, j in enumerate(parts.joints)}
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
@@ -42,6 +44,7 @@ def assemble(parts: Parts) -> System:
         joint=_joint(joints),
         dof=_dof(joints, types),
         geom=_geom(parts.geoms),
+        tendon=_tendon(parts.tendons, joints),
         actuator=_actuator(parts.actuators),
         fixed=Transform(_column(parts.fixed, "pos", 3), _column(parts.fixed, "quat", 4)),
         init_q=_array(_start(parts), (-1,)),
@@ -63,9 +66,12 @@ def assemble(parts: Parts) -> System:
         geom_link=tuple(links[g.body] for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
+        tendon_names=tuple(tendon_ids),
+        tendon_joints=tuple(tuple(joint_ids[j] for j in t.joints) for t in parts.tendons),
         actuator_names=tuple(a.name for a in parts.actuators),
         actuator_types=parts.actuator_types,
-        actuator_joint=tuple(joint_ids[a.joint] for a in parts.actuators),
+        actuator_joint=tuple(joint_ids[a.joint] if a.joint else -1 for a in parts.actuators),
+        actuator_tendon=tuple(tendon_ids[a.tendon] if a.tendon else -1 for a in parts.actuators),
         integrator=parts.integrator,
     )
 
@@ -185,6 +191,20 @@ def _geom(geoms: Sequence[Element]) -> Geom:
         solmix=_column(geoms, "solmix", 1)[:, 0],
         margin=_column(geoms, "margin", 1)[:, 0],
         rgba=_column(geoms, "rgba", 4),
+    )
+
+
+def _tendon(tendons: Sequence[Element], joints: Sequence[Element]) -> Tendon:
+    springref = {j.name: j.springref for j in joints}
+    rest = []
+    for t in tendons:
+        length = sum(coef * springref[joint] for joint, coef in t.joints.items())
+        rest.append((length, length) if t.lengthspring is None else t.lengthspring)
+    return Tendon(
+        _array([coef for t in tendons for coef in t.joints.values()], (-1,)),
+        _column(tendons, "stiffness", 1)[:, 0],
+        _column(tendons, "damping", 1)[:, 0],
+        _array(rest, (len(tendons), 2)),
     )
 
 

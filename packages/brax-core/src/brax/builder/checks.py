@@ -1,6 +1,6 @@
 """What makes a description no model: each problem as one sentence that names its element."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ def names(
     bodies: Sequence[Element],
     joints: Sequence[Element],
     geoms: Sequence[Element],
+    tendons: Sequence[Element],
     actuators: Sequence[Element],
 ) -> Iterator[str]:
     """Names given twice, names that nothing has, and bodies that hang on what comes later."""
     yield from _order(bodies)
-    for kind in (joints, geoms, actuators):
+    for kind in (joints, geoms, tendons, actuators):
         given = [e.name for e in kind]
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():
@@ -35,13 +36,21 @@ def names(
             yield f"{element}: there is no body '{element.body}'.{closest(element.body, known)}"
         elif element.kind == "joint" and element.body == WORLD:
             yield f"{element}: the world does not move; give the joint to a body"
-    driven = [j.name for j in joints]
+    there = {"joint": [j.name for j in joints], "tendon": [t.name for t in tendons]}
     for actuator in actuators:
-        if actuator.joint not in driven:
-            yield (
-                f"{actuator}: there is no joint '{actuator.joint}'."
-                f"{closest(actuator.joint, driven)}"
-            )
+        if bool(actuator.joint) == bool(actuator.tendon):
+            yield f"{actuator}: it needs a joint to drive or a tendon to pull, one of both"
+            continue
+        driven = "joint" if actuator.joint else "tendon"
+        yield from _missing(actuator, driven, actuator.values[driven], there[driven])
+    for tendon in tendons:
+        for name in tendon.joints:
+            yield from _missing(tendon, "joint", name, there["joint"])
+
+
+def _missing(element: Element, kind: str, name: str, there: Sequence[str]) -> Iterator[str]:
+    if name not in there:
+        yield f"{element}: there is no {kind} '{name}'.{closest(name, there)}"
 
 
 def _order(bodies: Sequence[Element]) -> Iterator[str]:
@@ -168,13 +177,29 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
         yield f"{geom}: elasticity must lie in [0, 1], got {geom.elasticity}"
 
 
-def actuator(actuator: Element, width: int) -> Iterator[str]:
-    """An actuator, on a joint of that many degrees of freedom."""
+def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
+    """A tendon, over joints of so many degrees of freedom."""
+    if not tendon.joints:
+        yield f"{tendon}: it runs over no joint"
+    for joint, coef in tendon.joints.items():
+        yield from _one_dof(tendon, joint, widths, "a tendon runs over joints with one")
+        if not np.isfinite(coef):
+            yield f"{tendon}: the weight of joint '{joint}' is not finite: {coef}"
+    for key in ("stiffness", "damping"):
+        if not 0 <= tendon.values[key] < np.inf:
+            yield f"{tendon}: {key} must be finite and >= 0, got {tendon.values[key]}"
+    yield from _bounds(tendon, "lengthspring", strict=False)
+
+
+def _one_dof(element: Element, joint: str, widths: Mapping[str, int], why: str) -> Iterator[str]:
+    width = widths.get(joint, 1)
     if width != 1:
-        yield (
-            f"{actuator}: joint '{actuator.joint}' has {width} degrees of freedom; "
-            "an actuator drives a joint with one"
-        )
+        yield f"{element}: joint '{joint}' has {width} degrees of freedom; {why}"
+
+
+def actuator(actuator: Element, widths: Mapping[str, int]) -> Iterator[str]:
+    """An actuator, on a joint of so many degrees of freedom."""
+    yield from _one_dof(actuator, actuator.joint, widths, "an actuator drives a joint with one")
     numbers = (actuator.gear, *actuator.gainprm, *actuator.biasprm)
     if not np.isfinite(numbers).all():
         yield f"{actuator}: its gear or a parameter is not finite"

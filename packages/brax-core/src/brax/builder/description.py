@@ -1,6 +1,6 @@
 """What a model consists of, described element by element."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from brax.actuators import DEFAULT_ACTUATOR
 from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, vectors
@@ -9,7 +9,7 @@ from brax.joints import DEFAULT_JOINT
 
 
 class Description:
-    """Bodies, joints, geoms and actuators, as they are described one by one.
+    """Bodies, joints, geoms, tendons and actuators, as they are described one by one.
 
     Frames and units follow `docs/conventions.md`; angles are radians. Vectors may be any sequence
     of numbers.
@@ -19,6 +19,7 @@ class Description:
         self._bodies: list[Element] = []
         self._joints: list[Element] = []
         self._geoms: list[Element] = []
+        self._tendons: list[Element] = []
         self._actuators: list[Element] = []
         self._excluded: set[frozenset[str]] = set()
         self._problems: list[str] = []
@@ -220,12 +221,46 @@ class Description:
         self._geoms.append(Element("geom", name, values, line))
         return name
 
+    def add_tendon(
+        self,
+        joints: Mapping[str, float],
+        name: str,
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        lengthspring: Sequence[float] | None = None,
+        line: str = "",
+    ) -> str:
+        """Adds a fixed tendon, as long as a weighted sum of joint coordinates.
+
+        Args:
+            joints: the joints that it runs over, each of one degree of freedom, and their weights.
+            name: its name.
+            stiffness: of a spring along it.
+            damping: along it.
+            lengthspring: shortest and longest length at which the spring is at rest; by default
+                its length with the joints at their `springref`.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        values = dict(
+            joints=dict(joints),
+            stiffness=float(stiffness),
+            damping=float(damping),
+            lengthspring=lengthspring,
+        )
+        self._tendons.append(Element("tendon", name, values, line))
+        return name
+
     def add_actuator(
         self,
-        joint: str,
+        joint: str = "",
         type: str = DEFAULT_ACTUATOR,
         name: str = "",
         *,
+        tendon: str = "",
         gear: float = 1.0,
         gainprm: Sequence[float] = (1.0,),
         biasprm: Sequence[float] = (),
@@ -233,12 +268,13 @@ class Description:
         force_range: Sequence[float] | None = None,
         line: str = "",
     ) -> str:
-        """Adds an actuator that drives a joint with one degree of freedom.
+        """Adds an actuator that drives a joint with one degree of freedom, or pulls a tendon.
 
         Args:
-            joint: the joint that it drives.
+            joint: the joint that it drives; none if it pulls a tendon.
             type: a registered actuator type; 'affine' is MuJoCo's motor, position and velocity.
             name: its name; by default the joint's.
+            tendon: the tendon that it pulls; none if it drives a joint.
             gear: transmission ratio.
             gainprm: up to ten gain parameters.
             biasprm: up to ten bias parameters.
@@ -249,9 +285,10 @@ class Description:
         Returns:
             The name.
         """
-        name = name or f"{joint}_{type}"
+        name = name or f"{joint or tendon}_{type}"
         values = dict(
             joint=joint,
+            tendon=tendon,
             type=type,
             gear=gear,
             ctrl_range=ctrl_range,

@@ -20,7 +20,7 @@ NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 @dataclasses.dataclass
 class Element:
-    """A body, joint, geom or actuator as it was described."""
+    """A body, joint, geom, tendon or actuator as it was described."""
 
     kind: str
     name: str

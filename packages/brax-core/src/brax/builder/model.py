@@ -1,4 +1,4 @@
-"""The one way to make a `System`: describe bodies, joints, geoms and actuators, then `build`."""
+"""The one way to make a `System`: describe bodies, joints, geoms and so on, then `build`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -77,7 +77,9 @@ class ModelBuilder(Description):
             ModelError: naming everything that is wrong with the description.
         """
         problems = self._problems
-        problems += checks.names(self._bodies, self._joints, self._geoms, self._actuators)
+        problems += checks.names(
+            self._bodies, self._joints, self._geoms, self._tendons, self._actuators
+        )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
         welded = weld(self._bodies, joints, self._geoms)
         types = self._resolve("joint_type", joints)
@@ -98,6 +100,7 @@ class ModelBuilder(Description):
                 joint_types=types,
                 geoms=welded.geoms,
                 geom_types=geom_types,
+                tendons=self._tendons,
                 actuators=self._actuators,
                 actuator_types=actuator_types,
                 collisions=collided,
@@ -148,8 +151,10 @@ class ModelBuilder(Description):
             if kind is not None:
                 problems += checks.geom(geom, kind)
         widths = {j.name: t.qd_width for j, t in known}
+        for tendon in self._tendons:
+            problems += checks.tendon(tendon, widths)
         for actuator in self._actuators:
-            problems += checks.actuator(actuator, widths.get(actuator.joint, 1))
+            problems += checks.actuator(actuator, widths)
         nq = sum(t.q_width for _, t in known)
         if self._init_q is not None and None not in types and self._init_q.shape != (nq,):
             problems.append(

@@ -3,31 +3,32 @@
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.drive import actuator_forces
+from brax.actuators.drive import drive_forces
 from brax.base import System
 from brax.components import Vec3, quat, rows, vec3
 from brax.generalized.problem import Motion, Problem
 from brax.generalized.smooth import Smooth, composites
 from brax.generalized.structure import Structure
 from brax.spatial import Spatial
-from brax.tree import Layout, join, sum_rows
+from brax.tree import Layout, join
 
 
 def applied_force(problem: Problem, motion: Motion) -> jax.Array:
     """Motors, springs and dampers, (nv, batch) in the model's order."""
     sys = problem.sys
     force = spring_force(sys, motion.q) - sys.dof.damping * motion.qd
-    if sys.actuator_names:
-        force = force + motor_force(problem, motion.q, motion.qd)
-    return force
+    driven = drive_forces(sys, problem.act, motion.q, motion.qd)
+    return force if driven is None else force + driven
 
 
-def motor_force(problem: Problem, q: jax.Array, qd: jax.Array) -> jax.Array:
-    """Force of the actuators, (nv, batch) in the model's order."""
-    sys = problem.sys
-    drive = actuator_forces(sys, problem.act, q, qd)
-    starts = sys.joint_qd_start()
-    return sum_rows(drive, tuple(starts[j] for j in sys.actuator_joint), sys.qd_size())
+def drive_slope(problem: Problem, motion: Motion, tangent: jax.Array) -> jax.Array:
+    """How the force of actuators and tendons, if there are any, changes with the rates."""
+
+    def force(qd: jax.Array) -> jax.Array:
+        found = drive_forces(problem.sys, problem.act, motion.q, qd)
+        return jnp.zeros_like(qd) if found is None else found
+
+    return jax.jvp(force, (motion.qd,), (tangent,))[1]
 
 
 def outer_force(problem: Problem, here: Smooth) -> jax.Array | None:
@@ -74,14 +75,13 @@ def on_dofs(
 def resistance(problem: Problem, motion: Motion) -> jax.Array:
     """How much dampers and motors resist each rate, (nv, batch) in the model's order.
 
-    An actuator acts on the degree of freedom whose rate it sees, so that the derivative of its
-    force by all rates together is that by its own.
+    Without tendons an actuator acts on the degree of freedom whose rate it sees, so that the
+    derivative of its force by all rates together is that by its own. With tendons it is none.
     """
-    sys, qd = problem.sys, motion.qd
-    if not sys.actuator_names:
+    sys = problem.sys
+    if sys.tendon_names or not sys.actuator_names:
         return sys.dof.damping
-    _, slope = jax.jvp(lambda qd: motor_force(problem, motion.q, qd), (qd,), (jnp.ones_like(qd),))
-    return sys.dof.damping - slope
+    return sys.dof.damping - drive_slope(problem, motion, jnp.ones_like(motion.qd))
 
 
 def spring_force(sys: System, q: jax.Array) -> jax.Array:

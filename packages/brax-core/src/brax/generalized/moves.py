@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from brax.generalized import fronts, newton
 from brax.generalized.constraints import constraints
-from brax.generalized.forces import applied_force, outer_force, resistance
+from brax.generalized.forces import applied_force, drive_slope, outer_force, resistance
 from brax.generalized.glide import glide
 from brax.generalized.newton import Constraints, Solver
 from brax.generalized.problem import Motion, Problem
@@ -76,7 +76,8 @@ class JointMoves(Flow[Motion]):
         """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked."""
         here = self.forces(state)
         resisted = resistance(self.problem, state)
-        if not inertia and self.problem.surroundings.medium is None:
+        sys = self.problem.sys
+        if not (inertia or sys.tendon_names or self.problem.surroundings.medium is not None):
             return self._kick(state, dt, here, resisted)
         slope = self._slope(state, inertia)
         matrix = fronts.dense(self.blocks, here.smooth.mass) + dt * slope
@@ -120,9 +121,17 @@ class JointMoves(Flow[Motion]):
     def _slope(self, state: Motion, inertia: bool) -> jax.Array:
         """Derivative by the rates of what resists motion, (nv, nv, batch) in the model's order.
 
-        The medium's drag, and the bias force if asked; not what `resistance` has.
+        The medium's drag, tendons and, with them, motors, and the bias force if asked; not what
+        `resistance` has.
         """
         problem = self.problem
+        above = problem.plan.blocks.ancestors
+        along = jnp.array(
+            [
+                [float(i in a or j in above[i]) for i in range(len(above))]
+                for j, a in enumerate(above)
+            ]
+        )
 
         def resisting(qd: jax.Array) -> jax.Array:
             here = smooth(problem.sys, problem.links, self.blocks, state.q, qd, inertia)
@@ -132,6 +141,11 @@ class JointMoves(Flow[Motion]):
 
         def column(unit: jax.Array) -> jax.Array:
             tangent = jnp.broadcast_to(unit[:, None], state.qd.shape)
-            return jax.jvp(resisting, (state.qd,), (tangent,))[1]
+            slope = jax.jvp(resisting, (state.qd,), (tangent,))[1]
+            if not problem.sys.tendon_names:
+                return slope
+            # As in MuJoCo, what a tendon couples between two branches is left out.
+            chained = (along @ unit)[:, None]
+            return slope - chained * drive_slope(problem, state, tangent)
 
         return jax.vmap(column, out_axes=1)(jnp.eye(len(state.qd), dtype=state.qd.dtype))

@@ -1,15 +1,15 @@
-"""Forces along the degrees of freedom: motors and springs."""
+"""Forces along the degrees of freedom: motors, springs and tendons."""
 
 from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.drive import actuator_forces
+from brax.actuators.drive import drive_forces
 from brax.base import System
 from brax.components import rows
 from brax.maximal.links import PerDof, Stack
-from brax.tree import Group, Layout, join, sum_rows
+from brax.tree import Group, Layout, join
 
 
 def applied_forces(
@@ -20,7 +20,7 @@ def applied_forces(
     q: Sequence[PerDof],
     rates: Sequence[PerDof],
 ) -> list[PerDof]:
-    """Forces of motors and springs along all degrees of freedom, by stack.
+    """Forces of motors, springs and tendons along all degrees of freedom, by stack.
 
     Args:
         sys: the model.
@@ -30,7 +30,7 @@ def applied_forces(
         q: coordinates, by stack; none of links that nothing holds.
         rates: rates, likewise.
     """
-    force = _motor_forces(sys, plan, act, q, rates)
+    force = _drive_forces(sys, plan, act, q, rates)
     out: list[PerDof] = []
     for group, stack, mine in zip(plan.stacks, stacks, q, strict=True):
         if group.unconstrained:
@@ -59,20 +59,18 @@ def _stretched(stack: Stack, group: Group, q: PerDof) -> list[jax.Array]:
     return out
 
 
-def _motor_forces(
+def _drive_forces(
     sys: System, plan: Layout, act: jax.Array, q: Sequence[PerDof], rates: Sequence[PerDof]
 ) -> jax.Array | None:
-    """Actuator forces on all degrees of freedom, (nv, batch)."""
-    if not sys.actuator_names:
+    """Forces of actuators and tendons on all degrees of freedom, (nv, batch)."""
+    if not (sys.actuator_names or sys.tendon_names):
         return None
     held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
     places = [index for i in held for place in plan.stacks[i].q for index in place]
     speeds = [index for i in held for index in plan.stacks[i].qd]
     all_q = _in_order(places, [x for i in held for x in q[i]], sys.q_size())
     all_qd = _in_order(speeds, [x for i in held for x in rates[i]], sys.qd_size())
-    starts = sys.joint_qd_start()
-    owners = tuple(starts[j] for j in sys.actuator_joint)
-    return sum_rows(actuator_forces(sys, act, all_q, all_qd), owners, sys.qd_size())
+    return drive_forces(sys, act, all_q, all_qd)
 
 
 def _in_order(index: Sequence[tuple[int, ...]], parts: Sequence[jax.Array], n: int) -> jax.Array:

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax import math
-from brax.actuators.drive import actuator_forces
+from brax.actuators.drive import joint_forces
 from brax.base import State, System
 from brax.batch_last import batch_last
 
-_actuator_forces = batch_last(actuator_forces)
+_joint_forces = batch_last(joint_forces)
 
 
 def link_centers(sys: System, state: State) -> jax.Array:
@@ -54,6 +54,4 @@ def com_velocity(sys: System, state: State) -> jax.Array:
 
 def motor_forces(sys: System, state: State, ctrl: jax.Array) -> jax.Array:
     """Forces of the motors on all degrees of freedom, MuJoCo's `qfrc_actuator`, shape (nv,)."""
-    dofs = np.asarray(sys.joint_qd_start())[list(sys.actuator_joint)]
-    forces = _actuator_forces(sys, ctrl, state.q, state.qd)
-    return jnp.zeros(sys.qd_size()).at[dofs].add(forces)
+    return _joint_forces(sys, ctrl, state.q, state.qd)

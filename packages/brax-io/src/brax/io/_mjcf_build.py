@@ -1,5 +1,6 @@
 """From MuJoCo's compiled model to a `System`, through the model builder."""
 
+import warnings
 from collections.abc import Mapping
 
 import mujoco
@@ -16,7 +17,7 @@ from brax.io._mjcf_names import (
     keyword,
     names,
 )
-from brax.io._mjcf_rules import ON_JOINT
+from brax.io._mjcf_rules import ON_JOINT, is_fixed
 from brax.io._mjcf_touch import excluded_bodies, no_contact
 
 Places = Mapping[tuple[str, int], str]
@@ -35,8 +36,14 @@ def build(model: mujoco.MjModel, places: Places) -> System:
 
     Raises:
         ModelError: naming everything that is not supported.
+
+    Warns:
+        UserWarning: about a custom field that is unknown, such as one that is misspelt.
     """
     custom = _mjcf_custom.read(model)
+    for kind, number, reason in custom.unknown:
+        note = _mjcf_rules.Note(kind, number, "ignored", reason)
+        warnings.warn(describe(model, note, places), stacklevel=3)
     builder = ModelBuilder()
     for note in _mjcf_rules.notes(model, custom):
         if note.status == "refused":
@@ -45,6 +52,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _bodies(builder, model, places)
     _joints(builder, model, custom, places)
     _geoms(builder, model, custom, places)
+    _tendons(builder, model, places)
     _actuators(builder, model, places)
     if custom.init_q is not None:
         builder.set_init_q(custom.init_q.tolist())
@@ -178,18 +186,42 @@ def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
     return model.mat_rgba[material] if material >= 0 and plain else rgba
 
 
+def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+    joints, tendons = names(model, "joint"), names(model, "tendon")
+    no_spring = _disabled(model, "SPRING", "PASSIVE")
+    no_damper = _disabled(model, "DAMPER", "PASSIVE")
+    for t, first in enumerate(model.tendon_adr):
+        if not is_fixed(model, t):
+            continue  # refused if it acts
+        wraps = range(first, first + model.tendon_num[t])
+        builder.add_tendon(
+            {joints[model.wrap_objid[w]]: float(model.wrap_prm[w]) for w in wraps},
+            tendons[t],
+            stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
+            damping=0.0 if no_damper else float(model.tendon_damping[t]),
+            lengthspring=model.tendon_lengthspring[t].tolist(),
+            line=places.get(("tendon", t), ""),
+        )
+
+
 def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
+    tendons = names(model, "tendon")
     clamped = not _disabled(model, "CLAMPCTRL")
     for a, transmission in enumerate(model.actuator_trntype):
-        if keyword(mujoco.mjtTrn, transmission) not in ON_JOINT:
+        by_joint = keyword(mujoco.mjtTrn, transmission) in ON_JOINT
+        pulled = model.actuator_trnid[a, 0]
+        if not by_joint and not (
+            keyword(mujoco.mjtTrn, transmission) == "tendon" and is_fixed(model, pulled)
+        ):
             continue  # refused
         has_bias = keyword(mujoco.mjtBias, model.actuator_biastype[a]) != "none"
         limited = clamped and model.actuator_ctrllimited[a]
         builder.add_actuator(
-            joints[model.actuator_trnid[a, 0]],
+            joints[pulled] if by_joint else "",
             "affine",
             actuators[a],
+            tendon="" if by_joint else tendons[pulled],
             gear=float(model.actuator_gear[a, 0]),
             gainprm=model.actuator_gainprm[a],
             biasprm=model.actuator_biasprm[a] if has_bias else (),

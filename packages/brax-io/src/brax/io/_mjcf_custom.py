@@ -44,19 +44,23 @@ class Custom(NamedTuple):
     """Types of the joints that are not MuJoCo's, by id."""
     problems: list[tuple[str, int, str]]
     """What cannot be honoured: kind ('numeric' or 'tuple'), id and why."""
+    unknown: list[tuple[str, int, str]]
+    """Names that mean nothing to Brax, and so change nothing, in the same form."""
 
 
 def read(model: mujoco.MjModel) -> Custom:
     """Reads a compiled model's `<numeric>` and `<tuple>` elements."""
     problems: list[tuple[str, int, str]] = []
+    unknown: list[tuple[str, int, str]] = []
     numbers: dict[str, np.ndarray] = {}
     own_types = any(model.tuple(i).name.startswith(JOINT_TYPE) for i in range(model.ntuple))
     nq = None if own_types else model.nq  # the builder knows those types' coordinates
     for i in range(model.nnumeric):
         start, size = model.numeric_adr[i], model.numeric_size[i]
         name, value = model.numeric(i).name, model.numeric_data[start : start + size]
-        problem = _unknown(name) or _wrong_size(name, value, nq)
-        if problem:
+        if name not in HONOURED and name not in IGNORED:
+            unknown.append(("numeric", i, _unknown(name)))
+        elif problem := _wrong_size(name, value, nq):
             problems.append(("numeric", i, problem))
         elif name in HONOURED:
             numbers[name] = value
@@ -66,21 +70,24 @@ def read(model: mujoco.MjModel) -> Custom:
         name = model.tuple(i).name
         if name.startswith(JOINT_TYPE):
             problem = _set_joint_type(model, i, joint_types)
+        elif name in HONOURED:
+            problem = _set_per_geom(model, i, elasticity)
         else:
-            problem = _unknown(name) or _set_per_geom(model, i, elasticity)
+            problem = ""
+            if name not in IGNORED:
+                unknown.append(("tuple", i, _unknown(name)))
         if problem:
             problems.append(("tuple", i, problem))
     options = {name: float(numbers[name][0]) for name in OPTIONS if name in numbers}
     init_q = numbers.get("init_qpos")
     start = None if init_q is None else init_q.copy()
-    return Custom(options, elasticity, start, joint_types, problems)
+    return Custom(options, elasticity, start, joint_types, problems, unknown)
 
 
 def _unknown(name: str) -> str:
-    if name in HONOURED or name in IGNORED:
-        return ""
     return (
-        f"unknown custom field. Known: {', '.join(HONOURED)}.{closest(name, [*HONOURED, *IGNORED])}"
+        "unknown custom field, which changes nothing. Known: "
+        f"{', '.join(HONOURED)}.{closest(name, [*HONOURED, *IGNORED])}"
     )
 
 
@@ -94,8 +101,6 @@ def _wrong_size(name: str, value: np.ndarray, nq: int | None) -> str:
 
 def _set_per_geom(model: mujoco.MjModel, i: int, elasticity: np.ndarray) -> str:
     """Writes a tuple of elasticities into the table; returns what is wrong with it."""
-    if model.tuple(i).name in IGNORED:
-        return ""
     if model.tuple(i).name != "elasticity":
         return "only 'elasticity' can be set per element, on geoms"
     rows = slice(model.tuple_adr[i], model.tuple_adr[i] + model.tuple_size[i])

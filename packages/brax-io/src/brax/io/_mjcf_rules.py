@@ -49,10 +49,9 @@ _LEAVE = {
         ("actuator_delay", 0, "delay"),
     ),
     "tendon": (
-        ("tendon_stiffness", 0, "stiffness of a tendon"),
         ("tendon_stiffnesspoly", 0, "polynomial stiffness of a tendon"),
-        ("tendon_damping", 0, "damping of a tendon"),
         ("tendon_dampingpoly", 0, "polynomial damping of a tendon"),
+        ("tendon_springyield", 0, "springyield of a tendon"),
         ("tendon_limited", 0, "a limit of a tendon"),
         ("tendon_frictionloss", 0, "frictionloss of a tendon"),
         ("tendon_armature", 0, "armature of a tendon"),
@@ -65,7 +64,7 @@ A field that the installed MuJoCo does not have is passed over. Geoms only count
 """
 
 ON_JOINT = ("joint", "jointinparent")
-"""Transmissions that are supported; on a joint with one degree of freedom they are the same."""
+"""Transmissions by a joint; on one with one degree of freedom they are the same."""
 
 _DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
 
@@ -105,6 +104,7 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
         *_actuator_notes(model),
         *_element_notes(model),
         *(Note(kind, i, "refused", reason) for kind, i, reason in custom.problems),
+        *(Note(kind, i, "ignored", reason) for kind, i, reason in custom.unknown),
         *_ignored_numerics(model),
     ]
     return list(dict.fromkeys(found))
@@ -165,7 +165,7 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
 
 def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
     allowed = (
-        ("trntype", mujoco.mjtTrn, ON_JOINT, "transmission"),
+        ("trntype", mujoco.mjtTrn, (*ON_JOINT, "tendon"), "transmission"),
         ("dyntype", mujoco.mjtDyn, ("none",), "dyntype"),
         ("gaintype", mujoco.mjtGain, ("fixed",), "gaintype"),
         ("biastype", mujoco.mjtBias, ("none", "affine"), "biastype"),
@@ -182,7 +182,22 @@ def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
             yield Note("actuator", i, "refused", reason)
 
 
+def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
+    """Whether a tendon is a weighted sum of joint coordinates, rather than a path in space."""
+    first = model.wrap_type[model.tendon_adr[tendon]]
+    return bool(first == mujoco.mjtWrap.mjWRAP_JOINT)
+
+
 def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
+    pulled = model.actuator_trnid[model.actuator_trntype == mujoco.mjtTrn.mjTRN_TENDON, 0]
+    for i in range(model.ntendon):
+        if is_fixed(model, i):
+            continue
+        acts = i in pulled or model.tendon_stiffness[i] or model.tendon_damping[i]
+        if acts:
+            yield Note("tendon", i, "refused", "a spatial tendon is not supported; use a fixed one")
+        else:
+            yield Note("tendon", i, "ignored", "a spatial tendon that nothing pulls")
     for i in range(model.neq):
         what = keyword(mujoco.mjtEq, model.eq_type[i])
         if model.eq_active0[i]:

@@ -21,7 +21,7 @@ from brax.io._mjcf_names import names
 MAX_ELEMENTS = 4096
 """The largest number of geoms, and of bodies, that is read unless asked for more."""
 
-_LISTED = ("body", "joint", "geom", "actuator", "exclude", "numeric", "tuple")
+_LISTED = ("body", "joint", "geom", "tendon", "actuator", "exclude", "numeric", "tuple")
 
 
 class Finding(NamedTuple):
@@ -120,8 +120,8 @@ def report(mj: mujoco.MjModel) -> list[Finding]:
     """Lists what becomes of each element of MuJoCo's compiled model.
 
     Returns:
-        One line for each body, joint, geom, actuator, exclude and custom field, and one for each
-        thing that is ignored or refused.
+        One line for each body, joint, geom, tendon, actuator, exclude and custom field, and one
+        for each thing that is ignored or refused.
     """
     notes = _mjcf_rules.notes(mj, _mjcf_custom.read(mj))
     listed = {kind: names(mj, kind) for kind in {n.kind for n in notes if n.number >= 0}}
