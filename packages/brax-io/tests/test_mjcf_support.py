@@ -390,6 +390,7 @@ def test_a_fixed_tendon_is_read():
     assert sys.wrap_prm == -4 and sys.actuator_gear == 3
     numbers = [*sys.tendon_stiffness, *sys.tendon_damping, *sys.tendon_lengthspring[0]]
     np.testing.assert_allclose(numbers, [2, 0.5, 0.1, 0.4], rtol=1e-6)
-    # Without a length of its own the spring is at rest where the model is.
-    resting = model('<joint name="j" springref=".3"/>' + GEOM, after=TENDON.format('stiffness="2"'))
-    np.testing.assert_allclose(mjcf.loads(resting).tendon_lengthspring, [[0.3, 0.3]], rtol=1e-6)
+    # Without a length of its own the spring is at rest where the joints' springs are.
+    resting = model('<joint name="j" springref="90"/>' + GEOM, after=TENDON.format('stiffness="2"'))
+    rest = mjcf.loads(resting).tendon_lengthspring
+    np.testing.assert_allclose(rest, [[np.pi / 2, np.pi / 2]], rtol=1e-6)
