@@ -1,4 +1,4 @@
-"""The commands `brax render` and `brax view`: from a run or a model file to a page."""
+"""The commands `brax render`, `brax view` and `brax export`: from a run or a model to a file."""
 
 import os
 from pathlib import Path
@@ -8,13 +8,14 @@ import click
 from brax.errors import ConfigError
 
 _output = click.option(
-    "--output", type=click.Path(path_type=Path), help="The page to write.", metavar="FILE"
+    "--output", type=click.Path(path_type=Path), help="The file to write.", metavar="FILE"
 )
+_run = click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 _open = click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 
 
 @click.command()
-@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@_run
 @_output
 @click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
@@ -49,6 +50,26 @@ def view(model: Path, output: Path | None, seconds: float, pipeline: str, show: 
     target = _writable(output or Path(model.stem + ".html"))
     _rollout.passive(model, seconds, pipeline).save(target)
     _finish(target, show)
+
+
+@click.command()
+@_run
+@_output
+def export(run: Path, output: Path | None) -> None:
+    """Writes the policy of a trained agent, from its RUN or one of its checkpoints.
+
+    The file needs neither Brax nor JAX: FILE.py is a Python module with one function of NumPy,
+    FILE.onnx a model for any ONNX runtime. It is the run's policy.py unless --output names a file.
+    """
+    from brax.io import _rollout
+    from brax.io import export as files
+
+    record = _rollout.find_run(run)
+    target = _writable(output or record.folder / "policy.py")
+    files.writer(target)  # refuses another suffix before any long work
+    env, policy = _rollout.trained(record, run)
+    files.save(target, policy, env.observation_size)
+    click.echo(target)
 
 
 def _writable(path: Path) -> Path:

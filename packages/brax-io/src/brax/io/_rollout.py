@@ -73,6 +73,16 @@ def _is_run(folder: Path) -> bool:
     return (folder / "run.json").is_file()
 
 
+def trained(run: Run, checkpoint: Path) -> tuple[Any, Callable[..., Any]]:
+    """Returns the environment of a run, and the policy that it trained.
+
+    Raises:
+        BraxError: if the environment, the trainer or the checkpoint cannot be had.
+    """
+    env = plugins.get("environment", run.environment)(**run.settings)
+    return env, plugins.get("trainer", run.trainer).load_policy(checkpoint)
+
+
 def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
     """Returns one episode of a trained agent, up to its end or `steps` environment steps.
 
@@ -85,10 +95,9 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
     Raises:
         BraxError: if the environment, the trainer or the checkpoint cannot be had.
     """
-    env = plugins.get("environment", run.environment)(**run.settings)
+    env, policy = trained(run, checkpoint)
     if not isinstance(getattr(env, "sys", None), System):
         raise ConfigError(f"environment '{run.environment}' has no System, so no page can show it")
-    policy = plugins.get("trainer", run.trainer).load_policy(checkpoint)
     roll_out = jax.jit(functools.partial(_roll_out, env, policy, run.action_repeat, steps))
     rows = jax.device_get(roll_out(jax.random.key(seed)))
     length = _length(rows[0], rows[1])

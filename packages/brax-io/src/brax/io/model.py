@@ -130,7 +130,7 @@ def _name(cls: type, place: str) -> str:
 
 def _put(value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """Keeps an array under a name of its own, and says what it is."""
-    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         raise CheckpointError(
             f"cannot save '{place}', a random key: save jax.random.key_data of it"
         )
