@@ -123,6 +123,7 @@ def agents():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "settings"), agents(), ids=str)
 def test_the_policy_of_every_agent_with_its_normalizer(name, settings):
     """Parameters are drawn, so that no layer is zero; observations are ten deviations wide."""

@@ -1,4 +1,4 @@
-"""`brax render` and `brax view`: from a run or a model file to a page, or one line of refusal."""
+"""`brax render`, `view` and `export`: from a run or a model to a file, or one line of refusal."""
 
 import json
 import re
@@ -31,6 +31,7 @@ class Glide:
     """
 
     action_size = 1
+    observation_size = 1
     dt = 0.05
 
     def __init__(self, lost_at=float("inf")):
@@ -197,6 +198,18 @@ def test_an_output_that_cannot_be_written_is_refused_first(run, tmp_path, capsys
     refused(capsys, "cannot write .* there is no folder")
     assert cli.main(["render", str(folder), "--output", str(tmp_path)]) == 2
     refused(capsys, "cannot write .* is a folder")
+
+
+def test_export_writes_the_policy(run, tmp_path, capsys):
+    folder = run()
+    assert cli.main(["export", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "policy.py")
+    names = {}
+    exec((folder / "policy.py").read_text(), names)
+    np.testing.assert_allclose(names["policy"]([[3.0], [4.0]]), [[0.3], [0.4]], rtol=1e-6)
+    (folder / "gain.json").unlink()  # the policy could not be loaded
+    assert cli.main(["export", str(folder), "--output", str(tmp_path / "policy.onnyx")]) == 2
+    refused(capsys, r"written to \.py or \.onnx\. Did you mean '\.onnx'")
 
 
 def test_view_moves_a_model_by_itself(tmp_path, monkeypatch):
