@@ -18,4 +18,7 @@ def brax_commands() -> list[Spec]:
 @hookimpl
 def brax_model_formats() -> list[Spec]:
     """The model files that can be read."""
-    return [Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)")]
+    return [
+        Spec("json", "brax.io.json:READER", "a System as brax.io.json wrote it (.json)"),
+        Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)"),
+    ]
