@@ -222,6 +222,21 @@ def test_view_moves_a_model_by_itself(tmp_path, monkeypatch):
     assert model["dt"] == pytest.approx(0.02)
 
 
+@pytest.mark.slow
+def test_a_film_is_asked_for_by_its_suffix(run, tmp_path, capsys):
+    """Eight frames, each 50 ms; of the first two, which are alike, the file makes one."""
+    pillow = pytest.importorskip("PIL.Image")
+    film = tmp_path / "walk.gif"
+    if cli.main(["render", str(run()), "--output", str(film)]) == 2:
+        pytest.skip(capsys.readouterr().err)
+    with pillow.open(film) as frames:
+        durations = []
+        for i in range(frames.n_frames):
+            frames.seek(i)
+            durations.append(frames.info["duration"])
+    assert durations == [100, *[50] * 6]
+
+
 def test_view_names_the_formats_it_reads(tmp_path, capsys):
     (tmp_path / "robot.tox").write_text("")
     assert cli.main(["view", str(tmp_path / "robot.tox")]) == 2

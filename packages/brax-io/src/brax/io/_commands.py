@@ -24,7 +24,7 @@ def render(run: Path, output: Path | None, steps: int, seed: int, show: bool) ->
     """Shows what a trained agent does, from its RUN or one of its checkpoints.
 
     The page holds one episode, of at most --steps steps of the environment. It is written to the
-    run's rollout.html unless --output names a file.
+    run's rollout.html unless --output names a file; FILE.mp4 and FILE.gif are films.
     """
     from brax.io import _rollout
 
@@ -43,7 +43,8 @@ def render(run: Path, output: Path | None, steps: int, seed: int, show: bool) ->
 def view(model: Path, output: Path | None, seconds: float, pipeline: str, show: bool) -> None:
     """Shows a MODEL file: how it moves when all of its actuators are off.
 
-    The page is written beside where you are, named after the model, unless --output names a file.
+    The page is written beside where you are, named after the model, unless --output names a file;
+    FILE.mp4 and FILE.gif are films.
     """
     from brax.io import _rollout
 

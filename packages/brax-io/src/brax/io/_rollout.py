@@ -14,7 +14,7 @@ import numpy as np
 from brax import plugins
 from brax.base import State, System
 from brax.errors import ConfigError, closest
-from brax.io import html
+from brax.io import html, image
 
 _FRAME = 0.02
 """About how long a frame of a passive model lasts [s]."""
@@ -43,8 +43,11 @@ class Trajectory:
     series: dict[str, np.ndarray]
 
     def save(self, path: Path) -> None:
-        """Writes the page."""
-        html.save(path, self.sys, self.states, dt=self.dt, title=self.title, series=self.series)
+        """Writes a picture or a film, by its suffix; a page whatever the suffix else is."""
+        if path.suffix in (".png", ".gif", ".mp4"):
+            image.save(path, self.sys, self.states, dt=self.dt)
+        else:
+            html.save(path, self.sys, self.states, dt=self.dt, title=self.title, series=self.series)
 
 
 def find_run(path: Path) -> Run:

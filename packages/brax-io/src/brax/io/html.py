@@ -73,7 +73,7 @@ def render(
     series = {name: _series(name, values, frames) for name, values in (series or {}).items()}
     model = scene.describe(sys) | {
         "title": title or "Brax",
-        "dt": _interval(sys, dt),
+        "dt": motion.interval(sys, dt),
         "frames": frames,
         "series": list(series),
     }
@@ -93,13 +93,6 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
         Path(path).write_text(page, "utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
-
-
-def _interval(sys: System, dt: float | None) -> float:
-    seconds = float(sys.opt.timestep if dt is None else dt)
-    if not 0 < seconds < float("inf"):
-        raise ConfigError(f"dt must be a positive number of seconds, got {seconds}")
-    return seconds
 
 
 def _series(name: str, values: Any, frames: int) -> np.ndarray:
