@@ -1,10 +1,11 @@
-"""The commands `brax render`, `brax view` and `brax export`: from a run or a model to a file."""
+"""The commands of brax-io: from a run or a model to a page, a film, a policy or a report."""
 
 import os
 from pathlib import Path
 
 import click
 
+from brax import plugins
 from brax.errors import ConfigError
 
 _output = click.option(
@@ -51,6 +52,31 @@ def view(model: Path, output: Path | None, seconds: float, pipeline: str, show: 
     target = _writable(output or Path(model.stem + ".html"))
     _rollout.passive(model, seconds, pipeline).save(target)
     _finish(target, show)
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
+def report(model: Path, pipeline: str) -> int:
+    """Says what becomes of a MODEL file: what is approximated, ignored or refused, and why.
+
+    What is supported is counted. The exit code is 1 if anything is refused.
+    """
+    from brax.io import _rollout
+
+    engine = plugins.get("pipeline", pipeline)
+    reader = _rollout.reader(model)
+    if hasattr(reader, "report"):
+        findings = reader.report(model, pipeline)
+    else:
+        rows = engine.report(reader.load(model)) if hasattr(engine, "report") else []
+        findings = [("model", *row) for row in rows]
+    statuses = [status for _, _, status, _ in findings]
+    click.echo(f"{statuses.count('supported')} supported")
+    for element, name, status, reason in findings:
+        if status != "supported":
+            click.echo(f"{status:13}{element}{f' {name}' * bool(name)}: {reason}")
+    return int("refused" in statuses)
 
 
 @click.command()

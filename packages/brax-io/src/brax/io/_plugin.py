@@ -7,10 +7,11 @@ BRAX_PLUGIN_API = 1
 
 @hookimpl
 def brax_commands() -> list[Spec]:
-    """The commands that make a page, or a policy's file."""
+    """The commands that show a run or a model, or write a policy."""
     return [
         Spec("export", "brax.io._commands:export", "write a trained policy for other programs"),
         Spec("render", "brax.io._commands:render", "show a trained agent in a page"),
+        Spec("report", "brax.io._commands:report", "say what of a model is supported"),
         Spec("view", "brax.io._commands:view", "show a model in a page, moving by itself"),
     ]
 

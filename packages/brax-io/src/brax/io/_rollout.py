@@ -153,9 +153,9 @@ def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
     Raises:
         BraxError: if nothing reads such files, or the model is refused.
     """
-    reader = _reader(path)
+    found = reader(path)
     engine = plugins.get("pipeline", pipeline)
-    sys = reader.load(path)
+    sys = found.load(path)
     substeps = max(1, round(_FRAME / float(sys.opt.timestep)))
     dt = substeps * float(sys.opt.timestep)
     steps = max(1, round(seconds / dt))
@@ -174,8 +174,12 @@ def _fall(engine: Any, substeps: int, steps: int, sys: System) -> State:
     return states
 
 
-def _reader(path: Path) -> Any:
-    """The model format that knows the file's suffix."""
+def reader(path: Path) -> Any:
+    """Returns the model format that knows the file's suffix.
+
+    Raises:
+        ConfigError: if there is none.
+    """
     readers = {
         suffix: name
         for name in plugins.names("model_format")
