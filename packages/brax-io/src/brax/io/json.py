@@ -193,7 +193,7 @@ class _Reader:
             array = np.array(numbers, np.dtype(value["dtype"])).reshape(value["shape"])
         except (TypeError, ValueError, OverflowError) as error:
             return self._refuse(f"{place}: not an array of numbers: {error}")
-        if array.dtype.hasobject or np.isnan(array).any():
+        if array.dtype.kind not in "biuf" or np.isnan(array).any():
             return self._refuse(f"{place}: holds what is not a number")
         return jnp.asarray(array)
 
@@ -231,6 +231,8 @@ class _Reader:
                 f"{place}: expected one of {', '.join(kinds)} with a name, got {value!r:.60}"
             )
         ((kind, name),) = value.items()
+        if not isinstance(name, str):
+            return self._refuse(f"{place}: expected the name of a {kind}, got {name!r:.60}")
         try:
             return plugins.get(kind, name)
         except BraxError as error:
