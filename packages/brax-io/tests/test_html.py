@@ -94,8 +94,11 @@ def test_what_is_no_trajectory_is_refused(sys):
     batch = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
     with pytest.raises(ConfigError, match=r"frame 0: .*\(20, 3, 3\)"):
         html.render(sys, [batch])
-    with pytest.raises(ConfigError, match=r"'reward' has shape \(19,\), there are 20 frames"):
-        html.render(sys, states, series={"reward": np.zeros(19)})
+    for shape in ((19,), (20, 2, 2), (20, 0)):
+        with pytest.raises(
+            ConfigError, match=r"'reward' has shape .* expected \(20,\) or \(20, n\)"
+        ):
+            html.render(sys, states, series={"reward": np.zeros(shape)})
 
 
 def test_what_is_not_finite_is_named(sys):

@@ -135,7 +135,8 @@ def test_render_shows_one_episode(run, capsys):
     assert capsys.readouterr().out.strip() == str(folder / "rollout.html")
     model, arrays = unpack((folder / "rollout.html").read_text("utf-8"))
     assert (model["title"], model["dt"], model["frames"]) == ("glide, counting", 0.05, 8)
-    assert model["series"] == ["reward", "return", "far"]
+    assert model["series"] == ["reward", "return", "action", "far"]
+    np.testing.assert_allclose(arrays["series/action"], arrays["series/reward"][:, None])
     rewards = [0, *(0.1 * i for i in range(7))]
     np.testing.assert_allclose(arrays["series/reward"], rewards, atol=1e-6)
     np.testing.assert_allclose(arrays["pos"][:, 0, 0], np.cumsum(rewards), atol=1e-6)

@@ -59,7 +59,9 @@ class Visit:
 @pytest.fixture(scope="module")
 def visit(browser, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "walk.html"
-    html.save(path, walker(EVIL), walk(41), title="walk", series={"reward": np.arange(41.0)})
+    rows = np.arange(41.0)
+    series = {"reward": rows, "action": np.stack([rows, -rows], axis=1)}
+    html.save(path, walker(EVIL), walk(41), title="walk", series=series)
     context = browser.new_context(viewport={"width": 640, "height": 420})
     yield Visit(context, path)
     context.close()
@@ -98,6 +100,24 @@ def test_scrubbing_shows_the_frame(visit):
     assert visit.readout("frame") == "9 of 41"
     assert visit.readout("time") == "0.40 s"
     assert visit.readout("reward") == "8.000"
+
+
+def test_plots_show_every_series_and_lead_to_its_frames(visit):
+    """Three quarters of 41 frames along is frame 31, the 30th after the first."""
+    visit.page.get_by_text("Plots (2)").click()
+    figure = visit.page.locator(".bx-plots figure").nth(1)
+    visit.seek(10)
+    assert figure.locator("output").inner_text() == "10.0 -10.0"
+    canvas = figure.locator("canvas")
+    box = canvas.bounding_box()
+    x, y = 0.75 * box["width"], box["height"] / 2
+    visit.act(canvas.click, position={"x": x, "y": y})
+    assert visit.readout("frame") == "31 of 41"
+    pixels = np.asarray(Image.open(io.BytesIO(canvas.screenshot())).convert("RGB"), float)
+    colours = np.ptp(pixels, axis=-1) > 60  # the card is grey, the curves are not
+    quarter = colours[:, int(x) // 2]  # halfway to the mark: one curve above, one below
+    assert quarter[: int(y)].any() and quarter[int(y) :].any()
+    visit.page.get_by_text("Plots (2)").click()
 
 
 def test_the_body_moves_and_the_camera_follows(visit):

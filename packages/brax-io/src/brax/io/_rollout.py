@@ -104,29 +104,34 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
     roll_out = jax.jit(functools.partial(_roll_out, env, policy, run.action_repeat, steps))
     rows = jax.device_get(roll_out(jax.random.key(seed)))
     length = _length(rows[0], rows[1])
-    states, _, reward, metrics = jax.tree.map(lambda leaf: leaf[:length], rows)
-    series = {"reward": reward, "return": np.cumsum(reward), **metrics}
+    states, _, reward, metrics, action = jax.tree.map(lambda leaf: leaf[:length], rows)
+    series = {"reward": reward, "return": np.cumsum(reward), "action": action, **metrics}
     title = f"{run.environment}, {run.trainer}"
     return Trajectory(env.sys, states, float(env.dt), title, series)
 
 
 def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key: jax.Array) -> Any:
-    """Returns what is shown of the first state and of `steps` more, stacked."""
+    """Returns what is shown of the first state and of `steps` more, stacked.
 
-    def shown(state: Any) -> tuple[State, jax.Array, jax.Array, dict[str, jax.Array]]:
-        return state.pipeline_state, state.done, state.reward, state.metrics
+    Rewards and actions are those of the step that led to the state; the first state has none.
+    """
+
+    def shown(state: Any, action: jax.Array) -> tuple[Any, ...]:
+        return state.pipeline_state, state.done, state.reward, state.metrics, action
 
     def step(carry: tuple[Any, jax.Array], count: jax.Array) -> tuple[tuple[Any, jax.Array], Any]:
-        state, action = carry
+        state, before = carry
         fresh, _ = policy(state.obs, jax.random.fold_in(chance, count))
-        action = jnp.where(count % repeat == 0, fresh, action)
-        return (env.step(state, action), action), shown(state)
+        action = jnp.where(count % repeat == 0, fresh, before)
+        return (env.step(state, action), action), shown(state, before)
 
     start, chance = jax.random.split(key)
     first = env.reset(start)
     action = jnp.zeros(env.action_size)
-    (last, _), states = jax.lax.scan(step, (first, action), jnp.arange(steps))
-    return jax.tree.map(lambda many, one: jnp.concatenate([many, one[None]]), states, shown(last))
+    (last, end), states = jax.lax.scan(step, (first, action), jnp.arange(steps))
+    return jax.tree.map(
+        lambda many, one: jnp.concatenate([many, one[None]]), states, shown(last, end)
+    )
 
 
 def _length(states: State, done: np.ndarray) -> int:

@@ -58,8 +58,8 @@ def render(
         base_url: has no effect: earlier versions loaded their code from it.
         dt: time between two states [s]; by default the system's time step.
         title: what the page is called.
-        series: numbers to show with the frames, such as `{"reward": rewards}`, each (frames,);
-            the first is drawn as a curve.
+        series: numbers to show with the frames, such as `{"reward": rewards}`, each (frames,) or,
+            like actions, (frames, n): all are drawn as curves, the first also above the slider.
 
     Raises:
         ConfigError: if an argument is not allowed, or the trajectory is empty.
@@ -97,8 +97,11 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
 
 def _series(name: str, values: Any, frames: int) -> np.ndarray:
     row = np.asarray(values, np.float32)
-    if row.shape != (frames,):
-        raise ConfigError(f"series '{name}' has shape {row.shape}, there are {frames} frames")
+    if row.ndim not in (1, 2) or len(row) != frames or row.size == 0:
+        raise ConfigError(
+            f"series '{name}' has shape {row.shape}; expected ({frames},) or ({frames}, n): "
+            "one row a frame"
+        )
     return row
 
 
