@@ -101,6 +101,15 @@ def test_what_is_no_trajectory_is_refused(sys):
             html.render(sys, states, series={"reward": np.zeros(shape)})
 
 
+def test_trajectories_side_by_side_need_one_time(sys):
+    one, other = html.Trajectory(sys, walk(3)), html.Trajectory(walker(timestep=0.01), walk(3))
+    with pytest.raises(ConfigError, match=r"one time between states, got a: 0.05, b: 0.01: give"):
+        html.compare({"a": one, "b": other})
+    assert html.compare({"a": one, "b": other}, dt=0.1).count('class="brax-viewer"') == 2
+    with pytest.raises(ConfigError, match="got none"):
+        html.compare({})
+
+
 def test_what_is_not_finite_is_named(sys):
     states = walk(20)
     pos = np.array(states[17].x.pos)

@@ -151,6 +151,16 @@ def test_render_takes_a_checkpoint_and_stops_at_steps(run, tmp_path):
     np.testing.assert_allclose(arrays["pos"][:, 0, 0], [0, 0, 0.2, 0.6], atol=1e-6)
 
 
+def test_render_shows_runs_side_by_side(run, tmp_path):
+    """The run's newest policy, and that of its checkpoint: steps of 0.1 and of 0.2."""
+    folder, page = run(), tmp_path / "both.html"
+    beside = ["--beside", str(folder / "checkpoints" / "000100")]
+    assert cli.main(["render", str(folder), "--output", str(page), "--steps", "3", *beside]) == 0
+    parts = page.read_text("utf-8").split('<div class="brax-viewer"')[1:]
+    ends = [unpack(part)[1]["pos"][-1, 0, 0] for part in parts]
+    np.testing.assert_allclose(ends, [0.3, 0.6], atol=1e-6)
+
+
 def test_render_repeats_actions_as_the_agent_was_trained(run):
     folder = run(config={"action_repeat": 2})
     assert cli.main(["render", str(folder), "--steps", "4"]) == 0

@@ -188,6 +188,46 @@ def test_two_cells_of_a_notebook_do_not_meet(browser):
 
 
 @pytest.mark.slow
+def test_two_trajectories_go_by_one_clock(browser, tmp_path):
+    """41 frames beside 11: the shorter one waits at its end."""
+    path = tmp_path / "two.html"
+    pair = {
+        "first": html.Trajectory(walker(), walk(41), {"reward": np.arange(41.0)}),
+        "second": html.Trajectory(walker("trunk"), walk(11)),
+    }
+    html.save_compare(path, pair)
+    context = browser.new_context(viewport={"width": 1000, "height": 420})
+    visit = Visit(context, path)
+    visit.page.wait_for_selector(".brax-viewer[data-state=ready] >> nth=1")
+    viewers = visit.page.locator(".brax-viewer").all()
+    boxes = [viewer.bounding_box() for viewer in viewers]
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[1]["x"] >= boxes[0]["width"]
+
+    def readouts(name):
+        row = f".bx-readout dt:text-is('{name}') + dd"
+        return [viewer.locator(row).inner_text() for viewer in viewers]
+
+    def settle(name, wanted):
+        deadline = time.monotonic() + 20
+        while readouts(name) != wanted:
+            assert time.monotonic() < deadline, readouts(name)
+            visit.page.wait_for_timeout(20)
+
+    viewers[1].get_by_label("Frame").fill("8")
+    settle("frame", ["9 of 41", "9 of 11"])
+    viewers[0].get_by_label("Frame").fill("30")
+    settle("frame", ["31 of 41", "11 of 11"])
+    settle("time", ["1.50 s", "1.50 s"])
+    viewers[1].get_by_role("button", name="Play").click()
+    viewers[0].get_by_role("button", name="Pause").click(timeout=20_000)
+    viewers[1].get_by_role("button", name="Play").wait_for(timeout=20_000)
+    assert len(set(readouts("time"))) == 1
+    assert visit.requests == [visit.url]
+    assert visit.complaints == []
+    context.close()
+
+
+@pytest.mark.slow
 def test_a_browser_that_cannot_draw_says_so(launch, tmp_path):
     html.save(tmp_path / "a.html", walker(), walk(2))
     page = launch("--disable-3d-apis").new_page()

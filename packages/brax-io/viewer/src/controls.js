@@ -229,13 +229,16 @@ export class Controls {
 
   // Writes the present moment into everything that shows it.
   update() {
-    const { frame, frames, time, end, playing } = this.player;
+    const { frames, time, end, playing, speed } = this.player;
+    const frame = Math.min(this.player.frame, this.model.frames - 1);
+    this.scrub.max = String(frames - 1);
+    this.speed.value = String(speed);
     this.playButton.textContent = playing ? "❚❚" : "▶";
     this.playButton.setAttribute("aria-label", playing ? "Pause" : "Play");
-    this.scrub.value = String(frame);
+    this.scrub.value = String(this.player.frame);
     this.clock.textContent = `${time.toFixed(2)} / ${end.toFixed(2)} s`;
     this.values.get("time").textContent = `${time.toFixed(2)} s`;
-    this.values.get("frame").textContent = `${frame + 1} of ${frames}`;
+    this.values.get("frame").textContent = `${frame + 1} of ${this.model.frames}`;
     for (const [name, { data }] of this.numbers)
       this.values.get(name).textContent = data[frame].toFixed(3);
     this.plot?.draw();

@@ -40,7 +40,8 @@ export class Plot {
     pen.drawImage(this.curves, 0, 0);
     pen.globalAlpha = 0.35;
     pen.fillStyle = color;
-    pen.fillRect((this.player.frame / this.last) * width - 1, 0, 2, height);
+    const frame = Math.min(this.player.frame, this.last);
+    pen.fillRect((frame / this.last) * width - 1, 0, 2, height);
     pen.globalAlpha = 1;
   }
 

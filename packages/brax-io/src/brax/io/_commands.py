@@ -20,8 +20,22 @@ _open = click.option("--open", "show", is_flag=True, help="Open the page in the 
 @_output
 @click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--beside",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="RUN",
+    help="Another run to show beside it, by the same clock; repeatable.",
+)
 @_open
-def render(run: Path, output: Path | None, steps: int, seed: int, show: bool) -> None:
+def render(
+    run: Path,
+    output: Path | None,
+    steps: int,
+    seed: int,
+    show: bool,
+    beside: tuple[Path, ...] = (),
+) -> None:
     """Shows what a trained agent does, from its RUN or one of its checkpoints.
 
     The page holds one episode, of at most --steps steps of the environment. It is written to the
@@ -31,7 +45,12 @@ def render(run: Path, output: Path | None, steps: int, seed: int, show: bool) ->
 
     record = _rollout.find_run(run)
     target = _writable(output or record.folder / "rollout.html")
-    _rollout.episode(record, run, steps, seed).save(target)
+    runs = {path: _rollout.find_run(path) for path in (run, *beside)}
+    episodes = [_rollout.episode(each, path, steps, seed) for path, each in runs.items()]
+    if beside:
+        _rollout.save_beside(target, dict(zip(map(str, runs), episodes, strict=True)))
+    else:
+        episodes[0].save(target)
     _finish(target, show)
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,23 @@ class Trajectory:
             image.save(path, self.sys, self.states, dt=self.dt)
         else:
             html.save(path, self.sys, self.states, dt=self.dt, title=self.title, series=self.series)
+
+
+def save_beside(path: Path, trajectories: Mapping[str, Trajectory]) -> None:
+    """Writes a page with trajectories side by side, by what each is called.
+
+    Raises:
+        ConfigError: if the times between their states differ, or the file cannot be written.
+    """
+    times = {name: each.dt for name, each in trajectories.items()}
+    if len(set(times.values())) != 1:
+        told = ", ".join(f"{name}: {seconds:g}" for name, seconds in times.items())
+        raise ConfigError(f"runs side by side need one time between states, got {told}")
+    shown = {
+        f"{name}, {each.title}": html.Trajectory(each.sys, each.states, each.series)
+        for name, each in trajectories.items()
+    }
+    html.save_compare(path, shown, dt=min(times.values()))
 
 
 def find_run(path: Path) -> Run:
