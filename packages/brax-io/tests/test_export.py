@@ -66,7 +66,7 @@ def test_each_operation_has_its_meaning_in_both_forms(name):
 
 def shuffled(obs, _):
     """Every operation that moves numbers, of two observations; a third is not read."""
-    grid = obs["grid"]
+    grid = obs["the/grid"]
     spread = jnp.broadcast_to(obs["state"][:, None], (WIDTH, 3)).T
     top = jnp.concatenate([grid, spread * 2], axis=1)[1:, 2:7]
     mean = jnp.mean(top, axis=1, keepdims=True)
@@ -78,8 +78,8 @@ def shuffled(obs, _):
 
 
 def test_shapes_and_dictionaries():
-    size = {"grid": (3, 5), "state": WIDTH, "unused": (7,)}
-    obs = {"grid": drawn((6, 3, 5)), "state": drawn((6, WIDTH), 1), "unused": drawn((6, 7))}
+    size = {"the/grid": (3, 5), "state": WIDTH, "unused": (7,)}
+    obs = {"the/grid": drawn((6, 3, 5)), "state": drawn((6, WIDTH), 1), "unused": drawn((6, 7))}
     expected = jax.vmap(shuffled, (0, None))(obs, KEY)[0]
     act = export.to_numpy(shuffled, size)
     np.testing.assert_allclose(act(obs), expected, atol=1e-5)

@@ -137,6 +137,7 @@ def test_the_frames_of_a_gif_and_of_a_png(gl, opened):
     assert opened == [True] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dt", [0.05, 1 / 30, 0.0123])
 def test_the_frames_of_an_mp4(gl, dt):
     av = pytest.importorskip("av")

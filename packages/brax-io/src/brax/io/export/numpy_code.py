@@ -86,21 +86,24 @@ def module(graph: Graph) -> str:
     """Returns the text of a module with the function `policy`."""
     shapes = {name.removeprefix("observation").lstrip("_"): s for name, s in graph.inputs.items()}
     told = ", ".join(f"{key!r}: {_shape(shape)}" for key, shape in shapes.items())
+    told = told.replace('"', "'")  # no name of an observation ends the docstring
     plain = list(shapes) == [""]
+    variables = {name: f"o{i}" for i, name in enumerate(graph.inputs)}
     reads = [
         line
-        for key, (name, shape) in zip(shapes, graph.inputs.items(), strict=True)
+        for name, (key, shape) in zip(variables.values(), shapes.items(), strict=True)
         for line in (
             f"{name} = np.asarray(observation{'' if plain else f'[{key!r}]'}, np.float32)",
             f"front = {name}.shape[: {name}.ndim - {len(shape)}]",
             f"{name} = {name}.reshape(-1, *{shape})",
         )
     ]
+    nodes = [n._replace(inputs=tuple(variables.get(i, i) for i in n.inputs)) for n in graph.nodes]
     return _MODULE.format(
         action_size=graph.action_size,
         told=f"numbers of shape {_shape(shapes[''])}" if plain else f"a dictionary {{{told}}}",
         reads=textwrap.indent("\n".join(reads), " " * 4),
-        body=textwrap.indent("\n".join(map(_line, graph.nodes)), " " * 8),
+        body=textwrap.indent("\n".join(map(_line, nodes)), " " * 8),
         output=graph.output,
         constants="\n".join(_constant(name, x) for name, x in graph.constants.items()),
     )
