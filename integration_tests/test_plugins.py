@@ -4,7 +4,6 @@ How discovery handles each is tested in brax-core with entry points made up for 
 installed packages, found by the interpreter, and what they bring is used.
 """
 
-import csv
 import json
 import math
 import warnings
@@ -289,16 +288,12 @@ def test_the_model_format_and_the_command(brax, tmp_path):
     assert "a pendulum needs mass" in done.stderr
 
 
-def test_the_metric_logger_writes_a_table(tmp_path):
-    logger = example("metric_logger", "csv")(tmp_path)
-    logger.write(10, {"reward": 1.5})
+def test_the_metric_logger_writes_the_last_report(tmp_path):
+    logger = example("metric_logger", "latest")(tmp_path)
+    logger.write(10, {"reward": 1.5, "old": 1.0})
     logger.write(20, {"reward": 2.5})
     logger.close()
-    with (tmp_path / "metrics.csv").open() as file:
-        assert list(csv.DictReader(file)) == [
-            {"step": "10", "reward": "1.5"},
-            {"step": "20", "reward": "2.5"},
-        ]
+    assert (tmp_path / "latest.txt").read_text() == "step 20\nreward 2.5\n"
 
 
 def test_looking_up_again_warns_no_more():

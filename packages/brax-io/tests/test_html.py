@@ -94,8 +94,20 @@ def test_what_is_no_trajectory_is_refused(sys):
     batch = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
     with pytest.raises(ConfigError, match=r"frame 0: .*\(20, 3, 3\)"):
         html.render(sys, [batch])
-    with pytest.raises(ConfigError, match=r"'reward' has shape \(19,\), there are 20 frames"):
-        html.render(sys, states, series={"reward": np.zeros(19)})
+    for shape in ((19,), (20, 2, 2), (20, 0)):
+        with pytest.raises(
+            ConfigError, match=r"'reward' has shape .* expected \(20,\) or \(20, n\)"
+        ):
+            html.render(sys, states, series={"reward": np.zeros(shape)})
+
+
+def test_trajectories_side_by_side_need_one_time(sys):
+    one, other = html.Trajectory(sys, walk(3)), html.Trajectory(walker(timestep=0.01), walk(3))
+    with pytest.raises(ConfigError, match=r"one time between states, got a: 0.05, b: 0.01: give"):
+        html.compare({"a": one, "b": other})
+    assert html.compare({"a": one, "b": other}, dt=0.1).count('class="brax-viewer"') == 2
+    with pytest.raises(ConfigError, match="got none"):
+        html.compare({})
 
 
 def test_what_is_not_finite_is_named(sys):

@@ -1,4 +1,4 @@
-"""`brax render` and `brax view`: from a run or a model file to a page, or one line of refusal."""
+"""`brax render`, `view` and `export`: from a run or a model to a file, or one line of refusal."""
 
 import json
 import re
@@ -31,6 +31,7 @@ class Glide:
     """
 
     action_size = 1
+    observation_size = 1
     dt = 0.05
 
     def __init__(self, lost_at=float("inf")):
@@ -134,7 +135,8 @@ def test_render_shows_one_episode(run, capsys):
     assert capsys.readouterr().out.strip() == str(folder / "rollout.html")
     model, arrays = unpack((folder / "rollout.html").read_text("utf-8"))
     assert (model["title"], model["dt"], model["frames"]) == ("glide, counting", 0.05, 8)
-    assert model["series"] == ["reward", "return", "far"]
+    assert model["series"] == ["reward", "return", "action", "far"]
+    np.testing.assert_allclose(arrays["series/action"], arrays["series/reward"][:, None])
     rewards = [0, *(0.1 * i for i in range(7))]
     np.testing.assert_allclose(arrays["series/reward"], rewards, atol=1e-6)
     np.testing.assert_allclose(arrays["pos"][:, 0, 0], np.cumsum(rewards), atol=1e-6)
@@ -147,6 +149,16 @@ def test_render_takes_a_checkpoint_and_stops_at_steps(run, tmp_path):
     assert cli.main(["render", str(checkpoint), "--steps", "3", "--output", str(page)]) == 0
     _, arrays = unpack(page.read_text("utf-8"))
     np.testing.assert_allclose(arrays["pos"][:, 0, 0], [0, 0, 0.2, 0.6], atol=1e-6)
+
+
+def test_render_shows_runs_side_by_side(run, tmp_path):
+    """The run's newest policy, and that of its checkpoint: steps of 0.1 and of 0.2."""
+    folder, page = run(), tmp_path / "both.html"
+    beside = ["--beside", str(folder / "checkpoints" / "000100")]
+    assert cli.main(["render", str(folder), "--output", str(page), "--steps", "3", *beside]) == 0
+    parts = page.read_text("utf-8").split('<div class="brax-viewer"')[1:]
+    ends = [unpack(part)[1]["pos"][-1, 0, 0] for part in parts]
+    np.testing.assert_allclose(ends, [0.3, 0.6], atol=1e-6)
 
 
 def test_render_repeats_actions_as_the_agent_was_trained(run):
@@ -199,6 +211,18 @@ def test_an_output_that_cannot_be_written_is_refused_first(run, tmp_path, capsys
     refused(capsys, "cannot write .* is a folder")
 
 
+def test_export_writes_the_policy(run, tmp_path, capsys):
+    folder = run()
+    assert cli.main(["export", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "policy.py")
+    names = {}
+    exec((folder / "policy.py").read_text(), names)
+    np.testing.assert_allclose(names["policy"]([[3.0], [4.0]]), [[0.3], [0.4]], rtol=1e-6)
+    (folder / "gain.json").unlink()  # the policy could not be loaded
+    assert cli.main(["export", str(folder), "--output", str(tmp_path / "policy.onnyx")]) == 2
+    refused(capsys, r"written to \.py or \.onnx\. Did you mean '\.onnx'")
+
+
 def test_view_moves_a_model_by_itself(tmp_path, monkeypatch):
     """A time step of 4 ms: five a frame, and 0.5 s is 25 frames of 20 ms after the first."""
     monkeypatch.chdir(tmp_path)
@@ -207,6 +231,21 @@ def test_view_moves_a_model_by_itself(tmp_path, monkeypatch):
     model, _ = unpack((tmp_path / "robot.html").read_text("utf-8"))
     assert (model["title"], model["frames"]) == ("robot.toy", 26)
     assert model["dt"] == pytest.approx(0.02)
+
+
+@pytest.mark.slow
+def test_a_film_is_asked_for_by_its_suffix(run, tmp_path, capsys):
+    """Eight frames, each 50 ms; of the first two, which are alike, the file makes one."""
+    pillow = pytest.importorskip("PIL.Image")
+    film = tmp_path / "walk.gif"
+    if cli.main(["render", str(run()), "--output", str(film)]) == 2:
+        pytest.skip(capsys.readouterr().err)
+    with pillow.open(film) as frames:
+        durations = []
+        for i in range(frames.n_frames):
+            frames.seek(i)
+            durations.append(frames.info["duration"])
+    assert durations == [100, *[50] * 6]
 
 
 def test_view_names_the_formats_it_reads(tmp_path, capsys):

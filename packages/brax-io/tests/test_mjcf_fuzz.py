@@ -1,14 +1,13 @@
 """Random damage to a valid model: it loads and moves finitely, or there is a `ModelError`."""
 
 import functools
-import random
 import warnings
-from xml.etree import ElementTree as ET
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from damage import damaged_xml
 
 from brax import plugins
 from brax.errors import ModelError
@@ -54,47 +53,6 @@ MODEL = """
 </mujoco>
 """
 
-WORDS = ("nan", "inf", "-inf", "-1", "0", "1e999", "1e30", "1e-30", "text", "", "7")
-
-
-def damaged(seed: int) -> str:
-    """The model after one to five random changes."""
-    rng = random.Random(seed)
-    root = ET.fromstring(MODEL)
-    for _ in range(rng.randint(1, 5)):
-        parents = {child: parent for parent in root.iter() for child in parent}
-        node = rng.choice([n for n in root.iter() if n is not root])
-        rng.choice((change_number, change_number, drop_attribute, rename, copy, drop))(
-            rng, node, parents[node]
-        )
-    return ET.tostring(root, encoding="unicode")
-
-
-def change_number(rng, node, parent):
-    if node.attrib:
-        key = rng.choice(list(node.attrib))
-        words = node.attrib[key].split() or [""]
-        words[rng.randrange(len(words))] = rng.choice(WORDS)
-        node.attrib[key] = " ".join(words)
-
-
-def drop_attribute(rng, node, parent):
-    if node.attrib:
-        del node.attrib[rng.choice(list(node.attrib))]
-
-
-def rename(rng, node, parent):
-    if node.attrib:
-        node.attrib[rng.choice(list(node.attrib))] = rng.choice(("hip", "ball", "trunk", "x"))
-
-
-def copy(rng, node, parent):
-    parent.append(node)
-
-
-def drop(rng, node, parent):
-    parent.remove(node)
-
 
 @functools.lru_cache(maxsize=256)
 def stepper(structure):
@@ -110,7 +68,7 @@ def stepper(structure):
 
 
 def outcome(seed: int, moves: bool) -> str:
-    xml = damaged(seed)
+    xml = damaged_xml(MODEL, seed)
     try:
         with warnings.catch_warnings():  # MuJoCo's own remarks on odd masses
             warnings.simplefilter("ignore")

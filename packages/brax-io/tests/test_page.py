@@ -59,7 +59,9 @@ class Visit:
 @pytest.fixture(scope="module")
 def visit(browser, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "walk.html"
-    html.save(path, walker(EVIL), walk(41), title="walk", series={"reward": np.arange(41.0)})
+    rows = np.arange(41.0)
+    series = {"reward": rows, "action": np.stack([rows, -rows], axis=1)}
+    html.save(path, walker(EVIL), walk(41), title="walk", series=series)
     context = browser.new_context(viewport={"width": 640, "height": 420})
     yield Visit(context, path)
     context.close()
@@ -98,6 +100,24 @@ def test_scrubbing_shows_the_frame(visit):
     assert visit.readout("frame") == "9 of 41"
     assert visit.readout("time") == "0.40 s"
     assert visit.readout("reward") == "8.000"
+
+
+def test_plots_show_every_series_and_lead_to_its_frames(visit):
+    """Three quarters of 41 frames along is frame 31, the 30th after the first."""
+    visit.page.get_by_text("Plots (2)").click()
+    figure = visit.page.locator(".bx-plots figure").nth(1)
+    visit.seek(10)
+    assert figure.locator("output").inner_text() == "10.0 -10.0"
+    canvas = figure.locator("canvas")
+    box = canvas.bounding_box()
+    x, y = 0.75 * box["width"], box["height"] / 2
+    visit.act(canvas.click, position={"x": x, "y": y})
+    assert visit.readout("frame") == "31 of 41"
+    pixels = np.asarray(Image.open(io.BytesIO(canvas.screenshot())).convert("RGB"), float)
+    colours = np.ptp(pixels, axis=-1) > 60  # the card is grey, the curves are not
+    quarter = colours[:, int(x) // 2]  # halfway to the mark: one curve above, one below
+    assert quarter[: int(y)].any() and quarter[int(y) :].any()
+    visit.page.get_by_text("Plots (2)").click()
 
 
 def test_the_body_moves_and_the_camera_follows(visit):
@@ -165,6 +185,46 @@ def test_two_cells_of_a_notebook_do_not_meet(browser):
     assert "1 of 3" in texts[0]
     assert "5 of 5" in texts[1]
     page.close()
+
+
+@pytest.mark.slow
+def test_two_trajectories_go_by_one_clock(browser, tmp_path):
+    """41 frames beside 11: the shorter one waits at its end."""
+    path = tmp_path / "two.html"
+    pair = {
+        "first": html.Trajectory(walker(), walk(41), {"reward": np.arange(41.0)}),
+        "second": html.Trajectory(walker("trunk"), walk(11)),
+    }
+    html.save_compare(path, pair)
+    context = browser.new_context(viewport={"width": 1000, "height": 420})
+    visit = Visit(context, path)
+    visit.page.wait_for_selector(".brax-viewer[data-state=ready] >> nth=1")
+    viewers = visit.page.locator(".brax-viewer").all()
+    boxes = [viewer.bounding_box() for viewer in viewers]
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[1]["x"] >= boxes[0]["width"]
+
+    def readouts(name):
+        row = f".bx-readout dt:text-is('{name}') + dd"
+        return [viewer.locator(row).inner_text() for viewer in viewers]
+
+    def settle(name, wanted):
+        deadline = time.monotonic() + 20
+        while readouts(name) != wanted:
+            assert time.monotonic() < deadline, readouts(name)
+            visit.page.wait_for_timeout(20)
+
+    viewers[1].get_by_label("Frame").fill("8")
+    settle("frame", ["9 of 41", "9 of 11"])
+    viewers[0].get_by_label("Frame").fill("30")
+    settle("frame", ["31 of 41", "11 of 11"])
+    settle("time", ["1.50 s", "1.50 s"])
+    viewers[1].get_by_role("button", name="Play").click()
+    viewers[0].get_by_role("button", name="Pause").click(timeout=20_000)
+    viewers[1].get_by_role("button", name="Play").wait_for(timeout=20_000)
+    assert len(set(readouts("time"))) == 1
+    assert visit.requests == [visit.url]
+    assert visit.complaints == []
+    context.close()
 
 
 @pytest.mark.slow

@@ -73,12 +73,27 @@ def _curved(sys: System) -> list[int]:
 
 
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
+SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
+PYRAMID = "pyramidal friction cones"
+ELASTICITY = "elasticity"
+DAMPING = "damping of velocities (vel_damping, ang_damping)"
 
 FEATURES: dict[str, Callable[[System], bool]] = {
     "a range of a joint with a quaternion": lambda s: any(s.joint_limited[j] for j in _curved(s)),
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
+    SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),
+    PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
+    ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
+    DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
-"""What a model may have and a pipeline may lack, and whether a model has it."""
+"""What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
+model has it."""
+
+HARD = {
+    SOFTNESS: "they are hard",
+    PYRAMID: "friction cones are round",
+}
+"""What the pipelines of maximal coordinates compute in a way of their own."""
 
 
 def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> None:

@@ -2,7 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 import jax
@@ -32,6 +32,8 @@ class Pipeline(ABC, Generic[P, M]):
     """Whether it runs integrators that need `brax.integrators.Flow`; if not it refuses them."""
     lacks: ClassVar[tuple[str, ...]] = ()
     """Those of `contracts.FEATURES` that it does not compute, and refuses."""
+    approximates: ClassVar[Mapping[str, str]] = {}
+    """Those that it computes in a way of its own, and which."""
 
     @abstractmethod
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> P:
@@ -48,6 +50,31 @@ class Pipeline(ABC, Generic[P, M]):
     @abstractmethod
     def leave(self, problem: P, motion: M) -> State:
         """The state that users see."""
+
+    def report(self, sys: System) -> list[tuple[str, str, str]]:
+        """Lists what becomes of those features of a model that pipelines do not all compute alike.
+
+        Args:
+            sys: the model.
+
+        Returns:
+            Rows of the feature, `supported`, `approximated` or `refused`, and what is done instead.
+        """
+        rows = [
+            (
+                feature,
+                "refused" if feature in self.lacks else "approximated",
+                self.approximates.get(feature, "not computed"),
+            )
+            if feature in (*self.lacks, *self.approximates)
+            else (feature, "supported", "")
+            for feature, has in contracts.FEATURES.items()
+            if has(sys)
+        ]
+        if sys.integrator.needs_flow and not self.has_flow:
+            reason = "it needs accelerations of joint coordinates"
+            rows.append((f"the integrator '{sys.integrator.name}'", "refused", reason))
+        return rows
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
         """Makes the state of a model at given coordinates.

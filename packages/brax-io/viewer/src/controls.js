@@ -22,9 +22,10 @@ function option(value, text) {
 export class Controls {
   constructor(root, model, player, stage) {
     Object.assign(this, { root, model, player, stage });
-    this.series = model.series.map((name) => [name, model.arrays[`series/${name}`].data]);
+    this.series = model.series.map((name) => [name, model.arrays[`series/${name}`]]);
     const bar = this.bar();
-    root.append(this.readout(), this.panel(), bar, this.label());
+    const left = element("div", { class: "bx-left" }, this.readout(), ...this.plotPanel());
+    root.append(left, this.panel(), bar, this.label());
     const fit = () => stage.resize(root.clientWidth, root.clientHeight, bar.offsetHeight + 12);
     new ResizeObserver(fit).observe(root);
     fit();
@@ -45,7 +46,8 @@ export class Controls {
 
   readout() {
     this.values = new Map();
-    const rows = ["time", "frame", ...this.series.map(([name]) => name)].map((name) => {
+    this.numbers = this.series.filter(([, { shape }]) => shape.length === 1);
+    const rows = ["time", "frame", ...this.numbers.map(([name]) => name)].map((name) => {
       const value = element("dd");
       this.values.set(name, value);
       return [element("dt", {}, name), value];
@@ -56,6 +58,28 @@ export class Controls {
       element("h1", {}, this.model.title),
       element("dl", {}, ...rows.flat()),
     );
+  }
+
+  // Every series as curves, beside the scene.
+  plotPanel() {
+    this.plots = this.series.map(([name, values]) => this.plotOf(name, values));
+    if (!this.plots.length) return [];
+    const rows = this.plots.map((plot) => {
+      plot.text = element("output");
+      return element("figure", {}, element("figcaption", {}, plot.name, plot.text), plot.canvas);
+    });
+    const open = this.root.clientWidth > 760 && this.root.clientHeight > 380;
+    this.plotDetails = element(
+      "details",
+      { class: "bx-card bx-plots", ontoggle: () => this.update(), ...(open ? { open: "" } : {}) },
+      element("summary", {}, `Plots (${rows.length})`),
+      ...rows,
+    );
+    return [this.plotDetails];
+  }
+
+  plotOf(name, values) {
+    return new Plot(name, values, this.player, (frame) => this.seek(frame));
   }
 
   panel() {
@@ -98,7 +122,7 @@ export class Controls {
     });
     this.clock = element("output", { class: "bx-clock" });
     const track = element("div", { class: "bx-track" }, this.scrub);
-    if (this.series.length) track.prepend((this.plot = new Plot(this.series[0], this.player)).canvas);
+    if (this.series.length) track.prepend((this.plot = this.plotOf(...this.series[0])).canvas);
     return element(
       "section",
       { class: "bx-card bx-bar", "aria-label": "Playback" },
@@ -205,14 +229,23 @@ export class Controls {
 
   // Writes the present moment into everything that shows it.
   update() {
-    const { frame, frames, time, end, playing } = this.player;
+    const { frames, time, end, playing, speed } = this.player;
+    const frame = Math.min(this.player.frame, this.model.frames - 1);
+    this.scrub.max = String(frames - 1);
+    this.speed.value = String(speed);
     this.playButton.textContent = playing ? "❚❚" : "▶";
     this.playButton.setAttribute("aria-label", playing ? "Pause" : "Play");
-    this.scrub.value = String(frame);
+    this.scrub.value = String(this.player.frame);
     this.clock.textContent = `${time.toFixed(2)} / ${end.toFixed(2)} s`;
     this.values.get("time").textContent = `${time.toFixed(2)} s`;
-    this.values.get("frame").textContent = `${frame + 1} of ${frames}`;
-    for (const [name, data] of this.series) this.values.get(name).textContent = data[frame].toFixed(3);
+    this.values.get("frame").textContent = `${frame + 1} of ${this.model.frames}`;
+    for (const [name, { data }] of this.numbers)
+      this.values.get(name).textContent = data[frame].toFixed(3);
     this.plot?.draw();
+    if (!this.plotDetails?.open) return;
+    for (const plot of this.plots) {
+      plot.text.textContent = plot.value(frame);
+      plot.draw();
+    }
   }
 }

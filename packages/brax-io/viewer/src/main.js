@@ -15,7 +15,7 @@ async function start(root) {
       throw new Error("this browser has no WebGL 2. Turn on hardware acceleration, or try another.");
     const scene = await read(root);
     const stage = new Stage(root, scene);
-    const player = new Player(scene.frames, scene.dt);
+    const player = playerOf(root, scene);
     const controls = new Controls(root, scene, player, stage);
     run(root, stage, player, controls);
     root.dataset.state = "ready";
@@ -29,16 +29,24 @@ async function start(root) {
   }
 }
 
+// The clock of a viewer; viewers side by side have one together, as long as the longest of them.
+function playerOf(root, scene) {
+  const group = root.closest(".bx-group");
+  if (!group) return new Player(scene.frames, scene.dt);
+  group.player ??= new Player(0, scene.dt);
+  group.player.frames = Math.max(group.player.frames, scene.frames);
+  return group.player;
+}
+
 // Draws when something changed; a page that stands still costs nothing.
 function run(root, stage, player, controls) {
-  let last = performance.now();
-  let shown = -1;
+  let shown = "";
   let drawn = 0;
   const tick = (now) => {
-    player.advance((now - last) / 1000);
-    last = now;
-    if (player.time !== shown) {
-      shown = player.time;
+    player.advance(now);
+    const state = [player.time, player.playing, player.speed, player.frames].join();
+    if (state !== shown) {
+      shown = state;
       stage.pose(player.time / player.dt);
       controls.update();
     }

@@ -1,29 +1,64 @@
-// The first series (the reward) as a curve above the scrub bar.
+// A series as curves over the frames, one for each of its columns, with a mark at the present one.
 
 export class Plot {
-  constructor([name, data], player) {
-    this.data = data;
-    this.player = player;
+  constructor(name, { shape, data }, player, onSeek) {
+    Object.assign(this, { name, data, player });
+    this.columns = shape[1] ?? 1;
     this.canvas = document.createElement("canvas");
     this.canvas.className = "bx-plot";
     this.canvas.title = name;
     this.low = data.reduce((a, b) => Math.min(a, b), Infinity);
     this.high = data.reduce((a, b) => Math.max(a, b), -Infinity);
+    const seek = ({ offsetX, buttons }) => {
+      if (buttons) onSeek(Math.round((offsetX / this.canvas.clientWidth) * this.last));
+    };
+    this.canvas.addEventListener("pointerdown", seek);
+    this.canvas.addEventListener("pointermove", seek);
+  }
+
+  get last() {
+    return Math.max(this.data.length / this.columns - 1, 1);
+  }
+
+  // The present values, as text.
+  value(frame) {
+    const row = this.data.subarray(frame * this.columns, (frame + 1) * this.columns);
+    return row.length === 1 ? row[0].toFixed(3) : [...row].map((x) => x.toFixed(1)).join(" ");
   }
 
   draw() {
     const { clientWidth: width, clientHeight: height } = this.canvas;
-    Object.assign(this.canvas, { width, height });
+    if (!width) return;
+    const color = getComputedStyle(this.canvas).color;
+    const look = `${width} ${height} ${color}`;
+    if (look !== this.look) {
+      Object.assign(this, { look, curves: this.draft(width, height, color) });
+      Object.assign(this.canvas, { width, height });
+    }
     const pen = this.canvas.getContext("2d");
-    pen.strokeStyle = getComputedStyle(this.canvas).color;
-    const last = Math.max(this.data.length - 1, 1);
-    const scale = (height - 4) / (this.high - this.low || 1);
-    pen.beginPath();
-    this.data.forEach((y, i) => pen.lineTo((i / last) * width, height - 2 - (y - this.low) * scale));
-    pen.stroke();
-    const now = (this.player.frame / last) * width;
+    pen.clearRect(0, 0, width, height);
+    pen.drawImage(this.curves, 0, 0);
     pen.globalAlpha = 0.35;
-    pen.fillStyle = pen.strokeStyle;
-    pen.fillRect(now - 1, 0, 2, height);
+    pen.fillStyle = color;
+    const frame = Math.min(this.player.frame, this.last);
+    pen.fillRect((frame / this.last) * width - 1, 0, 2, height);
+    pen.globalAlpha = 1;
+  }
+
+  // The curves alone, which stay as they are while the mark moves.
+  draft(width, height, color) {
+    const canvas = Object.assign(document.createElement("canvas"), { width, height });
+    const pen = canvas.getContext("2d");
+    const scale = (height - 4) / (this.high - this.low || 1);
+    for (let column = 0; column < this.columns; column++) {
+      pen.strokeStyle = this.columns === 1 ? color : `hsl(${(360 * column) / this.columns} 65% 50%)`;
+      pen.beginPath();
+      for (let i = 0; i <= this.last; i++) {
+        const y = this.data[i * this.columns + column];
+        pen.lineTo((i / this.last) * width, height - 2 - (y - this.low) * scale);
+      }
+      pen.stroke();
+    }
+    return canvas;
   }
 }

@@ -1,30 +1,23 @@
-"""Metrics as a table, one line a report."""
+"""The newest metrics alone, to be watched: `watch cat runs/NAME/latest.txt`."""
 
-import csv
 from pathlib import Path
 
 
-class CsvLogger:
-    """Writes `metrics.csv`; its columns are those of the first report."""
+class Latest:
+    """Writes `latest.txt`: one line a metric, of the last report."""
 
     def __init__(self, run_dir: Path) -> None:
-        self._file = (run_dir / "metrics.csv").open("w", newline="")
-        self._writer: csv.DictWriter[str] | None = None
+        self._path = run_dir / "latest.txt"
 
     def write(self, step: int, metrics: dict[str, float]) -> None:
-        """Adds a line.
+        """Replaces what the file says.
 
         Args:
             step: environment steps so far.
             metrics: names and values.
         """
-        row = {"step": step, **metrics}
-        if self._writer is None:
-            self._writer = csv.DictWriter(self._file, list(row), restval="", extrasaction="ignore")
-            self._writer.writeheader()
-        self._writer.writerow(row)
-        self._file.flush()
+        lines = [f"{name} {value:g}\n" for name, value in {"step": step, **metrics}.items()]
+        self._path.write_text("".join(lines), "utf-8")
 
     def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+        """Nothing is open between two reports."""

@@ -65,8 +65,8 @@ def brax_model_formats() -> list[Spec]:
 
 @hookimpl
 def brax_metric_loggers() -> list[Spec]:
-    """Metrics as a table."""
-    return [Spec("csv", "brax_example_plugin.metric_logger:CsvLogger", "metrics.csv in the run")]
+    """The newest metrics alone."""
+    return [Spec("latest", "brax_example_plugin.metric_logger:Latest", "latest.txt in the run")]
 
 
 @hookimpl

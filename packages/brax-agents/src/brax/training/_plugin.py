@@ -1,6 +1,7 @@
 """What brax-agents brings to the plugin registry."""
 
 from brax.plugins import Spec, hookimpl
+from brax.training.loggers import wandb
 from brax.training.loggers.tensorboard import writer_module
 
 BRAX_PLUGIN_API = 1
@@ -22,17 +23,23 @@ def brax_trainers() -> list[Spec]:
 
 @hookimpl
 def brax_metric_loggers() -> list[Spec]:
-    """The metric writers; TensorBoard's where a writer for it is installed."""
-    loggers = [Spec("jsonl", "brax.training.loggers.jsonl:JsonLines", "metrics.jsonl")]
+    """The metric writers; TensorBoard's and wandb's where what they need is installed."""
+    loggers = [
+        Spec("csv", "brax.training.loggers.csv:CsvTable", "metrics.csv"),
+        Spec("jsonl", "brax.training.loggers.jsonl:JsonLines", "metrics.jsonl"),
+    ]
     if writer_module():
         loggers.append(Spec("tensorboard", "brax.training.loggers.tensorboard:TensorBoard"))
+    if wandb.wanted():
+        loggers.append(Spec("wandb", "brax.training.loggers.wandb:WeightsAndBiases"))
     return loggers
 
 
 @hookimpl
 def brax_commands() -> list[Spec]:
-    """The commands that train."""
+    """The commands that train, and that draw how it went."""
     return [
+        Spec("plot", "brax.training.plots:plot", "draw learning curves over seeds"),
         Spec("train", "brax.training.commands:train", "train an agent"),
         Spec("resume", "brax.training.commands:resume", "go on with a run"),
     ]

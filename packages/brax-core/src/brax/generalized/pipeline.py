@@ -4,11 +4,14 @@ Source: Todorov (2014), Convex and analytically-invertible dynamics with contact
 ICRA; MuJoCo's documentation, chapter Computation.
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 
 from brax.base import Force, State, System
-from brax.contracts import TIME_OF_IMPACT
+from brax.contracts import DAMPING, ELASTICITY, TIME_OF_IMPACT
 from brax.generalized.constraints import softness
 from brax.generalized.moves import JointMoves
 from brax.generalized.problem import Motion, Problem
@@ -28,6 +31,10 @@ class Generalized(Pipeline[Problem, Motion]):
         "a range of a joint with a quaternion",
         TIME_OF_IMPACT,
     )
+    approximates: ClassVar[Mapping[str, str]] = {
+        ELASTICITY: "it has no effect; the softness of contacts takes its place",
+        DAMPING: "it has no effect; joints have their own",
+    }
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
         """As for all pipelines; the solver starts from accelerations of zero."""

@@ -6,6 +6,7 @@ Extended Position Based Dynamics. Departures: `docs/positional.md`.
 
 import jax
 
+from brax import contracts
 from brax.base import Force, State, System
 from brax.components import rows
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
@@ -22,6 +23,7 @@ class Positional(Pipeline[Problem, Moving]):
     """`init` and `step` of the positional pipeline."""
 
     name = "positional"
+    approximates = contracts.HARD
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
         """Takes the model's constants apart."""

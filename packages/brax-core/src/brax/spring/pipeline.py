@@ -13,6 +13,7 @@ tree; bodies keep their angular momentum.
 
 import jax
 
+from brax import contracts
 from brax.base import Force, State, System
 from brax.integrators import Moves
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
@@ -30,6 +31,7 @@ class Spring(Pipeline[Problem, Bodies]):
     """`init` and `step` of the spring pipeline."""
 
     name = "spring"
+    approximates = contracts.HARD
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
         """Takes the model's constants apart."""

@@ -1,35 +1,56 @@
-"""The commands `brax render` and `brax view`: from a run or a model file to a page."""
+"""The commands of brax-io: from a run or a model to a page, a film, a policy or a report."""
 
 import os
 from pathlib import Path
 
 import click
 
+from brax import plugins
 from brax.errors import ConfigError
 
 _output = click.option(
-    "--output", type=click.Path(path_type=Path), help="The page to write.", metavar="FILE"
+    "--output", type=click.Path(path_type=Path), help="The file to write.", metavar="FILE"
 )
+_run = click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 _open = click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 
 
 @click.command()
-@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@_run
 @_output
 @click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--beside",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="RUN",
+    help="Another run to show beside it, by the same clock; repeatable.",
+)
 @_open
-def render(run: Path, output: Path | None, steps: int, seed: int, show: bool) -> None:
+def render(
+    run: Path,
+    output: Path | None,
+    steps: int,
+    seed: int,
+    show: bool,
+    beside: tuple[Path, ...] = (),
+) -> None:
     """Shows what a trained agent does, from its RUN or one of its checkpoints.
 
     The page holds one episode, of at most --steps steps of the environment. It is written to the
-    run's rollout.html unless --output names a file.
+    run's rollout.html unless --output names a file; FILE.mp4 and FILE.gif are films.
     """
     from brax.io import _rollout
 
     record = _rollout.find_run(run)
     target = _writable(output or record.folder / "rollout.html")
-    _rollout.episode(record, run, steps, seed).save(target)
+    runs = {path: _rollout.find_run(path) for path in (run, *beside)}
+    episodes = [_rollout.episode(each, path, steps, seed) for path, each in runs.items()]
+    if beside:
+        _rollout.save_beside(target, dict(zip(map(str, runs), episodes, strict=True)))
+    else:
+        episodes[0].save(target)
     _finish(target, show)
 
 
@@ -42,13 +63,59 @@ def render(run: Path, output: Path | None, steps: int, seed: int, show: bool) ->
 def view(model: Path, output: Path | None, seconds: float, pipeline: str, show: bool) -> None:
     """Shows a MODEL file: how it moves when all of its actuators are off.
 
-    The page is written beside where you are, named after the model, unless --output names a file.
+    The page is written beside where you are, named after the model, unless --output names a file;
+    FILE.mp4 and FILE.gif are films.
     """
     from brax.io import _rollout
 
     target = _writable(output or Path(model.stem + ".html"))
     _rollout.passive(model, seconds, pipeline).save(target)
     _finish(target, show)
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
+def report(model: Path, pipeline: str) -> int:
+    """Says what becomes of a MODEL file: what is approximated, ignored or refused, and why.
+
+    What is supported is counted. The exit code is 1 if anything is refused.
+    """
+    from brax.io import _rollout
+
+    engine = plugins.get("pipeline", pipeline)
+    reader = _rollout.reader(model)
+    if hasattr(reader, "report"):
+        findings = reader.report(model, pipeline)
+    else:
+        rows = engine.report(reader.load(model)) if hasattr(engine, "report") else []
+        findings = [("model", *row) for row in rows]
+    statuses = [status for _, _, status, _ in findings]
+    click.echo(f"{statuses.count('supported')} supported")
+    for element, name, status, reason in findings:
+        if status != "supported":
+            click.echo(f"{status:13}{element}{f' {name}' * bool(name)}: {reason}")
+    return int("refused" in statuses)
+
+
+@click.command()
+@_run
+@_output
+def export(run: Path, output: Path | None) -> None:
+    """Writes the policy of a trained agent, from its RUN or one of its checkpoints.
+
+    The file needs neither Brax nor JAX: FILE.py is a Python module with one function of NumPy,
+    FILE.onnx a model for any ONNX runtime. It is the run's policy.py unless --output names a file.
+    """
+    from brax.io import _rollout
+    from brax.io import export as files
+
+    record = _rollout.find_run(run)
+    target = _writable(output or record.folder / "policy.py")
+    files.writer(target)  # refuses another suffix before any long work
+    env, policy = _rollout.trained(record, run)
+    files.save(target, policy, env.observation_size)
+    click.echo(target)
 
 
 def _writable(path: Path) -> Path:

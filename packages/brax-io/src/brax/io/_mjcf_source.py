@@ -12,6 +12,8 @@ from xml.parsers import expat
 from brax.errors import ModelError
 
 _DEEPEST = 500
+_FORMATS = {"mujoco": "an MJCF <mujoco> document", "robot": "a URDF <robot> document"}
+_READERS = {"mujoco": "brax.io.mjcf", "robot": "brax.io.urdf"}
 
 
 @dataclasses.dataclass
@@ -73,16 +75,20 @@ def walk(root: Node) -> Iterator[Node]:
         stack.extend(node.children[::-1])
 
 
-def read_file(path: Path, outside: bool) -> Source:
+def read_file(path: Path, outside: bool, root: str = "mujoco") -> Source:
     """Reads a model's file and everything that it includes; see `read`."""
     if not _is_file(path):
         raise ModelError(f"no such model file: {path.absolute()} (cwd {Path.cwd()})")
-    source = read(_read_bytes(path), path.parent, outside, path.name)
+    source = read(_read_bytes(path), path.parent, outside, path.name, root)
     return dataclasses.replace(source, path=path)
 
 
 def read(
-    text: str | bytes, directory: Path | None, outside: bool, name: str = "model.xml"
+    text: str | bytes,
+    directory: Path | None,
+    outside: bool,
+    name: str = "model.xml",
+    root: str = "mujoco",
 ) -> Source:
     """Reads a model's text and everything that it includes.
 
@@ -91,6 +97,7 @@ def read(
         directory: where relative paths start.
         outside: whether files outside the directory may be included.
         name: what messages call the file.
+        root: tag of the element that the text is.
 
     Returns:
         The text as elements.
@@ -99,10 +106,10 @@ def read(
         ModelError: if it is not a model's text, or includes what it must not.
     """
     decoded = _decode(text, name)
-    root = _document(decoded, name)
-    source = Source(decoded, name, None, directory, root, {})
-    _include(source, root, [name], outside)
-    for child in root.children:
+    top = _document(decoded, name, root)
+    source = Source(decoded, name, None, directory, top, {})
+    _include(source, top, [name], outside)
+    for child in top.children:
         for node in (child, *walk(child)):
             node.section = child.tag
     return source
@@ -146,13 +153,15 @@ def _decode(text: str | bytes, name: str) -> str:
         raise ModelError(f"{name}: not UTF-8 text ({error})") from None
 
 
-def _document(text: str, name: str) -> Node:
+def _document(text: str, name: str, tag: str) -> Node:
     """Parses a whole model and checks its root."""
     if not text.strip():
-        raise ModelError(f"{name}: model is empty: expected an MJCF <mujoco> document")
+        raise ModelError(f"{name}: model is empty: expected {_FORMATS[tag]}")
     root = _parse(text, name)
-    if root.tag != "mujoco":
-        raise ModelError(f"{root.place}: root is <{root.tag}>; supported: <mujoco>")
+    if root.tag != tag:
+        reader = _READERS.get(root.tag)
+        other = f"; {_FORMATS[root.tag]} is read by {reader}" if reader else ""
+        raise ModelError(f"{root.place}: root is <{root.tag}>; supported: <{tag}>{other}")
     return root
 
 

@@ -7,9 +7,11 @@ BRAX_PLUGIN_API = 1
 
 @hookimpl
 def brax_commands() -> list[Spec]:
-    """The commands that make a page."""
+    """The commands that show a run or a model, or write a policy."""
     return [
+        Spec("export", "brax.io._commands:export", "write a trained policy for other programs"),
         Spec("render", "brax.io._commands:render", "show a trained agent in a page"),
+        Spec("report", "brax.io._commands:report", "say what of a model is supported"),
         Spec("view", "brax.io._commands:view", "show a model in a page, moving by itself"),
     ]
 
@@ -17,4 +19,8 @@ def brax_commands() -> list[Spec]:
 @hookimpl
 def brax_model_formats() -> list[Spec]:
     """The model files that can be read."""
-    return [Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)")]
+    return [
+        Spec("json", "brax.io.json:READER", "a System as brax.io.json wrote it (.json)"),
+        Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)"),
+        Spec("urdf", "brax.io.urdf:READER", "URDF (.urdf)"),
+    ]

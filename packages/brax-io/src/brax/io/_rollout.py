@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from brax import plugins
 from brax.base import State, System
 from brax.errors import ConfigError, closest
-from brax.io import html
+from brax.io import html, image
 
 _FRAME = 0.02
 """About how long a frame of a passive model lasts [s]."""
@@ -43,8 +43,28 @@ class Trajectory:
     series: dict[str, np.ndarray]
 
     def save(self, path: Path) -> None:
-        """Writes the page."""
-        html.save(path, self.sys, self.states, dt=self.dt, title=self.title, series=self.series)
+        """Writes a picture or a film, by its suffix; a page whatever the suffix else is."""
+        if path.suffix in (".png", ".gif", ".mp4"):
+            image.save(path, self.sys, self.states, dt=self.dt)
+        else:
+            html.save(path, self.sys, self.states, dt=self.dt, title=self.title, series=self.series)
+
+
+def save_beside(path: Path, trajectories: Mapping[str, Trajectory]) -> None:
+    """Writes a page with trajectories side by side, by what each is called.
+
+    Raises:
+        ConfigError: if the times between their states differ, or the file cannot be written.
+    """
+    times = {name: each.dt for name, each in trajectories.items()}
+    if len(set(times.values())) != 1:
+        told = ", ".join(f"{name}: {seconds:g}" for name, seconds in times.items())
+        raise ConfigError(f"runs side by side need one time between states, got {told}")
+    shown = {
+        f"{name}, {each.title}": html.Trajectory(each.sys, each.states, each.series)
+        for name, each in trajectories.items()
+    }
+    html.save_compare(path, shown, dt=min(times.values()))
 
 
 def find_run(path: Path) -> Run:
@@ -73,6 +93,16 @@ def _is_run(folder: Path) -> bool:
     return (folder / "run.json").is_file()
 
 
+def trained(run: Run, checkpoint: Path) -> tuple[Any, Callable[..., Any]]:
+    """Returns the environment of a run, and the policy that it trained.
+
+    Raises:
+        BraxError: if the environment, the trainer or the checkpoint cannot be had.
+    """
+    env = plugins.get("environment", run.environment)(**run.settings)
+    return env, plugins.get("trainer", run.trainer).load_policy(checkpoint)
+
+
 def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
     """Returns one episode of a trained agent, up to its end or `steps` environment steps.
 
@@ -85,36 +115,40 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
     Raises:
         BraxError: if the environment, the trainer or the checkpoint cannot be had.
     """
-    env = plugins.get("environment", run.environment)(**run.settings)
+    env, policy = trained(run, checkpoint)
     if not isinstance(getattr(env, "sys", None), System):
         raise ConfigError(f"environment '{run.environment}' has no System, so no page can show it")
-    policy = plugins.get("trainer", run.trainer).load_policy(checkpoint)
     roll_out = jax.jit(functools.partial(_roll_out, env, policy, run.action_repeat, steps))
     rows = jax.device_get(roll_out(jax.random.key(seed)))
     length = _length(rows[0], rows[1])
-    states, _, reward, metrics = jax.tree.map(lambda leaf: leaf[:length], rows)
-    series = {"reward": reward, "return": np.cumsum(reward), **metrics}
+    states, _, reward, metrics, action = jax.tree.map(lambda leaf: leaf[:length], rows)
+    series = {"reward": reward, "return": np.cumsum(reward), "action": action, **metrics}
     title = f"{run.environment}, {run.trainer}"
     return Trajectory(env.sys, states, float(env.dt), title, series)
 
 
 def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key: jax.Array) -> Any:
-    """Returns what is shown of the first state and of `steps` more, stacked."""
+    """Returns what is shown of the first state and of `steps` more, stacked.
 
-    def shown(state: Any) -> tuple[State, jax.Array, jax.Array, dict[str, jax.Array]]:
-        return state.pipeline_state, state.done, state.reward, state.metrics
+    Rewards and actions are those of the step that led to the state; the first state has none.
+    """
+
+    def shown(state: Any, action: jax.Array) -> tuple[Any, ...]:
+        return state.pipeline_state, state.done, state.reward, state.metrics, action
 
     def step(carry: tuple[Any, jax.Array], count: jax.Array) -> tuple[tuple[Any, jax.Array], Any]:
-        state, action = carry
+        state, before = carry
         fresh, _ = policy(state.obs, jax.random.fold_in(chance, count))
-        action = jnp.where(count % repeat == 0, fresh, action)
-        return (env.step(state, action), action), shown(state)
+        action = jnp.where(count % repeat == 0, fresh, before)
+        return (env.step(state, action), action), shown(state, before)
 
     start, chance = jax.random.split(key)
     first = env.reset(start)
     action = jnp.zeros(env.action_size)
-    (last, _), states = jax.lax.scan(step, (first, action), jnp.arange(steps))
-    return jax.tree.map(lambda many, one: jnp.concatenate([many, one[None]]), states, shown(last))
+    (last, end), states = jax.lax.scan(step, (first, action), jnp.arange(steps))
+    return jax.tree.map(
+        lambda many, one: jnp.concatenate([many, one[None]]), states, shown(last, end)
+    )
 
 
 def _length(states: State, done: np.ndarray) -> int:
@@ -141,9 +175,9 @@ def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
     Raises:
         BraxError: if nothing reads such files, or the model is refused.
     """
-    reader = _reader(path)
+    found = reader(path)
     engine = plugins.get("pipeline", pipeline)
-    sys = reader.load(path)
+    sys = found.load(path)
     substeps = max(1, round(_FRAME / float(sys.opt.timestep)))
     dt = substeps * float(sys.opt.timestep)
     steps = max(1, round(seconds / dt))
@@ -162,8 +196,12 @@ def _fall(engine: Any, substeps: int, steps: int, sys: System) -> State:
     return states
 
 
-def _reader(path: Path) -> Any:
-    """The model format that knows the file's suffix."""
+def reader(path: Path) -> Any:
+    """Returns the model format that knows the file's suffix.
+
+    Raises:
+        ConfigError: if there is none.
+    """
     readers = {
         suffix: name
         for name in plugins.names("model_format")

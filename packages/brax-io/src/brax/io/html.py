@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,15 +26,27 @@ _PAGE = """<!doctype html>
 <title>{title}</title>
 </head>
 <body{body}>
-<div class="brax-viewer"{height}>
-<noscript>This page needs JavaScript to draw.</noscript>
-<script type="application/json" class="brax-model">{model}</script>
-<script type="text/plain" class="brax-numbers">{numbers}</script>
-</div>
+{viewers}
 <script>{code}</script>
 </body>
 </html>
 """
+
+_VIEWER = """<div class="brax-viewer"{height}>
+<noscript>This page needs JavaScript to draw.</noscript>
+<script type="application/json" class="brax-model">{model}</script>
+<script type="text/plain" class="brax-numbers">{numbers}</script>
+</div>"""
+
+
+class Trajectory(NamedTuple):
+    """Something to show beside something else."""
+
+    sys: System
+    states: State | Sequence[State]
+    """As `render` takes them."""
+    series: Mapping[str, Any] = {}
+    """As `render` takes them."""
 
 
 def render(
@@ -58,8 +70,8 @@ def render(
         base_url: has no effect: earlier versions loaded their code from it.
         dt: time between two states [s]; by default the system's time step.
         title: what the page is called.
-        series: numbers to show with the frames, such as `{"reward": rewards}`, each (frames,);
-            the first is drawn as a curve.
+        series: numbers to show with the frames, such as `{"reward": rewards}`, each (frames,) or,
+            like actions, (frames, n): all are drawn as curves, the first also above the slider.
 
     Raises:
         ConfigError: if an argument is not allowed, or the trajectory is empty.
@@ -68,17 +80,41 @@ def render(
     del base_url
     if type(height) is not int or height < 1:
         raise ConfigError(f"height must be a positive whole number of pixels, got {height!r}")
-    numbers = motion.arrays(sys, states)
-    frames = len(numbers["pos"])
-    series = {name: _series(name, values, frames) for name, values in (series or {}).items()}
-    model = scene.describe(sys) | {
-        "title": title or "Brax",
-        "dt": _interval(sys, dt),
-        "frames": frames,
-        "series": list(series),
-    }
-    numbers |= {f"series/{name}": values for name, values in series.items()}
-    return _page(model, numbers, height if colab else None)
+    seconds = motion.interval(sys, dt)
+    title = title or "Brax"
+    shown = height if colab else None
+    return _page(
+        title, _viewer(Trajectory(sys, states, series or {}), title, seconds, shown), shown
+    )
+
+
+def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) -> str:
+    """Returns a page that plays several trajectories side by side, by one clock.
+
+    Args:
+        trajectories: what is shown, by what each is called; they may be of different systems.
+        dt: time between two states [s], the same for all; by default the systems' time step.
+
+    Raises:
+        ConfigError: if there is none, the time steps differ and `dt` is not given, or as `render`.
+        ModelError: as `render`.
+    """
+    intervals = {name: motion.interval(each.sys, dt) for name, each in trajectories.items()}
+    if len(set(intervals.values())) != 1:
+        told = ", ".join(f"{name}: {seconds:g}" for name, seconds in intervals.items())
+        raise ConfigError(
+            f"trajectories side by side need one time between states, got {told or 'none'}: give dt"
+        )
+    viewers = [_viewer(each, name, intervals[name], None) for name, each in trajectories.items()]
+    group = "\n".join(['<div class="bx-group">', *viewers, "</div>"])
+    return _page(", ".join(trajectories), group, None)
+
+
+def save_compare(
+    path: str | Path, trajectories: Mapping[str, Trajectory], *, dt: float | None = None
+) -> None:
+    """Writes the page of `compare`; errors as there, or if the file cannot be written."""
+    _write(path, compare(trajectories, dt=dt))
 
 
 def save(path: str | Path, sys: System, states: State | Sequence[State], **options: Any) -> None:
@@ -88,38 +124,54 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
         ConfigError: if the file cannot be written, or as `render`.
         ModelError: as `render`.
     """
-    page = render(sys, states, **{"colab": False, **options})
+    _write(path, render(sys, states, **{"colab": False, **options}))
+
+
+def _write(path: str | Path, page: str) -> None:
     try:
         Path(path).write_text(page, "utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
 
 
-def _interval(sys: System, dt: float | None) -> float:
-    seconds = float(sys.opt.timestep if dt is None else dt)
-    if not 0 < seconds < float("inf"):
-        raise ConfigError(f"dt must be a positive number of seconds, got {seconds}")
-    return seconds
-
-
 def _series(name: str, values: Any, frames: int) -> np.ndarray:
     row = np.asarray(values, np.float32)
-    if row.shape != (frames,):
-        raise ConfigError(f"series '{name}' has shape {row.shape}, there are {frames} frames")
+    if row.ndim not in (1, 2) or len(row) != frames or row.size == 0:
+        raise ConfigError(
+            f"series '{name}' has shape {row.shape}; expected ({frames},) or ({frames}, n): "
+            "one row a frame"
+        )
     return row
 
 
-def _page(model: dict[str, Any], numbers: dict[str, np.ndarray], height: int | None) -> str:
-    model["arrays"] = [[name, values.shape] for name, values in numbers.items()]
+def _viewer(shown: Trajectory, title: str, dt: float, height: int | None) -> str:
+    """The part of a page that plays one trajectory."""
+    numbers = motion.arrays(shown.sys, shown.states)
+    frames = len(numbers["pos"])
+    series = {name: _series(name, values, frames) for name, values in shown.series.items()}
+    numbers |= {f"series/{name}": values for name, values in series.items()}
+    model = scene.describe(shown.sys) | {
+        "title": title,
+        "dt": dt,
+        "frames": frames,
+        "series": list(series),
+        "arrays": [[name, values.shape] for name, values in numbers.items()],
+    }
     flat = [np.ravel(values).astype("<f4") for values in numbers.values()]
-    code = _bundle()
-    return _PAGE.format(
-        policy=_policy(code),
-        title=html.escape(model["title"]),
-        body="" if height else ' class="bx-page"',
+    return _VIEWER.format(
         height=f' data-height="{height}"' if height else "",
         model=_json(model),
         numbers=base64.b64encode(gzip.compress(np.concatenate(flat).tobytes(), mtime=0)).decode(),
+    )
+
+
+def _page(title: str, viewers: str, height: int | None) -> str:
+    code = _bundle()
+    return _PAGE.format(
+        policy=_policy(code),
+        title=html.escape(title),
+        body="" if height else ' class="bx-page"',
+        viewers=viewers,
         code=code,
     )
 

@@ -8,10 +8,11 @@ import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import mujoco
 
+from brax import plugins
 from brax.base import System
 from brax.errors import ModelError
 from brax.io import _mjcf_build, _mjcf_custom, _mjcf_rules, _mjcf_source
@@ -30,7 +31,7 @@ class Finding(NamedTuple):
     element: str
     """Kind, such as 'joint' or 'option'."""
     name: str
-    status: Literal["supported", "ignored", "refused"]
+    status: Literal["supported", "approximated", "ignored", "refused"]
     reason: str
 
 
@@ -116,13 +117,22 @@ def validate_model(mj: mujoco.MjModel) -> None:
     load_model(mj)
 
 
-def report(mj: mujoco.MjModel) -> list[Finding]:
+def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
     """Lists what becomes of each element of MuJoCo's compiled model.
+
+    Args:
+        mj: the model.
+        backend: name of a pipeline, to be told also what that one refuses, or computes in a way
+            of its own.
 
     Returns:
         One line for each body, joint, geom, tendon, actuator, exclude and custom field, and one
-        for each thing that is ignored or refused.
+        for each thing that is approximated, ignored or refused.
+
+    Raises:
+        UnknownNameError: if there is no pipeline of that name.
     """
+    pipeline = None if backend is None else plugins.get("pipeline", backend)
     notes = _mjcf_rules.notes(mj, _mjcf_custom.read(mj))
     listed = {kind: names(mj, kind) for kind in {n.kind for n in notes if n.number >= 0}}
     found = [
@@ -140,7 +150,19 @@ def report(mj: mujoco.MjModel) -> list[Finding]:
         for name in names(mj, kind)
         if (kind, name) not in seen
     ]
-    return plain + found
+    return plain + found + _of_pipeline(mj, pipeline)
+
+
+def _of_pipeline(mj: mujoco.MjModel, pipeline: Any) -> list[Finding]:
+    """What a pipeline says of a model that can be loaded; a plugin's may have nothing to say."""
+    if not hasattr(pipeline, "report"):
+        return []
+    try:
+        sys = load_model(mj)
+    except ModelError:
+        return []  # listed already
+    rows = pipeline.report(sys)
+    return [Finding("model", name, status, reason) for name, status, reason in rows]
 
 
 def _refused_by_builder(mj: mujoco.MjModel) -> list[Finding]:
@@ -154,5 +176,9 @@ def _refused_by_builder(mj: mujoco.MjModel) -> list[Finding]:
     return []
 
 
-FORMAT = SimpleNamespace(suffixes=(".xml", ".mjcf"), load=load)
+def _report_file(path: Path, backend: str) -> list[Finding]:
+    return report(load_mjmodel(path), backend)
+
+
+FORMAT = SimpleNamespace(suffixes=(".xml", ".mjcf"), load=load, report=_report_file)
 """The reader as the registry knows it."""

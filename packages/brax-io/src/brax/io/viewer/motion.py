@@ -29,11 +29,37 @@ def arrays(sys: System, states: State | Sequence[State]) -> dict[str, np.ndarray
         ConfigError: if there is no state, or the states are not one trajectory.
         ModelError: if the states belong to another system, or are not finite.
     """
-    x, q = _stack(states)
-    _check(sys, x, q)
+    x, q = _checked(sys, states)
     touches, axes = jax.device_get(_overlays(sys, x, q))
     touches = touches[:, touches[..., 0].any(axis=0)]  # points that never touch need no rows
     return {"pos": x.pos, "rot": x.rot, "contacts": touches, "joints": axes}
+
+
+def poses(sys: System, states: State | Sequence[State]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the link frames alone, (frames, n_links, 3) and (frames, n_links, 4).
+
+    Arguments and errors are those of `arrays`.
+    """
+    x, _ = _checked(sys, states)
+    return np.asarray(x.pos), np.asarray(x.rot)
+
+
+def interval(sys: System, dt: float | None) -> float:
+    """The time between two states [s]: `dt`, by default the system's time step.
+
+    Raises:
+        ConfigError: if it is not a positive number.
+    """
+    seconds = float(sys.opt.timestep if dt is None else dt)
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"dt must be a positive number of seconds, got {seconds}")
+    return seconds
+
+
+def _checked(sys: System, states: State | Sequence[State]) -> tuple[Transform, np.ndarray]:
+    x, q = _stack(states)
+    _check(sys, x, q)
+    return x, q
 
 
 def _stack(states: State | Sequence[State]) -> tuple[Transform, np.ndarray]:

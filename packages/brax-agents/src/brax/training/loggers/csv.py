@@ -1,0 +1,45 @@
+"""Metrics as a table, one line per report."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+
+class CsvTable:
+    """Appends to `metrics.csv` in a run's directory; a new metric gets a new column."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._path = run_dir / "metrics.csv"
+        self._columns: list[str] = []
+        if self._path.exists():
+            self._columns = list(self._read()[0])
+        self._file = self._path.open("a", encoding="utf-8", newline="")
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Writes one line; what was not reported is left empty."""
+        row = {"step": step, **metrics}
+        if new := [name for name in row if name not in self._columns]:
+            self._widen(new)
+        csv.writer(self._file).writerow([row.get(name, "") for name in self._columns])
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def _read(self) -> list[list[str]]:
+        """The header and the lines so far."""
+        with self._path.open(encoding="utf-8", newline="") as file:
+            return list(csv.reader(file)) or [[]]
+
+    def _widen(self, names: list[str]) -> None:
+        """Writes the table again with more columns, in one move."""
+        self._file.close()
+        _, *lines = self._read()
+        self._columns += names
+        part = self._path.with_suffix(".tmp")
+        with part.open("w", encoding="utf-8", newline="") as file:
+            missing = [""] * len(names)
+            csv.writer(file).writerows([self._columns, *(line + missing for line in lines)])
+        part.replace(self._path)
+        self._file = self._path.open("a", encoding="utf-8", newline="")

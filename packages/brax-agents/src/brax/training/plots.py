@@ -1,0 +1,157 @@
+"""The command `brax plot`: learning curves as a picture or a page."""
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from brax.errors import ConfigError, closest
+from brax.training.curves import Curve, curves
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<title>{metric}</title>
+<style>
+body {{ font: 14px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }}
+img {{ width: 100%; }}
+table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: 4px 10px; border-bottom: 1px solid #ddd; text-align: right; }}
+th:first-child, td:first-child {{ text-align: left; }}
+</style>
+</head>
+<body>
+<h1>{metric}</h1>
+<img src="data:image/svg+xml;base64,{picture}" alt="learning curves">
+<table>
+<tr><th>runs</th><th>seeds</th><th>steps</th><th>mean</th><th>95 % interval</th></tr>
+{rows}
+</table>
+<p>{note}</p>
+</body>
+</html>
+"""
+
+_NOTE = (
+    "Thick: the mean over seeds, linear between reports, as far as every run goes. Shaded: its "
+    "95 % interval by Student's t. Thin: the runs."
+)
+
+
+@click.command()
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.option("--metric", default="eval/episode_reward", show_default=True, help="What to draw.")
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="FILE.png, FILE.svg or FILE.html; repeatable. By default curves.png and curves.html.",
+)
+def plot(runs: tuple[Path, ...], metric: str, outputs: tuple[Path, ...]) -> None:
+    """Draws the learning curves of RUNS: one for each setting, the mean over its seeds.
+
+    Runs that differ in nothing but their seed and length make one curve, with the 95 % interval
+    of its mean.
+    """
+    targets = outputs or (Path("curves.png"), Path("curves.html"))
+    for path in targets:
+        if path.suffix not in _WRITERS:
+            raise ConfigError(
+                f"'{path}': curves are written to {', '.join(_WRITERS)}."
+                f"{closest(path.suffix, _WRITERS)}"
+            )
+    found = curves(runs, metric)
+    for path in targets:
+        content = _WRITERS[path.suffix](found, metric)
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
+        click.echo(path)
+
+
+def picture(found: Sequence[Curve], metric: str, form: str) -> bytes:
+    """Draws curves.
+
+    Args:
+        found: the curves.
+        metric: what the vertical axis is.
+        form: `png` or `svg`.
+
+    Raises:
+        ConfigError: if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import EngFormatter
+    except ImportError as error:
+        raise ConfigError(
+            "curves need the package matplotlib: pip install 'brax-agents[plot]'"
+        ) from error
+    figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    for number, curve in enumerate(found):
+        _draw(axes, curve, f"C{number}")
+    values = np.concatenate([values for curve in found for _, values in curve.runs])
+    margin = 0.05 * (np.ptp(values) or 1.0)
+    # An interval of two seeds can be many times as high as the curves.
+    axes.set(xlabel="environment steps", ylabel=metric)
+    axes.set_ylim(values.min() - margin, values.max() + margin)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize="small")
+    content = io.BytesIO()
+    figure.savefig(content, format=form, metadata={"Date": None} if form == "svg" else None)
+    return content.getvalue()
+
+
+def _draw(axes: Any, curve: Curve, color: str) -> None:
+    number = len(curve.runs)
+    if number > 1:
+        for steps, values in curve.runs:
+            axes.plot(steps, values, color=color, alpha=0.35, linewidth=0.7)
+        low, high = curve.mean - curve.half_width, curve.mean + curve.half_width
+        axes.fill_between(curve.steps, low, high, color=color, alpha=0.18, linewidth=0)
+    label = f"{curve.label} ({number} seed{'s' * (number > 1)})"
+    axes.plot(curve.steps, curve.mean, color=color, linewidth=1.8, label=label)
+
+
+def page(found: Sequence[Curve], metric: str) -> bytes:
+    """Returns a page with the picture and the last values; it asks the network for nothing."""
+    drawn = base64.b64encode(picture(found, metric, "svg")).decode()
+    rows = "\n".join(map(_row, found))
+    return _PAGE.format(metric=html.escape(metric), picture=drawn, rows=rows, note=_NOTE).encode()
+
+
+def _row(curve: Curve) -> str:
+    """The curve's last values, as a row of the table."""
+    cells = [html.escape(curve.label), str(len(curve.runs)), "-", "-", "-"]
+    if len(curve.steps):
+        mean, half = curve.mean[-1], curve.half_width[-1]
+        cells[2:4] = [f"{curve.steps[-1]:,}", f"{mean:.4g}"]
+        if np.isfinite(half):
+            cells[4] = f"{mean - half:.4g} to {mean + half:.4g}"
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+_WRITERS = {
+    ".png": lambda found, metric: picture(found, metric, "png"),
+    ".svg": lambda found, metric: picture(found, metric, "svg"),
+    ".html": page,
+}
+"""What writes curves, by the suffix of the file."""

@@ -1,0 +1,97 @@
+"""Trained policies for other programs: a plain NumPy function, or an ONNX model.
+
+A policy is traced by JAX, so any that is deterministic and made of common operations can be
+written: those of all agents here and of plugins, with the normalizer of observations inside.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brax.errors import ConfigError, closest
+from brax.io.export import numpy_code, onnx_model
+from brax.io.export.graph import trace
+
+__all__ = ["numpy_module", "save", "to_numpy", "to_onnx", "writer"]
+
+
+def numpy_module(policy: Callable[..., Any], observation_size: Any) -> str:
+    """Returns the text of a Python module whose `policy(observation)` needs NumPy alone.
+
+    Args:
+        policy: `policy(observation, key) -> (action, extras)`, deterministic, as `load_policy`
+            and `make_policy(params, deterministic=True)` return.
+        observation_size: number of features, or a dictionary of them, as the environment has it.
+
+    Raises:
+        ConfigError: if the policy draws its actions, or has an operation that is not known.
+    """
+    return numpy_code.module(trace(policy, observation_size))
+
+
+def to_numpy(policy: Callable[..., Any], observation_size: Any) -> Callable[[Any], np.ndarray]:
+    """Returns the function of that module: from observations (..., n) to actions (..., m).
+
+    Arguments and errors are those of `numpy_module`.
+    """
+    names: dict[str, Any] = {}
+    exec(numpy_module(policy, observation_size), names)  # text that we wrote a moment ago
+    found: Callable[[Any], np.ndarray] = names["policy"]
+    return found
+
+
+def to_onnx(policy: Callable[..., Any], observation_size: Any) -> Any:
+    """Returns an `onnx.ModelProto`.
+
+    Its inputs are `observation` (batch, n), or `observation_KEY` for each entry of a dictionary
+    that the policy reads; its output is `action` (batch, m). All are float32. Arguments as
+    `numpy_module`.
+
+    Raises:
+        ConfigError: as `numpy_module`, or if the package onnx is not installed.
+    """
+    return onnx_model.model(trace(policy, observation_size))
+
+
+def save(path: str | os.PathLike[str], policy: Callable[..., Any], observation_size: Any) -> None:
+    """Writes a policy to a file: a Python module (`.py`) or an ONNX model (`.onnx`).
+
+    Arguments as `numpy_module`.
+
+    Raises:
+        ConfigError: as `to_onnx`, or if the suffix is another or the file cannot be written.
+    """
+    content = writer(path)(policy, observation_size)
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def writer(path: str | os.PathLike[str]) -> Callable[..., bytes]:
+    """Returns what makes the contents of a file, by its suffix.
+
+    Raises:
+        ConfigError: if there is none for the suffix.
+    """
+    suffix = Path(path).suffix
+    if suffix not in _WRITERS:
+        raise ConfigError(
+            f"'{path}': a policy is written to {' or '.join(_WRITERS)}.{closest(suffix, _WRITERS)}"
+        )
+    return _WRITERS[suffix]
+
+
+def _python(policy: Callable[..., Any], observation_size: Any) -> bytes:
+    return numpy_module(policy, observation_size).encode()
+
+
+def _onnx(policy: Callable[..., Any], observation_size: Any) -> bytes:
+    content: bytes = to_onnx(policy, observation_size).SerializeToString()
+    return content
+
+
+_WRITERS: dict[str, Callable[..., bytes]] = {".py": _python, ".onnx": _onnx}

@@ -1,0 +1,276 @@
+"""A policy as a short list of array operations, found by tracing it.
+
+The traced program sees one observation. Every value that depends on it gets a batch axis in front,
+so what comes out acts on batches of any size; values that do not are numbers of the policy.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+from brax.errors import ConfigError
+
+ELEMENTWISE = frozenset(
+    (
+        "abs",
+        "add",
+        "and",
+        "ceil",
+        "cos",
+        "div",
+        "eq",
+        "exp",
+        "expm1",
+        "floor",
+        "ge",
+        "gt",
+        "le",
+        "log",
+        "log1p",
+        "logistic",
+        "lt",
+        "max",
+        "min",
+        "mul",
+        "ne",
+        "neg",
+        "not",
+        "or",
+        "pow",
+        "rsqrt",
+        "sign",
+        "sin",
+        "sqrt",
+        "square",
+        "sub",
+        "tanh",
+    )
+)
+"""Operations on each number by itself; their names are those of JAX."""
+
+_SAME = ("copy", "copy_p", "stop_gradient", "optimization_barrier")
+_REDUCE = {"reduce_sum": "sum", "reduce_max": "max_over", "reduce_min": "min_over"}
+
+
+class Node(NamedTuple):
+    """One operation."""
+
+    op: str
+    """`ELEMENTWISE`, or `where`, `cast`, `matmul`, `reshape`, `expand`, `transpose`, `slice`,
+    `concat`, `sum`, `max_over`, `min_over`."""
+    inputs: tuple[str, ...]
+    output: str
+    setting: Any
+    """What the operation is told: a shape without the batch axis, axes that count it, a type."""
+
+
+class Graph(NamedTuple):
+    """A policy: from observations to one action each."""
+
+    inputs: dict[str, tuple[int, ...]]
+    """Shape of each observation that the policy reads, without the batch axis, by its name."""
+    constants: dict[str, np.ndarray]
+    """The policy's numbers."""
+    nodes: list[Node]
+    output: str
+    action_size: int
+
+
+class _Value(NamedTuple):
+    """A value in the traced program: a name for what depends on the observation, or numbers."""
+
+    name: str
+    shape: tuple[int, ...]
+    number: Any = None
+
+
+def trace(policy: Callable[..., Any], observation_size: Any) -> Graph:
+    """Finds the operations of a policy.
+
+    Args:
+        policy: `policy(observation, key) -> (action, extras)`, deterministic.
+        observation_size: number of features, or a dictionary of them or of shapes.
+
+    Raises:
+        ConfigError: if the policy draws its actions, or has an operation that cannot be written.
+    """
+    sizes = observation_size if isinstance(observation_size, Mapping) else {"": observation_size}
+    shapes = {key: (size,) if isinstance(size, int) else tuple(size) for key, size in sizes.items()}
+    structs = {key: jax.ShapeDtypeStruct(shape, jnp.float32) for key, shape in shapes.items()}
+    example = structs if isinstance(observation_size, Mapping) else structs[""]
+
+    def act(observation: Any, key: jax.Array) -> jax.Array:
+        return policy(observation, key)[0]
+
+    closed = jax.make_jaxpr(act)(example, jax.random.key(0))
+    names = [f"observation_{key}" if key else "observation" for key in sorted(shapes)]
+    inputs = [_Value(n, shapes[key]) for n, key in zip(names, sorted(shapes), strict=True)]
+    builder = _Builder()
+    (action,) = builder.run(closed, [*inputs, _Value("key", ())])
+    if action.number is not None or len(action.shape) != 1:
+        raise ConfigError("the policy's action is not a vector that depends on its observation")
+    return builder.graph({value.name: value.shape for value in inputs}, action)
+
+
+class _Builder:
+    """Walks a traced program and writes down what depends on its inputs."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Node] = []
+        self._constants: dict[str, np.ndarray] = {}
+
+    def graph(self, inputs: dict[str, tuple[int, ...]], action: _Value) -> Graph:
+        """What the action needs, and nothing else."""
+        needed, nodes = {action.name}, []
+        for node in reversed(self._nodes):
+            if node.output in needed:
+                nodes.append(node)
+                needed.update(node.inputs)
+        if "key" in needed:
+            raise ConfigError("the policy draws its actions: export the deterministic one")
+        for node in nodes:
+            if node.op.startswith("?"):
+                raise ConfigError(f"the policy has an operation that is not known: {node.op[1:]}")
+        return Graph(
+            {name: shape for name, shape in inputs.items() if name in needed},
+            {name: value for name, value in self._constants.items() if name in needed},
+            nodes[::-1],
+            action.name,
+            action.shape[0],
+        )
+
+    def run(self, closed: ClosedJaxpr, args: list[_Value]) -> list[_Value]:
+        """Follows a program, those that it calls included."""
+        jaxpr = closed.jaxpr
+        known = dict(zip(jaxpr.invars, args, strict=True))
+        known |= {
+            var: _Value("", np.shape(value), value)
+            for var, value in zip(jaxpr.constvars, closed.consts, strict=True)
+        }
+
+        def value(atom: Any) -> _Value:
+            if isinstance(atom, Literal):
+                number = np.asarray(atom.val, getattr(atom.aval, "dtype", None))
+                return _Value("", number.shape, number)
+            return known[atom]
+
+        for eqn in jaxpr.eqns:
+            results = self._equation(eqn, [value(atom) for atom in eqn.invars])
+            known.update(zip(eqn.outvars, results, strict=True))
+        return [value(atom) for atom in jaxpr.outvars]
+
+    def _equation(self, eqn: Any, args: list[_Value]) -> list[_Value]:
+        inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+        if isinstance(inner, Jaxpr):
+            inner = ClosedJaxpr(inner, ())
+        if inner is not None:
+            return self.run(inner, args)
+        if all(arg.number is not None for arg in args):
+            found = eqn.primitive.bind(*(arg.number for arg in args), **eqn.params)
+            parts = found if eqn.primitive.multiple_results else [found]
+            return [_Value("", np.shape(part), part) for part in parts]
+        shapes = [tuple(var.aval.shape) for var in eqn.outvars]
+        if eqn.primitive.name == "split":
+            return self._split(args[0], eqn.params["axis"], shapes)
+        return [self._operation(eqn.primitive.name, args, eqn.params, shape) for shape in shapes]
+
+    def _operation(
+        self, name: str, args: list[_Value], params: Mapping[str, Any], shape: tuple[int, ...]
+    ) -> _Value:
+        """Writes down one operation that depends on the observation."""
+        first = args[0]
+        if name in _SAME:
+            return first
+        if name in ELEMENTWISE:
+            return self._add(name, [self._aligned(a, len(shape)) for a in args], shape)
+        if name == "select_n" and len(args) == 3:
+            test, no, yes = (self._aligned(a, len(shape)) for a in args)
+            return self._add("where", [test, yes, no], shape)
+        if name == "integer_pow":
+            power = _Value("", (), np.float32(params["y"]))
+            return self._add("pow", [first, power], shape)
+        if name == "convert_element_type":
+            return self._add("cast", args, shape, np.dtype(params["new_dtype"]).name)
+        if name in _REDUCE:
+            return self._add(_REDUCE[name], args, shape, tuple(a + 1 for a in params["axes"]))
+        if name in ("reshape", "squeeze", "expand_dims"):
+            return self._add("reshape", args, shape, shape)
+        if name == "broadcast_in_dim":
+            return self._broadcast(first, params["broadcast_dimensions"], shape)
+        if name == "transpose":
+            order = (0, *(axis + 1 for axis in params["permutation"]))
+            return self._add("transpose", args, shape, order)
+        if name == "concatenate":
+            parts = [self._batched(arg) for arg in args]
+            return self._add("concat", parts, shape, params["dimension"] + 1)
+        if name == "slice" and not params["strides"]:
+            return self._slice(first, params["start_indices"], params["limit_indices"], shape)
+        if name == "dot_general":
+            return self._dot(args, params["dimension_numbers"], shape)
+        return self._add(
+            name if "random" in name or "threefry" in name else f"?{name}", args, shape
+        )
+
+    def _add(
+        self, op: str, args: list[_Value], shape: tuple[int, ...], setting: Any = None
+    ) -> _Value:
+        output = f"x{len(self._nodes)}"
+        self._nodes.append(Node(op, tuple(self._name(arg) for arg in args), output, setting))
+        return _Value(output, shape)
+
+    def _name(self, arg: _Value) -> str:
+        """The name of a value; numbers get one when they are first used."""
+        if arg.number is None:
+            return arg.name
+        array = np.asarray(arg.number)
+        for name, known in self._constants.items():
+            if known.dtype == array.dtype and np.array_equal(known, array):
+                return name
+        self._constants[f"c{len(self._constants)}"] = array
+        return f"c{len(self._constants) - 1}"
+
+    def _aligned(self, arg: _Value, rank: int) -> _Value:
+        """A value of fewer axes with ones in front, behind its batch axis."""
+        if arg.number is not None or len(arg.shape) == rank:
+            return arg
+        shape = (1,) * (rank - len(arg.shape)) + arg.shape
+        return self._add("reshape", [arg], shape, shape)
+
+    def _batched(self, arg: _Value) -> _Value:
+        """Refuses numbers where each observation needs its own."""
+        if arg.number is None:
+            return arg
+        return self._add("?concatenate with a constant", [], arg.shape)
+
+    def _broadcast(self, arg: _Value, axes: tuple[int, ...], shape: tuple[int, ...]) -> _Value:
+        spread = tuple(arg.shape[axes.index(i)] if i in axes else 1 for i in range(len(shape)))
+        placed = self._add("reshape", [arg], spread, spread) if spread != arg.shape else arg
+        return self._add("expand", [placed], shape, shape) if spread != shape else placed
+
+    def _slice(self, arg: _Value, starts: Any, ends: Any, shape: tuple[int, ...]) -> _Value:
+        for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            if (start, end) != (0, arg.shape[axis]):
+                inner = (*arg.shape[:axis], end - start, *arg.shape[axis + 1 :])
+                arg = self._add("slice", [arg], inner, (axis + 1, int(start), int(end)))
+        return arg
+
+    def _split(self, arg: _Value, axis: int, shapes: list[tuple[int, ...]]) -> list[_Value]:
+        ends = np.cumsum([shape[axis] for shape in shapes])
+        return [
+            self._add("slice", [arg], s, (axis + 1, int(end - s[axis]), int(end)))
+            for s, end in zip(shapes, ends, strict=True)
+        ]
+
+    def _dot(self, args: list[_Value], numbers: Any, shape: tuple[int, ...]) -> _Value:
+        """The product of what depends on the observation and a matrix."""
+        (left, right), (batch_left, _) = numbers
+        a, b = args
+        plain = len(left) == 1 and not batch_left and len(b.shape) == 2 and a.number is None
+        if not plain or left[0] != len(a.shape) - 1 or b.number is None:
+            return self._add("?dot_general of this kind", args, shape)
+        matrix = np.asarray(b.number)
+        return self._add("matmul", [a, b._replace(number=matrix.T if right[0] else matrix)], shape)

@@ -1,0 +1,130 @@
+"""A policy's graph as the text of a Python module that needs NumPy alone."""
+
+import base64
+import textwrap
+
+import numpy as np
+
+from brax.io.export.graph import Graph, Node
+
+_TEXT = {
+    "abs": "np.abs({0})",
+    "add": "{0} + {1}",
+    "and": "{0} & {1}",
+    "ceil": "np.ceil({0})",
+    "cos": "np.cos({0})",
+    "div": "{0} / {1}",
+    "eq": "{0} == {1}",
+    "exp": "np.exp({0})",
+    "expm1": "np.expm1({0})",
+    "floor": "np.floor({0})",
+    "ge": "{0} >= {1}",
+    "gt": "{0} > {1}",
+    "le": "{0} <= {1}",
+    "log": "np.log({0})",
+    "log1p": "np.log1p({0})",
+    "logistic": "1 / (1 + np.exp(-{0}))",
+    "lt": "{0} < {1}",
+    "max": "np.maximum({0}, {1})",
+    "min": "np.minimum({0}, {1})",
+    "mul": "{0} * {1}",
+    "ne": "{0} != {1}",
+    "neg": "-{0}",
+    "not": "~{0}",
+    "or": "{0} | {1}",
+    "pow": "{0} ** {1}",
+    "rsqrt": "1 / np.sqrt({0})",
+    "sign": "np.sign({0})",
+    "sin": "np.sin({0})",
+    "sqrt": "np.sqrt({0})",
+    "square": "{0} * {0}",
+    "sub": "{0} - {1}",
+    "tanh": "np.tanh({0})",
+    "where": "np.where({0}, {1}, {2})",
+    "cast": "{0}.astype(np.{setting})",
+    "matmul": "{0} @ {1}",
+    "reshape": "{0}.reshape(-1, *{setting})",
+    "expand": "np.broadcast_to({0}, (len({0}), *{setting}))",
+    "transpose": "{0}.transpose({setting})",
+    "concat": "np.concatenate([{all}], axis={setting})",
+    "sum": "{0}.sum(axis={setting})",
+    "max_over": "{0}.max(axis={setting})",
+    "min_over": "{0}.min(axis={setting})",
+}
+
+_MODULE = '''"""A policy of Brax as one function of NumPy: `policy(observation) -> action`.
+
+Written by brax.io.export. The observations are scaled inside, as they were in training.
+"""
+
+import base64
+
+import numpy as np
+
+
+def policy(observation):
+    """Returns the action, shape (..., {action_size}).
+
+    Args:
+        observation: {told}.
+    """
+{reads}
+    with np.errstate(all="ignore"):
+{body}
+    return {output}.reshape(*front, {action_size})
+
+
+def _numbers(dtype, shape, text):
+    return np.frombuffer(base64.b64decode(text), dtype).reshape(shape)
+
+
+{constants}
+'''
+
+
+def module(graph: Graph) -> str:
+    """Returns the text of a module with the function `policy`."""
+    shapes = {name.removeprefix("observation").lstrip("_"): s for name, s in graph.inputs.items()}
+    told = ", ".join(f"{key!r}: {_shape(shape)}" for key, shape in shapes.items())
+    told = told.replace('"', "'")  # no name of an observation ends the docstring
+    plain = list(shapes) == [""]
+    variables = {name: f"o{i}" for i, name in enumerate(graph.inputs)}
+    reads = [
+        line
+        for name, (key, shape) in zip(variables.values(), shapes.items(), strict=True)
+        for line in (
+            f"{name} = np.asarray(observation{'' if plain else f'[{key!r}]'}, np.float32)",
+            f"front = {name}.shape[: {name}.ndim - {len(shape)}]",
+            f"{name} = {name}.reshape(-1, *{shape})",
+        )
+    ]
+    nodes = [n._replace(inputs=tuple(variables.get(i, i) for i in n.inputs)) for n in graph.nodes]
+    return _MODULE.format(
+        action_size=graph.action_size,
+        told=f"numbers of shape {_shape(shapes[''])}" if plain else f"a dictionary {{{told}}}",
+        reads=textwrap.indent("\n".join(reads), " " * 4),
+        body=textwrap.indent("\n".join(map(_line, nodes)), " " * 8),
+        output=graph.output,
+        constants="\n".join(_constant(name, x) for name, x in graph.constants.items()),
+    )
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"(..., {', '.join(map(str, shape))})"
+
+
+def _line(node: Node) -> str:
+    if node.op == "slice":
+        axis, start, end = node.setting
+        return f"{node.output} = {node.inputs[0]}[{':, ' * axis}{start}:{end}]"
+    text = _TEXT[node.op].format(*node.inputs, setting=node.setting, all=", ".join(node.inputs))
+    return f"{node.output} = {text}"
+
+
+def _constant(name: str, array: np.ndarray) -> str:
+    """A number as it is written; more of them exactly, byte for byte."""
+    if not array.shape and np.isfinite(array):
+        return f"{name} = {array.item()!r}"
+    little = array.astype(array.dtype.newbyteorder("<"))
+    text = base64.b64encode(little.tobytes()).decode()
+    return f'{name} = _numbers("{little.dtype.str}", {array.shape}, "{text}")'

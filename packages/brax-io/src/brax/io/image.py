@@ -1,0 +1,212 @@
+"""Pictures and films of a trajectory, drawn by MuJoCo without a screen.
+
+Pictures are as many as the states, and a film shows them at the times that the trajectory has.
+"""
+
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from brax.base import State, System
+from brax.errors import ConfigError, closest
+from brax.io._canvas import canvas
+from brax.io.viewer import motion
+
+_GIF_TICK = 0.01
+"""Unit of time of a GIF [s]."""
+_GIF_LEAST = 2
+"""The shortest that programs show a frame of a GIF, in its units."""
+
+
+def render_array(
+    sys: System,
+    trajectory: State | Sequence[State],
+    height: int = 240,
+    width: int = 320,
+    camera: Any = None,
+) -> np.ndarray:
+    """Draws a trajectory.
+
+    Args:
+        sys: the system.
+        trajectory: states in order of time, one state whose leaves have time in front, or a single
+            state.
+        height: of the pictures [pixels].
+        width: of the pictures [pixels].
+        camera: name of the link that the camera follows, the first by default; or a
+            `mujoco.MjvCamera`.
+
+    Returns:
+        Colours, bytes (frames, height, width, 3); of a single state (height, width, 3).
+
+    Raises:
+        ConfigError: if an argument is not allowed, or there is no OpenGL to draw with; says what
+            to install.
+        ModelError: if a state is not finite or of another system, or a geom cannot be drawn.
+    """
+    states = _states(trajectory)
+    pos, rot = motion.poses(sys, states)
+    pictures = np.stack(list(_pictures(sys, pos, rot, height, width, camera)))
+    return pictures if states is trajectory else pictures[0]
+
+
+def render(
+    sys: System,
+    trajectory: State | Sequence[State],
+    height: int = 240,
+    width: int = 320,
+    camera: Any = None,
+    fmt: str = "png",
+    *,
+    dt: float | None = None,
+) -> bytes:
+    """Returns a trajectory as the contents of a file.
+
+    Args:
+        sys: the system.
+        trajectory: as `render_array`.
+        height: of the pictures [pixels], even for `mp4`.
+        width: of the pictures [pixels], even for `mp4`.
+        camera: as `render_array`.
+        fmt: `png`, animated where there are several states, `gif` or `mp4`.
+        dt: time between two states [s]; by default the system's time step. A GIF counts in
+            hundredths of a second and shows no frame shorter than two: frames closer than that
+            are left out, the others stand at their times to half of one.
+
+    Raises:
+        ConfigError: as `render_array`, or if the format is another, a size is odd, or the package
+            that writes the format is not installed.
+        ModelError: as `render_array`.
+    """
+    if fmt not in _WRITERS:
+        raise ConfigError(
+            f"fmt '{fmt}': allowed are {', '.join(_WRITERS)}.{closest(fmt, _WRITERS)}"
+        )
+    pos, rot = motion.poses(sys, _states(trajectory))
+    seconds = motion.interval(sys, dt)
+
+    def draw(frames: Sequence[int]) -> Iterator[np.ndarray]:
+        chosen = list(frames)
+        return _pictures(sys, pos[chosen], rot[chosen], height, width, camera)
+
+    return _WRITERS[fmt](draw, len(pos), seconds, (height, width))
+
+
+def save(
+    path: str | os.PathLike[str], sys: System, trajectory: State | Sequence[State], **options: Any
+) -> None:
+    """Writes `.png`, `.gif` or `.mp4`; the options are those of `render`.
+
+    Raises:
+        ConfigError: if the file cannot be written, or as `render`.
+        ModelError: as `render`.
+    """
+    content = render(sys, trajectory, fmt=Path(path).suffix.removeprefix("."), **options)
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def _states(trajectory: State | Sequence[State]) -> State | Sequence[State]:
+    """The trajectory; a single state becomes a list."""
+    single = isinstance(trajectory, State) and np.ndim(trajectory.x.pos) == 2
+    return [trajectory] if single else trajectory  # type: ignore[list-item]
+
+
+def _pictures(
+    sys: System, pos: np.ndarray, rot: np.ndarray, height: int, width: int, camera: Any
+) -> Iterator[np.ndarray]:
+    """The pictures, one after another; the renderer is released after the last."""
+    with canvas(sys, height, width, camera) as drawing:
+        drawing.aim(pos)
+        for frame in zip(pos, rot, strict=True):
+            yield drawing.draw(*frame)
+
+
+def gif_frames(frames: int, dt: float) -> tuple[list[int], list[int]]:
+    """Which frames a GIF shows, and each how long.
+
+    Args:
+        frames: how many there are.
+        dt: time between two [s].
+
+    Returns:
+        Their indices, and durations in hundredths of a second.
+    """
+    ticks = [round(i * dt / _GIF_TICK) for i in range(frames + 1)]
+    kept: list[int] = []
+    for i in range(frames):
+        if not kept or ticks[i] - ticks[kept[-1]] >= _GIF_LEAST:
+            kept.append(i)
+    ends = [*(ticks[i] for i in kept[1:]), max(ticks[-1], ticks[kept[-1]] + _GIF_LEAST)]
+    return kept, [end - ticks[i] for i, end in zip(kept, ends, strict=True)]
+
+
+Draw = Callable[[Sequence[int]], Iterator[np.ndarray]]
+
+
+def _png(draw: Draw, frames: int, dt: float, size: tuple[int, int]) -> bytes:
+    pillow = _pillow()
+    first, *rest = [pillow.fromarray(picture) for picture in draw(range(frames))]
+    content = io.BytesIO()
+    more = {"save_all": True, "append_images": rest, "duration": 1000 * dt, "loop": 0}
+    first.save(content, "PNG", **(more if rest else {}))
+    return content.getvalue()
+
+
+def _gif(draw: Draw, frames: int, dt: float, size: tuple[int, int]) -> bytes:
+    pillow = _pillow()
+    kept, durations = gif_frames(frames, dt)
+    first, *rest = [pillow.fromarray(picture) for picture in draw(kept)]
+    content = io.BytesIO()
+    milliseconds = [10 * ticks for ticks in durations]
+    first.save(content, "GIF", save_all=True, append_images=rest, duration=milliseconds, loop=0)
+    return content.getvalue()
+
+
+def _mp4(draw: Draw, frames: int, dt: float, size: tuple[int, int]) -> bytes:
+    if any(side % 2 for side in size):
+        raise ConfigError(f"an MP4 needs an even height and width, got {size[0]} and {size[1]}")
+    av = _av()
+    content = io.BytesIO()
+    tick = Fraction(dt).limit_denominator(90_000)
+    with av.open(content, "w", format="mp4") as film:
+        stream = film.add_stream("libx264", rate=1 / tick)
+        stream.height, stream.width = size
+        stream.pix_fmt, stream.time_base = "yuv420p", tick
+        stream.options = {"crf": "20", "preset": "veryfast"}
+        for i, picture in enumerate(draw(range(frames))):
+            frame = av.VideoFrame.from_ndarray(picture)
+            frame.pts, frame.time_base = i, tick
+            film.mux(stream.encode(frame))
+        film.mux(stream.encode(None))
+    return content.getvalue()
+
+
+def _pillow() -> ModuleType:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ConfigError(
+            "pictures need the package pillow: pip install 'brax-io[image]'"
+        ) from error
+    return Image
+
+
+def _av() -> ModuleType:
+    try:
+        import av
+    except ImportError as error:
+        raise ConfigError("an MP4 needs the package av: pip install 'brax-io[image]'") from error
+    return av
+
+
+_WRITERS = {"png": _png, "gif": _gif, "mp4": _mp4}
+"""What makes a file's contents, by format."""

@@ -1,0 +1,210 @@
+"""Parameters on disk: arrays and JSON in one file, without pickle.
+
+A file is an uncompressed zip: `params.json` says how the tree is built, and every array is a member
+`PATH.npy` named after its place in the tree, so that `numpy.load` opens it too.
+"""
+
+import dataclasses
+import importlib
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.errors import CheckpointError
+
+FORMAT = 1
+"""Version of the layout; a reader refuses newer ones."""
+
+_TREE = "params.json"
+
+
+def save_params(path: str | os.PathLike[str], params: Any) -> None:
+    """Writes a tree of parameters to one file, in one move.
+
+    Args:
+        path: the file.
+        params: tree of arrays and plain numbers in dictionaries with text as keys, lists, tuples,
+            named tuples and dataclasses, such as training returns.
+
+    Raises:
+        CheckpointError: if something in the tree is none of these, or the file cannot be written.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    text = json.dumps({"format": FORMAT, "tree": _encode(params, "", arrays)})
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with zipfile.ZipFile(part, "w") as file:
+            file.writestr(_TREE, text)
+            for name, array in arrays.items():
+                with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise CheckpointError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def load_params(path: str | os.PathLike[str]) -> Any:
+    """Reads what `save_params` wrote; the arrays are NumPy's.
+
+    Nothing in the file is run. A named tuple or dataclass comes back as its own class if that is
+    one of Brax, or of a module that is imported already.
+
+    Raises:
+        CheckpointError: if the file is not one of ours, is damaged, or names a class that is not
+            known.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _read(path, file)
+    except OSError as error:
+        raise CheckpointError(f"cannot read '{path}': {error.strerror}") from error
+
+
+def _read(path: str | os.PathLike[str], file: IO[bytes]) -> Any:
+    if file.read(1) == b"\x80":
+        raise CheckpointError(
+            f"'{path}' is a pickle, which can run any code when it is read, so Brax reads none. If "
+            "you trust it, convert it where the program that wrote it is installed: "
+            "brax.io.model.save_params(new_path, pickle.load(open(old_path, 'rb')))"
+        )
+    try:
+        with zipfile.ZipFile(file) as archive:
+            _check_sizes(archive, os.fstat(file.fileno()).st_size)
+            told = json.loads(archive.read(_TREE))
+            if told["format"] > FORMAT:
+                raise CheckpointError(
+                    f"'{path}' has format {told['format']}, this version reads up to {FORMAT}: "
+                    "upgrade brax-io"
+                )
+            return _decode(told["tree"], lambda entry: _array(archive, entry))
+    except CheckpointError as error:
+        raise CheckpointError(f"'{path}': {error}") from None
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
+        raise CheckpointError(
+            f"'{path}' is damaged, or was not written by brax.io.model.save_params: {error}"
+        ) from error
+
+
+def _encode(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
+    """A part of a tree as JSON can say it; its arrays go to `arrays`, by their place."""
+
+    def inner(parts: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: _encode(v, f"{place}/{k}".lstrip("/"), arrays) for k, v in parts.items()}
+
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        return _put(value, place or "params", arrays)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {"dict": inner(value)}
+    if fields := _fields(type(value)):
+        parts = {name: getattr(value, name) for name in fields}
+        return {"class": _name(type(value), place), "fields": inner(parts)}
+    if type(value) in (list, tuple):
+        parts = {str(i): part for i, part in enumerate(value)}
+        return {type(value).__name__: list(inner(parts).values())}
+    raise CheckpointError(
+        f"cannot save '{place}', a {type(value).__name__}: allowed are arrays, numbers and text in "
+        "dictionaries with text as keys, lists, tuples, named tuples and dataclasses"
+    )
+
+
+def _name(cls: type, place: str) -> str:
+    """Where a class is found again."""
+    if getattr(sys.modules[cls.__module__], cls.__name__, None) is not cls:
+        raise CheckpointError(
+            f"cannot save '{place}', a {cls.__name__}: its class is not at the top of its module"
+        )
+    return f"{cls.__module__}:{cls.__name__}"
+
+
+def _put(value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Keeps an array under a name of its own, and says what it is."""
+    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        raise CheckpointError(
+            f"cannot save '{place}', a random key: save jax.random.key_data of it"
+        )
+    array = np.asarray(value, order="C")
+    if array.dtype.hasobject:
+        raise CheckpointError(f"cannot save '{place}': it is an array of Python objects")
+    name = place
+    while name in arrays:  # a key may hold the separator
+        name += "_"
+    arrays[name] = array
+    return {"array": name, "dtype": array.dtype.name, "shape": array.shape}
+
+
+def _decode(node: Any, array: Callable[[Mapping[str, Any]], np.ndarray]) -> Any:
+    """A part of a tree from what `_encode` said."""
+    if not isinstance(node, dict):
+        return node
+    if "array" in node:
+        return array(node)
+    if "dict" in node:
+        return {key: _decode(part, array) for key, part in node["dict"].items()}
+    for kind in (list, tuple):
+        if kind.__name__ in node:
+            return kind(_decode(part, array) for part in node[kind.__name__])
+    cls = _class(node["class"])
+    parts = {name: _decode(part, array) for name, part in node["fields"].items()}
+    if set(parts) != set(_fields(cls)):
+        raise CheckpointError(
+            f"{node['class']} was saved with {', '.join(parts)}; it has {', '.join(_fields(cls))}. "
+            "Read it with the version that wrote it"
+        )
+    return cls(**parts)
+
+
+def _class(name: str) -> Any:
+    """A class of Brax, or of a module that is imported already; no other module is imported."""
+    module, _, attribute = name.partition(":")
+    if module.startswith("brax."):
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise CheckpointError(f"it holds a {attribute} of {module}: {error}") from error
+    cls = getattr(sys.modules.get(module), attribute, None)
+    if not isinstance(cls, type) or not _fields(cls):
+        raise CheckpointError(
+            f"it holds a {attribute} of {module}, which is not known here: import {module} first"
+        )
+    return cls
+
+
+def _fields(cls: type) -> tuple[str, ...]:
+    """Names of the fields of a named tuple or dataclass; none for other classes."""
+    if issubclass(cls, tuple):
+        return getattr(cls, "_fields", ())
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return ()
+
+
+def _check_sizes(archive: zipfile.ZipFile, total: int) -> None:
+    """Refuses a file that would be larger in memory than on the disk."""
+    members = archive.infolist()
+    if any(m.compress_type != zipfile.ZIP_STORED for m in members):
+        raise CheckpointError("it is compressed, which no file of parameters is")
+    if sum(m.file_size for m in members) > total:
+        raise CheckpointError("its parts claim to be larger than the file")
+
+
+def _array(archive: zipfile.ZipFile, entry: Mapping[str, Any]) -> np.ndarray:
+    """Reads an array, after its size was found to be what the tree says."""
+    dtype, shape = jnp.dtype(entry["dtype"]), tuple(entry["shape"])
+    with archive.open(f"{entry['array']}.npy") as member:
+        np.lib.format.read_magic(member)
+        stored, order, kind = np.lib.format.read_array_header_1_0(member)
+        if stored != shape or kind.itemsize != dtype.itemsize or order:
+            raise CheckpointError(f"{entry['array']} is {kind}{stored}, expected {dtype}{shape}")
+        return np.frombuffer(member.read(), dtype).reshape(shape)

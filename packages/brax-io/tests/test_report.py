@@ -1,0 +1,91 @@
+"""What a pipeline makes of a model: the report, the command, and the page that lists it."""
+
+import re
+from pathlib import Path
+
+import mujoco
+import pytest
+
+from brax import cli, contracts, plugins
+from brax.builder import ModelBuilder
+from brax.errors import UnknownNameError
+from brax.io import json, mjcf
+from brax.pipeline import Pipeline
+
+MODEL = """<mujoco>
+<option><flag energy="enable"/></option>
+<custom><numeric name="vel_damping" data="-0.1"/></custom>
+<worldbody>
+  <camera/>
+  <geom name="floor" type="plane" size="1 1 1"/>
+  <body name="ball" pos="0 0 1"><freejoint/><geom name="skin" size=".1"/></body>
+  <body name="arm" pos="1 0 1">
+    <joint name="socket" type="ball" range="0 60"/><geom size=".1"/></body>
+</worldbody>
+</mujoco>"""
+ENGINES = [n for n in plugins.names("pipeline") if isinstance(plugins.get("pipeline", n), Pipeline)]
+
+
+def findings(backend):
+    rows = mjcf.report(mujoco.MjModel.from_xml_string(MODEL), backend)
+    return {name: (status, reason) for element, name, status, reason in rows if element == "model"}
+
+
+def test_each_pipeline_says_what_it_makes_of_a_model():
+    spring, generalized = findings("spring"), findings("generalized")
+    assert spring[contracts.SOFTNESS] == ("approximated", "they are hard")
+    assert spring[contracts.DAMPING] == ("supported", "")
+    assert generalized[contracts.SOFTNESS] == ("supported", "")
+    assert generalized[contracts.DAMPING][0] == "approximated"
+    assert generalized["a range of a joint with a quaternion"][0] == "refused"
+    assert contracts.ELASTICITY not in spring
+    assert findings(None) == {}
+    with pytest.raises(UnknownNameError, match="Did you mean 'spring'"):
+        findings("sprig")
+
+
+def test_an_integrator_that_a_pipeline_cannot_run_is_refused():
+    system = mjcf.loads(MODEL).replace(integrator=plugins.get("integrator", "rk4"))
+    rows = plugins.get("pipeline", "spring").report(system)
+    assert ("the integrator 'rk4'", "refused") in [row[:2] for row in rows]
+    rows = plugins.get("pipeline", "generalized").report(system)
+    assert "the integrator 'rk4'" not in [row[0] for row in rows]
+
+
+def test_the_command(tmp_path, capsys):
+    (tmp_path / "a.xml").write_text(MODEL)
+    assert cli.main(["report", str(tmp_path / "a.xml")]) == 0
+    out = capsys.readouterr().out
+    assert re.match(r"\d+ supported\n", out)
+    assert "ignored      camera camera_0: the viewer has its own\n" in out
+    assert f"approximated model {contracts.SOFTNESS}: they are hard\n" in out
+    assert cli.main(["report", str(tmp_path / "a.xml"), "--pipeline", "generalized"]) == 1
+    assert "refused      model a range of a joint with a quaternion" in capsys.readouterr().out
+
+
+def test_the_command_reads_other_formats(tmp_path, capsys):
+    made = ModelBuilder()
+    made.add_body("bob", mass=1.0, inertia=(1, 1, 1))
+    made.add_joint("bob", "hinge", range=(-1, 1))
+    json.save(tmp_path / "a.json", made.build())
+    assert cli.main(["report", str(tmp_path / "a.json")]) == 0
+    assert "approximated model soft contacts" in capsys.readouterr().out
+
+
+def test_the_page_lists_what_each_pipeline_makes_of_each_feature():
+    page = Path(__file__).parents[3] / "docs" / "models.md"
+    if not page.exists():
+        pytest.skip("docs/ is not here")
+
+    def cell(engine, feature):
+        if feature in engine.lacks:
+            return "refused"
+        done = engine.approximates.get(feature)
+        return f"approximated: {done}" if done else "supported"
+
+    engines = [plugins.get("pipeline", name) for name in ("spring", "positional", "generalized")]
+    assert {engine.name for engine in engines} == set(ENGINES)
+    text = page.read_text("utf-8")
+    for feature in contracts.FEATURES:
+        row = " | ".join([feature, *(cell(engine, feature) for engine in engines)])
+        assert f"| {row} |" in text
