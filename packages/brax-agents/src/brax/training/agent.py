@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,7 @@ class Agent:
         keys = jax.random.split(jax.random.key(config.seed), 4)
         env = setup.wrapped(environment, config, runtime, config.num_envs, keys[0])
         info = setup.check_env(env, config)
-        factory = self._factory(runtime.network_factory)
+        factory = self._factory(runtime.network_factory, config)
         networks = factory(
             environment.observation_size,
             environment.action_size,
@@ -90,7 +91,8 @@ class Agent:
             every = (config.training_metrics_steps or 0) if config.log_training_metrics else None
             reports = Reports(evaluate, runtime.progress_fn, save, every)
             state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
-        return make_policy, jax.device_get(state.params), metrics
+        params = jax.device_get(state.params)
+        return policies.with_normalizer(make_policy, params), params, metrics
 
     def timesteps(
         self,
@@ -137,13 +139,15 @@ class Agent:
         factory = network_factory or policies.described(self.make_networks, found)
         return policies.restore(found, factory, self.make_inference_fn, deterministic)
 
-    def _factory(self, given: Any) -> Callable[..., Any]:
+    def _factory(self, given: Any, config: RunConfig) -> Callable[..., Any]:
         """The function that makes the networks, from what a user gave."""
-        if given is None:
-            return self.make_networks
-        if isinstance(given, Mapping):
-            return functools.partial(self.make_networks, **given)
-        return given
+        more = config.network_settings
+        if given is None or isinstance(given, Mapping):
+            given, more = self.make_networks, {**(given or {}), **more}
+        unknown = set(more) - set(inspect.signature(given).parameters)
+        if unknown:
+            raise ConfigError(f"network_factory takes no {' and no '.join(sorted(unknown))}.")
+        return functools.partial(given, **more) if more else given
 
     def _record(self, env: Env, config: RunConfig, factory: Callable[..., Any]) -> dict[str, Any]:
         """What a checkpoint records: all that is needed to use it again."""

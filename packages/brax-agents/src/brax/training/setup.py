@@ -12,7 +12,7 @@ import jax
 
 from brax.env import Env, State, wrap
 from brax.errors import ConfigError
-from brax.training import acting, checkpoint, restart
+from brax.training import acting, checkpoint, policies, restart
 from brax.training.config import RunConfig, Runtime
 from brax.training.loop import Schedule
 from brax.training.program import Program
@@ -94,7 +94,7 @@ def saved_state(
         raise ConfigError("give restore_checkpoint_path or restore_params, not both.")
     shapes = program.shapes()
     if runtime.restore_params is not None:
-        restart.check_params(runtime.restore_params, shapes.params)
+        restart.check_params(runtime.first_params, shapes.params)
     if runtime.restore_checkpoint_path is None:
         return None
     return restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
@@ -126,8 +126,9 @@ def first_state(
         return jax.device_put(saved[0], places), saved[1]
     state = program.init(key)
     if runtime.restore_params is not None:
-        given = type(state.params)(*runtime.restore_params)
-        state = state._replace(params=jax.device_put(given, places.params))
+        given = restart.check_params(runtime.first_params, state.params)
+        params = jax.device_put(state.params._replace(**given), places.params)
+        state = state._replace(params=params)
     return state, 0
 
 
@@ -165,5 +166,5 @@ def evaluate(
     found = dict(metrics)
     if evaluator is not None:
         found = evaluator.run_evaluation((params.normalizer, params.policy), metrics)
-    runtime.policy_params_fn(steps, make_policy, params)
+    runtime.policy_params_fn(steps, policies.with_normalizer(make_policy, params), params)
     return found
