@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax.sharding import Mesh
 
 from brax.env import Env
 from brax.errors import ConfigError
@@ -69,7 +70,40 @@ class Agent:
         config, runtime = self.check(settings)
         mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
         keys = jax.random.split(jax.random.key(config.seed), 4)
-        env = setup.wrapped(environment, config, runtime, config.num_envs, keys[0])
+        learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])
+        program = Program(learner, mesh)
+        evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
+        with contextlib.ExitStack() as stack:
+            save = setup.saver(stack, runtime, record, config)
+            saved = setup.saved_state(program, config, runtime, record)
+            params = program.shapes().params
+            setup.compile_all(program, evaluator, config.training_steps > 0, saved is None, params)
+            state, step = setup.first_state(program, keys[1], runtime, saved)
+            evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
+            reports = Reports(evaluate, runtime.progress_fn, save, setup.report_steps(config))
+            state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
+        params = jax.device_get(state.params)
+        return policies.with_normalizer(make_policy, params), params, metrics
+
+    def build(
+        self, environment: Env, config: Any, runtime: Any, mesh: Mesh, key: jax.Array
+    ) -> tuple[Learner, Callable[..., Any], dict[str, Any]]:
+        """Makes the parts of a run; compiles nothing.
+
+        Args:
+            environment: environment to learn, not yet batched.
+            config: the agent's numbers.
+            runtime: what it is given besides.
+            mesh: devices.
+            key: for systems that are drawn.
+
+        Returns:
+            The learner, `make_policy`, and what a checkpoint records.
+
+        Raises:
+            ConfigError: if environment, networks and settings do not go together.
+        """
+        env = setup.wrapped(environment, config, runtime, config.num_envs, key)
         info = setup.check_env(env, config)
         factory = self._factory(runtime.network_factory, config)
         networks = factory(
@@ -77,22 +111,9 @@ class Agent:
             environment.action_size,
             preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
         )
-        make_policy = self.make_inference_fn(networks)
-
+        learner = self.learner(Parts(env, networks, config, runtime, mesh, info))
         record = self._record(environment, config, factory)
-        program = Program(self.learner(Parts(env, networks, config, runtime, mesh, info)), mesh)
-        evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
-        with contextlib.ExitStack() as stack:
-            save = setup.saver(stack, runtime, record, config)
-            saved = setup.saved_state(program, config, runtime, record)
-            setup.compile_all(program, evaluator, config.training_steps > 0, saved is None)
-            state, step = setup.first_state(program, keys[1], runtime, saved)
-            evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
-            every = (config.training_metrics_steps or 0) if config.log_training_metrics else None
-            reports = Reports(evaluate, runtime.progress_fn, save, every)
-            state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
-        params = jax.device_get(state.params)
-        return policies.with_normalizer(make_policy, params), params, metrics
+        return learner, self.make_inference_fn(networks), record
 
     def timesteps(
         self,

@@ -100,11 +100,23 @@ def saved_state(
     return restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
 
 
+def report_steps(config: RunConfig) -> int | None:
+    """Least steps between reports while training, as `Reports.every` has it."""
+    return (config.training_metrics_steps or 0) if config.log_training_metrics else None
+
+
 def compile_all(
-    program: Program, evaluator: acting.Evaluator | None, train: bool, fresh: bool
+    program: Program, evaluator: acting.Evaluator | None, train: bool, fresh: bool, params: Any
 ) -> None:
-    """Compiles what will run, all at once, so that all cores have work."""
-    params = program.shapes().params
+    """Compiles what will run, all at once, so that all cores have work.
+
+    Args:
+        program: the agent's.
+        evaluator: what evaluates, if anything does.
+        train: whether there is anything to train.
+        fresh: whether a first state is needed.
+        params: shapes of the parameters that are evaluated.
+    """
     tasks: list[Callable[[], None]] = []
     if train:
         tasks.append(program.compile_advance)
