@@ -12,6 +12,7 @@ from brax import cli, plugins
 from brax.plugins import Spec, hookimpl
 from brax.training import checkpoint
 from brax.training.agents.ppo.checkpoint import load_policy
+from brax.training.seeds import fit
 from brax.training.sweep import Range, choices, label
 
 
@@ -164,6 +165,12 @@ def test_seeds_together_learn_what_they_learn_alone(here, capsys):
     assert [entry["runs"] for entry in table] == [3, 3]
     assert cli.main([*SWEEP, "--seeds", "3", "--set", "learning_rate=0.1"]) == 2
     assert "is there with other settings" in capsys.readouterr().err
+
+
+def test_replay_buffers_do_not_fit_together():
+    settings = {"num_envs": 4, "max_replay_size": 16}
+    assert not fit(plugins.get("trainer", "sac"), Point(), settings)
+    assert fit(plugins.get("trainer", "es"), Point(), {})
 
 
 @pytest.mark.slow

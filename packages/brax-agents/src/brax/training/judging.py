@@ -134,16 +134,17 @@ def show(table: Sequence[dict[str, Any]], metric: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    view = Table(title=f"{metric}, interquartile mean (95 %)", title_justify="left", box=None)
+    console = Console()
+    view = Table(title=f"{metric}: interquartile mean (95 %)", title_justify="left", box=None)
     view.add_column("runs", overflow="fold")
-    for name in ("seeds", "mean", "beside the first", "better than the first"):
+    for name in ("seeds", "mean", "above the first", "P(better)"):
         view.add_column(name, justify="right")
     for entry in table:
         cells = [
             _shown(entry[name]) if name in entry else "" for name in ("difference", "improvement")
         ]
         view.add_row(entry["group"], str(entry["runs"]), _shown(entry["iqm"]), *cells)
-    Console().print(view)
+    console.print(view, width=console.width if console.is_terminal else 160, crop=False)
 
 
 def _shown(found: comparison.Estimate) -> str:

@@ -93,6 +93,17 @@ def train_seeds(
     return [dict(_of(metrics, i)) for i in range(len(seeds))]
 
 
+def fit(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
+    """Whether several seeds of an agent fit into one program.
+
+    Those with a replay buffer do not: where the place that is written next is a batch, XLA's CPU
+    compiler (jaxlib 0.10.2) aborts the process with the option that the physics needs to be fast.
+    """
+    config, runtime = agent.check(settings)
+    learner, *_ = agent.build(environment, config, runtime, _mesh(1), jax.random.key(0))
+    return set(learner.split) <= {"env_state"}
+
+
 class SeedsProgram(Program):
     """A learner, compiled for several seeds at once: its states have them as their first axis."""
 

@@ -35,7 +35,11 @@ Cell = dict[str, Any]
 @click.option(
     "--samples", type=click.IntRange(min=1), help="Draw so many settings instead of trying all."
 )
-@click.option("--together/--one-by-one", default=True, help="Train all seeds in one program.")
+@click.option(
+    "--together/--one-by-one",
+    default=True,
+    help="Train all seeds in one program where they fit, which replay buffers do not.",
+)
 @click.option("--name", default="", help="Name of the sweep; by default environment and time.")
 @commands.runs_option
 @commands.set_option
@@ -165,6 +169,7 @@ def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: b
     """Trains one group's runs, or the rest of them."""
     from brax.training import checkpoint
     from brax.training.agent import Agent
+    from brax.training.seeds import fit
 
     new = []
     for seed in range(seeds):
@@ -182,7 +187,13 @@ def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: b
             commands.train_run(
                 own, folder, environment, restore_checkpoint_path=folder / "checkpoints"
             )
-    if together and len(new) > 1 and isinstance(plugins.get("trainer", run.trainer), Agent):
+    agent = plugins.get("trainer", run.trainer)
+    if (
+        together
+        and len(new) > 1
+        and isinstance(agent, Agent)
+        and fit(agent, environment, run.config)
+    ):
         _train_together(place, run, environment, new)
         return
     for seed in new:
