@@ -6,12 +6,14 @@ import re
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from brax import plugins
 from brax.errors import PluginError
 from brax.testing import check_joint
+from brax.training import devices
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "integration_tests/plugins/brax-example-plugin/src"
@@ -20,6 +22,7 @@ FILES = {
     "collider": ["shape.py", "collider.py"],
     "integrator": ["integrator.py"],
     "actuator": ["actuator.py"],
+    "trainer": ["td3.py"],
 }
 
 
@@ -109,6 +112,43 @@ def test_the_order_of_the_integrator(name, order):
     integrator = plugins.get("integrator", name)
     assert integrator.order == order
     assert error(integrator, 100) / error(integrator, 200) == pytest.approx(2**order, rel=0.05)
+
+
+@pytest.fixture(scope="module")
+def td3():
+    """A learner with linear networks, the parts of a state that a loss needs, and kept steps."""
+    agent = plugins.get("trainer", "td3")
+    linear = {"network_factory": {"hidden_layer_sizes": ()}}
+    config, runtime = agent.check({"num_envs": 4, "target_noise_std": 0.0, **linear})
+    environment = plugins.get("environment", "example_cart")()
+    learner, *_ = agent.build(environment, config, runtime, devices.env_mesh(4, 1), None)
+    draw = np.random.default_rng(0).normal
+    state = jax.eval_shape(learner.init, jax.random.key(0))
+    weights = {
+        name: jax.tree.map(lambda x: draw(size=x.shape), getattr(state, name))
+        for name in ("q", "target_q", "target_policy")
+    }
+    kept = importlib.import_module("brax_example_plugin.td3").Sample(
+        draw(size=(5, 2)), draw(size=(5, 1)), draw(size=5), np.arange(5) % 2, draw(size=(5, 2))
+    )
+    return learner, state._replace(**weights), kept
+
+
+def test_td3_s_target_is_the_lower_critic_at_the_target_policy(td3):
+    learner, state, sample = td3
+
+    def critics(params, obs, action):
+        layers = [params["params"][f"critic_{i}"]["hidden_0"] for i in range(2)]
+        inputs = np.concatenate([obs, action], axis=-1)
+        return np.concatenate([inputs @ p["kernel"] + p["bias"] for p in layers], axis=-1)
+
+    layer = state.target_policy["params"]["hidden_0"]
+    action = np.tanh(sample.next_observation @ layer["kernel"] + layer["bias"])
+    later = critics(state.target_q, sample.next_observation, action).min(axis=-1)
+    target = sample.reward + 0.99 * np.where(sample.goes_on > 0, later, 0.0)
+    error = critics(state.q, sample.observation, sample.action) - target[:, None]
+    found = learner.critic_loss(state.q, state, sample, jax.random.key(0))
+    np.testing.assert_allclose(found, np.mean(error**2), rtol=1e-5)
 
 
 def test_a_model_with_the_actuator():

@@ -11,8 +11,8 @@ from agent_toys import SMALL, Point
 
 from brax import _xla
 from brax.env import Env, State
-from brax.errors import ConfigError
-from brax.training import devices
+from brax.errors import ConfigError, TrainingError
+from brax.training import devices, program
 from brax.training.agents.ppo import config as ppo_config
 from brax.training.agents.ppo import networks as ppo_networks
 from brax.training.agents.ppo import train as ppo
@@ -39,9 +39,55 @@ REFUSED = [
     ({"max_grad_norm": 0.0}, "max_grad_norm=0.0 must be above 0"),
     ({"leraning_rate": 1e-3}, "unknown setting 'leraning_rate'. Did you mean 'learning_rate'?"),
     ({"vision": True}, "vision=True is not supported yet"),
-    ({"learning_rate_schedule": "ADAPTIVE_KL"}, "learning_rate_schedule='ADAPTIVE_KL' is not"),
+    (
+        {"learning_rate_schedule": "ADAPTIVE"},
+        "learning_rate_schedule='ADAPTIVE' must be one of None, NONE, ADAPTIVE_KL. .*'ADAPTIVE_KL'",
+    ),
+    (
+        {"learning_rate_schedule": "ADAPTIVE_KL", "learning_rate": 0.1},
+        "learning_rate=0.1 must be between .*min_lr=1e-05 and .*max_lr=0.01; the nearest is 0.01",
+    ),
+    ({"desired_kl": 0.0}, "desired_kl=0.0 must be above 0"),
+    ({"advantage_estimator": "gea"}, "advantage_estimator='gea' must be one of .*'gae'"),
+    ({"clipping_epsilon_value": -1.0}, "clipping_epsilon_value=-1.0 must be above 0"),
+    (
+        {"clipping_epsilon_value": 0.2, "use_distributional_critic": True},
+        "clipping_epsilon_value=0.2 bounds .* use_distributional_critic=True has quantiles",
+    ),
+    ({"normalize_until_count": 0}, "normalize_until_count=0 must be at least 1"),
+    ({"normalize_advantage": "no"}, "normalize_advantage='no' must be true or false"),
+    (
+        {"restore_value_fn": False, "restore_checkpoint_path": "runs/a"},
+        "restore_value_fn=False goes with restore_params",
+    ),
+    (
+        {"network_factory": lambda *sizes, **more: None, "use_distributional_critic": True},
+        "network_factory takes no use_distributional_critic",
+    ),
+    (
+        {"network_factory": {"policy_network_kernel_init_fn": "ortogonal"}},
+        "unknown initializer 'ortogonal'.*'orthogonal'",
+    ),
+    (
+        {
+            "network_factory": {
+                "policy_network_kernel_init_fn": "normal",
+                "policy_network_kernel_init_kwargs": {"size": 1},
+            }
+        },
+        "initializer 'normal': .*'size'",
+    ),
+    (
+        {"network_factory": {"distribution_type": "normal", "noise_std_type": "lgo"}},
+        "unknown noise_std_type 'lgo'.*'log'",
+    ),
+    (
+        {"network_factory": {"distribution_type": "normal", "init_noise_std": 0.0}},
+        "init_noise_std=0.0 must be above 0.001",
+    ),
     ({"network_factory": {"activation": "swich"}}, "unknown activation 'swich'.*'swish'"),
-    ({"restore_params": (1, 2)}, "restore_params must be"),
+    ({"restore_params": (1,)}, "restore_params must be"),
+    ({"restore_params": (1, 2)}, "restore_params has the structure"),
 ]
 
 
@@ -50,6 +96,20 @@ def test_refused(change, message):
     settings = {"num_timesteps": 1000, **SMALL, **change}
     with pytest.raises(ConfigError, match=message):
         ppo.train(Point(), **settings)
+
+
+def test_memory_that_does_not_suffice(monkeypatch):
+    def full(*args):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 7 bytes.")
+
+    monkeypatch.setattr(program.Program, "compile_init", full)
+    with pytest.raises(TrainingError, match="full with num_envs=16: use fewer, such as 8"):
+        ppo.train(Point(), 0, **SMALL, run_evals=False)
+
+
+def test_no_devices_are_too_few():
+    with pytest.raises(ConfigError, match="max_devices_per_host=0 must be at least 1"):
+        ppo.train(Point(), 1000, **SMALL, max_devices_per_host=0)
 
 
 def test_all_wrong_numbers_are_named_at_once():
@@ -130,6 +190,14 @@ def test_make_policy_says_what_it_needs(params):
     make_policy = ppo_networks.make_inference_fn(ppo_networks.make_ppo_networks(2, 1))
     with pytest.raises(ConfigError, match=r"expected the params that train\(\) returned"):
         make_policy(params)
+
+
+def test_make_policy_misses_the_normalizer():
+    networks = ppo_networks.make_ppo_networks(2, 1)
+    key = jax.random.key(0)
+    params = networks.policy_network.init(key), networks.value_network.init(key)
+    with pytest.raises(ConfigError, match=r"got \(policy, value\) without the normalizer"):
+        ppo_networks.make_inference_fn(networks)(params)
 
 
 def test_dictionaries_of_observations():

@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.training.agents.ppo.losses import Batch, LossConfig, compute_gae, compute_ppo_loss
+from brax.training.agents.ppo.losses import (
+    Batch,
+    LossConfig,
+    compute_gae,
+    compute_ppo_loss,
+    quantile_huber_loss,
+)
 from brax.training.agents.ppo.networks import PPOParams, make_ppo_networks
 
 DISCOUNT, LAMBDA = 0.93, 0.8
@@ -78,6 +84,23 @@ def test_advantages_are_the_double_sum(data, bootstrap):
     )
     np.testing.assert_allclose(vs, targets, atol=2e-6)
     np.testing.assert_allclose(got, advantages, atol=2e-6)
+
+
+@pytest.mark.parametrize("bootstrap", [False, True])
+def test_gae_is_the_sum_itself(data, bootstrap):
+    """Schulman et al. 2016, eq. 16: the sum of discounted temporal differences, to an end."""
+    timeout = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
+    timeout = timeout if bootstrap else None
+    targets, _ = _definition(data, timeout)
+    vs, got = compute_gae(
+        **{k: jnp.asarray(v) for k, v in data.items()},
+        lambda_=LAMBDA,
+        discount=DISCOUNT,
+        timeout_value=timeout,
+        estimator="gae",
+    )
+    np.testing.assert_allclose(vs, targets, atol=2e-6)
+    np.testing.assert_allclose(got, targets - data["values"], atol=2e-6)
 
 
 def _one_step(**changes):
@@ -186,6 +209,75 @@ def test_the_loss_is_surrogate_value_error_and_entropy(ppo):
     assert float(parts["entropy_loss"]) == pytest.approx(-0.03 * float(entropy.mean()), rel=1e-4)
     total = sum(float(parts[k]) for k in ("policy_loss", "v_loss", "entropy_loss"))
     assert float(loss) == pytest.approx(total, rel=1e-6)
+
+
+def test_the_value_loss_takes_the_larger_error_of_the_moved_and_the_bounded_value(ppo):
+    networks, params, batch = ppo
+    values = networks.value_network.apply((), params.value, batch.observation)
+    before = values + jax.random.normal(jax.random.key(9), values.shape)
+    bounded = CONFIG._replace(clipping_epsilon_value=0.5)
+    _, parts = compute_ppo_loss(
+        params, batch._replace(value=before), jax.random.key(0), networks, bounded
+    )
+    last = networks.value_network.apply((), params.value, batch.last_observation)
+    targets, _ = _definition(
+        {
+            "truncation": np.asarray(batch.truncation).T,
+            "termination": np.asarray(batch.termination).T,
+            "rewards": np.asarray(batch.reward).T,
+            "values": np.asarray(values).T,
+            "bootstrap_value": np.asarray(last),
+        }
+    )
+    errors = []
+    for v, old, target in zip(np.ravel(values), np.ravel(before), np.ravel(targets.T), strict=True):
+        near = old + min(max(v - old, -0.5), 0.5)
+        errors.append(max((target - v) ** 2, (target - near) ** 2))
+    free = np.mean((targets.T - np.asarray(values)) ** 2)
+    assert np.mean(errors) > 1.1 * free
+    assert float(parts["v_loss"]) == pytest.approx(0.25 * np.mean(errors), rel=1e-4)
+
+
+def test_the_loss_of_quantiles():
+    """Two quantiles, of 1/4 and 3/4, at 0 and 1. Target 3: errors 3 and 2, so Huber 2.5 and 1.5,
+    weights 1/4 and 3/4. Target -1: errors -1 and -2, Huber 0.5 and 1.5, weights 3/4 and 1/4.
+    """
+    found = quantile_huber_loss(jnp.array([[0.0, 1.0]] * 2), jnp.array([3.0, -1.0]))
+    np.testing.assert_allclose(found, [(0.625 + 1.125) / 2, (0.375 + 0.375) / 2])
+
+
+def test_a_distributional_critic_s_value_is_the_mean_and_its_loss_that_of_quantiles(ppo):
+    _, params, batch = ppo
+    networks = make_ppo_networks(
+        3,
+        2,
+        policy_hidden_layer_sizes=(),
+        value_hidden_layer_sizes=(),
+        use_distributional_critic=True,
+        num_quantiles=4,
+    )
+    value = networks.value_network.init(jax.random.key(1))
+    layer = jax.tree.map(np.float64, value["params"]["hidden_0"])
+    quantiles = np.asarray(batch.observation) @ layer["kernel"] + layer["bias"]
+    values = networks.value_network.apply((), value, batch.observation)
+    np.testing.assert_allclose(values, quantiles.mean(-1), rtol=1e-4, atol=1e-6)
+    last = networks.value_network.apply((), value, batch.last_observation)
+    targets, _ = _definition(
+        {
+            "truncation": np.asarray(batch.truncation).T,
+            "termination": np.asarray(batch.termination).T,
+            "rewards": np.asarray(batch.reward).T,
+            "values": quantiles.mean(-1).T,
+            "bootstrap_value": np.asarray(last),
+        }
+    )
+    error = targets.T[..., None] - quantiles
+    huber = np.where(abs(error) < 1, error**2 / 2, abs(error) - 0.5)
+    share = np.array([1, 3, 5, 7]) / 8
+    expected = np.mean(np.where(error < 0, 1 - share, share) * huber)
+    params = params._replace(value=value)
+    _, parts = compute_ppo_loss(params, batch, jax.random.key(0), networks, CONFIG)
+    assert float(parts["v_loss"]) == pytest.approx(0.25 * expected, rel=1e-4)
 
 
 def test_a_truncated_step_teaches_the_policy_nothing(ppo):

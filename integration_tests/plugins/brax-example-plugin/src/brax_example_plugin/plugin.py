@@ -53,8 +53,11 @@ def brax_environments() -> list[Spec]:
 
 @hookimpl
 def brax_trainers() -> list[Spec]:
-    """A learner without a neural network."""
-    return [Spec("random_search", "brax_example_plugin.trainer:RANDOM_SEARCH", "linear policies")]
+    """A learner that shares nothing with ours, and one on the loop that ours share."""
+    return [
+        Spec("random_search", "brax_example_plugin.trainer:RANDOM_SEARCH", "linear policies"),
+        Spec("td3", "brax_example_plugin.td3:TD3", "twin delayed deterministic policy gradients"),
+    ]
 
 
 @hookimpl

@@ -1,8 +1,9 @@
 """Running a policy in batched environments: for learning, and to see how good it is."""
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -119,6 +120,12 @@ class Evaluator:
 
         last, _, steps = jax.lax.while_loop(running, step, (first, policy_key, jnp.int32(0)))
         return last.info["eval_metrics"], steps
+
+    def with_key(self, key: jax.Array) -> Self:
+        """This evaluator with another seed; what is compiled is shared."""
+        other = copy.copy(self)
+        other._key = key
+        return other
 
     def compile(self, policy_params: types.Params) -> None:
         """Compiles the evaluation for parameters of these shapes; else the first one does."""

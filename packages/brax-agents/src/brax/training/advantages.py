@@ -13,6 +13,7 @@ def compute_gae(
     lambda_: float = 0.95,
     discount: float = 0.99,
     timeout_value: jax.Array | None = None,
+    estimator: str = "v_trace",
 ) -> tuple[jax.Array, jax.Array]:
     """Computes value targets and advantages, time first: every array (time, n).
 
@@ -26,12 +27,14 @@ def compute_gae(
         discount: discount of one step.
         timeout_value: values after a step, used where it was truncated; without it truncated
             steps teach nothing: their advantage is 0 and their target the value itself.
+        estimator: `v_trace` for advantages `r + discount vs[t+1] - V[t]`, `gae` for GAE's own,
+            `vs[t] - V[t]`; the targets are the same.
 
     Returns:
         Targets `vs` and advantages, both without gradient.
 
-    Source: Schulman et al. 2016 (GAE), targets as in Espeholt et al. 2018 (V-trace) on policy. The
-    advantage is V-trace's, `r + discount vs[t+1] - V[t]`, not GAE's own.
+    Source: Schulman et al. 2016 (GAE), eq. 16; Espeholt et al. 2018 (V-trace), section 4.2, on
+    policy.
     """
     weight = 1.0 - truncation if timeout_value is None else jnp.ones_like(rewards)
     known = jnp.zeros_like(rewards) if timeout_value is None else truncation * timeout_value
@@ -52,6 +55,8 @@ def compute_gae(
     start = jnp.zeros_like(bootstrap_value)
     _, corrections = jax.lax.scan(back, start, (deltas, goes_on), reverse=True)
     vs = corrections + values
+    if estimator == "gae":
+        return jax.lax.stop_gradient(vs), jax.lax.stop_gradient(corrections)
     next_vs = jnp.concatenate([vs[1:], bootstrap_value[None]])
     advantages = weight * (rewards + after(next_vs) - values)
     return jax.lax.stop_gradient(vs), jax.lax.stop_gradient(advantages)

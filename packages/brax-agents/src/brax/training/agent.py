@@ -3,19 +3,21 @@
 import contextlib
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
+from jax.sharding import Mesh
 
 from brax.env import Env
 from brax.errors import ConfigError
-from brax.training import devices, policies, presets, setup, types
+from brax.training import devices, hosts, policies, presets, setup, types
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.learner import Learner, Parts
-from brax.training.loop import Loop, Reports
+from brax.training.loop import Loop
 from brax.training.program import Program
 
 
@@ -68,29 +70,51 @@ class Agent:
         config, runtime = self.check(settings)
         mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
         keys = jax.random.split(jax.random.key(config.seed), 4)
-        env = setup.wrapped(environment, config, runtime, config.num_envs, keys[0])
+        learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])
+        hosts.check_alike({**record, **record["config"], "config": None})
+        program = Program(learner, mesh)
+        evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
+        with setup.told_of_full_memory(config), contextlib.ExitStack() as stack:
+            save = setup.saver(stack, runtime, record, config)
+            saved = setup.saved_state(program, config, runtime, record)
+            params = program.shapes().params
+            setup.compile_all(program, evaluator, config.training_steps > 0, saved is None, params)
+            state, step = setup.first_state(program, keys[1], runtime, saved)
+            evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
+            reports = setup.reports(evaluate, runtime.progress_fn, save, config)
+            state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
+        params = jax.device_get(state.params)
+        return policies.with_normalizer(make_policy, params), params, metrics
+
+    def build(
+        self, environment: Env, config: Any, runtime: Any, mesh: Mesh, key: jax.Array
+    ) -> tuple[Learner, Callable[..., Any], dict[str, Any]]:
+        """Makes the parts of a run; compiles nothing.
+
+        Args:
+            environment: environment to learn, not yet batched.
+            config: the agent's numbers.
+            runtime: what it is given besides.
+            mesh: devices.
+            key: for systems that are drawn.
+
+        Returns:
+            The learner, `make_policy`, and what a checkpoint records.
+
+        Raises:
+            ConfigError: if environment, networks and settings do not go together.
+        """
+        env = setup.wrapped(environment, config, runtime, config.num_envs, key)
         info = setup.check_env(env, config)
-        factory = self._factory(runtime.network_factory)
+        factory = self._factory(runtime.network_factory, config)
         networks = factory(
             environment.observation_size,
             environment.action_size,
             preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
         )
-        make_policy = self.make_inference_fn(networks)
-
+        learner = self.learner(Parts(env, networks, config, runtime, mesh, info))
         record = self._record(environment, config, factory)
-        program = Program(self.learner(Parts(env, networks, config, runtime, mesh, info)), mesh)
-        evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
-        with contextlib.ExitStack() as stack:
-            save = setup.saver(stack, runtime, record, config)
-            saved = setup.saved_state(program, config, runtime, record)
-            setup.compile_all(program, evaluator, config.training_steps > 0, saved is None)
-            state, step = setup.first_state(program, keys[1], runtime, saved)
-            evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
-            every = (config.training_metrics_steps or 0) if config.log_training_metrics else None
-            reports = Reports(evaluate, runtime.progress_fn, save, every)
-            state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
-        return make_policy, jax.device_get(state.params), metrics
+        return learner, self.make_inference_fn(networks), record
 
     def timesteps(
         self,
@@ -137,13 +161,15 @@ class Agent:
         factory = network_factory or policies.described(self.make_networks, found)
         return policies.restore(found, factory, self.make_inference_fn, deterministic)
 
-    def _factory(self, given: Any) -> Callable[..., Any]:
+    def _factory(self, given: Any, config: RunConfig) -> Callable[..., Any]:
         """The function that makes the networks, from what a user gave."""
-        if given is None:
-            return self.make_networks
-        if isinstance(given, Mapping):
-            return functools.partial(self.make_networks, **given)
-        return given
+        more = config.network_settings
+        if given is None or isinstance(given, Mapping):
+            given, more = self.make_networks, {**(given or {}), **more}
+        unknown = set(more) - set(inspect.signature(given).parameters)
+        if unknown:
+            raise ConfigError(f"network_factory takes no {' and no '.join(sorted(unknown))}.")
+        return functools.partial(given, **more) if more else given
 
     def _record(self, env: Env, config: RunConfig, factory: Callable[..., Any]) -> dict[str, Any]:
         """What a checkpoint records: all that is needed to use it again."""

@@ -1,7 +1,9 @@
 """The commands `brax train` and `brax resume`."""
 
+import contextlib
+import functools
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +11,17 @@ import click
 
 from brax import plugins
 from brax.errors import ConfigError
-from brax.training import presets, runs
+from brax.training import hosts, presets, runs
 
-_render_option = click.option(
-    "--render", is_flag=True, help="Write rollout.html at the end, a page that shows the result."
+env_argument = click.argument("env")
+preset_option = click.option(
+    "--preset", default="default", show_default=True, help="Named settings, such as cpu."
 )
-
-
-@click.command()
-@click.argument("env")
-@click.option("--preset", default="default", show_default=True, help="Named settings, such as cpu.")
-@click.option("--trainer", default="ppo", show_default=True, help="The agent.")
-@click.option("--steps", type=click.IntRange(min=0), help="Environment steps to train for.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random.")
-@click.option("--name", default="", help="Name of the run; by default environment and time.")
-@click.option(
+trainer_option = click.option("--trainer", default="ppo", show_default=True, help="The agent.")
+steps_option = click.option(
+    "--steps", type=click.IntRange(min=0), help="Environment steps to train for."
+)
+runs_option = click.option(
     "--runs",
     "runs_dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -31,14 +29,53 @@ _render_option = click.option(
     show_default=True,
     help="Where runs are kept.",
 )
-@click.option(
+set_option = click.option(
     "--set",
     "changes",
     multiple=True,
     metavar="KEY=VALUE",
     help="Change a setting of the trainer; env.KEY=VALUE one of the environment. Repeatable.",
 )
+
+
+def _distributed_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a process that trains with others; it joins them before the command runs."""
+
+    @click.option(
+        "--coordinator", metavar="HOST:PORT", help="Where the first of several processes listens."
+    )
+    @click.option("--num-processes", type=click.IntRange(min=1), help="Number of processes.")
+    @click.option("--process-id", type=click.IntRange(min=0), help="Which this one is, from 0.")
+    @functools.wraps(command)
+    def joined(
+        *args: Any,
+        coordinator: str | None,
+        num_processes: int | None,
+        process_id: int | None,
+        **kwargs: Any,
+    ) -> None:
+        hosts.join(coordinator, num_processes, process_id)
+        command(*args, **kwargs)
+
+    return joined
+
+
+_render_option = click.option(
+    "--render", is_flag=True, help="Write rollout.html at the end, a page that shows the result."
+)
+
+
+@click.command()
+@env_argument
+@preset_option
+@trainer_option
+@steps_option
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random.")
+@click.option("--name", default="", help="Name of the run; by default environment and time.")
+@runs_option
+@set_option
 @_render_option
+@_distributed_options
 @click.pass_context
 def train(
     ctx: click.Context,
@@ -57,23 +94,18 @@ def train(
     The run is kept in RUNS/NAME: run.json, metrics.jsonl, checkpoints. Ctrl-C saves it; brax resume
     goes on with it.
     """
-    settings = parse_changes(changes)
-    env_settings = settings.pop("env", {})
-    environment = _environment(env, env_settings)
-    agent = plugins.get("trainer", trainer)
-    config = _merge(presets.choose(agent, environment, env, preset), settings)
-    config |= {k: v for k, v in {"num_timesteps": steps, "seed": seed}.items() if v is not None}
-    if hasattr(agent, "check"):
-        agent.check(config)  # before the run's folder is made
-    run = runs.Run(env, env_settings, trainer, config)
-    folder = run.create(runs_dir, name)
-    _train(ctx, run, folder, environment, render)
+    run, environment = asked(env, trainer, preset, changes, num_timesteps=steps, seed=seed)
+    folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
+    train_run(run, folder, environment)
+    if render and hosts.first():
+        _render(ctx, folder)
 
 
 @click.command()
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--steps", type=click.IntRange(min=1), help="Total environment steps to go to.")
 @_render_option
+@_distributed_options
 @click.pass_context
 def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> None:
     """Goes on with the training of RUN from its newest checkpoint.
@@ -85,33 +117,77 @@ def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> No
     record = runs.read(run)
     if steps is not None:
         record = record.with_config(num_timesteps=steps)
-        record.write(run)
+        if hosts.first():
+            record.write(run)
     behind = checkpoint.available(run / "checkpoints")
     if behind and behind[-1] >= record.config.get("num_timesteps", 0):
         raise ConfigError(
             f"run '{run}' is complete, with {behind[-1]} steps: ask for more with --steps."
         )
-    environment = _environment(record.environment, record.environment_kwargs)
-    _train(ctx, record, run, environment, render, restore_checkpoint_path=run / "checkpoints")
+    environment = make_environment(record.environment, record.environment_kwargs)
+    train_run(record, run, environment, restore_checkpoint_path=run / "checkpoints")
+    if render and hosts.first():
+        _render(ctx, run)
 
 
-def _train(
-    ctx: click.Context, run: runs.Run, folder: Path, environment: Any, render: bool, **more: Any
-) -> None:
-    """Runs the trainer with everything that watches it."""
+def asked(
+    env: str, trainer: str, preset: str, changes: Iterable[str], **more: Any
+) -> tuple[runs.Run, Any]:
+    """What a user asks for, checked before a folder is made.
+
+    Args:
+        env: name of the environment.
+        trainer: name of the trainer.
+        preset: name of the preset.
+        changes: what to change in it, as `parse_changes` reads it.
+        **more: settings to change besides; None leaves one as it is.
+
+    Returns:
+        The run and its environment.
+
+    Raises:
+        ConfigError: if a name or a setting is wrong.
+    """
+    settings = parse_changes(changes)
+    env_settings = settings.pop("env", {})
+    environment = make_environment(env, env_settings)
+    agent = plugins.get("trainer", trainer)
+    config = merge(presets.choose(agent, environment, env, preset), settings)
+    config |= {name: value for name, value in more.items() if value is not None}
+    check(trainer, config)
+    return runs.Run(env, env_settings, trainer, config), environment
+
+
+def check(trainer: str, config: Mapping[str, Any]) -> None:
+    """Refuses settings that a trainer would refuse, where it can tell."""
+    agent = plugins.get("trainer", trainer)
+    if hasattr(agent, "check"):
+        agent.check(config)
+
+
+def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> None:
+    """Runs the trainer with everything that watches it.
+
+    Args:
+        run: what was asked for.
+        folder: where it is kept.
+        environment: the environment.
+        **more: settings of the trainer besides, not recorded.
+    """
     from brax.training.loggers import MetricLoggers
     from brax.training.progress import Progress
 
-    loggers = MetricLoggers(folder)
+    loggers = MetricLoggers(folder) if hosts.first() else None
     title = f"{run.trainer} on {run.environment}, {folder}"
     progress = Progress(title, int(run.config.get("num_timesteps", 0)))
 
     def report(step: int, metrics: Any) -> None:
-        loggers.write(step, metrics)
-        progress.update(step, metrics)
+        if loggers:
+            loggers.write(step, metrics)
+            progress.update(step, metrics)
 
     try:
-        with progress:
+        with progress if loggers else contextlib.nullcontext():
             plugins.get("trainer", run.trainer).train(
                 environment,
                 **run.config,
@@ -123,10 +199,10 @@ def _train(
         click.echo(f"interrupted; go on with: brax resume {folder}", err=True)
         raise
     finally:
-        loggers.close()
-    click.echo(f"run: {folder}")
-    if render:
-        _render(ctx, folder)
+        if loggers:
+            loggers.close()
+    if loggers:
+        click.echo(f"run: {folder}")
 
 
 def _render(ctx: click.Context, folder: Path) -> None:
@@ -136,7 +212,7 @@ def _render(ctx: click.Context, folder: Path) -> None:
     ctx.invoke(plugins.get("command", "render"), run=folder)
 
 
-def _environment(name: str, settings: Any) -> Any:
+def make_environment(name: str, settings: Any) -> Any:
     """Makes an environment by name.
 
     Raises:
@@ -166,14 +242,14 @@ def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
             value = text
         for part in reversed(key.split(".")):
             value = {part: value}
-        settings = _merge(settings, value)
+        settings = merge(settings, value)
     return settings
 
 
-def _merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """Both, the second where they differ, table by table."""
     merged = {**first, **second}
     for key in first.keys() & second.keys():
         if isinstance(first[key], dict) and isinstance(second[key], dict):
-            merged[key] = _merge(first[key], second[key])
+            merged[key] = merge(first[key], second[key])
     return merged

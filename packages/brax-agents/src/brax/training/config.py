@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from brax.errors import ConfigError
-from brax.training.settings import build, number, split
+from brax.training.settings import build, choice, number, split
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,10 @@ class RunConfig(abc.ABC):
     """Fresh resets of all environments between two evaluations."""
     normalize_observations: bool = False
     """Scale observations by their running statistics."""
+    normalize_observations_std_eps: float = number(0.0, 0)
+    """Added to the deviations that observations are divided by."""
+    normalize_until_count: int | None = number(None, 1)
+    """Observations after which their statistics stay as they are; None for never."""
     seed: int = 0
     """Seed of everything random."""
     num_evals: int = number(1, 0)
@@ -44,6 +48,14 @@ class RunConfig(abc.ABC):
     """Environment steps between those reports; None reports about every second."""
     run_evals: bool = True
     """False to report at the times of evaluations without evaluating."""
+    save_interval_steps: int | None = number(None, 1)
+    """Environment steps after which a checkpoint is saved besides those at evaluations."""
+    save_interval_seconds: float | None = number(None, 0, open_low=True)
+    """Seconds of training after which one is."""
+    keep_checkpoints: int = number(3, 1)
+    """Newest checkpoints that are kept, besides the best."""
+    failed_save: str = choice("stop", "warn")
+    """What follows a checkpoint that cannot be saved: `stop`, or `warn` and train on."""
     max_devices_per_host: int | None = number(None, 1)
     """Devices to use; None for all, of which the command leaves idle CPU cores that do not divide
     `num_envs`."""
@@ -62,6 +74,11 @@ class RunConfig(abc.ABC):
     def training_steps(self) -> int:
         """Training steps of the whole run."""
         return -(-self.num_timesteps // self.env_steps_per_training_step)
+
+    @property
+    def network_settings(self) -> dict[str, Any]:
+        """What `network_factory` is told besides sizes and preprocessing."""
+        return {}
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -104,7 +121,13 @@ class Runtime:
     restore_checkpoint_path: Any = None
     """Checkpoint, or directory of checkpoints, to go on from."""
     restore_params: Any = None
-    """Parameters to start from, as training returned them."""
+    """Parameters to start from, as training returned them, or only the first of them, such as
+    `(normalizer, policy)`."""
+
+    @property
+    def first_params(self) -> Any:
+        """The parameters to start from that were given."""
+        return self.restore_params
 
     def check(self, config: Any) -> None:
         """Refuses what does not go with the numbers of a run.

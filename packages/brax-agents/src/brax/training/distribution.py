@@ -1,6 +1,7 @@
 """Distributions of actions, given by the outputs of a policy network."""
 
 import abc
+import math
 
 import jax
 import jax.numpy as jnp
@@ -91,14 +92,37 @@ class NormalTanhDistribution(ParametricDistribution):
 class NormalDistribution(ParametricDistribution):
     """A normal distribution."""
 
-    def __init__(self, event_size: int, min_std: float = 0.001) -> None:
+    def __init__(
+        self, event_size: int, min_std: float = 0.001, noise_std_type: str = "scalar"
+    ) -> None:
+        """`noise_std_type`: `scalar`, deviation `softplus(x) + min_std`, or `log`, `exp(x)`.
+
+        Raises:
+            ConfigError: if it is neither.
+        """
         super().__init__(param_size=2 * event_size)
+        if noise_std_type not in ("scalar", "log"):
+            raise ConfigError(
+                f"unknown noise_std_type '{noise_std_type}'. Allowed: scalar, log."
+                f"{closest(noise_std_type, ('scalar', 'log'))}"
+            )
         self._min_std = min_std
+        self._log = noise_std_type == "log"
 
     def loc_scale(self, parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Mean and deviation; the deviation is at least `min_std`."""
+        """Mean and deviation."""
         loc, scale = jnp.split(parameters, 2, axis=-1)
-        return loc, jax.nn.softplus(scale) + self._min_std
+        return loc, jnp.exp(scale) if self._log else jax.nn.softplus(scale) + self._min_std
+
+    def inverse_scale(self, scale: float) -> float:
+        """What makes a deviation.
+
+        Raises:
+            ConfigError: if no number makes it.
+        """
+        if not scale > self._min_std:
+            raise ConfigError(f"init_noise_std={scale} must be above {self._min_std}.")
+        return math.log(scale if self._log else math.expm1(scale - self._min_std))
 
     def postprocess(self, event: jax.Array) -> jax.Array:
         """Leaves actions as they are."""
@@ -119,8 +143,13 @@ _TYPES: dict[str, type[ParametricDistribution]] = {
 }
 
 
-def of_type(name: str, event_size: int) -> ParametricDistribution:
+def of_type(name: str, event_size: int, noise_std_type: str = "scalar") -> ParametricDistribution:
     """Returns the distribution of that name over actions of a size.
+
+    Args:
+        name: its name.
+        event_size: number of actions.
+        noise_std_type: of `NormalDistribution`.
 
     Raises:
         ConfigError: if there is none of that name.
@@ -130,4 +159,6 @@ def of_type(name: str, event_size: int) -> ParametricDistribution:
             f"unknown distribution_type '{name}'. Allowed: {', '.join(_TYPES)}."
             f"{closest(name, _TYPES)}"
         )
+    if name == "normal":
+        return NormalDistribution(event_size, noise_std_type=noise_std_type)
     return _TYPES[name](event_size)

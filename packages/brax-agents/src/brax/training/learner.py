@@ -118,11 +118,19 @@ class Learner(abc.ABC):
             return ()
         return running_statistics.init_state(self.sample_obs)
 
-    def normalizer_after(self, normalizer: Any, observations: Any) -> Any:
-        """The statistics with these observations, leading axes first."""
+    def normalizer_after(
+        self, normalizer: Any, observations: Any, weights: jax.Array | None = None
+    ) -> Any:
+        """The statistics with these observations, leading axes first, weight 0 leaves one out."""
         if not self.config.normalize_observations:
             return normalizer
-        return running_statistics.update(normalizer, observations)
+        return running_statistics.update(
+            normalizer,
+            observations,
+            weights=weights,
+            std_eps=self.config.normalize_observations_std_eps,
+            until_count=self.config.normalize_until_count,
+        )
 
 
 def repeated(

@@ -31,6 +31,22 @@ ACTIVATION: dict[str, ActivationFn] = {
 }
 """Activations by the name that they have in settings and checkpoints."""
 
+KERNEL_INITIALIZER: dict[str, Callable[..., Initializer]] = {
+    "constant": jax.nn.initializers.constant,
+    "glorot_normal": jax.nn.initializers.glorot_normal,
+    "glorot_uniform": jax.nn.initializers.glorot_uniform,
+    "he_normal": jax.nn.initializers.he_normal,
+    "he_uniform": jax.nn.initializers.he_uniform,
+    "lecun_normal": jax.nn.initializers.lecun_normal,
+    "lecun_uniform": jax.nn.initializers.lecun_uniform,
+    "normal": jax.nn.initializers.normal,
+    "orthogonal": jax.nn.initializers.orthogonal,
+    "uniform": jax.nn.initializers.uniform,
+    "zeros": lambda: jax.nn.initializers.zeros,
+}
+"""What makes the first weights, by the name that it has in settings and checkpoints: functions of
+their own settings."""
+
 
 @dataclass(frozen=True)
 class FeedForwardNetwork:
@@ -61,6 +77,34 @@ class MLP(linen.Module):
                 if self.layer_norm:
                     data = linen.LayerNorm(name=f"norm_{i}")(data)
         return data
+
+
+class NormalHead(linen.Module):
+    """A mean that is a network of the observation, and a deviation that is learned by itself or
+    depends on the observation too."""
+
+    event_size: int
+    hidden_layer_sizes: Sequence[int]
+    activation: ActivationFn
+    kernel_init: Initializer
+    mean_kernel_init: Initializer
+    first_std: float
+    """What the deviation's parameter starts at, before the distribution makes a deviation of it."""
+    state_dependent_std: bool
+
+    @linen.compact
+    def __call__(self, data: jax.Array) -> jax.Array:
+        """Maps (..., inputs) to (..., 2 event_size): means, then what makes the deviations."""
+        sizes = self.hidden_layer_sizes
+        data = MLP(sizes, self.activation, self.kernel_init, activate_final=True, name="trunk")(
+            data
+        )
+        mean = linen.Dense(self.event_size, kernel_init=self.mean_kernel_init, name="mean")(data)
+        start = jax.nn.initializers.constant(self.first_std)
+        std = self.param("std", start, (self.event_size,))
+        if self.state_dependent_std:
+            std += linen.Dense(self.event_size, kernel_init=self.kernel_init, name="std_of")(data)
+        return jnp.concatenate([mean, jnp.broadcast_to(std, mean.shape)], axis=-1)
 
 
 class Critics(linen.Module):
@@ -98,6 +142,26 @@ def activation_of(value: str | ActivationFn) -> ActivationFn:
     return ACTIVATION[value]
 
 
+def initializer_of(
+    value: str | Callable[..., Initializer], settings: Mapping[str, Any] | None = None
+) -> Initializer:
+    """Returns the initializer of that name, or what a function makes, with these settings.
+
+    Raises:
+        ConfigError: if there is none of that name, or it does not take the settings.
+    """
+    if not callable(value) and value not in KERNEL_INITIALIZER:
+        raise ConfigError(
+            f"unknown initializer '{value}'. Allowed: {', '.join(KERNEL_INITIALIZER)}."
+            f"{closest(value, KERNEL_INITIALIZER)}"
+        )
+    make = value if callable(value) else KERNEL_INITIALIZER[value]
+    try:
+        return make(**(settings or {}))
+    except TypeError as error:
+        raise ConfigError(f"initializer '{value}': {error}") from error
+
+
 def observation_width(size: types.ObservationSize, key: str) -> int:
     """Number of features that a network reading the observation `key` has.
 
@@ -128,6 +192,16 @@ def make_mlp(
     """Makes a dense network of one observation, which is preprocessed first."""
     sizes = (*hidden_layer_sizes, output_size)
     module = MLP(sizes, activation_of(activation_fn), kernel_init, layer_norm=layer_norm)
+    return of_module(module, obs_size, preprocess_observations_fn, obs_key)
+
+
+def of_module(
+    module: linen.Module,
+    obs_size: types.ObservationSize,
+    preprocess_observations_fn: types.PreprocessObservationFn,
+    obs_key: str,
+) -> FeedForwardNetwork:
+    """Makes a network of a module that reads one observation, which is preprocessed first."""
     width = observation_width(obs_size, obs_key)
 
     def apply(normalizer_params: Any, params: Any, obs: Any) -> jax.Array:
@@ -182,11 +256,22 @@ def make_value_network(
     hidden_layer_sizes: Sequence[int] = (256, 256),
     activation: str | ActivationFn = linen.relu,
     obs_key: str = "state",
+    kernel_init: Initializer = KERNEL_INIT,
+    num_quantiles: int = 0,
 ) -> FeedForwardNetwork:
-    """Makes a network from observations to one value each; arguments as `make_policy_network`."""
+    """Makes a network from observations to one value each, or, where `num_quantiles` is not 0, to
+    that many quantiles; other arguments as `make_policy_network`."""
     network = make_mlp(
-        1, obs_size, preprocess_observations_fn, hidden_layer_sizes, activation, obs_key
+        num_quantiles or 1,
+        obs_size,
+        preprocess_observations_fn,
+        hidden_layer_sizes,
+        activation,
+        obs_key,
+        kernel_init=kernel_init,
     )
+    if num_quantiles:
+        return network
     return FeedForwardNetwork(
         network.init, lambda *inputs: jnp.squeeze(network.apply(*inputs), axis=-1)
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from brax import plugins
 from brax.errors import CheckpointError, ConfigError
@@ -30,6 +31,9 @@ class ActorCriticNetworks:
     policy_network: networks.FeedForwardNetwork
     value_network: networks.FeedForwardNetwork
     parametric_action_distribution: distribution.ParametricDistribution
+    value_quantiles: Callable[..., jax.Array] | None = None
+    """As `value_network.apply`, but the quantiles that a value is the mean of, (..., quantiles);
+    None where it gives the value itself."""
 
 
 class PolicyParams(NamedTuple):
@@ -86,15 +90,39 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
     return make_policy
 
 
+def with_normalizer(make_policy: Callable[..., Any], params: Any) -> Callable[..., Any]:
+    """Returns `make_policy` that takes `(params.policy, params.value)` too.
+
+    Args:
+        make_policy: from parameters to policies.
+        params: parameters whose normalizer those get.
+    """
+
+    @functools.wraps(make_policy)
+    def make(given: Any, deterministic: bool = False) -> types.Policy:
+        if _lacks_normalizer(given):
+            given = (params.normalizer, given[0])
+        return make_policy(given, deterministic)
+
+    return make
+
+
 def policy_part(params: Any) -> tuple[Any, Any]:
     """The normalizer and the policy's parameters out of what a caller has."""
-    if isinstance(params, tuple | list) and len(params) in (2, 3):
+    if isinstance(params, tuple | list) and len(params) in (2, 3) and not _lacks_normalizer(params):
         return params[0], params[1]
     got = f"{len(params)} parts" if isinstance(params, tuple | list) else type(params).__name__
+    if _lacks_normalizer(params):
+        got = "(policy, value) without the normalizer"
     raise ConfigError(
         f"make_policy: got {got}; expected the params that train() returned, or its "
         "(normalizer, policy). The policy needs the normalizer: pass params, not params.policy."
     )
+
+
+def _lacks_normalizer(params: Any) -> bool:
+    """Whether parameters are `(policy, value)`: a network's are a dictionary, no normalizer is."""
+    return isinstance(params, tuple | list) and len(params) == 2 and isinstance(params[0], Mapping)
 
 
 def read(path: Path | str, agent: str) -> checkpoint.Checkpoint:
@@ -150,6 +178,10 @@ def restore(
     )
     shapes = jax.eval_shape(made.policy_network.init, jax.random.key(0))
     policy = checkpoint.restore(found, shapes, "params/policy")
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policy)):
+        raise CheckpointError(
+            f"the policy in '{found.path}' (step {found.steps}) is not finite: use an earlier one."
+        )
     return make_policy_of(made)((_normalizer(found), policy), deterministic)
 
 
@@ -199,7 +231,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
     if callable(value):
-        names = [name for name, fn in networks.ACTIVATION.items() if fn is value]
+        known = {**networks.ACTIVATION, **networks.KERNEL_INITIALIZER}
+        names = [name for name, fn in known.items() if fn is value]
         return names[0] if names else f"{value.__module__}.{value.__qualname__}"
     return value
 

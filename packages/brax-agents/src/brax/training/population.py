@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 
 from brax.training import devices, types
-from brax.training.acme import running_statistics
 from brax.training.learner import (
     Episodes,
     Learner,
@@ -150,8 +149,7 @@ class SearchLearner(Learner):
         def step(carry: Any) -> Any:
             env_state, active, returns, seen, acted, count = carry
             action = act(normalizer, policies, env_state.obs)
-            if self.config.normalize_observations:
-                seen = running_statistics.update(seen, env_state.obs, weights=active)
+            seen = self.normalizer_after(seen, env_state.obs, active)
             env_state = self.env.step(env_state, action)
             returns = returns + active * (env_state.reward - self.reward_shift)
             acted = jax.tree.map(jnp.add, acted, self._ended(env_state, active))

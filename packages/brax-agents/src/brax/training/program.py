@@ -1,21 +1,35 @@
 """A learner, compiled: what the shared loop runs."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from brax.training import devices
+from brax.training import devices, hosts
 from brax.training.learner import Learner, Tally
+
+
+class Functions(NamedTuple):
+    """What is compiled."""
+
+    init: Callable[..., Any]
+    """From a key to the first state."""
+    advance: Callable[..., Any]
+    """From a state and a number of training steps to the state after them and a tally."""
+    fresh_environments: Callable[..., Any]
+    """From a state to one whose environments start anew."""
 
 
 class Program:
     """Compiled functions of an agent's training state, split over a mesh of devices."""
 
     def __init__(self, learner: Learner, mesh: Mesh) -> None:
-        self._learner = learner
+        self._functions = Functions(learner.init, learner.advance, learner.fresh_environments)
+        self._split = learner.split
+        self._key = jax.random.key(0)
         self._mesh = mesh
         self._init: Any = None
         self._advance: Any = None
@@ -25,18 +39,18 @@ class Program:
         whole = jax.tree.map(lambda _: devices.replicated(self._mesh), state)
         split = {
             name: devices.shardings(getattr(state, name), self._mesh, length)
-            for name, length in self._learner.split.items()
+            for name, length in self._split.items()
         }
         return whole._replace(**split)
 
     def shapes(self) -> Any:
         """Shapes of a training state."""
-        return jax.eval_shape(self._learner.init, jax.random.key(0))
+        return jax.eval_shape(self._functions.init, self._key)
 
     def compile_init(self) -> None:
         """Compiles what makes the first state."""
-        init = jax.jit(self._learner.init, out_shardings=self.place(self.shapes()))
-        self._init = init.lower(jax.random.key(0)).compile()
+        init = jax.jit(self._functions.init, out_shardings=self.place(self.shapes()))
+        self._init = init.lower(self._key).compile()
 
     def compile_advance(self) -> None:
         """Compiles the training step, once for every number of steps."""
@@ -44,7 +58,7 @@ class Program:
         places = self.place(state)
         whole = devices.replicated(self._mesh)
         advance = jax.jit(
-            self._learner.advance,
+            self._functions.advance,
             in_shardings=(places, whole),
             out_shardings=(places, whole),
             donate_argnums=0,
@@ -58,13 +72,14 @@ class Program:
     def advance(self, state: Any, steps: int) -> tuple[Any, Tally]:
         """Takes training steps; `state` is used up. The tally comes back to the host."""
         state, tally = self._advance(
-            state, jax.device_put(jnp.int32(steps), devices.replicated(self._mesh))
+            state, hosts.put(np.int32(steps), devices.replicated(self._mesh))
         )
         return state, jax.device_get(tally)
 
     def fresh_environments(self, state: Any) -> Any:
         """Resets every environment anew."""
-        return jax.jit(self._learner.fresh_environments, out_shardings=self.place(state))(state)
+        fresh = jax.jit(self._functions.fresh_environments, out_shardings=self.place(state))
+        return fresh(state)
 
     def bad_updates(self, state: Any) -> int:
         """Updates in a row that were skipped because their gradient was not finite."""

@@ -46,23 +46,26 @@ def resume(
     return checkpoint.restore(found, like), found.record["training_steps"]
 
 
-def check_params(params: Any, like: Any) -> Any:
+def check_params(params: Any, like: Any) -> dict[str, Any]:
     """Refuses parameters to start from that do not fit or are not finite.
 
     Args:
         params: what a user gave.
-        like: shapes of the agent's parameters, a named tuple.
+        like: the agent's parameters or their shapes, a named tuple.
 
     Returns:
-        The parameters as the agent names them.
+        The parameters by the names that the agent has for them.
 
     Raises:
         ConfigError: naming the first leaf that is wrong.
     """
-    if not isinstance(params, tuple | list) or len(params) != len(like):
+    if not isinstance(params, tuple | list) or not 2 <= len(params) <= len(like):
         names = ", ".join(like._fields)
-        raise ConfigError(f"restore_params must be ({names}), as train returns it")
-    given = type(like)(*params)
+        raise ConfigError(
+            f"restore_params must be ({names}), as train returns it, or at least the first two."
+        )
+    given = dict(zip(like._fields, params, strict=False))
+    like = {name: getattr(like, name) for name in given}
     structure, needed = str(jax.tree.structure(given)), str(jax.tree.structure(like))
     if structure != needed:
         raise ConfigError(

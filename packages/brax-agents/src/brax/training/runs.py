@@ -10,7 +10,8 @@ from typing import Any
 
 from brax.errors import ConfigError
 
-_RECORD = "run.json"
+RECORD = "run.json"
+"""Name of the file that makes a folder a run."""
 
 
 def _versions() -> dict[str, str]:
@@ -61,9 +62,9 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """Writes `run.json`; replaced as one, so that it is never half there."""
-        temporary = folder / f".{_RECORD}"
+        temporary = folder / f".{RECORD}"
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", "utf-8")
-        temporary.rename(folder / _RECORD)
+        temporary.rename(folder / RECORD)
 
     def with_config(self, **changes: Any) -> "Run":
         """This run with some settings of the trainer changed, and today's versions."""
@@ -76,9 +77,9 @@ def read(folder: Path) -> Run:
     Raises:
         ConfigError: if the folder holds no run, or its `run.json` cannot be read.
     """
-    path = folder / _RECORD
+    path = folder / RECORD
     if not path.is_file():
-        raise ConfigError(f"'{folder}' is no run: it has no {_RECORD}")
+        raise ConfigError(f"'{folder}' is no run: it has no {RECORD}")
     try:
         return Run(**json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:

@@ -17,8 +17,8 @@ def number(
     return dataclasses.field(default=default, metadata={"range": (low, high, open_low)})
 
 
-def choice(default: str, *others: str) -> Any:
-    """Declares a field that is one of some words."""
+def choice(default: str | None, *others: str) -> Any:
+    """Declares a field that is one of some words; the default may be None."""
     return dataclasses.field(default=default, metadata={"words": (default, *others)})
 
 
@@ -74,9 +74,12 @@ def _problem(field: dataclasses.Field[Any], value: Any) -> str:
     """What is wrong with a field's value, or an empty string."""
     words = field.metadata.get("words", (value,))
     if value not in words:
+        named = [str(word) for word in words]
         return (
-            f"{field.name}={value!r} must be one of {', '.join(words)}.{closest(str(value), words)}"
+            f"{field.name}={value!r} must be one of {', '.join(named)}.{closest(str(value), named)}"
         )
+    if field.type is bool and not isinstance(value, bool):
+        return f"{field.name}={value!r} must be true or false."
     if "range" not in field.metadata or (value is None and field.default is None):
         return ""
     low, high, open_low = field.metadata["range"]

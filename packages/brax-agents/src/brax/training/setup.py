@@ -4,17 +4,18 @@ import contextlib
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 
 from brax.env import Env, State, wrap
-from brax.errors import ConfigError
-from brax.training import acting, checkpoint, restart
+from brax.errors import CheckpointError, ConfigError, TrainingError
+from brax.training import acting, checkpoint, hosts, policies, restart
 from brax.training.config import RunConfig, Runtime
-from brax.training.loop import Schedule
+from brax.training.loop import Reports, Schedule
 from brax.training.program import Program
 
 
@@ -71,17 +72,24 @@ def saver(
     """
     if runtime.save_checkpoint_path is None:
         return None
-    writer = checkpoint.Writer(runtime.save_checkpoint_path)
-    stack.callback(writer.close)
+    writer = None
+    if hosts.first():
+        writer = checkpoint.Writer(runtime.save_checkpoint_path, config.keep_checkpoints)
+        stack.callback(writer.close)
 
     def save(step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+        state = hosts.whole(state)
+        if writer is None:
+            return
         reward = float(metrics.get("eval/episode_reward", math.nan))
         score = reward if math.isfinite(reward) else None
-        writer.save(
-            step * config.env_steps_per_training_step,
-            state,
-            {**record, "training_steps": step, "score": score},
-        )
+        told = {**record, "training_steps": step, "score": score}
+        try:
+            writer.save(step * config.env_steps_per_training_step, state, told)
+        except CheckpointError as error:
+            if config.failed_save == "stop":
+                raise
+            warnings.warn(f"{error} Training goes on without it.", stacklevel=2)
 
     return save
 
@@ -94,17 +102,60 @@ def saved_state(
         raise ConfigError("give restore_checkpoint_path or restore_params, not both.")
     shapes = program.shapes()
     if runtime.restore_params is not None:
-        restart.check_params(runtime.restore_params, shapes.params)
+        restart.check_params(runtime.first_params, shapes.params)
     if runtime.restore_checkpoint_path is None:
         return None
     return restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
 
 
+def reports(
+    evaluate: Callable[..., dict[str, Any]],
+    progress: Callable[[int, Mapping[str, Any]], None],
+    save: Callable[[int, Any, Mapping[str, Any]], None] | None,
+    config: RunConfig,
+) -> Reports:
+    """Where the loop sends what it learns, and how often."""
+    return Reports(
+        evaluate,
+        progress,
+        save,
+        every=(config.training_metrics_steps or 0) if config.log_training_metrics else None,
+        save_steps=config.save_interval_steps if save else None,
+        save_seconds=config.save_interval_seconds if save else None,
+    )
+
+
+@contextlib.contextmanager
+def told_of_full_memory(config: RunConfig) -> Iterator[None]:
+    """Says what to make smaller where the devices have no memory left.
+
+    Raises:
+        TrainingError: instead of JAX's error.
+    """
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise TrainingError(
+            f"the memory of the devices is full with num_envs={config.num_envs}: use fewer, such "
+            f"as {max(config.num_envs // 2, 1)}, smaller batches, networks or replay buffers, or "
+            "more devices."
+        ) from error
+
+
 def compile_all(
-    program: Program, evaluator: acting.Evaluator | None, train: bool, fresh: bool
+    program: Program, evaluator: acting.Evaluator | None, train: bool, fresh: bool, params: Any
 ) -> None:
-    """Compiles what will run, all at once, so that all cores have work."""
-    params = program.shapes().params
+    """Compiles what will run, all at once, so that all cores have work.
+
+    Args:
+        program: the agent's.
+        evaluator: what evaluates, if anything does.
+        train: whether there is anything to train.
+        fresh: whether a first state is needed.
+        params: shapes of the parameters that are evaluated.
+    """
     tasks: list[Callable[[], None]] = []
     if train:
         tasks.append(program.compile_advance)
@@ -123,11 +174,12 @@ def first_state(
     """The state to start from and the training steps behind it."""
     places = program.place(program.shapes())
     if saved is not None:
-        return jax.device_put(saved[0], places), saved[1]
+        return hosts.put(saved[0], places), saved[1]
     state = program.init(key)
     if runtime.restore_params is not None:
-        given = type(state.params)(*runtime.restore_params)
-        state = state._replace(params=jax.device_put(given, places.params))
+        given = restart.check_params(runtime.first_params, state.params)
+        params = hosts.put(state.params._replace(**given), places.params)
+        state = state._replace(params=params)
     return state, 0
 
 
@@ -165,5 +217,5 @@ def evaluate(
     found = dict(metrics)
     if evaluator is not None:
         found = evaluator.run_evaluation((params.normalizer, params.policy), metrics)
-    runtime.policy_params_fn(steps, make_policy, params)
+    runtime.policy_params_fn(steps, policies.with_normalizer(make_policy, params), params)
     return found

@@ -78,6 +78,8 @@ def update(
     weights: jax.Array | None = None,
     std_min_value: float = 1e-6,
     std_max_value: float = 1e6,
+    std_eps: float = 0.0,
+    until_count: int | None = None,
 ) -> RunningStatisticsState:
     """Merges a batch into the statistics; samples that are not finite are left out.
 
@@ -87,6 +89,8 @@ def update(
         weights: 0 or 1 for each sample, in the shape of the batch axes; 0 leaves it out.
         std_min_value: least deviation.
         std_max_value: greatest deviation.
+        std_eps: added to the deviations.
+        until_count: number of samples after which the statistics stay as they are.
 
     Returns:
         The statistics of old and new samples together.
@@ -101,6 +105,8 @@ def update(
     valid = _finite_samples(batch, axes)
     if weights is not None:
         valid = valid & (weights > 0)
+    if until_count is not None:
+        valid = valid & (state.count.to_float() < until_count)
     number = jnp.sum(valid, dtype=jnp.uint32)
     count = state.count.plus(number)
     new_share = number.astype(jnp.float32) / jnp.maximum(count.to_float(), 1.0)
@@ -114,7 +120,9 @@ def update(
 
     merged = jax.tree.map(merge, state.mean, state.variance, batch)
     mean, variance = jax.tree.transpose(jax.tree.structure(batch), None, merged)
-    std = jax.tree.map(lambda v: jnp.clip(jnp.sqrt(v), std_min_value, std_max_value), variance)
+    std = jax.tree.map(
+        lambda v: jnp.clip(jnp.sqrt(v), std_min_value, std_max_value) + std_eps, variance
+    )
     std = jax.tree.map(lambda new, old: jnp.where(count.to_float() > 0, new, old), std, state.std)
     return RunningStatisticsState(mean=mean, std=std, variance=variance, count=count)
 

@@ -8,22 +8,14 @@ from typing import Any, ClassVar
 from brax.errors import ConfigError
 from brax.training import config
 from brax.training.agents.ppo.losses import LossConfig
-from brax.training.settings import number
+from brax.training.agents.ppo.optimizer import LRSchedule
+from brax.training.settings import choice, number
 
 UNSUPPORTED: dict[str, Any] = {
     "vision": False,
     "augment_pixels": False,
-    "normalize_observations_std_eps": 0.0,
     "normalize_observations_mode": "welford",
-    "normalize_until_count": None,
-    "clipping_epsilon_value": None,
-    "use_distributional_critic": False,
-    "desired_kl": 0.01,
-    "learning_rate_schedule": None,
-    "learning_rate_schedule_min_lr": 1e-5,
-    "learning_rate_schedule_max_lr": 1e-2,
     "use_pmap_on_reset": True,
-    "restore_value_fn": True,
 }
 """Keyword arguments of Google's PPO that do nothing here, with the value that is accepted."""
 
@@ -38,7 +30,16 @@ class PPOConfig(config.RunConfig):
     num_envs: int = number(1, 1)
     """Environments that run side by side, over all devices."""
     learning_rate: float = number(1e-4, 0, open_low=True)
-    """Step size of Adam."""
+    """Step size of Adam; with a schedule, the first."""
+    learning_rate_schedule: str | None = choice(None, *LRSchedule)
+    """`ADAPTIVE_KL` lets the step size follow how far the policy moves; None or `NONE` for no
+    change."""
+    desired_kl: float = number(0.01, 0, open_low=True)
+    """How far the policy should move in one training step, as a KL divergence."""
+    learning_rate_schedule_min_lr: float = number(1e-5, 0, open_low=True)
+    """Least step size of the schedule."""
+    learning_rate_schedule_max_lr: float = number(1e-2, 0, open_low=True)
+    """Greatest step size of the schedule."""
     entropy_cost: float = number(1e-4, 0)
     """Weight of the entropy bonus."""
     discounting: float = number(0.9, 0, 1)
@@ -55,6 +56,11 @@ class PPOConfig(config.RunConfig):
     """Factor on rewards before they are learned from."""
     clipping_epsilon: float = number(0.3, 0, open_low=True)
     """Bound on the change of an action's probability."""
+    clipping_epsilon_value: float | None = number(None, 0, open_low=True)
+    """Bound on the change of a value in one training step; None leaves it unbounded."""
+    advantage_estimator: str = choice("v_trace", "gae")
+    """How advantages follow from value targets `V'`: `v_trace`, `r + discounting * V' - V` with the
+    next target, or `gae`, `V' - V` with the step's own."""
     gae_lambda: float = number(0.95, 0, 1)
     """Weight of longer returns in the advantage."""
     max_grad_norm: float | None = number(None, 0, open_low=True)
@@ -63,6 +69,8 @@ class PPOConfig(config.RunConfig):
     """Scale advantages to mean 0, deviation 1 in each minibatch."""
     vf_loss_coefficient: float = number(0.5, 0)
     """Twice the weight of the value error (so by default it is a quarter)."""
+    use_distributional_critic: bool = False
+    """Let the value network learn quantiles of the return; the value is their mean."""
     bootstrap_on_timeout: bool = False
     """Learn from truncated steps too, with the value of the true last observation."""
 
@@ -87,7 +95,14 @@ class PPOConfig(config.RunConfig):
             entropy_cost=self.entropy_cost,
             vf_loss_coefficient=self.vf_loss_coefficient,
             normalize_advantage=self.normalize_advantage,
+            clipping_epsilon_value=self.clipping_epsilon_value,
+            advantage_estimator=self.advantage_estimator,
         )
+
+    @property
+    def network_settings(self) -> dict[str, Any]:
+        """What `network_factory` is told besides."""
+        return {"use_distributional_critic": True} if self.use_distributional_critic else {}
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -101,6 +116,19 @@ class PPOConfig(config.RunConfig):
             ConfigError: naming the numbers and the nearest that fits.
         """
         super().check()
+        least, most = self.learning_rate_schedule_min_lr, self.learning_rate_schedule_max_lr
+        adaptive = self.learning_rate_schedule == LRSchedule.ADAPTIVE_KL
+        if adaptive and not least <= self.learning_rate <= most:
+            raise ConfigError(
+                f"learning_rate={self.learning_rate} must be between learning_rate_schedule_min_lr="
+                f"{least} and learning_rate_schedule_max_lr={most}; the nearest is "
+                f"{min(max(self.learning_rate, least), most)}."
+            )
+        if self.use_distributional_critic and self.clipping_epsilon_value is not None:
+            raise ConfigError(
+                f"clipping_epsilon_value={self.clipping_epsilon_value} bounds the change of a "
+                "value; use_distributional_critic=True has quantiles instead: leave one out."
+            )
         stretches = self.batch_size * self.num_minibatches
         if stretches % self.num_envs == 0:
             return
@@ -113,5 +141,32 @@ class PPOConfig(config.RunConfig):
         )
 
 
-parse = functools.partial(config.parse, PPOConfig)
+@dataclass(frozen=True)
+class PPORuntime(config.Runtime):
+    """What a run of PPO is given besides numbers."""
+
+    restore_value_fn: bool = True
+    """False to take all of `restore_params` but the value network."""
+
+    def check(self, config: Any) -> None:
+        """Refuses a checkpoint of which only a part should be restored.
+
+        Raises:
+            ConfigError: saying how to restore a part.
+        """
+        if self.restore_checkpoint_path is not None and not self.restore_value_fn:
+            raise ConfigError(
+                "restore_value_fn=False goes with restore_params: a checkpoint is a whole training "
+                "state, and restore_checkpoint_path goes on with all of it."
+            )
+
+    @property
+    def first_params(self) -> Any:
+        """The parameters to start from that were given, without those that are not wanted."""
+        given = self.restore_params
+        whole = self.restore_value_fn or not isinstance(given, tuple | list)
+        return given if whole else given[:2]
+
+
+parse = functools.partial(config.parse, PPOConfig, runtime=PPORuntime)
 """Turns keyword arguments into PPO's checked settings."""

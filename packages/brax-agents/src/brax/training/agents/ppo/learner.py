@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from brax.env import State
 from brax.training import acting, devices
 from brax.training.agents.ppo.losses import Batch, compute_ppo_loss
 from brax.training.agents.ppo.networks import PPOParams
+from brax.training.agents.ppo.optimizer import LRSchedule, adaptive_kl_learning_rate, make_optimizer
 from brax.training.learner import (
     Episodes,
     Learner,
@@ -51,9 +51,7 @@ class PPOLearner(Learner):
         """Prepares the functions; compiles nothing."""
         super().__init__(parts)
         self._make_policy = make_inference_fn(parts.networks)
-        norm = self.config.max_grad_norm
-        clip = [optax.clip_by_global_norm(norm)] if norm else []
-        self._optimizer = optax.chain(*clip, optax.adam(self.config.learning_rate))
+        self._optimizer = make_optimizer(self.config)
 
     def init(self, key: jax.Array) -> TrainingState:
         """Makes the first state."""
@@ -109,11 +107,12 @@ class PPOLearner(Learner):
     def _batch(self, params: PPOParams, data: Any) -> Batch:
         """Experience of one unroll, environments first."""
         truncation = data.extras["state_extras"]["truncation"]
-        timeout_value = None
+        value, timeout_value = None, None
+        judge = self.networks.value_network.apply
         if self.config.bootstrap_on_timeout:
-            timeout_value = self.networks.value_network.apply(
-                params.normalizer, params.value, data.next_observation
-            )
+            timeout_value = judge(params.normalizer, params.value, data.next_observation)
+        if self.config.clipping_epsilon_value is not None:
+            value = judge(params.normalizer, params.value, data.observation)
         timed = dict(
             observation=data.observation,
             raw_action=data.extras["policy_extras"]["raw_action"],
@@ -122,6 +121,7 @@ class PPOLearner(Learner):
             termination=(1.0 - data.discount) * (1.0 - truncation),
             truncation=truncation,
             timeout_value=timeout_value,
+            value=value,
         )
         timed = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), timed)
         last = jax.tree.map(lambda x: x[-1], data.next_observation)
@@ -171,8 +171,18 @@ class PPOLearner(Learner):
             return compute_ppo_loss(params, batch, key, self.networks, self.config.loss)
 
         grads, losses = jax.grad(loss, has_aux=True)(weights)
+        optimizer_state = learned.optimizer_state
+        if self.config.learning_rate_schedule == LRSchedule.ADAPTIVE_KL:
+            optimizer_state, rate = adaptive_kl_learning_rate(
+                optimizer_state,
+                losses["kl_estimate"],
+                self.config.desired_kl,
+                self.config.learning_rate_schedule_min_lr,
+                self.config.learning_rate_schedule_max_lr,
+            )
+            losses["learning_rate"] = rate
         (policy, value), optimizer_state, finite = descend(
-            self._optimizer, grads, learned.optimizer_state, weights
+            self._optimizer, grads, optimizer_state, weights
         )
         bad_updates = in_a_row(learned.bad_updates, finite)
         return Learned(policy, value, optimizer_state, bad_updates), (losses, finite)

@@ -29,6 +29,8 @@ class Batch(NamedTuple):
     timeout_value: jax.Array | None
     """Value of the true observation after a step, used where it was truncated, (n, time);
     None to leave truncated steps out of the loss."""
+    value: jax.Array | None = None
+    """Values when the policy acted, (n, time); None where they may change freely."""
 
 
 class LossConfig(NamedTuple):
@@ -40,6 +42,8 @@ class LossConfig(NamedTuple):
     entropy_cost: float
     vf_loss_coefficient: float
     normalize_advantage: bool
+    clipping_epsilon_value: float | None = None
+    advantage_estimator: str = "v_trace"
 
 
 def compute_ppo_loss(
@@ -61,7 +65,9 @@ def compute_ppo_loss(
     """
     actions = networks.parametric_action_distribution
     logits = networks.policy_network.apply(params.normalizer, params.policy, batch.observation)
-    values = networks.value_network.apply(params.normalizer, params.value, batch.observation)
+    seen = (params.normalizer, params.value, batch.observation)
+    quantiles = networks.value_quantiles(*seen) if networks.value_quantiles else None
+    values = networks.value_network.apply(*seen) if quantiles is None else quantiles.mean(axis=-1)
     bootstrap = networks.value_network.apply(
         params.normalizer, params.value, batch.last_observation
     )
@@ -75,11 +81,16 @@ def compute_ppo_loss(
         config.gae_lambda,
         config.discounting,
         None if timeout_value is None else timeout_value.T,
+        config.advantage_estimator,
     )
     used = jnp.ones_like(values) if timeout_value is not None else 1.0 - batch.truncation
     ratio = jnp.exp(actions.log_prob(logits, batch.raw_action) - batch.log_prob)
     policy_loss = _surrogate(ratio, advantages.T, used, config)
-    value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean((targets.T - values) ** 2)
+    if quantiles is None:
+        value_error = _value_error(values, targets.T, batch.value, config.clipping_epsilon_value)
+    else:
+        value_error = quantile_huber_loss(quantiles, targets.T)
+    value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error)
     entropy_loss = -config.entropy_cost * jnp.mean(actions.entropy(logits, key))
     loss = policy_loss + value_loss + entropy_loss
     return loss, {
@@ -89,6 +100,32 @@ def compute_ppo_loss(
         "entropy_loss": entropy_loss,
         "kl_estimate": jnp.mean(ratio - 1.0 - jnp.log(ratio)),
     }
+
+
+def quantile_huber_loss(quantiles: jax.Array, targets: jax.Array, kappa: float = 1.0) -> jax.Array:
+    """Returns how badly quantiles (..., n) fit targets (...,): the mean over quantiles, (...,).
+
+    Quantile i of n is that of `(i + 1/2) / n`; errors beyond `kappa` count linearly.
+
+    Source: Dabney et al. 2018 (1710.10044), eq. 10.
+    """
+    number = quantiles.shape[-1]
+    share = (jnp.arange(number) + 0.5) / number
+    error = targets[..., None] - quantiles
+    size = jnp.abs(error)
+    huber = jnp.where(size <= kappa, 0.5 * error**2, kappa * (size - 0.5 * kappa))
+    return jnp.mean(jnp.abs(share - (error < 0)) * huber / kappa, axis=-1)
+
+
+def _value_error(
+    values: jax.Array, targets: jax.Array, before: jax.Array | None, bound: float | None
+) -> jax.Array:
+    """Squared errors of values; with a bound, not less than if no value moved further than that."""
+    error = (targets - values) ** 2
+    if before is None or bound is None:
+        return error
+    near = before + jnp.clip(values - before, -bound, bound)
+    return jnp.maximum(error, (targets - near) ** 2)
 
 
 def _surrogate(

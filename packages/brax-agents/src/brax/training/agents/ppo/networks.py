@@ -1,7 +1,9 @@
 """The networks of PPO."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import jax.numpy as jnp
 from flax import linen
 
 from brax.training import distribution, networks, types
@@ -24,6 +26,17 @@ def make_ppo_networks(
     policy_obs_key: str = "state",
     value_obs_key: str = "state",
     distribution_type: str = "tanh_normal",
+    noise_std_type: str = "scalar",
+    init_noise_std: float = 1.0,
+    state_dependent_std: bool = False,
+    policy_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
+    policy_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    value_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
+    value_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    mean_kernel_init_fn: str | Callable[..., Any] | None = None,
+    mean_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    use_distributional_critic: bool = False,
+    num_quantiles: int = 32,
 ) -> PPONetworks:
     """Makes PPO's networks.
 
@@ -36,27 +49,69 @@ def make_ppo_networks(
         activation: function between layers, or its name.
         policy_obs_key: observation that the policy reads, where there are several.
         value_obs_key: observation that the value network reads, where there are several.
-        distribution_type: `tanh_normal`, bounded to (-1, 1), or `normal`.
+        distribution_type: `tanh_normal`, bounded to (-1, 1), with a deviation that depends on the
+            observation, or `normal`, for which the next three and `mean_kernel_init_fn` are.
+        noise_std_type: how a learned number makes the deviation: `scalar`, by a softplus, or `log`.
+        init_noise_std: deviation at the start, above 0.001.
+        state_dependent_std: let the deviation depend on the observation too.
+        policy_network_kernel_init_fn: how the policy's weights start: a function that makes an
+            initializer, or its name in `networks.KERNEL_INITIALIZER`.
+        policy_network_kernel_init_kwargs: its settings.
+        value_network_kernel_init_fn: how those of the value network start.
+        value_network_kernel_init_kwargs: its settings.
+        mean_kernel_init_fn: how the weights of the means start, if unlike the other layers'.
+        mean_kernel_init_kwargs: its settings.
+        use_distributional_critic: let the value network learn quantiles of the return.
+        num_quantiles: how many.
 
     Raises:
-        ConfigError: if a name is unknown.
+        ConfigError: if a name is unknown, or a number not allowed.
     """
-    actions = distribution.of_type(distribution_type, action_size)
-    return PPONetworks(
-        policy_network=networks.make_policy_network(
+    policy_init = networks.initializer_of(
+        policy_network_kernel_init_fn, policy_network_kernel_init_kwargs
+    )
+    value_init = networks.initializer_of(
+        value_network_kernel_init_fn, value_network_kernel_init_kwargs
+    )
+    actions = distribution.of_type(distribution_type, action_size, noise_std_type)
+    if isinstance(actions, distribution.NormalDistribution):
+        mean_init = policy_init
+        if mean_kernel_init_fn is not None:
+            mean_init = networks.initializer_of(mean_kernel_init_fn, mean_kernel_init_kwargs)
+        head = networks.NormalHead(
+            action_size,
+            policy_hidden_layer_sizes,
+            networks.activation_of(activation),
+            policy_init,
+            mean_init,
+            actions.inverse_scale(init_noise_std),
+            state_dependent_std,
+        )
+        policy_network = networks.of_module(
+            head, observation_size, preprocess_observations_fn, policy_obs_key
+        )
+    else:
+        policy_network = networks.make_policy_network(
             actions.param_size,
             observation_size,
             preprocess_observations_fn,
             policy_hidden_layer_sizes,
             activation,
             policy_obs_key,
-        ),
-        value_network=networks.make_value_network(
-            observation_size,
-            preprocess_observations_fn,
-            value_hidden_layer_sizes,
-            activation,
-            value_obs_key,
-        ),
-        parametric_action_distribution=actions,
+            kernel_init=policy_init,
+        )
+    value_network = networks.make_value_network(
+        observation_size,
+        preprocess_observations_fn,
+        value_hidden_layer_sizes,
+        activation,
+        value_obs_key,
+        value_init,
+        num_quantiles if use_distributional_critic else 0,
     )
+    if not use_distributional_critic:
+        return PPONetworks(policy_network, value_network, actions)
+    means = networks.FeedForwardNetwork(
+        value_network.init, lambda *inputs: jnp.mean(value_network.apply(*inputs), axis=-1)
+    )
+    return PPONetworks(policy_network, means, actions, value_network.apply)

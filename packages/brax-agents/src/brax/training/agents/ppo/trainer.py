@@ -4,7 +4,7 @@ from pathlib import Path
 
 from brax.training import presets
 from brax.training.agent import Agent
-from brax.training.agents.ppo.config import PPOConfig
+from brax.training.agents.ppo.config import PPOConfig, PPORuntime
 from brax.training.agents.ppo.learner import PPOLearner
 from brax.training.agents.ppo.networks import make_ppo_networks
 
@@ -14,4 +14,5 @@ PPO = Agent(
     make_networks=make_ppo_networks,
     learner=PPOLearner,
     presets=presets.read(Path(__file__).parent / "presets.toml"),
+    runtime=PPORuntime,
 )

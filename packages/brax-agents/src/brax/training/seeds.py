@@ -1,0 +1,151 @@
+"""Training with several seeds side by side, as one compiled program."""
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from brax.env import Env
+from brax.training import devices, setup
+from brax.training.agent import Agent
+from brax.training.learner import Learner, Tally
+from brax.training.loop import Loop
+from brax.training.program import Functions, Program
+
+AXIS = "seeds"
+"""Name of the mesh axis over which seeds are split."""
+
+_EACH = "seeds"
+"""Entry of the metrics with a dictionary for each seed."""
+
+
+def train_seeds(
+    agent: Agent,
+    environment: Env,
+    seeds: Sequence[int],
+    progress_fn: Callable[[int, int, Mapping[str, Any]], None],
+    folders: Sequence[Path],
+    **settings: Any,
+) -> list[dict[str, Any]]:
+    """Trains one policy for each seed; what each learns is, up to rounding, what it learns alone.
+
+    A run whose gradients stay without a finite value keeps its parameters, and the others go on.
+
+    Args:
+        agent: the agent.
+        environment: environment to learn, not yet batched.
+        seeds: the seeds.
+        progress_fn: called with a seed's index, the environment steps so far and its metrics.
+        folders: where the checkpoints of each go.
+        **settings: other settings of the agent.
+
+    Returns:
+        The metrics of each one's last evaluation.
+
+    Raises:
+        ConfigError: before any long work, if a setting is unknown, unsupported or not allowed.
+        CheckpointError: if a checkpoint cannot be written.
+        TrainingError: if the gradients of all of them stay without a finite value.
+    """
+    config, runtime = agent.check(settings)
+    keys = [jax.random.split(jax.random.key(seed), 4) for seed in seeds]
+    mesh = _mesh(len(seeds))
+    learner, make_policy, record = agent.build(environment, config, runtime, mesh, keys[0][0])
+    program = SeedsProgram(learner, mesh, len(seeds))
+    shared = setup.evaluator(environment, config, runtime, make_policy, keys[0][2:])
+    each = [shared and shared.with_key(key[3]) for key in keys]
+
+    def evaluate(steps: int, states: Any, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        found = []
+        for i, evaluator in enumerate(each):
+            state, own = _part(states, i), _of(metrics, i)
+            found.append(setup.evaluate(evaluator, runtime, make_policy, steps, state, own))
+        return {_EACH: found}
+
+    def progress(steps: int, metrics: Mapping[str, Any]) -> None:
+        for i in range(len(seeds)):
+            progress_fn(i, steps, _of(metrics, i))
+
+    with contextlib.ExitStack() as stack:
+        savers = []
+        for seed, folder in zip(seeds, folders, strict=True):
+            own = dataclasses.replace(runtime, save_checkpoint_path=folder)
+            told = {**record, "config": {**record["config"], "seed": seed}}
+            savers.append(setup.saver(stack, own, told, config))
+
+        def save(step: int, states: Any, metrics: Mapping[str, Any]) -> None:
+            for i, saver in enumerate(savers):
+                if saver:
+                    saver(step, _part(states, i), _of(metrics, i))
+
+        params = jax.eval_shape(learner.init, keys[0][1]).params
+        setup.compile_all(program, shared, config.training_steps > 0, True, params)
+        states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
+        reports = setup.reports(evaluate, progress, save, config)
+        _, metrics = Loop(program, setup.schedule(config), reports).run(states)
+    return [dict(_of(metrics, i)) for i in range(len(seeds))]
+
+
+def fit(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
+    """Whether several seeds of an agent fit into one program.
+
+    Those with a replay buffer do not: where the place that is written next is a batch, XLA's CPU
+    compiler (jaxlib 0.10.2) aborts the process with the option that the physics needs to be fast.
+    """
+    config, runtime = agent.check(settings)
+    learner, *_ = agent.build(environment, config, runtime, _mesh(1), jax.random.key(0))
+    return set(learner.split) <= {"env_state"}
+
+
+class SeedsProgram(Program):
+    """A learner, compiled for several seeds at once: its states have them as their first axis."""
+
+    def __init__(self, learner: Learner, mesh: Mesh, number: int) -> None:
+        super().__init__(learner, mesh)
+        self._number = number
+        self._key = jax.random.split(jax.random.key(0), number)
+        together = functools.partial(jax.vmap, spmd_axis_name=AXIS)
+        self._functions = Functions(
+            together(learner.init),
+            together(learner.advance, in_axes=(0, None)),
+            together(learner.fresh_environments),
+        )
+
+    def place(self, state: Any) -> Any:
+        """Where each leaf lives: all of a seed's on one device."""
+        return jax.tree.map(lambda _: NamedSharding(self._mesh, PartitionSpec(AXIS)), state)
+
+    def bad_updates(self, state: Any) -> int:
+        """Updates in a row that were skipped, of the seed with the fewest."""
+        return int(np.min(state.bad_updates))
+
+    def metrics(self, tally: Tally) -> dict[str, Any]:
+        """The metrics of each seed."""
+        parts = [jax.tree.map(lambda x, i=i: x[i], tally) for i in range(self._number)]
+        return {_EACH: [super(SeedsProgram, self).metrics(part) for part in parts]}
+
+
+def _mesh(number: int) -> Mesh:
+    """As many devices as divide the seeds, each for some of them; no environment is split off."""
+    found = jax.devices()
+    count = next(n for n in range(min(len(found), number), 0, -1) if number % n == 0)
+    grid = np.array(found[:count]).reshape(count, 1)
+    return Mesh(grid, (AXIS, devices.AXIS), axis_types=(AxisType.Auto,) * 2)
+
+
+def _part(states: Any, i: int) -> Any:
+    """One seed's state."""
+    return jax.tree.map(lambda x: x[i], states)
+
+
+def _of(metrics: Mapping[str, Any], i: int) -> dict[str, Any]:
+    """One seed's metrics: its own and those of all."""
+    common = {name: x for name, x in metrics.items() if name != _EACH}
+    return {**common, **metrics.get(_EACH, [{}] * (i + 1))[i]}

@@ -1,0 +1,237 @@
+"""The command `brax sweep`: runs over seeds and settings, compared at the end."""
+
+import contextlib
+import itertools
+import math
+import random
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from brax import plugins
+from brax.errors import ConfigError
+from brax.training import commands, judging, runs
+
+Cell = dict[str, Any]
+"""Settings that one group of runs differs in from the others, by dotted key."""
+
+
+@click.command()
+@commands.env_argument
+@commands.preset_option
+@commands.trainer_option
+@commands.steps_option
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="KEY=VALUES",
+    help="A setting of the trainer that varies: KEY=[1e-4, 1e-3] or, with --samples, "
+    "KEY={low=1e-4, high=1e-2, log=true}. Repeatable.",
+)
+@click.option(
+    "--samples", type=click.IntRange(min=1), help="Draw so many settings instead of trying all."
+)
+@click.option(
+    "--together/--one-by-one",
+    default=True,
+    help="Train all seeds in one program where they fit, which replay buffers do not.",
+)
+@click.option("--name", default="", help="Name of the sweep; by default environment and time.")
+@commands.runs_option
+@commands.set_option
+def sweep(
+    env: str,
+    preset: str,
+    trainer: str,
+    steps: int | None,
+    seeds: int,
+    vary: tuple[str, ...],
+    samples: int | None,
+    together: bool,
+    name: str,
+    runs_dir: Path,
+    changes: tuple[str, ...],
+) -> None:
+    """Trains an agent in the environment ENV over seeds 0, 1, ... and over settings that vary.
+
+    A run is kept in RUNS/NAME/SETTINGS/seedN. The same command again goes on where the sweep
+    stopped. At the end the settings are compared as brax compare does it.
+    """
+    run, environment = commands.asked(env, trainer, preset, changes, num_timesteps=steps)
+    if not run.config.get("num_evals", 1) or not run.config.get("run_evals", True):
+        raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
+    cells = choices(commands.parse_changes(vary), samples)
+    folder = runs_dir / (name or time.strftime(f"sweep-{env}-%Y%m%d-%H%M%S"))
+    asked = {folder / label(cell): _with(run, cell) for cell in cells}
+    for each in asked.values():
+        commands.check(trainer, each.config)
+    for place, each in asked.items():
+        _group(place, each, environment, seeds, together)
+    metric = "eval/episode_reward"
+    judging.show(judging.rows(list(asked), metric), metric)
+
+
+def choices(vary: Mapping[str, Any], samples: int | None) -> list[Cell]:
+    """Every combination of what varies, or as many as were asked for, drawn at random.
+
+    More samples begin with the same ones.
+
+    Raises:
+        ConfigError: if something is no list and no range, or the other is needed.
+    """
+    varied = dict(_flat(vary))
+    for key, values in varied.items():
+        if key.split(".")[0] == "env":
+            raise ConfigError(f"--vary {key}: only runs of one environment can be compared.")
+        if isinstance(values, list) and values:
+            continue
+        if not isinstance(values, Range):
+            raise ConfigError(
+                f"--vary {key}={values}: expected a list such as [1e-4, 1e-3], or a range such as "
+                "{low=1e-4, high=1e-2, log=true}."
+            )
+        if samples is None:
+            raise ConfigError(f"--vary {key}: a range is drawn from; say how often with --samples.")
+    if samples is None:
+        return [
+            dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())
+        ]
+    draw = random.Random(0)
+    return [{key: _drawn(values, draw) for key, values in varied.items()} for _ in range(samples)]
+
+
+class Range(dict[str, Any]):
+    """A range to draw from: `low`, `high`, and `log` for even steps of the logarithm."""
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """What varies by dotted key.
+
+    Raises:
+        ConfigError: if a range is none.
+    """
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value.keys() & {"low", "high", "log"}:
+            yield prefix + key, _range(prefix + key, value)
+        elif isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _range(key: str, value: Mapping[str, Any]) -> Range:
+    low, high = value.get("low"), value.get("high")
+    if (
+        value.keys() <= {"low", "high", "log"}
+        and isinstance(low, int | float)
+        and isinstance(high, int | float)
+        and low < high
+        and (low > 0 or not value.get("log"))
+    ):
+        return Range(value)
+    raise ConfigError(
+        f"--vary {key}={dict(value)}: expected numbers low < high, above 0 with log=true."
+    )
+
+
+def _drawn(values: Any, draw: random.Random) -> Any:
+    """One of a list, or a number of a range: a whole one where both ends are."""
+    if not isinstance(values, Range):
+        return draw.choice(values)
+    low, high = values["low"], values["high"]
+    if values.get("log"):
+        found = math.exp(draw.uniform(math.log(low), math.log(high)))
+        return round(found) if type(low) is type(high) is int else found
+    return draw.randint(low, high) if type(low) is type(high) is int else draw.uniform(low, high)
+
+
+def label(cell: Cell) -> str:
+    """The name of a group's folder."""
+    shown = (f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in cell.items())
+    return ",".join(shown).replace("/", "|").replace(" ", "") or "default"
+
+
+def _with(run: runs.Run, cell: Cell) -> runs.Run:
+    """A run with the settings of a group."""
+    config = dict(run.config)
+    for key, value in cell.items():
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        config = commands.merge(config, value)
+    return run.with_config(**config)
+
+
+def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: bool) -> None:
+    """Trains one group's runs, or the rest of them."""
+    from brax.training import checkpoint
+    from brax.training.agent import Agent
+    from brax.training.seeds import fit
+
+    new = []
+    for seed in range(seeds):
+        own, folder = run.with_config(seed=seed), place / f"seed{seed}"
+        behind = checkpoint.available(folder / "checkpoints")
+        if not folder.exists():
+            new.append(seed)
+        elif runs.read(folder).config != own.config:
+            raise ConfigError(
+                f"run '{folder}' is there with other settings: choose another --name."
+            )
+        elif not behind:
+            commands.train_run(own, folder, environment)
+        elif behind[-1] < own.config.get("num_timesteps", 0):
+            commands.train_run(
+                own, folder, environment, restore_checkpoint_path=folder / "checkpoints"
+            )
+    agent = plugins.get("trainer", run.trainer)
+    if (
+        together
+        and len(new) > 1
+        and isinstance(agent, Agent)
+        and fit(agent, environment, run.config)
+    ):
+        _train_together(place, run, environment, new)
+        return
+    for seed in new:
+        own = run.with_config(seed=seed)
+        commands.train_run(own, own.create(place, f"seed{seed}"), environment)
+
+
+def _train_together(place: Path, run: runs.Run, environment: Any, seeds: Sequence[int]) -> None:
+    """Trains several seeds in one program, with everything that watches them."""
+    from brax.training.loggers import MetricLoggers
+    from brax.training.progress import Progress
+    from brax.training.seeds import train_seeds
+
+    folders = [run.with_config(seed=seed).create(place, f"seed{seed}") for seed in seeds]
+    settings = {name: value for name, value in run.config.items() if name != "seed"}
+    title = f"{run.trainer} on {run.environment}, {place}, mean of {len(seeds)} seeds"
+    reported: list[Mapping[str, Any]] = []
+    with contextlib.ExitStack() as stack:
+        loggers = [MetricLoggers(folder) for folder in folders]
+        for each in loggers:
+            stack.callback(each.close)
+        progress = stack.enter_context(Progress(title, int(settings.get("num_timesteps", 0))))
+
+        def report(i: int, step: int, metrics: Mapping[str, Any]) -> None:
+            loggers[i].write(step, metrics)
+            reported.append(metrics)
+            if i == len(seeds) - 1:
+                names = set.intersection(*map(set, reported))
+                progress.update(
+                    step, {n: sum(float(m[n]) for m in reported) / len(reported) for n in names}
+                )
+                reported.clear()
+
+        train_seeds(
+            plugins.get("trainer", run.trainer),
+            environment,
+            seeds,
+            report,
+            [folder / "checkpoints" for folder in folders],
+            **settings,
+        )

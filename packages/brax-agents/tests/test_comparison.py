@@ -1,0 +1,56 @@
+"""Interquartile means and their intervals against arithmetic and enumeration."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from brax.training import comparison
+
+NINE = np.array([90.0, 1.0, 5.0, 2.0, 7.0, 4.0, 8.0, 3.0, -50.0])
+
+
+def test_the_middle_half():
+    """Of eight the middle four; of nine, two are left out at each end; of three, none is."""
+    assert comparison.interquartile_mean(np.arange(1.0, 9.0)) == (3 + 4 + 5 + 6) / 4
+    assert comparison.interquartile_mean(NINE) == (2 + 3 + 4 + 5 + 7) / 5
+    assert comparison.interquartile_mean(np.array([1.0, 2.0, 9.0])) == 4.0
+
+
+def test_it_is_scipy_s_trimmed_mean():
+    scores = np.random.default_rng(0).normal(size=(20, 13))
+    got = comparison.interquartile_mean(scores)
+    np.testing.assert_allclose(got, stats.trim_mean(scores, 0.25, axis=1))
+
+
+def test_the_interval_is_that_of_all_resamples():
+    """Of four scores there are 256 resamples, all as likely: no draw is needed."""
+    scores = np.array([1.0, 2.0, 4.0, 9.0])
+    every = np.array(list(itertools.product(scores, repeat=4)))
+    means = comparison.interquartile_mean(every)
+    low, high = np.quantile(means, [0.025, 0.975], method="inverted_cdf")
+    found = comparison.estimate(scores)
+    assert found.value == 3.0
+    assert found.low == pytest.approx(low) and found.high == pytest.approx(high)
+
+
+def test_one_run_tells_nothing_of_others():
+    found = comparison.estimate(np.array([3.0]))
+    assert found.value == 3.0 and math.isnan(found.low) and math.isnan(found.high)
+    assert math.isnan(comparison.difference(np.array([3.0]), NINE).low)
+
+
+def test_the_probability_of_improvement_counts_pairs():
+    """Of six pairs the first is above in three and equal in one."""
+    found = comparison.improvement(np.array([2.0, 5.0]), np.array([1.0, 2.0, 9.0]))
+    assert found.value == pytest.approx((3 + 0.5) / 6)
+    assert found.low < found.value < found.high
+
+
+def test_the_difference_and_its_sign():
+    better = comparison.difference(NINE + 10.0, NINE)
+    assert better.value == pytest.approx(10.0)
+    assert comparison.difference(NINE, NINE + 10.0).value == pytest.approx(-10.0)
+    assert better.low < 10.0 < better.high

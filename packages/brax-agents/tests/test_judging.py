@@ -1,0 +1,196 @@
+"""brax sweep, brax eval and brax compare, as a user types them."""
+
+import json
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from agent_toys import SMALL, STEP, Point
+
+from brax import cli, plugins
+from brax.plugins import Spec, hookimpl
+from brax.training import checkpoint
+from brax.training.agents.ppo.checkpoint import load_policy
+from brax.training.seeds import fit
+from brax.training.sweep import Range, choices, label
+
+
+class Preset(Point):
+    """Brings settings of its own."""
+
+    presets = {"ppo": {"small": {**SMALL, "num_timesteps": 2 * STEP}}}  # noqa: RUF012
+
+
+@pytest.fixture(autouse=True, scope="module")
+def plugin():
+    plugin = types.ModuleType("toys")
+    plugin.BRAX_PLUGIN_API = 1
+    plugin.brax_environments = hookimpl(lambda: [Spec("toy_point", Preset)])
+    plugin.brax_environments.__name__ = "brax_environments"
+    plugins.register(plugin, "toys")
+    yield
+    plugins.unregister("toys")
+
+
+@pytest.fixture
+def here(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made_up(folder, scores, environment="toy_point"):
+    """Folders of runs that are said to have earned these scores."""
+    for i, score in enumerate(scores):
+        run = folder / f"seed{i}"
+        run.mkdir(parents=True)
+        told = {"environment": environment, "environment_kwargs": {}, "trainer": "ppo"}
+        (run / "run.json").write_text(json.dumps({**told, "config": {}, "versions": {}}))
+        lines = [{"step": 0, "eval/episode_reward": -99.0}]
+        lines += [{"step": 5, "eval/episode_reward": score}, {"step": 6, "training/sps": 1.0}]
+        (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_compare_takes_the_last_values(here, capsys):
+    made_up(here / "a", [1.0, 2.0, 4.0, 9.0])
+    made_up(here / "b", [11.0, 12.0, 14.0, 19.0])
+    assert cli.main(["compare", "a", "b", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["iqm"][0] == 3.0 and second["iqm"][0] == 13.0 and "difference" not in first
+    assert second["difference"][0] == 10.0 and second["improvement"] == [1.0, 1.0, 1.0]
+    assert cli.main(["compare", "a", "b/seed3"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "a 4 3 (" in out and "b/seed3 1 19 16 1" in out
+
+
+WRONG = [
+    (["compare", "nothing"], "'nothing' is no run and has none in it", "run.json"),
+    (["compare", "a", "c"], "only runs of one environment", "'c/seed0' is of other"),
+    (["compare", "a", "--metric", "eval/episode_rewards"], "no 'eval/episode_rewards'", "Did you"),
+    (["compare", "bad"], "last 'eval/episode_reward' of run 'bad/seed0' is not", "finite"),
+    (["eval", "nothing"], "'nothing' is no run", "run.json"),
+    (["eval", "a/seed0", "--step", "7"], "no checkpoint of step 7", "It has"),
+    (
+        ["sweep", "toy_point", "--vary", "learning_rate=1"],
+        "learning_rate=1: expected a list",
+        "low",
+    ),
+    (["sweep", "toy_point", "--vary", "seed"], "expected KEY=VALUE", "seed"),
+    (["sweep", "toy_point", "--vary", "tau={low=2, high=1}"], "numbers low < high", "tau"),
+    (["sweep", "toy_point", "--vary", "tau={low=0, high=1, log=true}"], "above 0 with log", "tau"),
+    (["sweep", "toy_point", "--vary", "tau={low=1, high=2}"], "a range is drawn from", "--samples"),
+    (["sweep", "toy_point", "--vary", "env.a=[1]"], "only runs of one environment", "env.a"),
+    (["sweep", "toy_point", "--vary", "leraning_rate=[1]"], "'leraning_rate'", "'learning_rate'"),
+    (
+        ["sweep", "toy_point", "--vary", "learning_rate=[1, 0]"],
+        "learning_rate=0 must be above",
+        "0",
+    ),
+    (["sweep", "toy_point", "--set", "num_evals=0"], "num_evals must be at least 1", "sweep"),
+]
+
+
+@pytest.mark.parametrize(("args", "message", "hint"), WRONG, ids=lambda x: " ".join(x)[:40])
+def test_what_is_wrong_is_one_line_and_exit_2(args, message, hint, here, capsys):
+    (here / "nothing").mkdir()
+    made_up(here / "a", [1.0])
+    made_up(here / "c", [1.0], "other")
+    made_up(here / "bad", [None])
+    if args[0] == "sweep":
+        args = [*args, "--preset", "small"]
+    assert cli.main(args) == 2
+    err = capsys.readouterr().err.strip()
+    assert message in err and hint in err and len(err.splitlines()) == 1
+    assert not (here / "runs").exists()
+
+
+def test_a_grid_is_every_combination():
+    cells = choices({"a": [1, 2], "b": {"c": ["x", "y"]}}, None)
+    assert cells == [{"a": a, "b.c": c} for a in (1, 2) for c in ("x", "y")]
+    assert [label(c) for c in cells[:2]] == ["a=1,b.c=x", "a=1,b.c=y"]
+    assert choices({}, None) == [{}] and label({}) == "default"
+
+
+def test_samples_are_spread_over_ranges_and_more_begin_with_the_same():
+    vary = {
+        "rate": {"low": 1e-4, "high": 1e-2, "log": True},
+        "n": {"low": 1, "high": 3},
+        "w": ["u"],
+    }
+    cells = choices(vary, 600)
+    assert choices(vary, 5) == cells[:5]
+    assert {cell["n"] for cell in cells} == {1, 2, 3} and {cell["w"] for cell in cells} == {"u"}
+    rates = np.array([cell["rate"] for cell in cells])
+    assert 1e-4 <= rates.min() < 1.1e-4 and 0.9e-2 < rates.max() <= 1e-2
+    # half of them below the geometric mean of the ends, up to four deviations of the count
+    assert abs(np.mean(rates < 1e-3) - 0.5) < 4 * np.sqrt(0.25 / 600)
+    assert isinstance(choices({"n": [1]}, 1)[0]["n"], int) and Range(low=1)["low"] == 1
+
+
+SWEEP = [
+    "sweep",
+    "toy_point",
+    "--preset",
+    "small",
+    "--name",
+    "s",
+    "--vary",
+    "entropy_cost=[0.0, 1.0]",
+]
+
+
+@pytest.mark.slow
+def test_seeds_together_learn_what_they_learn_alone(here, capsys):
+    """Two seeds in one program; a third alone, and only it, when asked for; all are compared."""
+    assert cli.main([*SWEEP, "--seeds", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "mean of 2 seeds" in out and "entropy_cost=1" in out
+    cell = Path("runs/s/entropy_cost=0")
+    for seed in range(2):
+        alone = f"alone{seed}"
+        args = ["train", "toy_point", "--preset", "small", "--name", alone, "--seed", str(seed)]
+        assert cli.main([*args, "--set", "entropy_cost=0.0"]) == 0
+        one = checkpoint.load(Path("runs") / alone)
+        other = checkpoint.load(cell / f"seed{seed}")
+        assert one.steps == other.steps and one.record["config"] == other.record["config"]
+        assert one.arrays.keys() == other.arrays.keys()
+        for name in one.arrays:
+            np.testing.assert_allclose(one.arrays[name], other.arrays[name], rtol=1e-4, atol=1e-5)
+    capsys.readouterr()
+    assert cli.main([*SWEEP, "--seeds", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "seed2" in out and "seed0" not in out.split("interquartile")[0]
+    assert cli.main(["compare", str(cell), "runs/s/entropy_cost=1", "--json"]) == 0
+    table = json.loads(capsys.readouterr().out)
+    assert [entry["runs"] for entry in table] == [3, 3]
+    assert cli.main([*SWEEP, "--seeds", "3", "--set", "learning_rate=0.1"]) == 2
+    assert "is there with other settings" in capsys.readouterr().err
+
+
+def test_replay_buffers_do_not_fit_together():
+    settings = {"num_envs": 4, "max_replay_size": 16}
+    assert not fit(plugins.get("trainer", "sac"), Point(), settings)
+    assert fit(plugins.get("trainer", "es"), Point(), {})
+
+
+@pytest.mark.slow
+def test_eval_measures_the_policy(here, capsys):
+    args = ["train", "toy_point", "--preset", "small", "--name", "a"]
+    assert cli.main(args) == 0
+    capsys.readouterr()
+    assert cli.main(["eval", "runs/a", "--episodes", "64", "--seed", "5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    policy = load_policy("runs/a")
+    import jax
+
+    keys = jax.random.split(jax.random.key(0), 64)
+    state = jax.vmap(Point().reset)(keys)
+    total = 0.0
+    for _ in range(20):
+        state = jax.vmap(Point().step)(state, policy(state.obs, keys[0])[0])
+        total = total + state.reward
+    error = float(total.std()) / 8
+    assert found["episode_reward"] == pytest.approx(float(total.mean()), abs=5 * error)
+    assert found["avg_episode_length"] == 20.0 and found["std_episode_length"] == 0.0
+    assert cli.main(["eval", "runs/a", "--episodes", "8", "--step", str(2 * STEP)]) == 0
+    assert "8 episodes" in capsys.readouterr().out
