@@ -57,3 +57,7 @@ def test_randomization_on_the_page_works(cart):
     friction = state.info["randomized"]["geom.friction"]
     assert friction.shape == (3, 1, 3)
     assert len(jnp.unique(friction[:, 0, 0])) == 3
+    code = next(c for c in re.findall(r"```python\n(.*?)```", page, re.S) if "Range(" in c)
+    exec(code, names)
+    drawn = jax.jit(names["env"].reset)(jax.random.split(jax.random.key(0), 3)).info["randomized"]
+    assert set(drawn) == {"geom.friction", "link.inertia.mass", "opt.gravity", "dof.damping"}
