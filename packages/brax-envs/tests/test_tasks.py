@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from brax import envs
-from brax.envs import inverted_double_pendulum, reacher
+from brax.envs import grasp, inverted_double_pendulum, reacher, ur5e
+from brax.envs.goal import goal, placed
 from brax.envs.inverted_double_pendulum import InvertedDoublePendulum
 from brax.errors import ShapeError
 
@@ -137,6 +138,102 @@ def test_runners_earn_their_speed(name, forward, weight, cost):
     assert float(terms[forward]) == pytest.approx(weight * 0.1 / float(env.dt), rel=1e-5)
     assert float(terms["reward_ctrl"]) == pytest.approx(-cost * np.sum(np.asarray(ctrl) ** 2))
     assert float(env.extras(before, after)["x_position"]) == pytest.approx(0.6)
+
+
+def test_the_acrobat_earns_its_height():
+    env = envs.get_environment("acrobot")
+    for angles, height in [((0, 0), -2), ((np.pi, 0), 2), ((np.pi / 2, -np.pi / 2), -1)]:
+        state = env.pipeline_init(jnp.array(angles, float), jnp.zeros(2))
+        terms = env.rewards(state, state, jnp.array([-0.5]))
+        assert float(terms["reward_height"]) == pytest.approx(height / 2, abs=1e-5)
+        assert float(terms["reward_ctrl"]) == pytest.approx(-0.25e-3)
+
+
+@pytest.mark.slow
+def test_told_angles_are_reached():
+    """In a second the servos, of 10 rad/s and more, have turned the joints to where they should."""
+    env = envs.get_environment("reacherangle")
+    state = jax.jit(env.reset)(jax.random.key(0))
+    step = jax.jit(env.step)
+    for _ in range(50):
+        state = step(state, jnp.array([0.5, -0.25]))
+    np.testing.assert_allclose(state.pipeline_state.q[:2], [np.pi / 2, -0.75], atol=0.01)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The arm, one step of it under zero action, and a state to step from."""
+    env = envs.get_environment("ur5e")
+    state = jax.jit(env.reset)(jax.random.key(0))
+    return env, jax.jit(lambda s: env.step(s, jnp.zeros(6))), state
+
+
+def aimed(state, target):
+    """The state with the target elsewhere."""
+    return state.replace(pipeline_state=placed(state.pipeline_state, target))
+
+
+@pytest.mark.slow
+def test_a_target_that_is_hit_appears_elsewhere(arm):
+    env, step, state = arm
+    place = ur5e.tool(env.sys, state.pipeline_state)
+    away = place + jnp.array([0.0, 0.3, -0.4])
+    missed = step(aimed(state, away))
+    np.testing.assert_allclose(goal(missed.pipeline_state), away, atol=1e-6)
+    np.testing.assert_allclose(missed.obs[-3:], [0, 0.3, -0.4], atol=1e-5)
+    assert missed.metrics["reward_hit"] == 0
+    hit = step(aimed(state, place + jnp.array([0.0, 0.01, 0.0])))
+    assert hit.metrics["reward_hit"] == 1
+    new = goal(hit.pipeline_state)
+    far = np.linalg.norm(new - jnp.array(ur5e.SHOULDER))
+    assert 0.3 <= far <= 0.8 and new[2] >= ur5e.SHOULDER[2]
+    np.testing.assert_allclose(hit.pipeline_state.x.pos[-1], new)
+    np.testing.assert_allclose(hit.obs[-3:], new - place, atol=1e-5)
+    again = step(aimed(hit, place))
+    assert not np.allclose(goal(again.pipeline_state), new)
+
+
+@pytest.mark.slow
+def test_the_way_to_the_target_is_earned(arm):
+    env, _, state = arm
+    before = aimed(state, jnp.array([0.6, 0.0, 0.5])).pipeline_state
+    after = env.pipeline_init(before.q.at[0].add(0.1), before.qd)
+    far, near = (
+        np.linalg.norm(ur5e.tool(env.sys, s) - np.array([0.6, 0, 0.5])) for s in (before, after)
+    )
+    terms = env.rewards(before, after, jnp.full(6, 0.5))
+    assert float(terms["reward_approach"]) == pytest.approx(far - near, abs=1e-6) and far != near
+    assert float(terms["reward_ctrl"]) == pytest.approx(-1e-3 * 1.5)
+
+
+@pytest.mark.slow
+def test_reward_and_targets_of_fetch():
+    env = envs.get_environment("fetch")
+    before, after = (lying(env, (x, 0, 0.4)) for x in (0.0, 0.3))
+
+    def at(state, x):
+        """The trunk upright at x, with a target at (3, 4)."""
+        turned = state.x.rot.at[0].set(jnp.array([1.0, 0, 0, 0]))
+        frames = state.x.replace(pos=state.x.pos.at[0].set(jnp.array([x, 0, 0.4])), rot=turned)
+        return placed(state.replace(x=frames), jnp.array([3.0, 4.0, 0.0]))
+
+    before, after = at(before, 0.0), at(after, 0.3)
+    terms = env.rewards(before, after, jnp.zeros(10))
+    assert float(terms["reward_approach"]) == pytest.approx(5 - np.hypot(2.7, 4), rel=1e-5)
+    assert float(terms["reward_height"]) == pytest.approx(0.1 * 0.02 * 0.4, rel=1e-5)
+    assert float(terms["reward_upright"]) == pytest.approx(0.1 * 0.02, rel=1e-5)
+    assert not env.is_hit(after) and env.is_hit(placed(after, jnp.array([0.3, 0.45, 0.0])))
+    drawn = env.target(jax.random.key(3), after)
+    assert float(jnp.linalg.norm(drawn - jnp.array([0.3, 0, 0]))) == pytest.approx(4, rel=1e-5)
+
+
+@pytest.mark.parametrize("x, over", [(0.59, 0), (-0.61, 1), (np.nan, 1)])
+def test_when_the_ball_is_out_of_reach(x, over):
+    env = envs.get_environment("grasp")
+    state = lying(env)
+    ball = state.x.replace(pos=state.x.pos.at[grasp.BALL].set(jnp.array([0.1, x, 0.05])))
+    assert env.sys.link_names[grasp.BALL] == "ball" and env.sys.link_names[grasp.PALM] == "palm"
+    assert env.is_over(state.replace(x=ball)) == over
 
 
 def test_starts_of_reacher_and_pusher():
