@@ -223,6 +223,10 @@ def test_reward_and_targets_of_fetch():
     assert float(terms["reward_height"]) == pytest.approx(0.1 * 0.02 * 0.4, rel=1e-5)
     assert float(terms["reward_upright"]) == pytest.approx(0.1 * 0.02, rel=1e-5)
     assert not env.is_hit(after) and env.is_hit(placed(after, jnp.array([0.3, 0.45, 0.0])))
+    for lean, over in ((1.0, 0), (1.1, 1), (np.nan, 1)):
+        turn = jnp.array([np.cos(lean / 2), np.sin(lean / 2), 0, 0])
+        fallen = after.replace(x=after.x.replace(rot=after.x.rot.at[0].set(turn)))
+        assert env.is_over(fallen) == over
     drawn = env.target(jax.random.key(3), after)
     assert float(jnp.linalg.norm(drawn - jnp.array([0.3, 0, 0]))) == pytest.approx(4, rel=1e-5)
 
