@@ -34,6 +34,7 @@ def test_show_one_with_computed_parts():
     ):
         assert words in output
     assert "reward_ctrl term of the reward" in output
+    assert "target_radius 0.2 Targets are at most" in output
     if "ppo" in plugins.names("trainer"):
         assert "ppo default" in output
 
@@ -43,3 +44,12 @@ def test_a_wrong_name_is_one_line(capsys):
     error = capsys.readouterr().err.strip()
     assert "unknown environment 'antt'" in error and "Did you mean 'ant'?" in error
     assert "\n" not in error
+
+
+def test_show_with_a_picture(tmp_path, capsys):
+    page = tmp_path / "pole.html"
+    assert main(["envs", "show", "inverted_pendulum", "--picture", str(page)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(page)
+    assert "<title>inverted_pendulum</title>" in page.read_text()
+    assert main(["envs", "show", "fast", "--picture", str(page)]) == 2
+    assert "cannot draw 'fast': it has no model" in capsys.readouterr().err

@@ -17,12 +17,24 @@ if DOCS is None:
 EXAMPLE = DOCS / "examples" / "cart.py"
 
 
-@pytest.fixture(scope="module")
-def cart():
-    spec = importlib.util.spec_from_file_location("cart", EXAMPLE)
+def load(path):
+    """The module in a file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Cart
+    return module
+
+
+@pytest.fixture(scope="module")
+def cart():
+    return load(EXAMPLE).Cart
+
+
+@pytest.mark.slow
+def test_the_page_of_the_collection_is_what_the_code_says():
+    assert (DOCS / "collection.md").read_text() == load(DOCS / "collection.py").page(), (
+        "write it anew: hatch run collection"
+    )
 
 
 def test_the_page_shows_the_file():

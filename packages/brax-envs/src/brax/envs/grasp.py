@@ -45,11 +45,11 @@ class GraspParameters:
 
     approach_reward_weight: float = 1.0
     """Reward per way of the palm towards the ball [1/m]."""
-    near_reward_weight: float = 0.1
+    near_reward_weight: float = 0.5
     """Reward per time of a palm at the ball [1/s]; half of it where it is `near_distance` away."""
     near_distance: float = 0.1
     """Distance at which the reward of being near is halved [m]."""
-    touch_reward_weight: float = 0.2
+    touch_reward_weight: float = 0.5
     """Reward per time and fingertip that touches the ball [1/s]."""
     carry_reward_weight: float = 5.0
     """Reward per way of the ball towards the target [1/m]."""
@@ -72,7 +72,8 @@ class Grasp(GoalTask):
     Actions in [-1, 1] are scaled to places of the palm and angles of the fingers. The episode ends
     when the ball has rolled out of reach.
 
-    Source of the task: Freeman et al. (2021), Brax, section 4. Departures: a hand of human size.
+    Source of the task: Freeman et al. (2021), Brax, section 4. Departures: a hand of human size,
+    weights to match, and an end.
     """
 
     name = "grasp"
