@@ -21,7 +21,7 @@ def test_show():
     for words in ("observation 4", "action 1", "backend spring", "step 0.02 s", "max_angle 0.2"):
         assert words in output
     assert "1:2 pole angle from upright rad" in output
-    assert "spring 0.005 s 4 the model's" in output and "reward_alive term of the reward" in output
+    assert "spring 0.005 s 4" in output and "reward_alive term of the reward" in output
 
 
 def test_show_one_with_computed_parts():
@@ -29,8 +29,8 @@ def test_show_one_with_computed_parts():
     output = " ".join(result.output.split())
     for words in (
         "6:8 tip velocity x, y m/s",
-        "positional 0.005 s 4 25",
-        "generalized 0.01 s 2 the",
+        "positional 0.005 s 4",
+        "generalized 0.01 s 2",
     ):
         assert words in output
     assert "reward_ctrl term of the reward" in output

@@ -50,11 +50,9 @@ def _sizes(env: Any) -> Section:
 
 
 def _physics(env: Any) -> Section:
-    rows = []
-    for backend, physics in getattr(env, "physics", {}).items():
-        gear = "the model's" if physics.gear is None else str(physics.gear)
-        rows.append((backend, f"{physics.timestep:g} s", str(physics.n_frames), gear))
-    return Section(("pipeline", "physics step", "per step", "gear"), rows)
+    physics = getattr(env, "physics", {}).items()
+    rows = [(backend, f"{p.timestep:g} s", str(p.n_frames)) for backend, p in physics]
+    return Section(("pipeline", "physics step", "per step"), rows)
 
 
 def _observation(env: Any) -> Section:
