@@ -271,6 +271,30 @@ def test_reward_and_targets_of_fetch():
     assert float(jnp.linalg.norm(drawn - jnp.array([0.3, 0, 0]))) == pytest.approx(4, rel=1e-5)
 
 
+@pytest.mark.slow
+def test_reward_of_grasp():
+    """A ball below one fingertip, which it touches, is carried when it is off the floor."""
+    env = envs.get_environment("grasp")
+    start = jax.jit(env.pipeline_init)(env.sys.init_q, jnp.zeros(env.sys.qd_size()))
+    tip = start.x.pos[grasp.BALL] - grasp.tips(env.sys, start)[0]
+
+    def at(ball):
+        frames = start.x.replace(pos=start.x.pos.at[grasp.BALL].set(ball))
+        return placed(start.replace(x=frames), tip + jnp.array([0.0, 0.0, 0.3]))
+
+    higher, lower = at(tip - jnp.array([0, 0, 0.058])), at(tip - jnp.array([0, 0, 0.158]))
+    rise = env.rewards(lower, higher, None)
+    assert float(rise["reward_carry"]) == pytest.approx(5 * 0.1, rel=1e-4)
+    assert float(rise["reward_touch"]) == pytest.approx(0.5 * 0.02)
+    assert env.rewards(higher, lower, None)["reward_touch"] == 0
+    palm = [np.linalg.norm(s.x.pos[grasp.PALM] - s.x.pos[grasp.BALL]) for s in (lower, higher)]
+    assert float(rise["reward_approach"]) == pytest.approx(palm[0] - palm[1], rel=1e-4)
+    assert float(rise["reward_near"]) == pytest.approx(0.02 / (1 + palm[1] / 0.1), rel=1e-4)
+    floor, beside = (at(jnp.array([x, 0.0, 0.045])) for x in (0.1, 0.0))
+    assert env.rewards(floor, beside, None)["reward_carry"] == 0
+    assert not env.is_hit(higher) and env.is_hit(placed(higher, higher.x.pos[grasp.BALL]))
+
+
 @pytest.mark.parametrize("x, over", [(0.59, 0), (-0.61, 1), (np.nan, 1)])
 def test_when_the_ball_is_out_of_reach(x, over):
     env = envs.get_environment("grasp")

@@ -20,6 +20,8 @@ PALM, BALL = 0, 13
 """Links."""
 REACH = 0.057
 """Distance between the middles of ball and fingertip where they touch [m]."""
+LIFTED = 0.055
+"""Height of the ball above which it is off the floor, by 1 cm [m]."""
 
 
 def tips(sys: System, state: PipelineState) -> jax.Array:
@@ -45,14 +47,14 @@ class GraspParameters:
 
     approach_reward_weight: float = 1.0
     """Reward per way of the palm towards the ball [1/m]."""
-    near_reward_weight: float = 0.5
+    near_reward_weight: float = 1.0
     """Reward per time of a palm at the ball [1/s]; half of it where it is `near_distance` away."""
     near_distance: float = 0.1
     """Distance at which the reward of being near is halved [m]."""
     touch_reward_weight: float = 0.5
     """Reward per time and fingertip that touches the ball [1/s]."""
     carry_reward_weight: float = 5.0
-    """Reward per way of the ball towards the target [1/m]."""
+    """Reward per way of the ball towards the target while it is off the floor [1/m]."""
     hit_reward: float = 5.0
     """Reward of a target that is hit."""
     target_radius: float = 0.05
@@ -121,11 +123,12 @@ class Grasp(GoalTask):
         palm = [math.safe_norm(to_ball(state)) for state in (before, after)]
         ball = [math.safe_norm(to_target(state)) for state in (before, after)]
         touching = jnp.sum(math.safe_norm(tips(self.sys, after), axis=-1) < REACH + 0.003)
+        lifted = after.x.pos[BALL, 2] > LIFTED
         return {
             "reward_approach": p.approach_reward_weight * (palm[0] - palm[1]),
             "reward_near": p.near_reward_weight * self.dt / (1 + palm[1] / p.near_distance),
             "reward_touch": p.touch_reward_weight * self.dt * touching,
-            "reward_carry": p.carry_reward_weight * (ball[0] - ball[1]),
+            "reward_carry": p.carry_reward_weight * lifted * (ball[0] - ball[1]),
             "reward_hit": p.hit_reward * self.is_hit(after).astype(jnp.float32),
         }
 
