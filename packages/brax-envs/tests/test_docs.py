@@ -17,12 +17,24 @@ if DOCS is None:
 EXAMPLE = DOCS / "examples" / "cart.py"
 
 
-@pytest.fixture(scope="module")
-def cart():
-    spec = importlib.util.spec_from_file_location("cart", EXAMPLE)
+def load(path):
+    """The module in a file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Cart
+    return module
+
+
+@pytest.fixture(scope="module")
+def cart():
+    return load(EXAMPLE).Cart
+
+
+@pytest.mark.slow
+def test_the_page_of_the_collection_is_what_the_code_says():
+    assert (DOCS / "collection.md").read_text() == load(DOCS / "collection.py").page(), (
+        "write it anew: hatch run collection"
+    )
 
 
 def test_the_page_shows_the_file():
@@ -57,3 +69,7 @@ def test_randomization_on_the_page_works(cart):
     friction = state.info["randomized"]["geom.friction"]
     assert friction.shape == (3, 1, 3)
     assert len(jnp.unique(friction[:, 0, 0])) == 3
+    code = next(c for c in re.findall(r"```python\n(.*?)```", page, re.S) if "Range(" in c)
+    exec(code, names)
+    drawn = jax.jit(names["env"].reset)(jax.random.split(jax.random.key(0), 3)).info["randomized"]
+    assert set(drawn) == {"geom.friction", "link.inertia.mass", "opt.gravity", "dof.damping"}

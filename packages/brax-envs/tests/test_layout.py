@@ -71,8 +71,48 @@ def pusher(model, data):
     return [data.qpos[:7], data.qvel[:7], *places]
 
 
+def acrobot(model, data):
+    return [np.cos(data.qpos), np.sin(data.qpos), data.qvel]
+
+
+def fetch(model, data):
+    trunk, target = data.body("trunk"), data.body("target")
+    spin, moving = velocity(model, data, trunk.id)
+    axes, way = trunk.xmat.reshape(3, 3).T, target.xpos - trunk.xpos
+    joints = data.qpos[7:9], data.qpos[9:17]
+    moves = axes @ moving, axes @ spin, data.qvel[6:16]
+    return [trunk.xpos[2:], axes[:, 2], *joints, *moves, axes @ (way * [1, 1, 0])]
+
+
+def grasp(model, data):
+    palm, ball, target = (data.body(name).xpos for name in ("palm", "ball", "target"))
+    tips = [f"{finger}_tip" for finger in ("east", "north", "west", "south")]
+    # A fingertip's capsule begins in its body's origin and has its middle half-way.
+    ends = [2 * data.geom(tip).xpos - data.body(tip).xpos for tip in tips]
+    moving = velocity(model, data, data.body("ball").id)[1]
+    return [
+        data.body("palm").xpos - [0, 0, 0.3],
+        data.qpos[3:19],
+        data.qvel[:3],
+        data.qvel[3:19],
+        ball - palm,
+        moving,
+        np.ravel([ball - end for end in ends]),
+        target - ball,
+    ]
+
+
+def ur5e(model, data):
+    tool, target = data.body("tool").xpos, data.body("target").xpos
+    angles = data.qpos[:6]
+    return [np.cos(angles), np.sin(angles), data.qvel[:6], tool, target - tool]
+
+
 EXPECTED = {
+    "acrobot": acrobot,
     "ant": free_body,
+    "fetch": fetch,
+    "grasp": grasp,
     "halfcheetah": runner,
     "hopper": runner,
     "humanoid": humanoid,
@@ -81,11 +121,16 @@ EXPECTED = {
     "inverted_pendulum": pendulum,
     "pusher": pusher,
     "reacher": reacher,
+    "reacherangle": reacher,
     "swimmer": swimmer,
+    "ur5e": ur5e,
     "walker2d": runner,
 }
 SIZES = {
+    "acrobot": (6, 1),
     "ant": (27, 8),
+    "fetch": (33, 10),
+    "grasp": (59, 19),
     "halfcheetah": (17, 6),
     "hopper": (11, 3),
     "humanoid": (244, 17),
@@ -94,7 +139,9 @@ SIZES = {
     "inverted_pendulum": (4, 1),
     "pusher": (23, 7),
     "reacher": (11, 2),
+    "reacherangle": (11, 2),
     "swimmer": (8, 2),
+    "ur5e": (24, 6),
     "walker2d": (17, 6),
 }
 """Lengths of observation and action."""
@@ -107,7 +154,7 @@ def velocity(model, data, body, frame=mujoco.mjtObj.mjOBJ_XBODY):
     return six[:3], six[3:]
 
 
-QUICK = "hopper", "inverted_double_pendulum", "inverted_pendulum", "reacher", "swimmer"
+QUICK = "acrobot", "hopper", "inverted_double_pendulum", "inverted_pendulum", "reacher", "swimmer"
 
 
 @pytest.mark.parametrize(

@@ -132,3 +132,102 @@ def test_dm_env():
     assert env.action_spec().minimum.tolist() == [-1, -1]
     env.seed(3)
     assert env.reset().observation == first.observation
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    from brax.envs.wrappers.torch import TorchWrapper
+
+    env = TorchWrapper(batch(), seed=1)
+    first, _ = env.reset()
+    assert isinstance(first, torch.Tensor) and first.shape == (3, 1)
+    action = torch.tensor(np.stack([GO, STOP, GO]), requires_grad=True)
+    obs, reward, terminated, truncated, info = env.step(action)
+    assert reward.tolist() == [0.5] * 3 and reward.dtype == torch.float32
+    assert terminated.tolist() == [False, True, False] and terminated.dtype == torch.bool
+    assert not truncated.any() and info["taken"].tolist() == [0.5] * 3
+    np.testing.assert_allclose(info["final_obs"], first + 1, rtol=1e-6)
+    np.testing.assert_allclose(obs[[0, 2]], first[[0, 2]] + 1, rtol=1e-6)
+    assert torch.equal(env.reset(seed=1)[0], first)
+
+
+def test_an_action_may_be_overwritten_at_once():
+    torch = pytest.importorskip("torch")
+    from brax.envs.wrappers.torch import to_jax
+
+    action = torch.ones(4)
+    array = to_jax(action)
+    action.zero_()
+    assert array.tolist() == [1] * 4
+
+
+def test_functions_in_the_way_of_gymnax():
+    from brax.envs.wrappers.gymnax import GymnaxWrapper
+
+    env = GymnaxWrapper(Counter(), episode_length=3)
+    keys = jax.random.split(jax.random.key(0), 4)
+    obs, state = env.reset(keys[0])
+    first = obs
+    for i, key in enumerate(keys[1:]):
+        obs, state, reward, done, info = jax.jit(env.step)(key, state, GO)
+        assert reward == 0.5 and bool(done) == (i == 2) == bool(info["truncation"])
+        np.testing.assert_allclose(info["terminal_obs"], first + i + 1, rtol=1e-6)
+    assert 0 <= obs < 1 and np.array_equal(obs, env.reset(keys[3])[0])
+    _, state, _, done, info = env.step(keys[0], state, STOP)
+    assert done and not info["truncation"] and state.info["steps"] == 0
+    assert env.action_space().contains(env.action_space().sample(keys[0]))
+    assert env.observation_space().shape == (1,) and env.default_params is None
+
+
+@pytest.mark.slow
+def test_the_system_is_an_argument():
+    """A rotor of four times the inertia is turned at a quarter of the speed."""
+    from brax.envs.wrappers.gymnax import GymnaxWrapper
+
+    env = GymnaxWrapper(envs.get_environment("reacher"))
+    params = env.default_params
+    assert env.action_space().low.tolist() == [-1, -1]
+    rotors = jnp.array([1.0, 4.0])
+    several = jax.vmap(lambda m: params.replace(dof_armature=m * params.dof_armature))(rotors)
+    key = jax.random.key(0)
+    state = env.reset(key)[1]
+    state = state.replace(pipeline_state=env._env.pipeline_init(jnp.zeros(4), jnp.zeros(4)))
+    step = jax.jit(jax.vmap(lambda p: env.step(key, state, jnp.array([1.0, 0.0]), p)[1]))
+    speed = step(several).pipeline_state.qd[:, 0]
+    # The rotor, of 1 kg m^2, is all but the whole inertia; its damper takes 2 % in this time.
+    assert float(speed[0] / speed[1]) == pytest.approx(4, rel=0.05)
+
+
+@pytest.fixture(scope="module")
+def baselines():
+    pytest.importorskip("stable_baselines3")
+    from brax.envs.wrappers import stable_baselines3
+
+    return stable_baselines3.StableBaselinesWrapper
+
+
+def test_a_batch_for_stable_baselines(baselines):
+    env = baselines(batch())
+    env.seed(5)
+    first = env.reset()
+    _, reward, done, infos = env.step(np.stack([GO, STOP, GO]))
+    assert done.tolist() == [False, True, False] and reward.tolist() == [0.5] * 3
+    assert infos[0] == {} and infos[1]["TimeLimit.truncated"] is False
+    np.testing.assert_allclose(infos[1]["terminal_observation"], first[1] + 1, rtol=1e-6)
+    env.step(np.stack([GO] * 3))
+    *_, done, infos = env.step(np.stack([GO] * 3))
+    assert done.tolist() == [True, False, True] and infos[2]["TimeLimit.truncated"] is True
+    env.seed(5)
+    assert np.array_equal(env.reset(), first)
+
+
+@pytest.mark.slow
+def test_stable_baselines_learns_on_it(baselines):
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecMonitor
+
+    env = VecMonitor(baselines(envs.create("fast", episode_length=16, batch_size=4)))
+    agent = PPO("MlpPolicy", env, n_steps=32, batch_size=32, n_epochs=1, seed=0, device="cpu")
+    agent.learn(256)
+    # Each of its 16 steps earns 1.
+    assert {info["r"] for info in agent.ep_info_buffer} == {16}

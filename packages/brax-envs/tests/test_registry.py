@@ -47,7 +47,7 @@ def test_names():
 
 
 def test_an_unknown_name_says_what_there_is():
-    message = "unknown environment 'antt'.*ant, fast, halfcheetah.*mean 'ant'"
+    message = "unknown environment 'antt'.*ant, fast, fetch, grasp, halfcheetah.*mean 'ant'"
     with pytest.raises(UnknownNameError, match=message):
         envs.get_environment("antt")
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from brax import envs
-from brax.envs import inverted_double_pendulum, reacher
+from brax.envs import grasp, inverted_double_pendulum, reacher, ur5e
+from brax.envs.goal import goal, placed
 from brax.envs.inverted_double_pendulum import InvertedDoublePendulum
 from brax.errors import ShapeError
 
@@ -120,6 +121,46 @@ def test_the_reachers_tip_moves_as_its_velocity_says():
     assert float(terms["reward_ctrl"]) == pytest.approx(-1.25)
 
 
+def bent(target):
+    """Angles of the reacher at which its tip is at a target (2,), the elbow's positive."""
+    upper, lower = 0.1, 0.11
+    cosine = (target @ target - upper**2 - lower**2) / (2 * upper * lower)
+    elbow = jnp.arccos(jnp.clip(cosine, -1, 1))  # within 0.01 m of the root it cannot come
+    inner = jnp.arctan2(lower * jnp.sin(elbow), upper + lower * jnp.cos(elbow))
+    shoulder = jnp.arctan2(target[1], target[0]) - inner
+    return jnp.array([jnp.arctan2(jnp.sin(shoulder), jnp.cos(shoulder)), elbow])
+
+
+@pytest.mark.slow
+def test_the_reacher_can_be_solved_and_noise_costs_the_most():
+    """A controller that turns the joints at 8 rad/s earns better than -15 in 1000 steps.
+
+    Noise on the action costs its variance, twice, in every step: 20 where it deviates by 0.1, and
+    then what the controller does against it.
+    """
+    env = envs.get_environment("reacher")
+
+    def episode(key, deviation):
+        state = env.reset(key)
+        goal = bent(jnp.array(state.pipeline_state.q[2:]))
+
+        def step(state, key):
+            q, qd = state.pipeline_state.q[:2], state.pipeline_state.qd[:2]
+            torque = (8.0**2 * (goal - q) - 2 * 8.0 * qd) / 200
+            noise = deviation * jax.random.normal(key, (2,))
+            state = env.step(state, jnp.clip(torque + noise, -1, 1))
+            return state, (state.reward, state.metrics["reward_ctrl"])
+
+        return jax.lax.scan(step, state, jax.random.split(key, 1000))[1]
+
+    keys = jax.random.split(jax.random.key(0), 64)
+    run = jax.jit(jax.vmap(episode, (0, None)))
+    quiet, loud = (run(keys, deviation) for deviation in (0.0, 0.1))
+    assert -8 < float(quiet[0].sum(1).mean()) < -4
+    assert float((quiet[1] - loud[1]).sum(1).mean()) > 0.98 * 1000 * 2 * 0.1**2
+    assert float(loud[0].sum(1).mean()) < -15
+
+
 @pytest.mark.parametrize(
     "name, forward, weight, cost",
     [
@@ -137,6 +178,130 @@ def test_runners_earn_their_speed(name, forward, weight, cost):
     assert float(terms[forward]) == pytest.approx(weight * 0.1 / float(env.dt), rel=1e-5)
     assert float(terms["reward_ctrl"]) == pytest.approx(-cost * np.sum(np.asarray(ctrl) ** 2))
     assert float(env.extras(before, after)["x_position"]) == pytest.approx(0.6)
+
+
+def test_the_acrobat_earns_its_height():
+    env = envs.get_environment("acrobot")
+    for angles, height in [((0, 0), -2), ((np.pi, 0), 2), ((np.pi / 2, -np.pi / 2), -1)]:
+        state = env.pipeline_init(jnp.array(angles, float), jnp.zeros(2))
+        terms = env.rewards(state, state, jnp.array([-0.5]))
+        assert float(terms["reward_height"]) == pytest.approx(height / 2, abs=1e-5)
+        assert float(terms["reward_ctrl"]) == pytest.approx(-0.25e-3)
+
+
+@pytest.mark.slow
+def test_told_angles_are_reached():
+    """In a second the servos, of 10 rad/s and more, have turned the joints to where they should."""
+    env = envs.get_environment("reacherangle")
+    state = jax.jit(env.reset)(jax.random.key(0))
+    step = jax.jit(env.step)
+    for _ in range(50):
+        state = step(state, jnp.array([0.5, -0.25]))
+    np.testing.assert_allclose(state.pipeline_state.q[:2], [np.pi / 2, -0.75], atol=0.01)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The arm, one step of it under zero action, and a state to step from."""
+    env = envs.get_environment("ur5e")
+    state = jax.jit(env.reset)(jax.random.key(0))
+    return env, jax.jit(lambda s: env.step(s, jnp.zeros(6))), state
+
+
+def aimed(state, target):
+    """The state with the target elsewhere."""
+    return state.replace(pipeline_state=placed(state.pipeline_state, target))
+
+
+@pytest.mark.slow
+def test_a_target_that_is_hit_appears_elsewhere(arm):
+    env, step, state = arm
+    place = ur5e.tool(env.sys, state.pipeline_state)
+    away = place + jnp.array([0.0, 0.3, -0.4])
+    missed = step(aimed(state, away))
+    np.testing.assert_allclose(goal(missed.pipeline_state), away, atol=1e-6)
+    np.testing.assert_allclose(missed.obs[-3:], [0, 0.3, -0.4], atol=1e-5)
+    assert missed.metrics["reward_hit"] == 0
+    hit = step(aimed(state, place + jnp.array([0.0, 0.01, 0.0])))
+    assert hit.metrics["reward_hit"] == 1
+    new = goal(hit.pipeline_state)
+    far = np.linalg.norm(new - jnp.array(ur5e.SHOULDER))
+    assert 0.3 <= far <= 0.8 and new[2] >= ur5e.SHOULDER[2]
+    np.testing.assert_allclose(hit.pipeline_state.x.pos[-1], new)
+    np.testing.assert_allclose(hit.obs[-3:], new - place, atol=1e-5)
+    again = step(aimed(hit, place))
+    assert not np.allclose(goal(again.pipeline_state), new)
+
+
+@pytest.mark.slow
+def test_the_way_to_the_target_is_earned(arm):
+    env, _, state = arm
+    before = aimed(state, jnp.array([0.6, 0.0, 0.5])).pipeline_state
+    after = env.pipeline_init(before.q.at[0].add(0.1), before.qd)
+    far, near = (
+        np.linalg.norm(ur5e.tool(env.sys, s) - np.array([0.6, 0, 0.5])) for s in (before, after)
+    )
+    terms = env.rewards(before, after, jnp.full(6, 0.5))
+    assert float(terms["reward_approach"]) == pytest.approx(far - near, abs=1e-6) and far != near
+    assert float(terms["reward_ctrl"]) == pytest.approx(-1e-3 * 1.5)
+
+
+@pytest.mark.slow
+def test_reward_and_targets_of_fetch():
+    env = envs.get_environment("fetch")
+    before, after = (lying(env, (x, 0, 0.4)) for x in (0.0, 0.3))
+
+    def at(state, x):
+        """The trunk upright at x, with a target at (3, 4)."""
+        turned = state.x.rot.at[0].set(jnp.array([1.0, 0, 0, 0]))
+        frames = state.x.replace(pos=state.x.pos.at[0].set(jnp.array([x, 0, 0.4])), rot=turned)
+        return placed(state.replace(x=frames), jnp.array([3.0, 4.0, 0.0]))
+
+    before, after = at(before, 0.0), at(after, 0.3)
+    terms = env.rewards(before, after, jnp.zeros(10))
+    assert float(terms["reward_approach"]) == pytest.approx(5 - np.hypot(2.7, 4), rel=1e-5)
+    assert float(terms["reward_height"]) == pytest.approx(0.1 * 0.02 * 0.4, rel=1e-5)
+    assert float(terms["reward_upright"]) == pytest.approx(0.1 * 0.02, rel=1e-5)
+    assert not env.is_hit(after) and env.is_hit(placed(after, jnp.array([0.3, 0.45, 0.0])))
+    for lean, over in ((1.0, 0), (1.1, 1), (np.nan, 1)):
+        turn = jnp.array([np.cos(lean / 2), np.sin(lean / 2), 0, 0])
+        fallen = after.replace(x=after.x.replace(rot=after.x.rot.at[0].set(turn)))
+        assert env.is_over(fallen) == over
+    drawn = env.target(jax.random.key(3), after)
+    assert float(jnp.linalg.norm(drawn - jnp.array([0.3, 0, 0]))) == pytest.approx(4, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_reward_of_grasp():
+    """A ball below one fingertip, which it touches, is carried when it is off the floor."""
+    env = envs.get_environment("grasp")
+    start = jax.jit(env.pipeline_init)(env.sys.init_q, jnp.zeros(env.sys.qd_size()))
+    tip = start.x.pos[grasp.BALL] - grasp.tips(env.sys, start)[0]
+
+    def at(ball):
+        frames = start.x.replace(pos=start.x.pos.at[grasp.BALL].set(ball))
+        return placed(start.replace(x=frames), tip + jnp.array([0.0, 0.0, 0.3]))
+
+    higher, lower = at(tip - jnp.array([0, 0, 0.058])), at(tip - jnp.array([0, 0, 0.158]))
+    rise = env.rewards(lower, higher, None)
+    assert float(rise["reward_carry"]) == pytest.approx(5 * 0.1, rel=1e-4)
+    assert float(rise["reward_touch"]) == pytest.approx(0.5 * 0.02)
+    assert env.rewards(higher, lower, None)["reward_touch"] == 0
+    palm = [np.linalg.norm(s.x.pos[grasp.PALM] - s.x.pos[grasp.BALL]) for s in (lower, higher)]
+    assert float(rise["reward_approach"]) == pytest.approx(palm[0] - palm[1], rel=1e-4)
+    assert float(rise["reward_near"]) == pytest.approx(0.02 / (1 + palm[1] / 0.1), rel=1e-4)
+    floor, beside = (at(jnp.array([x, 0.0, 0.045])) for x in (0.1, 0.0))
+    assert env.rewards(floor, beside, None)["reward_carry"] == 0
+    assert not env.is_hit(higher) and env.is_hit(placed(higher, higher.x.pos[grasp.BALL]))
+
+
+@pytest.mark.parametrize("x, over", [(0.59, 0), (-0.61, 1), (np.nan, 1)])
+def test_when_the_ball_is_out_of_reach(x, over):
+    env = envs.get_environment("grasp")
+    state = lying(env)
+    ball = state.x.replace(pos=state.x.pos.at[grasp.BALL].set(jnp.array([0.1, x, 0.05])))
+    assert env.sys.link_names[grasp.BALL] == "ball" and env.sys.link_names[grasp.PALM] == "palm"
+    assert env.is_over(state.replace(x=ball)) == over
 
 
 def test_starts_of_reacher_and_pusher():
@@ -162,11 +327,25 @@ def test_a_step_lasts_as_long_on_every_pipeline(name, duration):
     assert float(envs.get_environment(name, n_frames=1).dt) < duration
 
 
-def test_gears_of_pipelines():
-    gear = envs.get_environment("humanoid").sys.actuator.gear
-    assert gear[:7].tolist() == [100, 100, 100, 100, 100, 300, 200]
-    strong = envs.get_environment("humanoid", backend="spring").sys.actuator.gear
-    assert strong.tolist() == [350] * 11 + [100] * 6
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["acrobot", "reacher"])
+def test_an_action_does_the_same_on_every_pipeline(name):
+    """Rates after five steps, less those without an action: of the same motors and inertias."""
+    rates = []
+    for backend in ("generalized", "positional", "spring"):
+        env = envs.get_environment(name, backend=backend)
+
+        @jax.jit
+        def run(action, env=env):
+            start = env.pipeline_init(env.sys.init_q, jnp.zeros(env.sys.qd_size()))
+            step = lambda s, _: (env.pipeline_step(s, action), None)  # noqa: E731
+            return jax.lax.scan(step, start, length=5)[0].qd
+
+        pushed = jnp.linspace(0.2, -0.2, env.action_size)
+        rates.append(run(pushed) - run(0 * pushed))
+    assert np.abs(rates[0]).max() > 0.5
+    for other in rates[1:]:  # physics steps of half the length differ by 0.3 %
+        np.testing.assert_allclose(other, rates[0], atol=0.01 * np.abs(rates[0]).max())
 
 
 def test_a_wrong_action_is_named():

@@ -115,7 +115,8 @@ class Runtime:
     wrap_env_fn: Callable[..., Any] | None = None
     """Wraps the environment instead of `brax.env.wrap`, with the same arguments."""
     randomization_fn: Callable[..., Any] | None = None
-    """Draws systems: `(sys, rng) -> (systems, in_axes)`."""
+    """Draws systems, `(sys, rng) -> (systems, in_axes)`: once, or if its attribute `resample` is
+    true at each reset."""
     save_checkpoint_path: Any = None
     """Directory for checkpoints, written at every evaluation and when interrupted."""
     restore_checkpoint_path: Any = None

@@ -20,11 +20,18 @@ from brax.training.program import Program
 
 
 def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array) -> Env:
-    """The environment, batched, with time limit, resets and randomized systems."""
+    """The environment, batched, with time limit, resets and randomized systems.
+
+    Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset.
+    """
     if not runtime.wrap_env:
         return env
     randomization_fn = runtime.randomization_fn
-    if randomization_fn is not None and "rng" in inspect.signature(randomization_fn).parameters:
+    if (
+        randomization_fn is not None
+        and "rng" in inspect.signature(randomization_fn).parameters
+        and not getattr(randomization_fn, "resample", False)
+    ):
         rng = jax.random.split(key, num_envs)
         randomization_fn = functools.partial(randomization_fn, rng=rng)
     return (runtime.wrap_env_fn or wrap)(

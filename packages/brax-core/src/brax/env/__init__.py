@@ -2,6 +2,7 @@
 
 from brax.env.base import Env, Observation, ObservationSize, State, Wrapper, check_key
 from brax.env.pipeline_env import PipelineEnv
+from brax.env.randomization import Randomization, Range
 from brax.env.wrappers import (
     AutoResetWrapper,
     DomainRandomizationVmapWrapper,
@@ -22,6 +23,8 @@ __all__ = [
     "Observation",
     "ObservationSize",
     "PipelineEnv",
+    "Randomization",
+    "Range",
     "State",
     "VmapWrapper",
     "Wrapper",

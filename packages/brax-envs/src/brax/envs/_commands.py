@@ -1,6 +1,6 @@
 """`brax envs`: the environments, and what one of them consists of."""
 
-import dataclasses
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from brax import plugins
-from brax.envs.observation import slices
+from brax.envs.describe import describe, presets
+from brax.errors import ConfigError
 
 
 @click.group(invoke_without_command=True)
@@ -27,62 +28,32 @@ def envs(context: click.Context) -> None:
 @envs.command()
 @click.argument("name")
 @click.option("--backend", help="Physics pipeline; by default the environment's own.")
-def show(name: str, backend: str | None) -> None:
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write a page that shows how it starts.",
+)
+def show(name: str, backend: str | None, picture: Path | None) -> None:
     """Shows what environment NAME observes, earns and takes, and how it is run and trained."""
     env = plugins.get("environment", name)(**({"backend": backend} if backend else {}))
     console = Console()
-    tables = _sizes(env), _physics(env), _observation(env), _metrics(env), _parameters(env)
-    for table in (*tables, _presets(name)):
-        if table.row_count:
-            console.print(table, "")
+    recipes = presets(name)
+    for headers, rows in [*describe(env), *([recipes] if recipes.rows else [])]:
+        table = Table(*headers, show_header=bool(headers), box=None)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table, "")
+    if picture is not None:
+        _draw(name, env, picture)
 
 
-def _sizes(env: Any) -> Table:
-    table = Table(show_header=False, box=None)
-    table.add_row("observation", str(env.observation_size))
-    table.add_row("action", str(env.action_size))
-    if env.backend:
-        table.add_row("backend", env.backend)
-    if hasattr(env, "dt"):
-        table.add_row("step", f"{float(env.dt):g} s")
-    return table
+def _draw(name: str, env: Any, path: Path) -> None:
+    """Writes a page with the start of an episode."""
+    from brax.io import html
 
-
-def _physics(env: Any) -> Table:
-    table = Table("pipeline", "physics step", "per step", "gear", box=None)
-    for backend, physics in getattr(env, "physics", {}).items():
-        gear = "the model's" if physics.gear is None else str(physics.gear)
-        table.add_row(backend, f"{physics.timestep:g} s", str(physics.n_frames), gear)
-    return table
-
-
-def _metrics(env: Any) -> Table:
-    table = Table("metric", "", box=None)
-    for metric in jax.eval_shape(env.reset, jax.random.key(0)).metrics:
-        table.add_row(metric, "term of the reward" if metric.startswith("reward_") else "")
-    return table
-
-
-def _presets(name: str) -> Table:
-    table = Table("trainer", "presets", box=None)
-    for trainer in plugins.names("trainer"):
-        presets = getattr(plugins.get("trainer", trainer), "presets", {}).get(name, {})
-        if presets:
-            table.add_row(trainer, ", ".join(presets))
-    return table
-
-
-def _observation(env: Any) -> Table:
-    table = Table("entries", "observation", "unit", box=None)
-    for part, entry in slices(getattr(env, "observation_layout", ())):
-        table.add_row(f"{part.start}:{part.stop}", entry.name, entry.unit)
-    return table
-
-
-def _parameters(env: Any) -> Table:
-    table = Table("parameter", "value", box=None)
-    parameters = getattr(env, "parameters", None)
-    if dataclasses.is_dataclass(parameters):
-        for field in dataclasses.fields(parameters):
-            table.add_row(field.name, str(getattr(parameters, field.name)))
-    return table
+    if not hasattr(env, "sys"):
+        raise ConfigError(f"cannot draw '{name}': it has no model")
+    start = jax.jit(env.reset)(jax.random.key(0)).pipeline_state
+    html.save(path, env.sys, [start], title=name)
+    click.echo(path)

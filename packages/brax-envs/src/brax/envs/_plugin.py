@@ -5,8 +5,11 @@ from brax.plugins import Spec, hookimpl
 BRAX_PLUGIN_API = 1
 
 ENVIRONMENTS = (
+    ("acrobot", "acrobot:Acrobot", "two hanging rods that swing up by one motor"),
     ("ant", "ant:Ant", "four legs that learn to run along x"),
     ("fast", "fast:Fast", "no physics, for trying agents"),
+    ("fetch", "fetch:Fetch", "a dog of boxes that runs to one target after another"),
+    ("grasp", "grasp:Grasp", "a hand that carries a ball to one target after another"),
     ("halfcheetah", "half_cheetah:Halfcheetah", "a planar runner with two legs"),
     ("hopper", "hopper:Hopper", "one leg that hops in a plane"),
     ("humanoid", "humanoid:Humanoid", "a body of eleven links that learns to run along x"),
@@ -23,7 +26,9 @@ ENVIRONMENTS = (
     ),
     ("pusher", "pusher:Pusher", "an arm that pushes an object to a goal"),
     ("reacher", "reacher:Reacher", "an arm in a plane that reaches for a target"),
+    ("reacherangle", "reacherangle:Reacherangle", "the reacher, told the angles of its joints"),
     ("swimmer", "swimmer:Swimmer", "three rods that swim along x"),
+    ("ur5e", "ur5e:Ur5e", "an industrial arm that reaches for one target after another"),
     ("walker2d", "walker2d:Walker2d", "two legs that walk in a plane"),
 )
 """Name, class and summary of each environment."""

@@ -49,7 +49,7 @@ class Ant(Task):
     physics: ClassVar = {
         "spring": Physics(0.005, 10),
         "generalized": Physics(0.01, 5),
-        "positional": Physics(0.005, 10, gear=200),
+        "positional": Physics(0.005, 10),
     }
     kind = AntParameters
     hidden = (Part("torso position x, y", "m", "q", 0, 2),)

@@ -35,8 +35,8 @@ class Halfcheetah(Task):
     model = "half_cheetah.xml"
     physics: ClassVar = {
         "generalized": Physics(0.01, 5),
-        "spring": Physics(0.003125, 16, gear=(120, 90, 60, 120, 100, 100)),
-        "positional": Physics(0.003125, 16, gear=(120, 90, 60, 120, 100, 100)),
+        "spring": Physics(0.003125, 16),
+        "positional": Physics(0.003125, 16),
     }
     kind = HalfcheetahParameters
     hidden = (Part("torso x", "m", "q", 0, 1),)

@@ -13,8 +13,8 @@ from brax.envs.task import Physics, Task, between, travel
 
 LINKS = 11
 
-MAXIMAL = Physics(0.0015, 10, gear=(350,) * 11 + (100,) * 6)
-"""How pipelines of maximal coordinates run it: legs and abdomen stronger, then the arms."""
+MAXIMAL = Physics(0.0015, 10)
+"""How pipelines of maximal coordinates run it."""
 
 
 @dataclasses.dataclass(frozen=True)

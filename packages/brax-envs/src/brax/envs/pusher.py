@@ -58,8 +58,8 @@ class Pusher(Task):
     model = "pusher.xml"
     physics: ClassVar = {
         "generalized": Physics(0.01, 5),
-        "spring": Physics(0.001, 50, gear=20),
-        "positional": Physics(0.001, 50, gear=20),
+        "spring": Physics(0.001, 50),
+        "positional": Physics(0.001, 50),
     }
     kind = PusherParameters
     scaled = True

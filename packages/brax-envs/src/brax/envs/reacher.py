@@ -58,8 +58,8 @@ class Reacher(Task):
     model = "reacher.xml"
     physics: ClassVar = {
         "generalized": Physics(0.01, 2),
-        "spring": Physics(0.005, 4, gear=25),
-        "positional": Physics(0.005, 4, gear=25),
+        "spring": Physics(0.005, 4),
+        "positional": Physics(0.005, 4),
     }
     kind = ReacherParameters
     layout = (

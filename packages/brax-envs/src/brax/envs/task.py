@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import State as PipelineState
-from brax.base import System
 from brax.env import PipelineEnv, State, check_key
 from brax.envs.observation import Layout, observe
 from brax.envs.parameters import make_parameters
@@ -26,8 +25,6 @@ class Physics(NamedTuple):
     """Physics step [s]."""
     n_frames: int
     """Physics steps in one step of the environment."""
-    gear: float | tuple[float, ...] | None = None
-    """Gear of the motors, where the pipeline needs another than the model file's."""
 
 
 class Task(PipelineEnv):
@@ -75,7 +72,9 @@ class Task(PipelineEnv):
         backend = self.default if backend is None else backend
         physics = self.physics.get(backend, next(iter(self.physics.values())))
         n_frames = physics.n_frames if n_frames is None else n_frames
-        super().__init__(_adapted(mjcf.load(ASSETS / self.model), physics), backend, n_frames)
+        sys = mjcf.load(ASSETS / self.model)
+        timestep = jnp.full_like(sys.opt.timestep, physics.timestep)
+        super().__init__(sys.replace(opt_timestep=timestep), backend, n_frames)
         shown = not getattr(self.parameters, "exclude_current_positions_from_observation", True)
         self.observation_layout = self.hidden + self.layout if shown else self.layout
 
@@ -139,14 +138,6 @@ class Task(PipelineEnv):
     def _controls(self, action: jax.Array) -> jax.Array:
         low, high = self.sys.actuator.ctrl_range.T
         return low + (action + 1) / 2 * (high - low)
-
-
-def _adapted(sys: System, physics: Physics) -> System:
-    changes = {"opt.timestep": jnp.full_like(sys.opt.timestep, physics.timestep)}
-    if physics.gear is not None:
-        gear = jnp.asarray(physics.gear, sys.actuator.gear.dtype)
-        changes["actuator.gear"] = jnp.broadcast_to(gear, sys.actuator.gear.shape)
-    return sys.tree_replace(changes)
 
 
 def spread(key: jax.Array, size: int, scale: float) -> jax.Array:

@@ -47,13 +47,21 @@ class DomainRandomizationVmapWrapper(Wrapper):
         """Draws the systems and starts one episode per key.
 
         Raises:
-            ConfigError: if the number of keys is not that of the systems, or none differ.
+            ConfigError: if the number of keys is not that of the systems, if none differ, or if
+                more than their numbers does.
         """
         if len(key_shape(rng)) != 1:
             raise ConfigError("reset needs a batch of keys: pass jax.random.split(rng, num_envs)")
         systems, in_axes = self._draw(self.env.sys, *([rng] if self._takes_rng else []))
+        structures: list[Any] = [jax.tree.structure(sys) for sys in (systems, self.env.sys)]
+        if structures[0] != structures[1]:
+            raise ConfigError(
+                "randomization_fn must change numbers of the system alone; its names, types and "
+                "parents must stay"
+            )
         drawn = _mapped(systems, in_axes)
         _check_batch(drawn, key_shape(rng)[0])
+        drawn |= _same_in_all(systems, self.env.sys, drawn, key_shape(rng)[0])
         state = jax.vmap(lambda mine, key: self._env(mine).reset(key))(drawn, rng)
         return state.replace(info=state.info | {"randomized": drawn})
 
@@ -89,6 +97,20 @@ def _mapped(systems: System, in_axes: Any) -> dict[str, jax.Array]:
         _name(path): jnp.moveaxis(leaf, axis, 0)
         for (path, leaf), axis in zip(leaves, axes, strict=True)
         if axis is not None
+    }
+
+
+def _same_in_all(
+    systems: System, model: System, drawn: dict[str, jax.Array], batch: int
+) -> dict[str, jax.Array]:
+    """The leaves that were replaced without an axis, repeated for each system."""
+    replaced = zip(
+        jax.tree_util.tree_leaves_with_path(systems), jax.tree.leaves(model), strict=True
+    )
+    return {
+        _name(path): jnp.broadcast_to(leaf, (batch, *jnp.shape(leaf)))
+        for (path, leaf), old in replaced
+        if leaf is not old and _name(path) not in drawn
     }
 
 

@@ -1,0 +1,110 @@
+"""Randomized systems, declared: between which bounds which quantities are drawn."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.base import System
+from brax.errors import ConfigError, UnknownNameError
+
+How = Literal["scale", "add", "set"]
+"""What becomes of a draw."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)  # hashed by identity, for jax.jit
+class Range:
+    """Bounds between which a quantity is drawn, evenly."""
+
+    low: Any
+    """A number, or an array that broadcasts to the quantity."""
+    high: Any
+    """As `low`; where both are equal, nothing is random."""
+    how: How = "scale"
+    """Whether the draw multiplies the model's numbers, is added to them, or takes their place."""
+    shared: bool = False
+    """Whether one draw serves all entries of the quantity; otherwise each has its own."""
+
+    def __post_init__(self) -> None:
+        """Refuses what cannot be drawn from.
+
+        Raises:
+            ConfigError: on another `how`, or bounds in the wrong order.
+        """
+        if self.how not in get_args(How):
+            raise ConfigError(f"how must be 'scale', 'add' or 'set', got {self.how!r}")
+        if not np.all(np.asarray(self.low) <= np.asarray(self.high)):
+            raise ConfigError(f"low must not exceed high, got low={self.low}, high={self.high}")
+
+    def draw(self, key: jax.Array, value: jax.Array) -> jax.Array:
+        """Draws a quantity whose value in the model is `value`; shape and dtype are the same."""
+        share = jax.random.uniform(key, () if self.shared else value.shape)
+        low, high = (jnp.asarray(bound, value.dtype) for bound in (self.low, self.high))
+        drawn = jnp.broadcast_to(low + share * (high - low), value.shape).astype(value.dtype)
+        if self.how == "set":
+            return drawn
+        return value * drawn if self.how == "scale" else value + drawn
+
+
+@dataclasses.dataclass(frozen=True, eq=False)  # hashed by identity, for jax.jit
+class Randomization:
+    """A `randomization_fn` that draws named quantities between declared bounds.
+
+    `Randomization({"geom_friction": Range(0.5, 1.5), "opt.gravity": Range(-1, 1, how="add")})`.
+    """
+
+    ranges: Mapping[str, Range]
+    """By quantity: a flat MuJoCo name or the dotted path of any leaf of the system."""
+    resample: bool = False
+    """Whether training draws anew at every reset, where otherwise it draws once. A reset within
+    `brax.env.wrap` starts a new draw with `reset='fresh'` alone."""
+
+    def __call__(self, sys: System, rng: jax.Array) -> tuple[System, System]:
+        """Draws one system per key.
+
+        Args:
+            sys: the model.
+            rng: keys, shape (batch,).
+
+        Returns:
+            The model with a leading axis (batch,) in the quantities of `ranges`, and the same tree
+            with 0 for those and None for all others.
+
+        Raises:
+            UnknownNameError: on a name that the system does not have.
+            ConfigError: if a name is not that of an array, or bounds do not fit it.
+        """
+        axes = jax.tree.map(lambda _: None, sys)
+        drawn, mapped = {}, {}
+        for i, (name, bounds) in enumerate(self.ranges.items()):
+            value = _quantity(sys, name, bounds)
+            keys = jax.vmap(functools.partial(jax.random.fold_in, data=i))(rng)
+            drawn[name] = jax.vmap(functools.partial(bounds.draw, value=value))(keys)
+            mapped[name] = 0
+        return sys.tree_replace(drawn), axes.tree_replace(mapped)
+
+
+def _quantity(sys: System, name: str, bounds: Range) -> jax.Array:
+    """The numbers of a name, which the bounds fit."""
+    try:
+        value = functools.reduce(getattr, name.split("."), sys)
+    except AttributeError as error:
+        raise UnknownNameError(f"cannot randomize '{name}': {error}") from None
+    if not isinstance(value, jax.Array):
+        raise ConfigError(
+            f"cannot randomize '{name}': it is no array but {type(value).__name__}; name an array "
+            "of the system, such as 'link.inertia.mass'"
+        )
+    for bound in (bounds.low, bounds.high):
+        try:
+            np.broadcast_to(bound, value.shape)
+        except ValueError:
+            raise ConfigError(
+                f"cannot randomize '{name}': bounds of shape {np.shape(bound)} do not fit its "
+                f"shape {value.shape}"
+            ) from None
+    return value

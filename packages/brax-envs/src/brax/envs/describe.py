@@ -1,0 +1,87 @@
+"""What an environment observes, earns and takes, as tables: for the command line and the docs."""
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from brax import plugins
+from brax.envs.observation import slices
+
+
+class Section(NamedTuple):
+    """A table about an environment."""
+
+    headers: tuple[str, ...]
+    """Names of the columns; none where the first names what the second tells."""
+    rows: Sequence[tuple[str, ...]]
+
+
+def describe(env: Any) -> list[Section]:
+    """Tells of an environment all that its code declares.
+
+    Returns:
+        Its sizes, physics, observation, metrics and parameters, as far as it has any.
+    """
+    sections = _sizes(env), _physics(env), _observation(env), _metrics(env), _parameters(env)
+    return [section for section in sections if section.rows]
+
+
+def presets(name: str) -> Section:
+    """Tells which settings the installed trainers have for an environment, by its name."""
+    rows = []
+    for trainer in plugins.names("trainer"):
+        found = getattr(plugins.get("trainer", trainer), "presets", {}).get(name, {})
+        if found:
+            rows.append((trainer, ", ".join(found)))
+    return Section(("trainer", "presets"), rows)
+
+
+def _sizes(env: Any) -> Section:
+    rows = [("observation", str(env.observation_size)), ("action", str(env.action_size))]
+    if env.backend:
+        rows.append(("backend", env.backend))
+    if hasattr(env, "dt"):
+        rows.append(("step", f"{float(env.dt):g} s"))
+    return Section((), rows)
+
+
+def _physics(env: Any) -> Section:
+    physics = getattr(env, "physics", {}).items()
+    rows = [(backend, f"{p.timestep:g} s", str(p.n_frames)) for backend, p in physics]
+    return Section(("pipeline", "physics step", "per step"), rows)
+
+
+def _observation(env: Any) -> Section:
+    parts = slices(getattr(env, "observation_layout", ()))
+    rows = [(f"{entries.start}:{entries.stop}", part.name, part.unit) for entries, part in parts]
+    return Section(("entries", "observation", "unit"), rows)
+
+
+def _metrics(env: Any) -> Section:
+    metrics = jax.eval_shape(env.reset, jax.random.key(0)).metrics
+    terms = ("term of the reward" if name.startswith("reward_") else "" for name in metrics)
+    return Section(("metric", ""), list(zip(metrics, terms, strict=True)))
+
+
+def _parameters(env: Any) -> Section:
+    headers = ("parameter", "value", "meaning")
+    parameters = getattr(env, "parameters", None)
+    if not dataclasses.is_dataclass(parameters):
+        return Section(headers, [])
+    names = [field.name for field in dataclasses.fields(parameters)]
+    kind = type(parameters)
+    return Section(headers, [(n, str(getattr(parameters, n)), _meaning(kind, n)) for n in names])
+
+
+def _meaning(kind: type, field: str) -> str:
+    """The docstring of a dataclass's field, from the class that last wrote one."""
+    for owner in kind.__mro__[:-1]:
+        pattern = rf'^    {field}: [^"]*?\n    """(.*?)"""'
+        found = re.search(pattern, inspect.getsource(owner), re.MULTILINE | re.DOTALL)
+        if found:
+            return " ".join(found[1].split())
+    return ""

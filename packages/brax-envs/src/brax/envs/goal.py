@@ -1,0 +1,70 @@
+"""`GoalTask`: a task with a target that appears elsewhere when it is hit."""
+
+from abc import abstractmethod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import State as PipelineState
+from brax.env import State, check_key
+from brax.envs.observation import observe
+from brax.envs.task import Task
+
+
+class GoalTask(Task):
+    """A task with a target, which is drawn anew in the step that hits it.
+
+    The last body of its model is the target: on slides along x, y and z, from the origin, touching
+    nothing. Its coordinates say where it is; nothing moves it but this class. `info['target_key']`
+    draws the next one.
+    """
+
+    @abstractmethod
+    def target(self, key: jax.Array, physics: PipelineState) -> jax.Array:
+        """Draws where the next target is [m], shape (3,)."""
+
+    @abstractmethod
+    def is_hit(self, physics: PipelineState) -> jax.Array:
+        """Whether the target is hit."""
+
+    def reset(self, rng: jax.Array) -> State:
+        """Starts an episode, with its first target."""
+        now, first, later = jax.random.split(check_key(rng), 3)
+        state = super().reset(now)
+        return self._aimed(state, self.target(first, state.pipeline_state), later)
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Advances by `dt` under an action in [-1, 1], shape (action_size,).
+
+        The reward is for the target as it was; what is observed is the next one, if it was hit.
+        """
+        new = super().step(state, action)
+        later, now = jax.random.split(state.info["target_key"])
+        physics = new.pipeline_state
+        drawn = self.target(now, physics)
+        return self._aimed(new, jnp.where(self.is_hit(physics), drawn, goal(physics)), later)
+
+    def pipeline_step(self, pipeline_state: Any, action: jax.Array) -> Any:
+        """Advances the physics; the target stays where it is."""
+        return placed(super().pipeline_step(pipeline_state, action), goal(pipeline_state))
+
+    def _aimed(self, state: State, target: jax.Array, key: jax.Array) -> State:
+        physics = placed(state.pipeline_state, target)
+        obs = observe(self.observation_layout, self.sys, physics, jnp.zeros(self.action_size))
+        return state.replace(pipeline_state=physics, obs=obs, info=state.info | {"target_key": key})
+
+
+def goal(physics: PipelineState) -> jax.Array:
+    """Where the target is [m], shape (3,)."""
+    return physics.q[-3:]
+
+
+def placed(physics: PipelineState, target: jax.Array) -> PipelineState:
+    """The physics with the target at rest at a place (3,)."""
+    return physics.replace(
+        q=physics.q.at[-3:].set(target),
+        qd=physics.qd.at[-3:].set(0.0),
+        x=physics.x.replace(pos=physics.x.pos.at[-1].set(target)),
+        xd=physics.xd.replace(vel=physics.xd.vel.at[-1].set(0.0)),
+    )

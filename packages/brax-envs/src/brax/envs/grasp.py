@@ -1,0 +1,138 @@
+"""Grasp: a hand of four fingers that picks up a ball and carries it to one target after another."""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from brax import kinematics, math
+from brax.base import State as PipelineState
+from brax.base import System
+from brax.envs.goal import GoalTask, goal
+from brax.envs.observation import Computed, Part
+from brax.envs.task import Physics, between
+
+FINGERS = ("east", "north", "west", "south")
+TIP = (0.0, 0.0, -0.035)
+"""The middle of a fingertip, in the frame of its link [m]."""
+PALM, BALL = 0, 13
+"""Links."""
+REACH = 0.057
+"""Distance between the middles of ball and fingertip where they touch [m]."""
+LIFTED = 0.055
+"""Height of the ball above which it is off the floor, by 1 cm [m]."""
+
+
+def tips(sys: System, state: PipelineState) -> jax.Array:
+    """From each fingertip to the ball [m], shape (4, 3)."""
+    links = [kinematics.frame(sys, state.x, f"{finger}_tip") for finger in FINGERS]
+    places = [link.pos + math.rotate(jnp.array(TIP), link.rot) for link in links]
+    return state.x.pos[BALL] - jnp.stack(places)
+
+
+def to_ball(state: PipelineState) -> jax.Array:
+    """From the palm to the ball [m], shape (3,)."""
+    return state.x.pos[BALL] - state.x.pos[PALM]
+
+
+def to_target(state: PipelineState) -> jax.Array:
+    """From the ball to the target [m], shape (3,)."""
+    return goal(state) - state.x.pos[BALL]
+
+
+@dataclasses.dataclass(frozen=True)
+class GraspParameters:
+    """What the hand is rewarded for, when it ends and how it starts."""
+
+    approach_reward_weight: float = 1.0
+    """Reward per way of the palm towards the ball [1/m]."""
+    near_reward_weight: float = 1.0
+    """Reward per time of a palm at the ball [1/s]; half of it where it is `near_distance` away."""
+    near_distance: float = 0.1
+    """Distance at which the reward of being near is halved [m]."""
+    touch_reward_weight: float = 0.5
+    """Reward per time and fingertip that touches the ball [1/s]."""
+    carry_reward_weight: float = 5.0
+    """Reward per way of the ball towards the target while it is off the floor [1/m]."""
+    hit_reward: float = 5.0
+    """Reward of a target that is hit."""
+    target_radius: float = 0.05
+    """The ball hits a target that is nearer than this [m]."""
+    target_spread: float = 0.25
+    """Targets, and the ball at the start, are at most this far from the middle in x and y [m]."""
+    target_height: tuple[float, float] = (0.15, 0.35)
+    """Heights of targets [m]."""
+    reach: float = 0.6
+    """The episode ends where the ball is farther than this from the middle in x or y [m]."""
+
+
+class Grasp(GoalTask):
+    """A hand with nineteen servos, a ball, and a target for the ball that moves on.
+
+    The reward is `reward_approach + reward_near + reward_touch + reward_carry + reward_hit`.
+    Actions in [-1, 1] are scaled to places of the palm and angles of the fingers. The episode ends
+    when the ball has rolled out of reach.
+
+    Source of the task: Freeman et al. (2021), Brax, section 4. Departures: a hand of human size,
+    weights to match, and an end.
+    """
+
+    name = "grasp"
+    model = "grasp.xml"
+    default = "spring"
+    physics: ClassVar = {
+        "spring": Physics(0.004, 5),
+        "generalized": Physics(0.004, 5),
+        "positional": Physics(0.004, 5),
+    }
+    kind = GraspParameters
+    scaled = True
+    layout = (
+        Part("palm x, y, z", "m", "q", 0, 3),
+        Part("spread, bend, middle and tip angles, finger by finger", "rad", "q", 3, 19),
+        Part("palm velocity", "m/s", "qd", 0, 3),
+        Part("rates of the fingers", "rad/s", "qd", 3, 19),
+        Computed("from palm to ball", "m", 3, lambda _, s, __: to_ball(s)),
+        Part("ball velocity", "m/s", "qd", 19, 22),
+        Computed("from fingertips to ball", "m", 12, lambda sys, s, _: tips(sys, s).ravel()),
+        Computed("from ball to target", "m", 3, lambda _, s, __: to_target(s)),
+    )
+
+    def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The hand open and at rest, the ball somewhere on the floor."""
+        spread = self.parameters.target_spread
+        at = jax.random.uniform(key_q, (2,), minval=-spread, maxval=spread)
+        return self.sys.init_q.at[19:21].set(at), jnp.zeros(self.sys.qd_size())
+
+    def target(self, key: jax.Array, physics: PipelineState) -> jax.Array:
+        """Anywhere above the floor within bounds."""
+        spread, (low, high) = self.parameters.target_spread, self.parameters.target_height
+        bounds = jnp.array([[-spread, -spread, low], [spread, spread, high]])
+        return jax.random.uniform(key, (3,), minval=bounds[0], maxval=bounds[1])
+
+    def is_hit(self, physics: PipelineState) -> jax.Array:
+        """Whether the ball is at the target."""
+        return math.safe_norm(to_target(physics)) < self.parameters.target_radius
+
+    def rewards(
+        self, before: PipelineState, after: PipelineState, ctrl: jax.Array
+    ) -> dict[str, jax.Array]:
+        """Coming near the ball, touching it, and carrying it to the target."""
+        p = self.parameters
+        palm = [math.safe_norm(to_ball(state)) for state in (before, after)]
+        ball = [math.safe_norm(to_target(state)) for state in (before, after)]
+        touching = jnp.sum(math.safe_norm(tips(self.sys, after), axis=-1) < REACH + 0.003)
+        lifted = after.x.pos[BALL, 2] > LIFTED
+        return {
+            "reward_approach": p.approach_reward_weight * (palm[0] - palm[1]),
+            "reward_near": p.near_reward_weight * self.dt / (1 + palm[1] / p.near_distance),
+            "reward_touch": p.touch_reward_weight * self.dt * touching,
+            "reward_carry": p.carry_reward_weight * lifted * (ball[0] - ball[1]),
+            "reward_hit": p.hit_reward * self.is_hit(after).astype(jnp.float32),
+        }
+
+    def is_over(self, after: PipelineState) -> jax.Array:
+        """Whether the ball is out of reach."""
+        reach, (x, y, _) = self.parameters.reach, after.x.pos[BALL]
+        return ~(between(-reach, x, reach) & between(-reach, y, reach))

@@ -1,0 +1,85 @@
+"""Brax's environments for stable-baselines3, which this needs."""
+
+import operator
+from typing import Any
+
+import jax
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv
+
+from brax.env import Env
+from brax.envs.wrappers.gym import VectorGymWrapper
+
+
+class StableBaselinesWrapper(VecEnv):
+    """A batch of environments, as stable-baselines3's `VecEnv`.
+
+    `infos` of those that have ended hold `terminal_observation` and `TimeLimit.truncated`.
+    """
+
+    def __init__(self, env: Env, seed: int = 0, backend: str | None = None) -> None:
+        """Wraps a batch of environments.
+
+        Args:
+            env: a batch, such as `brax.envs.create(name, batch_size=16)` makes.
+            seed: of the resets until `seed` is called.
+            backend: JAX platform to run on; by default JAX's own choice.
+
+        Raises:
+            ConfigError: if `env` is a single environment.
+        """
+        self._env = VectorGymWrapper(env, seed, backend)
+        self.render_mode = None
+        spaces = self._env.single_observation_space, self._env.single_action_space
+        super().__init__(self._env.num_envs, *spaces)
+
+    def reset(self) -> Any:
+        """Starts an episode of each, and the sequence of resets after `seed`."""
+        obs, _ = self._env.reset(seed=self._seeds[0])
+        self._reset_seeds()
+        return obs
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Keeps the actions for `step_wait`."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Advances all by one step."""
+        obs, reward, terminated, truncated, found = self._env.step(self._actions)
+        done = terminated | truncated
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for i in np.flatnonzero(done):
+            infos[i] = {
+                "terminal_observation": jax.tree.map(operator.itemgetter(i), found["final_obs"]),
+                "TimeLimit.truncated": bool(truncated[i]),
+            }
+        return obs, reward, done, infos
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """An attribute of this object, once for each environment: they have none of their own."""
+        return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Refused: the environments are one program.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(f"cannot set '{attr_name}': the environments are one program")
+
+    def env_method(
+        self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        """Refused: the environments are one program.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(f"cannot call '{method_name}': the environments are one program")
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """Whether a wrapper of Gymnasium is around each environment: none is."""
+        return [False] * len(list(self._get_indices(indices)))
