@@ -35,7 +35,7 @@ def killed(mutant: Mutant) -> str:
         return f"NOT FOUND in {mutant.file}"
     path.write_text(source.replace(mutant.right, mutant.wrong))
     try:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow"]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long"]
         command.append(str(TESTS / mutant.test))
         run = subprocess.run(command, capture_output=True, text=True, timeout=600)
     finally:
