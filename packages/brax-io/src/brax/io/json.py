@@ -6,7 +6,6 @@ where the plugin is installed.
 """
 
 import dataclasses
-import functools
 import json
 import math
 import os
@@ -22,23 +21,14 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import ModelBuilder
 from brax.colliders import CollisionGroup
 from brax.errors import BraxError, ModelError, closest
-from brax.plugins.kinds import resolve
+from brax.io._json_check import inconsistent, model_kinds
 
 FORMAT = 1
 """Version of the layout; a reader refuses newer ones."""
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
-
-_KIND_OF = {
-    "joint_types": "joint_type",
-    "geom_types": "geometry_type",
-    "actuator_types": "actuator",
-    "integrator": "integrator",
-}
-"""What kind of plugin the objects in a field are."""
 
 
 def dumps(sys: System) -> str:
@@ -87,7 +77,7 @@ def loads(text: str | bytes, name: str = "model.json") -> System:
     problems: list[str] = []
     system: System = _Reader(problems).read(told["system"], System, "system")
     if not problems:
-        problems += _inconsistent(system)
+        problems += inconsistent(system)
     if problems:
         raise ModelError.of([f"{name}: {problem}" for problem in problems])
     return system
@@ -121,7 +111,7 @@ def _encode(value: Any, place: str) -> Any:
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
         return {f.name: _encode(getattr(value, f.name), f"{place}.{f.name}") for f in fields}
-    for kind, interface in _model_kinds().items():
+    for kind, interface in model_kinds().items():
         if isinstance(value, interface):
             for name in plugins.names(kind):
                 if plugins.get(kind, name) is value:
@@ -129,13 +119,6 @@ def _encode(value: Any, place: str) -> Any:
     raise ModelError(
         f"{place}: {value!r} cannot be written: it is of no registered type. Register its plugin"
     )
-
-
-@functools.cache
-def _model_kinds() -> dict[str, Any]:
-    """The kinds of plugin that a system is made of, and the classes of their objects."""
-    ours = [kind for kind in plugins.KINDS.values() if kind.interface.startswith("brax.")]
-    return {kind.name: resolve(kind.interface) for kind in ours}
 
 
 def _numbers(array: np.ndarray, place: str) -> dict[str, Any]:
@@ -225,7 +208,7 @@ class _Reader:
         """A registered object by kind and name, or a group of pairs that collide."""
         if isinstance(value, dict) and "geom1" in value:
             return self._dataclass(value, CollisionGroup, place)
-        kinds = _model_kinds().keys()
+        kinds = model_kinds().keys()
         if not isinstance(value, dict) or len(value) != 1 or not set(value) <= set(kinds):
             return self._refuse(
                 f"{place}: expected one of {', '.join(kinds)} with a name, got {value!r:.60}"
@@ -237,98 +220,3 @@ class _Reader:
             return plugins.get(kind, name)
         except BraxError as error:
             return self._refuse(f"{place}: {error}")
-
-
-def _inconsistent(system: System) -> list[str]:
-    """What does not fit together in a system, sentence by sentence."""
-    return [*_mistyped(system), *_miscounted(system), *_dangling(system)] or _misshapen(system)
-
-
-def _mistyped(system: System) -> list[str]:
-    """Registered objects of another kind than their field wants."""
-    return [
-        f"system.{name}: expected {kind}, got {found!r:.60}"
-        for name, kind in _KIND_OF.items()
-        for found in np.atleast_1d(np.array(getattr(system, name), object))
-        if not isinstance(found, _model_kinds()[kind])
-    ]
-
-
-def _count(system: System) -> dict[str, int]:
-    """How many there are of each element."""
-    return {
-        k: len(getattr(system, f"{k}_names"))
-        for k in ("link", "fixed", "joint", "geom", "actuator")
-    }
-
-
-def _miscounted(system: System) -> list[str]:
-    """Lists that are not as long as the names of their elements."""
-    lists = [field.name for field in dataclasses.fields(system) if field.metadata.get("static")]
-    return [
-        f"system.{name}: expected {number} entries, got {len(getattr(system, name))}"
-        for kind, number in _count(system).items()
-        for name in lists
-        if name.startswith(f"{kind}_") and len(getattr(system, name)) != number
-    ]
-
-
-def _dangling(system: System) -> list[str]:
-    """References to elements that are not there."""
-    count = _count(system)
-    groups = [geom for group in system.collisions for geom in (*group.geom1, *group.geom2)]
-    references = {
-        "joint_link": (system.joint_link, 0, count["link"]),
-        "fixed_link": (system.fixed_link, -1, count["link"]),
-        "geom_link": (system.geom_link, -1, count["link"]),
-        "actuator_joint": (system.actuator_joint, 0, count["joint"]),
-        "collisions": (groups, 0, count["geom"]),
-    }
-    found = [
-        f"system.{name}: {index} is not among {low} to {end - 1}"
-        for name, (indices, low, end) in references.items()
-        for index in indices
-        if not low <= index < end
-    ]
-    found += [
-        f"system.link_parents[{i}]: {parent} is not a link before it, nor -1"
-        for i, parent in enumerate(system.link_parents)
-        if not -1 <= parent < i
-    ]
-    if sorted(system.joint_link) != list(system.joint_link):
-        found.append("system.joint_link: joints must be in the order of their links")
-    return found
-
-
-def _misshapen(system: System) -> list[str]:
-    """Arrays of another shape than the elements ask for."""
-    rows = _count(system) | {
-        "dof": system.qd_size(),
-        "init_q": system.q_size(),
-        "ref": system.q_size(),
-    }
-    patterns = dict(_leaves(_pattern()))
-    problems = []
-    for place, array in _leaves(system):
-        wanted = patterns[place].shape
-        if (group := place.split(".")[0]) in rows:
-            wanted = (rows[group], *wanted[1:])
-        if place == "joint.user":  # as wide as the widest joint type asks for
-            wanted = (*wanted[:1], *array.shape[1:2])
-        if array.shape != wanted:
-            problems.append(f"system.{place}: expected shape {wanted}, got {array.shape}")
-    return problems
-
-
-def _leaves(system: System) -> list[tuple[str, Any]]:
-    leaves = jax.tree_util.tree_leaves_with_path(system)
-    return [(jax.tree_util.keystr(k, simple=True, separator="."), leaf) for k, leaf in leaves]
-
-
-@functools.cache
-def _pattern() -> System:
-    """A small system: what arrays there are, and how wide they are."""
-    builder = ModelBuilder()
-    builder.add_body("link", mass=1.0, inertia=(1, 1, 1))
-    builder.add_joint("link")
-    return builder.build()

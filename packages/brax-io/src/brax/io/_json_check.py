@@ -1,0 +1,123 @@
+"""Whether the parts of a `System` that came from a file fit together."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+
+from brax import plugins
+from brax.base import System
+from brax.builder import ModelBuilder
+from brax.plugins.kinds import resolve
+
+_KIND_OF = {
+    "joint_types": "joint_type",
+    "geom_types": "geometry_type",
+    "actuator_types": "actuator",
+    "integrator": "integrator",
+}
+"""What kind of plugin the objects in a field are."""
+
+
+@functools.cache
+def model_kinds() -> dict[str, Any]:
+    """The kinds of plugin that a system is made of, and the classes of their objects."""
+    ours = [kind for kind in plugins.KINDS.values() if kind.interface.startswith("brax.")]
+    return {kind.name: resolve(kind.interface) for kind in ours}
+
+
+def inconsistent(system: System) -> list[str]:
+    """What does not fit together in a system, sentence by sentence."""
+    return [*_mistyped(system), *_miscounted(system), *_dangling(system)] or _misshapen(system)
+
+
+def _mistyped(system: System) -> list[str]:
+    """Registered objects of another kind than their field wants."""
+    return [
+        f"system.{name}: expected {kind}, got {found!r:.60}"
+        for name, kind in _KIND_OF.items()
+        for found in np.atleast_1d(np.array(getattr(system, name), object))
+        if not isinstance(found, model_kinds()[kind])
+    ]
+
+
+def _count(system: System) -> dict[str, int]:
+    """How many there are of each element."""
+    return {
+        k: len(getattr(system, f"{k}_names"))
+        for k in ("link", "fixed", "joint", "geom", "actuator")
+    }
+
+
+def _miscounted(system: System) -> list[str]:
+    """Lists that are not as long as the names of their elements."""
+    lists = [field.name for field in dataclasses.fields(system) if field.metadata.get("static")]
+    return [
+        f"system.{name}: expected {number} entries, got {len(getattr(system, name))}"
+        for kind, number in _count(system).items()
+        for name in lists
+        if name.startswith(f"{kind}_") and len(getattr(system, name)) != number
+    ]
+
+
+def _dangling(system: System) -> list[str]:
+    """References to elements that are not there."""
+    count = _count(system)
+    groups = [geom for group in system.collisions for geom in (*group.geom1, *group.geom2)]
+    references = {
+        "joint_link": (system.joint_link, 0, count["link"]),
+        "fixed_link": (system.fixed_link, -1, count["link"]),
+        "geom_link": (system.geom_link, -1, count["link"]),
+        "actuator_joint": (system.actuator_joint, 0, count["joint"]),
+        "collisions": (groups, 0, count["geom"]),
+    }
+    found = [
+        f"system.{name}: {index} is not among {low} to {end - 1}"
+        for name, (indices, low, end) in references.items()
+        for index in indices
+        if not low <= index < end
+    ]
+    found += [
+        f"system.link_parents[{i}]: {parent} is not a link before it, nor -1"
+        for i, parent in enumerate(system.link_parents)
+        if not -1 <= parent < i
+    ]
+    if sorted(system.joint_link) != list(system.joint_link):
+        found.append("system.joint_link: joints must be in the order of their links")
+    return found
+
+
+def _misshapen(system: System) -> list[str]:
+    """Arrays of another shape than the elements ask for."""
+    rows = _count(system) | {
+        "dof": system.qd_size(),
+        "init_q": system.q_size(),
+        "ref": system.q_size(),
+    }
+    patterns = dict(_leaves(_pattern()))
+    problems = []
+    for place, array in _leaves(system):
+        wanted = patterns[place].shape
+        if (group := place.split(".")[0]) in rows:
+            wanted = (rows[group], *wanted[1:])
+        if place == "joint.user":  # as wide as the widest joint type asks for
+            wanted = (*wanted[:1], *array.shape[1:2])
+        if array.shape != wanted:
+            problems.append(f"system.{place}: expected shape {wanted}, got {array.shape}")
+    return problems
+
+
+def _leaves(system: System) -> list[tuple[str, Any]]:
+    leaves = jax.tree_util.tree_leaves_with_path(system)
+    return [(jax.tree_util.keystr(k, simple=True, separator="."), leaf) for k, leaf in leaves]
+
+
+@functools.cache
+def _pattern() -> System:
+    """A small system: what arrays there are, and how wide they are."""
+    builder = ModelBuilder()
+    builder.add_body("link", mass=1.0, inertia=(1, 1, 1))
+    builder.add_joint("link")
+    return builder.build()
