@@ -12,9 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from agent_toys import Point
 
 from brax.errors import CheckpointError
-from brax.training import checkpoint
+from brax.training import checkpoint, migrations
+from brax.training.agents.ppo import train as ppo
+from brax.training.agents.ppo.checkpoint import load_policy
 
 TREE = {
     "params": {"kernel": jnp.arange(6.0).reshape(2, 3), "bias.dotted": jnp.float32(3.5)},
@@ -124,10 +127,10 @@ def test_a_damaged_one_is_not_named_as_the_last_good(copy):
 
 
 def test_a_newer_format_is_refused(writer, monkeypatch):
-    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    monkeypatch.setattr(checkpoint, "FORMAT", 3)
     path = writer.save(1, TREE, {})
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="format 2, this version reads up to 1: upgrade"):
+    with pytest.raises(CheckpointError, match="format 3, this version reads up to 2: upgrade"):
         checkpoint.load(path)
 
 
@@ -193,7 +196,7 @@ def test_a_second_writer_is_refused_until_the_first_is_done(writer):
     checkpoint.Writer(writer.folder).close()
 
 
-@pytest.mark.parametrize("where", ["file/checkpoints", "file"])
+@pytest.mark.parametrize("where", ["file/checkpoints", "file", "/sys/nobody_may_write_here"])
 def test_a_folder_that_cannot_be_made(tmp_path, where):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="cannot write checkpoints to"):
@@ -207,6 +210,8 @@ def test_a_folder_that_may_not_be_written(tmp_path):
         checkpoint.Writer(tmp_path)
 
 
+SLOW = [pytest.mark.slow]
+
 KILLED = """
 import sys
 import jax.numpy as jnp
@@ -219,11 +224,13 @@ for step in range(1, 1000):
 """
 
 
-@pytest.mark.slow
-def test_kill_9_while_saving_leaves_the_last_whole_checkpoint(tmp_path):
-    """Ten kills at moments spread over saves: what was acknowledged is there, or one later."""
+@pytest.mark.parametrize(
+    "kills", [pytest.param(10, marks=SLOW), pytest.param(200, marks=[*SLOW, pytest.mark.long])]
+)
+def test_kill_9_while_saving_leaves_the_last_whole_checkpoint(tmp_path, kills):
+    """Kills at moments spread over saves: what was acknowledged is there, or one later."""
     rng = np.random.default_rng(0)
-    for trial in range(10):
+    for trial in range(kills):
         folder = tmp_path / str(trial)
         child = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, text=True
@@ -268,6 +275,121 @@ def test_a_save_that_dies_anywhere_leaves_the_earlier_one(writer, monkeypatch):
         assert checkpoint.load(writer.folder).steps == 1
     writer.save(2, {"a": jnp.ones(3)}, {})
     assert checkpoint.load(writer.folder).steps == 2
+
+
+FULL = """
+import resource, signal, sys
+import jax.numpy as jnp
+from brax.errors import CheckpointError
+from brax.training import checkpoint
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+writer = checkpoint.Writer(sys.argv[1])
+writer.save(1, {"a": jnp.zeros(3)}, {})
+for limit in (0, 10, 1000, 100_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    noise = jnp.sin(jnp.arange(300_000.0) ** 2)
+    try:
+        writer.save(2, {"a": noise}, {})
+        sys.exit("it was saved")
+    except CheckpointError as error:
+        print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+assert checkpoint.load(sys.argv[1]).steps == 1
+writer.save(2, {"a": noise}, {})
+assert checkpoint.load(sys.argv[1]).steps == 2
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_at_any_size(tmp_path):
+    """The system refuses to write beyond a size, in Python's files and in orbax's."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = done.stdout.splitlines()
+    assert len(told) == 4
+    for line in told:
+        assert line.startswith("cannot write checkpoint") and f"{2:012d}" in line
+        assert line.endswith("The ones before it are whole.")
+
+
+def test_death_between_the_arrays_and_the_rest(writer, monkeypatch):
+    """Parameters without what says how to use them are no checkpoint."""
+    writer.save(1, TREE, {})
+
+    def die(*args):
+        raise SystemExit(9)
+
+    monkeypatch.setattr(checkpoint.manifest, "write", die)
+    with pytest.raises(SystemExit):
+        writer.save(2, TREE, {})
+    assert checkpoint.load(writer.folder).steps == 1
+
+
+def test_three_saved_are_three_listed(three):
+    assert checkpoint.available(three) == [1, 2, 3]
+
+
+def test_as_many_are_kept_as_asked(tmp_path):
+    writer = checkpoint.Writer(tmp_path, keep=1)
+    for step, score in enumerate([5.0, 1.0, 2.0], start=1):
+        writer.save(step, {"a": jnp.zeros(1)}, {"score": score})
+    writer.close()
+    assert checkpoint.available(tmp_path) == [1, 3]
+
+
+def test_an_empty_tree_is_refused(writer):
+    with pytest.raises(
+        CheckpointError, match=r"cannot write checkpoint .*: there is nothing in it"
+    ):
+        writer.save(1, {}, {})
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def test_a_checkpoint_of_format_1():
+    """Written by the version before; its policy did 0.2479453831911087 there."""
+    policy = load_policy(GOLDEN / "format-1")
+    action, _ = policy(np.array([0.3, 0.2], np.float32), jax.random.key(0))
+    assert float(action[0]) == pytest.approx(0.2479453831911087, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_training_goes_on_from_format_1():
+    settings = checkpoint.load(GOLDEN / "format-1").record["config"]
+    sizes = {"policy_hidden_layer_sizes": [2], "value_hidden_layer_sizes": [2]}
+    more = {"network_factory": sizes, "restore_checkpoint_path": GOLDEN / "format-1"}
+    _, params, _ = ppo.train(Point(), **{**settings, **more, "num_timesteps": 30})
+    assert int(params.normalizer.count) == 30
+
+
+def test_what_format_1_had_and_today_has_not_is_said():
+    network = {"factory": "make_ppo_networks", "distribution_type": "normal"}
+    with pytest.raises(CheckpointError, match=r"'runs/a' has format 1, in which .*normal"):
+        migrations.upgraded({"network": network}, 1, Path("runs/a"))
+
+
+def test_a_policy_that_is_not_finite_is_not_handed_out(tmp_path):
+    found = checkpoint.load(GOLDEN / "format-1")
+    bad = dict(found.arrays)
+    name = next(name for name in bad if name.startswith("params/policy"))
+    bad[name] = np.full_like(bad[name], np.nan)
+    tree = {"params": {}}
+    for path, value in bad.items():
+        at = tree
+        *inner, last = path.split("/")
+        for part in inner:
+            at = at.setdefault(part, {})
+        at[last] = value
+    writer = checkpoint.Writer(tmp_path)
+    record = {k: v for k, v in found.record.items() if k not in ("leaves", "steps")}
+    writer.save(20, tree, record)
+    writer.close()
+    with pytest.raises(CheckpointError, match=r"\(step 20\) is not finite: use an earlier one"):
+        load_policy(tmp_path)
 
 
 def test_records_are_json(three):

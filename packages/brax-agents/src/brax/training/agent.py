@@ -17,7 +17,7 @@ from brax.errors import ConfigError
 from brax.training import devices, policies, presets, setup, types
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.learner import Learner, Parts
-from brax.training.loop import Loop, Reports
+from brax.training.loop import Loop
 from brax.training.program import Program
 
 
@@ -80,7 +80,7 @@ class Agent:
             setup.compile_all(program, evaluator, config.training_steps > 0, saved is None, params)
             state, step = setup.first_state(program, keys[1], runtime, saved)
             evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
-            reports = Reports(evaluate, runtime.progress_fn, save, setup.report_steps(config))
+            reports = setup.reports(evaluate, runtime.progress_fn, save, config)
             state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
         params = jax.device_get(state.params)
         return policies.with_normalizer(make_policy, params), params, metrics

@@ -19,15 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.errors import CheckpointError
-from brax.training import manifest
+from brax.training import manifest, migrations
 
 T = TypeVar("T")
 
-FORMAT = 1
-"""Version of the layout; a reader refuses newer ones."""
-
-KEEP = 3
-"""Newest checkpoints that are kept, besides the best one."""
+FORMAT = 2
+"""Version of the layout; a reader refuses newer ones, and migrates older ones."""
 
 _TEMPORARY = ".tmp-"
 _RECORD = "record.json"
@@ -57,13 +54,18 @@ def available(folder: Path) -> list[int]:
 class Writer:
     """Saves checkpoints to one folder, which it holds a lock on."""
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str, keep: int = 3) -> None:
         """Makes the folder, takes its lock and removes what interrupted saves left.
+
+        Args:
+            folder: the folder.
+            keep: newest checkpoints that are kept, besides the best one.
 
         Raises:
             CheckpointError: if it cannot be written to, or another process writes there.
         """
         self.folder = Path(folder).absolute()
+        self._keep = keep
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / ".lock", "a+")  # noqa: SIM115  held until close()
@@ -106,8 +108,11 @@ class Writer:
                 self._remove(steps)
             temporary.rename(target)
             manifest.sync(self.folder)
-        except OSError as error:
-            raise CheckpointError(f"cannot write checkpoint '{target}': {error}") from error
+        except (OSError, ValueError, RuntimeError) as error:  # orbax passes on those of its stores
+            cause = " ".join(str(error).split())
+            raise CheckpointError(
+                f"cannot write checkpoint '{target}': {cause}. The ones before it are whole."
+            ) from error
         self._retain()
         return target
 
@@ -117,7 +122,7 @@ class Writer:
         scores = {s: _record(self.folder / f"{s:012d}").get("score") for s in steps}
         known = {s: score for s, score in scores.items() if score is not None}
         best = [max(known, key=lambda s: known[s])] if known else []
-        for old in set(steps) - {*steps[-KEEP:], *best}:
+        for old in set(steps) - {*steps[-self._keep :], *best}:
             self._remove(old)
 
     def _remove(self, steps: int) -> None:
@@ -139,8 +144,8 @@ def load(path: Path | str) -> Checkpoint:
             checkpoint before it that is whole.
     """
     folder = _find(Path(path))
-    _verify(folder)
-    record = _record(folder)
+    written = _verify(folder)
+    record = migrations.upgraded(_record(folder), written, folder)
     return Checkpoint(folder, record["steps"], _read(folder, record["leaves"]), record)
 
 
@@ -203,6 +208,8 @@ def _write(folder: Path, tree: Any, record: Mapping[str, Any]) -> None:
     arrays = {_join("", path): _host(leaf) for path, leaf in leaves}
     # Orbax refuses empty arrays and reads dots in names as nesting: they get plain numbers.
     kept = {f"{i:05d}": x for i, x in enumerate(arrays.values()) if x.size}
+    if not kept:
+        raise ValueError("there is nothing in it.")
     with ocp.PyTreeCheckpointer() as checkpointer:
         checkpointer.save(folder / "arrays", kept)
     described = [[name, str(x.dtype), x.shape] for name, x in arrays.items()]
@@ -247,8 +254,8 @@ def _find(path: Path) -> Path:
     raise CheckpointError(f"there is no checkpoint in '{folder}': nothing was saved there yet")
 
 
-def _verify(folder: Path) -> None:
-    """Refuses a checkpoint that is damaged or was written by a newer version."""
+def _verify(folder: Path) -> int:
+    """The format of a checkpoint; refuses one that is damaged or was written by a newer version."""
     found, problem = manifest.check(folder)
     if problem:
         earlier = [s for s in available(folder.parent) if f"{s:012d}" < folder.name]
@@ -265,6 +272,8 @@ def _verify(folder: Path) -> None:
             f"checkpoint '{folder}' has format {found['format']}, this version reads up to "
             f"{FORMAT}: upgrade brax-agents."
         )
+    written: int = found["format"]
+    return written
 
 
 def _record(folder: Path) -> dict[str, Any]:

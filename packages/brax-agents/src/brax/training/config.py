@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from brax.errors import ConfigError
-from brax.training.settings import build, number, split
+from brax.training.settings import build, choice, number, split
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,14 @@ class RunConfig(abc.ABC):
     """Environment steps between those reports; None reports about every second."""
     run_evals: bool = True
     """False to report at the times of evaluations without evaluating."""
+    save_interval_steps: int | None = number(None, 1)
+    """Environment steps after which a checkpoint is saved besides those at evaluations."""
+    save_interval_seconds: float | None = number(None, 0, open_low=True)
+    """Seconds of training after which one is."""
+    keep_checkpoints: int = number(3, 1)
+    """Newest checkpoints that are kept, besides the best."""
+    failed_save: str = choice("stop", "warn")
+    """What follows a checkpoint that cannot be saved: `stop`, or `warn` and train on."""
     max_devices_per_host: int | None = number(None, 1)
     """Devices to use; None for all, of which the command leaves idle CPU cores that do not divide
     `num_envs`."""

@@ -75,6 +75,10 @@ class Reports:
     every: int | None
     """Least steps between reports while training, 0 for one after every call of the program, which
     is about every second; None for no reports in between."""
+    save_steps: int | None = None
+    """Steps after which to save besides; None for no such saves."""
+    save_seconds: float | None = None
+    """Seconds of training after which to save besides; None for no such saves."""
 
 
 class Window:
@@ -109,6 +113,7 @@ class Loop:
         self._interrupt = Interrupt()
         self._pace = 0.0
         self._walltime = 0.0
+        self._saved = (0, 0.0)  # training steps and seconds of training at the last save
 
     def run(self, state: Any, step: int = 0) -> tuple[Any, dict[str, Any]]:
         """Trains to the end of the schedule.
@@ -131,6 +136,7 @@ class Loop:
             return self._run(state, step)
 
     def _run(self, state: Any, step: int) -> tuple[Any, dict[str, Any]]:
+        self._saved = (step, 0.0)
         evaluations, resets = self._schedule.evaluations(), self._schedule.resets()
         metrics: dict[str, Any] = {}
         if step == 0 and 0 in evaluations:
@@ -170,6 +176,8 @@ class Loop:
             if self._interrupt.signal is not None:
                 self._save(state, step, {})
                 self._interrupt.stop()
+            if step < stop and self._save_is_due(step):
+                self._save(state, step, {})
         return state
 
     def _steps_of_a_call(self, remaining: int) -> int:
@@ -177,8 +185,9 @@ class Loop:
         if not self._pace:
             return 1
         most = max(int(CHUNK_SECONDS / self._pace), 1)
-        if self._reports.every:
-            most = min(most, -(-self._reports.every // self._schedule.env_steps))
+        for interval in (self._reports.every, self._reports.save_steps):
+            if interval:
+                most = min(most, -(-interval // self._schedule.env_steps))
         return min(most, remaining)
 
     def _training_metrics(self, window: Window) -> dict[str, Any]:
@@ -193,6 +202,15 @@ class Loop:
     def _save(self, state: Any, step: int, metrics: Mapping[str, Any]) -> None:
         if self._reports.save is not None:
             self._reports.save(step, state, metrics)
+        self._saved = (step, self._walltime)
+
+    def _save_is_due(self, step: int) -> bool:
+        """Whether steps or seconds enough have passed since the last save."""
+        reports, (saved_step, saved_time) = self._reports, self._saved
+        steps = (step - saved_step) * self._schedule.env_steps
+        return (reports.save_steps is not None and steps >= reports.save_steps) or (
+            reports.save_seconds is not None and self._walltime - saved_time >= reports.save_seconds
+        )
 
     def _check_gradients(self, state: Any, step: int, window: Window) -> None:
         bad = self._program.bad_updates(state)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from brax import plugins
 from brax.errors import CheckpointError, ConfigError
@@ -177,6 +178,10 @@ def restore(
     )
     shapes = jax.eval_shape(made.policy_network.init, jax.random.key(0))
     policy = checkpoint.restore(found, shapes, "params/policy")
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policy)):
+        raise CheckpointError(
+            f"the policy in '{found.path}' (step {found.steps}) is not finite: use an earlier one."
+        )
     return make_policy_of(made)((_normalizer(found), policy), deterministic)
 
 

@@ -16,7 +16,7 @@ from brax.env import Env
 from brax.training import devices, setup
 from brax.training.agent import Agent
 from brax.training.learner import Learner, Tally
-from brax.training.loop import Loop, Reports
+from brax.training.loop import Loop
 from brax.training.program import Functions, Program
 
 AXIS = "seeds"
@@ -88,7 +88,7 @@ def train_seeds(
         params = jax.eval_shape(learner.init, keys[0][1]).params
         setup.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
-        reports = Reports(evaluate, progress, save, setup.report_steps(config))
+        reports = setup.reports(evaluate, progress, save, config)
         _, metrics = Loop(program, setup.schedule(config), reports).run(states)
     return [dict(_of(metrics, i)) for i in range(len(seeds))]
 

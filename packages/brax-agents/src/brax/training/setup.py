@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,10 +12,10 @@ from typing import Any
 import jax
 
 from brax.env import Env, State, wrap
-from brax.errors import ConfigError
+from brax.errors import CheckpointError, ConfigError
 from brax.training import acting, checkpoint, policies, restart
 from brax.training.config import RunConfig, Runtime
-from brax.training.loop import Schedule
+from brax.training.loop import Reports, Schedule
 from brax.training.program import Program
 
 
@@ -71,17 +72,19 @@ def saver(
     """
     if runtime.save_checkpoint_path is None:
         return None
-    writer = checkpoint.Writer(runtime.save_checkpoint_path)
+    writer = checkpoint.Writer(runtime.save_checkpoint_path, config.keep_checkpoints)
     stack.callback(writer.close)
 
     def save(step: int, state: Any, metrics: Mapping[str, Any]) -> None:
         reward = float(metrics.get("eval/episode_reward", math.nan))
         score = reward if math.isfinite(reward) else None
-        writer.save(
-            step * config.env_steps_per_training_step,
-            state,
-            {**record, "training_steps": step, "score": score},
-        )
+        told = {**record, "training_steps": step, "score": score}
+        try:
+            writer.save(step * config.env_steps_per_training_step, state, told)
+        except CheckpointError as error:
+            if config.failed_save == "stop":
+                raise
+            warnings.warn(f"{error} Training goes on without it.", stacklevel=2)
 
     return save
 
@@ -100,9 +103,21 @@ def saved_state(
     return restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
 
 
-def report_steps(config: RunConfig) -> int | None:
-    """Least steps between reports while training, as `Reports.every` has it."""
-    return (config.training_metrics_steps or 0) if config.log_training_metrics else None
+def reports(
+    evaluate: Callable[..., dict[str, Any]],
+    progress: Callable[[int, Mapping[str, Any]], None],
+    save: Callable[[int, Any, Mapping[str, Any]], None] | None,
+    config: RunConfig,
+) -> Reports:
+    """Where the loop sends what it learns, and how often."""
+    return Reports(
+        evaluate,
+        progress,
+        save,
+        every=(config.training_metrics_steps or 0) if config.log_training_metrics else None,
+        save_steps=config.save_interval_steps if save else None,
+        save_seconds=config.save_interval_seconds if save else None,
+    )
 
 
 def compile_all(

@@ -1,0 +1,56 @@
+"""What older checkpoints recorded, as this version records it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from brax.errors import CheckpointError
+
+Record = dict[str, Any]
+
+
+def _from_1(record: Record, folder: Path) -> Record:
+    """PPO's networks got settings; what they were before are now the defaults of these."""
+    network = record.get("network", {})
+    if network.get("factory") != "make_ppo_networks":
+        return record
+    if network["distribution_type"] == "normal":
+        raise CheckpointError(
+            f"checkpoint '{folder}' has format 1, in which the deviation of a policy with "
+            "distribution_type=normal was another part of the network: train it again, or use "
+            "brax-agents of its time."
+        )
+    new = {
+        "noise_std_type": "scalar",
+        "init_noise_std": 1.0,
+        "state_dependent_std": False,
+        "policy_network_kernel_init_fn": "lecun_uniform",
+        "policy_network_kernel_init_kwargs": None,
+        "value_network_kernel_init_fn": "lecun_uniform",
+        "value_network_kernel_init_kwargs": None,
+        "mean_kernel_init_fn": None,
+        "mean_kernel_init_kwargs": None,
+        "use_distributional_critic": False,
+        "num_quantiles": 32,
+    }
+    return {**record, "network": {**network, **new}}
+
+
+_STEPS: dict[int, Callable[[Record, Path], Record]] = {1: _from_1}
+"""From a format to the next."""
+
+
+def upgraded(record: Record, written: int, folder: Path) -> Record:
+    """Returns a record as the newest format has it.
+
+    Args:
+        record: what was recorded.
+        written: the format that it was recorded in.
+        folder: the checkpoint's.
+
+    Raises:
+        CheckpointError: if it has no counterpart today.
+    """
+    for step in range(written, max(_STEPS) + 1):
+        record = _STEPS[step](record, folder)
+    return record
