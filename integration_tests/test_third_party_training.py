@@ -10,12 +10,17 @@ from importlib import metadata
 import pytest
 
 
-@pytest.fixture(scope="module")
-def run(brax, tmp_path_factory):
-    """A tiny training run of the example plugin's environment."""
+@pytest.fixture(scope="module", autouse=True)
+def example():
+    """Needs the example plugin."""
     present = {d.name for d in metadata.distributions()}
     if "brax-example-plugin" not in present and "BRAX_TEST_WHEELS" not in os.environ:
         pytest.skip("hatch run wheels installs the example plugin")
+
+
+@pytest.fixture(scope="module")
+def run(brax, tmp_path_factory):
+    """A tiny training run of the example plugin's environment."""
     runs = tmp_path_factory.mktemp("runs")
     sizes = ("num_envs=128", "batch_size=128", "num_minibatches=4", "unroll_length=10")
     rates = ("learning_rate=0.003", "discounting=0.95", "num_evals=2", "episode_length=100")
@@ -26,14 +31,17 @@ def run(brax, tmp_path_factory):
     return runs / "cart"
 
 
+def returns(run):
+    """What a run's evaluations found."""
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    found = (json.loads(line).get("eval/episode_reward") for line in lines)
+    return [reward for reward in found if reward is not None]
+
+
 def test_the_environment_of_a_stranger_trains(run):
     told = json.loads((run / "run.json").read_text())
     assert told["environment"] == "example_cart"
-    rewards = [
-        report["eval/episode_reward"]
-        for line in (run / "metrics.jsonl").read_text().splitlines()
-        if "eval/episode_reward" in (report := json.loads(line))
-    ]
+    rewards = returns(run)
     assert len(rewards) == 2
     # a cart left alone stays half a metre off on average: 0.5 a step, 50 an episode
     assert rewards[0] < 50 < 65 < rewards[1]
@@ -53,3 +61,18 @@ def test_the_policy_comes_back(run):
     action, _ = trainer.load_policy(run)(jnp.zeros(2), jax.random.key(0))
     assert action.shape == (1,)
     assert abs(float(action[0])) <= 1
+
+
+def test_the_trainer_of_a_stranger_trains_by_name_and_goes_on(brax, tmp_path):
+    """TD3 on the loop that ours share: its checkpoints, evaluations and refusals come with it."""
+    where = ["--name", "td3", "--runs", str(tmp_path)]
+    done = brax("train", "example_cart", "--trainer", "td3", "--steps", "20000", *where)
+    assert done.returncode == 0, done.stderr
+    # three seeds stood at 81 to 88 here, at 84 to 93 after 30 000
+    assert returns(tmp_path / "td3")[-1] > 70
+    done = brax("resume", str(tmp_path / "td3"), "--steps", "21000")
+    assert done.returncode == 0, done.stderr
+    done = brax("eval", str(tmp_path / "td3"), "--episodes", "32", "--json")
+    assert json.loads(done.stdout)["episode_reward"] > 70
+    done = brax("train", "example_cart", "--trainer", "td3", "--set", "tau=2")
+    assert done.returncode == 2 and "tau=2 must be in (0, 1]" in done.stderr

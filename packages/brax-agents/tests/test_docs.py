@@ -16,7 +16,8 @@ if not PAGE.exists():
     pytest.skip("docs/ is not here", allow_module_level=True)
 TEXT = PAGE.read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
-FOUND = (plugins.get("trainer", name) for name in plugins.names("trainer"))
+OURS = [n for n, spec in plugins.specs("trainer").items() if spec.distribution == "brax-agents"]
+FOUND = (plugins.get("trainer", name) for name in OURS)
 AGENTS = [agent for agent in FOUND if isinstance(agent, Agent)]
 OWN = [cls for agent in AGENTS for cls in (agent.config, agent.runtime)]
 CLASSES = list(dict.fromkeys([RunConfig, Runtime, *OWN]))
