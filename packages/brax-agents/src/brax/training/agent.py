@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from brax.env import Env
 from brax.errors import ConfigError
-from brax.training import devices, policies, presets, setup, types
+from brax.training import devices, hosts, policies, presets, setup, types
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.learner import Learner, Parts
 from brax.training.loop import Loop
@@ -71,6 +71,7 @@ class Agent:
         mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
         keys = jax.random.split(jax.random.key(config.seed), 4)
         learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])
+        hosts.check_alike({**record, **record["config"], "config": None})
         program = Program(learner, mesh)
         evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
         with contextlib.ExitStack() as stack:

@@ -197,10 +197,20 @@ def _join(part: str, path: Any) -> str:
     return "/".join(filter(None, (part, inner)))
 
 
-def _write(folder: Path, tree: Any, record: Mapping[str, Any]) -> None:
-    """Writes a checkpoint's files and waits for the disk."""
+def _checkpointer() -> Any:
+    """Orbax for this process alone, whatever others train with it."""
     import orbax.checkpoint as ocp
 
+    me = jax.process_index()
+    alone = ocp.options.MultiprocessingOptions(
+        primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process{me}"
+    )
+    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=alone)
+    return ocp.Checkpointer(handler, multiprocessing_options=alone)
+
+
+def _write(folder: Path, tree: Any, record: Mapping[str, Any]) -> None:
+    """Writes a checkpoint's files and waits for the disk."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir()
@@ -210,7 +220,7 @@ def _write(folder: Path, tree: Any, record: Mapping[str, Any]) -> None:
     kept = {f"{i:05d}": x for i, x in enumerate(arrays.values()) if x.size}
     if not kept:
         raise ValueError("there is nothing in it.")
-    with ocp.PyTreeCheckpointer() as checkpointer:
+    with _checkpointer() as checkpointer:
         checkpointer.save(folder / "arrays", kept)
     described = [[name, str(x.dtype), x.shape] for name, x in arrays.items()]
     text = json.dumps({**record, "leaves": described}, indent=1)
@@ -220,9 +230,7 @@ def _write(folder: Path, tree: Any, record: Mapping[str, Any]) -> None:
 
 def _read(folder: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
     """Reads the arrays by name."""
-    import orbax.checkpoint as ocp
-
-    with ocp.PyTreeCheckpointer() as checkpointer:
+    with _checkpointer() as checkpointer:
         kept = checkpointer.restore(folder / "arrays")
     arrays = {}
     for i, (name, dtype, shape) in enumerate(leaves):

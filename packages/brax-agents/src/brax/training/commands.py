@@ -1,7 +1,9 @@
 """The commands `brax train` and `brax resume`."""
 
+import contextlib
+import functools
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import click
 
 from brax import plugins
 from brax.errors import ConfigError
-from brax.training import presets, runs
+from brax.training import hosts, presets, runs
 
 env_argument = click.argument("env")
 preset_option = click.option(
@@ -34,6 +36,30 @@ set_option = click.option(
     metavar="KEY=VALUE",
     help="Change a setting of the trainer; env.KEY=VALUE one of the environment. Repeatable.",
 )
+
+
+def _distributed_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a process that trains with others; it joins them before the command runs."""
+
+    @click.option(
+        "--coordinator", metavar="HOST:PORT", help="Where the first of several processes listens."
+    )
+    @click.option("--num-processes", type=click.IntRange(min=1), help="Number of processes.")
+    @click.option("--process-id", type=click.IntRange(min=0), help="Which this one is, from 0.")
+    @functools.wraps(command)
+    def joined(
+        *args: Any,
+        coordinator: str | None,
+        num_processes: int | None,
+        process_id: int | None,
+        **kwargs: Any,
+    ) -> None:
+        hosts.join(coordinator, num_processes, process_id)
+        command(*args, **kwargs)
+
+    return joined
+
+
 _render_option = click.option(
     "--render", is_flag=True, help="Write rollout.html at the end, a page that shows the result."
 )
@@ -49,6 +75,7 @@ _render_option = click.option(
 @runs_option
 @set_option
 @_render_option
+@_distributed_options
 @click.pass_context
 def train(
     ctx: click.Context,
@@ -68,9 +95,9 @@ def train(
     goes on with it.
     """
     run, environment = asked(env, trainer, preset, changes, num_timesteps=steps, seed=seed)
-    folder = run.create(runs_dir, name)
+    folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
     train_run(run, folder, environment)
-    if render:
+    if render and hosts.first():
         _render(ctx, folder)
 
 
@@ -78,6 +105,7 @@ def train(
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--steps", type=click.IntRange(min=1), help="Total environment steps to go to.")
 @_render_option
+@_distributed_options
 @click.pass_context
 def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> None:
     """Goes on with the training of RUN from its newest checkpoint.
@@ -89,7 +117,8 @@ def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> No
     record = runs.read(run)
     if steps is not None:
         record = record.with_config(num_timesteps=steps)
-        record.write(run)
+        if hosts.first():
+            record.write(run)
     behind = checkpoint.available(run / "checkpoints")
     if behind and behind[-1] >= record.config.get("num_timesteps", 0):
         raise ConfigError(
@@ -97,7 +126,7 @@ def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> No
         )
     environment = make_environment(record.environment, record.environment_kwargs)
     train_run(record, run, environment, restore_checkpoint_path=run / "checkpoints")
-    if render:
+    if render and hosts.first():
         _render(ctx, run)
 
 
@@ -148,16 +177,17 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
     from brax.training.loggers import MetricLoggers
     from brax.training.progress import Progress
 
-    loggers = MetricLoggers(folder)
+    loggers = MetricLoggers(folder) if hosts.first() else None
     title = f"{run.trainer} on {run.environment}, {folder}"
     progress = Progress(title, int(run.config.get("num_timesteps", 0)))
 
     def report(step: int, metrics: Any) -> None:
-        loggers.write(step, metrics)
-        progress.update(step, metrics)
+        if loggers:
+            loggers.write(step, metrics)
+            progress.update(step, metrics)
 
     try:
-        with progress:
+        with progress if loggers else contextlib.nullcontext():
             plugins.get("trainer", run.trainer).train(
                 environment,
                 **run.config,
@@ -169,8 +199,10 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
         click.echo(f"interrupted; go on with: brax resume {folder}", err=True)
         raise
     finally:
-        loggers.close()
-    click.echo(f"run: {folder}")
+        if loggers:
+            loggers.close()
+    if loggers:
+        click.echo(f"run: {folder}")
 
 
 def _render(ctx: click.Context, folder: Path) -> None:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from brax.errors import TrainingError
+from brax.training import hosts
 from brax.training.interrupts import Interrupt
 
 CHUNK_SECONDS = 1.0
@@ -158,7 +159,7 @@ class Loop:
         """Trains from one step to another, in calls of about a second."""
         recent = Window()
         while step < stop:
-            steps = self._steps_of_a_call(stop - step)
+            steps = hosts.agreed(self._steps_of_a_call(stop - step))
             start = time.perf_counter()
             state, tally = self._program.advance(state, steps)
             seconds = time.perf_counter() - start
@@ -173,10 +174,11 @@ class Loop:
                     step * self._schedule.env_steps, self._training_metrics(recent)
                 )
                 recent = Window()
-            if self._interrupt.signal is not None:
+            if signal := hosts.largest(self._interrupt.signal or 0):
+                self._interrupt.signal = signal
                 self._save(state, step, {})
                 self._interrupt.stop()
-            if step < stop and self._save_is_due(step):
+            if step < stop and hosts.agreed(self._save_is_due(step)):
                 self._save(state, step, {})
         return state
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from brax.training import devices
+from brax.training import devices, hosts
 from brax.training.learner import Learner, Tally
 
 
@@ -72,7 +72,7 @@ class Program:
     def advance(self, state: Any, steps: int) -> tuple[Any, Tally]:
         """Takes training steps; `state` is used up. The tally comes back to the host."""
         state, tally = self._advance(
-            state, jax.device_put(jnp.int32(steps), devices.replicated(self._mesh))
+            state, hosts.put(np.int32(steps), devices.replicated(self._mesh))
         )
         return state, jax.device_get(tally)
 

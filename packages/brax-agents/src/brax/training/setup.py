@@ -13,7 +13,7 @@ import jax
 
 from brax.env import Env, State, wrap
 from brax.errors import CheckpointError, ConfigError
-from brax.training import acting, checkpoint, policies, restart
+from brax.training import acting, checkpoint, hosts, policies, restart
 from brax.training.config import RunConfig, Runtime
 from brax.training.loop import Reports, Schedule
 from brax.training.program import Program
@@ -72,10 +72,15 @@ def saver(
     """
     if runtime.save_checkpoint_path is None:
         return None
-    writer = checkpoint.Writer(runtime.save_checkpoint_path, config.keep_checkpoints)
-    stack.callback(writer.close)
+    writer = None
+    if hosts.first():
+        writer = checkpoint.Writer(runtime.save_checkpoint_path, config.keep_checkpoints)
+        stack.callback(writer.close)
 
     def save(step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+        state = hosts.whole(state)
+        if writer is None:
+            return
         reward = float(metrics.get("eval/episode_reward", math.nan))
         score = reward if math.isfinite(reward) else None
         told = {**record, "training_steps": step, "score": score}
@@ -150,11 +155,11 @@ def first_state(
     """The state to start from and the training steps behind it."""
     places = program.place(program.shapes())
     if saved is not None:
-        return jax.device_put(saved[0], places), saved[1]
+        return hosts.put(saved[0], places), saved[1]
     state = program.init(key)
     if runtime.restore_params is not None:
         given = restart.check_params(runtime.first_params, state.params)
-        params = jax.device_put(state.params._replace(**given), places.params)
+        params = hosts.put(state.params._replace(**given), places.params)
         state = state._replace(params=params)
     return state, 0
 

@@ -1,0 +1,128 @@
+"""Several processes that train one model, on one machine or many, by JAX's distributed runtime.
+
+Every process runs the same program on the same settings; the environments are split over the
+devices of all. The first process alone writes checkpoints, metrics and the run's folder.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.errors import ConfigError
+
+HEARTBEAT_SECONDS = 20
+"""Silence after which a process counts as lost, and the others end."""
+
+
+def join(coordinator: str | None, num_processes: int | None, process_id: int | None) -> None:
+    """Connects this process with the others; before JAX computes anything.
+
+    Args:
+        coordinator: `HOST:PORT` where the first process listens; None to train alone.
+        num_processes: number of processes.
+        process_id: this one's number, from 0.
+
+    Raises:
+        ConfigError: if something is missing, out of range, or the others cannot be reached.
+    """
+    given = (coordinator, num_processes, process_id)
+    if given == (None, None, None):
+        return
+    if coordinator is None or num_processes is None or process_id is None:
+        raise ConfigError("--coordinator, --num-processes and --process-id go together: give all.")
+    host, colon, port = coordinator.rpartition(":")
+    if not (host and colon and port.isdigit()):
+        raise ConfigError(
+            f"--coordinator {coordinator}: expected HOST:PORT, such as 10.0.0.1:1234."
+        )
+    if not 0 <= process_id < num_processes:
+        raise ConfigError(
+            f"--process-id {process_id} must be in [0, {num_processes - 1}], below "
+            f"--num-processes {num_processes}."
+        )
+    os.environ.setdefault("no_grpc_proxy", host)
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    try:
+        jax.distributed.initialize(
+            coordinator,
+            num_processes,
+            process_id,
+            initialization_timeout=60,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            shutdown_timeout_seconds=HEARTBEAT_SECONDS,
+        )
+    except RuntimeError as error:
+        cause = " ".join(str(error).split())[:300]
+        raise ConfigError(
+            f"process {process_id} of {num_processes} cannot join at {coordinator}: {cause}. Start "
+            "every process with the same --coordinator, each with a --process-id of its own."
+        ) from error
+
+
+def first() -> bool:
+    """Whether this process is the one that writes."""
+    return jax.process_index() == 0
+
+
+def _from_all(values: Any) -> np.ndarray:
+    """An array of every process, one after the other, (processes, ...)."""
+    from jax.experimental import multihost_utils
+
+    return np.asarray(multihost_utils.process_allgather(np.asarray(values)))
+
+
+def agreed(number: int) -> int:
+    """The first process's number, so that all do the same."""
+    return number if jax.process_count() == 1 else int(_from_all(np.int32(number))[0])
+
+
+def largest(number: int) -> int:
+    """The largest of all processes' numbers."""
+    return number if jax.process_count() == 1 else int(_from_all(np.int32(number)).max())
+
+
+def check_alike(settings: Mapping[str, Any]) -> None:
+    """Refuses to train with processes that were told different things.
+
+    Raises:
+        ConfigError: on every process, naming what differs.
+    """
+    if jax.process_count() == 1:
+        return
+    sums = [zlib.crc32(json.dumps(x, default=str).encode()) for x in settings.values()]
+    alike = np.ptp(_from_all(np.array(sums, np.uint32)).astype(np.int64), axis=0) == 0
+    unlike = [name for name, same in zip(settings, alike, strict=True) if not same]
+    if unlike:
+        raise ConfigError(
+            f"the processes were told different things: {', '.join(unlike)}. Process "
+            f"{jax.process_index()} has {', '.join(f'{n}={settings[n]!r}' for n in unlike)}."
+        )
+
+
+def whole(tree: Any) -> Any:
+    """A tree of which this process has every leaf whole."""
+    if jax.process_count() == 1:
+        return tree
+    mesh = jax.tree.leaves(tree)[0].sharding.mesh
+    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    return jax.jit(lambda x: x, out_shardings=everywhere)(tree)
+
+
+def put(tree: Any, places: Any) -> Any:
+    """Puts a tree that every process has on the host where it belongs, over the devices of all."""
+    if jax.process_count() == 1:
+        return jax.device_put(tree, places)
+
+    def one(leaf: Any, place: Any) -> jax.Array:
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(one(jax.random.key_data(leaf), place))
+        leaf = np.asarray(leaf)
+        return jax.make_array_from_callback(leaf.shape, place, lambda index: leaf[index])
+
+    return jax.tree.map(one, tree, places)
