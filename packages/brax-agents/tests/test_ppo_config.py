@@ -98,6 +98,11 @@ def test_refused(change, message):
         ppo.train(Point(), **settings)
 
 
+def test_no_devices_are_too_few():
+    with pytest.raises(ConfigError, match="max_devices_per_host=0 must be at least 1"):
+        ppo.train(Point(), 1000, **SMALL, max_devices_per_host=0)
+
+
 def test_all_wrong_numbers_are_named_at_once():
     with pytest.raises(ConfigError, match=r"discounting=2.*gae_lambda=3"):
         ppo.train(Point(), 1000, **{**SMALL, "discounting": 2, "gae_lambda": 3})

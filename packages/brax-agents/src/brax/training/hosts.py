@@ -4,17 +4,18 @@ Every process runs the same program on the same settings; the environments are s
 devices of all. The first process alone writes checkpoints, metrics and the run's folder.
 """
 
+import contextlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.errors import ConfigError
+from brax.errors import BraxError, ConfigError, TrainingError
 
 HEARTBEAT_SECONDS = 20
 """Silence after which a process counts as lost, and the others end."""
@@ -46,7 +47,9 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
             f"--process-id {process_id} must be in [0, {num_processes - 1}], below "
             f"--num-processes {num_processes}."
         )
-    os.environ.setdefault("no_grpc_proxy", host)
+    if any(name.lower() in ("http_proxy", "https_proxy", "grpc_proxy") for name in os.environ):
+        # gRPC knows it in lower case only; the processes reach each other directly.
+        os.environ["no_grpc_proxy"] = host  # noqa: SIM112
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         jax.distributed.initialize(
@@ -85,6 +88,25 @@ def agreed(number: int) -> int:
 def largest(number: int) -> int:
     """The largest of all processes' numbers."""
     return number if jax.process_count() == 1 else int(_from_all(np.int32(number)).max())
+
+
+@contextlib.contextmanager
+def told_of_loss() -> Iterator[None]:
+    """Says so where a step fails because another process is gone.
+
+    Raises:
+        TrainingError: instead of JAX's error, where there are several processes.
+    """
+    try:
+        yield
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        if jax.process_count() == 1 or isinstance(error, BraxError):
+            raise
+        cause = " ".join(str(error).split())[:200]
+        raise TrainingError(
+            f"process {jax.process_index()} of {jax.process_count()} lost another one ({cause}). "
+            "The newest checkpoint is whole: start all of them again from it, or fewer."
+        ) from error
 
 
 def check_alike(settings: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """The loop that all agents share: when to train, evaluate, report, save and stop."""
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -127,13 +128,12 @@ class Loop:
             The last state and the last evaluation's metrics.
 
         Raises:
-            TrainingError: if gradients stay without a finite value.
+            TrainingError: if gradients stay without a finite value, or another process is lost.
             KeyboardInterrupt: on Ctrl-C, after saving.
             SystemExit: on SIGTERM, after saving.
         """
-        if self._reports.save is None:
-            return self._run(state, step)
-        with self._interrupt.watch():
+        watch = self._interrupt.watch() if self._reports.save else contextlib.nullcontext()
+        with watch, hosts.told_of_loss():
             return self._run(state, step)
 
     def _run(self, state: Any, step: int) -> tuple[Any, dict[str, Any]]:

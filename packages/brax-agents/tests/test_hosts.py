@@ -1,0 +1,127 @@
+"""Several processes on one machine that train one model, are told different things, or die."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from agent_toys import SMALL, STEP, Point
+
+from brax.errors import ConfigError
+from brax.training import checkpoint, hosts
+from brax.training.agents.ppo import train as ppo
+
+WORKER = """
+import json, sys
+from brax.training import hosts
+
+tests, port, process, folder, settings = sys.argv[1:]
+sys.path.insert(0, tests)
+hosts.HEARTBEAT_SECONDS = 10
+hosts.join(f"127.0.0.1:{port}", 2, int(process))
+from agent_toys import SMALL, Point
+from brax.training.agents.ppo import train as ppo
+
+_, _, metrics = ppo.train(
+    Point(),
+    **{**SMALL, **json.loads(settings)},
+    save_checkpoint_path=folder,
+    progress_fn=lambda steps, metrics: print(steps, flush=True),
+)
+"""
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+def start(port, process, folder, **settings):
+    where = os.path.dirname(__file__)
+    args = [where, port, str(process), str(folder), json.dumps(settings)]
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "1"},
+    )
+
+
+@pytest.mark.slow
+def test_two_processes_train_what_one_trains(tmp_path):
+    """And the checkpoint of two, of which each had half of the environments, goes on with one."""
+    port, settings = free_port(), {"num_timesteps": 3 * STEP, "num_evals": 2}
+    both = [start(port, i, tmp_path / "two", **settings) for i in range(2)]
+    for process in both:
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err[-2000:]
+        assert int(out.split()[-1]) == 3 * STEP
+    ppo.train(Point(), **{**SMALL, **settings}, save_checkpoint_path=tmp_path / "one")
+    two, one = checkpoint.load(tmp_path / "two"), checkpoint.load(tmp_path / "one")
+    assert two.arrays.keys() == one.arrays.keys()
+    for name, value in one.arrays.items():
+        np.testing.assert_allclose(two.arrays[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
+    assert two.record["score"] == pytest.approx(one.record["score"], rel=1e-3)
+    more = {**SMALL, **settings, "num_timesteps": 5 * STEP}
+    _, params, _ = ppo.train(Point(), **more, restore_checkpoint_path=tmp_path / "two")
+    assert int(params.normalizer.count) == 5 * STEP
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_lost_process_ends_the_other_and_leaves_a_checkpoint(tmp_path, victim):
+    port = free_port()
+    settings = {"num_timesteps": 10**9, "run_evals": False, "save_interval_steps": STEP}
+    reports = {"log_training_metrics": True, "training_metrics_steps": STEP}
+    both = [start(port, i, tmp_path, **settings, **reports) for i in range(2)]
+    while (
+        line := both[0].stdout.readline()
+    ) != f"{3 * STEP}\n":  # two are saved before this report
+        assert line, both[0].stderr.read()[-2000:]
+    os.kill(both[victim].pid, signal.SIGKILL)
+    both[victim].communicate()
+    _, err = both[1 - victim].communicate(timeout=120)
+    assert both[1 - victim].returncode != 0
+    assert f"process {1 - victim} of 2 lost another one" in err, err[-3000:]
+    assert "The newest checkpoint is whole" in err
+    found = checkpoint.load(tmp_path)
+    assert found.steps >= 2 * STEP
+    more = {**SMALL, "num_timesteps": found.steps + STEP, "run_evals": False}
+    _, params, _ = ppo.train(Point(), **more, restore_checkpoint_path=tmp_path)
+    assert int(params.normalizer.count) == found.steps + STEP
+
+
+@pytest.mark.slow
+def test_processes_that_were_told_different_things(tmp_path):
+    port = free_port()
+    rates = (1e-3, 2e-3)
+    both = [start(port, i, tmp_path, num_timesteps=STEP, learning_rate=rates[i]) for i in range(2)]
+    for i, process in enumerate(both):
+        _, err = process.communicate(timeout=120)
+        assert process.returncode != 0
+        assert "the processes were told different things: learning_rate. Process" in err
+        assert f"learning_rate={rates[i]}" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("127.0.0.1:1", None, 0), "--coordinator, --num-processes and --process-id go together"),
+        (("here", 2, 0), "--coordinator here: expected HOST:PORT"),
+        (("127.0.0.1:1", 2, 2), r"--process-id 2 must be in \[0, 1\], below --num-processes 2"),
+    ],
+)
+def test_what_cannot_be_joined(given, message):
+    with pytest.raises(ConfigError, match=message):
+        hosts.join(*given)
+
+
+def test_alone_nothing_is_asked_of_others():
+    assert hosts.agreed(3) == 3 and hosts.largest(2) == 2 and hosts.first()
+    hosts.join(None, None, None)
