@@ -28,7 +28,7 @@ FORMAT = 2
 
 _TEMPORARY = ".tmp-"
 _RECORD = "record.json"
-_STEPS = re.compile(r"\d{12}")
+_STEPS = re.compile(r"\d{12,}")
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,8 @@ def _verify(folder: Path) -> int:
     """The format of a checkpoint; refuses one that is damaged or was written by a newer version."""
     found, problem = manifest.check(folder)
     if problem:
-        earlier = [s for s in available(folder.parent) if f"{s:012d}" < folder.name]
+        here = int(folder.name) if _STEPS.fullmatch(folder.name) else 0
+        earlier = [s for s in available(folder.parent) if s < here]
         good = [s for s in earlier if not manifest.check(folder.parent / f"{s:012d}")[1]]
         last = (
             f"The last good step is {good[-1]}: restore '{folder.parent / f'{good[-1]:012d}'}'."
