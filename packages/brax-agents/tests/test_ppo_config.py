@@ -11,8 +11,8 @@ from agent_toys import SMALL, Point
 
 from brax import _xla
 from brax.env import Env, State
-from brax.errors import ConfigError
-from brax.training import devices
+from brax.errors import ConfigError, TrainingError
+from brax.training import devices, program
 from brax.training.agents.ppo import config as ppo_config
 from brax.training.agents.ppo import networks as ppo_networks
 from brax.training.agents.ppo import train as ppo
@@ -96,6 +96,15 @@ def test_refused(change, message):
     settings = {"num_timesteps": 1000, **SMALL, **change}
     with pytest.raises(ConfigError, match=message):
         ppo.train(Point(), **settings)
+
+
+def test_memory_that_does_not_suffice(monkeypatch):
+    def full(*args):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 7 bytes.")
+
+    monkeypatch.setattr(program.Program, "compile_init", full)
+    with pytest.raises(TrainingError, match="full with num_envs=16: use fewer, such as 8"):
+        ppo.train(Point(), 0, **SMALL, run_evals=False)
 
 
 def test_no_devices_are_too_few():

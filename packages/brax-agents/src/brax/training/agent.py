@@ -74,7 +74,7 @@ class Agent:
         hosts.check_alike({**record, **record["config"], "config": None})
         program = Program(learner, mesh)
         evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
-        with contextlib.ExitStack() as stack:
+        with setup.told_of_full_memory(config), contextlib.ExitStack() as stack:
             save = setup.saver(stack, runtime, record, config)
             saved = setup.saved_state(program, config, runtime, record)
             params = program.shapes().params

@@ -5,14 +5,14 @@ import functools
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 
 from brax.env import Env, State, wrap
-from brax.errors import CheckpointError, ConfigError
+from brax.errors import CheckpointError, ConfigError, TrainingError
 from brax.training import acting, checkpoint, hosts, policies, restart
 from brax.training.config import RunConfig, Runtime
 from brax.training.loop import Reports, Schedule
@@ -123,6 +123,25 @@ def reports(
         save_steps=config.save_interval_steps if save else None,
         save_seconds=config.save_interval_seconds if save else None,
     )
+
+
+@contextlib.contextmanager
+def told_of_full_memory(config: RunConfig) -> Iterator[None]:
+    """Says what to make smaller where the devices have no memory left.
+
+    Raises:
+        TrainingError: instead of JAX's error.
+    """
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise TrainingError(
+            f"the memory of the devices is full with num_envs={config.num_envs}: use fewer, such "
+            f"as {max(config.num_envs // 2, 1)}, smaller batches, networks or replay buffers, or "
+            "more devices."
+        ) from error
 
 
 def compile_all(
