@@ -12,6 +12,7 @@ from validation import problems
 ANT = {"model": models.ant("spring"), "backend": "spring", "batch": 32}
 
 
+@pytest.mark.slow
 def test_a_side_that_ends_is_an_error(capfd):
     settings = ANT | {"backend": "no_such_pipeline"}
     with pytest.raises(BenchError, match="ours ended with code 1 when asked to describe"):
@@ -34,6 +35,7 @@ def test_our_side_runs_and_its_result_counts(policy):
     assert (check["forward"] > 0.5) == bool(policy)  # m in a second; at random it stays
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [None, POLICY])
 def test_mujoco_is_a_side(policy):
     settings = {"model": models.ant("generalized"), "batch": 64, "threads": 2, "policy": policy}

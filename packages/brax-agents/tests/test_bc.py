@@ -45,6 +45,7 @@ def run(tmp_path_factory):
     return folder, metrics
 
 
+@pytest.mark.slow
 def test_the_pupil_does_what_the_teacher_does(run):
     """From at most 1 away, at 0.2 a step, the teacher earns 20 less 1 + 0.8 + ... = at most 3."""
     assert run[1]["training/loss"] < 0.01
@@ -73,6 +74,7 @@ def test_the_teacher_acts_first(tmp_path):
     assert [float(teach_first(jnp.int32(i))) for i in range(3)] == [1.0, 0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_the_run_of_an_agent_teaches(run):
     """The pupil of the run above teaches another, from its folder."""
     make_policy, params, metrics = bc.train(

@@ -197,6 +197,7 @@ def test_environments_that_break_are_counted_and_do_not_reach_the_parameters():
     assert int(params.normalizer.count) == 10 * STEP
 
 
+@pytest.mark.slow
 def test_rewards_of_both_ends_with_bootstrap():
     _, params, metrics = ppo.train(Point(), 4 * STEP, **QUIET, bootstrap_on_timeout=True)
     _, plain, _ = ppo.train(Point(), 4 * STEP, **QUIET)
@@ -294,6 +295,7 @@ def test_reports_come_about_every_second_unless_asked_for_more(monkeypatch):
     assert seen == [STEP, 40 * STEP, 40 * STEP]  # the pace is measured, the rest takes no second
 
 
+@pytest.mark.slow
 def test_parameters_handed_out_stay_whole():
     kept = []
     ppo.train(

@@ -9,6 +9,8 @@ from agent_toys import Counter, Point
 from brax.training import checkpoint
 from brax.training.agents.sac import train as sac
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "episode_length": 20,
     "num_envs": 16,

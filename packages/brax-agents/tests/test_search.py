@@ -12,6 +12,8 @@ from brax.training.agents.ars.gradient import best_direction
 from brax.training.agents.es import train as es
 from brax.training.agents.es.gradient import search_gradient, shape_fitness
 
+pytestmark = pytest.mark.slow
+
 POINT, TOP = np.array([0.5, -1.0, 2.0]), np.array([1.0, 1.0, -1.0])
 
 

@@ -9,6 +9,8 @@ from agent_toys import Point, make_learner
 from brax import plugins
 from brax.training.agents.shac.losses import short_horizon_return
 
+pytestmark = pytest.mark.slow
+
 DISCOUNT, TIME, N = 0.9, 9, 7
 
 

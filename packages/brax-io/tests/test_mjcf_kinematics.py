@@ -41,6 +41,7 @@ def random_tree(seed: int) -> str:
     return f'<mujoco><compiler angle="radian"/><worldbody>{body(2)}</worldbody></mujoco>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, *(pytest.param(i, marks=pytest.mark.slow) for i in (0, 2, 3))])
 def test_frames_and_velocities(seed):
     model = mujoco.MjModel.from_xml_string(random_tree(seed))
@@ -70,6 +71,7 @@ STACK = """
 </body></worldbody></mujoco>"""
 
 
+@pytest.mark.slow
 def test_a_stack_with_a_ball_moves_as_mujocos():
     # Spring, damper and rotor of a ball, ref, dry friction. 1e-14
     model = mujoco.MjModel.from_xml_string(STACK)

@@ -89,10 +89,11 @@ def test_frames_are_drawn_when_it_plays(visit):
 
 def test_nothing_is_drawn_when_nothing_changes(visit):
     visit.seek(5)
-    visit.page.wait_for_timeout(300)
-    before = visit.drawn()
-    visit.page.wait_for_timeout(500)
-    assert visit.drawn() == before
+    counts = [visit.drawn()]
+    while len(counts) < 12 and counts[-1:] != counts[-2:-1]:  # what is late may still be drawn
+        visit.page.wait_for_timeout(500)
+        counts.append(visit.drawn())
+    assert counts[-1] == counts[-2], counts
 
 
 def test_scrubbing_shows_the_frame(visit):

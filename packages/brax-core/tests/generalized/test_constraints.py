@@ -144,6 +144,7 @@ def test_forces_of_constraints_are_mujocos():
     np.testing.assert_allclose(ours, wanted, atol=scale)
 
 
+@pytest.mark.slow
 def test_a_ball_rests_at_the_depth_of_its_softness(bound_slow):
     """T21: g (1 - d) / stiffness, of every impedance d."""
     sys = settings(ball_on_plane(mass=1.0, radius=0.1), dt=0.002)

@@ -47,6 +47,7 @@ def compare(sys, inputs, seed, h=1e-6):
     ) / jnp.abs(out * c).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chain", pytest.param("tree", marks=pytest.mark.slow)])
 def test_a_smooth_step_has_the_derivatives_of_differences(name):
     """T77, with respect to coordinates, rates, controls, time step and masses."""

@@ -70,6 +70,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_is_the_declared_one(name):
     """T65, with a free joint, where rates of a quaternion are not those of its components."""
@@ -142,6 +143,7 @@ def test_a_gyroscope_gains_no_energy_in_100_seconds(name, omega):
     assert most < 1.01 * first  # measured 1 + 2e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("implicit", marks=pytest.mark.slow), "implicitfast"])
 def test_an_implicit_step_is_mujocos(name):
     """With dampers, a velocity servo, one that is at its bound, and spins of several rad/s."""
@@ -274,6 +276,7 @@ def test_the_astronaut_keeps_momentum_and_energy():
     assert (found["variational"] < [1e-10, 1e-10, 1e-5]).all(), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("double", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_tumbling_box_keeps_its_angular_momentum_under_variational(double):
     """T08: to 1e-10, and to 1e-5 in single precision, where positions are differences."""

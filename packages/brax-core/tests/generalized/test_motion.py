@@ -114,6 +114,7 @@ def test_quaternions_are_unit_and_of_either_sign():
     np.testing.assert_allclose(rates[-1], qd[-1], atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["swimmer", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ant", "humanoid"))]
 )

@@ -45,6 +45,7 @@ def test_stages_of_a_model_are_mujocos(name, bound_slow):
         check(peer, rng, bound_slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 10))]
 )
@@ -78,6 +79,7 @@ def test_inverse_dynamics_is_mujocos_and_forward_dynamics_undoes_it(tree):
     np.testing.assert_allclose(back, qdd, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_columns_of_the_mass_matrix_are_inverse_dynamics(tree):
     peer, q, _ = tree
     still, rest = np.zeros(peer.model.nv), np.zeros(peer.model.nv)

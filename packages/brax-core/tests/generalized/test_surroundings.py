@@ -54,6 +54,7 @@ def test_a_step_is_mujocos(integrator):
     np.testing.assert_allclose(q, peer.data.qpos, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["spring", pytest.param("positional", marks=pytest.mark.slow)])
 def test_what_surroundings_add_to_a_short_step_is_mujocos(pipeline):
     """Pipelines differ in what they do within a step, but not in what a force adds to it."""
@@ -72,6 +73,7 @@ def test_what_surroundings_add_to_a_short_step_is_mujocos(pipeline):
     np.testing.assert_allclose((ours - alone) / dt, change, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_what_a_push_changes_has_a_derivative(pipeline):
     """dt / m and dt / I, for each of several bodies at once."""

@@ -26,8 +26,7 @@ coef=".5"/><joint joint="b" coef="1"/><joint joint="c" coef="-.7"/></fixed>
     "integrator",
     [
         "Euler",
-        "implicitfast",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("implicit", "RK4")),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("implicitfast", "implicit", "RK4")),
     ],
 )
 def test_motion_is_mujocos(f64, integrator):

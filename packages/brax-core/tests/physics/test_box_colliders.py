@@ -172,6 +172,7 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_gradients_are_finite(bound, case):
     # T83

@@ -199,6 +199,7 @@ def program(pipeline, *joint_types):
     return step.lower(system, state, jnp.zeros(0), 2).as_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", plugins.names("pipeline"))
 def test_a_joint_of_another_package_is_the_same_program(pipeline):
     hinge, slide = (plugins.get("joint_type", name) for name in ("hinge", "slide"))

@@ -16,6 +16,7 @@ def rolled(dt=1e-3, **ball):
     return record(sys, steps=round(1 / dt))
 
 
+@pytest.mark.slow
 def test_a_ball_rolls_down_a_slope(bound):
     # T41: a = 5/7 g sin(15 deg), x(1) = .906791. v 1e-9 / 1.3e-5; x 1e-3, Euler's dt v / 2.
     end = rolled()
@@ -144,6 +145,7 @@ def two_balls(e):
     return model.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("e", [0.0, 0.5, 1.0])
 def test_a_collision_of_two_balls(f64, e):
     # Newton's law of restitution with momentum: m1 = 1 at 2 m/s meets m2 = 3 at rest.

@@ -7,6 +7,8 @@ from physics_lab import rail, record, settings
 
 from brax.builder import ModelBuilder
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_heavy_rotor_on_a_light_link(f64):
     # As the ant's: armature 1 on 40 g. A torque of 1 N m turns the rotor at 1 / (1 + I) rad/s^2.

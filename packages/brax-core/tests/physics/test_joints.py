@@ -136,6 +136,7 @@ def chain_energy(motion, moment):
     return kinetic + G * np.sum(pos[..., 1], axis=1)
 
 
+@pytest.mark.slow
 def test_energy_of_a_double_pendulum_drifts_no_more_than_mujocos(f64):
     # T17: both horizontal at rest, so E = 0; MuJoCo's Euler drifts 6.6 J at dt .01, .57 J at .001.
     # Ours .61 J and .16 J.
@@ -187,6 +188,7 @@ def chain_momenta(motion, sys):
     return P.sum(axis=1), L.sum(axis=1)
 
 
+@pytest.mark.slow
 def test_torques_between_links_keep_the_total_momentum(bound_slow):
     # T59: from rest, without gravity; torques and rotors are internal, so P = L = 0.
     sys = settings(
@@ -210,6 +212,7 @@ def test_a_rotor_slows_what_its_motor_turns(f64):
     assert v == pytest.approx(3.0 / 1.5 * 0.5, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_rotor_keeps_its_rate_while_its_link_tumbles(f64):
     # A rotor of 1 kg m^2 on a leg of 1e-3: the leg's gyroscopic torque, some I w^2, hardly moves
     # it. 7.8e-5 rad/s, 5.4e-5 in generalized coordinates.
@@ -243,6 +246,7 @@ def bead_on_a_rod():
     return model.build()
 
 
+@pytest.mark.slow
 def test_a_bead_on_a_turning_rod(f64):
     # r'' = w^2 r, so r = .5 cosh(w t), at w = 2: 1.8e-4, and the rod holds it to 2.1e-5 m, at dt
     # .01; a rod that bends its way by Coriolis' and the centripetal acceleration too late, to 1e-3.

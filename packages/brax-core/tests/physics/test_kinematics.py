@@ -95,6 +95,7 @@ def test_velocities_are_the_rates_of_the_frames(f64):
     np.testing.assert_allclose(xd.ang, turn[:, 1:] / h, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "joints",
     [

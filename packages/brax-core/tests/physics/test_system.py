@@ -188,17 +188,25 @@ def test_step_refuses_a_state_of_another_system(sys):
         jax.eval_shape(SPRING.step, sys, state, jnp.zeros(2))
 
 
-def one_joint(kind="hinge", **values):
+def one_joint(kind="hinge", option=None, ball=None, floor=False, **values):
     model = ModelBuilder()
-    model.set_option(**{k: values.pop(k) for k in ("time_of_impact",) if k in values})
+    model.set_option(**(option or {}))
     model.add_body("a", mass=1.0, inertia=(1, 1, 1))
     model.add_joint("a", kind, **values)
+    if ball is not None:
+        model.add_geom("a", "sphere", size=(0.1,), **ball)
+    if floor:
+        model.add_geom("world", "plane", size=(0, 0, 1))
     return model.build()
 
 
 LACKING = {
     "a range of a joint with a quaternion": dict(kind="ball", range=(0, 1)),
-    contracts.TIME_OF_IMPACT: dict(time_of_impact=True),
+    contracts.TIME_OF_IMPACT: dict(option=dict(time_of_impact=True)),
+    contracts.SOFTNESS: dict(range=(0, 1)),
+    contracts.PYRAMID: dict(ball={}, floor=True),
+    contracts.ELASTICITY: dict(ball=dict(elasticity=0.5)),
+    contracts.DAMPING: dict(option=dict(vel_damping=-1.0)),
 }
 
 

@@ -57,6 +57,7 @@ def flight(pipeline, height, speed, gravity, elasticity, seconds, dt=1 / 480, in
     return fly(pipeline, sys, start, gravity, elasticity, round(seconds / dt))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_the_derivative_of_a_bounce(f64, pipeline):
     # T79: spring 2e-4, which four sweeps leave of the impulse; positional 6e-14.

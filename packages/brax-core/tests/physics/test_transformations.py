@@ -43,6 +43,7 @@ def test_a_batch_steps_as_its_members(f64, n):
     assert ulps(np.asarray(batch_step(sys, q, qd)), alone) <= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poison", [np.nan, np.inf, 1e30])
 def test_a_broken_member_leaves_the_others_alone(bound, poison):
     # T69: exactly.
@@ -55,6 +56,7 @@ def test_a_broken_member_leaves_the_others_alone(bound, poison):
     assert not np.array_equal(broken[3], whole[3])
 
 
+@pytest.mark.slow
 def test_eager_steps_a_scan_and_one_call_agree(f64):
     # T70: 20 steps.
     sys, q, qd = settings(chain(2, 0.02), 0.01), jnp.array([0.3, -0.2]), jnp.array([0.5, 1.0])

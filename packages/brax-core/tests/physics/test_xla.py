@@ -18,6 +18,7 @@ def run(program: str, **environment: str) -> subprocess.CompletedProcess:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "flags", "warned"),
     [

@@ -6,6 +6,7 @@ bounds are the same; residuals of this pipeline are in `docs/positional.md`.
 
 # ruff: noqa: F401
 
+import pytest
 from test_actuators import (
     test_actuators_of_one_joint_add_up,
     test_clamping_leaves_the_control_alone,
@@ -64,3 +65,5 @@ from test_joints import (
     test_torques_between_links_keep_the_total_momentum,
 )
 from test_kinematics import test_frames_and_coordinates_keep_together
+
+pytestmark = pytest.mark.slow
