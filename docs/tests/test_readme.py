@@ -39,6 +39,7 @@ def test_an_environment_moves_and_is_written_as_a_page(name, links, tmp_path, mo
     assert (tmp_path / "ant.html").stat().st_size > 100_000
 
 
+@pytest.mark.slow
 def test_the_gradient_is_a_second_of_flight():
     assert float(run(block_with("jax.grad"))["slope"]) == pytest.approx(1.0, rel=1e-5)
 

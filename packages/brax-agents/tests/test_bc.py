@@ -52,6 +52,7 @@ def test_the_pupil_does_what_the_teacher_does(run):
     assert run[1]["eval/episode_reward"] > 17.5
 
 
+@pytest.mark.slow
 def test_three_steps_of_four_are_kept_with_what_the_teacher_said(run):
     """1000 rows hold three training steps of 320; the fourth goes over the first."""
     found = checkpoint.load(run[0]).arrays

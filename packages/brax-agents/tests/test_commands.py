@@ -95,6 +95,7 @@ def test_a_run_leaves_its_record_metrics_and_checkpoints(capsys):
     assert "compiling" in out and "1,120 steps: return" in out and "run: runs/a" in out
 
 
+@pytest.mark.slow
 def test_ctrl_c_exits_130_and_resume_finishes(capsys):
     Interrupter.at = 2 * STEP
     small = ["--set", "log_training_metrics=true", "--set", f"training_metrics_steps={STEP}"]

@@ -168,6 +168,7 @@ class Poor(Point):
         return state.replace(reward=jnp.float32(1e9) * (1 + state.obs[1]))
 
 
+@pytest.mark.slow
 def test_gradients_that_are_not_finite_are_skipped_and_then_stop_the_run(tmp_path):
     settings = {**QUIET, "normalize_advantage": False, "reward_scaling": 1e12}
     with pytest.raises(
@@ -205,6 +206,7 @@ def test_rewards_of_both_ends_with_bootstrap():
     assert not _same(params, plain)
 
 
+@pytest.mark.slow
 def test_fresh_resets_between_evaluations():
     _, params, _ = ppo.train(Point(), 4 * STEP, **QUIET, num_resets_per_eval=2)
     _, plain, _ = ppo.train(Point(), 4 * STEP, **QUIET)

@@ -78,6 +78,7 @@ def test_the_losses_are_those_of_the_paper(sac):
     assert float(loss) == pytest.approx(critic + actor + temperature, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "part"), [("q", "critic_loss"), ("policy", "actor_loss"), ("log_alpha", "alpha_loss")]
 )

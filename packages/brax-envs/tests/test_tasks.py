@@ -304,6 +304,7 @@ def test_when_the_ball_is_out_of_reach(x, over):
     assert env.is_over(state.replace(x=ball)) == over
 
 
+@pytest.mark.slow
 def test_starts_of_reacher_and_pusher():
     keys = [jax.random.split(jax.random.key(k), 512) for k in (0, 1)]
     reach, push = (envs.get_environment(name) for name in ("reacher", "pusher"))

@@ -173,6 +173,7 @@ INSERT = """page => {
 }"""
 
 
+@pytest.mark.slow
 def test_two_cells_of_a_notebook_do_not_meet(browser):
     page = browser.new_page()
     for frames, title in ((3, "first"), (5, "second")):

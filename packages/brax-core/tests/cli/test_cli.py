@@ -96,8 +96,10 @@ COUNT = "from brax import cli; cli.main(['--help']); import jax; print(jax.devic
     ("environ", "count"),
     [
         ({}, len(os.sched_getaffinity(0))),
-        ({"JAX_NUM_CPU_DEVICES": "3"}, 3),
-        ({"XLA_FLAGS": "--xla_force_host_platform_device_count=5"}, 5),
+        pytest.param({"JAX_NUM_CPU_DEVICES": "3"}, 3, marks=pytest.mark.slow),
+        pytest.param(
+            {"XLA_FLAGS": "--xla_force_host_platform_device_count=5"}, 5, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_every_core_is_a_device_unless_the_user_says(environ, count):

@@ -232,6 +232,7 @@ def test_a_box_sticks_and_slips_on_a_slope_in_every_heading(bound_slow):
     np.testing.assert_allclose(speeds[2:], 0.182196, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_limits_give_way_as_mujocos():
     """T19 and T20: a slide and a hinge pushed against their limits, at rest."""
     xml = """<mujoco><worldbody><body><joint name="rail" type="slide" axis="1 0 0" range="0 .1"

@@ -19,6 +19,7 @@ def test_free_fall_and_throw_are_the_discrete_sums():
     np.testing.assert_allclose(qd[-1, 2], 4.0 - G * dt * n, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_tumbling_box_follows_eulers_equations():
     """T08; the reference is an integration of Euler's equations."""
     wanted = np.array([1.08610044, -1.90431156, 3.04634176])
@@ -102,6 +103,7 @@ def test_motors_and_servos_push_as_mujocos():
         np.testing.assert_allclose((qd[0, 0] - v) / 0.01, force, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_quaternions_are_unit_and_of_either_sign():
     sys = settings(free_body(), dt=0.01, gravity=(0, 0, 0))
     spin = jnp.array([0.0, 0, 0, 1, 2, 3])

@@ -35,6 +35,7 @@ def check(peer, rng, bound, *about):
         assert error < bound(*BARS[stage]), (stage, error, *about)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [n if n == "ant" else pytest.param(n, marks=pytest.mark.slow) for n in MODELS],
@@ -108,6 +109,7 @@ def test_jacobians_are_mujocos(tree):
         np.testing.assert_allclose(ours.ang.T, angular, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_energy_and_momentum_are_mujocos(tree):
     peer, q, qd = tree
     mujoco.mj_energyPos(peer.model, peer.data)

@@ -42,6 +42,7 @@ def pushed(dt, integrator="Euler"):
     return peer, (q, 3 * qd, external)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "integrator", ["Euler", pytest.param("implicitfast", marks=pytest.mark.slow)]
 )

@@ -22,6 +22,7 @@ coef=".5"/><joint joint="b" coef="1"/><joint joint="c" coef="-.7"/></fixed>
 <velocity tendon="across" kv=".03" gear="-2"/></actuator></mujoco>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "integrator",
     [

@@ -212,6 +212,7 @@ def test_boundary_is_closed_under(name):
     compare(CASES[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in CASES if "vmap" in n])
 def test_a_large_batch_runs_in_tiles(name, monkeypatch):
     # Three tiles for eight environments: the last is filled up.

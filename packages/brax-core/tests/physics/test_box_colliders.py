@@ -204,6 +204,7 @@ def _gradient(pair, double, out):
     return kept[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pair",
     [

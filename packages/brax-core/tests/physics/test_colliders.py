@@ -91,6 +91,7 @@ def test_gradient_of_the_distance_is_finite(bound, second):
         assert np.isfinite(g).all()
 
 
+@pytest.mark.slow
 def test_gradient_of_the_distance_pushes_apart(f64):
     # Lifting one of two parallel capsules by h adds h, however its two ends share it.
     def lifted(h):

@@ -51,6 +51,7 @@ def slid(degrees, heading, friction):
     return v @ down, v @ (-down[1], down[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", [0.0, 45.0])
 def test_a_box_sticks_and_slips_at_the_angle_of_friction(f64, heading):
     # T39: friction tan 20; at 19 degrees it stays, at 21 v(1) = .182196, in every heading.

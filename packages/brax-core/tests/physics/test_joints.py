@@ -72,6 +72,7 @@ def plane_oscillator():
     return model.build()
 
 
+@pytest.mark.slow
 def test_orbit_of_two_springs_keeps_its_angular_momentum(bound_slow):
     # T07: 100 periods; an ellipse with semi-axes 1 and .5, L = .5, E = .625.
     dt, every = 0.02, 4

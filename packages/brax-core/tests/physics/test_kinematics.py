@@ -112,6 +112,7 @@ def test_coordinates_survive_a_step_at_rest(bound_slow, joints):
     np.testing.assert_allclose(motion.q[-1], q, atol=bound_slow(1e-9, 1e-4))
 
 
+@pytest.mark.slow
 def test_frames_and_coordinates_keep_together(f64):
     # A second of motion: the frames are those of the coordinates, but for the joints' give.
     motion = record(settings(arm(True), 0.001), q=Q, qd=0.5 * QD, steps=1000)

@@ -72,6 +72,7 @@ def test_without_the_option_the_derivative_of_a_bounce_has_the_wrong_sign(f64):
     assert slopes[0, 0] == pytest.approx(1.0, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_bounce_under_gravity(f64, pipeline):
     # Dropped from 1 m: z = e v s - g s^2 / 2, v = sqrt(2 g h), s = T - v / g. Euler's step is

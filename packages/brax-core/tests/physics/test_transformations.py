@@ -70,6 +70,7 @@ def test_eager_steps_a_scan_and_one_call_agree(f64):
         assert ulps(np.concatenate([motion.q[-1], motion.qd[-1]]), eager) <= 20 * 8
 
 
+@pytest.mark.slow
 def test_the_same_bits_twice(f64):
     # T67
     sys = chain(2, 0.02)

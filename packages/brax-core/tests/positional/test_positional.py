@@ -34,6 +34,7 @@ def test_tumbling_box_keeps_its_angular_momentum(bound, short_of, dt):
     assert drift < bound(1e-10, 1e-5)
 
 
+@pytest.mark.slow
 def test_the_floor_bears_a_box_at_rest(f64):
     # T58: no acceleration is left of m g, and no penetration beyond rounding.
     motion = record(settings(box_on_plane(1.0), 1e-3), steps=300)
@@ -56,6 +57,7 @@ def test_a_hinge_without_limits_stays_on_its_axis(f64):
     assert np.abs(motion.qd).max() > 1
 
 
+@pytest.mark.slow
 def test_coordinates_are_those_of_the_frames(f64):
     # Two hinges that turn more than once round: q and x tell the same, by forward kinematics.
     sys = settings(chain(2, 0.02), 0.005)
@@ -135,6 +137,7 @@ def test_the_gradient_of_a_bounce_is_right(f64):
     np.testing.assert_allclose(slope, (-1.0, -1.0), rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_an_integrator_of_second_order_converges_faster(f64):
     # T65: half a drift, a kick, half a drift quarters the error with every halving of the step.
     sys = settings(pendulum(moment=0.1), 0.01).replace(integrator=VARIATIONAL)
@@ -165,6 +168,7 @@ def double_pendulum(moment, angles, seconds, n=10_000):
     return y[0]
 
 
+@pytest.mark.slow
 def test_a_double_pendulum_follows_lagranges_equations(f64):
     # T18: one second from 1 and 1.5 rad; 2e-2 at dt 5e-4, and the error is of first order.
     want = double_pendulum(0.022, (1.0, 1.5), 1.0)
