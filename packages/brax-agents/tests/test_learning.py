@@ -77,7 +77,9 @@ PUSHED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PUSHED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] if n == "sac" else []) for n in PUSHED]
+)
 def test_the_mass_is_pushed(name):
     """By the median of three seeds."""
     bar, steps, settings = PUSHED[name]
@@ -119,6 +121,7 @@ def test_the_pendulum_stays_up_by_short_horizons():
     assert sorted(_return("shac", seed=seed) for seed in range(3))[1] >= 950
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_pendulum_stays_up_by_search_and_its_pupil_keeps_it_up(tmp_path):
     assert _return("ars", save_checkpoint_path=tmp_path) >= 950

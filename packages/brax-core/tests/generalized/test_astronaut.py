@@ -149,7 +149,10 @@ def test_a_kicked_astronaut_keeps_its_energy(astronaut, pipeline, dt):
     assert lost <= NO_WORSE * wanted
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize(
+    "pipeline",
+    [pytest.param(p, marks=[pytest.mark.long] if p == "generalized" else []) for p in PIPELINES],
+)
 def test_a_ball_that_hits_an_ant_hands_its_momentum_over(pipeline):
     # T62: 10 kg at 5 m/s, no gravity, three seconds; nothing is touched after the second.
     # Spring and positional change the 50 kg m/s by 4e-12; MuJoCo's Euler and generalized by .562.

@@ -64,8 +64,9 @@ def cost(peer, q, qd, acceleration):
     return total(acceleration), total(data.qacc.copy())
 
 
+LONG = {("humanoid", "pyramidal"): [pytest.mark.long]}
 CASES = [
-    pytest.param(name, cone, marks=pytest.mark.slow)
+    pytest.param(name, cone, marks=[pytest.mark.slow, *LONG.get((name, cone), [])])
     for name in MODELS
     for cone in ("pyramidal", "elliptic")
     if cone == "pyramidal" or name in ("ant", "hopper", "humanoid")
@@ -247,6 +248,7 @@ size=".05"/></body></worldbody><actuator><motor joint="rail"/></actuator></mujoc
     assert np.abs(qd[-1]).max() < 1e-9 and q[-1, 0] > 0.1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_thousand_ants_stay_near_the_floor():
     """A line search that trusts what it has not looked at threw one of these away in 109 steps."""

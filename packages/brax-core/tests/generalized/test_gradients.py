@@ -48,7 +48,7 @@ def compare(sys, inputs, seed, h=1e-6):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["chain", pytest.param("tree", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["chain", pytest.param("tree", marks=pytest.mark.long)])
 def test_a_smooth_step_has_the_derivatives_of_differences(name):
     """T77, with respect to coordinates, rates, controls, time step and masses."""
     sys = chain(actuated=True, stiffness=2.0, damping=0.3)

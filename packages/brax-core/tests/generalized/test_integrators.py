@@ -239,6 +239,7 @@ def theirs(model, q, qd, controls):
     return [np.array(x) for x in zip(*ends, strict=True)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_astronaut_keeps_momentum_and_energy():
     """T59 and T60, four runs of each, at dt .01."""
