@@ -79,14 +79,6 @@ REFUSED = {
         model(GEOM).replace('name="b"', 'name="b" mocap="true"'),
         r"body 'b' \(model.xml:1\): mocap is not supported; take it out",
     ),
-    "equality": (
-        model(after='<equality><weld name="w" body1="b" body2="c"/></equality>'),
-        r"equality 'w' \(model.xml:1\): equality constraint 'weld' is not supported",
-    ),
-    "joint equality": (
-        model(after='<equality><joint joint1="j" polycoef="0 0 0 0 0"/></equality>'),
-        r"equality 'equality_0'.*'joint' is not supported",
-    ),
     "tendon that yields": (
         model(after=TENDON.format('stiffness="1" springyield="1"')),
         r"tendon 't'.*springyield",
@@ -95,8 +87,6 @@ REFUSED = {
         spatial('<actuator><motor name="m" tendon="t"/></actuator>'),
         r"tendon 't'.*a spatial tendon is not supported",
     ),
-    "tendon limit": (model(after=TENDON.format('range="-1 1"')), r"tendon 't'.*limit"),
-    "tendon friction": (model(after=TENDON.format('frictionloss="1"')), r"tendon 't'.*friction"),
     "site transmission": (
         model(HINGE + GEOM + '<site name="s"/>', after='<actuator><motor site="s"/></actuator>'),
         r"actuator 'actuator_0'.*transmission 'site' is not supported; allowed: joint, "
@@ -129,8 +119,6 @@ REFUSED = {
     "actuation off": (flag('actuation="disable"'), r"disabling actuation or filterparent"),
     "parents collide": (flag('filterparent="disable"'), r"disabling actuation or filterparent"),
     "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
-    "condim 4": (geom('condim="4"'), r"geom 'g'.*condim 4.*not supported; use 3"),
-    "condim 6": (geom('condim="6"'), r"geom 'g'.*condim 6.*not supported"),
     "ellipsoid against sphere": (
         geom('type="ellipsoid"').replace('".1"', '".1 .1 .1"'),
         r"geom 'h' .*geom 'g' .*can touch, but no collider is registered for sphere and ellipsoid",
@@ -227,12 +215,12 @@ def test_all_at_once():
     xml = model(
         '<joint name="j" actuatorfrcrange="-1 1" damping="-1"/>' + GEOM,
         before='<option><flag override="enable"/></option>',
-        after='<equality><connect body1="b" anchor="0 0 0"/></equality>',
+        after=TENDON.format('armature="1"'),
     )
     with pytest.raises(ModelError) as error:
         mjcf.loads(xml)
     said = str(error.value)
-    for word in ("override", "actuatorfrcrange", "connect", "damping"):
+    for word in ("override", "actuatorfrcrange", "armature", "damping"):
         assert word in said
     assert said.startswith("the model has 4 problems:\n")
 
@@ -262,13 +250,16 @@ ACCEPTED = {
     "box that is only seen": geom('type="box" contype="0" conaffinity="0"').replace(
         'size=".1" t', 'size=".1 .2 .3" t'
     ),
-    "condim 4 without torsion": geom('condim="4" friction="1 0 0"').replace(
-        'name="h" size', 'name="h" friction="1 0 0" size'
-    ),
+    "condim 4": geom('condim="4"'),
+    "condim 6": geom('condim="6"'),
+    "weld": model(after='<equality><weld name="w" body1="b" body2="c"/></equality>'),
+    "connect": model(after='<equality><connect body1="b" anchor="0 0 0"/></equality>'),
+    "joint equality": model(after='<equality><joint joint1="j" polycoef="0 0 0 0 0"/></equality>'),
     "condim 1 throughout": geom('condim="1" friction="2"').replace(
         'name="h" size', 'name="h" condim="1" size'
     ),
     "tendon without force": model(after=TENDON.format("")),
+    "tendon limit and friction": model(after=TENDON.format('range="-1 1" frictionloss="1"')),
     "spatial tendon without force": spatial(),
     "inactive equality": model(
         after='<equality><weld body1="b" body2="c" active="false"/></equality>'
@@ -355,6 +346,7 @@ KNOWN = {
         range rgba solimp_fri solimp_lim solref_fri solref_lim springyield treeid treenum type
         user width stiffness stiffnesspoly damping dampingpoly limited frictionloss armature
         actfrclimited actfrcrange""",
+    "eq": "active0 data obj1id obj2id objtype solimp solref type",
     "opt": """ccd_iterations ccd_tolerance cone density disableactuator disableflags enableflags
         gravity impratio integrator iterations jacobian ls_iterations ls_tolerance magnetic
         noslip_iterations noslip_tolerance o_friction o_margin o_solimp o_solref sdf_initpoints

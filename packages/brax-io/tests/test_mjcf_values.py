@@ -117,7 +117,7 @@ def test_geoms():
 
 
 def test_a_pair_has_the_larger_condim():
-    for condims, pair in (((1, 1), 1), ((1, 3), 3), ((4, 3), 3)):
+    for condims, pair in (((1, 1), 1), ((1, 3), 3), ((4, 3), 4), ((4, 6), 6)):
         geoms = "<geom size='.1' condim='{}' friction='1 0 0'/>".format
         system = mjcf.loads(
             "<mujoco><worldbody>"

@@ -78,16 +78,26 @@ PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
 
+TURNING = "friction against twisting and rolling (condim 4 and 6)"
+EQUALITY = "equality constraints"
+TENDON_LIMITS = "limits and dry friction of tendons"
+
 FEATURES: dict[str, Callable[[System], bool]] = {
     "a range of a joint with a quaternion": lambda s: any(s.joint_limited[j] for j in _curved(s)),
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
     SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
+    TURNING: lambda s: any(g.condim > 3 for g in s.collisions),
+    EQUALITY: lambda s: bool(s.equality_names),
+    TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
+
+UNCOUPLED = (TURNING, EQUALITY, TENDON_LIMITS)
+"""What the pipelines of maximal coordinates do not compute."""
 
 HARD = {
     SOFTNESS: "they are hard",
@@ -109,6 +119,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
     """
     n, nq, nv, nu = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size()
     ng, nj, nt = len(sys.geom_names), len(sys.joint_names), len(sys.tendon_names)
+    ne = len(sys.equality_names)
     table: list[tuple[str, Any, tuple[int, ...], str]] = [
         ("opt.timestep", sys.opt.timestep, (), "> 0"),
         ("opt.gravity", sys.opt.gravity, (3,), ""),
@@ -140,6 +151,15 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
         ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
+        ("tendon.margin", sys.tendon.margin, (nt,), ""),
+        ("tendon.solref_limit", sys.tendon.solref_limit, (nt, 2), ""),
+        ("tendon.solimp_limit", sys.tendon.solimp_limit, (nt, 5), ""),
+        ("tendon.frictionloss", sys.tendon.frictionloss, (nt,), ">= 0"),
+        ("tendon.solref_friction", sys.tendon.solref_friction, (nt, 2), ""),
+        ("tendon.solimp_friction", sys.tendon.solimp_friction, (nt, 5), ""),
+        ("equality.data", sys.equality.data, (ne, 11), ""),
+        ("equality.solref", sys.equality.solref, (ne, 2), ""),
+        ("equality.solimp", sys.equality.solimp, (ne, 5), ""),
         ("actuator.gear", sys.actuator.gear, (nu,), ""),
         ("vel_damping", sys.vel_damping, (), "<= 0"),
         ("ang_damping", sys.ang_damping, (), "<= 0"),

@@ -136,7 +136,7 @@ REFUSED = {
     "geom type": (lambda m: with_geom(m, type="shpere"), "geom 'g'.*Did you mean 'sphere'"),
     "geom body": (lambda m: with_geom(m, body="b"), "geom 'g': there is no body 'b'"),
     "friction": (lambda m: with_geom(m, friction=(-1, 0, 0)), "geom 'g': friction must be >= 0"),
-    "condim": (lambda m: with_geom(m, condim=4), "geom 'g': condim must be 1 or 3, got 4"),
+    "condim": (lambda m: with_geom(m, condim=5), "geom 'g': condim must be 1, 3, 4 or 6, got 5"),
     "solimp": (lambda m: with_geom(m, solimp=(0.9, 0.9)), "geom 'g': solimp needs 5 numbers"),
     "solmix": (lambda m: with_geom(m, solmix=-1), "geom 'g': solmix must be >= 0, got -1"),
     "margin": (lambda m: with_geom(m, margin=np.nan), "geom 'g': margin is not finite"),

@@ -188,11 +188,12 @@ def test_step_refuses_a_state_of_another_system(sys):
         jax.eval_shape(SPRING.step, sys, state, jnp.zeros(2))
 
 
-def one_joint(kind="hinge", option=None, ball=None, floor=False, **values):
+def one_joint(kind="hinge", option=None, ball=None, floor=False, more=lambda m: None, **values):
     model = ModelBuilder()
     model.set_option(**(option or {}))
     model.add_body("a", mass=1.0, inertia=(1, 1, 1))
-    model.add_joint("a", kind, **values)
+    model.add_joint("a", kind, "joint", **values)
+    more(model)
     if ball is not None:
         model.add_geom("a", "sphere", size=(0.1,), **ball)
     if floor:
@@ -207,6 +208,9 @@ LACKING = {
     contracts.PYRAMID: dict(ball={}, floor=True),
     contracts.ELASTICITY: dict(ball=dict(elasticity=0.5)),
     contracts.DAMPING: dict(option=dict(vel_damping=-1.0)),
+    contracts.TURNING: dict(ball=dict(condim=4), floor=True),
+    contracts.EQUALITY: dict(more=lambda m: m.add_coupling("joint")),
+    contracts.TENDON_LIMITS: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", range=(0, 1))),
 }
 
 

@@ -5,7 +5,7 @@ geometry types, collision pairs) is static and hashable; every physical number i
 them can be batched for domain randomization or differentiated. Conventions: `docs/conventions.md`.
 """
 
-from brax.base.parts import Actuator, DoF, Geom, Inertia, Joint, Link, Option, Tendon
+from brax.base.parts import Actuator, DoF, Equality, Geom, Inertia, Joint, Link, Option, Tendon
 from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Force, Motion, Transform
 from brax.base.state import Contact, State
@@ -16,6 +16,7 @@ __all__ = [
     "Base",
     "Contact",
     "DoF",
+    "Equality",
     "Force",
     "Geom",
     "Inertia",

@@ -28,7 +28,7 @@ class Link(Base):
     """Mass distribution, in the link frame."""
     invweight: jax.Array
     """How easily the centre of mass moves [1/kg] and the link turns [1/(kg m^2)] in the model at
-    rest, as built (MuJoCo's `body_invweight0`): the scale of contacts' softness, (n_links, 2)."""
+    rest, as built (MuJoCo's `body_invweight0`), (n_links, 2)."""
 
 
 @dataclass
@@ -95,6 +95,9 @@ class Geom(Base):
     """Weight of this geom's `solref` and `solimp` in a pair, shape (n_geoms,)."""
     margin: jax.Array
     """Distance at which contacts begin to act [m]; a pair's is the sum; shape (n_geoms,)."""
+    invweight: jax.Array
+    """How easily the centre of mass of each one's body moves [1/kg] in the model at rest, as built
+    (MuJoCo's `body_invweight0` of that body): the scale of contacts' softness, (n_geoms,)."""
     rgba: jax.Array
     """Colour and opacity in [0, 1], shape (n_geoms, 4)."""
 
@@ -111,6 +114,41 @@ class Tendon(Base):
     """Damping along it, shape (n_tendons,)."""
     lengthspring: jax.Array
     """Shortest and longest length at which the spring is at rest, shape (n_tendons, 2)."""
+    limit: tuple[jax.Array, jax.Array]
+    """Lower and upper bound of the length, each (n_tendons,); infinite where free."""
+    margin: jax.Array
+    """Distance from a bound at which it begins to act, shape (n_tendons,)."""
+    solref_limit: jax.Array
+    """Time constant and damping ratio of the bounds (MuJoCo's `solreflimit`), (n_tendons, 2)."""
+    solimp_limit: jax.Array
+    """Impedance of the bounds (MuJoCo's `solimplimit`), shape (n_tendons, 5)."""
+    frictionloss: jax.Array
+    """Dry friction along it, shape (n_tendons,)."""
+    solref_friction: jax.Array
+    """Time constant and damping ratio of the dry friction, shape (n_tendons, 2)."""
+    solimp_friction: jax.Array
+    """Impedance of the dry friction, shape (n_tendons, 5)."""
+    invweight: jax.Array
+    """How easily each changes its length in the model at rest, as built (MuJoCo's
+    `tendon_invweight0`): the scale of its constraints' softness, shape (n_tendons,)."""
+
+
+@dataclass
+class Equality(Base):
+    """What ties two links, joints or tendons to one another."""
+
+    data: jax.Array
+    """MuJoCo's numbers of the type, shape (n_equalities, 11). `connect`: the point in the first
+    link's frame and in the second's [m]. `weld`: the point in the second link's frame and in the
+    first's, the second's orientation in the first's, and how much a turn counts beside a shift
+    [m]. `joint`, `tendon`: the five coefficients of a polynomial."""
+    solref: jax.Array
+    """Time constant and damping ratio, MuJoCo's, shape (n_equalities, 2)."""
+    solimp: jax.Array
+    """Impedance, MuJoCo's, shape (n_equalities, 5)."""
+    invweight: jax.Array
+    """How easily what is tied moves, and turns, in the model at rest, as built, summed over both:
+    the scale of softness, shape (n_equalities, 2)."""
 
 
 @dataclass

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from brax.base import flat
-from brax.base.parts import Actuator, DoF, Geom, Joint, Link, Option, Tendon
+from brax.base.parts import Actuator, DoF, Equality, Geom, Joint, Link, Option, Tendon
 from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Transform
 from brax.errors import closest
@@ -34,6 +34,8 @@ class System(Base):
     """Shapes that collide and are drawn."""
     tendon: Tendon
     """Fixed tendons."""
+    equality: Equality
+    """What is tied together."""
     actuator: Actuator
     """Actuators."""
     fixed: Transform
@@ -81,6 +83,17 @@ class System(Base):
     """Name of each tendon."""
     tendon_joints: tuple[tuple[int, ...], ...] = static()
     """Joints that each tendon runs over."""
+    tendon_limited: tuple[bool, ...] = static()
+    """Whether each tendon has limits."""
+    tendon_dry: tuple[bool, ...] = static()
+    """Whether each tendon has dry friction."""
+    equality_names: tuple[str, ...] = static()
+    """Name of each equality."""
+    equality_types: tuple[str, ...] = static()
+    """What each ties: `connect` a point of two links, `weld` their frames, `joint` or `tendon` two
+    coordinates."""
+    equality_pair: tuple[tuple[int, int], ...] = static()
+    """The two links, joints or tendons; -1 is the world, or nothing beside a joint or tendon."""
     actuator_names: tuple[str, ...] = static()
     """Name of each actuator."""
     actuator_types: tuple[Any, ...] = static()

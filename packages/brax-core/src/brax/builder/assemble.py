@@ -6,7 +6,19 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from brax.base import Actuator, DoF, Geom, Inertia, Joint, Link, Option, System, Tendon, Transform
+from brax.base import (
+    Actuator,
+    DoF,
+    Equality,
+    Geom,
+    Inertia,
+    Joint,
+    Link,
+    Option,
+    System,
+    Tendon,
+    Transform,
+)
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
 from brax.colliders import CollisionGroup
 
@@ -23,6 +35,8 @@ class Parts(NamedTuple):
     geoms: Sequence[Element]
     geom_types: tuple[Any, ...]
     tendons: Sequence[Element]
+    equalities: Sequence[Element]
+    """With their numbers as `data`, and the elements that they tie as the builder names them."""
     actuators: Sequence[Element]
     actuator_types: tuple[Any, ...]
     collisions: tuple[CollisionGroup, ...]
@@ -45,6 +59,7 @@ def assemble(parts: Parts) -> System:
         dof=_dof(joints, types),
         geom=_geom(parts.geoms),
         tendon=_tendon(parts.tendons, joints),
+        equality=_equality(parts.equalities),
         actuator=_actuator(parts.actuators),
         fixed=Transform(_column(parts.fixed, "pos", 3), _column(parts.fixed, "quat", 4)),
         init_q=_array(_start(parts), (-1,)),
@@ -68,6 +83,15 @@ def assemble(parts: Parts) -> System:
         collisions=parts.collisions,
         tendon_names=tuple(tendon_ids),
         tendon_joints=tuple(tuple(joint_ids[j] for j in t.joints) for t in parts.tendons),
+        tendon_limited=tuple(t.range is not None for t in parts.tendons),
+        tendon_dry=tuple(bool(t.frictionloss) for t in parts.tendons),
+        equality_names=tuple(e.name for e in parts.equalities),
+        equality_types=tuple(e.type for e in parts.equalities),
+        equality_pair=tuple(
+            (ids[e.first], ids[e.second])
+            for e in parts.equalities
+            for ids in [{"joint": joint_ids, "tendon": tendon_ids}.get(e.type, links) | {"": -1}]
+        ),
         actuator_names=tuple(a.name for a in parts.actuators),
         actuator_types=parts.actuator_types,
         actuator_joint=tuple(joint_ids[a.joint] if a.joint else -1 for a in parts.actuators),
@@ -190,6 +214,7 @@ def _geom(geoms: Sequence[Element]) -> Geom:
         solimp=_column(geoms, "solimp", 5),
         solmix=_column(geoms, "solmix", 1)[:, 0],
         margin=_column(geoms, "margin", 1)[:, 0],
+        invweight=_array(np.zeros(len(geoms)), (-1,)),
         rgba=_column(geoms, "rgba", 4),
     )
 
@@ -200,11 +225,30 @@ def _tendon(tendons: Sequence[Element], joints: Sequence[Element]) -> Tendon:
     for t in tendons:
         length = sum(coef * springref[joint] for joint, coef in t.joints.items())
         rest.append((length, length) if t.lengthspring is None else t.lengthspring)
+    bounds = np.array([(-np.inf, np.inf) if t.range is None else t.range for t in tendons])
+    lower, upper = bounds.reshape(-1, 2).T
     return Tendon(
-        _array([coef for t in tendons for coef in t.joints.values()], (-1,)),
-        _column(tendons, "stiffness", 1)[:, 0],
-        _column(tendons, "damping", 1)[:, 0],
-        _array(rest, (len(tendons), 2)),
+        coef=_array([coef for t in tendons for coef in t.joints.values()], (-1,)),
+        stiffness=_column(tendons, "stiffness", 1)[:, 0],
+        damping=_column(tendons, "damping", 1)[:, 0],
+        lengthspring=_array(rest, (len(tendons), 2)),
+        limit=(_array(lower, (-1,)), _array(upper, (-1,))),
+        margin=_column(tendons, "margin", 1)[:, 0],
+        solref_limit=_column(tendons, "solref_limit", 2),
+        solimp_limit=_column(tendons, "solimp_limit", 5),
+        frictionloss=_column(tendons, "frictionloss", 1)[:, 0],
+        solref_friction=_column(tendons, "solref_friction", 2),
+        solimp_friction=_column(tendons, "solimp_friction", 5),
+        invweight=_array(np.zeros(len(tendons)), (-1,)),
+    )
+
+
+def _equality(equalities: Sequence[Element]) -> Equality:
+    return Equality(
+        data=_column(equalities, "data", 11),
+        solref=_column(equalities, "solref", 2),
+        solimp=_column(equalities, "solimp", 5),
+        invweight=_array(np.zeros((len(equalities), 2)), (-1, 2)),
     )
 
 

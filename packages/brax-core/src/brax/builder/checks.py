@@ -21,11 +21,12 @@ def names(
     joints: Sequence[Element],
     geoms: Sequence[Element],
     tendons: Sequence[Element],
+    equalities: Sequence[Element],
     actuators: Sequence[Element],
 ) -> Iterator[str]:
     """Names given twice, names that nothing has, and bodies that hang on what comes later."""
     yield from _order(bodies)
-    for kind in (joints, geoms, tendons, actuators):
+    for kind in (joints, geoms, tendons, equalities, actuators):
         given = [e.name for e in kind]
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():
@@ -37,6 +38,8 @@ def names(
         elif element.kind == "joint" and element.body == WORLD:
             yield f"{element}: the world does not move; give the joint to a body"
     there = {"joint": [j.name for j in joints], "tendon": [t.name for t in tendons]}
+    for equality in equalities:
+        yield from _ends(equality, {"body": list(known), **there})
     for actuator in actuators:
         if bool(actuator.joint) == bool(actuator.tendon):
             yield f"{actuator}: it needs a joint to drive or a tendon to pull, one of both"
@@ -51,6 +54,19 @@ def names(
 def _missing(element: Element, kind: str, name: str, there: Sequence[str]) -> Iterator[str]:
     if name not in there:
         yield f"{element}: there is no {kind} '{name}'.{closest(name, there)}"
+
+
+def _ends(equality: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What an equality ties must be there; a coordinate may be held alone."""
+    kind = {"connect": "body", "weld": "body"}.get(equality.type, equality.type)
+    if kind not in there:
+        yield f"{equality}: it ties 'joint' or 'tendon', not '{kind}'"
+        return
+    yield from _missing(equality, kind, equality.first, there[kind])
+    if equality.second or kind == "body":
+        yield from _missing(equality, kind, equality.second, there[kind])
+    if equality.first == equality.second:
+        yield f"{equality}: it ties {kind} '{equality.first}' to itself"
 
 
 def _order(bodies: Sequence[Element]) -> Iterator[str]:
@@ -167,8 +183,8 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
         yield f"{geom}: a {kind.name} is only allowed on the world, not on '{geom.body}'"
     if (geom.friction < 0).any():
         yield f"{geom}: friction must be >= 0, got {geom.friction.tolist()}"
-    if geom.condim not in (1, 3):
-        yield f"{geom}: condim must be 1 or 3, got {geom.condim}"
+    if geom.condim not in (1, 3, 4, 6):
+        yield f"{geom}: condim must be 1, 3, 4 or 6, got {geom.condim}"
     if not 0 <= geom.solmix < np.inf:
         yield f"{geom}: solmix must be >= 0, got {geom.solmix}"
     if not np.isfinite(geom.margin):
@@ -185,10 +201,22 @@ def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
         yield from _one_dof(tendon, joint, widths, "a tendon runs over joints with one")
         if not np.isfinite(coef):
             yield f"{tendon}: the weight of joint '{joint}' is not finite: {coef}"
-    for key in ("stiffness", "damping"):
+    for key in ("stiffness", "damping", "frictionloss"):
         if not 0 <= tendon.values[key] < np.inf:
             yield f"{tendon}: {key} must be finite and >= 0, got {tendon.values[key]}"
+    if not np.isfinite(tendon.margin):
+        yield f"{tendon}: margin is not finite: {tendon.margin}"
     yield from _bounds(tendon, "lengthspring", strict=False)
+    yield from _bounds(tendon, "range", strict=True)
+
+
+def equality(equality: Element, widths: Mapping[str, int]) -> Iterator[str]:
+    """An equality, of joints of so many degrees of freedom."""
+    if equality.type == "joint":
+        for joint in filter(None, (equality.first, equality.second)):
+            yield from _one_dof(equality, joint, widths, "an equality ties joints with one")
+    elif equality.type == "weld" and not 0 < equality.torquescale < np.inf:
+        yield f"{equality}: torquescale must be finite and > 0, got {equality.torquescale}"
 
 
 def _one_dof(element: Element, joint: str, widths: Mapping[str, int], why: str) -> Iterator[str]:

@@ -78,10 +78,15 @@ class ModelBuilder(Description):
         """
         problems = self._problems
         problems += checks.names(
-            self._bodies, self._joints, self._geoms, self._tendons, self._actuators
+            self._bodies,
+            self._joints,
+            self._geoms,
+            self._tendons,
+            self._equalities,
+            self._actuators,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
-        welded = weld(self._bodies, joints, self._geoms)
+        welded = weld(self._bodies, joints, self._geoms, self._equalities)
         types = self._resolve("joint_type", joints)
         geom_types = self._resolve("geometry_type", welded.geoms)
         actuator_types = self._resolve("actuator", self._actuators)
@@ -101,6 +106,7 @@ class ModelBuilder(Description):
                 geoms=welded.geoms,
                 geom_types=geom_types,
                 tendons=self._tendons,
+                equalities=welded.equalities,
                 actuators=self._actuators,
                 actuator_types=actuator_types,
                 collisions=collided,
@@ -108,9 +114,9 @@ class ModelBuilder(Description):
                 init_q=self._init_q,
             )
         )
-        link, dof = inverse_weights(system)
+        weights = inverse_weights(system, welded.centres)
         return system.tree_replace(
-            {"link.invweight": jnp.asarray(link), "dof.invweight": jnp.asarray(dof)}
+            {f"{name}.invweight": jnp.asarray(each) for name, each in weights.items()}
         )
 
     def _lookup(self, kind: str, name: str, what: Any) -> Any:
@@ -153,6 +159,8 @@ class ModelBuilder(Description):
         widths = {j.name: t.qd_width for j, t in known}
         for tendon in self._tendons:
             problems += checks.tendon(tendon, widths)
+        for equality in self._equalities:
+            problems += checks.equality(equality, widths)
         for actuator in self._actuators:
             problems += checks.actuator(actuator, widths)
         nq = sum(t.q_width for _, t in known)

@@ -6,19 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from brax.builder.elements import NO_TURN, WORLD, Element
-from brax.components import Quat, Vec3
-
-
-class Pose(NamedTuple):
-    """A frame in another: `pos` (3,), unit quaternion `quat` (4,)."""
-
-    pos: np.ndarray
-    quat: np.ndarray
-
-    def do(self, pos: np.ndarray, quat: np.ndarray) -> "Pose":
-        """Maps a frame given in this one into the one that this is given in."""
-        turn = Quat(*self.quat)
-        return Pose(self.pos + np.array(turn.rotate(Vec3(*pos))), np.array(turn.mul(Quat(*quat))))
+from brax.builder.pose import Pose
+from brax.builder.ties import tied
+from brax.components import Quat
+from brax.generalized.weights import Places
 
 
 class Welded(NamedTuple):
@@ -28,15 +19,23 @@ class Welded(NamedTuple):
     geoms: list[Element]
     fixed: list[Element]
     """The bodies that are gone: their frames in the link that carries them."""
+    equalities: list[Element]
+    centres: Places
 
 
-def weld(bodies: Sequence[Element], joints: Sequence[Element], geoms: Sequence[Element]) -> Welded:
+def weld(
+    bodies: Sequence[Element],
+    joints: Sequence[Element],
+    geoms: Sequence[Element],
+    equalities: Sequence[Element],
+) -> Welded:
     """Gives masses and geoms of bodies without joints to the nearest body that has some.
 
     Args:
         bodies: all bodies, parents first.
         joints: all joints.
         geoms: all geoms.
+        equalities: all equalities.
 
     Returns:
         The same, in the frames of the links; a geom keeps the name of its own body as `origin`.
@@ -61,7 +60,19 @@ def weld(bodies: Sequence[Element], joints: Sequence[Element], geoms: Sequence[E
         on = geom.body if geom.body in carrier else WORLD  # a problem of its own, too
         pose = frame[on].do(geom.pos, geom.quat)
         attached.append(_moved(geom, "body", carrier[on], pose, origin=geom.body))
-    return Welded([_with_mass(link, parts[link.name]) for link in links], attached, fixed)
+    heavy = [_with_mass(link, parts[link.name]) for link in links]
+    centres = {WORLD: np.zeros(3)} | {
+        body.name: pose.pos for each in parts.values() for pose, body in each
+    }
+    at_geoms = [centres.get(geom.body, centres[WORLD]) for geom in geoms]
+    at_ends = [[centres.get(b, centres[WORLD]) for b in (e.first, e.second)] for e in equalities]
+    return Welded(
+        heavy,
+        attached,
+        fixed,
+        tied(equalities, bodies, carrier, frame),
+        Places(np.array(at_geoms).reshape(-1, 3), np.array(at_ends).reshape(-1, 2, 3)),
+    )
 
 
 def _moved(element: Element, key: str, carrier: str, pose: Pose, **more: str) -> Element:

@@ -77,4 +77,5 @@ class CollisionGroup:
     geom2: tuple[int, ...]
     """Second geom of each pair."""
     condim: int = 3
-    """Directions in which the contacts push: 1, the normal alone, or 3, with sliding friction."""
+    """Directions in which the contacts push: 1, the normal alone; 3, with sliding friction; 4, with
+    torsional friction too; 6, with rolling friction too."""

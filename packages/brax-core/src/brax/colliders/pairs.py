@@ -28,6 +28,8 @@ class Surface(NamedTuple):
 
     friction: jax.Array
     """Sliding friction, the larger of the two geoms'; zero where `condim` is 1."""
+    turning: tuple[jax.Array, jax.Array]
+    """Torsional and rolling friction, the larger of the two [m]."""
     elasticity: jax.Array
     """Restitution, the mean of the two."""
     solref: tuple[jax.Array, ...]
@@ -110,7 +112,7 @@ def _surface(sys: System, group: CollisionGroup) -> Surface:
         return rows(leaf, geoms[0]), rows(leaf, geoms[1])
 
     geom = sys.geom
-    friction = jnp.maximum(*both(geom.friction[:, 0]))
+    friction, *turning = (jnp.maximum(*both(geom.friction[:, k])) for k in range(3))
     mix1, mix2 = both(jnp.maximum(geom.solmix, 1e-15))
     share = mix1 / (mix1 + mix2)
     solref1, solref2 = both(geom.solref)
@@ -123,6 +125,7 @@ def _surface(sys: System, group: CollisionGroup) -> Surface:
     solimp = weigh * solimp1 + (1 - weigh) * solimp2
     return Surface(
         friction if group.condim > 1 else jnp.zeros_like(friction),
+        (turning[0], turning[1]),
         0.5 * total(both(geom.elasticity, _geoms(group))),
         tuple(solref[:, i] for i in range(2)),
         tuple(solimp[:, i] for i in range(5)),

@@ -7,7 +7,7 @@ from brax.actuators.drive import drive_forces
 from brax.base import System
 from brax.components import Vec3, quat, rows, vec3
 from brax.generalized.problem import Motion, Problem
-from brax.generalized.smooth import Smooth, composites
+from brax.generalized.smooth import Smooth, common_points, composites
 from brax.generalized.structure import Structure
 from brax.spatial import Spatial
 from brax.tree import Layout, join
@@ -42,11 +42,6 @@ def outer_force(problem: Problem, here: Smooth) -> jax.Array | None:
     if wrench is None:
         return None
     return on_dofs(sys, links, problem.plan.blocks, here, centre, wrench)
-
-
-def common_points(plan: Layout, pos: Vec3) -> Vec3:
-    """Each link's tree's common point, its root's origin; one row if there is one tree."""
-    return rows(pos, [0] if len(set(plan.root)) == 1 else plan.root)
 
 
 def on_dofs(

@@ -6,12 +6,13 @@ Forces are the negative gradient of a convex energy; the stiffness is its second
 Source: MuJoCo's documentation, chapter Computation, section Constraint solver; Todorov (2014).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from brax.components import Sym3, Vec3
+from brax.components import total
 
 TINY = 1e-20
 """Keeps square roots and quotients from zero; far below any squared acceleration that matters."""
@@ -46,43 +47,80 @@ class Rows(NamedTuple):
         return Line(force * change, stiffness * change * change)
 
 
+Along = tuple[jax.Array, ...]
+"""One array for each direction of a constraint: of a contact its normal first."""
+
+Matrix = tuple[tuple[jax.Array | None, ...], ...]
+"""Rows of the lower triangle of a symmetric matrix over the directions; None is zero."""
+
+
+def mul(matrix: Matrix, v: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
+    """Matrix times vector."""
+    out = []
+    for i in range(len(matrix)):
+        row = [matrix[max(i, j)][min(i, j)] for j in range(len(matrix))]
+        out.append(total(m * x for m, x in zip(row, v, strict=True) if m is not None))
+    return tuple(out)
+
+
+def _dot(a: Along, b: Along) -> jax.Array:
+    return total(x * y for x, y in zip(a, b, strict=True))
+
+
+class Separate(NamedTuple):
+    """Constraints (constraints, batch) whose directions know nothing of one another."""
+
+    rows: tuple[Rows, ...]
+
+    def response(self, v: Along) -> tuple[Along, Matrix]:
+        """Force and stiffness along the directions."""
+        found = [rows.response(x) for rows, x in zip(self.rows, v, strict=True)]
+        diagonal = [(*[None] * i, stiffness) for i, (_, stiffness) in enumerate(found)]
+        return tuple(force for force, _ in found), tuple(diagonal)
+
+    def along(self, v: Along, change: Along, size: jax.Array) -> Line:
+        """As `Rows.along`."""
+        lines = [r.along(x, d, size) for r, x, d in zip(self.rows, v, change, strict=True)]
+        return Line(*(total(x) for x in zip(*lines, strict=True)))
+
+
 class Pyramid(NamedTuple):
-    """Contacts (contacts, batch) whose friction cone is a pyramid of four edges."""
+    """Contacts (contacts, batch) whose friction cone is a pyramid of two edges a direction."""
 
     stiffness: jax.Array
     """Of each edge, zero where the contact is not active."""
-    friction: jax.Array
-    """Sliding friction; zero where a contact has none, and then one edge only."""
+    friction: tuple[jax.Array, ...]
+    """Of each direction of sliding, torsion and rolling; zero where a contact has none, and then
+    one edge only."""
     edges: jax.Array
-    """How much the three other edges count: one, or zero without friction."""
+    """How much all edges but the first count: one, or zero without friction."""
 
-    def _edges(self, v: Vec3) -> tuple[jax.Array, ...]:
-        a, b = v.y * self.friction, v.z * self.friction
-        return v.x + a, v.x - a, v.x + b, v.x - b
+    def _edges(self, v: Along) -> list[jax.Array]:
+        normal, *across = v
+        moved = [x * mu for x, mu in zip(across, self.friction, strict=True)]
+        return [edge for x in moved for edge in (normal + x, normal - x)]
 
-    def response(self, v: Vec3) -> tuple[Vec3, Sym3]:
+    def response(self, v: Along) -> tuple[Along, Matrix]:
         """Force and stiffness in the contact's frame, normal first."""
         first, *others = self._edges(v)
         on = [self.stiffness * (first < 0)]
         on += [self.stiffness * self.edges * (e < 0) for e in others]
         f = [-d * e for d, e in zip(on, (first, *others), strict=True)]
-        mu = self.friction
-        force = Vec3(f[0] + f[1] + f[2] + f[3], mu * (f[0] - f[1]), mu * (f[2] - f[3]))
-        return force, Sym3(
-            on[0] + on[1] + on[2] + on[3],
-            mu * mu * (on[0] + on[1]),
-            mu * mu * (on[2] + on[3]),
-            mu * (on[0] - on[1]),
-            mu * (on[2] - on[3]),
-            jnp.zeros_like(mu),
-        )
+        pairs = list(enumerate(self.friction))
+        force = [mu * (f[2 * k] - f[2 * k + 1]) for k, mu in pairs]
+        matrix: list[tuple[jax.Array | None, ...]] = [(total(on),)]
+        for k, mu in pairs:
+            plus, minus = on[2 * k], on[2 * k + 1]
+            matrix.append((mu * (plus - minus), *[None] * k, mu * mu * (plus + minus)))
+        return (total(f), *force), tuple(matrix)
 
-    def along(self, v: Vec3, change: Vec3, size: jax.Array) -> Line:
+    def along(self, v: Along, change: Along, size: jax.Array) -> Line:
         """As `Rows.along`, edge by edge: no matrix is needed."""
-        power = curvature = jnp.zeros_like(v.x)
+        power = curvature = jnp.zeros_like(v[0])
+        edges, rates = self._edges(v), self._edges(change)
         others = self.stiffness * self.edges
-        weights = self.stiffness, others, others, others
-        for weight, edge, rate in zip(weights, self._edges(v), self._edges(change), strict=True):
+        weights = [self.stiffness] + [others] * (len(edges) - 1)
+        for weight, edge, rate in zip(weights, edges, rates, strict=True):
             at = edge + size * rate
             pressed = jnp.where(at < 0, weight * rate, 0.0)
             power, curvature = power - pressed * at, curvature + pressed * rate
@@ -100,44 +138,54 @@ class Ellipse(NamedTuple):
     """Sliding friction."""
     mu: jax.Array
     """Friction of the regularized cone."""
+    ratios: tuple[jax.Array, ...] = ()
+    """Friction of torsion and rolling as a share of sliding friction, direction by direction."""
 
-    def _zones(self, v: Vec3) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """Scaled distance from the cone, tangential speed, and where v is in cone and dual."""
-        speed = jnp.sqrt(v.y * v.y + v.z * v.z + TINY)
-        n, t = self.mu * v.x, self.friction * speed
+    def _scaled(self, across: Sequence[jax.Array]) -> list[jax.Array]:
+        """Scales what is across the normal by its friction, as a share of sliding friction."""
+        turning = [x * r for x, r in zip(across[2:], self.ratios, strict=True)]
+        return [*across[:2], *turning]
+
+    def _zones(self, v: Along) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """Scaled distance from the cone, speed across it, and where v is in cone and dual."""
+        speed = jnp.sqrt(total(x * x for x in self._scaled(v[1:])) + TINY)
+        n, t = self.mu * v[0], self.friction * speed
         return n - self.mu * t, speed, n >= self.mu * t, self.mu * n + t <= 0
 
-    def response(self, v: Vec3) -> tuple[Vec3, Sym3]:
+    def response(self, v: Along) -> tuple[Along, Matrix]:
         """Force and stiffness in the contact's frame, normal first."""
         gap, speed, free, stuck = self._zones(v)
         mu, slide = self.mu, self.mu * self.friction
         along = self.normal / (mu * mu * (1.0 + mu * mu))
-        y, z = v.y / speed, v.z / speed
         turn = -along * gap * slide / speed
 
         def pick(sticking: jax.Array, sliding: jax.Array) -> jax.Array:
             return jnp.where(free, 0.0, jnp.where(stuck, sticking, sliding))
 
-        pull = along * gap
-        force = Vec3(
-            pick(-self.normal * v.x, -pull * mu),
-            pick(-self.tangent * v.y, pull * slide * y),
-            pick(-self.tangent * v.z, pull * slide * z),
-        )
-        zero = jnp.zeros_like(gap)
-        return force, Sym3(
-            pick(self.normal, along * mu * mu),
-            pick(self.tangent, along * slide * slide * y * y + turn * z * z),
-            pick(self.tangent, along * slide * slide * z * z + turn * y * y),
-            pick(zero, -along * mu * slide * y),
-            pick(zero, -along * mu * slide * z),
-            pick(zero, (along * slide * slide - turn) * y * z),
-        )
+        pull, zero = along * gap, jnp.zeros_like(gap)
+        unit = [x / speed for x in self._scaled(v[1:])]
+        pulled = self._scaled(unit)
+        tangents = self._scaled(self._scaled([self.tangent] * len(unit)))
+        force = [pick(-self.normal * v[0], -pull * mu)]
+        matrix: list[tuple[jax.Array, ...]] = [(pick(self.normal, along * mu * mu),)]
+        for k, (x, a, stiff) in enumerate(zip(v[1:], pulled, tangents, strict=True)):
+            force.append(pick(-stiff * x, pull * slide * a))
+            beside = [pick(zero, (along * slide * slide - turn) * a * b) for b in pulled[:k]]
+            rest = self._scaled(self._scaled([total(_squares(unit, k))] * len(unit)))[k]
+            own = pick(stiff, along * slide * slide * a * a + turn * rest)
+            matrix.append((pick(zero, -along * mu * slide * a), *beside, own))
+        return tuple(force), tuple(matrix)
 
-    def along(self, v: Vec3, change: Vec3, size: jax.Array) -> Line:
+    def along(self, v: Along, change: Along, size: jax.Array) -> Line:
         """As `Rows.along`."""
-        force, stiffness = self.response(v + change * size)
-        return Line(force.dot(change), stiffness.mul(change).dot(change))
+        there = tuple(x + d * size for x, d in zip(v, change, strict=True))
+        force, stiffness = self.response(there)
+        return Line(_dot(force, change), _dot(mul(stiffness, change), change))
+
+
+def _squares(unit: Sequence[jax.Array], k: int) -> list[jax.Array]:
+    """Squares of a unit vector's components but one, which sum to one less that one's."""
+    return [x * x for j, x in enumerate(unit) if j != k]
 
 
 def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:

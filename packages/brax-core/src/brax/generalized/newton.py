@@ -7,26 +7,40 @@ differentiated where its gradient vanishes, not through the steps that found it.
 Source: MuJoCo's documentation, chapter Computation, section Constraint solver.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from brax.components import Sym3, Vec3, rows, total
+from brax.components import rows, total
 from brax.generalized import fronts
 from brax.generalized.fronts import Front
-from brax.generalized.laws import TINY, Ellipse, Pyramid, Rows
-from brax.generalized.slots import Plan
+from brax.generalized.jacobians import of_block
+from brax.generalized.laws import TINY, Along, Ellipse, Matrix, Pyramid, Rows, Separate, mul
+from brax.generalized.slots import Family, Plan, Slots
 from brax.once import once
 from brax.tree import sum_rows
+
+Law = Separate | Pyramid | Ellipse
 
 
 class Violation(NamedTuple):
     """Accelerations along the constraints, less what they ask for."""
 
     rows: jax.Array
-    contacts: Vec3 | None
+    families: tuple[Along, ...]
+
+
+class Joined(NamedTuple):
+    """The constraints of one family of a step, arrays."""
+
+    law: Law
+    jacobian: tuple[Along | None, ...]
+    """For each block, for each direction, what a unit rate of the path moves, (path, slots,
+    copies, batch)."""
+    reference: Along
+    """The acceleration along each direction that is asked for, (slots, batch)."""
 
 
 class Constraints(NamedTuple):
@@ -36,11 +50,7 @@ class Constraints(NamedTuple):
     arms: jax.Array
     """Jacobian of the scalar rows, each one number for one degree of freedom, (rows, batch)."""
     rows_reference: jax.Array
-    contacts: Pyramid | Ellipse | None
-    jacobian: tuple[Vec3 | None, ...]
-    """For each block, what its contacts move along normal and tangents per unit rate of its path,
-    components (path, slots, copies, batch)."""
-    contacts_reference: Vec3 | None
+    families: tuple[Joined, ...]
 
 
 class Problem(NamedTuple):
@@ -52,14 +62,23 @@ class Problem(NamedTuple):
     constraints: Constraints
 
 
-def contact_rates(plan: Plan, jacobian: Sequence[Vec3 | None], rates: jax.Array) -> Vec3:
-    """What rates (nv, batch) move all contacts along their axes, (slots, batch)."""
-    parts = []
-    for path, mine in zip(fronts.on_paths(plan.blocks, rates), jacobian, strict=True):
-        if mine is not None:
-            parts.append([fronts.dot(j, path[:, None]) for j in mine])
-    flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
-    return Vec3(*(jnp.concatenate(x) for x in zip(*flat, strict=True)))
+def along_families(
+    plan: Plan, jacobians: Sequence[Sequence[Along | None]], rates: jax.Array
+) -> list[Along]:
+    """What rates (nv, batch) move each family along its directions, (slots, batch)."""
+    if not jacobians:
+        return []
+    paths = [path[:, None] for path in fronts.on_paths(plan.blocks, rates)]
+    out = []
+    for jacobian in jacobians:
+        parts = [
+            [fronts.dot(j, path) for j in mine]
+            for path, mine in zip(paths, jacobian, strict=True)
+            if mine is not None
+        ]
+        flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
+        out.append(tuple(jnp.concatenate(x) for x in zip(*flat, strict=True)))
+    return out
 
 
 class Solver:
@@ -79,23 +98,24 @@ class Solver:
     def along(self, c: Constraints, a: jax.Array) -> Violation:
         """Accelerations along the constraints, J a."""
         single = c.arms * rows(a, self.owners)
-        if c.contacts is None:
-            return Violation(single, None)
-        return Violation(single, contact_rates(self.plan, c.jacobian, a))
+        return Violation(
+            single, tuple(along_families(self.plan, [f.jacobian for f in c.families], a))
+        )
 
     def back(self, c: Constraints, force: Violation, like: jax.Array) -> jax.Array:
         """Forces on the degrees of freedom, J^T f."""
         out = self._on_dofs(c.arms * force.rows, like)
-        if force.contacts is None:
+        if not c.families:
             return out
-        parts: list[jax.Array | None] = []
-        for slots, jacobian in zip(self.plan.slots, c.jacobian, strict=True):
-            if slots is None or jacobian is None:
-                parts.append(None)
-                continue
-            f = [self._of_block(slots, x, jacobian) for x in force.contacts]
-            pushed = total(j * x[None] for j, x in zip(jacobian, f, strict=True))
-            parts.append(total(pushed[:, i] for i in range(slots.each)))
+        parts: list[jax.Array | None] = [None] * len(self.plan.blocks.blocks)
+        for family, joined, mine in zip(
+            self.plan.families, c.families, force.families, strict=True
+        ):
+            for i, slots, jacobian in _present(family, joined):
+                f = [of_block(slots, x) for x in mine]
+                pushed = total(j * x[None] for j, x in zip(jacobian, f, strict=True))
+                part = total(pushed[:, k] for k in range(slots.each))
+                parts[i] = fronts.add(parts[i], part)
         return out + fronts.from_paths(self.plan.blocks, parts, like)
 
     def _on_dofs(self, x: jax.Array, like: jax.Array) -> jax.Array:
@@ -104,36 +124,32 @@ class Solver:
             return jnp.zeros_like(like)
         return sum_rows(x, self.owners, like.shape[0])
 
-    def _of_block(self, slots: Any, x: jax.Array, jacobian: Vec3) -> jax.Array:
-        """A block's share of what is given for all slots, (slots, copies, batch)."""
-        copies = jacobian.x.shape[2]
-        piece = x[slots.start : slots.start + slots.each * copies]
-        return piece.reshape(slots.each, copies, x.shape[-1])
-
-    def respond(self, c: Constraints, v: Violation) -> tuple[Violation, tuple[Any, Any]]:
+    def respond(
+        self, c: Constraints, v: Violation
+    ) -> tuple[Violation, tuple[jax.Array, tuple[Matrix, ...]]]:
         """Forces and stiffnesses."""
-        rows, stiff = c.rows.response(v.rows)
-        if c.contacts is None or v.contacts is None:
-            return Violation(rows, None), (stiff, None)
-        touch, block = c.contacts.response(v.contacts)
-        return Violation(rows, touch), (stiff, block)
+        force, stiff = c.rows.response(v.rows)
+        found = [f.law.response(mine) for f, mine in zip(c.families, v.families, strict=True)]
+        return Violation(force, tuple(f for f, _ in found)), (stiff, tuple(m for _, m in found))
 
-    def hessian(self, problem: Problem, stiffness: tuple[Any, Any]) -> list[Front]:
+    def hessian(
+        self, problem: Problem, stiffness: tuple[jax.Array, tuple[Matrix, ...]]
+    ) -> list[Front]:
         """M + J^T D J."""
-        c, (rows, touch) = problem.constraints, stiffness
-        diagonal = self._on_dofs(c.arms * c.arms * rows, problem.force)
+        c, (single, matrices) = problem.constraints, stiffness
+        diagonal = self._on_dofs(c.arms * c.arms * single, problem.force)
         loaded = fronts.add_diagonal(self.plan.blocks, problem.mass, diagonal)
-        if touch is None:
-            return loaded
-        return [
-            front if slots is None or j is None else self._press(front, slots, j, touch)
-            for front, slots, j in zip(loaded, self.plan.slots, c.jacobian, strict=True)
-        ]
+        for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
+            for i, slots, jacobian in _present(family, joined):
+                loaded[i] = self._press(loaded[i], slots, jacobian, matrix)
+        return loaded
 
-    def _press(self, front: Front, slots: Any, jacobian: Vec3, touch: Sym3) -> Front:
-        """Adds the stiffness of a block's contacts to its front."""
-        block = Sym3(*(self._of_block(slots, x, jacobian) for x in touch))
-        pushed = block.mul(jacobian)
+    def _press(self, front: Front, slots: Slots, jacobian: Along, matrix: Matrix) -> Front:
+        """Adds the stiffness of a block's constraints to its front."""
+        block = tuple(
+            tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
+        )
+        pushed = mul(block, jacobian)
         out = []
         for i, row in enumerate(front):
             for s in range(slots.each):
@@ -151,7 +167,7 @@ class Solver:
 
     def violation(self, c: Constraints, a: jax.Array) -> Violation:
         """How far accelerations (nv, batch) are from what the constraints ask for."""
-        asked = Violation(c.rows_reference, c.contacts_reference)
+        asked = Violation(c.rows_reference, tuple(f.reference for f in c.families))
         return once(jax.tree.map(jnp.subtract, self.along(c, a), asked))
 
     def _search(self, problem: Problem, start: jax.Array) -> jax.Array:
@@ -211,11 +227,10 @@ class Solver:
         self, c: Constraints, v: Violation, change: Violation, size: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """Power and curvature of all constraints, (1, batch)."""
-        power, curvature = map(sum_all, c.rows.along(v.rows, change.rows, size))
-        if c.contacts is None or v.contacts is None or change.contacts is None:
-            return power, curvature
-        touching = c.contacts.along(v.contacts, change.contacts, size)
-        return power + sum_all(touching.power), curvature + sum_all(touching.curvature)
+        lines = [c.rows.along(v.rows, change.rows, size)]
+        for family, here, there in zip(c.families, v.families, change.families, strict=True):
+            lines.append(family.law.along(here, there, size))
+        return total(sum_all(x.power) for x in lines), total(sum_all(x.curvature) for x in lines)
 
     def _derivative(self, primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
         """The implicit function theorem at the solution."""
@@ -225,6 +240,13 @@ class Solver:
         _, stiffness = self.respond(problem.constraints, self.violation(problem.constraints, a))
         pivots = fronts.factor(self.plan.blocks, self.hessian(problem, stiffness))
         return a, -fronts.solve(self.plan.blocks, pivots, change)
+
+
+def _present(family: Family, joined: Joined) -> Iterator[tuple[int, Slots, Along]]:
+    """The blocks that a family has constraints on."""
+    for i, (slots, jacobian) in enumerate(zip(family.slots, joined.jacobian, strict=True)):
+        if slots is not None and jacobian is not None:
+            yield i, slots, jacobian
 
 
 def sum_all(x: jax.Array) -> jax.Array:

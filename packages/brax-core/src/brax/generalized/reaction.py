@@ -5,9 +5,11 @@ import jax.numpy as jnp
 
 from brax.components import rows, stack
 from brax.generalized import fronts
-from brax.generalized.constraints import located
+from brax.generalized.constraints import placed
 from brax.generalized.moves import Here, JointMoves
 from brax.generalized.problem import Motion, Problem
+from brax.generalized.slots import CONTACT
+from brax.generalized.touching import located
 
 
 def reaction(problem: Problem, motion: Motion) -> tuple[jax.Array, jax.Array]:
@@ -23,16 +25,19 @@ def reaction(problem: Problem, motion: Motion) -> tuple[jax.Array, jax.Array]:
 
 
 def _of_contacts(problem: Problem, here: Here) -> jax.Array:
-    plan, sys = problem.plan, problem.sys
+    sys = problem.sys
     count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
     zero = jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)
-    places = plan.places
-    if here.held is None or not places:
+    if here.held is None:
         return jnp.repeat(zero, count, axis=0)
     solver, held = here.held
-    force = solver.respond(held, solver.violation(held, here.acceleration))[0].contacts
-    assert force is not None
-    _, _, axes = located(sys, problem.links, plan, here.smooth)
-    world = axes[0] * force.x + axes[1] * force.y + axes[2] * force.z
-    table = jnp.concatenate([stack(world), zero])
-    return rows(table, [places.get(c, len(table) - 1) for c in range(count)])
+    force = solver.respond(held, solver.violation(held, here.acceleration))[0]
+    tables = [zero]
+    places: dict[int, int] = {}
+    for family, mine in zip(problem.plan.families, force.families, strict=True):
+        if family.kind == CONTACT:
+            _, _, axes = located(sys, family, placed(problem.links, here.smooth))
+            start = sum(map(len, tables))
+            places |= {contact: start + slot for contact, slot in family.places.items()}
+            tables.append(stack(axes[0] * mine[0] + axes[1] * mine[1] + axes[2] * mine[2]))
+    return rows(jnp.concatenate(tables), [places.get(c, 0) for c in range(count)])

@@ -1,4 +1,4 @@
-"""Where contacts act: which degrees of freedom each one moves, and the block that they end in."""
+"""Where constraints act: which degrees of freedom each moves, and the block that they end in."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,30 +7,59 @@ import numpy as np
 
 from brax.base import System
 from brax.colliders.pairs import contact_links
-from brax.generalized.structure import Couplings, Structure, dof_parents, link_dofs, structure
+from brax.generalized.strands import strands
+from brax.generalized.structure import Structure, dof_parents, link_dofs, structure
 from brax.joints import JointType
+
+CONTACT, CONNECT, WELD, COUPLED = "contact", "connect", "weld", "coupled"
+"""Kinds of constraints: the three that join links, and scalar ones of several coordinates."""
 
 
 class Slots(NamedTuple):
-    """The contacts of one block: as many for each copy, some of them empty."""
+    """The constraints of one block: as many for each copy, some of them empty."""
 
     start: int
-    """First of them among all slots: by slot, then by copy."""
+    """First of them among all slots of their family: by slot, then by copy."""
     each: int
     """Slots of a copy."""
-    sign: np.ndarray
-    """How the contact moves with a place of the path: -1 geom 1 alone, 1 geom 2 alone, 0 neither
-    or both, (path, slots, copies, 1)."""
+    sides: np.ndarray
+    """Whether a place of the path moves the first link, and the second, (2, path, slots, copies,
+    1)."""
+
+    @property
+    def sign(self) -> np.ndarray:
+        """How a point common to both moves apart with a place of the path: 1 the second link
+        alone, -1 the first alone, 0 neither or both, (path, slots, copies, 1)."""
+        return self.sides[1].astype(np.int8) - self.sides[0]
 
 
-class Plan(NamedTuple):
-    """The blocks of a model, and its contacts on them."""
+class Family(NamedTuple):
+    """Constraints of one kind, with equally many directions."""
 
-    blocks: Structure
+    kind: str
+    width: int
+    """How many directions each has."""
     slots: tuple[Slots | None, ...]
     """For each block."""
     order: tuple[int, ...]
-    """The contact of each slot; of an empty one, any."""
+    """The constraint of each slot, among all of its kind; of an empty one, any."""
+
+    @property
+    def places(self) -> dict[int, int]:
+        """The slot of each constraint; those that move nothing have none."""
+        out: dict[int, int] = {}
+        for slots in self.slots:
+            if slots is not None:
+                real = slots.sides[..., 0].any(axis=(0, 1)).reshape(-1)
+                out |= {self.order[i]: int(i) for i in slots.start + np.flatnonzero(real)}
+        return out
+
+
+class Plan(NamedTuple):
+    """The blocks of a model, and its constraints on them."""
+
+    blocks: Structure
+    families: tuple[Family, ...]
     limited: tuple[int, ...]
     """Degrees of freedom with limits."""
     dry: tuple[int, ...]
@@ -39,52 +68,36 @@ class Plan(NamedTuple):
     @property
     def free(self) -> bool:
         """Whether nothing is ever constrained."""
-        return not (self.order or self.limited or self.dry)
-
-    @property
-    def places(self) -> dict[int, int]:
-        """The slot of each contact; those that move nothing have none."""
-        out: dict[int, int] = {}
-        for slots in self.slots:
-            if slots is not None:
-                real = slots.sign[..., 0].any(axis=0).reshape(-1)
-                out |= {self.order[i]: int(i) for i in slots.start + np.flatnonzero(real)}
-        return out
+        return not (self.families or self.limited or self.dry)
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Positions in the order of elimination that scalar constraints act on."""
+        """Positions in the order of elimination of what has limits or dry friction."""
         return tuple(self.blocks.position[d] for d in (*self.limited, *self.dry))
 
 
+class Member(NamedTuple):
+    """One constraint of a family."""
+
+    number: int
+    """Among all of its kind."""
+    first: frozenset[int]
+    """Degrees of freedom that move its first link."""
+    second: frozenset[int]
+    moved: frozenset[int]
+    """Those that act on it, and are coupled by it."""
+
+
 def plan(sys: System) -> Plan:
-    """Finds the blocks of a model and puts its contacts on them."""
-    signs = _signs(sys)
-    parents = dof_parents(sys)
-    couplings: Couplings = tuple(tuple(sorted(s)) for s in signs)
-    blocks = structure(parents, couplings)
-    on_copy: list[list[list[int]]] = [[[] for _ in range(b.copies)] for b in blocks.blocks]
-    home = {
-        d: (i, k)
-        for i, block in enumerate(blocks.blocks)
-        for place in block.dofs
-        for k, d in enumerate(place)
-    }
-    for contact, sign in enumerate(signs):
-        if sign:
-            where, copy = home[max(sign)]
-            on_copy[where][copy].append(contact)
-    slots: list[Slots | None] = []
-    order: list[int] = []
-    for block, copies in zip(blocks.blocks, on_copy, strict=True):
-        count = max(map(len, copies))
-        slots.append(_slots(block.path, copies, count, signs, len(order)) if count else None)
-        order += [c[i] if i < len(c) else 0 for i in range(count) for c in copies]
+    """Finds the blocks of a model and puts its constraints on them."""
+    members = _members(sys)
+    everyone = [m for kind in members.values() for m in kind]
+    blocks = structure(dof_parents(sys), tuple(tuple(sorted(m.moved)) for m in everyone))
+    families = [_family(blocks, *key, mine) for key, mine in members.items()]
     joints = list(enumerate(sys.dof_joint()))
     return Plan(
         blocks,
-        tuple(slots),
-        tuple(order),
+        tuple(f for f in families if f.order),
         limited=tuple(d for d, j in joints if sys.joint_limited[j] and _plain(sys.joint_types[j])),
         dry=tuple(d for d, j in joints if sys.joint_dry[j]),
     )
@@ -94,27 +107,59 @@ def _plain(kind: JointType) -> bool:
     return kind.q_width == kind.qd_width
 
 
-def _signs(sys: System) -> list[dict[int, int]]:
-    """For each contact point, the degrees of freedom that move it, and which way."""
-    out = []
-    for group, (first, second) in zip(sys.collisions, contact_links(sys), strict=True):
-        pairs = []
-        for a, b in zip(first, second, strict=True):
-            left, right = link_dofs(sys, a), link_dofs(sys, b)
-            pairs.append({d: (d in right) - (d in left) for d in left ^ right})
-        out += pairs * group.collider.n_contacts
+def _members(sys: System) -> dict[tuple[str, int], list[Member]]:
+    """All constraints by kind and number of directions."""
+    out: dict[tuple[str, int], list[Member]] = {}
+    count = 0
+    for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
+        mine = out.setdefault((CONTACT, max(group.condim, 3)), [])
+        for a, b in [*zip(*sides, strict=True)] * group.collider.n_contacts:
+            first, second = link_dofs(sys, a), link_dofs(sys, b)
+            mine.append(Member(count, first, second, first ^ second))
+            count += 1
+    for kind, width in ((CONNECT, 3), (WELD, 6)):
+        pairs = [p for t, p in zip(sys.equality_types, sys.equality_pair, strict=True) if t == kind]
+        for number, (a, b) in enumerate(pairs):
+            first, second = link_dofs(sys, a), link_dofs(sys, b)
+            out.setdefault((kind, width), []).append(Member(number, first, second, first | second))
+    for number, dofs in enumerate(strands(sys).dofs):
+        moved = frozenset(dofs)
+        mine = out.setdefault((COUPLED, 1), [])
+        mine.append(Member(number, frozenset(), moved, moved))
     return out
+
+
+def _family(blocks: Structure, kind: str, width: int, members: Sequence[Member]) -> Family:
+    """Puts each constraint on the block that its path ends in."""
+    on_copy: list[list[list[Member]]] = [[[] for _ in range(b.copies)] for b in blocks.blocks]
+    home = {
+        d: (i, k)
+        for i, block in enumerate(blocks.blocks)
+        for place in block.dofs
+        for k, d in enumerate(place)
+    }
+    for member in members:
+        if member.moved:
+            where, copy = home[max(member.moved)]
+            on_copy[where][copy].append(member)
+    slots: list[Slots | None] = []
+    order: list[int] = []
+    for block, copies in zip(blocks.blocks, on_copy, strict=True):
+        count = max(map(len, copies))
+        slots.append(_slots(block.path, copies, count, len(order)) if count else None)
+        order += [c[i].number if i < len(c) else 0 for i in range(count) for c in copies]
+    return Family(kind, width, tuple(slots), tuple(order))
 
 
 def _slots(
     paths: Sequence[tuple[int, ...]],
-    copies: Sequence[Sequence[int]],
+    copies: Sequence[Sequence[Member]],
     count: int,
-    signs: Sequence[dict[int, int]],
     start: int,
 ) -> Slots:
-    sign = np.zeros((len(paths[0]), count, len(copies), 1), np.int8)
-    for k, (path, contacts) in enumerate(zip(paths, copies, strict=True)):
-        for i, contact in enumerate(contacts):
-            sign[:, i, k, 0] = [signs[contact].get(d, 0) for d in path]
-    return Slots(start, count, sign)
+    sides = np.zeros((2, len(paths[0]), count, len(copies), 1), bool)
+    for k, (path, members) in enumerate(zip(paths, copies, strict=True)):
+        for i, member in enumerate(members):
+            moved = [(d in member.first, d in member.second) for d in path]
+            sides[:, :, i, k, 0] = np.transpose(moved)
+    return Slots(start, count, sides)

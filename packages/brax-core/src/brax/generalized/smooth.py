@@ -59,6 +59,8 @@ class Smooth(NamedTuple):
     rot: Quat
     velocity: Spatial
     """Of the links, about their tree's common point."""
+    acceleration: Spatial
+    """The same, while all rates stay; of a tree that gravity holds, upwards."""
     origin: Vec3
     """The common point of each degree of freedom's tree, in the order of elimination; one row
     where there is one tree."""
@@ -105,9 +107,8 @@ def smooth(
     subspace, momentum, bias = _per_dof(plan, structure, motions, composite, carried)
     armature = _in_blocks(sys.dof.armature, structure)
     mass = _mass_fronts(structure, subspace, momentum, armature)
-    return Smooth(
-        pos, rot, velocity, _dof_origin(sys, plan, structure, origin), subspace, mass, bias
-    )
+    points = _dof_origin(sys, plan, structure, origin)
+    return Smooth(pos, rot, velocity, acceleration, points, subspace, mass, bias)
 
 
 def link_frames(sys: System, plan: Layout, q: jax.Array, qd: jax.Array) -> list[Frames]:
@@ -242,6 +243,11 @@ def link_inertias(sys: System, plan: Layout, pos: Vec3, rot: Quat, origin: Vec3)
     axes = rot.mul(quat(rows(inertia.transform.rot, plan.order))).matrix()
     moments = Sym3.from_principal(axes, vec3(rows(inertia.i, plan.order)))
     return rigid_inertia(rows(inertia.mass, plan.order), centre - origin, moments)
+
+
+def common_points(plan: Layout, pos: Vec3) -> Vec3:
+    """Each link's tree's common point, its root's origin; one row if there is one tree."""
+    return rows(pos, [0] if len(set(plan.root)) == 1 else plan.root)
 
 
 def composites(plan: Layout, values: Any) -> list[Any]:

@@ -6,7 +6,7 @@ stay as they are when masses are changed later.
 Source: MuJoCo's documentation, chapter Computation, section Constraint model: diagApprox.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,16 +18,32 @@ from brax.joints import JointParams
 Array = np.ndarray
 
 
-def inverse_weights(sys: System) -> tuple[Array, Array]:
+class Places(NamedTuple):
+    """Centres of mass of the bodies as they were described, in the frames of their links [m]."""
+
+    geoms: Array
+    """Of the body of each geom, (n_geoms, 3)."""
+    ends: Array
+    """Of the two bodies of each equality, (n_equalities, 2, 3); any where it ties none."""
+
+
+def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
     """Inverse weights of a concrete model, in double precision.
 
+    Args:
+        sys: the model.
+        places: where the bodies are that its geoms and equalities were given to.
+
     Returns:
-        For each link, of its centre of mass [1/kg] and of its rotation [1/(kg m^2)], (n_links, 2);
-        for each degree of freedom, (nv,).
+        `link`: of each one's centre of mass [1/kg] and of its rotation [1/(kg m^2)], (n_links, 2);
+        `dof`: of each degree of freedom, (nv,); `tendon`: of each one's length, (n_tendons,);
+        `geom`: of the centre of mass of each one's body, (n_geoms,); `equality`: summed over what
+        each ties, of translation (or of the coordinate) and of rotation, (n_equalities, 2).
     """
     pos, rot = _rest(sys)
     subspace = _subspace(sys, pos, rot)
-    jacobians = _jacobians(sys, subspace, pos, rot)
+    at = _Rest(sys, subspace, pos, rot)
+    jacobians = [at.jacobian(i, c) for i, c in enumerate(sys.link.inertia.transform.pos)]
     mass = np.diag(np.asarray(sys.dof.armature, float))
     for i, jacobian in enumerate(jacobians):
         turned = rot[i] @ _matrix(sys.link.inertia.transform.rot[i])
@@ -35,11 +51,35 @@ def inverse_weights(sys: System) -> tuple[Array, Array]:
         ang, lin = jacobian[:3], jacobian[3:]
         mass += ang.T @ moments @ ang + float(sys.link.inertia.mass[i]) * lin.T @ lin
     inverse = np.linalg.pinv(mass, hermitian=True)
-    links = [
-        [np.einsum("ij,jk,ik", part, inverse, part) / 3 for part in (j[3:], j[:3])]
-        for j in jacobians
-    ]
-    return np.array(links).reshape(-1, 2), _by_kind(sys, subspace, np.diag(inverse))
+    along = _tendons(sys)
+    found = {
+        "link": np.array([_mean(j, inverse) for j in jacobians]).reshape(-1, 2),
+        "dof": _by_kind(sys, subspace, np.diag(inverse)),
+        "tendon": np.einsum("ti,ij,tj->t", along, inverse, along),
+    }
+
+    def weigh(link: int, centre: Array) -> Array:
+        return _mean(at.jacobian(link, centre), inverse) if link >= 0 else np.zeros(2)
+
+    geoms = [weigh(*each) for each in zip(sys.geom_link, places.geoms, strict=True)]
+    starts = sys.joint_qd_start()
+    ties: list[Any] = []
+    for kind, pair, ends in zip(sys.equality_types, sys.equality_pair, places.ends, strict=True):
+        if kind in ("joint", "tendon"):
+            table = found["dof"][np.asarray(starts, int)] if kind == "joint" else found["tendon"]
+            ties.append([sum(table[k] for k in pair if k >= 0), 0.0])
+        else:
+            ties.append(sum(weigh(*each) for each in zip(pair, ends, strict=True)))
+    return found | {
+        "geom": np.array(geoms).reshape(-1, 2)[:, 0],
+        "equality": np.array(ties, float).reshape(-1, 2),
+    }
+
+
+def _mean(jacobian: Array, inverse: Array) -> Array:
+    """Of a body's translation and rotation, over the three directions, (2,)."""
+    ang, lin = jacobian[:3], jacobian[3:]
+    return np.array([np.einsum("ij,jk,ik", part, inverse, part) / 3 for part in (lin, ang)])
 
 
 def _by_kind(sys: System, subspace: Array, diagonal: Array) -> Array:
@@ -47,6 +87,16 @@ def _by_kind(sys: System, subspace: Array, diagonal: Array) -> Array:
     turns = np.abs(subspace[:, :3]).sum(axis=1) > 0
     kinds = list(zip(sys.dof_joint(), turns.tolist(), strict=True))
     return np.array([diagonal[[k == kind for k in kinds]].mean() for kind in kinds])
+
+
+def _tendons(sys: System) -> Array:
+    """What a unit of each degree of freedom adds to the tendons' lengths, (n_tendons, nv)."""
+    out = np.zeros((len(sys.tendon_names), sys.qd_size()))
+    starts = sys.joint_qd_start()
+    pairs = [(t, starts[j]) for t, joints in enumerate(sys.tendon_joints) for j in joints]
+    for (tendon, dof), coef in zip(pairs, np.asarray(sys.tendon.coef, float), strict=True):
+        out[tendon, dof] += coef
+    return out
 
 
 def _rest(sys: System) -> tuple[Array, list[Array]]:
@@ -77,18 +127,22 @@ def _subspace(sys: System, pos: Array, rot: list[Array]) -> Array:
     return np.array(out).reshape(-1, 6)
 
 
-def _jacobians(sys: System, subspace: Array, pos: Array, rot: list[Array]) -> list[Array]:
-    """For each link, its angular velocity and that of its centre, per rate, (6, nv)."""
-    owners = np.array(sys.dof_link(), int)
-    moved: list[Array] = []
-    out = []
-    for i, parent in enumerate(sys.link_parents):
-        moved.append((owners == i) | (moved[parent] if parent >= 0 else False))
-        centre = pos[i] + rot[i] @ np.asarray(sys.link.inertia.transform.pos[i], float)
-        ang, lin = subspace[:, :3], subspace[:, 3:]
-        columns = np.concatenate([ang, lin + np.cross(ang, centre)], axis=1)
-        out.append((columns * moved[i][:, None]).T)
-    return out
+class _Rest:
+    """Jacobians of a model at rest."""
+
+    def __init__(self, sys: System, subspace: Array, pos: Array, rot: list[Array]) -> None:
+        self.subspace, self.pos, self.rot = subspace, pos, rot
+        owners = np.array(sys.dof_link(), int)
+        self.moved: list[Array] = []
+        for i, parent in enumerate(sys.link_parents):
+            self.moved.append((owners == i) | (self.moved[parent] if parent >= 0 else False))
+
+    def jacobian(self, link: int, point: Any) -> Array:
+        """Angular velocity of a link, and velocity of a point in its frame, per rate, (6, nv)."""
+        there = self.pos[link] + self.rot[link] @ np.asarray(point, float)
+        ang, lin = self.subspace[:, :3], self.subspace[:, 3:]
+        columns = np.concatenate([ang, lin + np.cross(ang, there)], axis=1)
+        return np.array((columns * self.moved[link][:, None]).T)
 
 
 def _column(v: Array) -> Vec3:

@@ -31,6 +31,7 @@ class Spring(Pipeline[Problem, Bodies]):
     """`init` and `step` of the spring pipeline."""
 
     name = "spring"
+    lacks = contracts.UNCOUPLED
     approximates = contracts.HARD
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:

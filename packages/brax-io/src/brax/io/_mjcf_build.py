@@ -10,6 +10,7 @@ from brax import plugins
 from brax.base import System
 from brax.builder import WORLD, ModelBuilder
 from brax.io import _mjcf_custom, _mjcf_rules
+from brax.io._mjcf_equality import equalities
 from brax.io._mjcf_names import (
     is_flag_set,
     joint_q_widths,
@@ -53,6 +54,8 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _joints(builder, model, custom, places)
     _geoms(builder, model, custom, places)
     _tendons(builder, model, places)
+    if not _disabled(model, "EQUALITY", "CONSTRAINT"):
+        equalities(builder, model, body_names(model), places)
     _actuators(builder, model, places)
     if custom.init_q is not None:
         builder.set_init_q(custom.init_q.tolist())
@@ -163,7 +166,7 @@ def _geoms(
             model.geom_quat[g],
             size=model.geom_size[g],
             friction=model.geom_friction[g].tolist(),
-            condim=1 if model.geom_condim[g] == 1 else 3,
+            condim=int(model.geom_condim[g]),
             priority=int(model.geom_priority[g]),
             solref=model.geom_solref[g],
             solimp=model.geom_solimp[g],
@@ -190,6 +193,8 @@ def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> No
     joints, tendons = names(model, "joint"), names(model, "tendon")
     no_spring = _disabled(model, "SPRING", "PASSIVE")
     no_damper = _disabled(model, "DAMPER", "PASSIVE")
+    limited = model.tendon_limited * (not _disabled(model, "LIMIT", "CONSTRAINT"))
+    has_friction = not _disabled(model, "FRICTIONLOSS", "CONSTRAINT")
     for t, first in enumerate(model.tendon_adr):
         if not is_fixed(model, t):
             continue  # refused if it acts
@@ -200,6 +205,13 @@ def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> No
             stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
             damping=0.0 if no_damper else float(model.tendon_damping[t]),
             lengthspring=model.tendon_lengthspring[t].tolist(),
+            range=model.tendon_range[t].tolist() if limited[t] else None,
+            margin=float(model.tendon_margin[t]),
+            frictionloss=float(model.tendon_frictionloss[t]) if has_friction else 0.0,
+            solref_limit=model.tendon_solref_lim[t],
+            solimp_limit=model.tendon_solimp_lim[t],
+            solref_friction=model.tendon_solref_fri[t],
+            solimp_friction=model.tendon_solimp_fri[t],
             line=places.get(("tendon", t), ""),
         )
 

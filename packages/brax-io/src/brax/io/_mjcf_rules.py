@@ -13,7 +13,7 @@ import numpy as np
 from brax import plugins
 from brax.io import _mjcf_custom
 from brax.io._mjcf_names import count, is_flag_set, keyword
-from brax.io._mjcf_touch import friction_problems, touching
+from brax.io._mjcf_touch import touching
 
 
 class Note(NamedTuple):
@@ -52,8 +52,6 @@ _LEAVE = {
         ("tendon_stiffnesspoly", 0, "polynomial stiffness of a tendon"),
         ("tendon_dampingpoly", 0, "polynomial damping of a tendon"),
         ("tendon_springyield", 0, "springyield of a tendon"),
-        ("tendon_limited", 0, "a limit of a tendon"),
-        ("tendon_frictionloss", 0, "frictionloss of a tendon"),
         ("tendon_armature", 0, "armature of a tendon"),
         ("tendon_actfrclimited", 0, "actuatorfrcrange of a tendon"),
     ),
@@ -62,6 +60,11 @@ _LEAVE = {
 
 A field that the installed MuJoCo does not have is passed over. Geoms only count if they can touch.
 """
+
+_TENDON_ACTS = ("stiffness", "damping", "limited", "frictionloss")
+
+EQUALITIES = ("connect", "weld", "joint", "tendon")
+"""What may be tied."""
 
 ON_JOINT = ("joint", "jointinparent")
 """Transmissions by a joint; on one with one degree of freedom they are the same."""
@@ -154,8 +157,6 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
             yield Note("geom", i, "refused", f"a {shape} that can touch is not supported")
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
-    for i, reason in friction_problems(model, meets):
-        yield Note("geom", i, "refused", reason)
     if model.opt.density or model.opt.viscosity:
         for i in np.flatnonzero(model.geom_fluid[:, 0]).tolist():
             yield Note("geom", i, "refused", "fluidshape 'ellipsoid' is not supported; take it out")
@@ -193,17 +194,23 @@ def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
     for i in range(model.ntendon):
         if is_fixed(model, i):
             continue
-        acts = i in pulled or model.tendon_stiffness[i] or model.tendon_damping[i]
+        acts = i in pulled or any(getattr(model, f"tendon_{field}")[i] for field in _TENDON_ACTS)
         if acts:
             yield Note("tendon", i, "refused", "a spatial tendon is not supported; use a fixed one")
         else:
             yield Note("tendon", i, "ignored", "a spatial tendon that nothing pulls")
     for i in range(model.neq):
         what = keyword(mujoco.mjtEq, model.eq_type[i])
-        if model.eq_active0[i]:
-            yield Note("equality", i, "refused", f"equality constraint '{what}' is not supported")
-        else:
+        if not model.eq_active0[i]:
             yield Note("equality", i, "ignored", "is not active")
+        elif what not in EQUALITIES:
+            allowed = ", ".join(EQUALITIES)
+            reason = f"equality constraint '{what}' is not supported; allowed: {allowed}"
+            yield Note("equality", i, "refused", reason)
+        elif what == "tendon" and not all(
+            is_fixed(model, t) for t in (model.eq_obj1id[i], model.eq_obj2id[i]) if t >= 0
+        ):
+            yield Note("equality", i, "refused", "it ties a spatial tendon; use a fixed one")
     for kind, reason in _REFUSED_KINDS.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "refused", reason)

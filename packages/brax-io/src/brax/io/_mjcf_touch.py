@@ -1,4 +1,4 @@
-"""Which geoms of a compiled model can meet, and what friction then needs."""
+"""Which geoms of a compiled model can meet."""
 
 import mujoco
 import numpy as np
@@ -39,19 +39,3 @@ def excluded_bodies(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
 def no_contact(model: mujoco.MjModel) -> bool:
     """Whether the file's flags turn contact off."""
     return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, ("CONTACT", "CONSTRAINT"))
-
-
-def friction_problems(model: mujoco.MjModel, meets: np.ndarray) -> list[tuple[int, str]]:
-    """Geoms whose friction a pair of spheres or capsules could not honour, and why.
-
-    A contact has as many directions of friction as the larger of the two condim, or as that of the
-    geom of higher priority.
-    """
-    active = meets.any(axis=1)
-    turning = model.geom_friction[active, 1:].any()
-    reason = "condim {} (torsional or rolling friction) is not supported; use 3"
-    return [
-        (i, reason.format(model.geom_condim[i]))
-        for i in np.flatnonzero(active & (model.geom_condim > 3)).tolist()
-        if turning
-    ]

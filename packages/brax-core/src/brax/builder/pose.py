@@ -1,0 +1,26 @@
+"""Frames of a description, in numbers."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from brax.builder.elements import NO_TURN
+from brax.components import Quat, Vec3
+
+
+class Pose(NamedTuple):
+    """A frame in another: `pos` (3,), unit quaternion `quat` (4,)."""
+
+    pos: np.ndarray
+    quat: np.ndarray
+
+    def do(self, pos: np.ndarray, quat: np.ndarray | None = None) -> "Pose":
+        """Maps a frame given in this one into the one that this is given in."""
+        turn = Quat(*self.quat)
+        quat = np.array(NO_TURN) if quat is None else quat
+        return Pose(self.pos + np.array(turn.rotate(Vec3(*pos))), np.array(turn.mul(Quat(*quat))))
+
+    def inverse(self) -> "Pose":
+        """The other frame in this one."""
+        back = self.quat * np.array([1.0, -1.0, -1.0, -1.0])
+        return Pose(-np.array(Quat(*back).rotate(Vec3(*self.pos))), back)

@@ -1,0 +1,66 @@
+"""What ties bodies, in the frames of the links that carry them."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from brax.builder.elements import NO_TURN, WORLD, Element
+from brax.builder.pose import Pose
+
+
+def tied(
+    equalities: Sequence[Element],
+    bodies: Sequence[Element],
+    carrier: Mapping[str, str],
+    frame: Mapping[str, Pose],
+) -> list[Element]:
+    """Gives each equality MuJoCo's numbers of its type as `data`, (11,).
+
+    Args:
+        equalities: as they were described.
+        bodies: all bodies, parents first.
+        carrier: the link, or the world, that carries each body.
+        frame: each body's frame in it.
+
+    Returns:
+        The same, between links.
+    """
+    world = {WORLD: Pose(np.zeros(3), np.array(NO_TURN))}
+    for body in bodies:
+        above = world.get(body.parent, world[WORLD])  # a problem of its own
+        world[body.name] = above.do(body.pos, body.quat)
+    out = []
+    for e in equalities:
+        if e.type not in _BETWEEN_BODIES:
+            out.append(_with(e, data=[*e.polycoef, *[0.0] * 6]))
+            continue
+        ends = [name if name in world else WORLD for name in (e.first, e.second)]
+        data = _BETWEEN_BODIES[e.type](e, *(world[b] for b in ends), *(frame[b] for b in ends))
+        first, second = (carrier[b] for b in ends)
+        out.append(_with(e, data=data, first=first, second=second))
+    return out
+
+
+def _with(element: Element, **values: object) -> Element:
+    return Element(element.kind, element.name, element.values | values, element.line)
+
+
+def _connect(e: Element, world1: Pose, world2: Pose, frame1: Pose, frame2: Pose) -> list[float]:
+    second = e.anchor2
+    if second is None:
+        second = world2.inverse().do(world1.do(e.anchor).pos).pos
+    return [*frame1.do(e.anchor).pos, *frame2.do(second).pos, *[0.0] * 5]
+
+
+def _weld(e: Element, world1: Pose, world2: Pose, frame1: Pose, frame2: Pose) -> list[float]:
+    if e.relpose is None:
+        relative = world1.inverse().do(world2.do(e.anchor).pos, world2.quat)
+    else:
+        quat = e.relpose[3:] / max(np.linalg.norm(e.relpose[3:]), 1e-300)
+        relative = Pose(e.relpose[:3], quat)
+    turn = frame1.do(*relative).do(np.zeros(3), frame2.inverse().quat).quat
+    point = frame1.do(relative.pos).pos
+    return [*frame2.do(e.anchor).pos, *point, *turn, e.torquescale]
+
+
+_BETWEEN_BODIES = {"connect": _connect, "weld": _weld}

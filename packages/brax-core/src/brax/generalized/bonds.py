@@ -1,0 +1,137 @@
+"""Links that are tied to one another at a point, or altogether.
+
+Source: MuJoCo's documentation, chapter Computation, section Constraint model; XML reference,
+equality/connect and equality/weld.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.components import Quat, Vec3, rows, sqrt, total
+from brax.generalized.jacobians import Ends, Found, jacobian
+from brax.generalized.laws import Separate
+from brax.generalized.singles import Single, columns, single, stacked, tied
+from brax.generalized.slots import WELD, Family, Plan
+from brax.generalized.smooth import Smooth, common_points
+from brax.tree import Layout
+
+
+class Moving(NamedTuple):
+    """Links as they move at a state, components (links, batch), world axes."""
+
+    pos: Vec3
+    """Origin of the link's frame, its velocity, and its acceleration while all rates stay."""
+    vel: Vec3
+    acc: Vec3
+    rot: Quat
+    """The frame's orientation, its angular velocity, and its angular acceleration likewise."""
+    ang: Vec3
+    ang_acc: Vec3
+
+
+def bonds_softness(sys: System, family: Family) -> tuple[Single, ...]:
+    """The parameters of a family's constraints, slot by slot: of translation, and of rotation."""
+    mine = rows(sys.equality, [_of(sys, family)[i] for i in family.order])
+    return tuple(
+        single(sys, mine.solref, mine.solimp, mine.invweight[:, k])
+        for k in range(family.width // 3)
+    )
+
+
+def _of(sys: System, family: Family) -> list[int]:
+    """The equalities of a family's kind."""
+    return [i for i, kind in enumerate(sys.equality_types) if kind == family.kind]
+
+
+def bonds(
+    sys: System, links: Layout, plan: Plan, family: Family, soft: tuple[Single, ...], here: Smooth
+) -> Found:
+    """Evaluates a family at a state."""
+    mine = [_of(sys, family)[i] for i in family.order]
+    data = columns(rows(sys.equality.data, mine))
+    table = _with_world(_moving(sys, links, here))
+    place = (*links.position, -1)
+    first, second = (
+        rows(table, [1 + place[sys.equality_pair[i][side]] for i in mine]) for side in (0, 1)
+    )
+    at1, at2 = Vec3(*data[0:3]), Vec3(*data[3:6])
+    if family.kind == WELD:
+        at1, at2 = at2, at1
+    point1, drift1 = _point(first, at1)
+    point2, drift2 = _point(second, at2)
+    apart, drift = [*(point2 - point1)], [*(drift2 - drift1)]
+    ends = Ends(point1, point2, _world_axes(apart[0]))
+    if family.kind == WELD:
+        turned, axes, swing = _rotation(first, second, Quat(*data[6:10]), data[10])
+        apart, drift = [*apart, *turned], [*drift, *swing]
+        ends = ends._replace(angular=axes)
+    size = sqrt(total(x * x for x in apart))
+    held = [tied(soft[k // 3], x, size) for k, x in enumerate(apart)]
+    law = Separate(tuple(h.law for h in held))
+    wanted = tuple(h.wanted - a for h, a in zip(held, drift, strict=True))
+    return Found(law, jacobian(plan, family, here, ends), wanted, soft[0].damper)
+
+
+def _moving(sys: System, links: Layout, here: Smooth) -> Moving:
+    """All links, in the layout's order."""
+    arm = here.pos - common_points(links, here.pos)
+    (ang, lin), (ang_acc, lin_acc) = here.velocity, here.acceleration
+    vel = lin + ang.cross(arm)
+    gravity = Vec3(*(sys.opt.gravity[k : k + 1] for k in range(3)))
+    acc = lin_acc + gravity + ang_acc.cross(arm) + ang.cross(vel)
+    return Moving(here.pos, vel, acc, here.rot, ang, ang_acc)
+
+
+def _with_world(links: Moving) -> Moving:
+    """Puts the world, which is at rest, before them."""
+    still = jax.tree.map(lambda x: jnp.zeros_like(x[:1]), links)
+    world = still._replace(rot=still.rot._replace(w=jnp.ones_like(still.rot.w)))
+    return jax.tree.map(stacked, world, links)
+
+
+def _point(link: Moving, at: Vec3) -> tuple[Vec3, Vec3]:
+    """A point given in the link's frame, and its acceleration while all rates stay."""
+    arm = link.rot.rotate(at)
+    swing = link.ang_acc.cross(arm) + link.ang.cross(link.ang.cross(arm))
+    return link.pos + arm, link.acc + swing
+
+
+def _world_axes(like: jax.Array) -> tuple[Vec3, ...]:
+    one, zero = jnp.ones_like(like), jnp.zeros_like(like)
+    return Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)
+
+
+def _rotation(
+    first: Moving, second: Moving, turn: Quat, scale: jax.Array
+) -> tuple[Vec3, tuple[Vec3, ...], list[jax.Array]]:
+    """How far the second link is turned away from `turn` in the first.
+
+    Returns:
+        The vector part of a quaternion in the second link's axes, the axis in the world about
+        which a turn changes each of its components, and their second derivatives while all rates
+        stay.
+    """
+    rate, rate_acc = second.ang - first.ang, second.ang_acc - first.ang_acc
+
+    def axes(rot1: Quat, rot2: Quat) -> tuple[Vec3, ...]:
+        error = rot1.mul(turn).inv_mul(rot2)
+        return tuple(
+            rot2.rotate(axis * error.w + axis.cross(error.vec)) * (0.5 * scale)
+            for axis in _world_axes(error.w)
+        )
+
+    frames = first.rot, second.rot
+    spins = tuple(_spin(link.ang, link.rot) for link in (first, second))
+    here, moving = jax.jvp(axes, frames, spins)
+    swing = [a.dot(rate_acc) + b.dot(rate) for a, b in zip(here, moving, strict=True)]
+    error = first.rot.mul(turn).inv_mul(second.rot)
+    return error.vec * scale, here, swing
+
+
+def _spin(ang: Vec3, rot: Quat) -> Quat:
+    """The derivative of an orientation by time."""
+    half = ang * 0.5
+    return Quat(jnp.zeros_like(ang.x), *half).mul(rot)

@@ -1,0 +1,87 @@
+"""What the rates of a path move at its end: the Jacobians of what joins two links."""
+
+from typing import Any, NamedTuple
+
+import jax
+
+from brax.components import Vec3
+from brax.generalized.fronts import on_paths
+from brax.generalized.laws import Along
+from brax.generalized.slots import Family, Plan, Slots
+from brax.generalized.smooth import Smooth
+
+
+class Ends(NamedTuple):
+    """Where constraints act on their two links, and along what, components (slots, batch)."""
+
+    first: Vec3
+    """A point of the first link, in the world."""
+    second: Vec3 | None
+    """A point of the second; None if it is the same point."""
+    linear: tuple[Vec3, ...]
+    """Directions in which the second point moves away from the first."""
+    angular: tuple[Vec3, ...] = ()
+    """Axes about which the second link turns away from the first."""
+
+
+def jacobian(plan: Plan, family: Family, here: Smooth, ends: Ends) -> tuple[Along | None, ...]:
+    """For each block, one array for each direction, (path, slots, copies, batch): what a unit
+    rate of the path moves; None where the family has nothing."""
+    subspace = _on_paths(plan, here.subspace)
+    one_tree = here.origin.x.shape[0] == 1
+    origin = [here.origin] * len(family.slots) if one_tree else _on_paths(plan, here.origin)
+    out: list[Along | None] = []
+    for i, slots in enumerate(family.slots):
+        if slots is None:
+            out.append(None)
+            continue
+        mine: Ends = jax.tree.map(lambda x, slots=slots: of_block(slots, x)[None], ends)
+        ang, lin = subspace[i]
+        out.append((*_linear(slots, mine, origin[i], ang, lin), *_angular(slots, mine, ang)))
+    return tuple(out)
+
+
+def of_block(slots: Slots, x: jax.Array) -> jax.Array:
+    """A block's share of what is given for all slots, (slots, copies, batch)."""
+    copies = slots.sides.shape[3]
+    piece = x[slots.start : slots.start + slots.each * copies]
+    return piece.reshape(slots.each, copies, x.shape[-1])
+
+
+def _linear(slots: Slots, ends: Ends, origin: Vec3, ang: Vec3, lin: Vec3) -> list[jax.Array]:
+    def moved(point: Vec3) -> list[jax.Array]:
+        arm = point - origin
+        return [lin.dot(t) + ang.dot(arm.cross(t)) for t in ends.linear]
+
+    if ends.second is None:
+        return [_signed(slots, x) for x in moved(ends.first)]
+    first, second = slots.sides
+    pairs = zip(moved(ends.first), moved(ends.second), strict=True)
+    return [second * b - first * a for a, b in pairs]
+
+
+def _angular(slots: Slots, ends: Ends, ang: Vec3) -> list[jax.Array]:
+    return [_signed(slots, ang.dot(axis)) for axis in ends.angular]
+
+
+def _signed(slots: Slots, x: jax.Array) -> jax.Array:
+    return x * slots.sign if (slots.sign != 1).any() else x
+
+
+def _on_paths(plan: Plan, tree: Any) -> list[Any]:
+    """For each block, components along its paths, (path, 1, copies, batch)."""
+    leaves, structure = jax.tree.flatten(tree)
+    paths = zip(*(on_paths(plan.blocks, x) for x in leaves), strict=True)
+    return [jax.tree.unflatten(structure, [x[:, None] for x in path]) for path in paths]
+
+
+class Found(NamedTuple):
+    """The constraints of one family at a state."""
+
+    law: Any
+    """Their force law, of `brax.generalized.laws`."""
+    jacobian: tuple[Along | None, ...]
+    wanted: Along
+    """The acceleration along each direction that they ask for at rest, (slots, batch)."""
+    damper: jax.Array
+    """How much less they ask for per unit rate."""

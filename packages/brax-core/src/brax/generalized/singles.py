@@ -1,0 +1,92 @@
+"""Scalar constraints: how stiff they are, and which force they give."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.generalized.laws import Rows, impedance, reference
+
+SOFTEST = 1e-15
+"""The least compliance of a constraint."""
+
+
+class Single(NamedTuple):
+    """Numbers of constraints, constant during a step, (constraints, 1 or batch)."""
+
+    solimp: tuple[jax.Array, ...]
+    spring: jax.Array
+    """Stiffness and damping of the acceleration asked for."""
+    damper: jax.Array
+    weight: jax.Array
+    """Inverse weight of what is constrained."""
+
+    def stiffness(self, share: jax.Array) -> jax.Array:
+        """Force per unit of violated acceleration, at an impedance."""
+        return share / jnp.maximum((1.0 - share) * self.weight, SOFTEST)
+
+
+class Held(NamedTuple):
+    """Constraints at a state, (constraints, batch)."""
+
+    arms: jax.Array
+    """Which way each acts, 1 or -1."""
+    law: Rows
+    wanted: jax.Array
+    """The acceleration that it asks for at rest."""
+
+
+def single(sys: System, solref: jax.Array, solimp: jax.Array, weight: jax.Array) -> Single:
+    """Takes tables (constraints, 2, ...) and (constraints, 5, ...) apart."""
+    numbers = columns(solimp)
+    spring, damper = reference(columns(solref), numbers[1], sys.opt.timestep)
+    return Single(numbers, spring, damper, weight)
+
+
+def tied(soft: Single, distance: jax.Array, size: jax.Array | None = None) -> Held:
+    """A distance that is to be zero, of an impedance at `size`; by default its own."""
+    share = impedance(soft.solimp, distance if size is None else size)
+    unbounded = jnp.full_like(distance, jnp.inf)
+    full = jnp.ones_like(distance)
+    law = Rows(soft.stiffness(share) * full, -unbounded, unbounded)
+    return Held(full, law, -soft.spring * share * distance)
+
+
+def limited(
+    soft: Single, at: jax.Array, bounds: tuple[jax.Array, jax.Array], margin: jax.Array
+) -> Held:
+    """The nearer bound of a coordinate."""
+    lower, upper = bounds
+    nearer = at - lower < upper - at
+    arms = jnp.where(nearer, 1.0, -1.0).astype(at.dtype)
+    distance = jnp.where(nearer, at - lower, upper - at) - margin
+    share = impedance(soft.solimp, distance)
+    stiffness = jnp.where(distance < 0, soft.stiffness(share), 0.0)
+    zero = jnp.zeros_like(stiffness)
+    return Held(arms, Rows(stiffness, zero, zero + jnp.inf), -soft.spring * share * distance)
+
+
+def braked(soft: Single, loss: jax.Array, like: jax.Array) -> Held:
+    """Dry friction: a force against the motion, up to a bound."""
+    share = impedance(soft.solimp, jnp.zeros_like(soft.weight))
+    full = jnp.ones_like(like)
+    law = Rows(soft.stiffness(share) * full, -loss * full, loss * full)
+    return Held(full, law, jnp.zeros_like(like))
+
+
+def columns(table: jax.Array) -> tuple[jax.Array, ...]:
+    """The columns of a table (rows, columns, ...)."""
+    return tuple(table[:, i] for i in range(table.shape[1]))
+
+
+def stacked(*parts: jax.Array) -> jax.Array:
+    """Joins tables (rows, ..., 1 or batch) row by row."""
+    size = max(p.shape[-1] for p in parts)
+    return jnp.concatenate([jnp.broadcast_to(p, (*p.shape[:-1], size)) for p in parts])
+
+
+def joined(parts: Sequence[Held]) -> Held:
+    """All constraints, one part after another."""
+    return jax.tree.map(stacked, *parts) if len(parts) > 1 else parts[0]

@@ -1,0 +1,89 @@
+"""Equality constraints of MuJoCo's compiled model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from brax.builder import ModelBuilder
+from brax.io._mjcf_names import keyword, names
+
+
+def equalities(
+    builder: ModelBuilder,
+    model: mujoco.MjModel,
+    bodies: Sequence[str],
+    places: Mapping[tuple[str, int], str],
+) -> None:
+    """Adds those that are active and of a kind that there is; others are refused or ignored.
+
+    Args:
+        builder: the model in the making.
+        model: MuJoCo's.
+        bodies: what the builder calls its bodies.
+        places: where each element stands in a file.
+    """
+    named = names(model, "equality")
+    for e in np.flatnonzero(model.eq_active0).tolist():
+        kind = keyword(mujoco.mjtEq, model.eq_type[e])
+        if kind in _ADD:
+            softness = dict(solref=model.eq_solref[e], solimp=model.eq_solimp[e])
+            line = places.get(("equality", e), "")
+            _ADD[kind](builder, model, e, bodies, dict(name=named[e], line=line, **softness))
+
+
+def _tied(model: mujoco.MjModel, e: int) -> tuple[int, int]:
+    return int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
+
+
+def _coupling(
+    builder: ModelBuilder, model: mujoco.MjModel, e: int, _: Sequence[str], common: dict[str, Any]
+) -> None:
+    kind = keyword(mujoco.mjtEq, model.eq_type[e])
+    named = names(model, kind)
+    first, second = (named[k] if k >= 0 else "" for k in _tied(model, e))
+    builder.add_coupling(first, second, of=kind, polycoef=model.eq_data[e, :5], **common)
+
+
+def _ends(
+    model: mujoco.MjModel, e: int, bodies: Sequence[str]
+) -> tuple[list[str], tuple[int, int] | None]:
+    """The two bodies, and the sites on them if it is these that are tied."""
+    pair = _tied(model, e)
+    if model.eq_objtype[e] != mujoco.mjtObj.mjOBJ_SITE:
+        return [bodies[k] for k in pair], None
+    return [bodies[model.site_bodyid[k]] for k in pair], pair
+
+
+def _connect(
+    builder: ModelBuilder, model: mujoco.MjModel, e: int, bodies: Sequence[str], common: Any
+) -> None:
+    (first, second), sites = _ends(model, e, bodies)
+    data = model.eq_data[e]
+    points = data[:6].reshape(2, 3) if sites is None else model.site_pos[list(sites)]
+    builder.add_connect(first, second, anchor=points[0], anchor2=points[1], **common)
+
+
+def _weld(
+    builder: ModelBuilder, model: mujoco.MjModel, e: int, bodies: Sequence[str], common: Any
+) -> None:
+    (first, second), sites = _ends(model, e, bodies)
+    data = model.eq_data[e]
+    anchor, relpose = data[:3], data[3:10]
+    if sites is not None:
+        anchor, relpose = model.site_pos[sites[1]], _site_pose(model, *sites)
+    scale = float(data[10])
+    builder.add_weld(first, second, anchor=anchor, relpose=relpose, torquescale=scale, **common)
+
+
+def _site_pose(model: mujoco.MjModel, first: int, second: int) -> np.ndarray:
+    """The first site's place on its body, and the second's body's turn against the first's where
+    the sites are not turned against each other."""
+    back, turn = np.zeros(4), np.zeros(4)
+    mujoco.mju_negQuat(back, model.site_quat[second])
+    mujoco.mju_mulQuat(turn, model.site_quat[first], back)
+    return np.concatenate([model.site_pos[first], turn])
+
+
+_ADD = {"connect": _connect, "weld": _weld, "joint": _coupling, "tendon": _coupling}
