@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.training.agents.sac.losses import Batch, LossConfig, Weights, compute_sac_loss
+from brax.training.agents.sac.losses import LossConfig, Weights, compute_sac_loss
 from brax.training.agents.sac.networks import make_sac_networks
+from brax.training.replay_buffers import Sample
 
 N, OBS, ACT = 6, 3, 2
 KEY = jax.random.key(9)
@@ -21,7 +22,7 @@ def sac():
     weights = Weights(
         networks.policy_network.init(keys[0]), networks.q_network.init(keys[1]), jnp.float32(-0.7)
     )
-    batch = Batch(
+    batch = Sample(
         observation=jax.random.normal(keys[3], (N, OBS)),
         action=jax.random.uniform(keys[4], (N, ACT), minval=-1.0),
         reward=jax.random.normal(keys[5], (N,)),

@@ -27,7 +27,7 @@ from brax.training.learner import (
 )
 from brax.training.policies import PolicyParams
 from brax.training.population import PolicyNetworks, make_inference_fn
-from brax.training.replay_buffers import ReplayBuffer, ReplayBufferState
+from brax.training.replay_buffers import ReplayBuffer, ReplayBufferState, Sample
 from brax.training.settings import number
 
 
@@ -83,17 +83,6 @@ def make_td3_networks(
     )
 
 
-class Sample(NamedTuple):
-    """A step as the replay buffer keeps it, each leaf (n, ...)."""
-
-    observation: Any
-    action: jax.Array
-    reward: jax.Array
-    goes_on: jax.Array
-    """0 where the episode ended of itself, else 1, also where the time limit cut it."""
-    next_observation: Any
-
-
 class TD3State(NamedTuple):
     """All that one training step hands to the next; a checkpoint is this, whole."""
 
@@ -115,9 +104,9 @@ class TD3Learner(Learner):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        config, action = self.config, jnp.zeros(parts.env.action_size)
+        config = self.config
         self._optimizer = optax.adam(config.learning_rate)
-        sample = Sample(self.sample_obs, action, jnp.zeros(()), jnp.zeros(()), self.sample_obs)
+        sample = Sample.like(self.sample_obs, parts.env.action_size)
         self._buffer = ReplayBuffer(
             config.max_replay_size, config.num_envs, sample, config.batch_size
         )
@@ -151,16 +140,8 @@ class TD3Learner(Learner):
         key, act_key, learn_key = jax.random.split(state.key, 3)
         policy = self._exploring(state.params)
         env_state, data = acting.actor_step(self.env, state.env_state, policy, act_key, self.extra)
-        truncation = data.extras["state_extras"]["truncation"]
-        sample = Sample(
-            data.observation,
-            data.action,
-            data.reward,
-            jnp.maximum(data.discount, truncation),
-            data.next_observation,
-        )
         normalizer = self.normalizer_after(state.params.normalizer, data.observation)
-        replay = self._buffer.insert(state.replay, jax.tree.map(lambda x: x[:, None], sample))
+        replay = self._buffer.insert(state.replay, Sample.of_step(data))
         state = state._replace(
             params=state.params._replace(normalizer=normalizer),
             env_state=env_state,

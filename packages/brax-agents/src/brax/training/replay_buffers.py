@@ -5,6 +5,37 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.training import types
+
+
+class Sample(NamedTuple):
+    """A step as learning off the policy wants it, each leaf (n, ...)."""
+
+    observation: Any
+    """What the policy saw."""
+    action: jax.Array
+    """What it did, in (-1, 1), (n, action_size)."""
+    reward: jax.Array
+    """What it got, unscaled, (n,)."""
+    goes_on: jax.Array
+    """0 where the episode ended of itself, else 1, also where it was truncated, (n,)."""
+    next_observation: Any
+    """The true observation after the step."""
+
+    @staticmethod
+    def like(observation: Any, action_size: int) -> "Sample":
+        """A single one, to shape a buffer by."""
+        number, action = jnp.zeros(()), jnp.zeros(action_size)
+        return Sample(observation, action, number, number, observation)
+
+    @staticmethod
+    def of_step(data: types.Transition) -> "Sample":
+        """A step of all environments, each leaf (num_envs, 1, ...), as `ReplayBuffer.insert` takes
+        it; its extras have to hold the state's `truncation`."""
+        goes_on = jnp.maximum(data.discount, data.extras["state_extras"]["truncation"])
+        kept = data.observation, data.action, data.reward, goes_on, data.next_observation
+        return Sample(*jax.tree.map(lambda x: x[:, None], kept))
+
 
 class ReplayBufferState(NamedTuple):
     """A ring of samples for each environment, all filled up to the same step."""

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training import acting, types
-from brax.training.agents.sac.losses import Batch, LossConfig, Weights, compute_sac_loss
+from brax.training import acting
+from brax.training.agents.sac.losses import LossConfig, Weights, compute_sac_loss
 from brax.training.learner import (
     Learner,
     Parts,
@@ -21,7 +21,7 @@ from brax.training.learner import (
     repeated,
 )
 from brax.training.policies import PolicyParams, make_inference_fn
-from brax.training.replay_buffers import ReplayBuffer, ReplayBufferState
+from brax.training.replay_buffers import ReplayBuffer, ReplayBufferState, Sample
 
 
 class TrainingState(NamedTuple):
@@ -64,8 +64,7 @@ class SACLearner(Learner):
             },
             Weights("networks", "networks", "alpha"),  # type: ignore[arg-type]
         )
-        number, action = jnp.zeros(()), jnp.zeros(action_size)
-        sample = Batch(self.sample_obs, action, number, number, self.sample_obs)
+        sample = Sample.like(self.sample_obs, action_size)
         self._buffer = ReplayBuffer(
             config.max_replay_size, config.num_envs, sample, config.batch_size
         )
@@ -102,7 +101,7 @@ class SACLearner(Learner):
         state = state._replace(
             params=state.params._replace(normalizer=normalizer),
             env_state=env_state,
-            replay=self._buffer.insert(state.replay, _batch(data)),
+            replay=self._buffer.insert(state.replay, Sample.of_step(data)),
             key=key,
         )
         state, updates = self._learn(state, learn_key)
@@ -141,16 +140,3 @@ class SACLearner(Learner):
             bad_updates=in_a_row(state.bad_updates, finite),
         )
         return state, count_updates(losses, finite)
-
-
-def _batch(data: types.Transition) -> Batch:
-    """A step of all environments, as the buffer keeps it: leaves (num_envs, 1, ...)."""
-    truncation = data.extras["state_extras"]["truncation"]
-    batch = Batch(
-        observation=data.observation,
-        action=data.action,
-        reward=data.reward,
-        goes_on=jnp.maximum(data.discount, truncation),
-        next_observation=data.next_observation,
-    )
-    return jax.tree.map(lambda x: x[:, None], batch)

@@ -6,21 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.training.agents.sac.networks import SACNetworks
-
-
-class Batch(NamedTuple):
-    """Transitions, each leaf (n, ...)."""
-
-    observation: Any
-    """What the policy saw."""
-    action: jax.Array
-    """What it did, in (-1, 1), (n, action_size)."""
-    reward: jax.Array
-    """What it got, unscaled, (n,)."""
-    goes_on: jax.Array
-    """0 where the episode ended of itself, else 1, also where it was truncated, (n,)."""
-    next_observation: Any
-    """The true observation after the step."""
+from brax.training.replay_buffers import Sample
 
 
 class Weights(NamedTuple):
@@ -44,7 +30,7 @@ def compute_sac_loss(
     weights: Weights,
     normalizer: Any,
     target_q: Any,
-    batch: Batch,
+    batch: Sample,
     key: jax.Array,
     networks: SACNetworks,
     config: LossConfig,
