@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from generalized_lab import FAST_COMPILE, both, random_tree
 from physics_lab import ball_on_plane, chain, settings
+from test_ties import MODELS as TIED
 
 from brax.generalized.pipeline import GENERALIZED
 
@@ -60,6 +61,25 @@ def test_a_smooth_step_has_the_derivatives_of_differences(name):
             jnp.asarray(rng.normal(size=n)) for n in (sys.q_size(), sys.qd_size(), sys.act_size())
         )
         inputs = (q, qd, act, jnp.array(0.004), sys.body_mass)
+        differences, modes = compare(sys, inputs, seed)
+        assert differences < 1e-6 and modes < 1e-10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["weld", pytest.param("tendons", marks=pytest.mark.long), "rolling, elliptic"]
+)
+def test_a_step_with_ties_has_the_derivatives_of_differences(name):
+    """Links and tendons that are tied, and a ball that rolls with friction; at the solution."""
+    sys = both(TIED[name]).sys
+    sys = sys.replace(opt=sys.opt.replace(iterations=20))
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        q = sys.init_q + 0.02 * rng.normal(size=sys.q_size())
+        if name.startswith("rolling"):
+            q = q.at[jnp.array([2, 9, 16])].set(jnp.array([0.098, 0.048, 0.098]))
+        rates = jnp.asarray(0.3 * rng.normal(size=sys.qd_size()))
+        inputs = (q, rates, jnp.zeros(0), jnp.array(0.002), sys.body_mass)
         differences, modes = compare(sys, inputs, seed)
         assert differences < 1e-6 and modes < 1e-10
 
