@@ -127,6 +127,21 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
     _write(path, render(sys, states, **{"colab": False, **options}))
 
 
+def live_page(sys: System, numbers: Mapping[str, np.ndarray], *, dt: float, title: str) -> str:
+    """Returns the page that goes on with the frames that its server sends (see `brax.io.live`).
+
+    Args:
+        sys: the system.
+        numbers: the first frame: `motion.moment`, and rows named `series/...`.
+        dt: time between two frames [s].
+        title: what the page is called.
+
+    Raises:
+        ModelError: if a geom cannot be drawn.
+    """
+    return _page(title, _part(sys, numbers, title, dt, None, live=True), None, live=True)
+
+
 def _write(path: str | Path, page: str) -> None:
     try:
         Path(path).write_text(page, "utf-8")
@@ -150,12 +165,24 @@ def _viewer(shown: Trajectory, title: str, dt: float, height: int | None) -> str
     frames = len(numbers["pos"])
     series = {name: _series(name, values, frames) for name, values in shown.series.items()}
     numbers |= {f"series/{name}": values for name, values in series.items()}
-    model = scene.describe(shown.sys) | {
+    return _part(shown.sys, numbers, title, dt, height)
+
+
+def _part(
+    sys: System,
+    numbers: Mapping[str, np.ndarray],
+    title: str,
+    dt: float,
+    height: int | None,
+    live: bool = False,
+) -> str:
+    model = scene.describe(sys) | {
         "title": title,
         "dt": dt,
-        "frames": frames,
-        "series": list(series),
+        "frames": len(numbers["pos"]),
+        "series": [name.removeprefix("series/") for name in numbers if name.startswith("series/")],
         "arrays": [[name, values.shape] for name, values in numbers.items()],
+        "live": live,
     }
     flat = [np.ravel(values).astype("<f4") for values in numbers.values()]
     return _VIEWER.format(
@@ -165,10 +192,10 @@ def _viewer(shown: Trajectory, title: str, dt: float, height: int | None) -> str
     )
 
 
-def _page(title: str, viewers: str, height: int | None) -> str:
+def _page(title: str, viewers: str, height: int | None, live: bool = False) -> str:
     code = _bundle()
     return _PAGE.format(
-        policy=_policy(code),
+        policy=_policy(code) + "; connect-src 'self'" * live,
         title=html.escape(title),
         body="" if height else ' class="bx-page"',
         viewers=viewers,
