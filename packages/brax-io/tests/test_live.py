@@ -71,7 +71,7 @@ def test_there_is_nothing_but_the_page_and_its_frames(address):
 
 def test_a_late_page_gets_what_it_missed_and_no_more():
     """A page takes nothing while 600 frames come, and is then sent the last 500."""
-    server = live.Server("")
+    server = live.Server()
     with server:
         frames = server.follow()
         next(frames)
@@ -87,7 +87,7 @@ def test_a_late_page_gets_what_it_missed_and_no_more():
 def test_a_port_in_use_is_refused(address):
     port = int(address.split(":")[-1].strip("/"))
     with pytest.raises(ConfigError, match=f"cannot listen at port {port}: .*0 for any"):
-        live.Server("", port)
+        live.Server(port)
 
 
 def test_a_moment_has_a_row_for_every_contact_that_may_come():

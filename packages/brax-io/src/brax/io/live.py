@@ -6,6 +6,7 @@ as float32 in base64, in the order of the page's arrays.
 
 import base64
 import collections
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +43,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, page: str, port: int = 0) -> None:
+    def __init__(self, port: int = 0) -> None:
         """Listens at a port; 0 is any that is free.
 
         Raises:
@@ -55,7 +56,7 @@ class Server(ThreadingHTTPServer):
                 f"cannot listen at port {port}: {error.strerror}. Choose another, or 0 for any "
                 "that is free"
             ) from error
-        self.page = page.encode()
+        self.page = b""
         self._news = threading.Condition()
         self._rows: collections.deque[bytes] = collections.deque(maxlen=KEPT)
         self._count = 0
@@ -152,17 +153,15 @@ def serve(source: Source, port: int = 0, ready: Callable[[str], None] = print) -
         ConfigError: if it cannot listen at the port.
         ModelError: if a geom cannot be drawn, or a state is not finite.
     """
-    frames = (
-        motion.moment(source.sys, state)
-        | {f"series/{name}": np.asarray(value)[None] for name, value in series.items()}
-        for state, series in source.moments
-    )
-    page = html.live_page(source.sys, next(frames), dt=source.dt, title=source.title)
-    with Server(page, port) as server:
+    with Server(port) as server:
+        frames = (_numbers(source.sys, *moment) for moment in source.moments)
+        first, *second = itertools.islice(frames, 2)  # what compiles does so before a page is open
+        page = html.live_page(source.sys, first, dt=source.dt, title=source.title)
+        server.page = page.encode()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             ready(f"http://{server.hosts[0]}/")
-            _publish(server, frames, source.dt)
+            _publish(server, itertools.chain(second, frames), source.dt)
         except KeyboardInterrupt:
             pass  # the way to end it
         finally:
@@ -174,9 +173,14 @@ def _publish(server: Server, frames: Iterator[Mapping[str, np.ndarray]], dt: flo
     due = time.monotonic()
     for frame in frames:
         server.wait_for_page()
-        due = max(due + dt, time.monotonic())
-        time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
+        time.sleep(max(0.0, due - time.monotonic()))
+        due = max(due, time.monotonic() - dt) + dt
         server.publish(frame)
+
+
+def _numbers(sys: System, state: State, series: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    shown = {f"series/{name}": np.asarray(value)[None] for name, value in series.items()}
+    return motion.moment(sys, state) | shown
 
 
 def _flat(numbers: Mapping[str, np.ndarray]) -> bytes:
