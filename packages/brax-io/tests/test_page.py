@@ -190,6 +190,27 @@ def test_two_cells_of_a_notebook_do_not_meet(browser):
 
 
 @pytest.mark.slow
+def test_a_cell_of_a_notebook_shows_its_last_value(browser):
+    """The page is in a frame that is 300 pixels high and knows nothing of the notebook."""
+    page, requests = browser.new_page(), []
+    shown = html.render(walker(EVIL), walk(3), height=300, title='"><b>')
+    page.on("request", lambda request: requests.append(request.url))
+    page.evaluate("cell => { document.body.innerHTML = cell; }", shown._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.locator(".brax-viewer[data-state=ready]").wait_for()
+    assert frame.locator("h1").inner_text() == '"><b>'
+    assert page.locator("iframe").bounding_box()["height"] == 300
+    frame.get_by_label("Frame").fill("2")
+    frame.get_by_text("3 of 3").wait_for()
+    inside = page.frames[1]
+    assert inside.evaluate("self.origin") == "null"
+    with pytest.raises(Exception, match="cross-origin"):
+        inside.evaluate("parent.document.body")
+    assert [url for url in requests if not url.startswith("about:")] == []
+    page.close()
+
+
+@pytest.mark.slow
 def test_two_trajectories_go_by_one_clock(browser, tmp_path):
     """41 frames beside 11: the shorter one waits at its end."""
     path = tmp_path / "two.html"

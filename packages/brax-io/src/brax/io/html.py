@@ -39,6 +39,23 @@ _VIEWER = """<div class="brax-viewer"{height}>
 </div>"""
 
 
+_FRAME = (
+    '<iframe sandbox="allow-scripts" srcdoc="{page}" height="{height}" '
+    'style="width: 100%; border: 0"></iframe>'
+)
+
+
+class Page(str):
+    """A page as text. As the last value of a notebook's cell it shows itself."""
+
+    height = 480
+    """Of the viewer in a notebook [pixels]."""
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, which reaches nothing of the notebook."""
+        return _FRAME.format(page=html.escape(self), height=self.height)
+
+
 class Trajectory(NamedTuple):
     """Something to show beside something else."""
 
@@ -59,8 +76,10 @@ def render(
     dt: float | None = None,
     title: str = "",
     series: Mapping[str, Any] | None = None,
-) -> str:
+) -> Page:
     """Returns a page that plays a trajectory; it asks the network for nothing.
+
+    It is a text, and what shows itself where it is the last value of a notebook's cell.
 
     Args:
         sys: the system.
@@ -83,12 +102,14 @@ def render(
     seconds = motion.interval(sys, dt)
     title = title or "Brax"
     shown = height if colab else None
-    return _page(
+    page = _page(
         title, _viewer(Trajectory(sys, states, series or {}), title, seconds, shown), shown
     )
+    page.height = height
+    return page
 
 
-def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) -> str:
+def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) -> Page:
     """Returns a page that plays several trajectories side by side, by one clock.
 
     Args:
@@ -192,14 +213,16 @@ def _part(
     )
 
 
-def _page(title: str, viewers: str, height: int | None, live: bool = False) -> str:
+def _page(title: str, viewers: str, height: int | None, live: bool = False) -> Page:
     code = _bundle()
-    return _PAGE.format(
-        policy=_policy(code) + "; connect-src 'self'" * live,
-        title=html.escape(title),
-        body="" if height else ' class="bx-page"',
-        viewers=viewers,
-        code=code,
+    return Page(
+        _PAGE.format(
+            policy=_policy(code) + "; connect-src 'self'" * live,
+            title=html.escape(title),
+            body="" if height else ' class="bx-page"',
+            viewers=viewers,
+            code=code,
+        )
     )
 
 
