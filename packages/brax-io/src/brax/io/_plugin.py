@@ -22,5 +22,6 @@ def brax_model_formats() -> list[Spec]:
     return [
         Spec("json", "brax.io.json:READER", "a System as brax.io.json wrote it (.json)"),
         Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)"),
+        Spec("text", "brax.io.text:READER", "Brax's own text form (.textproto)"),
         Spec("urdf", "brax.io.urdf:READER", "URDF (.urdf)"),
     ]
