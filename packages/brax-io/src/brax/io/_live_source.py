@@ -91,14 +91,14 @@ def _finite(state: State) -> bool:
 def _passive(path: Path, pipeline: str) -> Source:
     """A model with all controls at zero; it starts again where it is lost."""
     engine, sys, substeps = _rollout.model(path, pipeline)
-    step = jax.jit(engine.step, static_argnums=3)
     rest = jnp.zeros(sys.act_size())
+    step = jax.jit(lambda state: engine.step(sys, state, rest, substeps))
 
     def moments() -> Moments:
         while True:
             state = engine.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
             while _finite(state):
                 yield state, {}
-                state = step(sys, state, rest, substeps)
+                state = step(state)
 
     return Source(sys, substeps * float(sys.opt.timestep), path.name, moments())

@@ -17,6 +17,12 @@ def brax_commands() -> list[Spec]:
 
 
 @hookimpl
+def brax_pipelines() -> list[Spec]:
+    """The pipelines of others."""
+    return [Spec("mjx", "brax.io.mjx:MJX", "MuJoCo's own engine in JAX")]
+
+
+@hookimpl
 def brax_model_formats() -> list[Spec]:
     """The model files that can be read."""
     return [

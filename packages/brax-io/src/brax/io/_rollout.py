@@ -178,7 +178,8 @@ def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
     engine, sys, substeps = model(path, pipeline)
     dt = substeps * float(sys.opt.timestep)
     steps = max(1, round(seconds / dt))
-    return Trajectory(sys, _fall(engine, substeps, steps, sys), dt, path.name, {})
+    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys))
+    return Trajectory(sys, fall(), dt, path.name, {})
 
 
 def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
@@ -193,7 +194,6 @@ def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
     return engine, sys, max(1, round(_FRAME / float(sys.opt.timestep)))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _fall(engine: Any, substeps: int, steps: int, sys: System) -> State:
     """The first state and those after each of `steps` frames, stacked, with all controls zero."""
 
