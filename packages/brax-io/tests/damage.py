@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from xml.etree import ElementTree as ET
 
 WORDS = ("nan", "inf", "-inf", "-1", "0", "1e999", "1e30", "1e-30", "text", "", "7")
@@ -74,6 +75,21 @@ def inside(value):
         yield value
         for part in value.values() if isinstance(value, dict) else value:
             yield from inside(part)
+
+
+def damaged_fields(text: str, seed: int) -> str:
+    """A text of protobuf's after one to five changes of its numbers, names and fields."""
+    rng = random.Random(seed)
+    for _ in range(rng.randint(1, 5)):
+        number, name = r"-?\d+\.?\d*", r'"\w*"'
+        part = rng.choice((number, number, name, r"\w+: *\S+", r"\w+ *\{[^{}]*\}"))
+        at = rng.choice(list(re.finditer(part, text)))
+        new = {
+            number: rng.choice((*WORDS[:7], "7", "100000")),
+            name: rng.choice(re.findall(name, text)),
+        }.get(part, rng.choice(("", "", f"{at[0]} {at[0]}")))
+        text = text[: at.start()] + new + text[at.end() :]
+    return text
 
 
 def damaged_text(text: str, seed: int) -> bytes:

@@ -6,8 +6,9 @@ import signal
 import warnings
 
 import pytest
-from damage import damaged_json, damaged_text, damaged_xml
+from damage import damaged_fields, damaged_json, damaged_text, damaged_xml
 from test_mjcf_fuzz import MODEL
+from test_text import WALKER
 from test_urdf import ARM
 
 from brax import plugins
@@ -18,10 +19,16 @@ from brax.io import json, mjcf
 WHOLE = {
     "xml": lambda: MODEL,
     "urdf": lambda: ARM,
+    "textproto": lambda: WALKER,
     "json": functools.cache(lambda: json.dumps(mjcf.loads(MODEL))),
 }
-STRUCTURED = {"xml": damaged_xml, "urdf": damaged_xml, "json": damaged_json}
-READERS = {"xml": "mjcf", "urdf": "urdf", "json": "json"}
+STRUCTURED = {
+    "xml": damaged_xml,
+    "urdf": damaged_xml,
+    "json": damaged_json,
+    "textproto": damaged_fields,
+}
+READERS = {"xml": "mjcf", "urdf": "urdf", "json": "json", "textproto": "text"}
 LONGEST = 30
 """Seconds after which a reader hangs."""
 

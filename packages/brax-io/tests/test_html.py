@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import math
 import re
+from html import unescape
 
 import jax
 import jax.numpy as jnp
@@ -181,6 +182,16 @@ def test_a_size_that_is_not_finite_is_named(sys):
     size = sys.geom.size.at[1, 0].set(jnp.inf)
     with pytest.raises(ModelError, match="geom 'ball': size is not finite"):
         html.render(sys.tree_replace({"geom.size": size}), walk(1))
+
+
+def test_a_page_is_text_that_a_notebook_shows(sys):
+    """In the frame's attribute the page is escaped once, so that a browser reads the same page."""
+    page = html.render(sys, walk(1), height=321)
+    cell = page._repr_html_()
+    assert isinstance(page, str) and page == html.render(sys, walk(1), height=321)
+    inside = re.fullmatch(r'<iframe sandbox="allow-scripts" srcdoc="([^"]*)" (.*)></iframe>', cell)
+    assert unescape(inside[1]) == page
+    assert 'height="321"' in inside[2]
 
 
 def test_save_writes_a_page_that_fills_the_window(sys, tmp_path):

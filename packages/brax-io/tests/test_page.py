@@ -18,14 +18,14 @@ ANT = Path(__file__).parent / "models" / "ant.xml"
 class Visit:
     """A page that is open, and what it did."""
 
-    def __init__(self, context, path):
+    def __init__(self, context, url):
         self.requests, self.complaints = [], []
         self.page = context.new_page()
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: self.complaints.append("a dialog opened"))
-        self.url = path.as_uri()
+        self.url = url
         self.page.goto(self.url)
         self.page.wait_for_selector(".brax-viewer[data-state=ready]")
 
@@ -63,7 +63,7 @@ def visit(browser, tmp_path_factory):
     series = {"reward": rows, "action": np.stack([rows, -rows], axis=1)}
     html.save(path, walker(EVIL), walk(41), title="walk", series=series)
     context = browser.new_context(viewport={"width": 640, "height": 420})
-    yield Visit(context, path)
+    yield Visit(context, path.as_uri())
     context.close()
 
 
@@ -190,6 +190,27 @@ def test_two_cells_of_a_notebook_do_not_meet(browser):
 
 
 @pytest.mark.slow
+def test_a_cell_of_a_notebook_shows_its_last_value(browser):
+    """The page is in a frame that is 300 pixels high and knows nothing of the notebook."""
+    page, requests = browser.new_page(), []
+    shown = html.render(walker(EVIL), walk(3), height=300, title='"><b>')
+    page.on("request", lambda request: requests.append(request.url))
+    page.evaluate("cell => { document.body.innerHTML = cell; }", shown._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.locator(".brax-viewer[data-state=ready]").wait_for()
+    assert frame.locator("h1").inner_text() == '"><b>'
+    assert page.locator("iframe").bounding_box()["height"] == 300
+    frame.get_by_label("Frame").fill("2")
+    frame.get_by_text("3 of 3").wait_for()
+    inside = page.frames[1]
+    assert inside.evaluate("self.origin") == "null"
+    with pytest.raises(Exception, match="cross-origin"):
+        inside.evaluate("parent.document.body")
+    assert [url for url in requests if not url.startswith("about:")] == []
+    page.close()
+
+
+@pytest.mark.slow
 def test_two_trajectories_go_by_one_clock(browser, tmp_path):
     """41 frames beside 11: the shorter one waits at its end."""
     path = tmp_path / "two.html"
@@ -199,7 +220,7 @@ def test_two_trajectories_go_by_one_clock(browser, tmp_path):
     }
     html.save_compare(path, pair)
     context = browser.new_context(viewport={"width": 1000, "height": 420})
-    visit = Visit(context, path)
+    visit = Visit(context, path.as_uri())
     visit.page.wait_for_selector(".brax-viewer[data-state=ready] >> nth=1")
     viewers = visit.page.locator(".brax-viewer").all()
     boxes = [viewer.bounding_box() for viewer in viewers]
@@ -257,7 +278,7 @@ def test_an_ant_drops_onto_its_feet(browser, tmp_path):
     assert arrays["contacts"][0, :, 0].sum() == 0
     assert arrays["contacts"][-1, :, 0].sum() >= 3
     context = browser.new_context(viewport={"width": 640, "height": 420})
-    visit = Visit(context, path)
+    visit = Visit(context, path.as_uri())
     visit.page.get_by_label("Follow").select_option(label="nothing")
     visit.act(visit.page.get_by_role("button", name="Reset view").click)
     rows = []

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax import plugins
 from brax.base import State, System
 from brax.builder import ModelBuilder
 from brax.spring.pipeline import SPRING
@@ -28,6 +29,12 @@ FAST_COMPILE = {
     "xla_llvm_disable_expensive_passes": True,
 }
 """Tests run each program a few times only."""
+
+
+PIPELINES = [
+    name for name, spec in plugins.specs("pipeline").items() if spec.distribution == "brax-core"
+]
+"""Names of the pipelines of this distribution."""
 
 
 class Motion(NamedTuple):

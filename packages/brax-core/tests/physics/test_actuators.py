@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import physics_lab
 import pytest
-from physics_lab import chain, rail, record, settings
+from physics_lab import PIPELINES, chain, rail, record, settings
 
 from brax import plugins
 
@@ -52,7 +52,7 @@ def test_control_is_clamped_and_nan_is_zero(bound, ctrl, want):
     assert got == pytest.approx(want, rel=bound(1e-13, 1e-6), abs=0)
 
 
-@pytest.mark.parametrize("pipeline", plugins.names("pipeline"))
+@pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_control_that_is_not_a_number_counts_as_zero(f64, monkeypatch, pipeline):
     monkeypatch.setattr(physics_lab, "PIPELINE", plugins.get("pipeline", pipeline))
     sys = settings(rail(actuators=[dict(), dict(gear=2.0)]), DT)

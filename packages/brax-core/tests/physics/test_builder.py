@@ -223,3 +223,13 @@ def test_a_body_without_joints_is_part_of_what_carries_it():
     np.testing.assert_allclose(kinematics.frame(sys, x, "tip").pos, [1, 0, 1.7], atol=1e-6)
     with pytest.raises(ModelError, match=r"no body 'tpi'.*Did you mean 'tip'"):
         kinematics.frame(sys, x, "tpi")
+
+
+def test_an_infinite_inertia_of_a_part_is_named():
+    """Two bodies become one link, whose axes cannot be found."""
+    made = ModelBuilder()
+    made.add_body("arm", mass=1.0, inertia=(1, 1, 1))
+    made.add_joint("arm")
+    made.add_body("hand", "arm", mass=1.0, inertia=(np.inf, 1, 1))
+    with pytest.raises(ModelError, match="body 'hand': inertia is not finite"):
+        made.build()

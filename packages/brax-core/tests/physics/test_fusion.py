@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from physics_lab import PIPELINES
 
 from brax import plugins
 from brax.builder import ModelBuilder
@@ -60,7 +61,7 @@ def stepper(pipeline):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pipeline", plugins.names("pipeline"))
+@pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_step_with_contact(f64, pipeline):
     # 4e-15
     sys = hopper()

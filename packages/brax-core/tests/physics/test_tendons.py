@@ -6,7 +6,7 @@ The tendon is `L = 3 q0 - q1` long.
 import numpy as np
 import physics_lab
 import pytest
-from physics_lab import record, settings
+from physics_lab import PIPELINES, record, settings
 
 from brax import plugins
 from brax.builder import ModelBuilder
@@ -15,7 +15,7 @@ from brax.errors import ModelError
 DT, MASSES, WEIGHTS = 0.001, np.array([2.0, 5.0]), {"slide0": 3.0, "slide1": -1.0}
 
 
-@pytest.fixture(params=plugins.names("pipeline"))
+@pytest.fixture(params=PIPELINES)
 def pipeline(request, monkeypatch):
     monkeypatch.setattr(physics_lab, "PIPELINE", plugins.get("pipeline", request.param))
 

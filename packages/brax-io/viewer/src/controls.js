@@ -30,7 +30,7 @@ export class Controls {
     new ResizeObserver(fit).observe(root);
     fit();
     this.listen(stage.renderer.domElement);
-    this.setFollow(this.travels() ? 0 : -1);
+    this.setFollow(this.model.live || this.travels() ? 0 : -1);
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   }
 
@@ -230,7 +230,9 @@ export class Controls {
   // Writes the present moment into everything that shows it.
   update() {
     const { frames, time, end, playing, speed } = this.player;
-    const frame = Math.min(this.player.frame, this.model.frames - 1);
+    const { first } = this.model;
+    const frame = Math.min(this.player.frame - first, this.model.frames - 1);
+    this.scrub.min = String(first);
     this.scrub.max = String(frames - 1);
     this.speed.value = String(speed);
     this.playButton.textContent = playing ? "❚❚" : "▶";
@@ -238,9 +240,9 @@ export class Controls {
     this.scrub.value = String(this.player.frame);
     this.clock.textContent = `${time.toFixed(2)} / ${end.toFixed(2)} s`;
     this.values.get("time").textContent = `${time.toFixed(2)} s`;
-    this.values.get("frame").textContent = `${frame + 1} of ${this.model.frames}`;
-    for (const [name, { data }] of this.numbers)
-      this.values.get(name).textContent = data[frame].toFixed(3);
+    this.values.get("frame").textContent = `${first + frame + 1} of ${first + this.model.frames}`;
+    for (const [name, values] of this.numbers)
+      this.values.get(name).textContent = values.data[frame].toFixed(3);
     this.plot?.draw();
     if (!this.plotDetails?.open) return;
     for (const plot of this.plots) {

@@ -11,6 +11,7 @@ export async function read(root) {
       return [name, { shape, data: numbers.subarray(start - size, start) }];
     }),
   );
+  scene.first = 0; // the frame that the first rows are of
   return scene;
 }
 

@@ -1,7 +1,9 @@
-// The viewer page: reads what Python wrote into the page and plays it. Nothing is fetched.
+// The viewer page: reads what Python wrote into the page and plays it. Nothing is fetched, but
+// the frames of a live page.
 
 import { Controls } from "./controls.js";
 import { read } from "./data.js";
+import { Live } from "./live.js";
 import { Player } from "./player.js";
 import { Stage } from "./stage.js";
 import css from "./style.css";
@@ -17,7 +19,8 @@ async function start(root) {
     const stage = new Stage(root, scene);
     const player = playerOf(root, scene);
     const controls = new Controls(root, scene, player, stage);
-    run(root, stage, player, controls);
+    if (scene.live) root.live = new Live(scene, player);
+    run(root, scene, stage, player, controls);
     root.dataset.state = "ready";
   } catch (error) {
     root.dataset.state = "failed";
@@ -39,7 +42,7 @@ function playerOf(root, scene) {
 }
 
 // Draws when something changed; a page that stands still costs nothing.
-function run(root, stage, player, controls) {
+function run(root, scene, stage, player, controls) {
   let shown = "";
   let drawn = 0;
   const tick = (now) => {
@@ -47,7 +50,7 @@ function run(root, stage, player, controls) {
     const state = [player.time, player.playing, player.speed, player.frames].join();
     if (state !== shown) {
       shown = state;
-      stage.pose(player.time / player.dt);
+      stage.pose(player.time / player.dt - scene.first);
       controls.update();
     }
     if (stage.draw()) root.dataset.drawn = String(++drawn);

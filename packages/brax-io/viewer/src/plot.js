@@ -1,19 +1,21 @@
 // A series as curves over the frames, one for each of its columns, with a mark at the present one.
 
 export class Plot {
-  constructor(name, { shape, data }, player, onSeek) {
-    Object.assign(this, { name, data, player });
-    this.columns = shape[1] ?? 1;
+  constructor(name, values, player, onSeek) {
+    Object.assign(this, { name, values, player });
+    this.columns = values.shape[1] ?? 1;
     this.canvas = document.createElement("canvas");
     this.canvas.className = "bx-plot";
     this.canvas.title = name;
-    this.low = data.reduce((a, b) => Math.min(a, b), Infinity);
-    this.high = data.reduce((a, b) => Math.max(a, b), -Infinity);
     const seek = ({ offsetX, buttons }) => {
-      if (buttons) onSeek(Math.round((offsetX / this.canvas.clientWidth) * this.last));
+      if (buttons) onSeek(player.first + Math.round((offsetX / this.canvas.clientWidth) * this.last));
     };
     this.canvas.addEventListener("pointerdown", seek);
     this.canvas.addEventListener("pointermove", seek);
+  }
+
+  get data() {
+    return this.values.data;
   }
 
   get last() {
@@ -31,8 +33,8 @@ export class Plot {
     if (!width) return;
     const color = getComputedStyle(this.canvas).color;
     const look = `${width} ${height} ${color}`;
-    if (look !== this.look) {
-      Object.assign(this, { look, curves: this.draft(width, height, color) });
+    if (look !== this.look || this.data !== this.drawn) {
+      Object.assign(this, { look, drawn: this.data, curves: this.draft(width, height, color) });
       Object.assign(this.canvas, { width, height });
     }
     const pen = this.canvas.getContext("2d");
@@ -40,7 +42,7 @@ export class Plot {
     pen.drawImage(this.curves, 0, 0);
     pen.globalAlpha = 0.35;
     pen.fillStyle = color;
-    const frame = Math.min(this.player.frame, this.last);
+    const frame = Math.min(this.player.frame - this.player.first, this.last);
     pen.fillRect((frame / this.last) * width - 1, 0, 2, height);
     pen.globalAlpha = 1;
   }
@@ -49,13 +51,15 @@ export class Plot {
   draft(width, height, color) {
     const canvas = Object.assign(document.createElement("canvas"), { width, height });
     const pen = canvas.getContext("2d");
-    const scale = (height - 4) / (this.high - this.low || 1);
+    const low = this.data.reduce((a, b) => Math.min(a, b), Infinity);
+    const high = this.data.reduce((a, b) => Math.max(a, b), -Infinity);
+    const scale = (height - 4) / (high - low || 1);
     for (let column = 0; column < this.columns; column++) {
       pen.strokeStyle = this.columns === 1 ? color : `hsl(${(360 * column) / this.columns} 65% 50%)`;
       pen.beginPath();
       for (let i = 0; i <= this.last; i++) {
         const y = this.data[i * this.columns + column];
-        pen.lineTo((i / this.last) * width, height - 2 - (y - this.low) * scale);
+        pen.lineTo((i / this.last) * width, height - 2 - (y - low) * scale);
       }
       pen.stroke();
     }

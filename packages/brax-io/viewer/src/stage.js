@@ -12,8 +12,7 @@ const THEMES = {
 
 export class Stage {
   constructor(root, model) {
-    this.arrays = model.arrays;
-    this.frames = model.frames;
+    this.model = model;
     this.scene = new THREE.Scene();
     this.links = model.links.map(() => new THREE.Group());
     this.world = new THREE.Group();
@@ -117,10 +116,11 @@ export class Stage {
 
   // Shows frame `at`; a fraction is a moment between two frames.
   pose(at) {
-    const first = Math.min(Math.floor(at + 1e-6), this.frames - 1);
-    const second = Math.min(first + 1, this.frames - 1);
+    const { arrays, frames } = this.model;
+    const first = Math.min(Math.floor(at + 1e-6), frames - 1);
+    const second = Math.min(first + 1, frames - 1);
     const share = Math.max(0, at - first);
-    const { pos, rot } = this.arrays;
+    const { pos, rot } = arrays;
     const count = this.links.length;
     this.links.forEach((link, i) => {
       const a = first * count + i;

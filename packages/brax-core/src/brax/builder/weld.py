@@ -94,7 +94,9 @@ def _with_mass(link: Element, parts: list[tuple[Pose, Element]]) -> Element:
     else:
         pos = sum(b.mass * pose.pos for pose, b in massive) / total
         tensor = sum(_tensor(p.quat, b.inertia) + b.mass * _offset(p.pos - pos) for p, b in massive)
-        moments, vectors = np.linalg.eigh(np.asarray(tensor, float))
+        # What is not finite is a problem of its own.
+        finite = np.where(np.isfinite(tensor).all(), tensor, np.eye(3))
+        moments, vectors = np.linalg.eigh(finite)
         axes: np.ndarray = np.array(vectors)
         axes[:, 2] *= np.sign(np.linalg.det(axes))
         quat = _quaternion(axes)

@@ -55,22 +55,62 @@ def render(
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("target")
 @_output
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=5.0)
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="How long; 5 if not.")
 @click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
+@click.option("--live", is_flag=True, help="Serve a page on this computer that shows it go on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of --live; 0 is any.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of --live: of all chance.")
 @_open
-def view(model: Path, output: Path | None, seconds: float, pipeline: str, show: bool) -> None:
-    """Shows a MODEL file: how it moves when all of its actuators are off.
+def view(
+    target: str,
+    output: Path | None,
+    seconds: float | None,
+    pipeline: str,
+    live: bool,
+    port: int,
+    seed: int,
+    show: bool,
+) -> None:
+    """Shows a model file, TARGET: how it moves when all of its actuators are off.
 
     The page is written beside where you are, named after the model, unless --output names a file;
     FILE.mp4 and FILE.gif are films.
+
+    With --live nothing is written: a page at 127.0.0.1 shows TARGET move, in real time, until
+    Ctrl-C. TARGET may then also be an environment's name, which acts at random, or a run or one of
+    its checkpoints, whose agent acts.
     """
     from brax.io import _rollout
 
-    target = _writable(output or Path(model.stem + ".html"))
-    _rollout.passive(model, seconds, pipeline).save(target)
-    _finish(target, show)
+    if live:
+        _refuse_with_live(output=output, seconds=seconds)
+        _serve(target, pipeline, port, seed, show)
+        return
+    model = Path(target)
+    if not model.is_file():
+        raise ConfigError(f"there is no file '{target}'; runs and environments need --live")
+    path = _writable(output or Path(model.stem + ".html"))
+    _rollout.passive(model, seconds or 5.0, pipeline).save(path)
+    _finish(path, show)
+
+
+def _refuse_with_live(**options: object) -> None:
+    given = [f"--{name}" for name, value in options.items() if value is not None]
+    if given:
+        raise ConfigError(f"{' and '.join(given)} cannot go with --live, which writes no file")
+
+
+def _serve(target: str, pipeline: str, port: int, seed: int, show: bool) -> None:
+    from brax.io import _live_source, live
+
+    def ready(address: str) -> None:
+        click.echo(f"{address} shows {target}; Ctrl-C ends it")
+        if show:
+            click.launch(address)
+
+    live.serve(_live_source.source(target, pipeline, seed), port, ready)
 
 
 @click.command()

@@ -17,10 +17,17 @@ def brax_commands() -> list[Spec]:
 
 
 @hookimpl
+def brax_pipelines() -> list[Spec]:
+    """The pipelines of others."""
+    return [Spec("mjx", "brax.io.mjx:MJX", "MuJoCo's own engine in JAX")]
+
+
+@hookimpl
 def brax_model_formats() -> list[Spec]:
     """The model files that can be read."""
     return [
         Spec("json", "brax.io.json:READER", "a System as brax.io.json wrote it (.json)"),
         Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)"),
+        Spec("text", "brax.io.text:READER", "Brax's own text form (.textproto)"),
         Spec("urdf", "brax.io.urdf:READER", "URDF (.urdf)"),
     ]

@@ -175,16 +175,25 @@ def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
     Raises:
         BraxError: if nothing reads such files, or the model is refused.
     """
+    engine, sys, substeps = model(path, pipeline)
+    dt = substeps * float(sys.opt.timestep)
+    steps = max(1, round(seconds / dt))
+    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys))
+    return Trajectory(sys, fall(), dt, path.name, {})
+
+
+def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
+    """Returns a pipeline, a model file's system, and how many of its steps make a frame.
+
+    Raises:
+        BraxError: if nothing reads such files, there is no such pipeline, or the model is refused.
+    """
     found = reader(path)
     engine = plugins.get("pipeline", pipeline)
     sys = found.load(path)
-    substeps = max(1, round(_FRAME / float(sys.opt.timestep)))
-    dt = substeps * float(sys.opt.timestep)
-    steps = max(1, round(seconds / dt))
-    return Trajectory(sys, _fall(engine, substeps, steps, sys), dt, path.name, {})
+    return engine, sys, max(1, round(_FRAME / float(sys.opt.timestep)))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _fall(engine: Any, substeps: int, steps: int, sys: System) -> State:
     """The first state and those after each of `steps` frames, stacked, with all controls zero."""
 

@@ -39,6 +39,23 @@ _VIEWER = """<div class="brax-viewer"{height}>
 </div>"""
 
 
+_FRAME = (
+    '<iframe sandbox="allow-scripts" srcdoc="{page}" height="{height}" '
+    'style="width: 100%; border: 0"></iframe>'
+)
+
+
+class Page(str):
+    """A page as text. As the last value of a notebook's cell it shows itself."""
+
+    height = 480
+    """Of the viewer in a notebook [pixels]."""
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, which reaches nothing of the notebook."""
+        return _FRAME.format(page=html.escape(self), height=self.height)
+
+
 class Trajectory(NamedTuple):
     """Something to show beside something else."""
 
@@ -59,8 +76,10 @@ def render(
     dt: float | None = None,
     title: str = "",
     series: Mapping[str, Any] | None = None,
-) -> str:
+) -> Page:
     """Returns a page that plays a trajectory; it asks the network for nothing.
+
+    It is a text, and what shows itself where it is the last value of a notebook's cell.
 
     Args:
         sys: the system.
@@ -83,12 +102,14 @@ def render(
     seconds = motion.interval(sys, dt)
     title = title or "Brax"
     shown = height if colab else None
-    return _page(
+    page = _page(
         title, _viewer(Trajectory(sys, states, series or {}), title, seconds, shown), shown
     )
+    page.height = height
+    return page
 
 
-def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) -> str:
+def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) -> Page:
     """Returns a page that plays several trajectories side by side, by one clock.
 
     Args:
@@ -127,6 +148,21 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
     _write(path, render(sys, states, **{"colab": False, **options}))
 
 
+def live_page(sys: System, numbers: Mapping[str, np.ndarray], *, dt: float, title: str) -> str:
+    """Returns the page that goes on with the frames that its server sends (see `brax.io.live`).
+
+    Args:
+        sys: the system.
+        numbers: the first frame: `motion.moment`, and rows named `series/...`.
+        dt: time between two frames [s].
+        title: what the page is called.
+
+    Raises:
+        ModelError: if a geom cannot be drawn.
+    """
+    return _page(title, _part(sys, numbers, title, dt, None, live=True), None, live=True)
+
+
 def _write(path: str | Path, page: str) -> None:
     try:
         Path(path).write_text(page, "utf-8")
@@ -150,12 +186,24 @@ def _viewer(shown: Trajectory, title: str, dt: float, height: int | None) -> str
     frames = len(numbers["pos"])
     series = {name: _series(name, values, frames) for name, values in shown.series.items()}
     numbers |= {f"series/{name}": values for name, values in series.items()}
-    model = scene.describe(shown.sys) | {
+    return _part(shown.sys, numbers, title, dt, height)
+
+
+def _part(
+    sys: System,
+    numbers: Mapping[str, np.ndarray],
+    title: str,
+    dt: float,
+    height: int | None,
+    live: bool = False,
+) -> str:
+    model = scene.describe(sys) | {
         "title": title,
         "dt": dt,
-        "frames": frames,
-        "series": list(series),
+        "frames": len(numbers["pos"]),
+        "series": [name.removeprefix("series/") for name in numbers if name.startswith("series/")],
         "arrays": [[name, values.shape] for name, values in numbers.items()],
+        "live": live,
     }
     flat = [np.ravel(values).astype("<f4") for values in numbers.values()]
     return _VIEWER.format(
@@ -165,14 +213,16 @@ def _viewer(shown: Trajectory, title: str, dt: float, height: int | None) -> str
     )
 
 
-def _page(title: str, viewers: str, height: int | None) -> str:
+def _page(title: str, viewers: str, height: int | None, live: bool = False) -> Page:
     code = _bundle()
-    return _PAGE.format(
-        policy=_policy(code),
-        title=html.escape(title),
-        body="" if height else ' class="bx-page"',
-        viewers=viewers,
-        code=code,
+    return Page(
+        _PAGE.format(
+            policy=_policy(code) + "; connect-src 'self'" * live,
+            title=html.escape(title),
+            body="" if height else ' class="bx-page"',
+            viewers=viewers,
+            code=code,
+        )
     )
 
 

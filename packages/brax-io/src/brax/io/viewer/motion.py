@@ -35,6 +35,13 @@ def arrays(sys: System, states: State | Sequence[State]) -> dict[str, np.ndarray
     return {"pos": x.pos, "rot": x.rot, "contacts": touches, "joints": axes}
 
 
+def moment(sys: System, state: State) -> dict[str, np.ndarray]:
+    """Returns the numbers of one state as `arrays` does, with a row for every possible contact."""
+    x, q = _checked(sys, [state])
+    contacts, axes = jax.device_get(_overlays(sys, x, q))
+    return {"pos": x.pos, "rot": x.rot, "contacts": contacts, "joints": axes}
+
+
 def poses(sys: System, states: State | Sequence[State]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the link frames alone, (frames, n_links, 3) and (frames, n_links, 4).
 

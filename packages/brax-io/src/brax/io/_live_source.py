@@ -1,0 +1,104 @@
+"""What `brax view --live` shows: an agent, random actions, or a model that moves by itself."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax import plugins
+from brax.base import State, System
+from brax.errors import ConfigError, closest
+from brax.io import _rollout
+from brax.io.live import Source
+
+LONGEST = 1000
+"""Environment steps after which an episode starts again."""
+
+Moments = Iterator[tuple[State, dict[str, Any]]]
+
+
+def source(target: str, pipeline: str, seed: int) -> Source:
+    """Returns what a target does: a run's agent, an environment at random, a model at rest.
+
+    Args:
+        target: the folder of a run or of its checkpoint, a model file, or an environment's name.
+        pipeline: what computes a model's steps.
+        seed: of the first state and of all chance.
+
+    Raises:
+        BraxError: if it is none of them, or cannot be shown.
+    """
+    path = Path(target)
+    if path.is_dir():
+        run = _rollout.find_run(path)
+        env, policy = _rollout.trained(run, path)
+        title, repeat = f"{run.environment}, {run.trainer}", run.action_repeat
+        return _acting(env, run.environment, policy, repeat, seed, title)
+    if path.is_file():
+        return _passive(path, pipeline)
+    names = plugins.names("environment")
+    if target not in names:
+        raise ConfigError(
+            f"'{target}' is no model file, no run and no environment. Environments: "
+            f"{', '.join(names)}.{closest(target, names)}"
+        )
+    env = plugins.get("environment", target)()
+    return _acting(env, target, _random(env), 1, seed, f"{target}, random actions")
+
+
+def _random(env: Any) -> Callable[..., Any]:
+    """A policy that draws every action evenly from -1 to 1."""
+    shape = (env.action_size,)
+    return lambda obs, key: (jax.random.uniform(key, shape, minval=-1.0, maxval=1.0), {})
+
+
+def _acting(
+    env: Any, name: str, policy: Callable[..., Any], repeat: int, seed: int, title: str
+) -> Source:
+    if not isinstance(getattr(env, "sys", None), System):
+        raise ConfigError(f"environment '{name}' has no System, so no page can show it")
+    moments = _episodes(env, policy, repeat, jax.random.key(seed))
+    return Source(env.sys, float(env.dt), title, moments)
+
+
+def _episodes(env: Any, policy: Callable[..., Any], repeat: int, key: jax.Array) -> Moments:
+    """One episode after another, each up to its end or to a state that is not finite."""
+    reset, step, act = jax.jit(env.reset), jax.jit(env.step), jax.jit(policy)
+    while True:
+        key, start, chance = jax.random.split(key, 3)
+        state, action = reset(start), jnp.zeros(env.action_size)
+        total = 0.0
+        for count in range(LONGEST + 1):
+            if not _finite(state.pipeline_state):
+                break
+            total += float(state.reward)
+            series = {"reward": state.reward, "return": total, "action": action}
+            yield state.pipeline_state, series | dict(state.metrics)
+            if state.done:
+                break
+            if count % repeat == 0:
+                action, _ = act(state.obs, jax.random.fold_in(chance, count))
+            state = step(state, action)
+
+
+def _finite(state: State) -> bool:
+    return bool(np.isfinite(state.x.pos).all() and np.isfinite(state.x.rot).all())
+
+
+def _passive(path: Path, pipeline: str) -> Source:
+    """A model with all controls at zero; it starts again where it is lost."""
+    engine, sys, substeps = _rollout.model(path, pipeline)
+    rest = jnp.zeros(sys.act_size())
+    step = jax.jit(lambda state: engine.step(sys, state, rest, substeps))
+
+    def moments() -> Moments:
+        while True:
+            state = engine.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
+            while _finite(state):
+                yield state, {}
+                state = step(state)
+
+    return Source(sys, substeps * float(sys.opt.timestep), path.name, moments())

@@ -1,0 +1,239 @@
+"""From a `System` to MuJoCo's own model, for MJX: everything is translated, or refused by name."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import mujoco
+import numpy as np
+
+from brax.base import System
+from brax.base.parts import Actuator, DoF, Geom, Inertia, Joint, Link, Option, Tendon
+from brax.colliders.pairs import surfaces
+from brax.errors import ModelError
+
+JOINTS = {
+    "free": mujoco.mjtJoint.mjJNT_FREE,
+    "ball": mujoco.mjtJoint.mjJNT_BALL,
+    "slide": mujoco.mjtJoint.mjJNT_SLIDE,
+    "hinge": mujoco.mjtJoint.mjJNT_HINGE,
+}
+GEOMS = {
+    "plane": mujoco.mjtGeom.mjGEOM_PLANE,
+    "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
+    "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
+    "box": mujoco.mjtGeom.mjGEOM_BOX,
+    "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+    "ellipsoid": mujoco.mjtGeom.mjGEOM_ELLIPSOID,
+}
+INTEGRATORS = {
+    "euler": mujoco.mjtIntegrator.mjINT_EULER,
+    "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
+    "rk4": mujoco.mjtIntegrator.mjINT_RK4,
+}
+CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
+
+TRANSLATED = {
+    System: "opt link joint dof geom tendon actuator fixed init_q ref vel_damping ang_damping "
+    "baumgarte_erp link_names link_parents fixed_names fixed_link joint_names joint_types "
+    "joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority collisions "
+    "tendon_names tendon_joints actuator_names actuator_types actuator_joint actuator_tendon "
+    "integrator",
+    Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
+    "enable_fluid",
+    Link: "transform inertia invweight",
+    Inertia: "transform i mass",
+    Joint: "pos axis user solref solimp margin",
+    DoF: "armature damping stiffness springref limit frictionloss invweight solref solimp",
+    Geom: "transform size friction elasticity solref solimp solmix margin rgba",
+    Tendon: "coef stiffness damping lengthspring",
+    Actuator: "gear gainprm biasprm ctrl_range force_range",
+}
+"""The fields that are translated, or that MuJoCo's model has no use for; a model in which any
+other is not empty or zero is refused."""
+
+_FAR = 1e10  # what MuJoCo takes for endless
+
+
+def mujoco_model(sys: System) -> mujoco.MjModel:
+    """Makes MuJoCo's model.
+
+    Contacts are given pair by pair, with the parameters that Brax mixes from those of the geoms.
+
+    Args:
+        sys: the system, its numbers known: not those of a batch.
+
+    Raises:
+        ModelError: naming everything that MJX, or this translation, does not have.
+    """
+    problems = list(lacking(sys))
+    if problems:
+        raise ModelError.of([f"mjx: {problem}" for problem in problems])
+    spec = mujoco.MjSpec()
+    spec.compiler.degree = False
+    _options(spec.option, sys)
+    bodies = _bodies(spec, sys)
+    _joints(bodies, sys)
+    _contacts(spec, bodies, sys)
+    _tendons(spec, sys)
+    _actuators(spec, sys)
+    try:
+        model = spec.compile()
+    except ValueError as error:
+        raise ModelError(f"mjx: MuJoCo refuses the model: {error}") from None
+    if tuple(model.body(i + 1).name for i in range(sys.num_links())) != sys.link_names:
+        raise ModelError(
+            "mjx: the model's links do not stand branch by branch, as MuJoCo's do; write each "
+            "link right after what carries it or after its branch"
+        )
+    return model
+
+
+def lacking(sys: System) -> Iterator[str]:
+    """What a model has that is not translated, a sentence each."""
+    touching = sorted({g for group in sys.collisions for g in (*group.geom1, *group.geom2)})
+    shapes = [(sys.geom_names[g], sys.geom_types[g]) for g in touching]
+    joints = list(zip(sys.joint_names, sys.joint_types, strict=True))
+    actuators = list(zip(sys.actuator_names, sys.actuator_types, strict=True))
+    for what, named, allowed in (
+        ("joint", joints, JOINTS),
+        ("geom", shapes, GEOMS),
+        ("actuator", actuators, ("affine",)),
+        ("option", [("integrator", sys.integrator)], INTEGRATORS),
+    ):
+        for name, kind in named:
+            if kind.name not in allowed:
+                yield f"{what} '{name}': '{kind.name}' is none of {', '.join(allowed)}"
+    for group in sys.collisions:
+        if group.condim not in (1, 3):
+            yield f"contacts of condim {group.condim} are not translated; only 1 and 3 are"
+    for name in ("armature", "damping", "stiffness", "frictionloss"):
+        for j, values in enumerate(_by_joint(sys, getattr(sys.dof, name))):
+            if np.ptp(values) > 0:
+                yield f"joint '{sys.joint_names[j]}': {name} differs between its axes"
+    yield from _unknown(sys)
+
+
+def _unknown(part: Any) -> Iterator[str]:
+    """Fields that this translation does not know, and that say something."""
+    if type(part) not in TRANSLATED:
+        return
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        if field.name in TRANSLATED[type(part)].split():
+            yield from _unknown(value)
+        elif any(np.any(np.asarray(leaf) != 0) for leaf in jax.tree.leaves((value,))):
+            yield f"{type(part).__name__}.{field.name} is not translated"
+
+
+def _by_joint(sys: System, values: Any) -> list[np.ndarray]:
+    """Numbers of the degrees of freedom, joint by joint."""
+    starts = sys.joint_qd_start()
+    return np.split(np.asarray(values, float), starts[1:]) if starts else []
+
+
+def _options(option: Any, sys: System) -> None:
+    for name in ("timestep", "density", "viscosity", "impratio"):
+        setattr(option, name, float(getattr(sys.opt, name)))
+    option.gravity, option.wind = np.asarray(sys.opt.gravity), np.asarray(sys.opt.wind)
+    option.cone, option.integrator = CONES[sys.opt.cone], INTEGRATORS[sys.integrator.name]
+
+
+def _bodies(spec: mujoco.MjSpec, sys: System) -> dict[int, Any]:
+    """The links' bodies, by number, and the world's by -1."""
+    bodies = {-1: spec.worldbody}
+    frame, inertia = sys.link.transform, sys.link.inertia
+    for i, (name, parent) in enumerate(zip(sys.link_names, sys.link_parents, strict=True)):
+        body = bodies[parent].add_body(name=name, explicitinertial=True)
+        body.pos, body.quat = np.asarray(frame.pos[i]), np.asarray(frame.rot[i])
+        body.ipos = np.asarray(inertia.transform.pos[i])
+        body.iquat = np.asarray(inertia.transform.rot[i])
+        body.mass, body.inertia = float(inertia.mass[i]), np.asarray(inertia.i[i])
+        bodies[i] = body
+    return bodies
+
+
+def _joints(bodies: dict[int, Any], sys: System) -> None:
+    starts, q = sys.joint_qd_start(), sys.joint_q_start()
+    low, high = (np.asarray(bound, float) for bound in sys.dof.limit)
+    for j, (name, kind) in enumerate(zip(sys.joint_names, sys.joint_types, strict=True)):
+        at, dof = starts[j], sys.dof
+        joint = bodies[sys.joint_link[j]].add_joint(name=name, type=JOINTS[kind.name])
+        joint.pos, joint.axis = np.asarray(sys.joint.pos[j]), np.asarray(sys.joint.axis[j])
+        joint.armature, joint.frictionloss = float(dof.armature[at]), float(dof.frictionloss[at])
+        _first(joint, "damping", float(dof.damping[at]))
+        _first(joint, "stiffness", float(dof.stiffness[at]))
+        joint.springref, joint.margin = float(dof.springref[at]), float(sys.joint.margin[j])
+        joint.solref_limit = np.asarray(sys.joint.solref[j])
+        joint.solimp_limit = np.asarray(sys.joint.solimp[j])
+        joint.solref_friction = np.asarray(dof.solref[at])
+        joint.solimp_friction = np.asarray(dof.solimp[at])
+        if kind.q_width == kind.qd_width:
+            joint.ref = float(sys.ref[q[j]])
+        if sys.joint_limited[j]:
+            joint.range = max(low[at], -_FAR if kind.q_width == kind.qd_width else 0.0), high[at]
+
+
+def _contacts(spec: mujoco.MjSpec, bodies: dict[int, Any], sys: System) -> None:
+    """The geoms that can touch, and all pairs of them."""
+    added: set[int] = set()
+    lined = jax.tree.map(lambda a: np.asarray(a)[..., None], sys)
+    for group, surface in zip(sys.collisions, surfaces(lined), strict=True):
+        numbers = jax.tree.map(np.asarray, surface)
+        for k, pair in enumerate(zip(group.geom1, group.geom2, strict=True)):
+            for g in set(pair) - added:
+                _geom(bodies[sys.geom_link[g]], sys, g)
+                added.add(g)
+            made = spec.add_pair(geomname1=_name(pair[0]), geomname2=_name(pair[1]))
+            made.condim, made.margin = group.condim, float(numbers.margin[k, 0])
+            sliding = float(numbers.friction[k, 0])
+            made.friction = [sliding, sliding, 0.0, 0.0, 0.0]
+            made.solref = [row[k, 0] for row in numbers.solref]
+            made.solimp = [row[k, 0] for row in numbers.solimp]
+
+
+def _geom(body: Any, sys: System, g: int) -> None:
+    kind = sys.geom_types[g]
+    geom = body.add_geom(name=_name(g), type=GEOMS[kind.name], contype=0, conaffinity=0, mass=0)
+    geom.pos = np.asarray(sys.geom.transform.pos[g])
+    geom.quat = np.asarray(sys.geom.transform.rot[g])
+    geom.size = (0, 0, 1) if kind.name == "plane" else np.asarray(sys.geom.size[g])
+
+
+def _name(geom: int) -> str:
+    return f"geom{geom}"
+
+
+def _tendons(spec: mujoco.MjSpec, sys: System) -> None:
+    coefs = iter(np.asarray(sys.tendon.coef, float))
+    for i, (name, joints) in enumerate(zip(sys.tendon_names, sys.tendon_joints, strict=True)):
+        tendon = spec.add_tendon(name=name)
+        for joint in joints:
+            tendon.wrap_joint(sys.joint_names[joint], next(coefs))
+        _first(tendon, "stiffness", float(sys.tendon.stiffness[i]))
+        _first(tendon, "damping", float(sys.tendon.damping[i]))
+        tendon.springlength = np.asarray(sys.tendon.lengthspring[i])
+
+
+def _actuators(spec: mujoco.MjSpec, sys: System) -> None:
+    numbers = sys.actuator
+    for i, name in enumerate(sys.actuator_names):
+        joint, tendon = sys.actuator_joint[i], sys.actuator_tendon[i]
+        made = spec.add_actuator(name=name)
+        made.target = sys.joint_names[joint] if joint >= 0 else sys.tendon_names[tendon]
+        made.trntype = mujoco.mjtTrn.mjTRN_JOINT if joint >= 0 else mujoco.mjtTrn.mjTRN_TENDON
+        made.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+        made.gear[0] = float(numbers.gear[i])
+        made.gainprm, made.biasprm = numbers.gainprm[i], numbers.biasprm[i]
+        for key, bounds in (("ctrl", numbers.ctrl_range), ("force", numbers.force_range)):
+            bound = np.clip(np.asarray(bounds[i], float), -_FAR, _FAR)
+            if (abs(bound) < _FAR).any():
+                setattr(made, f"{key}limited", True)
+                setattr(made, f"{key}range", bound)
+
+
+def _first(element: Any, name: str, value: float) -> None:
+    """Sets a coefficient, which newer versions of MuJoCo take for the first of a polynomial's."""
+    now = getattr(element, name)
+    setattr(element, name, value if np.ndim(now) == 0 else [value, *np.zeros(len(now) - 1)])

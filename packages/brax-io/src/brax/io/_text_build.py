@@ -1,0 +1,335 @@
+"""From a `Config` to a model: bodies on joints; what is not honoured is refused by name."""
+
+import itertools
+import math
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from brax.base import System
+from brax.builder import WORLD, ModelBuilder
+from brax.components import Quat, Vec3
+from brax.errors import ModelError, closest
+from brax.io._text_lines import Place
+
+MAX_ELEMENTS = 1024
+"""Bodies, joints, colliders and actuators that a model may have together."""
+
+SHAPES = ("box", "plane", "sphere", "capsule")
+"""The colliders that are read."""
+
+AXES = "xyz"
+UNIT = [Vec3(*row) for row in np.eye(3)]
+ORIGIN = (0.0, 0.0, 0.0)
+Vector = Any
+"""Three numbers."""
+Turn = Any
+"""A `Quat` of numbers."""
+
+NO_TURN: Turn = Quat(*np.array([1.0, 0.0, 0.0, 0.0]))
+
+_COLOR = re.compile("#[0-9a-fA-F]{6}")
+
+
+class Builder:
+    """A `Config` on its way to a `System`."""
+
+    def __init__(
+        self, config: Any, default_index: int, lines: Mapping[Place, int], file: str
+    ) -> None:
+        self.config, self.lines, self.file = config, lines, file
+        self.made = ModelBuilder()
+        chosen = config.defaults[default_index] if config.defaults else None
+        self.qps = {qp.name: qp for qp in chosen.qps} if chosen else {}
+        self.angles = {a.name: vector(a.angle) for a in chosen.angles} if chosen else {}
+        self.hinges: dict[str, list[str]] = {}
+        """Names of the hinges that each joint is made of."""
+        self.limits: dict[str, tuple[float, float]] = {}
+        """The limits of each hinge [degrees]."""
+        self.turns: dict[str, Turn] = {}
+        """Orientation of each body in the world, at angles of zero."""
+        self.q: list[float] = []
+
+    def build(self) -> System:
+        """Makes the system.
+
+        Raises:
+            ModelError: naming everything that is wrong.
+        """
+        config = self.config
+        count = sum(map(len, (config.bodies, config.joints, config.actuators)))
+        count += sum(len(body.colliders) for body in config.bodies)
+        if count > MAX_ELEMENTS:
+            raise ModelError(f"{self.file}: {count} elements; at most {MAX_ELEMENTS} are allowed")
+        self._options()
+        self._bodies()
+        self._actuators()
+        self._pairs()
+        self.made.set_init_q(self.q)
+        return self.made.build()
+
+    def _refuse(self, what: str, problem: str, *place: str | int) -> None:
+        self.made.refuse(f"{what}{self._line(*place)}: {problem}")
+
+    def _line(self, *place: str | int) -> str:
+        return f" ({self.file}:{self.lines[place]})" if place in self.lines else ""
+
+    def _options(self) -> None:
+        config = self.config
+        if config.substeps < 0:
+            self._refuse("substeps", f"must be at least 1, got {config.substeps}")
+        self.made.set_option(
+            timestep=config.dt / max(1, config.substeps),
+            gravity=vector(config.gravity),
+            vel_damping=config.velocity_damping,
+            ang_damping=config.angular_damping,
+        )
+        if config.baumgarte_erp:
+            self.made.set_option(baumgarte_erp=config.baumgarte_erp)
+        for i, force in enumerate(config.forces):
+            problem = "forces on bodies are no part of a model; pass `external` to the pipeline"
+            self._refuse(f"force '{force.name}'", problem, "forces", i)
+        for i, mesh in enumerate(config.mesh_geometries):
+            self._refuse(f"mesh '{mesh.name}'", "meshes are not supported", "mesh_geometries", i)
+
+    def _bodies(self) -> None:
+        """All bodies, parents first; what hangs on what is checked by the builder."""
+        bodies = self.config.bodies
+        index = {body.name: i for i, body in enumerate(bodies)}
+        above = self._above(index)
+        order: dict[int, None] = {}
+        for i in range(len(bodies)):
+            chain: dict[int, None] = {}
+            at: int | None = i
+            while at is not None and at not in order and at not in chain:
+                chain[at] = None
+                joint = above.get(bodies[at].name)
+                at = None if joint is None else index.get(self.config.joints[joint].parent)
+            order |= dict.fromkeys(reversed(chain))
+        for i in order:
+            if bodies[i].name in above:
+                self._hang(i, above[bodies[i].name])
+            else:
+                self._stand(i)
+            for k, collider in enumerate(bodies[i].colliders):
+                self._collider(bodies[i].name, collider, "bodies", i, "colliders", k)
+        self._rest_of_defaults(set(index) - set(above))
+
+    def _above(self, bodies: Collection[str]) -> dict[str, int]:
+        """The joint that each body hangs on."""
+        above: dict[str, int] = {}
+        for j, joint in enumerate(self.config.joints):
+            what = f"joint '{joint.name}'"
+            if joint.child not in bodies:
+                hint = closest(joint.child, bodies)
+                self._refuse(what, f"there is no body '{joint.child}'.{hint}", "joints", j)
+            elif joint.child in above:
+                problem = f"body '{joint.child}' hangs on another joint; closed loops are not"
+                self._refuse(what, f"{problem} supported", "joints", j)
+            else:
+                above[joint.child] = j
+        return above
+
+    def _add_body(self, i: int, parent: str, pos: Vector, turn: Turn) -> None:
+        body = self.config.bodies[i]
+        carrier: Turn = self.turns.get(parent, NO_TURN)
+        self.turns[body.name] = carrier.mul(turn)
+        self.made.add_body(
+            body.name,
+            parent,
+            pos,
+            turn,
+            mass=body.mass,
+            inertia=vector(body.inertia),
+            line=self._line("bodies", i),
+        )
+
+    def _stand(self, i: int) -> None:
+        """A body that hangs on no joint is free along and about the axes that are not frozen."""
+        body = self.config.bodies[i]
+        qp = self.qps.get(body.name)
+        pos, turn = (vector(qp.pos), euler(vector(qp.rot))) if qp else (ORIGIN, NO_TURN)
+        self._add_body(i, WORLD, pos, turn)
+        still, upright = self._frozen(body)
+        if not still and not upright:
+            self.made.add_joint(body.name, "free", f"{body.name}_root")
+            self.q += [*pos, *turn]
+            return
+        for k in sorted(set(range(3)) - still):
+            self.made.add_joint(body.name, "slide", f"{body.name}_{AXES[k]}", axis=_axis(turn, k))
+            self.q.append(0.0)
+        turning = sorted(set(range(3)) - upright)
+        name = f"{body.name}_turn"
+        if len(turning) == 1:
+            self.made.add_joint(body.name, "hinge", name, axis=_axis(turn, turning[0]))
+            self.q.append(0.0)
+        elif len(turning) == 3:
+            self.made.add_joint(body.name, "ball", name)
+            self.q += NO_TURN
+        elif turning:
+            problem = "its rotation is frozen about one axis; freeze none, two or all"
+            self._refuse(f"body '{body.name}'", problem, "bodies", i)
+
+    def _frozen(self, body: Any) -> tuple[set[int], set[int]]:
+        """The world axes along, and about, which a body cannot move."""
+        both = (self.config.frozen, body.frozen)
+        if any(f.all for f in both):
+            return {0, 1, 2}, {0, 1, 2}
+        still = {k for f in both for k, x in enumerate(vector(f.position)) if x}
+        return still, {k for f in both for k, x in enumerate(vector(f.rotation)) if x}
+
+    def _hang(self, i: int, j: int) -> None:
+        """A body that hangs on a joint of one to three hinges."""
+        body, joint = self.config.bodies[i], self.config.joints[j]
+        what, place = f"joint '{joint.name}'", ("joints", j)
+        turn, anchor = euler(vector(joint.reference_rotation)), vector(joint.child_offset)
+        pos = np.array(vector(joint.parent_offset)) - np.array(turn.rotate(Vec3(*anchor)))
+        self._add_body(i, joint.parent, pos, turn)
+        limits = [(limit.min, limit.max) for limit in joint.angle_limit]
+        if len(limits) not in (1, 2, 3):
+            self._refuse(what, f"it needs 1 to 3 angle_limit, got {len(limits)}", *place)
+            return
+        angles = self.angles.get(joint.name, ORIGIN)
+        for k, angle in enumerate(angles):
+            low, high = limits[k] if k < len(limits) else (0.0, 0.0)
+            if not low <= angle <= high:
+                problem = f"its angle about {AXES[k]} is {angle}, its limits are {low} and {high}"
+                self._refuse(what, problem, *place)
+        free = [k for k, limit in enumerate(limits) if limit != (0, 0)]
+        frame = turn.conj.mul(euler(vector(joint.rotation)))
+        self._check_frozen(i, [self.turns[body.name].mul(frame).rotate(UNIT[k]) for k in free])
+        self.hinges[joint.name] = []
+        for k in free:
+            name = joint.name if len(limits) == 1 else f"{joint.name}_{AXES[k]}"
+            self.made.add_joint(
+                body.name,
+                "hinge",
+                name,
+                anchor,
+                frame.rotate(UNIT[k]),
+                range=np.radians(limits[k]).tolist(),
+                damping=joint.angular_damping,
+                line=self._line(*place),
+            )
+            self.hinges[joint.name].append(name)
+            self.limits[name] = limits[k]
+            self.q.append(math.radians(angles[k]))
+
+    def _check_frozen(self, i: int, axes: list[Vector]) -> None:
+        """A frozen body may hang on a joint that keeps it where it may be: in a plane."""
+        still, upright = self._frozen(self.config.bodies[i])
+        free = {0, 1, 2} - upright
+        along = all(abs(axis[k]) > 1 - 1e-9 for axis in axes for k in free)
+        if (still or upright) and not (len(free) == 1 and still <= free and along):
+            problem = (
+                "it hangs on a joint, so it can only be frozen to a plane that the joint turns in"
+            )
+            self._refuse(f"body '{self.config.bodies[i].name}'", problem, "bodies", i)
+
+    def _collider(self, body: str, collider: Any, *place: str | int) -> None:
+        kind, what = collider.WhichOneof("type"), f"body '{body}': collider {place[-1]}"
+        if kind not in SHAPES:
+            problem = f"'{kind}' is not supported" if kind else "it has no shape"
+            self._refuse(what, f"{problem}; allowed: {', '.join(SHAPES)}", *place)
+            return
+        if kind == "capsule" and collider.capsule.end:
+            self._refuse(what, "a capsule with one end is not supported; use a sphere", *place)
+        if collider.color and not _COLOR.fullmatch(collider.color):
+            self._refuse(what, f"color must be #rrggbb, got '{collider.color}'", *place)
+            return
+        material = collider.material if collider.HasField("material") else self.config
+        color = collider.color or "#808080"
+        rgb = [int(color[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+        self.made.add_geom(
+            body,
+            kind,
+            pos=vector(collider.position),
+            quat=euler(vector(collider.rotation)),
+            size=_size(getattr(collider, kind), kind),
+            friction=(material.friction, 0.0, 0.0),
+            elasticity=material.elasticity,
+            rgba=(*rgb, 0.0 if collider.hidden else 1.0),
+            contype=int(not collider.no_contact),
+            conaffinity=int(not collider.no_contact),
+            line=self._line(*place),
+        )
+
+    def _rest_of_defaults(self, standing: set[str]) -> None:
+        """What a default says of bodies and joints that it cannot place."""
+        for name, qp in self.qps.items():
+            if name not in standing:
+                problem = "only a body that hangs on no joint can be placed; give joint angles"
+                self.made.refuse(f"defaults: qps '{name}': {problem}.{closest(name, standing)}")
+            if any(vector(qp.vel) + vector(qp.ang)):
+                problem = "a model starts at rest; give velocities to the pipeline's `init`"
+                self.made.refuse(f"defaults: qps '{name}': {problem}")
+        for name in self.angles:
+            if name not in self.hinges:
+                hint = closest(name, self.hinges)
+                self.made.refuse(f"defaults: angles: there is no joint '{name}'.{hint}")
+
+    def _actuators(self) -> None:
+        for i, actuator in enumerate(self.config.actuators):
+            what, place = f"actuator '{actuator.name}'", ("actuators", i)
+            kind = actuator.WhichOneof("type")
+            if kind is None:
+                self._refuse(what, "it has no type; allowed: torque, angle", *place)
+            if actuator.joint not in self.hinges:
+                hint = closest(actuator.joint, self.hinges)
+                self._refuse(what, f"there is no joint '{actuator.joint}'.{hint}", *place)
+            for hinge in self.hinges.get(actuator.joint, ()):
+                name = hinge.replace(actuator.joint, actuator.name or actuator.joint, 1)
+                strength = actuator.strength
+                # A servo's control is a target in degrees.
+                servo = dict(
+                    gainprm=(math.radians(strength),),
+                    biasprm=(0.0, -strength),
+                    ctrl_range=self.limits[hinge],
+                )
+                motor = dict(gainprm=(strength,), ctrl_range=(-1.0, 1.0))
+                settings: dict[str, Any] = servo if kind == "angle" else motor
+                self.made.add_actuator(hinge, name=name, line=self._line(*place), **settings)
+
+    def _pairs(self) -> None:
+        """Takes out pairs: bodies on a joint, and those that a list of pairs does not name."""
+        for joint in self.config.joints:
+            self.made.exclude(joint.parent, joint.child)
+        bodies = [body.name for body in self.config.bodies]
+        included = {frozenset((p.first, p.second)) for p in self.config.collide_include}
+        for i, pair in enumerate(self.config.collide_include):
+            for name in {pair.first, pair.second} - set(bodies):
+                problem = f"there is no body '{name}'.{closest(name, bodies)}"
+                self._refuse("collide_include", problem, "collide_include", i)
+        if included:
+            for first, second in itertools.combinations(bodies, 2):
+                if frozenset((first, second)) not in included:
+                    self.made.exclude(first, second)
+
+
+def vector(v: Any) -> Vector:
+    """The components of a Vector3."""
+    return (v.x, v.y, v.z)
+
+
+def euler(degrees: Vector) -> Turn:
+    """The turn about x, then about the new y, then about the new z."""
+    half = np.radians(degrees) / 2
+    rows = zip(np.cos(half), np.sin(half)[:, None] * np.eye(3), strict=True)
+    x, y, z = (Quat(cos, *sin) for cos, sin in rows)
+    return x.mul(y).mul(z)
+
+
+def _axis(turn: Turn, k: int) -> Vector:
+    """A world axis in the frame of a body that is turned."""
+    return turn.conj.rotate(UNIT[k])
+
+
+def _size(shape: Any, kind: str) -> Any:
+    """MuJoCo's size parameters."""
+    if kind == "box":
+        return vector(shape.halfsize)
+    if kind == "capsule":
+        return (shape.radius, shape.length / 2 - shape.radius)
+    return (shape.radius,) if kind == "sphere" else ()

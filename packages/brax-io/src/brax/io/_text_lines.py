@@ -1,0 +1,30 @@
+"""Where the messages of a text stand: the library tells it of what it cannot read only."""
+
+import re
+from collections import Counter
+
+Place = tuple[str | int, ...]
+"""The fields and counts that lead to a message, such as `("bodies", 2, "colliders", 0)`."""
+
+_TOKEN = re.compile(r"#[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[A-Za-z_]\w*|[{}<>]")
+
+
+def places(text: str) -> dict[Place, int]:
+    """Returns the line of every message of a text that could be read."""
+    found: dict[Place, int] = {}
+    name, line, end = "", 1, 0
+    outside: list[tuple[Place, Counter[str]]] = [((), Counter())]
+    for token in _TOKEN.finditer(text):
+        line, end = line + text.count("\n", end, token.start()), token.start()
+        first = token[0][0]
+        if first in "{<":
+            path, counts = outside[-1]
+            inner = (*path, name, counts[name])
+            counts[name] += 1
+            found[inner] = line
+            outside.append((inner, Counter()))
+        elif first in "}>":
+            name = str(outside.pop()[0][-2])  # the next in a list has the same
+        elif first not in "#\"'":
+            name = token[0]
+    return found

@@ -1,0 +1,201 @@
+"""Brax's own model format: bodies and the joints between them, as a text or made in Python.
+
+The messages are those of `config.proto`, read with protobuf's text format. See docs/models.md.
+"""
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax import contact, kinematics, math, plugins
+from brax.base import System
+from brax.errors import ConfigError, ModelError, closest
+from brax.io._text_build import Builder
+from brax.io._text_lines import places
+from brax.io._text_schema import messages
+
+IGNORED = {
+    "dynamics_mode": "the pipeline is chosen by `backend`",
+    "solver_scale_pos": "it tuned an earlier solver",
+    "solver_scale_ang": "it tuned an earlier solver",
+    "solver_scale_collide": "it tuned an earlier solver",
+    "collider_cutoff": "every pair is tested",
+    "stiffness": "joints hold as the pipeline makes them",
+    "limit_strength": "limits hold as the pipeline makes them",
+    "spring_damping": "joints hold as the pipeline makes them",
+}
+"""Fields of a `Config` and of its joints that tuned how earlier solvers came near the model."""
+
+_BIGGEST = 2**24
+"""Bytes of a text that is read."""
+
+_UNKNOWN = re.compile(r'Message type "brax\.(\w+)" has no field named "(\w+)"')
+
+
+def Config(**fields: Any) -> Any:
+    """Makes a model to be filled in: `config.bodies.add(name="ball", mass=1.0)`.
+
+    Args:
+        **fields: those of the message `Config` in `config.proto`.
+
+    Raises:
+        BraxError: if protobuf is not installed.
+    """
+    return messages()["Config"](**fields)
+
+
+def load(path: str | os.PathLike[str], default_index: int = 0) -> System:
+    """Reads a file; arguments, result and errors are those of `loads`."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read '{path}': {error.strerror}") from None
+    return loads(text, default_index, Path(path).name)
+
+
+def loads(text: str | bytes, default_index: int = 0, name: str = "model.textproto") -> System:
+    """Makes a system from a text.
+
+    Args:
+        text: a `Config` in protobuf's text format.
+        default_index: which of its `defaults` it starts at.
+        name: what messages call it.
+
+    Returns:
+        The system. Its time step is `dt / substeps`: an environment steps it `substeps` times.
+
+    Raises:
+        BraxError: if protobuf is not installed.
+        ModelError: naming everything that is wrong or not supported, and its line.
+    """
+    config, told = _parse(text, name)
+    return _build(config, default_index, places(told), name)
+
+
+def build(config: Any, default_index: int = 0) -> System:
+    """Makes a system from a `Config`; the rest is as in `loads`."""
+    return _build(config, default_index, {}, "config")
+
+
+def default_q(
+    sys: System, angles: Mapping[str, float] | None = None, placed: Collection[str] = ()
+) -> jax.Array:
+    """Returns coordinates to start at, at which nothing lies below the ground.
+
+    Every tree of links whose root can move along z is lifted by what it is below the world's
+    shapes; nothing is lowered.
+
+    Args:
+        sys: the system.
+        angles: coordinates of joints of one degree of freedom, by name [rad or m]; the others are
+            those of `init_q`.
+        placed: roots that stay where they are.
+
+    Raises:
+        ConfigError: if there is no such joint.
+    """
+    q = np.array(sys.init_q)
+    starts = dict(zip(sys.joint_names, sys.joint_q_start(), strict=True))
+    for name, angle in (angles or {}).items():
+        if name not in starts:
+            raise ConfigError(f"there is no joint '{name}'.{closest(name, starts)}")
+        q[starts[name]] = angle
+    x, _ = kinematics.forward(sys, jnp.asarray(q), jnp.zeros(sys.qd_size()))
+    touches = contact.get(sys, x)
+    if touches is None:
+        return jnp.asarray(q)
+    roots = [-1]  # of the world, and then of each link
+    for link, parent in enumerate(sys.link_parents):
+        roots.append(link if parent < 0 else roots[parent + 1])
+    first, second = (np.array(roots)[np.asarray(side) + 1] for side in touches.link_idx)
+    # How far up the surfaces part: seen from the world, which may be the first or the second.
+    up = np.asarray(touches.frame)[:, 0, 2] * np.where(first < 0, 1, -1)
+    depth = -np.asarray(touches.dist) / np.maximum(up, 0.1)
+    for root in set(roots[1:]):
+        below = ((first < 0) & (second == root)) | ((second < 0) & (first == root))
+        lift = max(depth[below & (up > 0.1)], default=0.0)
+        at = _height(sys, root)
+        if lift > 0 and at is not None and sys.link_names[root] not in placed:
+            q[at] += lift
+    return jnp.asarray(q)
+
+
+def _height(sys: System, root: int) -> int | None:
+    """The coordinate that lifts a root along the world's z."""
+    for j in sys.link_joints(root):
+        kind, start = sys.joint_types[j].name, sys.joint_q_start()[j]
+        axis = math.rotate(sys.joint.axis[j], sys.link.transform.rot[root])
+        if kind == "free":
+            return start + 2
+        if kind == "slide" and axis[2] > 1 - 1e-6:
+            return start
+    return None
+
+
+def _build(config: Any, default_index: int, lines: Any, name: str) -> System:
+    if config.defaults and not 0 <= default_index < len(config.defaults):
+        raise ModelError(f"{name}: there is no default {default_index}: {len(config.defaults)} are")
+    builder = Builder(config, default_index, lines, name)
+    system = builder.build()
+    return system.replace(init_q=default_q(system, placed=builder.qps))
+
+
+def _parse(text: str | bytes, name: str) -> tuple[Any, str]:
+    config = Config()
+    from google.protobuf import text_format  # where `Config` is, this is
+
+    if len(text) > _BIGGEST:
+        raise ModelError(f"{name}: {len(text)} bytes; at most {_BIGGEST} are read")
+    try:
+        told = text.decode() if isinstance(text, bytes) else text
+        text_format.Parse(told, config)
+    except text_format.ParseError as error:
+        place = f"{name}:{error.GetLine()}" if error.GetLine() else name
+        message = str(error).removeprefix(f"{error.GetLine()}:{error.GetColumn()} : ")
+        raise ModelError(f"{place}: {_explained(message)}") from None
+    except ValueError as error:  # of bytes that are no text
+        raise ModelError(f"{name}: not a text in UTF-8: {error}") from None
+    return config, told
+
+
+def _explained(message: str) -> str:
+    """What protobuf says of a field that does not exist, with those that do."""
+    unknown = _UNKNOWN.search(message)
+    if not unknown:
+        return message
+    kind, field = unknown.groups()
+    allowed = list(messages()[kind].DESCRIPTOR.fields_by_name)
+    return f"{kind} has no field '{field}'. Allowed: {', '.join(allowed)}.{closest(field, allowed)}"
+
+
+def report(path: Path, pipeline: str) -> Sequence[tuple[str, str, str, str]]:
+    """Rows of element, name, status and reason, for `brax report`; errors are those of `load`."""
+    config, _ = _parse(path.read_bytes(), path.name)
+    system = load(path)
+    engine = plugins.get("pipeline", pipeline)
+    rows = [("body", body.name, "supported", "") for body in config.bodies]
+    for kind, elements in (("model", [config]), ("joint", config.joints)):
+        for element in elements:
+            name = getattr(element, "name", "")
+            for field in [f.name for f, _ in element.ListFields() if f.name in IGNORED]:
+                rows.append((kind, f"{name} {field}".strip(), "ignored", IGNORED[field]))
+    for joint in config.joints:
+        if len(joint.angle_limit) == 3 and joint.angular_damping:
+            told = "angular_damping acts on each of its three angles"
+            rows.append(("joint", joint.name, "approximated", told))
+        else:
+            rows.append(("joint", joint.name, "supported", ""))
+    if hasattr(engine, "report"):
+        rows += [("model", *row) for row in engine.report(system)]
+    return rows
+
+
+READER = SimpleNamespace(suffixes=(".textproto",), load=load, report=report)
+"""The reader as the registry knows it."""

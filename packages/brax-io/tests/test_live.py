@@ -1,0 +1,181 @@
+"""`brax view --live`: frames that come while they are computed, for this computer alone."""
+
+import http.client
+import itertools
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from scenes import glide, walker
+from test_page import Visit, ball_columns
+
+from brax import cli
+from brax.errors import ConfigError
+from brax.io import live
+from brax.io.viewer import motion
+
+PENDULUM = """<mujoco><worldbody><body name="arm"><joint axis="0 1 0"/>
+<geom type="capsule" size=".05" fromto="0 0 0 .5 0 0"/></body></worldbody></mujoco>"""
+
+
+def gliding():
+    """The walker for ever on its way along x at 1 m/s; the reward counts the frames."""
+    return ((glide(0.05 * i), {"reward": float(i)}) for i in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Where `serve` shows the gliding walker."""
+    ready, told = threading.Event(), []
+
+    def tell(url):
+        told.append(url)
+        ready.set()
+
+    source = live.Source(walker(), 0.05, "live", gliding())
+    threading.Thread(target=live.serve, args=(source, 0, tell), daemon=True).start()
+    assert ready.wait(60)
+    return told[0]
+
+
+def ask(address, path="/", method="GET", **headers):
+    port = int(re.search(r":(\d+)/", address)[1])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    return answer.status, answer
+
+
+def test_only_this_computer_is_answered(address):
+    """A stranger's page that resolves its own name to 127.0.0.1 still sends that name."""
+    port = address.split(":")[-1].strip("/")
+    assert address.startswith("http://127.0.0.1:")
+    assert ask(address)[0] == ask(address, Host=f"localhost:{port}")[0] == 200
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "", f"127.0.0.1:{port}0"):
+        for path in ("/", "/frames"):
+            status, answer = ask(address, path, Host=host)
+            assert status == 403 and b"answers to 127.0.0.1" in answer.read()
+
+
+def test_there_is_nothing_but_the_page_and_its_frames(address):
+    for path in ("/etc/passwd", "//etc/passwd", "/../../etc/passwd", "/?a=/", "/frames/", "*"):
+        assert ask(address, path)[0] == 404
+    assert ask(address, method="POST")[0] == ask(address, method="PUT")[0] == 501
+    assert "connect-src 'self'" in ask(address)[1].read(1000).decode()
+
+
+def test_a_late_page_gets_what_it_missed_and_no_more():
+    """A page takes nothing while 600 frames come, and is then sent the last 500."""
+    server = live.Server()
+    with server:
+        frames = server.follow()
+        next(frames)
+        for i in range(600):
+            server.publish({"pos": np.full((1, 1), i)})
+        rows = next(frames)
+        assert len(rows) == live.KEPT == 500
+        server.publish({"pos": np.zeros((1, 1))})
+        assert len(next(frames)) == 1
+        frames.close()
+
+
+def test_a_port_in_use_is_refused(address):
+    port = int(address.split(":")[-1].strip("/"))
+    with pytest.raises(ConfigError, match=f"cannot listen at port {port}: .*0 for any"):
+        live.Server(port)
+
+
+def test_a_moment_has_a_row_for_every_contact_that_may_come():
+    """The walker's plane can touch a ball, a capsule (at both ends) and a ball; they may touch."""
+    apart = motion.moment(walker(), glide(0.0))
+    whole = motion.arrays(walker(), [glide(0.0)])
+    assert whole["contacts"].shape == (1, 1, 7)
+    assert apart["contacts"].shape[1] >= 4
+    assert (apart["contacts"][..., 0].sum(), apart["pos"].shape) == (1, (1, 3, 3))
+
+
+@pytest.mark.parametrize(
+    "args, complaint",
+    [
+        (["antt", "--live"], "'antt' is no model file, no run and no environment. Environments: "),
+        (["antt"], "there is no file 'antt'; runs and environments need --live"),
+        (["x", "--live", "--seconds", "2", "--output", "a"], "--output and --seconds cannot go"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(args, complaint, capsys):
+    assert cli.main(["view", *args]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_the_page_goes_on_as_frames_come(browser, address):
+    """The walker glides on; paused, the page stays where it is and can look back."""
+    context = browser.new_context(viewport={"width": 640, "height": 420})
+    visit = Visit(context, address)
+    number = lambda: int(visit.readout("frame").split()[0])  # noqa: E731
+    until(lambda: number() > 10)
+    assert abs(ball_columns(visit.picture()).mean() - 320) < 40  # followed from the start
+    visit.page.get_by_role("button", name="Pause").click()
+    visit.page.wait_for_timeout(300)
+    stays, reward = number(), float(visit.readout("reward"))
+    visit.page.wait_for_timeout(500)
+    assert (number(), float(visit.readout("reward"))) == (stays, reward)
+    visit.page.locator(".brax-viewer").press("ArrowLeft")
+    until(lambda: number() == stays - 1)
+    assert float(visit.readout("reward")) == reward - 1
+    visit.page.get_by_role("button", name="Play").click()
+    until(lambda: number() > stays + 10)
+    assert visit.requests == [address, f"{address}frames"]
+    assert visit.complaints == []
+    context.close()
+
+
+@pytest.mark.slow
+def test_the_oldest_frames_go(browser):
+    """Of 700 frames the page keeps 500; the walker's reward tells which they are."""
+    moments = itertools.islice(gliding(), 701)
+    quick = live.Source(walker(), 0.001, "quick", moments)
+    told = []
+    thread = threading.Thread(target=live.serve, args=(quick, 0, told.append), daemon=True)
+    thread.start()
+    until(lambda: told)
+    context = browser.new_context(viewport={"width": 640, "height": 420})
+    visit = Visit(context, told[0])
+    thread.join(60)
+    until(lambda: visit.readout("frame").endswith("of 701"))
+    visit.page.get_by_label("Frame").fill("0")
+    until(lambda: visit.readout("frame") == "202 of 701")
+    assert float(visit.readout("reward")) == 201
+    context.close()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it(tmp_path):
+    model = tmp_path / "arm.xml"
+    model.write_text(PENDULUM)
+    program = "import sys; from brax.cli import main; sys.exit(main(sys.argv[1:]))"
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-c", program, "view", str(model), "--live"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    line = process.stdout.readline().decode()
+    url = re.search(r"http://127\.0\.0\.1:\d+/", line)[0]
+    status, answer = ask(url, "/frames")
+    assert status == 200
+    assert any(answer.readline().startswith(b"data: ") for _ in range(100))  # others are pauses
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, b"", b"")
