@@ -28,13 +28,8 @@ def joint_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) -> ja
         Forces [N or N m], (nv, batch).
     """
     strands = _actuator_strands(sys)
-    gear = rows(sys.actuator.gear, strands.owner)
-    weight = gear if strands.weight is None else gear * strands.weight
-    nu = sys.act_size()
-    length = sum_rows(weight * rows(q, strands.q), strands.owner, nu)
-    velocity = sum_rows(weight * rows(qd, strands.qd), strands.owner, nu)
-    force = _forces(sys, act, length, velocity)
-    return sum_rows(weight * rows(force, strands.owner), strands.qd, sys.qd_size())
+    force = _forces(sys, act, strands.along(q, strands.q), strands.along(qd, strands.qd))
+    return strands.pull(force, sys.qd_size())
 
 
 def drive_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) -> jax.Array | None:
@@ -60,14 +55,11 @@ def tendon_forces(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
     Returns:
         Forces [N or N m], (nv, batch).
     """
-    tendon, n = sys.tendon, len(sys.tendon_names)
-    strands = _tendon_strands(sys)
-    weight = tendon.coef
-    length = sum_rows(weight * rows(q, strands.q), strands.owner, n)
-    velocity = sum_rows(weight * rows(qd, strands.qd), strands.owner, n)
+    tendon, strands = sys.tendon, _tendon_strands(sys)
+    length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
     rest = jnp.clip(length, tendon.lengthspring[:, 0], tendon.lengthspring[:, 1])
     pull = tendon.stiffness * (rest - length) - tendon.damping * velocity
-    return sum_rows(weight * rows(pull, strands.owner), strands.qd, sys.qd_size())
+    return strands.pull(pull, sys.qd_size())
 
 
 class _Strands(NamedTuple):
@@ -79,17 +71,26 @@ class _Strands(NamedTuple):
     """The joint's coordinate."""
     qd: tuple[int, ...]
     """The joint's degree of freedom."""
-    weight: jax.Array | None
-    """How much longer the owner gets with the coordinate, (rows, batch); None for one each."""
+    weight: jax.Array
+    """How much longer the owner gets with the coordinate, (rows, batch)."""
+    n: int
+    """Number of owners."""
+
+    def along(self, values: jax.Array, index: tuple[int, ...]) -> jax.Array:
+        """Lengths of the owners from coordinates, or their rates, found at `index`."""
+        return sum_rows(self.weight * rows(values, index), self.owner, self.n)
+
+    def pull(self, force: jax.Array, nv: int) -> jax.Array:
+        """What the owners' forces are along the degrees of freedom, (nv, batch)."""
+        return sum_rows(self.weight * rows(force, self.owner), self.qd, nv)
 
 
-def _strands(
-    sys: System, joints: Sequence[Sequence[int]], weight: jax.Array | None = None
-) -> _Strands:
+def _strands(sys: System, joints: Sequence[Sequence[int]], weight: jax.Array) -> _Strands:
     flat = [j for each in joints for j in each]
     at = np.asarray(sys.joint_q_start(), int), np.asarray(sys.joint_qd_start(), int)
     q, qd = (tuple(starts[flat].tolist()) for starts in at)
-    return _Strands(tuple(i for i, each in enumerate(joints) for _ in each), q, qd, weight)
+    owner = tuple(i for i, each in enumerate(joints) for _ in each)
+    return _Strands(owner, q, qd, weight, len(joints))
 
 
 def _tendon_strands(sys: System) -> _Strands:
@@ -102,7 +103,7 @@ def _actuator_strands(sys: System) -> _Strands:
         for j, t in zip(sys.actuator_joint, sys.actuator_tendon, strict=True)
     ]
     if max(sys.actuator_tendon) < 0:
-        return _strands(sys, joints)
+        return _strands(sys, joints, sys.actuator.gear)
     coef = sys.tendon.coef
     first = np.cumsum([0, *map(len, sys.tendon_joints)])
     one = len(coef)  # the row after the last, which holds ones
@@ -111,7 +112,9 @@ def _actuator_strands(sys: System) -> _Strands:
         for t in sys.actuator_tendon
         for k in ([one] if t < 0 else range(int(first[t]), int(first[t + 1])))
     ]
-    return _strands(sys, joints, rows(jnp.concatenate([coef, jnp.ones_like(coef[:1])]), index))
+    gear = rows(sys.actuator.gear, [a for a, each in enumerate(joints) for _ in each])
+    weight = gear * rows(jnp.concatenate([coef, jnp.ones_like(coef[:1])]), index)
+    return _strands(sys, joints, weight)
 
 
 def _forces(sys: System, act: jax.Array, length: jax.Array, velocity: jax.Array) -> jax.Array:
