@@ -49,6 +49,9 @@ def check_state(function: str, sys: System, state: State) -> None:
         )
     check_vector(function, "state.q", state.q, sys.q_size(), "coordinates")
     check_vector(function, "state.qd", state.qd, sys.qd_size(), "degrees of freedom")
+    if state.activation is not None:
+        n = len(sys.stateful_actuators())
+        check_vector(function, "state.activation", state.activation, n, "activations")
 
 
 def check_external(function: str, sys: System, external: Force | None) -> None:
@@ -141,6 +144,10 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
         ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
         ("actuator.gear", sys.actuator.gear, (nu,), ""),
+        ("actuator.gainprm", sys.actuator.gainprm, (nu, 10), ""),
+        ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
+        ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),
+        ("actuator.length_range", sys.actuator.length_range, (nu, 2), ""),
         ("vel_damping", sys.vel_damping, (), "<= 0"),
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]

@@ -124,8 +124,14 @@ class Actuator(Base):
     """Gain parameters, shape (nu, 10)."""
     biasprm: jax.Array
     """Bias parameters, shape (nu, 10)."""
+    dynprm: jax.Array
+    """Parameters of the activations' dynamics, shape (nu, 10)."""
+    length_range: jax.Array
+    """Smallest and largest length that each can have, for muscles, shape (nu, 2)."""
     ctrl_range: jax.Array
     """Bounds of the control, infinite where free, shape (nu, 2)."""
+    activation_range: jax.Array
+    """Bounds of the activation, infinite where free, shape (nu, 2)."""
     force_range: jax.Array
     """Bounds of the actuator force [N or N m], infinite where free, shape (nu, 2)."""
 

@@ -89,6 +89,8 @@ class System(Base):
     """Joint that each actuator drives, -1 if it pulls a tendon."""
     actuator_tendon: tuple[int, ...] = static()
     """Tendon that each actuator pulls, -1 if it drives a joint."""
+    actuator_early: tuple[bool, ...] = static()
+    """Whether each actuator's force is that of its activation after the step."""
     integrator: Any = static()
     """The `brax.integrators.Integrator` that advances time."""
 
@@ -107,6 +109,10 @@ class System(Base):
     def act_size(self) -> int:
         """Number of actuators, MuJoCo's nu."""
         return len(self.actuator_names)
+
+    def stateful_actuators(self) -> tuple[int, ...]:
+        """Actuators that have an activation, in the order of `State.activation`."""
+        return tuple(i for i, t in enumerate(self.actuator_types) if t.stateful)
 
     @property
     def link_types(self) -> str:

@@ -72,6 +72,7 @@ def assemble(parts: Parts) -> System:
         actuator_types=parts.actuator_types,
         actuator_joint=tuple(joint_ids[a.joint] if a.joint else -1 for a in parts.actuators),
         actuator_tendon=tuple(tendon_ids[a.tendon] if a.tendon else -1 for a in parts.actuators),
+        actuator_early=tuple(a.early for a in parts.actuators),
         integrator=parts.integrator,
     )
 
@@ -214,11 +215,13 @@ def _actuator(actuators: Sequence[Element]) -> Actuator:
             [(-np.inf, np.inf) if a.values[key] is None else a.values[key] for a in actuators],
             (len(actuators), 2),
         )
-        for key in ("ctrl_range", "force_range")
+        for key in ("ctrl_range", "activation_range", "force_range")
     ]
     return Actuator(
         _column(actuators, "gear", 1)[:, 0],
         _column(actuators, "gainprm", 10),
         _column(actuators, "biasprm", 10),
+        _column(actuators, "dynprm", 10),
+        _column(actuators, "length_range", 2),
         *ranges,
     )

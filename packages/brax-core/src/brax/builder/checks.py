@@ -197,13 +197,16 @@ def _one_dof(element: Element, joint: str, widths: Mapping[str, int], why: str) 
         yield f"{element}: joint '{joint}' has {width} degrees of freedom; {why}"
 
 
-def actuator(actuator: Element, widths: Mapping[str, int]) -> Iterator[str]:
-    """An actuator, on a joint of so many degrees of freedom."""
+def actuator(actuator: Element, kind: Any, widths: Mapping[str, int]) -> Iterator[str]:
+    """An actuator of a known type, on a joint of so many degrees of freedom."""
     yield from _one_dof(actuator, actuator.joint, widths, "an actuator drives a joint with one")
-    numbers = (actuator.gear, *actuator.gainprm, *actuator.biasprm)
-    if not np.isfinite(numbers).all():
-        yield f"{actuator}: its gear or a parameter is not finite"
-    for key in ("ctrl_range", "force_range"):
+    if not np.isfinite(actuator.gear):
+        yield f"{actuator}: its gear is not finite: {actuator.gear}"
+    if not kind.stateful and (actuator.early or actuator.activation_range is not None):
+        yield f"{actuator}: type '{actuator.type}' has no activation: leave its range and early out"
+    if kind.needs_length_range:
+        yield from _bounds(actuator, "length_range", strict=True)
+    for key in ("ctrl_range", "activation_range", "force_range"):
         yield from _bounds(actuator, key, strict=False)
 
 

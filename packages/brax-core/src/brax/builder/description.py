@@ -264,8 +264,12 @@ class Description:
         gear: float = 1.0,
         gainprm: Sequence[float] = (1.0,),
         biasprm: Sequence[float] = (),
+        dynprm: Sequence[float] = (),
+        length_range: Sequence[float] = (0.0, 0.0),
         ctrl_range: Sequence[float] | None = None,
+        activation_range: Sequence[float] | None = None,
         force_range: Sequence[float] | None = None,
+        early: bool = False,
         line: str = "",
     ) -> str:
         """Adds an actuator that drives a joint with one degree of freedom, or pulls a tendon.
@@ -278,8 +282,13 @@ class Description:
             gear: transmission ratio.
             gainprm: up to ten gain parameters.
             biasprm: up to ten bias parameters.
+            dynprm: up to ten parameters of the dynamics of the activation.
+            length_range: smallest and largest length of a muscle.
             ctrl_range: bounds of the control; unlimited if None.
+            activation_range: bounds of the activation, if it has one; unlimited if None.
             force_range: bounds of the force [N or N m]; unlimited if None.
+            early: whether the force is that of the activation after the step, so that there is no
+                delay of one step between control and force.
             line: where it stands in a file, for messages.
 
         Returns:
@@ -292,9 +301,17 @@ class Description:
             type=type,
             gear=gear,
             ctrl_range=ctrl_range,
+            activation_range=activation_range,
             force_range=force_range,
-            gainprm=tuple(gainprm) + (0.0,) * (10 - len(tuple(gainprm))),
-            biasprm=tuple(biasprm) + (0.0,) * (10 - len(tuple(biasprm))),
+            early=bool(early),
+            **vectors(
+                self._problems,
+                f"actuator '{name}'{line}",
+                gainprm=(_padded(gainprm), 10),
+                biasprm=(_padded(biasprm), 10),
+                dynprm=(_padded(dynprm), 10),
+                length_range=(length_range, 2),
+            ),
         )
         self._actuators.append(Element("actuator", name, values, line))
         return name
@@ -306,3 +323,8 @@ class Description:
     def refuse(self, problem: str) -> None:
         """Notes a problem that a reader has found; `build` raises with it and all the others."""
         self._problems.append(problem)
+
+
+def _padded(numbers: Sequence[float]) -> tuple[float, ...]:
+    """A list of parameters, filled up with zeros to ten."""
+    return (*numbers, *(0.0,) * (10 - len(tuple(numbers))))

@@ -86,7 +86,7 @@ class ModelBuilder(Description):
         geom_types = self._resolve("geometry_type", welded.geoms)
         actuator_types = self._resolve("actuator", self._actuators)
         integrator = self._lookup("integrator", self._option["integrator"], "option")
-        self._check(welded, joints, types, geom_types)
+        self._check(welded, joints, types, geom_types, actuator_types)
         pairs = candidates(welded.links, welded.geoms, self._excluded)
         collided = () if problems else collisions(problems, welded.geoms, pairs)
         if problems:
@@ -132,6 +132,7 @@ class ModelBuilder(Description):
         joints: Sequence[Element],
         types: tuple[Any, ...],
         geom_types: tuple[Any, ...],
+        actuator_types: tuple[Any, ...],
     ) -> None:
         """Notes what is wrong with the elements whose types are known."""
         problems = self._problems
@@ -153,8 +154,9 @@ class ModelBuilder(Description):
         widths = {j.name: t.qd_width for j, t in known}
         for tendon in self._tendons:
             problems += checks.tendon(tendon, widths)
-        for actuator in self._actuators:
-            problems += checks.actuator(actuator, widths)
+        for actuator, kind in zip(self._actuators, actuator_types, strict=True):
+            if kind is not None:
+                problems += checks.actuator(actuator, kind, widths)
         nq = sum(t.q_width for _, t in known)
         if self._init_q is not None and None not in types and self._init_q.shape != (nq,):
             problems.append(

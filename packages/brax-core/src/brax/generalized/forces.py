@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.actuators.drive import drive_forces
+from brax.actuators.law import Command
 from brax.base import System
 from brax.components import Vec3, quat, rows, vec3
 from brax.generalized.problem import Motion, Problem
@@ -17,15 +18,20 @@ def applied_force(problem: Problem, motion: Motion) -> jax.Array:
     """Motors, springs and dampers, (nv, batch) in the model's order."""
     sys = problem.sys
     force = spring_force(sys, motion.q) - sys.dof.damping * motion.qd
-    driven = drive_forces(sys, problem.act, motion.q, motion.qd)
+    driven = drive_forces(sys, command(problem, motion), motion.q, motion.qd)
     return force if driven is None else force + driven
+
+
+def command(problem: Problem, motion: Motion) -> Command:
+    """What the actuators are told."""
+    return Command(problem.act, motion.activation)
 
 
 def drive_slope(problem: Problem, motion: Motion, tangent: jax.Array) -> jax.Array:
     """How the force of actuators and tendons, if there are any, changes with the rates."""
 
     def force(qd: jax.Array) -> jax.Array:
-        found = drive_forces(problem.sys, problem.act, motion.q, qd)
+        found = drive_forces(problem.sys, command(problem, motion), motion.q, qd)
         return jnp.zeros_like(qd) if found is None else found
 
     return jax.jvp(force, (motion.qd,), (tangent,))[1]

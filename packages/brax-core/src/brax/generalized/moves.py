@@ -5,9 +5,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.actuators.drive import charged, charging
 from brax.generalized import fronts, newton
 from brax.generalized.constraints import constraints
-from brax.generalized.forces import applied_force, drive_slope, outer_force, resistance
+from brax.generalized.forces import (
+    applied_force,
+    command,
+    drive_slope,
+    outer_force,
+    resistance,
+)
 from brax.generalized.glide import glide
 from brax.generalized.newton import Constraints, Solver
 from brax.generalized.problem import Motion, Problem
@@ -17,10 +24,12 @@ from brax.pipeline import chart_rates, integrate
 
 
 class Rates(NamedTuple):
-    """How a state changes, (nv, batch) in the model's order."""
+    """How a state changes; the first two (nv, batch) in the model's order."""
 
     velocity: jax.Array
     acceleration: jax.Array
+    activation: jax.Array | None
+    """(na, batch)."""
 
 
 class Here(NamedTuple):
@@ -65,12 +74,20 @@ class JointMoves(Flow[Motion]):
     def rates(self, state: Motion, start: Motion) -> Rates:
         """Velocities, in coordinates about the start, and accelerations."""
         found = fronts.to_model(self.blocks, self.forces(state).acceleration)
-        return Rates(chart_rates(self.problem.sys, state.q, state.qd, start.q), found)
+        moving = chart_rates(self.problem.sys, state.q, state.qd, start.q)
+        return Rates(moving, found, self._charging(state))
 
     def advance(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
-        """Updates coordinates and velocities at given rates."""
+        """Updates coordinates, velocities and activations at given rates."""
+        moved = self.look_ahead(start, rates, dt)
+        return moved._replace(activation=self._charged(start, rates.activation, dt))
+
+    def look_ahead(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
+        """As `advance`, but activations go straight on, as in MuJoCo, even out of their ranges."""
         q = integrate(self.problem.sys, start.q, rates.velocity, dt)
-        return Motion(q, start.qd + dt * rates.acceleration, rates.acceleration)
+        qd = start.qd + dt * rates.acceleration
+        activation = jax.tree.map(lambda a, r: a + dt * r, start.activation, rates.activation)
+        return Motion(q, qd, rates.acceleration, activation)
 
     def implicit_kick(self, state: Motion, dt: jax.Array, inertia: bool) -> Motion:
         """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked."""
@@ -95,10 +112,17 @@ class JointMoves(Flow[Motion]):
         return self._kicked(state, dt, here, fronts.to_model(self.blocks, change))
 
     def _kicked(self, state: Motion, dt: jax.Array, here: Here, change: jax.Array) -> Motion:
-        moved = state._replace(qd=state.qd + dt * change)
+        activation = self._charged(state, self._charging(state), dt)
+        moved = state._replace(qd=state.qd + dt * change, activation=activation)
         if self.problem.plan.free:
             return moved
         return moved._replace(warmstart=fronts.to_model(self.blocks, here.acceleration))
+
+    def _charging(self, state: Motion) -> jax.Array | None:
+        return charging(self.problem.sys, command(self.problem, state), state.q, state.qd)
+
+    def _charged(self, state: Motion, rates: jax.Array | None, dt: jax.Array) -> jax.Array | None:
+        return charged(self.problem.sys, command(self.problem, state), rates, dt)
 
     def forces(self, state: Motion, inertia: bool = True) -> Here:
         """What acts at a state, constraints and all."""

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.drive import drive_forces
+from brax.actuators.drive import charged, charging, drive_forces
+from brax.actuators.law import Command
 from brax.base import System
 from brax.components import rows
 from brax.maximal.links import PerDof, Stack
@@ -16,7 +17,7 @@ def applied_forces(
     sys: System,
     plan: Layout,
     stacks: Sequence[Stack],
-    act: jax.Array,
+    command: Command,
     q: Sequence[PerDof],
     rates: Sequence[PerDof],
 ) -> list[PerDof]:
@@ -26,11 +27,11 @@ def applied_forces(
         sys: the model.
         plan: the layout.
         stacks: constants of the joints, by stack.
-        act: controls, (nu, batch).
+        command: what the actuators are told.
         q: coordinates, by stack; none of links that nothing holds.
         rates: rates, likewise.
     """
-    force = _drive_forces(sys, plan, act, q, rates)
+    force = _drive_forces(sys, plan, command, q, rates)
     out: list[PerDof] = []
     for group, stack, mine in zip(plan.stacks, stacks, q, strict=True):
         if group.unconstrained:
@@ -60,17 +61,39 @@ def _stretched(stack: Stack, group: Group, q: PerDof) -> list[jax.Array]:
 
 
 def _drive_forces(
-    sys: System, plan: Layout, act: jax.Array, q: Sequence[PerDof], rates: Sequence[PerDof]
+    sys: System, plan: Layout, command: Command, q: Sequence[PerDof], rates: Sequence[PerDof]
 ) -> jax.Array | None:
     """Forces of actuators and tendons on all degrees of freedom, (nv, batch)."""
     if not (sys.actuator_names or sys.tendon_names):
         return None
+    return drive_forces(sys, command, *_joints_in_order(sys, plan, q, rates))
+
+
+def next_activation(
+    sys: System,
+    plan: Layout,
+    command: Command,
+    q: Sequence[PerDof],
+    rates: Sequence[PerDof],
+    dt: jax.Array,
+) -> jax.Array | None:
+    """Activations `dt` later, as the joints stand and move; None if the model has none."""
+    if command.activation is None:
+        return None
+    joints = _joints_in_order(sys, plan, q, rates)
+    return charged(sys, command, charging(sys, command, *joints), dt)
+
+
+def _joints_in_order(
+    sys: System, plan: Layout, q: Sequence[PerDof], rates: Sequence[PerDof]
+) -> tuple[jax.Array, jax.Array]:
+    """Coordinates and rates in the model's order; those of links that nothing holds are zero."""
     held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
     places = [index for i in held for place in plan.stacks[i].q for index in place]
     speeds = [index for i in held for index in plan.stacks[i].qd]
     all_q = _in_order(places, [x for i in held for x in q[i]], sys.q_size())
     all_qd = _in_order(speeds, [x for i in held for x in rates[i]], sys.qd_size())
-    return drive_forces(sys, act, all_q, all_qd)
+    return all_q, all_qd
 
 
 def _in_order(index: Sequence[tuple[int, ...]], parts: Sequence[jax.Array], n: int) -> jax.Array:

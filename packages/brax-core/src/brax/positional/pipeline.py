@@ -35,7 +35,7 @@ class Positional(Pipeline[Problem, Moving]):
     def enter(self, problem: Problem, state: State) -> Moving:
         """Finds the links' principal frames."""
         links = read_links(problem.plan, problem.model.links, state)
-        return Moving(links, *read_joints(problem.plan, state))
+        return Moving(links, *read_joints(problem.plan, state), state.activation)
 
     def advance(self, problem: Problem, motion: Moving, dt: jax.Array) -> Moving:
         """Predicts, and corrects positions, then velocities."""
@@ -49,7 +49,7 @@ class Positional(Pipeline[Problem, Moving]):
             for stack, group, mine in zip(model.stacks, plan.stacks, motion.q, strict=True)
         ]
         frames = frames_of_links(model.links, bodies)
-        return write_state(plan, model.stacks, frames, q, motion.rates)
+        return write_state(plan, model.stacks, frames, q, motion.rates, motion.activation)
 
 
 POSITIONAL = Positional()

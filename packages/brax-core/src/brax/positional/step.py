@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.actuators.law import Command
 from brax.base import System
 from brax.components import Sym3, Vec3, rows
 from brax.integrators import Moves
@@ -20,7 +21,7 @@ from brax.maximal.joints import (
     spatial,
 )
 from brax.maximal.links import Links, PerDof, Stack, by_group, by_link, by_stack, parents
-from brax.maximal.motors import applied_forces
+from brax.maximal.motors import applied_forces, next_activation
 from brax.maximal.solve import factor
 from brax.once import once
 from brax.positional.bodies import drift, turn
@@ -38,6 +39,8 @@ class Moving(NamedTuple):
     """Coordinates, by stack; none for links that nothing holds."""
     rates: tuple[PerDof, ...]
     """Rates, those of the rotors, by stack."""
+    activation: jax.Array | None
+    """Of the actuators that are stateful, (na, batch); None if there are none."""
 
 
 class Closing(NamedTuple):
@@ -63,8 +66,10 @@ class Kicked(NamedTuple):
 
 def physics_step(problem: Problem, state: Moving, dt: jax.Array) -> Moving:
     """Advances by one time step."""
-    found: Kicked = problem.sys.integrator.step(_Moves(problem), _unkicked(state), dt)
-    return found.state
+    sys, told = problem.sys, Command(problem.act, state.activation)
+    found: Kicked = sys.integrator.step(_Moves(problem), _unkicked(state), dt)
+    activation = next_activation(sys, problem.plan, told, state.q, state.rates, dt)
+    return found.state._replace(activation=activation)
 
 
 class _Moves(Moves[Kicked]):
@@ -115,7 +120,7 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
     arm = bodies.pos - origins
     kept = bodies._replace(vel=after.lin + after.ang.cross(arm), ang=after.ang)
     return Kicked(
-        Moving(kept, state.q, tuple(after_rates)),
+        Moving(kept, state.q, tuple(after_rates), state.activation),
         over.lin + over.ang.cross(arm),
         over.ang,
         _speeds(state, over_rates, closing),
@@ -131,7 +136,7 @@ def _drift(problem: Problem, kicked: Kicked, dt: jax.Array) -> Kicked:
         mine if g.unconstrained else advance(g.types, mine, speeds, dt)
         for g, mine, speeds in zip(problem.plan.stacks, state.q, kicked.speeds, strict=True)
     )
-    return _unkicked(Moving(bodies, q, state.rates))
+    return _unkicked(state._replace(bodies=bodies, q=q))
 
 
 def _speeds(
@@ -159,7 +164,8 @@ def _damped(sys: System, bodies: Links, dt: jax.Array) -> Links:
 def _joint_momenta(problem: Problem, state: Moving, dt: jax.Array) -> list[PerDof]:
     """Impulses along all degrees of freedom, the momenta of the rotors with them, by stack."""
     stacks = problem.model.stacks
-    forces = applied_forces(problem.sys, problem.plan, stacks, problem.act, state.q, state.rates)
+    told = Command(problem.act, state.activation)
+    forces = applied_forces(problem.sys, problem.plan, stacks, told, state.q, state.rates)
     return [
         tuple(dt * f + a * rate for f, a, rate in zip(mine, stack.armature, rates, strict=True))
         if mine

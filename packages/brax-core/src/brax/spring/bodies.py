@@ -33,6 +33,8 @@ class Bodies(NamedTuple):
     """Coordinates by stack; they follow the frames. None for links that nothing holds."""
     rates: tuple[PerDof, ...]
     """Rates of the degrees of freedom by stack."""
+    activation: jax.Array | None
+    """Of the actuators that are stateful, (na, batch); None if there are none."""
     way: Way | None = None
     """Where an impact is resolved in time: what moves the links, while the velocities are those
     after the step."""

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from brax.actuators.law import Command
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import contact_links, frames_of, touches
 from brax.components import Quat, Sym3, Vec3, rows
@@ -125,7 +126,7 @@ def _joint_impulses(
         problem.sys,
         problem.plan,
         problem.model.stacks,
-        problem.act,
+        Command(problem.act, bodies.activation),
         [() if m is None else m.q for m in measured],
         [() if m is None else m.rates for m in measured],
     )

@@ -14,11 +14,13 @@ tree; bodies keep their angular momentum.
 import jax
 
 from brax import contracts
+from brax.actuators.law import Command
 from brax.base import Force, State, System
 from brax.integrators import Moves
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
 from brax.maximal.joints import advance
 from brax.maximal.links import Links
+from brax.maximal.motors import next_activation
 from brax.pipeline import Pipeline
 from brax.spring.bodies import Bodies, drift
 from brax.spring.kick import kick
@@ -45,19 +47,23 @@ class Spring(Pipeline[Problem, Bodies]):
         links = read_links(problem.plan, problem.model.links, state)
         q, rates = read_joints(problem.plan, state)
         spin = links.rot.inv_rotate(links.ang)
-        return Bodies(links.pos, links.rot, links.vel, spin, q, rates)
+        return Bodies(links.pos, links.rot, links.vel, spin, q, rates, state.activation)
 
     def advance(self, problem: Problem, motion: Bodies, dt: jax.Array) -> Bodies:
         """Kicks and drifts, as the integrator says."""
-        moved: Bodies = problem.sys.integrator.step(_Moves(problem), motion, dt)
-        return moved._replace(way=None)
+        sys, told = problem.sys, Command(problem.act, motion.activation)
+        moved: Bodies = sys.integrator.step(_Moves(problem), motion, dt)
+        activation = next_activation(sys, problem.plan, told, motion.q, motion.rates, dt)
+        return moved._replace(way=None, activation=activation)
 
     def leave(self, problem: Problem, motion: Bodies) -> State:
         """Reads the coordinates off the frames."""
         model, axes = problem.model, motion.rot.matrix()
         links = Links(motion.pos, motion.rot, axes, motion.vel, axes.rotate(motion.spin))
         frames = frames_of_links(model.links, links)
-        return write_state(problem.plan, model.stacks, frames, motion.q, motion.rates)
+        return write_state(
+            problem.plan, model.stacks, frames, motion.q, motion.rates, motion.activation
+        )
 
 
 SPRING = Spring()

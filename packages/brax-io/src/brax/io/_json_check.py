@@ -47,7 +47,7 @@ def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
     return {
         k: len(getattr(system, f"{k}_names"))
-        for k in ("link", "fixed", "joint", "geom", "actuator")
+        for k in ("link", "fixed", "joint", "geom", "tendon", "actuator")
     }
 
 
@@ -70,7 +70,9 @@ def _dangling(system: System) -> list[str]:
         "joint_link": (system.joint_link, 0, count["link"]),
         "fixed_link": (system.fixed_link, -1, count["link"]),
         "geom_link": (system.geom_link, -1, count["link"]),
-        "actuator_joint": (system.actuator_joint, 0, count["joint"]),
+        "tendon_joints": ([j for each in system.tendon_joints for j in each], 0, count["joint"]),
+        "actuator_tendon": (system.actuator_tendon, -1, count["tendon"]),
+        "actuator_joint": (system.actuator_joint, -1, count["joint"]),
         "collisions": (groups, 0, count["geom"]),
     }
     found = [
@@ -102,6 +104,8 @@ def _misshapen(system: System) -> list[str]:
         wanted = patterns[place].shape
         if (group := place.split(".")[0]) in rows:
             wanted = (rows[group], *wanted[1:])
+        if place == "tendon.coef":
+            wanted = (sum(map(len, system.tendon_joints)),)
         if place == "joint.user":  # as wide as the widest joint type asks for
             wanted = (*wanted[:1], *array.shape[1:2])
         if array.shape != wanted:

@@ -10,6 +10,7 @@ from brax import plugins
 from brax.base import System
 from brax.builder import WORLD, ModelBuilder
 from brax.io import _mjcf_custom, _mjcf_rules
+from brax.io._mjcf_actuators import actuator_law, is_disabled
 from brax.io._mjcf_names import (
     is_flag_set,
     joint_q_widths,
@@ -215,17 +216,25 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
             keyword(mujoco.mjtTrn, transmission) == "tendon" and is_fixed(model, pulled)
         ):
             continue  # refused
-        has_bias = keyword(mujoco.mjtBias, model.actuator_biastype[a]) != "none"
+        law = actuator_law(model, a)
+        if law is None:
+            continue  # refused
         limited = clamped and model.actuator_ctrllimited[a]
+        enabled = not is_disabled(model, a)
+        bounds = model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None
         builder.add_actuator(
             joints[pulled] if by_joint else "",
-            "affine",
+            law.type,
             actuators[a],
             tendon="" if by_joint else tendons[pulled],
             gear=float(model.actuator_gear[a, 0]),
-            gainprm=model.actuator_gainprm[a],
-            biasprm=model.actuator_biasprm[a] if has_bias else (),
+            gainprm=law.gainprm,
+            biasprm=law.biasprm,
+            dynprm=model.actuator_dynprm[a],
+            length_range=model.actuator_lengthrange[a],
             ctrl_range=model.actuator_ctrlrange[a] if limited else None,
-            force_range=model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None,
+            activation_range=model.actuator_actrange[a] if model.actuator_actlimited[a] else None,
+            force_range=bounds if enabled else (0.0, 0.0),
+            early=bool(model.actuator_actearly[a]),
             line=places.get(("actuator", a), ""),
         )

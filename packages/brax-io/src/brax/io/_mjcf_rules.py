@@ -12,6 +12,7 @@ import numpy as np
 
 from brax import plugins
 from brax.io import _mjcf_custom
+from brax.io._mjcf_actuators import law_problems
 from brax.io._mjcf_names import count, is_flag_set, keyword
 from brax.io._mjcf_touch import friction_problems, touching
 
@@ -164,22 +165,14 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
 
 
 def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
-    allowed = (
-        ("trntype", mujoco.mjtTrn, (*ON_JOINT, "tendon"), "transmission"),
-        ("dyntype", mujoco.mjtDyn, ("none",), "dyntype"),
-        ("gaintype", mujoco.mjtGain, ("fixed",), "gaintype"),
-        ("biastype", mujoco.mjtBias, ("none", "affine"), "biastype"),
-    )
-    for field, enum, words, what in allowed:
-        for i, value in enumerate(getattr(model, f"actuator_{field}")):
-            word = keyword(enum, value)
-            if word not in words:
-                reason = f"{what} '{word}' is not supported; allowed: {', '.join(words)}"
-                yield Note("actuator", i, "refused", reason)
-    for i, group in enumerate(model.actuator_group):
-        if 0 <= group < 31 and model.opt.disableactuator & (1 << int(group)):
-            reason = f"its group {group} is disabled, which is not supported; take it out"
+    allowed = (*ON_JOINT, "tendon")
+    for i, value in enumerate(model.actuator_trntype):
+        word = keyword(mujoco.mjtTrn, value)
+        if word not in allowed:
+            reason = f"transmission '{word}' is not supported; allowed: {', '.join(allowed)}"
             yield Note("actuator", i, "refused", reason)
+    for i, reason in law_problems(model):
+        yield Note("actuator", i, "refused", reason)
 
 
 def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
