@@ -60,7 +60,6 @@ def spatial(after: str = "") -> str:
 
 
 REFUSED = {
-    "joint force limit": (joint('actuatorfrcrange="-1 1"'), r"joint 'j'.*actuatorfrcrange"),
     "negative damping": (joint('damping="-1"'), r"joint 'j'.*damping must be one number.*-1"),
     "negative armature": (joint('armature="-1"'), r"joint 'j'.*armature must be"),
     "negative stiffness": (joint('stiffness="-1"'), r"joint 'j'.*stiffness must be"),
@@ -97,10 +96,17 @@ REFUSED = {
     ),
     "tendon limit": (model(after=TENDON.format('range="-1 1"')), r"tendon 't'.*limit"),
     "tendon friction": (model(after=TENDON.format('frictionloss="1"')), r"tendon 't'.*friction"),
-    "site transmission": (
-        model(HINGE + GEOM + '<site name="s"/>', after='<actuator><motor site="s"/></actuator>'),
-        r"actuator 'actuator_0'.*transmission 'site' is not supported; allowed: joint, "
-        "jointinparent, tendon",
+    "crank": (
+        model(
+            HINGE + GEOM + '<site name="s"/><site name="t" pos="0 0 1"/>',
+            after='<actuator><motor cranksite="s" slidersite="t" cranklength="1"/></actuator>',
+        ),
+        r"actuator 'actuator_0'.*transmission 'slidercrank' is not supported; allowed: joint, "
+        "jointinparent, tendon, site",
+    ),
+    "adhesion of a body": (
+        actuator('<adhesion body="b" ctrlrange="0 1"/>'),
+        r"actuator 'actuator_0'.*transmission 'body' is not supported",
     ),
     "free joint driven": (
         actuator('<motor name="m" joint="f" gear="1 0 0 0 0 0"/>'),
@@ -219,14 +225,14 @@ def test_report_says_what_load_says(what):
 
 def test_all_at_once():
     xml = model(
-        '<joint name="j" actuatorfrcrange="-1 1" damping="-1"/>' + GEOM,
+        '<joint name="j" stiffness="1" springyield="1" damping="-1"/>' + GEOM,
         before='<option><flag override="enable"/></option>',
         after='<equality><connect body1="b" anchor="0 0 0"/></equality>',
     )
     with pytest.raises(ModelError) as error:
         mjcf.loads(xml)
     said = str(error.value)
-    for word in ("override", "actuatorfrcrange", "connect", "damping"):
+    for word in ("override", "springyield", "connect", "damping"):
         assert word in said
     assert said.startswith("the model has 4 problems:\n")
 

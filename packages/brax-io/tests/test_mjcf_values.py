@@ -112,6 +112,26 @@ def test_laws_of_actuators():
     np.testing.assert_array_equal(act.force_range[6], [0, 0])  # its group is off
 
 
+def test_sites_and_actuators_on_them():
+    system = load(
+        f'<joint name="j" actuatorfrcrange="-1 2"/>{GEOM}<body pos="1 0 0" quat="0 1 0 0">'
+        '<site name="s" pos="0 2 3" size=".1 .2 .3" type="box"/></body>'
+        '<site name="t" pos="4 5 6"/>',
+        after='<actuator><motor site="s" gear="1 2 3 4 5 6"/>'
+        '<position site="s" refsite="t" kp="3"/><motor joint="j" gear="2"/></actuator>',
+    )
+    assert system.site_names == ("t", "s") and system.site_link == (0, 0)
+    assert [t.name for t in system.site_types] == ["sphere", "box"]
+    np.testing.assert_allclose(system.site.transform.pos, [[4, 5, 6], [1, -2, -3]], atol=1e-6)
+    np.testing.assert_allclose(system.site_size[1], [0.1, 0.2, 0.3], rtol=1e-6)
+    assert system.actuator_site == (1, 1, -1) and system.actuator_refsite == (-1, 0, -1)
+    assert (system.actuator_joint, system.joint_actuator_limited) == ((-1, -1, 0), (True,))
+    np.testing.assert_allclose(system.actuator.gear, [1, 1, 2])
+    wrench = [[1, 2, 3, 4, 5, 6], [1, 0, 0, 0, 0, 0], [0] * 6]
+    np.testing.assert_allclose(system.actuator.wrench, wrench)
+    np.testing.assert_allclose(system.jnt_actfrcrange, [[-1, 2]])
+
+
 def test_custom_dampings():
     names = {"vel_damping": -0.1, "ang_damping": -0.2, "baumgarte_erp": 0.3}
     fields = "".join(f'<numeric name="{k}" data="{v}"/>' for k, v in names.items())

@@ -80,6 +80,7 @@ SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
+SITE_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites"
 
 FEATURES: dict[str, Callable[[System], bool]] = {
     "a range of a joint with a quaternion": lambda s: any(s.joint_limited[j] for j in _curved(s)),
@@ -87,6 +88,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
+    SITE_LIMITS: lambda s: max(s.actuator_site, default=-1) >= 0 and any(s.joint_actuator_limited),
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
@@ -131,6 +133,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("joint.solref", sys.joint.solref, (nj, 2), ""),
         ("joint.solimp", sys.joint.solimp, (nj, 5), ""),
         ("joint.margin", sys.joint.margin, (nj,), ""),
+        ("site.size", sys.site.size, (len(sys.site_names), 3), ">= 0"),
         ("ref", sys.ref, (nq,), ""),
         ("geom.size", sys.geom.size, (ng, 3), ">= 0"),
         ("geom.friction", sys.geom.friction, (ng, 3), ">= 0"),
@@ -144,6 +147,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
         ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
         ("actuator.gear", sys.actuator.gear, (nu,), ""),
+        ("actuator.wrench", sys.actuator.wrench, (nu, 6), ""),
         ("actuator.gainprm", sys.actuator.gainprm, (nu, 10), ""),
         ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
         ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),

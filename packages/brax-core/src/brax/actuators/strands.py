@@ -41,23 +41,23 @@ def tendon_strands(sys: System) -> Strands:
 
 
 def actuator_strands(sys: System) -> Strands:
-    """What joins the actuators to joints, by themselves or by a tendon."""
+    """What joins the actuators to joints, by themselves or by a tendon; nothing of a site's."""
     joints = [
-        (j,) if t < 0 else sys.tendon_joints[t]
+        sys.tendon_joints[t] if t >= 0 else (j,) if j >= 0 else ()
         for j, t in zip(sys.actuator_joint, sys.actuator_tendon, strict=True)
     ]
-    if max(sys.actuator_tendon) < 0:
+    if min(sys.actuator_joint) >= 0:
         return _strands(sys, joints, sys.actuator.gear)
     coef = sys.tendon.coef
     first = np.cumsum([0, *map(len, sys.tendon_joints)])
     one = len(coef)  # the row after the last, which holds ones
     index = [
         k
-        for t in sys.actuator_tendon
-        for k in ([one] if t < 0 else range(int(first[t]), int(first[t + 1])))
+        for t, each in zip(sys.actuator_tendon, joints, strict=True)
+        for k in (range(int(first[t]), int(first[t + 1])) if t >= 0 else [one] * len(each))
     ]
     gear = rows(sys.actuator.gear, [a for a, each in enumerate(joints) for _ in each])
-    weight = gear * rows(jnp.concatenate([coef, jnp.ones_like(coef[:1])]), index)
+    weight = gear * rows(jnp.concatenate([coef, jnp.ones((1, *coef.shape[1:]), coef.dtype)]), index)
     return _strands(sys, joints, weight)
 
 

@@ -47,6 +47,9 @@ class Joint(Base):
     """Impedance of the limits (MuJoCo's `solimplimit`), shape (n_joints, 5)."""
     margin: jax.Array
     """Distance from a limit at which it begins to act [rad or m], shape (n_joints,)."""
+    actuator_range: jax.Array
+    """Bounds of the force of all actuators together [N or N m], infinite where free, shape
+    (n_joints, 2)."""
 
 
 @dataclass
@@ -100,6 +103,16 @@ class Geom(Base):
 
 
 @dataclass
+class Site(Base):
+    """Places on links, where sensors measure and actuators act."""
+
+    transform: Transform
+    """Frame in the link's frame, or in the world's for link -1, shape (n_sites, ...)."""
+    size: jax.Array
+    """MuJoCo's size parameters of the shape that it is drawn as [m], shape (n_sites, 3)."""
+
+
+@dataclass
 class Tendon(Base):
     """Fixed tendons: each is as long as a weighted sum of joint coordinates."""
 
@@ -115,11 +128,14 @@ class Tendon(Base):
 
 @dataclass
 class Actuator(Base):
-    """What turns controls into forces on joints and tendons, by MuJoCo's rule (gain, bias, gear,
-    ranges)."""
+    """What turns controls into forces on joints, tendons and sites, by MuJoCo's rule (gain, bias,
+    gear, ranges)."""
 
     gear: jax.Array
     """Transmission ratio, shape (nu,)."""
+    wrench: jax.Array
+    """Of those on sites: force and torque per unit of force times gear, in the axes of the site, or
+    of the reference site, shape (nu, 6)."""
     gainprm: jax.Array
     """Gain parameters, shape (nu, 10)."""
     biasprm: jax.Array

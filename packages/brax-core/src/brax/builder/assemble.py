@@ -6,7 +6,19 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from brax.base import Actuator, DoF, Geom, Inertia, Joint, Link, Option, System, Tendon, Transform
+from brax.base import (
+    Actuator,
+    DoF,
+    Geom,
+    Inertia,
+    Joint,
+    Link,
+    Option,
+    Site,
+    System,
+    Tendon,
+    Transform,
+)
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
 from brax.colliders import CollisionGroup
 
@@ -22,6 +34,8 @@ class Parts(NamedTuple):
     joint_types: tuple[Any, ...]
     geoms: Sequence[Element]
     geom_types: tuple[Any, ...]
+    sites: Sequence[Element]
+    site_types: tuple[Any, ...]
     tendons: Sequence[Element]
     actuators: Sequence[Element]
     actuator_types: tuple[Any, ...]
@@ -34,6 +48,7 @@ def assemble(parts: Parts) -> System:
     """Makes the `System`."""
     links = {WORLD: -1} | {b.name: i for i, b in enumerate(parts.links)}
     tendon_ids = {t.name: i for i, t in enumerate(parts.tendons)}
+    site_ids = {s.name: i for i, s in enumerate(parts.sites)} | {"": -1}
     joint_ids = {j.name: i for i, j in enumerate(parts.joints)}
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
@@ -44,6 +59,10 @@ def assemble(parts: Parts) -> System:
         joint=_joint(joints),
         dof=_dof(joints, types),
         geom=_geom(parts.geoms),
+        site=Site(
+            Transform(_column(parts.sites, "pos", 3), _column(parts.sites, "quat", 4)),
+            _column(parts.sites, "size", 3),
+        ),
         tendon=_tendon(parts.tendons, joints),
         actuator=_actuator(parts.actuators),
         fixed=Transform(_column(parts.fixed, "pos", 3), _column(parts.fixed, "quat", 4)),
@@ -61,17 +80,23 @@ def assemble(parts: Parts) -> System:
         joint_link=tuple(links[j.body] for j in joints),
         joint_limited=tuple(j.range is not None for j in joints),
         joint_dry=tuple(bool(np.any(j.frictionloss)) for j in joints),
+        joint_actuator_limited=tuple(j.actuator_range is not None for j in joints),
         geom_names=tuple(g.name for g in parts.geoms),
         geom_types=parts.geom_types,
         geom_link=tuple(links[g.body] for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
+        site_names=tuple(s.name for s in parts.sites),
+        site_types=parts.site_types,
+        site_link=tuple(links[s.body] for s in parts.sites),
         tendon_names=tuple(tendon_ids),
         tendon_joints=tuple(tuple(joint_ids[j] for j in t.joints) for t in parts.tendons),
         actuator_names=tuple(a.name for a in parts.actuators),
         actuator_types=parts.actuator_types,
         actuator_joint=tuple(joint_ids[a.joint] if a.joint else -1 for a in parts.actuators),
         actuator_tendon=tuple(tendon_ids[a.tendon] if a.tendon else -1 for a in parts.actuators),
+        actuator_site=tuple(site_ids[a.site] for a in parts.actuators),
+        actuator_refsite=tuple(site_ids[a.refsite] for a in parts.actuators),
         actuator_early=tuple(a.early for a in parts.actuators),
         integrator=parts.integrator,
     )
@@ -113,6 +138,12 @@ def _column(elements: Sequence[Element], key: str, width: int) -> Any:
     return _array([e.values[key] for e in elements], (len(elements), width))
 
 
+def _bounds(elements: Sequence[Element], key: str) -> Any:
+    """Lower and upper bounds, infinite where there are none."""
+    found = [(-np.inf, np.inf) if e.values[key] is None else e.values[key] for e in elements]
+    return _array(found, (len(elements), 2))
+
+
 def _opt(option: dict[str, Any]) -> Option:
     numbers = ("timestep", "density", "viscosity", "impratio")
     return Option(
@@ -142,6 +173,7 @@ def _joint(joints: Sequence[Element]) -> Joint:
         _column(joints, "solref_limit", 2),
         _column(joints, "solimp_limit", 5),
         _column(joints, "margin", 1)[:, 0],
+        _bounds(joints, "actuator_range"),
     )
 
 
@@ -210,15 +242,10 @@ def _tendon(tendons: Sequence[Element], joints: Sequence[Element]) -> Tendon:
 
 
 def _actuator(actuators: Sequence[Element]) -> Actuator:
-    ranges = [
-        _array(
-            [(-np.inf, np.inf) if a.values[key] is None else a.values[key] for a in actuators],
-            (len(actuators), 2),
-        )
-        for key in ("ctrl_range", "activation_range", "force_range")
-    ]
+    ranges = [_bounds(actuators, key) for key in ("ctrl_range", "activation_range", "force_range")]
     return Actuator(
         _column(actuators, "gear", 1)[:, 0],
+        _column(actuators, "wrench", 6),
         _column(actuators, "gainprm", 10),
         _column(actuators, "biasprm", 10),
         _column(actuators, "dynprm", 10),

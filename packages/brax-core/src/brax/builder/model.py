@@ -78,12 +78,18 @@ class ModelBuilder(Description):
         """
         problems = self._problems
         problems += checks.names(
-            self._bodies, self._joints, self._geoms, self._tendons, self._actuators
+            self._bodies,
+            self._joints,
+            self._geoms,
+            self._sites,
+            self._tendons,
+            self._actuators,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
-        welded = weld(self._bodies, joints, self._geoms)
+        welded = weld(self._bodies, joints, self._geoms, self._sites)
         types = self._resolve("joint_type", joints)
         geom_types = self._resolve("geometry_type", welded.geoms)
+        site_types = self._resolve("geometry_type", welded.sites)
         actuator_types = self._resolve("actuator", self._actuators)
         integrator = self._lookup("integrator", self._option["integrator"], "option")
         self._check(welded, joints, types, geom_types, actuator_types)
@@ -100,6 +106,8 @@ class ModelBuilder(Description):
                 joint_types=types,
                 geoms=welded.geoms,
                 geom_types=geom_types,
+                sites=welded.sites,
+                site_types=site_types,
                 tendons=self._tendons,
                 actuators=self._actuators,
                 actuator_types=actuator_types,

@@ -26,20 +26,28 @@ class Welded(NamedTuple):
 
     links: list[Element]
     geoms: list[Element]
+    sites: list[Element]
     fixed: list[Element]
     """The bodies that are gone: their frames in the link that carries them."""
 
 
-def weld(bodies: Sequence[Element], joints: Sequence[Element], geoms: Sequence[Element]) -> Welded:
-    """Gives masses and geoms of bodies without joints to the nearest body that has some.
+def weld(
+    bodies: Sequence[Element],
+    joints: Sequence[Element],
+    geoms: Sequence[Element],
+    sites: Sequence[Element],
+) -> Welded:
+    """Gives masses, geoms and sites of bodies without joints to the nearest body that has some.
 
     Args:
         bodies: all bodies, parents first.
         joints: all joints.
         geoms: all geoms.
+        sites: all sites.
 
     Returns:
-        The same, in the frames of the links; a geom keeps the name of its own body as `origin`.
+        The same, in the frames of the links; a geom or site keeps the name of its own body as
+        `origin`.
     """
     moving = {j.body for j in joints}
     carrier, frame = {WORLD: WORLD}, {WORLD: Pose(np.zeros(3), np.array(NO_TURN))}
@@ -56,12 +64,14 @@ def weld(bodies: Sequence[Element], joints: Sequence[Element], geoms: Sequence[E
             carrier[body.name], frame[body.name] = carrier[above], pose
         inertial = frame[body.name].do(body.ipos, body.iquat)
         parts.setdefault(carrier[body.name], []).append((inertial, body))
-    attached = []
-    for geom in geoms:
-        on = geom.body if geom.body in carrier else WORLD  # a problem of its own, too
-        pose = frame[on].do(geom.pos, geom.quat)
-        attached.append(_moved(geom, "body", carrier[on], pose, origin=geom.body))
-    return Welded([_with_mass(link, parts[link.name]) for link in links], attached, fixed)
+
+    def attach(part: Element) -> Element:
+        on = part.body if part.body in carrier else WORLD  # a problem of its own, too
+        pose = frame[on].do(part.pos, part.quat)
+        return _moved(part, "body", carrier[on], pose, origin=part.body)
+
+    massive = [_with_mass(link, parts[link.name]) for link in links]
+    return Welded(massive, [attach(g) for g in geoms], [attach(s) for s in sites], fixed)
 
 
 def _moved(element: Element, key: str, carrier: str, pose: Pose, **more: str) -> Element:

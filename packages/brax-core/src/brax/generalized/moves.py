@@ -11,7 +11,9 @@ from brax.generalized.constraints import constraints
 from brax.generalized.forces import (
     applied_force,
     command,
+    couples_joints,
     drive_slope,
+    driven_frames,
     outer_force,
     resistance,
 )
@@ -73,9 +75,10 @@ class JointMoves(Flow[Motion]):
 
     def rates(self, state: Motion, start: Motion) -> Rates:
         """Velocities, in coordinates about the start, and accelerations."""
-        found = fronts.to_model(self.blocks, self.forces(state).acceleration)
+        here = self.forces(state)
+        found = fronts.to_model(self.blocks, here.acceleration)
         moving = chart_rates(self.problem.sys, state.q, state.qd, start.q)
-        return Rates(moving, found, self._charging(state))
+        return Rates(moving, found, self._charging(state, here.smooth))
 
     def advance(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
         """Updates coordinates, velocities and activations at given rates."""
@@ -92,11 +95,11 @@ class JointMoves(Flow[Motion]):
     def implicit_kick(self, state: Motion, dt: jax.Array, inertia: bool) -> Motion:
         """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked."""
         here = self.forces(state)
-        resisted = resistance(self.problem, state)
+        resisted = resistance(self.problem, state, here.smooth)
         sys = self.problem.sys
-        if not (inertia or sys.tendon_names or self.problem.surroundings.medium is not None):
+        if not (inertia or couples_joints(sys) or self.problem.surroundings.medium is not None):
             return self._kick(state, dt, here, resisted)
-        slope = self._slope(state, inertia)
+        slope = self._slope(state, here.smooth, inertia)
         matrix = fronts.dense(self.blocks, here.smooth.mass) + dt * slope
         matrix = matrix + jnp.eye(len(state.qd), dtype=dt.dtype)[..., None] * (dt * resisted)
         net = fronts.to_model(self.blocks, here.net)
@@ -112,14 +115,15 @@ class JointMoves(Flow[Motion]):
         return self._kicked(state, dt, here, fronts.to_model(self.blocks, change))
 
     def _kicked(self, state: Motion, dt: jax.Array, here: Here, change: jax.Array) -> Motion:
-        activation = self._charged(state, self._charging(state), dt)
+        activation = self._charged(state, self._charging(state, here.smooth), dt)
         moved = state._replace(qd=state.qd + dt * change, activation=activation)
         if self.problem.plan.free:
             return moved
         return moved._replace(warmstart=fronts.to_model(self.blocks, here.acceleration))
 
-    def _charging(self, state: Motion) -> jax.Array | None:
-        return charging(self.problem.sys, command(self.problem, state), state.q, state.qd)
+    def _charging(self, state: Motion, here: Smooth) -> jax.Array | None:
+        links = driven_frames(self.problem, here)
+        return charging(self.problem.sys, command(self.problem, state), state.q, state.qd, links)
 
     def _charged(self, state: Motion, rates: jax.Array | None, dt: jax.Array) -> jax.Array | None:
         return charged(self.problem.sys, command(self.problem, state), rates, dt)
@@ -129,7 +133,7 @@ class JointMoves(Flow[Motion]):
         problem, blocks = self.problem, self.blocks
         sys, plan = problem.sys, problem.plan
         here = smooth(sys, problem.links, blocks, state.q, state.qd, inertia)
-        force = fronts.to_blocks(blocks, applied_force(problem, state)) - here.bias
+        force = fronts.to_blocks(blocks, applied_force(problem, state, here)) - here.bias
         outer = outer_force(problem, here)
         force = force if outer is None else force + outer
         if plan.free:
@@ -142,11 +146,11 @@ class JointMoves(Flow[Motion]):
         net = fronts.multiply(blocks, here.mass, found)
         return Here(here, found, net, net - force, (solver, held))
 
-    def _slope(self, state: Motion, inertia: bool) -> jax.Array:
+    def _slope(self, state: Motion, at: Smooth, inertia: bool) -> jax.Array:
         """Derivative by the rates of what resists motion, (nv, nv, batch) in the model's order.
 
-        The medium's drag, tendons and, with them, motors, and the bias force if asked; not what
-        `resistance` has.
+        The medium's drag; where joints are coupled, tendons and motors; and the bias force if
+        asked; not what `resistance` has.
         """
         problem = self.problem
         above = problem.plan.blocks.ancestors
@@ -166,10 +170,10 @@ class JointMoves(Flow[Motion]):
         def column(unit: jax.Array) -> jax.Array:
             tangent = jnp.broadcast_to(unit[:, None], state.qd.shape)
             slope = jax.jvp(resisting, (state.qd,), (tangent,))[1]
-            if not problem.sys.tendon_names:
+            if not couples_joints(problem.sys):
                 return slope
-            # As in MuJoCo, what a tendon couples between two branches is left out.
+            # As in MuJoCo, what a tendon or site couples between two branches is left out.
             chained = (along @ unit)[:, None]
-            return slope - chained * drive_slope(problem, state, tangent)
+            return slope - chained * drive_slope(problem, state, at, tangent)
 
         return jax.vmap(column, out_axes=1)(jnp.eye(len(state.qd), dtype=state.qd.dtype))

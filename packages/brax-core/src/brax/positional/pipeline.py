@@ -23,6 +23,7 @@ class Positional(Pipeline[Problem, Moving]):
     """`init` and `step` of the positional pipeline."""
 
     name = "positional"
+    lacks = (contracts.SITE_LIMITS,)
     approximates = contracts.HARD
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:

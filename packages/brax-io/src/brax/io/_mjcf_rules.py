@@ -33,7 +33,6 @@ _LEAVE = {
         ("body_plugin", -1, "a plugin's force"),
     ),
     "joint": (
-        ("jnt_actfrclimited", 0, "actuatorfrcrange"),
         ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
         ("jnt_springyield", 0, "springyield"),
     ),
@@ -67,6 +66,9 @@ A field that the installed MuJoCo does not have is passed over. Geoms only count
 ON_JOINT = ("joint", "jointinparent")
 """Transmissions by a joint; on one with one degree of freedom they are the same."""
 
+TRANSMISSIONS = (*ON_JOINT, "tendon", "site")
+"""Transmissions that are supported."""
+
 _DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
 
 _SOLVER = (
@@ -78,7 +80,6 @@ _SOLVER = (
 )
 
 _WITHOUT_EFFECT = {
-    "site": "marks a place",
     "camera": "the viewer has its own",
     "light": "the viewer has its own",
     "sensor": "only observes",
@@ -165,11 +166,10 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
 
 
 def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
-    allowed = (*ON_JOINT, "tendon")
     for i, value in enumerate(model.actuator_trntype):
         word = keyword(mujoco.mjtTrn, value)
-        if word not in allowed:
-            reason = f"transmission '{word}' is not supported; allowed: {', '.join(allowed)}"
+        if word not in TRANSMISSIONS:
+            reason = f"transmission '{word}' is not supported; allowed: {', '.join(TRANSMISSIONS)}"
             yield Note("actuator", i, "refused", reason)
     for i, reason in law_problems(model):
         yield Note("actuator", i, "refused", reason)
