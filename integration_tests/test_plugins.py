@@ -258,6 +258,27 @@ def test_the_propeller_pushes_with_the_square():
         np.testing.assert_allclose(state.qd, [3 * ctrl * abs(ctrl) / 2 * 0.1], rtol=1e-3)
 
 
+def test_the_motors_current_follows_its_voltage():
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.001, gravity=(0, 0, 0))
+    builder.add_body("rotor", mass=1.0, inertia=(0.01, 0.01, 0.01))
+    axle = builder.add_joint("rotor", damping=0.1)
+    builder.add_actuator(axle, "dc_motor", gainprm=(0.5,), dynprm=(2.0, 0.1))
+    system = builder.build()
+    for name in ("spring", "positional", "generalized"):
+        pipeline = plugins.get("pipeline", name)
+        step = jax.jit(pipeline.step, static_argnums=3)
+        state = pipeline.init(system, jnp.zeros(1), jnp.zeros(1))
+        np.testing.assert_array_equal(state.activation, [0.0])
+        # L di/dt = V at rest, less what the resistance takes: i = V / R (1 - exp(-R t / L))
+        first = step(system, state, jnp.array([12.0]), 1)
+        np.testing.assert_allclose(first.activation, 6 * (1 - np.exp(-0.02)), rtol=1e-5)
+        # at last k i = b w and V = R i + k w: w = V k / (k k + R b), i = b w / k
+        last = step(system, state, jnp.array([12.0]), 3000)
+        np.testing.assert_allclose(last.qd, [12 * 0.5 / 0.45], rtol=1e-3)
+        np.testing.assert_allclose(last.activation, [0.1 * 12 / 0.45], rtol=1e-3)
+
+
 def test_the_trainer_learns_the_environment(tmp_path):
     """Random search beats doing nothing, and its policy comes back from the run's directory."""
     environment = example("environment", "example_cart")()

@@ -29,7 +29,17 @@ def rich():
     made.add_geom(type="plane", name="floor")
     made.add_geom("trunk", "sphere", name="head", size=(0.25,), condim=1)
     made.add_geom("arm", "capsule", name="rod", size=(0.08, 0.2), rgba=(0.1, 0.2, 0.3, 0.4))
+    made.add_site("tip", "finger", pos=(0.1, 0, 1 / 9), type="box", size=(0.1, 0.2, 0.3))
+    made.add_tendon({"elbow": 1 / 3}, "sinew", stiffness=0.1)
     made.add_actuator("elbow", gear=3.3, ctrl_range=(-1, 1))
+    made.add_actuator(site="finger", wrench=(0, 1 / 3, 0, 0, 0, 1))
+    made.add_actuator(
+        type="muscle",
+        tendon="sinew",
+        gainprm=(0.75, 1.05, 200, 200, 0.5, 1.6, 1.5, 1.3, 1.2),
+        dynprm=(1 / 70, 0.04),
+        length_range=(-1 / 3, 0.1),
+    )
     return made.build()
 
 

@@ -60,7 +60,6 @@ def spatial(after: str = "") -> str:
 
 
 REFUSED = {
-    "joint force limit": (joint('actuatorfrcrange="-1 1"'), r"joint 'j'.*actuatorfrcrange"),
     "negative damping": (joint('damping="-1"'), r"joint 'j'.*damping must be one number.*-1"),
     "negative armature": (joint('armature="-1"'), r"joint 'j'.*armature must be"),
     "negative stiffness": (joint('stiffness="-1"'), r"joint 'j'.*stiffness must be"),
@@ -87,29 +86,30 @@ REFUSED = {
         spatial('<actuator><motor name="m" tendon="t"/></actuator>'),
         r"tendon 't'.*a spatial tendon is not supported",
     ),
-    "site transmission": (
-        model(HINGE + GEOM + '<site name="s"/>', after='<actuator><motor site="s"/></actuator>'),
-        r"actuator 'actuator_0'.*transmission 'site' is not supported; allowed: joint, "
-        "jointinparent, tendon",
+    "crank": (
+        model(
+            HINGE + GEOM + '<site name="s"/><site name="t" pos="0 0 1"/>',
+            after='<actuator><motor cranksite="s" slidersite="t" cranklength="1"/></actuator>',
+        ),
+        r"actuator 'actuator_0'.*transmission 'slidercrank' is not supported; allowed: joint, "
+        "jointinparent, tendon, site",
+    ),
+    "adhesion of a body": (
+        actuator('<adhesion body="b" ctrlrange="0 1"/>'),
+        r"actuator 'actuator_0'.*transmission 'body' is not supported",
     ),
     "free joint driven": (
         actuator('<motor name="m" joint="f" gear="1 0 0 0 0 0"/>'),
         r"actuator 'm'.*joint 'f' has 6 degrees of freedom",
     ),
     "activation": (
-        actuator('<general name="m" joint="j" dyntype="integrator"/>'),
-        r"actuator 'm' \(model.xml:1\): dyntype 'integrator' is not supported; allowed: none",
+        actuator('<general name="m" joint="j" dyntype="user"/>'),
+        r"actuator 'm' \(model.xml:1\): dyntype 'user' is not supported; allowed: none, integr",
     ),
-    "gain": (actuator('<general joint="j" gaintype="affine"/>'), r"gaintype 'affine' is not sup"),
-    "muscle": (
-        actuator('<muscle name="m" joint="j" lengthrange="0.1 1"/>'),
-        r"dyntype 'muscle'.*gaintype 'muscle'.*biastype 'muscle'",
-    ),
-    "disabled group": (
-        actuator('<motor name="m" joint="j" group="2"/>').replace(
-            "<mujoco>", '<mujoco><option actuatorgroupdisable="2"/>'
-        ),
-        r"actuator 'm'.*group 2 is disabled",
+    "gain": (actuator('<general joint="j" gaintype="user"/>'), r"gaintype 'user' is not sup"),
+    "half a muscle": (
+        actuator('<general joint="j" dyntype="muscle"/>'),
+        r"dyntype 'muscle' with gaintype 'fixed' and biastype 'none' is not supported",
     ),
     "ellipsoids in a fluid": (
         geom('fluidshape="ellipsoid"').replace("<mujoco>", '<mujoco><option density="1.2"/>'),
@@ -213,14 +213,14 @@ def test_report_says_what_load_says(what):
 
 def test_all_at_once():
     xml = model(
-        '<joint name="j" actuatorfrcrange="-1 1" damping="-1"/>' + GEOM,
+        '<joint name="j" stiffness="1" springyield="1" damping="-1"/>' + GEOM,
         before='<option><flag override="enable"/></option>',
         after=TENDON.format('armature="1"'),
     )
     with pytest.raises(ModelError) as error:
         mjcf.loads(xml)
     said = str(error.value)
-    for word in ("override", "actuatorfrcrange", "armature", "damping"):
+    for word in ("override", "springyield", "armature", "damping"):
         assert word in said
     assert said.startswith("the model has 4 problems:\n")
 

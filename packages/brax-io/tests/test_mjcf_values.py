@@ -83,6 +83,55 @@ def test_actuators():
     assert np.isinf(act.force_range[np.array([0, 2, 3])]).all()
 
 
+def test_laws_of_actuators():
+    system = load(
+        before='<option actuatorgroupdisable="2"/>',
+        after="""<actuator>
+        <general joint="j" gaintype="affine" gainprm="2 3 4" actearly="false"/>
+        <general joint="j" dyntype="filter" dynprm=".5" gainprm="2 3 4" actearly="true"/>
+        <intvelocity joint="j" kp="7" actrange="-1 2"/>
+        <position joint="j" kp="7" timeconst=".1"/>
+        <muscle joint="j" lengthrange="-1 2" force="9" timeconst=".1 .2"/>
+        <muscle joint="j" lengthrange="-1 2" scale="30"/>
+        <motor joint="j" group="2" forcerange="-1 1"/>
+        </actuator>""",
+    )
+    act = system.actuator
+    names = ("general", "filter", "integral", "filterexact", "muscle", "muscle", "affine")
+    assert tuple(t.name for t in system.actuator_types) == names
+    assert system.actuator_early == (False, True, *[False] * 5)
+    assert system.stateful_actuators() == (1, 2, 3, 4, 5)
+    np.testing.assert_allclose(act.gainprm[:2, :3], [[2, 3, 4], [2, 0, 0]])
+    np.testing.assert_allclose(act.activation_range[2], [-1, 2])
+    np.testing.assert_allclose(act.dynprm[1:5, 0], [0.5, 1, 0.1, 0.1])
+    np.testing.assert_allclose(act.length_range[4:6], [[-1, 2]] * 2)
+    # The peak force is the file's, or its scale by the inertia: 30 / (1 / inertia) here.
+    inertia = 0.4 * 1000 * 4 / 3 * np.pi * 0.1**5
+    np.testing.assert_allclose(act.gainprm[4:6, 2], [9, 30 * inertia], rtol=1e-5)
+    np.testing.assert_allclose(act.biasprm[4:6, 2], [9, 30 * inertia], rtol=1e-5)
+    np.testing.assert_array_equal(act.force_range[6], [0, 0])  # its group is off
+
+
+def test_sites_and_actuators_on_them():
+    system = load(
+        f'<joint name="j" actuatorfrcrange="-1 2"/>{GEOM}<body pos="1 0 0" quat="0 1 0 0">'
+        '<site name="s" pos="0 2 3" size=".1 .2 .3" type="box"/></body>'
+        '<site name="t" pos="4 5 6"/>',
+        after='<actuator><motor site="s" gear="1 2 3 4 5 6"/>'
+        '<position site="s" refsite="t" kp="3"/><motor joint="j" gear="2"/></actuator>',
+    )
+    assert system.site_names == ("t", "s") and system.site_link == (0, 0)
+    assert [t.name for t in system.site_types] == ["sphere", "box"]
+    np.testing.assert_allclose(system.site.transform.pos, [[4, 5, 6], [1, -2, -3]], atol=1e-6)
+    np.testing.assert_allclose(system.site_size[1], [0.1, 0.2, 0.3], rtol=1e-6)
+    assert system.actuator_site == (1, 1, -1) and system.actuator_refsite == (-1, 0, -1)
+    assert (system.actuator_joint, system.joint_actuator_limited) == ((-1, -1, 0), (True,))
+    np.testing.assert_allclose(system.actuator.gear, [1, 1, 2])
+    wrench = [[1, 2, 3, 4, 5, 6], [1, 0, 0, 0, 0, 0], [0] * 6]
+    np.testing.assert_allclose(system.actuator.wrench, wrench)
+    np.testing.assert_allclose(system.jnt_actfrcrange, [[-1, 2]])
+
+
 def test_custom_dampings():
     names = {"vel_damping": -0.1, "ang_damping": -0.2, "baumgarte_erp": 0.3}
     fields = "".join(f'<numeric name="{k}" data="{v}"/>' for k, v in names.items())

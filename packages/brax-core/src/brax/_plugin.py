@@ -60,7 +60,14 @@ def brax_integrators() -> list[Spec]:
 @hookimpl
 def brax_actuators() -> list[Spec]:
     """The laws that turn a control into a force."""
-    return [Spec("affine", "brax.actuators.affine:AFFINE", "motor, position and velocity servo")]
+    return [
+        Spec("affine", "brax.actuators.affine:AFFINE", "motor, position and velocity servo"),
+        Spec("general", "brax.actuators.general:GENERAL", "affine gain and affine bias"),
+        Spec("integral", "brax.actuators.integral:INTEGRAL", "integral of the control"),
+        Spec("filter", "brax.actuators.filter:FILTER", "control behind a first-order filter"),
+        Spec("filterexact", "brax.actuators.filter:FILTER_EXACT", "the same, integrated exactly"),
+        Spec("muscle", "brax.actuators.muscle:MUSCLE", "force by length, velocity, activation"),
+    ]
 
 
 @hookimpl

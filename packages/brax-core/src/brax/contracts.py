@@ -49,6 +49,9 @@ def check_state(function: str, sys: System, state: State) -> None:
         )
     check_vector(function, "state.q", state.q, sys.q_size(), "coordinates")
     check_vector(function, "state.qd", state.qd, sys.qd_size(), "degrees of freedom")
+    if state.activation is not None:
+        n = len(sys.stateful_actuators())
+        check_vector(function, "state.activation", state.activation, n, "activations")
 
 
 def check_external(function: str, sys: System, external: Force | None) -> None:
@@ -77,6 +80,7 @@ SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
+SITE_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites"
 
 TURNING = "friction against twisting and rolling (condim 4 and 6)"
 EQUALITY = "equality constraints"
@@ -91,6 +95,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     EQUALITY: lambda s: bool(s.equality_names),
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
+    SITE_LIMITS: lambda s: max(s.actuator_site, default=-1) >= 0 and any(s.joint_actuator_limited),
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
@@ -139,6 +144,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("joint.solref", sys.joint.solref, (nj, 2), ""),
         ("joint.solimp", sys.joint.solimp, (nj, 5), ""),
         ("joint.margin", sys.joint.margin, (nj,), ""),
+        ("site.size", sys.site.size, (len(sys.site_names), 3), ">= 0"),
         ("ref", sys.ref, (nq,), ""),
         ("geom.size", sys.geom.size, (ng, 3), ">= 0"),
         ("geom.friction", sys.geom.friction, (ng, 3), ">= 0"),
@@ -161,6 +167,11 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("equality.solref", sys.equality.solref, (ne, 2), ""),
         ("equality.solimp", sys.equality.solimp, (ne, 5), ""),
         ("actuator.gear", sys.actuator.gear, (nu,), ""),
+        ("actuator.wrench", sys.actuator.wrench, (nu, 6), ""),
+        ("actuator.gainprm", sys.actuator.gainprm, (nu, 10), ""),
+        ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
+        ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),
+        ("actuator.length_range", sys.actuator.length_range, (nu, 2), ""),
         ("vel_damping", sys.vel_damping, (), "<= 0"),
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]

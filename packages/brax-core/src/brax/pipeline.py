@@ -97,7 +97,8 @@ class Pipeline(ABC, Generic[P, M]):
         self._check_integrator(function, sys)
         contracts.check_vector(function, "q", q, sys.q_size(), "coordinates")
         contracts.check_vector(function, "qd", qd, sys.qd_size(), "degrees of freedom")
-        return _init(sys, jnp.asarray(q), jnp.asarray(qd))
+        state = _init(sys, jnp.asarray(q), jnp.asarray(qd))
+        return state.replace(activation=_at_rest(sys, state))
 
     def step(
         self,
@@ -130,6 +131,8 @@ class Pipeline(ABC, Generic[P, M]):
         contracts.check_vector(function, "act", act, sys.act_size(), "actuators")
         contracts.check_state(function, sys, state)
         contracts.check_external(function, sys, external)
+        if state.activation is None:
+            state = state.replace(activation=_at_rest(sys, state))
         state = state.replace(contact=None)
         return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
 
@@ -156,6 +159,12 @@ class Pipeline(ABC, Generic[P, M]):
                 0, n_frames, lambda _, m: self.advance(problem, m, dt), motion
             )
         return self.leave(problem, motion)
+
+
+def _at_rest(sys: System, state: State) -> jax.Array | None:
+    """Activations of zero; None if the model has none."""
+    n = len(sys.stateful_actuators())
+    return jnp.zeros(n, state.q.dtype) if n else None
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,5 +1,6 @@
 """Actuators on one slide: T23, T24. A force F on a mass of one for one step gives F dt."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import physics_lab
@@ -7,6 +8,8 @@ import pytest
 from physics_lab import PIPELINES, chain, rail, record, settings
 
 from brax import plugins
+from brax.errors import ModelError, ShapeError
+from brax.spring.pipeline import SPRING
 
 DT = 0.01
 
@@ -80,3 +83,73 @@ def test_each_actuator_drives_its_own_joint(f64):
     for i in range(3):
         rates = record(sys, act=np.eye(3)[i], steps=1).qd[0, 6:]
         assert rates[i] > 0 and np.argmax(np.abs(rates)) == i
+
+
+@pytest.fixture(params=plugins.names("pipeline"))
+def pipeline(request):
+    return plugins.get("pipeline", request.param)
+
+
+def after(pipeline, ctrl, steps, start=None, **actuator):
+    """The state after some steps of a mass of one under a constant control."""
+    sys = settings(rail(actuators=[actuator]), DT)
+    state = pipeline.init(sys, jnp.zeros(1), jnp.zeros(1))
+    if start is not None:
+        state = state.replace(activation=jnp.array([start]))
+    return jax.jit(pipeline.step, static_argnums=3)(sys, state, jnp.array([ctrl]), steps)
+
+
+@pytest.mark.parametrize(
+    ("want", "case"),
+    [
+        (0.5 + 10 * DT * 2, dict(type="integral", ctrl=2.0, start=0.5)),
+        (0.6, dict(type="integral", ctrl=2.0, start=0.5, activation_range=(-1, 0.6))),
+        # ten times a' = a + .1 (1 - a)
+        (1 - 0.9**10, dict(type="filter", ctrl=1.0, dynprm=(10 * DT,))),
+        (1 - np.exp(-1), dict(type="filterexact", ctrl=1.0, dynprm=(10 * DT,))),
+    ],
+    ids=["integrator", "range", "filter", "filterexact"],
+)
+def test_an_activation_follows_its_control(f64, pipeline, want, case):
+    # The force is that of the activations before each step: a slide's rate is their sum times DT.
+    state = after(pipeline, steps=10, **case)
+    assert state.activation == pytest.approx(want, rel=1e-12)
+    if case["type"] == "integral" and "activation_range" not in case:
+        assert state.qd == pytest.approx(DT * (10 * 0.5 + 45 * DT * 2), rel=1e-9)
+
+
+def test_an_early_actuator_is_a_step_ahead(f64, pipeline):
+    for early, push in ((False, 0.0), (True, 2 * DT)):
+        state = after(pipeline, 2.0, 1, type="integral", early=early)
+        assert state.activation == pytest.approx(2 * DT, rel=1e-12)
+        assert state.qd == pytest.approx(push * DT, rel=1e-9)
+
+
+def test_a_gain_that_depends_on_the_motion(f64, pipeline):
+    # (2 + 3 .4 - 4 .5) .7 + .1 - .2 .4 + .3 .5 = 1.01
+    sys = settings(
+        rail(actuators=[dict(type="general", gainprm=(2, 3, -4), biasprm=(0.1, -0.2, 0.3))]), DT
+    )
+    state = pipeline.init(sys, jnp.array([0.4]), jnp.array([0.5]))
+    moved = jax.jit(pipeline.step)(sys, state, jnp.array([0.7]))
+    assert (moved.qd - 0.5) / DT == pytest.approx(1.01, rel=1e-9)
+
+
+def test_a_state_without_activations_starts_at_zero(f64):
+    state = SPRING.init(rail(actuators=[{}]), jnp.zeros(1), jnp.zeros(1))
+    assert state.activation is None
+    sys = rail(actuators=[dict(type="integral")])
+    state = SPRING.init(sys, jnp.zeros(1), jnp.zeros(1))
+    np.testing.assert_array_equal(state.activation, [0.0])
+    old = SPRING.step(sys, state.replace(activation=None), jnp.ones(1))
+    np.testing.assert_allclose(old.activation, [sys.opt.timestep])
+    with pytest.raises(ShapeError, match=r"state\.activation.*1 activations"):
+        SPRING.step(sys, state.replace(activation=jnp.zeros(2)), jnp.ones(1))
+
+
+def test_what_an_activation_asks_for_is_refused_without_one():
+    for wrong in (dict(early=True), dict(activation_range=(0, 1))):
+        with pytest.raises(ModelError, match="actuator 'drive0': type 'affine' has no activation"):
+            rail(actuators=[wrong])
+    with pytest.raises(ModelError, match="'drive0': length_range needs a lower and a larger"):
+        rail(actuators=[dict(type="muscle")])

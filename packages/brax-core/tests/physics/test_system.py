@@ -188,7 +188,9 @@ def test_step_refuses_a_state_of_another_system(sys):
         jax.eval_shape(SPRING.step, sys, state, jnp.zeros(2))
 
 
-def one_joint(kind="hinge", option=None, ball=None, floor=False, more=lambda m: None, **values):
+def one_joint(
+    kind="hinge", option=None, ball=None, floor=False, site=False, more=lambda m: None, **values
+):
     model = ModelBuilder()
     model.set_option(**(option or {}))
     model.add_body("a", mass=1.0, inertia=(1, 1, 1))
@@ -196,6 +198,9 @@ def one_joint(kind="hinge", option=None, ball=None, floor=False, more=lambda m: 
     more(model)
     if ball is not None:
         model.add_geom("a", "sphere", size=(0.1,), **ball)
+    if site:
+        model.add_site("a", "tip")
+        model.add_actuator(site="tip")
     if floor:
         model.add_geom("world", "plane", size=(0, 0, 1))
     return model.build()
@@ -207,6 +212,7 @@ LACKING = {
     contracts.SOFTNESS: dict(range=(0, 1)),
     contracts.PYRAMID: dict(ball={}, floor=True),
     contracts.ELASTICITY: dict(ball=dict(elasticity=0.5)),
+    contracts.SITE_LIMITS: dict(actuator_range=(-1, 1), site=True),
     contracts.DAMPING: dict(option=dict(vel_damping=-1.0)),
     contracts.TURNING: dict(ball=dict(condim=4), floor=True),
     contracts.EQUALITY: dict(more=lambda m: m.add_coupling("joint")),

@@ -12,10 +12,10 @@ class Propeller(ActuatorType):
     name = "propeller"
 
     def force(
-        self, params: ActuatorParams, ctrl: jax.Array, length: jax.Array, velocity: jax.Array
+        self, params: ActuatorParams, signal: jax.Array, length: jax.Array, velocity: jax.Array
     ) -> jax.Array:
         """Thrust in the direction of the control."""
-        return params.gainprm[0] * ctrl * jnp.abs(ctrl)
+        return params.gainprm[0] * signal * jnp.abs(signal)
 
 
 PROPELLER = Propeller()

@@ -41,8 +41,11 @@ def brax_pipelines() -> list[Spec]:
 
 @hookimpl
 def brax_actuators() -> list[Spec]:
-    """An actuator that is not affine."""
-    return [Spec("propeller", "brax_example_plugin.actuator:PROPELLER", "thrust ctrl * |ctrl|")]
+    """An actuator that is not affine, and one with a state of its own."""
+    return [
+        Spec("propeller", "brax_example_plugin.actuator:PROPELLER", "thrust ctrl * |ctrl|"),
+        Spec("dc_motor", "brax_example_plugin.motor:DC_MOTOR", "voltage, current and torque"),
+    ]
 
 
 @hookimpl

@@ -11,11 +11,11 @@ class Affine(ActuatorType):
     name = "affine"
 
     def force(
-        self, params: ActuatorParams, ctrl: jax.Array, length: jax.Array, velocity: jax.Array
+        self, params: ActuatorParams, signal: jax.Array, length: jax.Array, velocity: jax.Array
     ) -> jax.Array:
         """Linear in the control and in the motion."""
         bias = params.biasprm
-        return params.gainprm[0] * ctrl + bias[0] + bias[1] * length + bias[2] * velocity
+        return params.gainprm[0] * signal + bias[0] + bias[1] * length + bias[2] * velocity
 
 
 AFFINE = Affine()

@@ -1,50 +1,76 @@
-"""From controls and motion to forces along the degrees of freedom: actuators and tendons."""
+"""From controls and motion to forces: actuators and tendons."""
 
-import functools
-import operator
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from brax.actuators.interface import ActuatorParams
+from brax.actuators.law import Command, Stretch, activation_rates, forces, next_activations
+from brax.actuators.sites import Reach, on_sites, reach
+from brax.actuators.strands import actuator_strands, tendon_strands
 from brax.base import System
 from brax.components import rows
-from brax.tree import sum_rows
+from brax.kinematics import Frames
+from brax.spatial import Spatial
 
 
-def joint_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) -> jax.Array:
-    """Forces of all actuators along the degrees of freedom, MuJoCo's `qfrc_actuator`.
+class Drive(NamedTuple):
+    """The actuators at a state."""
+
+    seen: Stretch
+    """How they stand and move."""
+    force: jax.Array
+    """Force of each on what it drives, before its gear, (nu, batch)."""
+    reach: Reach | None
+    """What those on sites do; None if there are none."""
+
+
+def drive(
+    sys: System, command: Command, q: jax.Array, qd: jax.Array, links: Frames | None
+) -> Drive:
+    """The actuators of a model that has some.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        act: controls (nu, batch); one that is not a number counts as zero.
+        command: what the actuators are told.
         q: coordinates (nq, batch).
         qd: rates (nv, batch).
-
-    Returns:
-        Forces [N or N m], (nv, batch).
+        links: frames of the links, in the model's order, and their velocities; read if there is
+            an actuator on a site.
     """
-    strands = _actuator_strands(sys)
-    gear = rows(sys.actuator.gear, strands.owner)
-    weight = gear if strands.weight is None else gear * strands.weight
-    nu = sys.act_size()
-    length = sum_rows(weight * rows(q, strands.q), strands.owner, nu)
-    velocity = sum_rows(weight * rows(qd, strands.qd), strands.owner, nu)
-    force = _forces(sys, act, length, velocity)
-    return sum_rows(weight * rows(force, strands.owner), strands.qd, sys.qd_size())
+    seen, reached = stretch(sys, q, qd, links)
+    return Drive(seen, forces(sys, range(sys.act_size()), command, seen), reached)
 
 
-def drive_forces(sys: System, act: jax.Array, q: jax.Array, qd: jax.Array) -> jax.Array | None:
-    """Forces of actuators and tendons, as `joint_forces`; None if the model has neither."""
-    parts = []
-    if sys.actuator_names:
-        parts.append(joint_forces(sys, act, q, qd))
-    if sys.tendon_names:
-        parts.append(tendon_forces(sys, q, qd))
-    return functools.reduce(operator.add, parts) if parts else None
+def stretch(
+    sys: System, q: jax.Array, qd: jax.Array, links: Frames | None
+) -> tuple[Stretch, Reach | None]:
+    """How all actuators stand and move; and what those on sites do, if there are any."""
+    strands = actuator_strands(sys)
+    seen = Stretch(strands.along(q, strands.q), strands.along(qd, strands.qd))
+    if not on_sites(sys):
+        return seen, None
+    assert links is not None
+    reached = reach(sys, links)
+    return Stretch(seen.length + reached.length, seen.velocity + reached.velocity), reached
+
+
+def joint_forces(sys: System, driven: Drive) -> jax.Array:
+    """Forces of the actuators on joints and tendons along the degrees of freedom, (nv, batch)."""
+    return actuator_strands(sys).pull(driven.force, sys.qd_size())
+
+
+def link_forces(sys: System, driven: Drive) -> Spatial | None:
+    """Torque and force of the actuators on sites on each link about its frame, world axes."""
+    return driven.reach and driven.reach.on_links(driven.force, sys.num_links())
+
+
+def within_joint_limits(sys: System, force: jax.Array) -> jax.Array:
+    """The actuators' forces along the degrees of freedom, within what their joints can bear."""
+    if not any(sys.joint_actuator_limited):
+        return force
+    bounds = rows(sys.joint.actuator_range, sys.dof_joint())
+    return jnp.clip(force, bounds[:, 0], bounds[:, 1])
 
 
 def tendon_forces(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
@@ -60,77 +86,28 @@ def tendon_forces(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
     Returns:
         Forces [N or N m], (nv, batch).
     """
-    tendon, n = sys.tendon, len(sys.tendon_names)
-    strands = _tendon_strands(sys)
-    weight = tendon.coef
-    length = sum_rows(weight * rows(q, strands.q), strands.owner, n)
-    velocity = sum_rows(weight * rows(qd, strands.qd), strands.owner, n)
+    tendon, strands = sys.tendon, tendon_strands(sys)
+    length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
     rest = jnp.clip(length, tendon.lengthspring[:, 0], tendon.lengthspring[:, 1])
     pull = tendon.stiffness * (rest - length) - tendon.damping * velocity
-    return sum_rows(weight * rows(pull, strands.owner), strands.qd, sys.qd_size())
+    return strands.pull(pull, sys.qd_size())
 
 
-class _Strands(NamedTuple):
-    """What joins actuators or tendons to joints, one row for each pair."""
-
-    owner: tuple[int, ...]
-    """The actuator or tendon."""
-    q: tuple[int, ...]
-    """The joint's coordinate."""
-    qd: tuple[int, ...]
-    """The joint's degree of freedom."""
-    weight: jax.Array | None
-    """How much longer the owner gets with the coordinate, (rows, batch); None for one each."""
+def charging(
+    sys: System, command: Command, q: jax.Array, qd: jax.Array, links: Frames | None
+) -> jax.Array | None:
+    """Rates of the activations (na, batch); None if the model has none."""
+    if command.activation is None:
+        return None
+    stateful = sys.stateful_actuators()
+    seen, _ = stretch(sys, q, qd, links)
+    return activation_rates(sys, stateful, command, rows(seen, stateful))
 
 
-def _strands(
-    sys: System, joints: Sequence[Sequence[int]], weight: jax.Array | None = None
-) -> _Strands:
-    flat = [j for each in joints for j in each]
-    at = np.asarray(sys.joint_q_start(), int), np.asarray(sys.joint_qd_start(), int)
-    q, qd = (tuple(starts[flat].tolist()) for starts in at)
-    return _Strands(tuple(i for i, each in enumerate(joints) for _ in each), q, qd, weight)
-
-
-def _tendon_strands(sys: System) -> _Strands:
-    return _strands(sys, sys.tendon_joints, sys.tendon.coef)
-
-
-def _actuator_strands(sys: System) -> _Strands:
-    joints = [
-        (j,) if t < 0 else sys.tendon_joints[t]
-        for j, t in zip(sys.actuator_joint, sys.actuator_tendon, strict=True)
-    ]
-    if max(sys.actuator_tendon) < 0:
-        return _strands(sys, joints)
-    coef = sys.tendon.coef
-    first = np.cumsum([0, *map(len, sys.tendon_joints)])
-    one = len(coef)  # the row after the last, which holds ones
-    index = [
-        k
-        for t in sys.actuator_tendon
-        for k in ([one] if t < 0 else range(int(first[t]), int(first[t + 1])))
-    ]
-    return _strands(sys, joints, rows(jnp.concatenate([coef, jnp.ones_like(coef[:1])]), index))
-
-
-def _forces(sys: System, act: jax.Array, length: jax.Array, velocity: jax.Array) -> jax.Array:
-    """Force of each actuator on what it drives, before its gear, (nu, batch)."""
-    actuator = sys.actuator
-    forces, order = [], []
-    for kind in dict.fromkeys(sys.actuator_types):
-        index = [i for i, t in enumerate(sys.actuator_types) if t is kind]
-        given = rows(act, index)
-        bounds = rows(actuator.ctrl_range, index)
-        control = jnp.clip(jnp.where(jnp.isnan(given), 0.0, given), bounds[:, 0], bounds[:, 1])
-        params = ActuatorParams(
-            *(
-                tuple(table[:, k] for k in range(table.shape[1]))
-                for table in (rows(actuator.gainprm, index), rows(actuator.biasprm, index))
-            )
-        )
-        limits = rows(actuator.force_range, index)
-        force = kind.force(params, control, rows(length, index), rows(velocity, index))
-        forces.append(jnp.clip(force, limits[:, 0], limits[:, 1]))
-        order += index
-    return rows(jnp.concatenate(forces, axis=0), np.argsort(order).tolist())
+def charged(
+    sys: System, command: Command, rates: jax.Array | None, dt: jax.Array
+) -> jax.Array | None:
+    """Activations `dt` later, at given rates; None if the model has none."""
+    if rates is None:
+        return None
+    return next_activations(sys, sys.stateful_actuators(), command, rates, dt)

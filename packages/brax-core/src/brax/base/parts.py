@@ -47,6 +47,9 @@ class Joint(Base):
     """Impedance of the limits (MuJoCo's `solimplimit`), shape (n_joints, 5)."""
     margin: jax.Array
     """Distance from a limit at which it begins to act [rad or m], shape (n_joints,)."""
+    actuator_range: jax.Array
+    """Bounds of the force of all actuators together [N or N m], infinite where free, shape
+    (n_joints, 2)."""
 
 
 @dataclass
@@ -103,6 +106,16 @@ class Geom(Base):
 
 
 @dataclass
+class Site(Base):
+    """Places on links, where sensors measure and actuators act."""
+
+    transform: Transform
+    """Frame in the link's frame, or in the world's for link -1, shape (n_sites, ...)."""
+    size: jax.Array
+    """MuJoCo's size parameters of the shape that it is drawn as [m], shape (n_sites, 3)."""
+
+
+@dataclass
 class Tendon(Base):
     """Fixed tendons: each is as long as a weighted sum of joint coordinates."""
 
@@ -153,17 +166,26 @@ class Equality(Base):
 
 @dataclass
 class Actuator(Base):
-    """What turns controls into forces on joints and tendons, by MuJoCo's rule (gain, bias, gear,
-    ranges)."""
+    """What turns controls into forces on joints, tendons and sites, by MuJoCo's rule (gain, bias,
+    gear, ranges)."""
 
     gear: jax.Array
     """Transmission ratio, shape (nu,)."""
+    wrench: jax.Array
+    """Of those on sites: force and torque per unit of force times gear, in the axes of the site, or
+    of the reference site, shape (nu, 6)."""
     gainprm: jax.Array
     """Gain parameters, shape (nu, 10)."""
     biasprm: jax.Array
     """Bias parameters, shape (nu, 10)."""
+    dynprm: jax.Array
+    """Parameters of the activations' dynamics, shape (nu, 10)."""
+    length_range: jax.Array
+    """Smallest and largest length that each can have, for muscles, shape (nu, 2)."""
     ctrl_range: jax.Array
     """Bounds of the control, infinite where free, shape (nu, 2)."""
+    activation_range: jax.Array
+    """Bounds of the activation, infinite where free, shape (nu, 2)."""
     force_range: jax.Array
     """Bounds of the actuator force [N or N m], infinite where free, shape (nu, 2)."""
 

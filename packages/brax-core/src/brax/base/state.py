@@ -41,3 +41,6 @@ class State(Base):
     """Contacts at `x`, where they were asked for."""
     warmstart: jax.Array | None = None
     """Accelerations of the last step, where the generalized pipeline's solver starts, (nv,)."""
+    activation: jax.Array | None = None
+    """Activations of the actuators that are stateful, MuJoCo's `act`, shape (na,), in the order of
+    `System.stateful_actuators`; None where the model has none, zero where it is not given."""

@@ -6,7 +6,17 @@ import jax
 import numpy as np
 
 from brax.base import flat
-from brax.base.parts import Actuator, DoF, Equality, Geom, Joint, Link, Option, Tendon
+from brax.base.parts import (
+    Actuator,
+    DoF,
+    Equality,
+    Geom,
+    Joint,
+    Link,
+    Option,
+    Site,
+    Tendon,
+)
 from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Transform
 from brax.errors import closest
@@ -32,6 +42,8 @@ class System(Base):
     """Passive properties of the degrees of freedom."""
     geom: Geom
     """Shapes that collide and are drawn."""
+    site: Site
+    """Places on links."""
     tendon: Tendon
     """Fixed tendons."""
     equality: Equality
@@ -69,6 +81,8 @@ class System(Base):
     """Whether each joint has limits."""
     joint_dry: tuple[bool, ...] = static()
     """Whether each joint has dry friction."""
+    joint_actuator_limited: tuple[bool, ...] = static()
+    """Whether each joint bounds the force of its actuators together."""
     geom_names: tuple[str, ...] = static()
     """Name of each geom."""
     geom_types: tuple[Any, ...] = static()
@@ -79,6 +93,12 @@ class System(Base):
     """In a pair of unequal priority the higher geom's friction, `solref` and `solimp` count."""
     collisions: tuple[Any, ...] = static()
     """The `brax.colliders.CollisionGroup`s: which geoms are tested against which, and by what."""
+    site_names: tuple[str, ...] = static()
+    """Name of each site."""
+    site_types: tuple[Any, ...] = static()
+    """The `brax.colliders.GeometryType` that each site is drawn as."""
+    site_link: tuple[int, ...] = static()
+    """Link that carries each site, -1 for the world."""
     tendon_names: tuple[str, ...] = static()
     """Name of each tendon."""
     tendon_joints: tuple[tuple[int, ...], ...] = static()
@@ -99,9 +119,15 @@ class System(Base):
     actuator_types: tuple[Any, ...] = static()
     """The `brax.actuators.ActuatorType` of each actuator."""
     actuator_joint: tuple[int, ...] = static()
-    """Joint that each actuator drives, -1 if it pulls a tendon."""
+    """Joint that each actuator drives, -1 if it drives none."""
     actuator_tendon: tuple[int, ...] = static()
-    """Tendon that each actuator pulls, -1 if it drives a joint."""
+    """Tendon that each actuator pulls, -1 if it pulls none."""
+    actuator_site: tuple[int, ...] = static()
+    """Site that each actuator acts on, -1 if it acts on none."""
+    actuator_refsite: tuple[int, ...] = static()
+    """Site that each actuator on a site acts against, -1 if against none."""
+    actuator_early: tuple[bool, ...] = static()
+    """Whether each actuator's force is that of its activation after the step."""
     integrator: Any = static()
     """The `brax.integrators.Integrator` that advances time."""
 
@@ -120,6 +146,10 @@ class System(Base):
     def act_size(self) -> int:
         """Number of actuators, MuJoCo's nu."""
         return len(self.actuator_names)
+
+    def stateful_actuators(self) -> tuple[int, ...]:
+        """Actuators that have an activation, in the order of `State.activation`."""
+        return tuple(i for i, t in enumerate(self.actuator_types) if t.stateful)
 
     @property
     def link_types(self) -> str:

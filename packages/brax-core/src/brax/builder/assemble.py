@@ -15,6 +15,7 @@ from brax.base import (
     Joint,
     Link,
     Option,
+    Site,
     System,
     Tendon,
     Transform,
@@ -34,6 +35,8 @@ class Parts(NamedTuple):
     joint_types: tuple[Any, ...]
     geoms: Sequence[Element]
     geom_types: tuple[Any, ...]
+    sites: Sequence[Element]
+    site_types: tuple[Any, ...]
     tendons: Sequence[Element]
     equalities: Sequence[Element]
     """With their numbers as `data`, and the elements that they tie as the builder names them."""
@@ -48,6 +51,7 @@ def assemble(parts: Parts) -> System:
     """Makes the `System`."""
     links = {WORLD: -1} | {b.name: i for i, b in enumerate(parts.links)}
     tendon_ids = {t.name: i for i, t in enumerate(parts.tendons)}
+    site_ids = {s.name: i for i, s in enumerate(parts.sites)} | {"": -1}
     joint_ids = {j.name: i for i, j in enumerate(parts.joints)}
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
@@ -58,6 +62,10 @@ def assemble(parts: Parts) -> System:
         joint=_joint(joints),
         dof=_dof(joints, types),
         geom=_geom(parts.geoms),
+        site=Site(
+            Transform(_column(parts.sites, "pos", 3), _column(parts.sites, "quat", 4)),
+            _column(parts.sites, "size", 3),
+        ),
         tendon=_tendon(parts.tendons, joints),
         equality=_equality(parts.equalities),
         actuator=_actuator(parts.actuators),
@@ -76,11 +84,15 @@ def assemble(parts: Parts) -> System:
         joint_link=tuple(links[j.body] for j in joints),
         joint_limited=tuple(j.range is not None for j in joints),
         joint_dry=tuple(bool(np.any(j.frictionloss)) for j in joints),
+        joint_actuator_limited=tuple(j.actuator_range is not None for j in joints),
         geom_names=tuple(g.name for g in parts.geoms),
         geom_types=parts.geom_types,
         geom_link=tuple(links[g.body] for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
+        site_names=tuple(s.name for s in parts.sites),
+        site_types=parts.site_types,
+        site_link=tuple(links[s.body] for s in parts.sites),
         tendon_names=tuple(tendon_ids),
         tendon_joints=tuple(tuple(joint_ids[j] for j in t.joints) for t in parts.tendons),
         tendon_limited=tuple(t.range is not None for t in parts.tendons),
@@ -96,6 +108,9 @@ def assemble(parts: Parts) -> System:
         actuator_types=parts.actuator_types,
         actuator_joint=tuple(joint_ids[a.joint] if a.joint else -1 for a in parts.actuators),
         actuator_tendon=tuple(tendon_ids[a.tendon] if a.tendon else -1 for a in parts.actuators),
+        actuator_site=tuple(site_ids[a.site] for a in parts.actuators),
+        actuator_refsite=tuple(site_ids[a.refsite] for a in parts.actuators),
+        actuator_early=tuple(a.early for a in parts.actuators),
         integrator=parts.integrator,
     )
 
@@ -136,6 +151,12 @@ def _column(elements: Sequence[Element], key: str, width: int) -> Any:
     return _array([e.values[key] for e in elements], (len(elements), width))
 
 
+def _bounds(elements: Sequence[Element], key: str) -> Any:
+    """Lower and upper bounds, infinite where there are none."""
+    found = [(-np.inf, np.inf) if e.values[key] is None else e.values[key] for e in elements]
+    return _array(found, (len(elements), 2))
+
+
 def _opt(option: dict[str, Any]) -> Option:
     numbers = ("timestep", "density", "viscosity", "impratio")
     return Option(
@@ -165,6 +186,7 @@ def _joint(joints: Sequence[Element]) -> Joint:
         _column(joints, "solref_limit", 2),
         _column(joints, "solimp_limit", 5),
         _column(joints, "margin", 1)[:, 0],
+        _bounds(joints, "actuator_range"),
     )
 
 
@@ -253,16 +275,13 @@ def _equality(equalities: Sequence[Element]) -> Equality:
 
 
 def _actuator(actuators: Sequence[Element]) -> Actuator:
-    ranges = [
-        _array(
-            [(-np.inf, np.inf) if a.values[key] is None else a.values[key] for a in actuators],
-            (len(actuators), 2),
-        )
-        for key in ("ctrl_range", "force_range")
-    ]
+    ranges = [_bounds(actuators, key) for key in ("ctrl_range", "activation_range", "force_range")]
     return Actuator(
         _column(actuators, "gear", 1)[:, 0],
+        _column(actuators, "wrench", 6),
         _column(actuators, "gainprm", 10),
         _column(actuators, "biasprm", 10),
+        _column(actuators, "dynprm", 10),
+        _column(actuators, "length_range", 2),
         *ranges,
     )

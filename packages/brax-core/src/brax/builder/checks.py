@@ -20,32 +20,44 @@ def names(
     bodies: Sequence[Element],
     joints: Sequence[Element],
     geoms: Sequence[Element],
+    sites: Sequence[Element],
     tendons: Sequence[Element],
     equalities: Sequence[Element],
     actuators: Sequence[Element],
 ) -> Iterator[str]:
     """Names given twice, names that nothing has, and bodies that hang on what comes later."""
     yield from _order(bodies)
-    for kind in (joints, geoms, tendons, equalities, actuators):
+    for kind in (joints, geoms, sites, tendons, equalities, actuators):
         given = [e.name for e in kind]
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():
             yield f"{element}: there is another {element.kind} of that name"
     known = {WORLD, *(b.name for b in bodies)}
-    for element in [*joints, *geoms]:
+    for element in [*joints, *geoms, *sites]:
         if element.body not in known:
             yield f"{element}: there is no body '{element.body}'.{closest(element.body, known)}"
         elif element.kind == "joint" and element.body == WORLD:
             yield f"{element}: the world does not move; give the joint to a body"
-    there = {"joint": [j.name for j in joints], "tendon": [t.name for t in tendons]}
+    there = {
+        "joint": [j.name for j in joints],
+        "tendon": [t.name for t in tendons],
+        "site": [s.name for s in sites],
+    }
     for equality in equalities:
         yield from _ends(equality, {"body": list(known), **there})
     for actuator in actuators:
-        if bool(actuator.joint) == bool(actuator.tendon):
-            yield f"{actuator}: it needs a joint to drive or a tendon to pull, one of both"
-            continue
-        driven = "joint" if actuator.joint else "tendon"
-        yield from _missing(actuator, driven, actuator.values[driven], there[driven])
+        driven = [key for key in there if actuator.values[key]]
+        if len(driven) != 1:
+            yield (
+                f"{actuator}: it needs a joint to drive, a tendon to pull or a site to act on, "
+                "one of them"
+            )
+        for key in driven:
+            yield from _missing(actuator, key, actuator.values[key], there[key])
+        if actuator.refsite and "site" not in driven:
+            yield f"{actuator}: it has a refsite, but acts on no site"
+        elif actuator.refsite:
+            yield from _missing(actuator, "site", actuator.refsite, there["site"])
     for tendon in tendons:
         for name in tendon.joints:
             yield from _missing(tendon, "joint", name, there["joint"])
@@ -172,6 +184,9 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
             f"numbers, got {len(joint.user)}"
         )
     yield from _bounds(joint, "range", strict=True)
+    if joint.actuator_range is not None and kind.qd_width != 1:
+        yield f"{joint}: actuator_range needs a joint with one degree of freedom"
+    yield from _bounds(joint, "actuator_range", strict=False)
 
 
 def geom(geom: Element, kind: Any) -> Iterator[str]:
@@ -225,13 +240,16 @@ def _one_dof(element: Element, joint: str, widths: Mapping[str, int], why: str) 
         yield f"{element}: joint '{joint}' has {width} degrees of freedom; {why}"
 
 
-def actuator(actuator: Element, widths: Mapping[str, int]) -> Iterator[str]:
-    """An actuator, on a joint of so many degrees of freedom."""
+def actuator(actuator: Element, kind: Any, widths: Mapping[str, int]) -> Iterator[str]:
+    """An actuator of a known type, on a joint of so many degrees of freedom."""
     yield from _one_dof(actuator, actuator.joint, widths, "an actuator drives a joint with one")
-    numbers = (actuator.gear, *actuator.gainprm, *actuator.biasprm)
-    if not np.isfinite(numbers).all():
-        yield f"{actuator}: its gear or a parameter is not finite"
-    for key in ("ctrl_range", "force_range"):
+    if not np.isfinite(actuator.gear):
+        yield f"{actuator}: its gear is not finite: {actuator.gear}"
+    if not kind.stateful and (actuator.early or actuator.activation_range is not None):
+        yield f"{actuator}: type '{actuator.type}' has no activation: leave its range and early out"
+    if kind.needs_length_range:
+        yield from _bounds(actuator, "length_range", strict=True)
+    for key in ("ctrl_range", "activation_range", "force_range"):
         yield from _bounds(actuator, key, strict=False)
 
 

@@ -10,7 +10,7 @@ from brax.joints import DEFAULT_JOINT
 
 
 class Description:
-    """Bodies, joints, geoms, tendons, equalities and actuators, as they are described one by one.
+    """Bodies, joints, geoms, sites, tendons, equalities and actuators, described one by one.
 
     Frames and units follow `docs/conventions.md`; angles are radians. Vectors may be any sequence
     of numbers.
@@ -20,6 +20,7 @@ class Description:
         self._bodies: list[Element] = []
         self._joints: list[Element] = []
         self._geoms: list[Element] = []
+        self._sites: list[Element] = []
         self._tendons: list[Element] = []
         self._equalities: list[Element] = []
         self._actuators: list[Element] = []
@@ -87,6 +88,7 @@ class Description:
         frictionloss: float | Sequence[float] = 0.0,
         ref: float | Sequence[float] = 0.0,
         margin: float = 0.0,
+        actuator_range: Sequence[float] | None = None,
         solref_limit: Sequence[float] = SOLREF,
         solimp_limit: Sequence[float] = SOLIMP,
         solref_friction: Sequence[float] = SOLREF,
@@ -110,6 +112,7 @@ class Description:
             frictionloss: dry friction.
             ref: coordinate at which the body stands as it is described.
             margin: distance from a limit at which it begins to act.
+            actuator_range: bounds of the force of all actuators together; unlimited if None.
             solref_limit: MuJoCo's time constant [s] and damping ratio of the limits.
             solimp_limit: MuJoCo's impedance of the limits.
             solref_friction: the same of the dry friction.
@@ -132,6 +135,7 @@ class Description:
             frictionloss=frictionloss,
             ref=ref,
             margin=margin,
+            actuator_range=actuator_range,
             user=tuple(float(u) for u in user),
             **vectors(
                 self._problems,
@@ -222,6 +226,46 @@ class Description:
             ),
         )
         self._geoms.append(Element("geom", name, values, line))
+        return name
+
+    def add_site(
+        self,
+        body: str,
+        name: str,
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = NO_TURN,
+        *,
+        type: str = DEFAULT_GEOMETRY,
+        size: Sequence[float] = (0.005,),
+        line: str = "",
+    ) -> str:
+        """Adds a place on a body or on the world, where sensors measure and actuators act.
+
+        Args:
+            body: the body that carries it.
+            name: its name.
+            pos: frame in the body's frame [m].
+            quat: orientation in the body's frame.
+            type: a registered geometry type, the shape that it is drawn as.
+            size: MuJoCo's size parameters of the type [m].
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        padded = tuple(size) + (0.0,) * (3 - len(tuple(size)))
+        values = dict(
+            body=body,
+            type=type,
+            **vectors(
+                self._problems,
+                f"site '{name}'{line}",
+                pos=(pos, 3),
+                quat=(quat, 4),
+                size=(padded, 3),
+            ),
+        )
+        self._sites.append(Element("site", name, values, line))
         return name
 
     def add_tendon(
@@ -407,40 +451,66 @@ class Description:
         name: str = "",
         *,
         tendon: str = "",
+        site: str = "",
+        refsite: str = "",
         gear: float = 1.0,
+        wrench: Sequence[float] = (0, 0, 1, 0, 0, 0),
         gainprm: Sequence[float] = (1.0,),
         biasprm: Sequence[float] = (),
+        dynprm: Sequence[float] = (),
+        length_range: Sequence[float] = (0.0, 0.0),
         ctrl_range: Sequence[float] | None = None,
+        activation_range: Sequence[float] | None = None,
         force_range: Sequence[float] | None = None,
+        early: bool = False,
         line: str = "",
     ) -> str:
-        """Adds an actuator that drives a joint with one degree of freedom, or pulls a tendon.
+        """Adds an actuator, which drives a joint, pulls a tendon or acts on a site: one of them.
 
         Args:
-            joint: the joint that it drives; none if it pulls a tendon.
+            joint: the joint that it drives, with one degree of freedom.
             type: a registered actuator type; 'affine' is MuJoCo's motor, position and velocity.
-            name: its name; by default the joint's.
-            tendon: the tendon that it pulls; none if it drives a joint.
+            name: its name; by default that of what it drives, and the type.
+            tendon: the tendon that it pulls.
+            site: the site that it acts on.
+            refsite: the site that it acts against; it then has a length.
             gear: transmission ratio.
+            wrench: force and torque on the site per unit, in its axes or the reference site's.
             gainprm: up to ten gain parameters.
             biasprm: up to ten bias parameters.
+            dynprm: up to ten parameters of the dynamics of the activation.
+            length_range: smallest and largest length of a muscle.
             ctrl_range: bounds of the control; unlimited if None.
+            activation_range: bounds of the activation, if it has one; unlimited if None.
             force_range: bounds of the force [N or N m]; unlimited if None.
+            early: whether the force is that of the activation after the step, so that there is no
+                delay of one step between control and force.
             line: where it stands in a file, for messages.
 
         Returns:
             The name.
         """
-        name = name or f"{joint or tendon}_{type}"
+        name = name or f"{joint or tendon or site}_{type}"
         values = dict(
             joint=joint,
             tendon=tendon,
+            site=site,
+            refsite=refsite,
             type=type,
             gear=gear,
             ctrl_range=ctrl_range,
+            activation_range=activation_range,
             force_range=force_range,
-            gainprm=tuple(gainprm) + (0.0,) * (10 - len(tuple(gainprm))),
-            biasprm=tuple(biasprm) + (0.0,) * (10 - len(tuple(biasprm))),
+            early=bool(early),
+            **vectors(
+                self._problems,
+                f"actuator '{name}'{line}",
+                wrench=(wrench if site else (0.0,) * 6, 6),
+                gainprm=(_padded(gainprm), 10),
+                biasprm=(_padded(biasprm), 10),
+                dynprm=(_padded(dynprm), 10),
+                length_range=(length_range, 2),
+            ),
         )
         self._actuators.append(Element("actuator", name, values, line))
         return name
@@ -452,3 +522,8 @@ class Description:
     def refuse(self, problem: str) -> None:
         """Notes a problem that a reader has found; `build` raises with it and all the others."""
         self._problems.append(problem)
+
+
+def _padded(numbers: Sequence[float]) -> tuple[float, ...]:
+    """A list of parameters, filled up with zeros to ten."""
+    return (*numbers, *(0.0,) * (10 - len(tuple(numbers))))

@@ -81,17 +81,19 @@ class ModelBuilder(Description):
             self._bodies,
             self._joints,
             self._geoms,
+            self._sites,
             self._tendons,
             self._equalities,
             self._actuators,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
-        welded = weld(self._bodies, joints, self._geoms, self._equalities)
+        welded = weld(self._bodies, joints, self._geoms, self._sites, self._equalities)
         types = self._resolve("joint_type", joints)
         geom_types = self._resolve("geometry_type", welded.geoms)
+        site_types = self._resolve("geometry_type", welded.sites)
         actuator_types = self._resolve("actuator", self._actuators)
         integrator = self._lookup("integrator", self._option["integrator"], "option")
-        self._check(welded, joints, types, geom_types)
+        self._check(welded, joints, types, geom_types, actuator_types)
         pairs = candidates(welded.links, welded.geoms, self._excluded)
         collided = () if problems else collisions(problems, welded.geoms, pairs)
         if problems:
@@ -105,6 +107,8 @@ class ModelBuilder(Description):
                 joint_types=types,
                 geoms=welded.geoms,
                 geom_types=geom_types,
+                sites=welded.sites,
+                site_types=site_types,
                 tendons=self._tendons,
                 equalities=welded.equalities,
                 actuators=self._actuators,
@@ -138,6 +142,7 @@ class ModelBuilder(Description):
         joints: Sequence[Element],
         types: tuple[Any, ...],
         geom_types: tuple[Any, ...],
+        actuator_types: tuple[Any, ...],
     ) -> None:
         """Notes what is wrong with the elements whose types are known."""
         problems = self._problems
@@ -161,8 +166,9 @@ class ModelBuilder(Description):
             problems += checks.tendon(tendon, widths)
         for equality in self._equalities:
             problems += checks.equality(equality, widths)
-        for actuator in self._actuators:
-            problems += checks.actuator(actuator, widths)
+        for actuator, kind in zip(self._actuators, actuator_types, strict=True):
+            if kind is not None:
+                problems += checks.actuator(actuator, kind, widths)
         nq = sum(t.q_width for _, t in known)
         if self._init_q is not None and None not in types and self._init_q.shape != (nq,):
             problems.append(

@@ -17,6 +17,7 @@ class Welded(NamedTuple):
 
     links: list[Element]
     geoms: list[Element]
+    sites: list[Element]
     fixed: list[Element]
     """The bodies that are gone: their frames in the link that carries them."""
     equalities: list[Element]
@@ -27,18 +28,21 @@ def weld(
     bodies: Sequence[Element],
     joints: Sequence[Element],
     geoms: Sequence[Element],
+    sites: Sequence[Element],
     equalities: Sequence[Element],
 ) -> Welded:
-    """Gives masses and geoms of bodies without joints to the nearest body that has some.
+    """Gives masses, geoms and sites of bodies without joints to the nearest body that has some.
 
     Args:
         bodies: all bodies, parents first.
         joints: all joints.
         geoms: all geoms.
+        sites: all sites.
         equalities: all equalities.
 
     Returns:
-        The same, in the frames of the links; a geom keeps the name of its own body as `origin`.
+        The same, in the frames of the links; a geom or site keeps the name of its own body as
+        `origin`.
     """
     moving = {j.body for j in joints}
     carrier, frame = {WORLD: WORLD}, {WORLD: Pose(np.zeros(3), np.array(NO_TURN))}
@@ -55,11 +59,12 @@ def weld(
             carrier[body.name], frame[body.name] = carrier[above], pose
         inertial = frame[body.name].do(body.ipos, body.iquat)
         parts.setdefault(carrier[body.name], []).append((inertial, body))
-    attached = []
-    for geom in geoms:
-        on = geom.body if geom.body in carrier else WORLD  # a problem of its own, too
-        pose = frame[on].do(geom.pos, geom.quat)
-        attached.append(_moved(geom, "body", carrier[on], pose, origin=geom.body))
+
+    def attach(part: Element) -> Element:
+        on = part.body if part.body in carrier else WORLD  # a problem of its own, too
+        pose = frame[on].do(part.pos, part.quat)
+        return _moved(part, "body", carrier[on], pose, origin=part.body)
+
     heavy = [_with_mass(link, parts[link.name]) for link in links]
     centres = {WORLD: np.zeros(3)} | {
         body.name: pose.pos for each in parts.values() for pose, body in each
@@ -68,7 +73,8 @@ def weld(
     at_ends = [[centres.get(b, centres[WORLD]) for b in (e.first, e.second)] for e in equalities]
     return Welded(
         heavy,
-        attached,
+        [attach(g) for g in geoms],
+        [attach(s) for s in sites],
         fixed,
         tied(equalities, bodies, carrier, frame),
         Places(np.array(at_geoms).reshape(-1, 3), np.array(at_ends).reshape(-1, 2, 3)),

@@ -3,32 +3,110 @@
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.drive import drive_forces
+from brax.actuators.drive import (
+    Drive,
+    drive,
+    joint_forces,
+    link_forces,
+    tendon_forces,
+    within_joint_limits,
+)
+from brax.actuators.law import Command
+from brax.actuators.sites import on_sites
 from brax.base import System
-from brax.components import Vec3, quat, rows, vec3
+from brax.components import Vec3, quat, rows, total, vec3
+from brax.generalized import fronts
 from brax.generalized.problem import Motion, Problem
-from brax.generalized.smooth import Smooth, common_points, composites
+from brax.generalized.smooth import Smooth, common_points, composites, smooth
 from brax.generalized.structure import Structure
+from brax.kinematics import Frames
 from brax.spatial import Spatial
 from brax.tree import Layout, join
 
 
-def applied_force(problem: Problem, motion: Motion) -> jax.Array:
+def applied_force(problem: Problem, motion: Motion, here: Smooth) -> jax.Array:
     """Motors, springs and dampers, (nv, batch) in the model's order."""
     sys = problem.sys
-    force = spring_force(sys, motion.q) - sys.dof.damping * motion.qd
-    driven = drive_forces(sys, problem.act, motion.q, motion.qd)
-    return force if driven is None else force + driven
+    parts = [spring_force(sys, motion.q) - sys.dof.damping * motion.qd]
+    if sys.actuator_names:
+        driven = drive_here(problem, motion, here)
+        parts.append(within_joint_limits(sys, actuator_force(problem, here, driven)))
+    if sys.tendon_names:
+        parts.append(tendon_forces(sys, motion.q, motion.qd))
+    return total(parts)
 
 
-def drive_slope(problem: Problem, motion: Motion, tangent: jax.Array) -> jax.Array:
+def drive_here(problem: Problem, motion: Motion, here: Smooth) -> Drive:
+    """The actuators at a state."""
+    links = driven_frames(problem, here)
+    return drive(problem.sys, command(problem, motion), motion.q, motion.qd, links)
+
+
+def driven_frames(problem: Problem, here: Smooth) -> Frames | None:
+    """Frames of the links for actuators on sites; None if there are none."""
+    return world_frames(problem, here) if on_sites(problem.sys) else None
+
+
+def actuator_force(problem: Problem, here: Smooth, driven: Drive) -> jax.Array:
+    """What the actuators do, (nv, batch) in the model's order, whatever their joints can bear."""
+    sys = problem.sys
+    force, on_links = joint_forces(sys, driven), link_forces(sys, driven)
+    if on_links is None:
+        return force
+    wrench, blocks = rows(on_links, problem.links.order), problem.plan.blocks
+    along = on_dofs(sys, problem.links, blocks, here, here.pos, wrench)
+    return force + fronts.to_model(blocks, along)
+
+
+def command(problem: Problem, motion: Motion) -> Command:
+    """What the actuators are told."""
+    return Command(problem.act, motion.activation)
+
+
+def world_frames(problem: Problem, here: Smooth) -> Frames:
+    """Frames of the links in the world, and the velocities of their origins, model's order."""
+    (ang, lin), links = here.velocity, problem.links
+    vel = lin + ang.cross(here.pos - common_points(links, here.pos))
+    return rows(Frames(here.pos, here.rot, ang, vel), links.position)
+
+
+def couples_joints(sys: System) -> bool:
+    """Whether a drive on one degree of freedom may depend on the rate of another."""
+    return bool(sys.tendon_names) or on_sites(sys)
+
+
+def drive_slope(problem: Problem, motion: Motion, here: Smooth, tangent: jax.Array) -> jax.Array:
     """How the force of actuators and tendons, if there are any, changes with the rates."""
+    sys = problem.sys
+    kept = _yielding(problem, motion, here)
 
     def force(qd: jax.Array) -> jax.Array:
-        found = drive_forces(problem.sys, problem.act, motion.q, qd)
-        return jnp.zeros_like(qd) if found is None else found
+        moved, now, found = motion._replace(qd=qd), here, jnp.zeros_like(qd)
+        if on_sites(sys):
+            now = smooth(sys, problem.links, problem.plan.blocks, motion.q, qd)
+        if sys.actuator_names:
+            driven = drive_here(problem, moved, now)
+            if kept is not None:
+                driven = driven._replace(force=driven.force * kept)
+            found = found + actuator_force(problem, now, driven)
+        return found + tendon_forces(sys, motion.q, qd) if sys.tendon_names else found
 
     return jax.jvp(force, (motion.qd,), (tangent,))[1]
+
+
+def _yielding(problem: Problem, motion: Motion, here: Smooth) -> jax.Array | None:
+    """One for actuators whose force may change with the rates, else zero; None if all may.
+
+    As in MuJoCo those on a joint whose bounds they have reached may not.
+    """
+    sys = problem.sys
+    if not any(sys.joint_actuator_limited):
+        return None
+    force = actuator_force(problem, here, drive_here(problem, motion, here))
+    free = (force == within_joint_limits(sys, force)).astype(force.dtype)
+    starts, one = sys.joint_qd_start(), sys.qd_size()
+    table = jnp.concatenate([free, jnp.ones_like(free[:1])])
+    return rows(table, [starts[j] if j >= 0 else one for j in sys.actuator_joint])
 
 
 def outer_force(problem: Problem, here: Smooth) -> jax.Array | None:
@@ -67,16 +145,16 @@ def on_dofs(
     return here.subspace.dot(mine)
 
 
-def resistance(problem: Problem, motion: Motion) -> jax.Array:
+def resistance(problem: Problem, motion: Motion, here: Smooth) -> jax.Array:
     """How much dampers and motors resist each rate, (nv, batch) in the model's order.
 
-    Without tendons an actuator acts on the degree of freedom whose rate it sees, so that the
-    derivative of its force by all rates together is that by its own. With tendons it is none.
+    Where nothing couples joints an actuator acts on the degree of freedom whose rate it sees, so
+    that the derivative of its force by all rates together is that by its own. Else it is none.
     """
     sys = problem.sys
-    if sys.tendon_names or not sys.actuator_names:
+    if couples_joints(sys) or not sys.actuator_names:
         return sys.dof.damping
-    return sys.dof.damping - drive_slope(problem, motion, jnp.ones_like(motion.qd))
+    return sys.dof.damping - drive_slope(problem, motion, here, jnp.ones_like(motion.qd))
 
 
 def spring_force(sys: System, q: jax.Array) -> jax.Array:

@@ -5,9 +5,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.actuators.drive import charged, charging
 from brax.generalized import fronts, newton
 from brax.generalized.constraints import constraints
-from brax.generalized.forces import applied_force, drive_slope, outer_force, resistance
+from brax.generalized.forces import (
+    applied_force,
+    command,
+    couples_joints,
+    drive_slope,
+    driven_frames,
+    outer_force,
+    resistance,
+)
 from brax.generalized.glide import glide
 from brax.generalized.newton import Constraints, Solver
 from brax.generalized.problem import Motion, Problem
@@ -17,10 +26,12 @@ from brax.pipeline import chart_rates, integrate
 
 
 class Rates(NamedTuple):
-    """How a state changes, (nv, batch) in the model's order."""
+    """How a state changes; the first two (nv, batch) in the model's order."""
 
     velocity: jax.Array
     acceleration: jax.Array
+    activation: jax.Array | None
+    """(na, batch)."""
 
 
 class Here(NamedTuple):
@@ -64,22 +75,31 @@ class JointMoves(Flow[Motion]):
 
     def rates(self, state: Motion, start: Motion) -> Rates:
         """Velocities, in coordinates about the start, and accelerations."""
-        found = fronts.to_model(self.blocks, self.forces(state).acceleration)
-        return Rates(chart_rates(self.problem.sys, state.q, state.qd, start.q), found)
+        here = self.forces(state)
+        found = fronts.to_model(self.blocks, here.acceleration)
+        moving = chart_rates(self.problem.sys, state.q, state.qd, start.q)
+        return Rates(moving, found, self._charging(state, here.smooth))
 
     def advance(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
-        """Updates coordinates and velocities at given rates."""
+        """Updates coordinates, velocities and activations at given rates."""
+        moved = self.look_ahead(start, rates, dt)
+        return moved._replace(activation=self._charged(start, rates.activation, dt))
+
+    def look_ahead(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
+        """As `advance`, but activations go straight on, as in MuJoCo, even out of their ranges."""
         q = integrate(self.problem.sys, start.q, rates.velocity, dt)
-        return Motion(q, start.qd + dt * rates.acceleration, rates.acceleration)
+        qd = start.qd + dt * rates.acceleration
+        activation = jax.tree.map(lambda a, r: a + dt * r, start.activation, rates.activation)
+        return Motion(q, qd, rates.acceleration, activation)
 
     def implicit_kick(self, state: Motion, dt: jax.Array, inertia: bool) -> Motion:
         """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked."""
         here = self.forces(state)
-        resisted = resistance(self.problem, state)
+        resisted = resistance(self.problem, state, here.smooth)
         sys = self.problem.sys
-        if not (inertia or sys.tendon_names or self.problem.surroundings.medium is not None):
+        if not (inertia or couples_joints(sys) or self.problem.surroundings.medium is not None):
             return self._kick(state, dt, here, resisted)
-        slope = self._slope(state, inertia)
+        slope = self._slope(state, here.smooth, inertia)
         matrix = fronts.dense(self.blocks, here.smooth.mass) + dt * slope
         matrix = matrix + jnp.eye(len(state.qd), dtype=dt.dtype)[..., None] * (dt * resisted)
         net = fronts.to_model(self.blocks, here.net)
@@ -95,17 +115,25 @@ class JointMoves(Flow[Motion]):
         return self._kicked(state, dt, here, fronts.to_model(self.blocks, change))
 
     def _kicked(self, state: Motion, dt: jax.Array, here: Here, change: jax.Array) -> Motion:
-        moved = state._replace(qd=state.qd + dt * change)
+        activation = self._charged(state, self._charging(state, here.smooth), dt)
+        moved = state._replace(qd=state.qd + dt * change, activation=activation)
         if self.problem.plan.free:
             return moved
         return moved._replace(warmstart=fronts.to_model(self.blocks, here.acceleration))
+
+    def _charging(self, state: Motion, here: Smooth) -> jax.Array | None:
+        links = driven_frames(self.problem, here)
+        return charging(self.problem.sys, command(self.problem, state), state.q, state.qd, links)
+
+    def _charged(self, state: Motion, rates: jax.Array | None, dt: jax.Array) -> jax.Array | None:
+        return charged(self.problem.sys, command(self.problem, state), rates, dt)
 
     def forces(self, state: Motion, inertia: bool = True) -> Here:
         """What acts at a state, constraints and all."""
         problem, blocks = self.problem, self.blocks
         sys, plan = problem.sys, problem.plan
         here = smooth(sys, problem.links, blocks, state.q, state.qd, inertia)
-        force = fronts.to_blocks(blocks, applied_force(problem, state)) - here.bias
+        force = fronts.to_blocks(blocks, applied_force(problem, state, here)) - here.bias
         outer = outer_force(problem, here)
         force = force if outer is None else force + outer
         if plan.free:
@@ -118,11 +146,11 @@ class JointMoves(Flow[Motion]):
         net = fronts.multiply(blocks, here.mass, found)
         return Here(here, found, net, net - force, (solver, held))
 
-    def _slope(self, state: Motion, inertia: bool) -> jax.Array:
+    def _slope(self, state: Motion, at: Smooth, inertia: bool) -> jax.Array:
         """Derivative by the rates of what resists motion, (nv, nv, batch) in the model's order.
 
-        The medium's drag, tendons and, with them, motors, and the bias force if asked; not what
-        `resistance` has.
+        The medium's drag; where joints are coupled, tendons and motors; and the bias force if
+        asked; not what `resistance` has.
         """
         problem = self.problem
         above = problem.plan.blocks.ancestors
@@ -142,10 +170,10 @@ class JointMoves(Flow[Motion]):
         def column(unit: jax.Array) -> jax.Array:
             tangent = jnp.broadcast_to(unit[:, None], state.qd.shape)
             slope = jax.jvp(resisting, (state.qd,), (tangent,))[1]
-            if not problem.sys.tendon_names:
+            if not couples_joints(problem.sys):
                 return slope
-            # As in MuJoCo, what a tendon couples between two branches is left out.
+            # As in MuJoCo, what a tendon or site couples between two branches is left out.
             chained = (along @ unit)[:, None]
-            return slope - chained * drive_slope(problem, state, tangent)
+            return slope - chained * drive_slope(problem, state, at, tangent)
 
         return jax.vmap(column, out_axes=1)(jnp.eye(len(state.qd), dtype=state.qd.dtype))

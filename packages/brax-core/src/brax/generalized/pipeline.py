@@ -52,7 +52,7 @@ class Generalized(Pipeline[Problem, Motion]):
     def enter(self, problem: Problem, state: State) -> Motion:
         """Takes the coordinates; a state of another pipeline brings no warm start."""
         start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
-        return Motion(state.q, state.qd, start)
+        return Motion(state.q, state.qd, start, state.activation)
 
     def advance(self, problem: Problem, motion: Motion, dt: jax.Array) -> Motion:
         """Moves as the integrator says."""
@@ -61,7 +61,9 @@ class Generalized(Pipeline[Problem, Motion]):
     def leave(self, problem: Problem, motion: Motion) -> State:
         """Finds the links' frames."""
         x, xd = to_state(link_frames(problem.sys, motion.q, motion.qd))
-        return State(motion.q, motion.qd, x, xd, warmstart=motion.warmstart)
+        return State(
+            motion.q, motion.qd, x, xd, warmstart=motion.warmstart, activation=motion.activation
+        )
 
 
 GENERALIZED = Generalized()

@@ -28,3 +28,4 @@ class Motion(NamedTuple):
     q: jax.Array
     qd: jax.Array
     warmstart: jax.Array
+    activation: jax.Array | None

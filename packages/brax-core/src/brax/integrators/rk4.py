@@ -37,7 +37,7 @@ class RK4(Integrator[Flow[Any]]):
             weight, ahead = numbers
             rates = moves.rates(here, state)
             mean = jax.tree.map(lambda m, r: m + weight * r, mean, rates)
-            return (moves.advance(state, rates, ahead * dt), mean), None
+            return (moves.look_ahead(state, rates, ahead * dt), mean), None
 
         like = jax.eval_shape(moves.rates, state, state)
         zero = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)

@@ -49,6 +49,7 @@ def write_state(
     frames: Frames,
     q: Sequence[PerDof],
     rates: Sequence[PerDof],
+    activation: jax.Array | None,
 ) -> State:
     """The state of links and joints; coordinates of links that nothing holds from their frames."""
     by_q: dict[int, jax.Array] = {}
@@ -62,7 +63,7 @@ def write_state(
             for index, value in zip(indices, values, strict=True):
                 table |= {j: value[k : k + 1] for k, j in enumerate(index)}
     x, xd = rows(to_state(frames), plan.position)
-    return State(_in_order(by_q), _in_order(by_qd), x, xd)
+    return State(_in_order(by_q), _in_order(by_qd), x, xd, activation=activation)
 
 
 def _in_order(table: dict[int, jax.Array]) -> jax.Array:

@@ -1,24 +1,75 @@
-"""Forces along the degrees of freedom: motors, springs and tendons."""
+"""Forces of motors, springs and tendons along the degrees of freedom, and of motors on links."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.drive import drive_forces
+from brax.actuators.drive import (
+    Drive,
+    charged,
+    charging,
+    drive,
+    joint_forces,
+    link_forces,
+    tendon_forces,
+    within_joint_limits,
+)
+from brax.actuators.law import Command
+from brax.actuators.sites import on_sites
 from brax.base import System
-from brax.components import rows
-from brax.maximal.links import PerDof, Stack
+from brax.components import rows, total
+from brax.kinematics import Frames
+from brax.maximal.coordinates import frames_of_links
+from brax.maximal.links import Links, Masses, PerDof, Stack
+from brax.spatial import Spatial
 from brax.tree import Group, Layout, join
+
+
+class Driven(NamedTuple):
+    """The joints of a model and what drives them, in the model's order."""
+
+    q: jax.Array
+    qd: jax.Array
+    drive: Drive | None
+    """None if tendons alone act."""
+
+
+def driven(
+    sys: System,
+    plan: Layout,
+    masses: Masses,
+    command: Command,
+    bodies: Links,
+    q: Sequence[PerDof],
+    rates: Sequence[PerDof],
+) -> Driven | None:
+    """The actuators and tendons at a state; None if the model has neither.
+
+    Args:
+        sys: the model.
+        plan: the layout.
+        masses: constants of the links.
+        command: what the actuators are told.
+        bodies: the links.
+        q: coordinates, by stack; none of links that nothing holds.
+        rates: rates, likewise.
+    """
+    if not (sys.actuator_names or sys.tendon_names):
+        return None
+    joints = _in_model_order(sys, plan, q, rates)
+    if not sys.actuator_names:
+        return Driven(*joints, None)
+    return Driven(*joints, drive(sys, command, *joints, _driven_frames(sys, plan, masses, bodies)))
 
 
 def applied_forces(
     sys: System,
     plan: Layout,
     stacks: Sequence[Stack],
-    act: jax.Array,
+    here: Driven | None,
     q: Sequence[PerDof],
-    rates: Sequence[PerDof],
 ) -> list[PerDof]:
     """Forces of motors, springs and tendons along all degrees of freedom, by stack.
 
@@ -26,11 +77,10 @@ def applied_forces(
         sys: the model.
         plan: the layout.
         stacks: constants of the joints, by stack.
-        act: controls, (nu, batch).
+        here: the actuators and tendons.
         q: coordinates, by stack; none of links that nothing holds.
-        rates: rates, likewise.
     """
-    force = _drive_forces(sys, plan, act, q, rates)
+    force = None if here is None else _drive_forces(sys, here)
     out: list[PerDof] = []
     for group, stack, mine in zip(plan.stacks, stacks, q, strict=True):
         if group.unconstrained:
@@ -43,6 +93,50 @@ def applied_forces(
             springs = [x + rows(force, i) for x, i in zip(springs, group.qd, strict=True)]
         out.append(tuple(springs))
     return out
+
+
+def motor_wrench(
+    sys: System, plan: Layout, masses: Masses, bodies: Links, here: Driven | None
+) -> Spatial | None:
+    """Torque and force of motors on sites on each link about its centre of mass; None for none."""
+    found = here and here.drive and link_forces(sys, here.drive)
+    if found is None:
+        return None
+    wrench, arm = rows(found, plan.order), bodies.axes.rotate(masses.pos)
+    return wrench._replace(ang=wrench.ang + arm.cross(wrench.lin))
+
+
+def next_activation(
+    sys: System,
+    plan: Layout,
+    masses: Masses,
+    command: Command,
+    bodies: Links,
+    q: Sequence[PerDof],
+    rates: Sequence[PerDof],
+    dt: jax.Array,
+) -> jax.Array | None:
+    """Activations `dt` later, as the joints stand and move; None if the model has none."""
+    if command.activation is None:
+        return None
+    links = _driven_frames(sys, plan, masses, bodies)
+    joints = _in_model_order(sys, plan, q, rates)
+    return charged(sys, command, charging(sys, command, *joints, links), dt)
+
+
+def _driven_frames(sys: System, plan: Layout, masses: Masses, bodies: Links) -> Frames | None:
+    """Frames of the links, in the model's order, for actuators on sites; None if there are none."""
+    return rows(frames_of_links(masses, bodies), plan.position) if on_sites(sys) else None
+
+
+def _drive_forces(sys: System, here: Driven) -> jax.Array:
+    """Forces of actuators and tendons on all degrees of freedom, (nv, batch)."""
+    parts = []
+    if here.drive is not None:
+        parts.append(within_joint_limits(sys, joint_forces(sys, here.drive)))
+    if sys.tendon_names:
+        parts.append(tendon_forces(sys, here.q, here.qd))
+    return total(parts)
 
 
 def _stretched(stack: Stack, group: Group, q: PerDof) -> list[jax.Array]:
@@ -59,22 +153,22 @@ def _stretched(stack: Stack, group: Group, q: PerDof) -> list[jax.Array]:
     return out
 
 
-def _drive_forces(
-    sys: System, plan: Layout, act: jax.Array, q: Sequence[PerDof], rates: Sequence[PerDof]
-) -> jax.Array | None:
-    """Forces of actuators and tendons on all degrees of freedom, (nv, batch)."""
-    if not (sys.actuator_names or sys.tendon_names):
-        return None
+def _in_model_order(
+    sys: System, plan: Layout, q: Sequence[PerDof], rates: Sequence[PerDof]
+) -> tuple[jax.Array, jax.Array]:
+    """Coordinates and rates in the model's order; those of links that nothing holds are zero."""
     held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
     places = [index for i in held for place in plan.stacks[i].q for index in place]
     speeds = [index for i in held for index in plan.stacks[i].qd]
     all_q = _in_order(places, [x for i in held for x in q[i]], sys.q_size())
     all_qd = _in_order(speeds, [x for i in held for x in rates[i]], sys.qd_size())
-    return drive_forces(sys, act, all_q, all_qd)
+    return all_q, all_qd
 
 
 def _in_order(index: Sequence[tuple[int, ...]], parts: Sequence[jax.Array], n: int) -> jax.Array:
     """Puts rows into the model's order; what is not there is zero."""
+    if not parts:
+        return jnp.zeros((n, 1))
     flat = [i for where in index for i in where]
     table = join(list(parts))
     table = jnp.concatenate([table, jnp.zeros_like(table[:1])])

@@ -23,7 +23,7 @@ class Positional(Pipeline[Problem, Moving]):
     """`init` and `step` of the positional pipeline."""
 
     name = "positional"
-    lacks = contracts.UNCOUPLED
+    lacks = (*contracts.UNCOUPLED, contracts.SITE_LIMITS)
     approximates = contracts.HARD
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
@@ -36,7 +36,7 @@ class Positional(Pipeline[Problem, Moving]):
     def enter(self, problem: Problem, state: State) -> Moving:
         """Finds the links' principal frames."""
         links = read_links(problem.plan, problem.model.links, state)
-        return Moving(links, *read_joints(problem.plan, state))
+        return Moving(links, *read_joints(problem.plan, state), state.activation)
 
     def advance(self, problem: Problem, motion: Moving, dt: jax.Array) -> Moving:
         """Predicts, and corrects positions, then velocities."""
@@ -50,7 +50,7 @@ class Positional(Pipeline[Problem, Moving]):
             for stack, group, mine in zip(model.stacks, plan.stacks, motion.q, strict=True)
         ]
         frames = frames_of_links(model.links, bodies)
-        return write_state(plan, model.stacks, frames, q, motion.rates)
+        return write_state(plan, model.stacks, frames, q, motion.rates, motion.activation)
 
 
 POSITIONAL = Positional()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.actuators.law import Command
 from brax.base import System
 from brax.components import Sym3, Vec3, rows
 from brax.integrators import Moves
@@ -20,7 +21,13 @@ from brax.maximal.joints import (
     spatial,
 )
 from brax.maximal.links import Links, PerDof, Stack, by_group, by_link, by_stack, parents
-from brax.maximal.motors import applied_forces
+from brax.maximal.motors import (
+    Driven,
+    applied_forces,
+    driven,
+    motor_wrench,
+    next_activation,
+)
 from brax.maximal.solve import factor
 from brax.once import once
 from brax.positional.bodies import drift, turn
@@ -38,6 +45,8 @@ class Moving(NamedTuple):
     """Coordinates, by stack; none for links that nothing holds."""
     rates: tuple[PerDof, ...]
     """Rates, those of the rotors, by stack."""
+    activation: jax.Array | None
+    """Of the actuators that are stateful, (na, batch); None if there are none."""
 
 
 class Closing(NamedTuple):
@@ -63,8 +72,12 @@ class Kicked(NamedTuple):
 
 def physics_step(problem: Problem, state: Moving, dt: jax.Array) -> Moving:
     """Advances by one time step."""
-    found: Kicked = problem.sys.integrator.step(_Moves(problem), _unkicked(state), dt)
-    return found.state
+    sys, told = problem.sys, Command(problem.act, state.activation)
+    found: Kicked = sys.integrator.step(_Moves(problem), _unkicked(state), dt)
+    activation = next_activation(
+        sys, problem.plan, problem.model.links, told, state.bodies, state.q, state.rates, dt
+    )
+    return found.state._replace(activation=activation)
 
 
 class _Moves(Moves[Kicked]):
@@ -91,7 +104,9 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
     origins = rows(bodies.pos, plan.root)
     joints = _measured(problem, bodies, state.q)
     closing = _closing(problem, joints, bodies, origins, state, dt)
-    inertia, before, momentum = _momenta(problem, bodies, origins, dt)
+    told = Command(problem.act, state.activation)
+    motors = driven(problem.sys, plan, model.links, told, bodies, state.q, state.rates)
+    inertia, before, momentum = _momenta(problem, bodies, origins, motors, dt)
     pivots = once(
         factor(
             plan,
@@ -103,7 +118,7 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
             by_group(plan, [_impedance(s, dt) for s in model.stacks]),
         )
     )
-    forces = _joint_momenta(problem, state, dt)
+    forces = _joint_momenta(problem, state, motors, dt)
     found = once(
         resolve(
             problem.sys, plan, model, pivots, bodies, origins, state.q, before, momentum, forces, dt
@@ -115,7 +130,7 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
     arm = bodies.pos - origins
     kept = bodies._replace(vel=after.lin + after.ang.cross(arm), ang=after.ang)
     return Kicked(
-        Moving(kept, state.q, tuple(after_rates)),
+        Moving(kept, state.q, tuple(after_rates), state.activation),
         over.lin + over.ang.cross(arm),
         over.ang,
         _speeds(state, over_rates, closing),
@@ -131,7 +146,7 @@ def _drift(problem: Problem, kicked: Kicked, dt: jax.Array) -> Kicked:
         mine if g.unconstrained else advance(g.types, mine, speeds, dt)
         for g, mine, speeds in zip(problem.plan.stacks, state.q, kicked.speeds, strict=True)
     )
-    return _unkicked(Moving(bodies, q, state.rates))
+    return _unkicked(state._replace(bodies=bodies, q=q))
 
 
 def _speeds(
@@ -156,10 +171,12 @@ def _damped(sys: System, bodies: Links, dt: jax.Array) -> Links:
     )
 
 
-def _joint_momenta(problem: Problem, state: Moving, dt: jax.Array) -> list[PerDof]:
+def _joint_momenta(
+    problem: Problem, state: Moving, motors: Driven | None, dt: jax.Array
+) -> list[PerDof]:
     """Impulses along all degrees of freedom, the momenta of the rotors with them, by stack."""
     stacks = problem.model.stacks
-    forces = applied_forces(problem.sys, problem.plan, stacks, problem.act, state.q, state.rates)
+    forces = applied_forces(problem.sys, problem.plan, stacks, motors, state.q)
     return [
         tuple(dt * f + a * rate for f, a, rate in zip(mine, stack.armature, rates, strict=True))
         if mine
@@ -224,11 +241,11 @@ def _closing(
 
 
 def _momenta(
-    problem: Problem, bodies: Links, origins: Vec3, dt: jax.Array
+    problem: Problem, bodies: Links, origins: Vec3, motors: Driven | None, dt: jax.Array
 ) -> tuple[Rigid, Spatial, Spatial]:
     """Spatial inertias, velocities, and momenta about the common points.
 
-    The momenta have what gravity and the surroundings add in the step.
+    The momenta have what gravity, the surroundings and motors add in the step.
     """
     model = problem.model.links
     arm = bodies.pos - origins
@@ -237,7 +254,9 @@ def _momenta(
     before = Spatial(bodies.ang, bodies.vel - bodies.ang.cross(arm))
     angular = moments.mul(bodies.ang)
     wrench = problem.surroundings.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel))
-    if wrench is not None:
-        angular, linear = angular + wrench.ang * dt, linear + wrench.lin * dt
+    pushed = motor_wrench(problem.sys, problem.plan, model, bodies, motors)
+    for push in (wrench, pushed):
+        if push is not None:
+            angular, linear = angular + push.ang * dt, linear + push.lin * dt
     momentum = Spatial(angular + arm.cross(linear), linear)
     return rigid_inertia(model.mass, arm, moments), before, momentum

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 
 from brax.components import Quat, Vec3, exp_quat, unit_again
-from brax.maximal.links import PerDof
+from brax.maximal.links import Links, PerDof
 from brax.spring.model import Model
 
 
@@ -33,9 +33,17 @@ class Bodies(NamedTuple):
     """Coordinates by stack; they follow the frames. None for links that nothing holds."""
     rates: tuple[PerDof, ...]
     """Rates of the degrees of freedom by stack."""
+    activation: jax.Array | None
+    """Of the actuators that are stateful, (na, batch); None if there are none."""
     way: Way | None = None
     """Where an impact is resolved in time: what moves the links, while the velocities are those
     after the step."""
+
+
+def links_of(bodies: Bodies) -> Links:
+    """The bodies as all pipelines of maximal coordinates have them."""
+    axes = bodies.rot.matrix()
+    return Links(bodies.pos, bodies.rot, axes, bodies.vel, axes.rotate(bodies.spin))
 
 
 def drift(model: Model, bodies: Bodies, dt: jax.Array) -> Bodies:

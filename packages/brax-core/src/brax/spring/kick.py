@@ -6,11 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from brax.actuators.law import Command
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import contact_links, frames_of, touches
 from brax.components import Quat, Sym3, Vec3, rows
 from brax.maximal.links import Links, PerDof, Stack, by_group, by_link, by_stack, parents
-from brax.maximal.motors import applied_forces
+from brax.maximal.motors import Driven, applied_forces, driven, motor_wrench
 from brax.maximal.solve import Pivot, factor, mobility, solve, without_drives
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.spring import contacts as touching
@@ -50,8 +51,9 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
         [None if m is None else m.drive for m in joints],
         by_group(plan, [_impedance(stack, dt) for stack in model.stacks]),
     )
-    pushes = without_drives(pivots, _outer_impulses(problem, links, arm, inertias, dt))
-    loads = by_group(plan, _joint_impulses(problem, bodies, measured, dt))
+    motors = _driven(problem, bodies, links, measured)
+    pushes = without_drives(pivots, _outer_impulses(problem, links, arm, inertias, motors, dt))
+    loads = by_group(plan, _joint_impulses(problem, bodies, measured, motors, dt))
     after, over = _resolve(problem, pivots, links, joints, origin, pushes, loads, dt)
 
     def changed(changes: Sequence[Spatial], rates: Sequence[Any]) -> Way:
@@ -73,12 +75,19 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
 
 
 def _outer_impulses(
-    problem: Problem, links: Links, arm: Vec3, inertias: Sequence[Rigid], dt: jax.Array
+    problem: Problem,
+    links: Links,
+    arm: Vec3,
+    inertias: Sequence[Rigid],
+    motors: Driven | None,
+    dt: jax.Array,
 ) -> list[Spatial]:
-    """Impulses of gravity and the surroundings on all links about the common points, by group."""
+    """Impulses of gravity, surroundings and motors on all links about the common points."""
     fall = Vec3(*(problem.sys.opt.gravity[i : i + 1] * dt for i in range(3)))
     pushes = [Spatial(i.moment.cross(fall), fall * i.mass) for i in inertias]
     wrench = problem.surroundings.wrench(links.axes, Spatial(links.ang, links.vel))
+    pushed = motor_wrench(problem.sys, problem.plan, problem.model.links, links, motors)
+    wrench = pushed if wrench is None else wrench if pushed is None else wrench + pushed
     if wrench is None:
         return pushes
     about = Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin) * dt
@@ -114,8 +123,27 @@ def _impedance(stack: Stack, dt: jax.Array) -> PerDof:
     return tuple(a + d * dt for a, d in zip(stack.armature, stack.damping, strict=True))
 
 
+def _driven(
+    problem: Problem, bodies: Bodies, links: Links, measured: Sequence[Measured | None]
+) -> Driven | None:
+    """The actuators and tendons, as the joints are measured."""
+    return driven(
+        problem.sys,
+        problem.plan,
+        problem.model.links,
+        Command(problem.act, bodies.activation),
+        links,
+        [() if m is None else m.q for m in measured],
+        [() if m is None else m.rates for m in measured],
+    )
+
+
 def _joint_impulses(
-    problem: Problem, bodies: Bodies, measured: Sequence[Measured | None], dt: jax.Array
+    problem: Problem,
+    bodies: Bodies,
+    measured: Sequence[Measured | None],
+    motors: Driven | None,
+    dt: jax.Array,
 ) -> list[PerDof]:
     """Impulses along the degrees of freedom: motors, springs, damping and rotors, by stack.
 
@@ -125,9 +153,8 @@ def _joint_impulses(
         problem.sys,
         problem.plan,
         problem.model.stacks,
-        problem.act,
+        motors,
         [() if m is None else m.q for m in measured],
-        [() if m is None else m.rates for m in measured],
     )
     return [
         ()

@@ -14,13 +14,14 @@ tree; bodies keep their angular momentum.
 import jax
 
 from brax import contracts
+from brax.actuators.law import Command
 from brax.base import Force, State, System
 from brax.integrators import Moves
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
 from brax.maximal.joints import advance
-from brax.maximal.links import Links
+from brax.maximal.motors import next_activation
 from brax.pipeline import Pipeline
-from brax.spring.bodies import Bodies, drift
+from brax.spring.bodies import Bodies, drift, links_of
 from brax.spring.kick import kick
 from brax.spring.model import Problem, constants
 from brax.surroundings import surroundings
@@ -31,7 +32,7 @@ class Spring(Pipeline[Problem, Bodies]):
     """`init` and `step` of the spring pipeline."""
 
     name = "spring"
-    lacks = contracts.UNCOUPLED
+    lacks = (*contracts.UNCOUPLED, contracts.SITE_LIMITS)
     approximates = contracts.HARD
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
@@ -46,19 +47,25 @@ class Spring(Pipeline[Problem, Bodies]):
         links = read_links(problem.plan, problem.model.links, state)
         q, rates = read_joints(problem.plan, state)
         spin = links.rot.inv_rotate(links.ang)
-        return Bodies(links.pos, links.rot, links.vel, spin, q, rates)
+        return Bodies(links.pos, links.rot, links.vel, spin, q, rates, state.activation)
 
     def advance(self, problem: Problem, motion: Bodies, dt: jax.Array) -> Bodies:
         """Kicks and drifts, as the integrator says."""
-        moved: Bodies = problem.sys.integrator.step(_Moves(problem), motion, dt)
-        return moved._replace(way=None)
+        sys, told = problem.sys, Command(problem.act, motion.activation)
+        moved: Bodies = sys.integrator.step(_Moves(problem), motion, dt)
+        masses, links = problem.model.links, links_of(motion)
+        activation = next_activation(
+            sys, problem.plan, masses, told, links, motion.q, motion.rates, dt
+        )
+        return moved._replace(way=None, activation=activation)
 
     def leave(self, problem: Problem, motion: Bodies) -> State:
         """Reads the coordinates off the frames."""
-        model, axes = problem.model, motion.rot.matrix()
-        links = Links(motion.pos, motion.rot, axes, motion.vel, axes.rotate(motion.spin))
-        frames = frames_of_links(model.links, links)
-        return write_state(problem.plan, model.stacks, frames, motion.q, motion.rates)
+        model = problem.model
+        frames = frames_of_links(model.links, links_of(motion))
+        return write_state(
+            problem.plan, model.stacks, frames, motion.q, motion.rates, motion.activation
+        )
 
 
 SPRING = Spring()

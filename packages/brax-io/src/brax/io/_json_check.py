@@ -15,6 +15,7 @@ from brax.plugins.kinds import resolve
 _KIND_OF = {
     "joint_types": "joint_type",
     "geom_types": "geometry_type",
+    "site_types": "geometry_type",
     "actuator_types": "actuator",
     "integrator": "integrator",
 }
@@ -47,7 +48,7 @@ def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
     return {
         k: len(getattr(system, f"{k}_names"))
-        for k in ("link", "fixed", "joint", "geom", "actuator")
+        for k in ("link", "fixed", "joint", "geom", "site", "tendon", "actuator")
     }
 
 
@@ -70,7 +71,12 @@ def _dangling(system: System) -> list[str]:
         "joint_link": (system.joint_link, 0, count["link"]),
         "fixed_link": (system.fixed_link, -1, count["link"]),
         "geom_link": (system.geom_link, -1, count["link"]),
-        "actuator_joint": (system.actuator_joint, 0, count["joint"]),
+        "site_link": (system.site_link, -1, count["link"]),
+        "actuator_site": (system.actuator_site, -1, count["site"]),
+        "actuator_refsite": (system.actuator_refsite, -1, count["site"]),
+        "tendon_joints": ([j for each in system.tendon_joints for j in each], 0, count["joint"]),
+        "actuator_tendon": (system.actuator_tendon, -1, count["tendon"]),
+        "actuator_joint": (system.actuator_joint, -1, count["joint"]),
         "collisions": (groups, 0, count["geom"]),
     }
     found = [
@@ -102,6 +108,8 @@ def _misshapen(system: System) -> list[str]:
         wanted = patterns[place].shape
         if (group := place.split(".")[0]) in rows:
             wanted = (rows[group], *wanted[1:])
+        if place == "tendon.coef":
+            wanted = (sum(map(len, system.tendon_joints)),)
         if place == "joint.user":  # as wide as the widest joint type asks for
             wanted = (*wanted[:1], *array.shape[1:2])
         if array.shape != wanted:

@@ -9,7 +9,9 @@ import numpy as np
 from brax import plugins
 from brax.base import System
 from brax.builder import WORLD, ModelBuilder
+from brax.colliders import DEFAULT_GEOMETRY
 from brax.io import _mjcf_custom, _mjcf_rules
+from brax.io._mjcf_actuators import actuator_law, is_disabled
 from brax.io._mjcf_equality import equalities
 from brax.io._mjcf_names import (
     is_flag_set,
@@ -18,7 +20,7 @@ from brax.io._mjcf_names import (
     keyword,
     names,
 )
-from brax.io._mjcf_rules import ON_JOINT, is_fixed
+from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS, is_fixed
 from brax.io._mjcf_touch import excluded_bodies, no_contact
 
 Places = Mapping[tuple[str, int], str]
@@ -53,6 +55,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _bodies(builder, model, places)
     _joints(builder, model, custom, places)
     _geoms(builder, model, custom, places)
+    _sites(builder, model, places)
     _tendons(builder, model, places)
     if not _disabled(model, "EQUALITY", "CONSTRAINT"):
         equalities(builder, model, body_names(model), places)
@@ -140,6 +143,7 @@ def _joints(
             frictionloss=0.0 if no_friction else model.dof_frictionloss[dof].tolist(),
             ref=float(model.qpos0[q]) if q_width[j] == 1 else 0.0,
             margin=float(model.jnt_margin[j]),
+            actuator_range=model.jnt_actfrcrange[j] if model.jnt_actfrclimited[j] else None,
             solref_limit=model.jnt_solref[j],
             solimp_limit=model.jnt_solimp[j],
             solref_friction=model.dof_solref[dof.start],
@@ -189,6 +193,22 @@ def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
     return model.mat_rgba[material] if material >= 0 and plain else rgba
 
 
+def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+    bodies, sites = body_names(model), names(model, "site")
+    known = plugins.names("geometry_type")
+    for s, body in enumerate(model.site_bodyid):
+        shape = keyword(mujoco.mjtGeom, model.site_type[s])
+        builder.add_site(
+            bodies[body],
+            sites[s],
+            model.site_pos[s],
+            model.site_quat[s],
+            type=shape if shape in known else DEFAULT_GEOMETRY,
+            size=model.site_size[s],
+            line=places.get(("site", s), ""),
+        )
+
+
 def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     joints, tendons = names(model, "joint"), names(model, "tendon")
     no_spring = _disabled(model, "SPRING", "PASSIVE")
@@ -218,26 +238,36 @@ def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> No
 
 def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
-    tendons = names(model, "tendon")
+    tendons, sites = names(model, "tendon"), names(model, "site")
     clamped = not _disabled(model, "CLAMPCTRL")
     for a, transmission in enumerate(model.actuator_trntype):
-        by_joint = keyword(mujoco.mjtTrn, transmission) in ON_JOINT
-        pulled = model.actuator_trnid[a, 0]
-        if not by_joint and not (
-            keyword(mujoco.mjtTrn, transmission) == "tendon" and is_fixed(model, pulled)
-        ):
+        what = keyword(mujoco.mjtTrn, transmission)
+        on, ref = model.actuator_trnid[a]
+        if what not in TRANSMISSIONS or (what == "tendon" and not is_fixed(model, on)):
             continue  # refused
-        has_bias = keyword(mujoco.mjtBias, model.actuator_biastype[a]) != "none"
+        relative = what == "site" and ref >= 0
+        law = actuator_law(model, a)
+        if law is None:
+            continue  # refused
         limited = clamped and model.actuator_ctrllimited[a]
+        enabled = not is_disabled(model, a)
+        bounds = model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None
         builder.add_actuator(
-            joints[pulled] if by_joint else "",
-            "affine",
+            joints[on] if what in ON_JOINT else "",
+            law.type,
             actuators[a],
-            tendon="" if by_joint else tendons[pulled],
-            gear=float(model.actuator_gear[a, 0]),
-            gainprm=model.actuator_gainprm[a],
-            biasprm=model.actuator_biasprm[a] if has_bias else (),
+            tendon=tendons[on] if what == "tendon" else "",
+            site=sites[on] if what == "site" else "",
+            refsite=sites[ref] if relative else "",
+            gear=1.0 if what == "site" else float(model.actuator_gear[a, 0]),
+            wrench=model.actuator_gear[a],
+            gainprm=law.gainprm,
+            biasprm=law.biasprm,
+            dynprm=model.actuator_dynprm[a],
+            length_range=model.actuator_lengthrange[a],
             ctrl_range=model.actuator_ctrlrange[a] if limited else None,
-            force_range=model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None,
+            activation_range=model.actuator_actrange[a] if model.actuator_actlimited[a] else None,
+            force_range=bounds if enabled else (0.0, 0.0),
+            early=bool(model.actuator_actearly[a]),
             line=places.get(("actuator", a), ""),
         )

@@ -12,6 +12,7 @@ import numpy as np
 
 from brax import plugins
 from brax.io import _mjcf_custom
+from brax.io._mjcf_actuators import law_problems
 from brax.io._mjcf_names import count, is_flag_set, keyword
 from brax.io._mjcf_touch import touching
 
@@ -32,7 +33,6 @@ _LEAVE = {
         ("body_plugin", -1, "a plugin's force"),
     ),
     "joint": (
-        ("jnt_actfrclimited", 0, "actuatorfrcrange"),
         ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
         ("jnt_springyield", 0, "springyield"),
     ),
@@ -69,6 +69,9 @@ EQUALITIES = ("connect", "weld", "joint", "tendon")
 ON_JOINT = ("joint", "jointinparent")
 """Transmissions by a joint; on one with one degree of freedom they are the same."""
 
+TRANSMISSIONS = (*ON_JOINT, "tendon", "site")
+"""Transmissions that are supported."""
+
 _DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
 
 _SOLVER = (
@@ -80,7 +83,6 @@ _SOLVER = (
 )
 
 _WITHOUT_EFFECT = {
-    "site": "marks a place",
     "camera": "the viewer has its own",
     "light": "the viewer has its own",
     "sensor": "only observes",
@@ -165,22 +167,13 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
 
 
 def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
-    allowed = (
-        ("trntype", mujoco.mjtTrn, (*ON_JOINT, "tendon"), "transmission"),
-        ("dyntype", mujoco.mjtDyn, ("none",), "dyntype"),
-        ("gaintype", mujoco.mjtGain, ("fixed",), "gaintype"),
-        ("biastype", mujoco.mjtBias, ("none", "affine"), "biastype"),
-    )
-    for field, enum, words, what in allowed:
-        for i, value in enumerate(getattr(model, f"actuator_{field}")):
-            word = keyword(enum, value)
-            if word not in words:
-                reason = f"{what} '{word}' is not supported; allowed: {', '.join(words)}"
-                yield Note("actuator", i, "refused", reason)
-    for i, group in enumerate(model.actuator_group):
-        if 0 <= group < 31 and model.opt.disableactuator & (1 << int(group)):
-            reason = f"its group {group} is disabled, which is not supported; take it out"
+    for i, value in enumerate(model.actuator_trntype):
+        word = keyword(mujoco.mjtTrn, value)
+        if word not in TRANSMISSIONS:
+            reason = f"transmission '{word}' is not supported; allowed: {', '.join(TRANSMISSIONS)}"
             yield Note("actuator", i, "refused", reason)
+    for i, reason in law_problems(model):
+        yield Note("actuator", i, "refused", reason)
 
 
 def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:

@@ -1,0 +1,116 @@
+"""The laws of the actuators, applied: from what they are told and how they stand to forces."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.actuators.interface import ActuatorParams
+from brax.base import System
+from brax.components import rows
+
+
+class Command(NamedTuple):
+    """What the actuators are told."""
+
+    act: jax.Array
+    """Controls (nu, batch); one that is not a number counts as zero."""
+    activation: jax.Array | None
+    """Activations of those that are stateful, (na, batch); None if there are none."""
+
+
+class Stretch(NamedTuple):
+    """How actuators stand and move, (actuators, batch)."""
+
+    length: jax.Array
+    velocity: jax.Array
+
+
+def forces(sys: System, asked: Sequence[int], command: Command, seen: Stretch) -> jax.Array:
+    """Force of each of some actuators on what it drives, before its gear.
+
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        asked: the actuators.
+        command: what all are told.
+        seen: how those asked for stand.
+
+    Returns:
+        Shape (len(asked), batch).
+    """
+    return _by_kind(sys, asked, seen, functools.partial(_force, sys, command))
+
+
+def activation_rates(
+    sys: System, asked: Sequence[int], command: Command, seen: Stretch
+) -> jax.Array:
+    """Rates of the activations of some stateful actuators, (len(asked), batch)."""
+    return _by_kind(sys, asked, seen, functools.partial(_rate, sys, command))
+
+
+def next_activations(
+    sys: System, asked: Sequence[int], command: Command, rates: jax.Array, dt: jax.Array
+) -> jax.Array:
+    """Activations of some stateful actuators `dt` later, at given rates, within their ranges."""
+    return _by_kind(sys, asked, rates, functools.partial(_moved, sys, command, dt))
+
+
+def _by_kind(
+    sys: System, asked: Sequence[int], values: Any, function: Callable[[Any, Any], jax.Array]
+) -> jax.Array:
+    """What a function says of actuators of one type, and as early, and their rows of values."""
+    keys = [(sys.actuator_types[i], sys.actuator_early[i]) for i in asked]
+    found, order = [], []
+    for key in dict.fromkeys(keys):
+        places = [k for k, mine in enumerate(keys) if mine == key]
+        found.append(function([asked[k] for k in places], rows(values, places)))
+        order += places
+    return rows(jnp.concatenate(found, axis=0), np.argsort(order).tolist())
+
+
+def _params(sys: System, index: Sequence[int]) -> ActuatorParams:
+    a = sys.actuator
+    tables = rows((a.gainprm, a.biasprm, a.dynprm, a.length_range), index)
+    return ActuatorParams(*(tuple(t[:, k] for k in range(t.shape[1])) for t in tables))
+
+
+def _control(sys: System, index: Sequence[int], command: Command) -> jax.Array:
+    given, bounds = rows((command.act, sys.actuator.ctrl_range), index)
+    return jnp.clip(jnp.where(jnp.isnan(given), 0.0, given), bounds[:, 0], bounds[:, 1])
+
+
+def _activation(sys: System, index: Sequence[int], command: Command) -> jax.Array:
+    assert command.activation is not None
+    row = {actuator: k for k, actuator in enumerate(sys.stateful_actuators())}
+    return rows(command.activation, [row[i] for i in index])
+
+
+def _force(sys: System, command: Command, index: Sequence[int], seen: Stretch) -> jax.Array:
+    kind: Any = sys.actuator_types[index[0]]
+    signal = _control(sys, index, command)
+    if sys.actuator_early[index[0]]:
+        rate = _rate(sys, command, index, seen)
+        signal = _moved(sys, command, sys.opt.timestep[None], index, rate)
+    elif kind.stateful:
+        signal = _activation(sys, index, command)
+    limits = rows(sys.actuator.force_range, index)
+    return jnp.clip(kind.force(_params(sys, index), signal, *seen), limits[:, 0], limits[:, 1])
+
+
+def _rate(sys: System, command: Command, index: Sequence[int], seen: Stretch) -> jax.Array:
+    kind: Any = sys.actuator_types[index[0]]
+    control, now = _control(sys, index, command), _activation(sys, index, command)
+    rate: jax.Array = kind.rate(_params(sys, index), control, now, *seen)
+    return rate
+
+
+def _moved(
+    sys: System, command: Command, dt: jax.Array, index: Sequence[int], rate: jax.Array
+) -> jax.Array:
+    kind: Any = sys.actuator_types[index[0]]
+    bounds = rows(sys.actuator.activation_range, index)
+    moved = kind.integrate(_params(sys, index), _activation(sys, index, command), rate, dt)
+    return jnp.clip(moved, bounds[:, 0], bounds[:, 1])

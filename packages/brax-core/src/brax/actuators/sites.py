@@ -1,0 +1,103 @@
+"""How actuators act on sites: a force and a torque on a link, along the axes of a frame.
+
+An actuator with a reference site acts between the two, along the reference's axes, and has a
+length: its wrench's product with the site's displacement and rotation from the reference. What
+moves both alike does not stretch it. One without has no length, and acts along the site's own axes.
+
+Source: MuJoCo's documentation, chapter XML reference, attributes `site` and `refsite` of actuators.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.components import log_quat, quat, rows, vec3
+from brax.kinematics import Frames
+from brax.spatial import Spatial
+from brax.tree import sum_rows
+
+
+class Reach(NamedTuple):
+    """What actuators on sites do, one row for each link that one of them acts on."""
+
+    owner: tuple[int, ...]
+    """The actuator."""
+    link: tuple[int, ...]
+    push: Spatial
+    """Torque and force about the link's frame, world axes, per unit of the actuator's force."""
+    length: jax.Array
+    """Of all actuators, zero of those that are on no site, (nu, batch)."""
+    velocity: jax.Array
+
+    def on_links(self, force: jax.Array, n_links: int) -> Spatial:
+        """Torque and force on each link about its frame, world axes, (n_links, batch)."""
+        pushed = self.push * rows(force, self.owner)
+        return jax.tree.map(lambda x: sum_rows(x, self.link, n_links), pushed)
+
+
+def on_sites(sys: System) -> bool:
+    """Whether any actuator acts on a site."""
+    return max(sys.actuator_site, default=-1) >= 0
+
+
+def site_frames(sys: System, sites: Sequence[int], links: Frames) -> Frames:
+    """Frames of some sites in the world, and their velocities, from those of all links."""
+    still = jax.tree.map(lambda x: jnp.zeros_like(x[:1]), links)
+    still = still._replace(rot=still.rot._replace(w=jnp.ones_like(still.rot.w)))
+    with_world = jax.tree.map(lambda *x: jnp.concatenate(x), links, still)
+    on = rows(with_world, [sys.site_link[s] % (sys.num_links() + 1) for s in sites])
+    local = rows(sys.site.transform, sites)
+    arm = on.rot.rotate(vec3(local.pos))
+    return Frames(on.pos + arm, on.rot.mul(quat(local.rot)), on.ang, on.vel + on.ang.cross(arm))
+
+
+def reach(sys: System, links: Frames) -> Reach:
+    """What the actuators on sites do where the links, in the model's order, are.
+
+    Args:
+        sys: the model, with an actuator on a site, its leaves with a trailing batch axis.
+        links: frames of the links in the world, and their velocities.
+    """
+    acting = [a for a, s in enumerate(sys.actuator_site) if s >= 0]
+    site = [sys.actuator_site[a] for a in acting]
+    ref = [sys.actuator_refsite[a] for a in acting]
+    here = site_frames(sys, site, links)
+    there = site_frames(sys, [s if r < 0 else r for s, r in zip(site, ref, strict=True)], links)
+    gear = rows(sys.actuator.gear[:, None] * sys.actuator.wrench, acting)
+    lin, ang = vec3(gear[:, :3]), vec3(gear[:, 3:])
+    length = lin.dot(there.rot.inv_rotate(here.pos - there.pos))
+    length = length + ang.dot(log_quat(there.rot.inv_mul(here.rot)))
+    wrench = Spatial(there.rot.rotate(ang), there.rot.rotate(lin))
+    entries = [(k, *each) for k, a in enumerate(acting) for each in _acted_on(sys, a)]
+    row, link, at_ref, sign = (tuple(column) for column in zip(*entries, strict=True))
+    points = jax.tree.map(lambda *x: jnp.concatenate(x), here.pos, there.pos)
+    moved = rows(links, link)
+    arm = rows(points, [k + len(acting) * r for k, r in zip(row, at_ref, strict=True)]) - moved.pos
+    push = rows(wrench, row) * jnp.array(sign, length.dtype)[:, None]
+    push = push._replace(ang=push.ang + arm.cross(push.lin))
+    owner, nu = tuple(acting[k] for k in row), sys.act_size()
+    velocity = sum_rows(push.dot(Spatial(moved.ang, moved.vel)), owner, nu)
+    return Reach(owner, link, push, sum_rows(length, tuple(acting), nu), velocity)
+
+
+def _acted_on(sys: System, actuator: int) -> Iterator[tuple[int, bool, float]]:
+    """Links that an actuator acts on: whether at its reference, and its share.
+
+    The link that carries both bears what is opposite to both, so that nothing is left of it, nor
+    of those that carry it in turn.
+    """
+    link = sys.site_link[sys.actuator_site[actuator]]
+    found = [(link, False, 1.0)]
+    if sys.actuator_refsite[actuator] >= 0:
+        ref = sys.site_link[sys.actuator_refsite[actuator]]
+        common = next(x for x in _carriers(sys, link) if x in _carriers(sys, ref))
+        found += [(ref, True, -1.0), (common, False, -1.0), (common, True, 1.0)]
+    yield from (each for each in found if each[0] >= 0)
+
+
+def _carriers(sys: System, link: int) -> list[int]:
+    """A link, and those that carry it, down to the world."""
+    return [link] if link < 0 else [link, *_carriers(sys, sys.link_parents[link])]

@@ -1,0 +1,77 @@
+"""Actuators on sites in every pipeline: what one step changes, by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from physics_lab import rail
+
+from brax import plugins
+from brax.builder import ModelBuilder
+from brax.errors import ModelError
+
+DT = 0.01
+
+
+@pytest.fixture(params=plugins.names("pipeline"))
+def pipeline(request):
+    return plugins.get("pipeline", request.param)
+
+
+def craft():
+    """A body of mass two, its centre off its frame's origin, with a site on a part of it."""
+    model = ModelBuilder()
+    model.add_body("body", mass=2.0, inertia=(0.1, 0.2, 0.25), ipos=(0.1, 0, 0))
+    model.add_joint("body", "free")
+    model.add_body("arm", "body", pos=(0, 0.5, 0), quat=(np.sqrt(0.5), 0, 0, np.sqrt(0.5)))
+    model.add_site("arm", "rotor", pos=(0.2, 0, 0))
+    model.add_actuator(site="rotor", gear=3.0, wrench=(1, 0, 0, 0, 0, 0.5), ctrl_range=(-1, 1))
+    model.set_option(timestep=DT, gravity=(0, 0, 0))
+    return model
+
+
+def test_a_force_on_a_site_pushes_and_turns(f64, pipeline):
+    sys = craft().build()
+    state = pipeline.init(sys, sys.init_q, jnp.zeros(6))
+    state = jax.jit(pipeline.step)(sys, state, jnp.array([2.0]))
+    # The arm's x is the body's y: 3 N along y at (0, .7, 0), and 1.5 N m about z.
+    # About the centre (.1, 0, 0): -.1 3 + 1.5 = 1.2 N m, over .25 kg m^2.
+    spin = np.array([0, 0, 1.2 / 0.25]) * DT
+    np.testing.assert_allclose(state.xd.ang[0], spin, atol=1e-12)
+    centre = np.array([0, 3 / 2 * DT, 0])
+    arm = state.x.pos[0] - (np.array([0.1, 0, 0]) + centre * DT)
+    np.testing.assert_allclose(state.xd.vel[0], centre + np.cross(spin, arm), atol=2e-5)
+
+
+def test_what_a_joints_actuators_give_is_bounded(f64, pipeline):
+    sys = rail(actuators=[dict(gear=3.0), dict()], actuator_range=(-1.0, 2.0))
+    step = jax.jit(pipeline.step)
+    start = pipeline.init(sys, jnp.zeros(1), jnp.zeros(1))
+    for act, want in (((1.0, 1.0), 2.0), ((-1.0, 1.0), -1.0), ((1.0, -2.5), 0.5)):
+        state = step(sys, start, jnp.array(act))
+        assert float(state.qd[0] / sys.opt.timestep) == pytest.approx(want, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("message", "wrong"),
+    [
+        ("there is no site 'motor'. Did you mean 'rotor'", dict(site="motor")),
+        ("there is no site 'motor'", dict(site="rotor", refsite="motor")),
+        ("it has a refsite, but acts on no site", dict(joint="body_free0", refsite="rotor")),
+        ("a tendon to pull or a site to act on, one of them", dict()),
+        ("one of them", dict(site="rotor", joint="body_free0")),
+        ("wrench needs 6 numbers", dict(site="rotor", wrench=(1, 2, 3))),
+    ],
+)
+def test_a_bad_actuator_on_a_site_is_refused(message, wrong):
+    model = craft()
+    model.add_actuator(name="wrong", **wrong)
+    with pytest.raises(ModelError, match=message):
+        model.build()
+
+
+def test_a_site_on_nothing_is_refused():
+    model = craft()
+    model.add_site("bodyy", "lost")
+    with pytest.raises(ModelError, match="site 'lost': there is no body 'bodyy'"):
+        model.build()

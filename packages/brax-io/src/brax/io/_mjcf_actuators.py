@@ -1,0 +1,95 @@
+"""Which actuator type has the law that an actuator of MuJoCo's has, and with which numbers."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import mujoco
+
+from brax.io._mjcf_names import keyword
+
+_TYPES = {
+    ("none", "fixed"): "affine",
+    ("none", "affine"): "general",
+    ("integrator", "fixed"): "integral",
+    ("integrator", "affine"): "integral",
+    ("filter", "fixed"): "filter",
+    ("filter", "affine"): "filter",
+    ("filterexact", "fixed"): "filterexact",
+    ("filterexact", "affine"): "filterexact",
+    ("muscle", "muscle"): "muscle",
+}
+"""Our types, by MuJoCo's dynamics and gain; a muscle's bias is a muscle's, the others' is not."""
+
+_PEAK, _SCALE, _MUSCLE = 2, 3, 9
+"""Where a muscle's parameters hold its peak force and the scale of one that is not given, and
+how many there are."""
+
+
+class Law(NamedTuple):
+    """An actuator type, and its numbers."""
+
+    type: str
+    gainprm: list[float]
+    biasprm: list[float]
+
+
+def actuator_law(model: mujoco.MjModel, actuator: int) -> Law | None:
+    """The law of one of MuJoCo's actuators; None for one that is not supported."""
+    dynamics, gain, bias = _words(model, actuator)
+    if any(_problems(model, actuator)):
+        return None
+    numbers = model.actuator_gainprm[actuator].copy(), model.actuator_biasprm[actuator].copy()
+    if gain == "muscle":
+        peak = model.actuator_gainprm[actuator, _SCALE] / model.actuator_acc0[actuator]
+        for prm in numbers:
+            prm[_PEAK] = peak if prm[_PEAK] < 0 else prm[_PEAK]
+    if gain == "fixed":
+        numbers[0][1:] = 0
+    if bias == "none":
+        numbers[1][:] = 0
+    gainprm, biasprm = (prm.tolist() for prm in numbers)
+    return Law(_TYPES[dynamics, gain], gainprm, biasprm)
+
+
+def law_problems(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
+    """Actuators whose law is not supported, and why."""
+    for actuator in range(len(model.actuator_trntype)):
+        for problem in _problems(model, actuator):
+            yield actuator, problem
+
+
+def is_disabled(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether an actuator's group is switched off, so that it has no force."""
+    group = int(model.actuator_group[actuator])
+    return 0 <= group < 31 and bool(model.opt.disableactuator & (1 << group))
+
+
+def _words(model: mujoco.MjModel, actuator: int) -> tuple[str, str, str]:
+    """Dynamics, gain and bias, as model files name them."""
+    return (
+        keyword(mujoco.mjtDyn, model.actuator_dyntype[actuator]),
+        keyword(mujoco.mjtGain, model.actuator_gaintype[actuator]),
+        keyword(mujoco.mjtBias, model.actuator_biastype[actuator]),
+    )
+
+
+def _problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
+    dynamics, gain, bias = _words(model, actuator)
+    allowed = (
+        ("dyntype", dynamics, dict.fromkeys(d for d, _ in _TYPES)),
+        ("gaintype", gain, dict.fromkeys(g for _, g in _TYPES)),
+        ("biastype", bias, ("none", "affine", "muscle")),
+    )
+    unknown = [
+        f"{what} '{word}' is not supported; allowed: {', '.join(words)}"
+        for what, word, words in allowed
+        if word not in words
+    ]
+    yield from unknown
+    if unknown:
+        return
+    if (dynamics, gain) not in _TYPES or (gain == "muscle") != (bias == "muscle"):
+        yield (
+            f"dyntype '{dynamics}' with gaintype '{gain}' and biastype '{bias}' is not supported; "
+            "a muscle has all three of a muscle, others none"
+        )
