@@ -67,7 +67,12 @@ def test_a_smooth_step_has_the_derivatives_of_differences(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["weld", pytest.param("tendons", marks=pytest.mark.long), "rolling, elliptic"]
+    "name",
+    [
+        "weld",
+        pytest.param("tendons", marks=pytest.mark.long),
+        pytest.param("rolling, elliptic", marks=pytest.mark.long),
+    ],
 )
 def test_a_step_with_ties_has_the_derivatives_of_differences(name):
     """Links and tendons that are tied, and a ball that rolls with friction; at the solution."""

@@ -85,7 +85,7 @@ def test_each_actuator_drives_its_own_joint(f64):
         assert rates[i] > 0 and np.argmax(np.abs(rates)) == i
 
 
-@pytest.fixture(params=plugins.names("pipeline"))
+@pytest.fixture(params=PIPELINES)
 def pipeline(request):
     return plugins.get("pipeline", request.param)
 
