@@ -5,7 +5,7 @@ geometry types, collision pairs) is static and hashable; every physical number i
 them can be batched for domain randomization or differentiated. Conventions: `docs/conventions.md`.
 """
 
-from brax.base.parts import Actuator, DoF, Geom, Inertia, Joint, Link, Option, Site, Tendon
+from brax.base.parts import Actuator, DoF, Geom, Inertia, Joint, Link, Option, Sensor, Site, Tendon
 from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Force, Motion, Transform
 from brax.base.state import Contact, State
@@ -23,6 +23,7 @@ __all__ = [
     "Link",
     "Motion",
     "Option",
+    "Sensor",
     "Site",
     "State",
     "System",
