@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax import plugins
+from brax import plugins, sensors
 from brax.builder import ModelBuilder
 from brax.components import Quat, Vec3, exp_quat
 from brax.errors import UnknownNameError
@@ -277,6 +277,18 @@ def test_the_motors_current_follows_its_voltage():
         last = step(system, state, jnp.array([12.0]), 3000)
         np.testing.assert_allclose(last.qd, [12 * 0.5 / 0.45], rtol=1e-3)
         np.testing.assert_allclose(last.activation, [0.1 * 12 / 0.45], rtol=1e-3)
+
+
+def test_the_sensor_reads_the_power_of_a_joint():
+    builder = ModelBuilder()
+    builder.add_body("rotor", mass=1.0, inertia=(0.01, 0.01, 0.01))
+    axle = builder.add_joint("rotor")
+    builder.add_actuator(axle, gear=3.0)
+    builder.add_sensor("jointpower", ("joint", axle), "power")
+    system = builder.build()
+    state = plugins.get("pipeline", "spring").init(system, jnp.zeros(1), jnp.array([2.0]))
+    read = sensors.sensors(system, state, jnp.array([0.5]))[sensors.slices(system)["power"]]
+    np.testing.assert_allclose(read, [3 * 0.5 * 2], rtol=1e-6)
 
 
 def test_the_trainer_learns_the_environment(tmp_path):

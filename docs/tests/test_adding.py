@@ -21,7 +21,7 @@ FILES = {
     "joint": ["joint.py"],
     "collider": ["shape.py", "collider.py"],
     "integrator": ["integrator.py"],
-    "actuator": ["actuator.py"],
+    "actuator": ["actuator.py", "motor.py"],
     "trainer": ["td3.py"],
 }
 
@@ -50,6 +50,11 @@ def run(subject, text):
     names = {}
     exec(compile(block, subject, "exec"), names)
     return names
+
+
+def test_the_page_of_sensors_shows_the_example():
+    shown = (SOURCE / "brax_example_plugin" / "sensor.py").read_text().strip()
+    assert shown in (ROOT / "docs" / "sensors.md").read_text()
 
 
 @pytest.mark.parametrize("subject", FILES)

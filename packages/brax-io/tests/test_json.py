@@ -175,7 +175,7 @@ def changed(system, path, value):
         ("opt.iterations", ..., r"system\.opt: field 'iterations' is missing"),
         ("opt.itterations", 1, r"has no field 'itterations'\. Did you mean 'iterations'"),
         ("joint_types.1.joint_type", "bll", r"joint_types\[1\]: unknown joint type 'bll'"),
-        ("integrator", {"command": "train"}, r"integrator: expected one of .*actuator with a name"),
+        ("integrator", {"command": "train"}, r"integrator: expected one of .*sensor with a name"),
         ("integrator", {"joint_type": "ball"}, r"system\.integrator: expected integrator, got"),
         ("joint_types.0", {"integrator": "rk4"}, r"system\.joint_types: expected joint_type"),
         ("integrator", "euler", r"system\.integrator: expected one of"),

@@ -71,6 +71,46 @@ def brax_actuators() -> list[Spec]:
 
 
 @hookimpl
+def brax_sensors() -> list[Spec]:
+    """What models measure."""
+    return [
+        Spec("jointpos", "brax.sensors.joint:JOINT_POSITION", "coordinate of a joint"),
+        Spec("jointvel", "brax.sensors.joint:JOINT_VELOCITY", "rate of a joint"),
+        Spec("jointactuatorfrc", "brax.sensors.joint:JOINT_ACTUATOR_FORCE", "of its actuators"),
+        Spec("ballquat", "brax.sensors.joint:BALL_QUATERNION", "orientation of a ball joint"),
+        Spec("ballangvel", "brax.sensors.joint:BALL_VELOCITY", "angular velocity of a ball joint"),
+        Spec("tendonpos", "brax.sensors.strand:TENDON_POSITION", "length of a tendon"),
+        Spec("tendonvel", "brax.sensors.strand:TENDON_VELOCITY", "rate of a tendon's length"),
+        Spec("actuatorpos", "brax.sensors.strand:ACTUATOR_POSITION", "length of an actuator"),
+        Spec("actuatorvel", "brax.sensors.strand:ACTUATOR_VELOCITY", "rate of its length"),
+        Spec("actuatorfrc", "brax.sensors.strand:ACTUATOR_FORCE", "force of an actuator"),
+        Spec("framepos", "brax.sensors.frame:FRAME_POSITION", "origin of a frame"),
+        Spec("framequat", "brax.sensors.frame:FRAME_QUATERNION", "orientation of a frame"),
+        Spec("framexaxis", "brax.sensors.frame:FRAME_X", "axis x of a frame"),
+        Spec("frameyaxis", "brax.sensors.frame:FRAME_Y", "axis y of a frame"),
+        Spec("framezaxis", "brax.sensors.frame:FRAME_Z", "axis z of a frame"),
+        Spec("framelinvel", "brax.sensors.frame:FRAME_VELOCITY", "velocity of a frame's origin"),
+        Spec("frameangvel", "brax.sensors.frame:FRAME_ANGULAR_VELOCITY", "angular velocity"),
+        Spec("framelinacc", "brax.sensors.frame:FRAME_ACCELERATION", "acceleration of an origin"),
+        Spec(
+            "frameangacc", "brax.sensors.frame:FRAME_ANGULAR_ACCELERATION", "angular acceleration"
+        ),
+        Spec("gyro", "brax.sensors.inertial:GYRO", "angular velocity in a site's axes"),
+        Spec("velocimeter", "brax.sensors.inertial:VELOCIMETER", "velocity in a site's axes"),
+        Spec("accelerometer", "brax.sensors.inertial:ACCELEROMETER", "acceleration less gravity"),
+        Spec("force", "brax.sensors.load:FORCE", "force that holds a body"),
+        Spec("torque", "brax.sensors.load:TORQUE", "torque that holds a body"),
+        Spec("subtreecom", "brax.sensors.subtree:SUBTREE_CENTRE", "centre of mass of a subtree"),
+        Spec("subtreelinvel", "brax.sensors.subtree:SUBTREE_VELOCITY", "velocity of that centre"),
+        Spec(
+            "subtreeangmom",
+            "brax.sensors.subtree:SUBTREE_ANGULAR_MOMENTUM",
+            "angular momentum about that centre",
+        ),
+    ]
+
+
+@hookimpl
 def brax_pipelines() -> list[Spec]:
     """The ways of computing a step."""
     return [

@@ -7,7 +7,7 @@ import numpy as np
 from brax.base import Contact, System, Transform
 from brax.batch_last import batch_last
 from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of
-from brax.components import quat, stack, tangents, vec3
+from brax.components import Quat, Vec3, quat, stack, tangents, vec3
 
 
 def get(sys: System, x: Transform) -> Contact | None:
@@ -29,6 +29,23 @@ def get(sys: System, x: Transform) -> Contact | None:
             out += side * group.collider.n_contacts
     first, second = (jnp.asarray(np.asarray(side)) for side in links)
     return Contact(dist, pos, frame, friction, elasticity, (first, second))
+
+
+def points(
+    sys: System, pos: Vec3, rot: Quat
+) -> tuple[Vec3, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Points of all candidate contacts, (n_contacts, batch), and the links on both sides.
+
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        pos: link frames in the world, in the model's order.
+        rot: likewise.
+    """
+    found = [_table(f)[1] for f in contacts(sys, frames_of(pos, rot))]
+    sides = zip(sys.collisions, contact_links(sys), strict=True)
+    links = [tuple(s * group.collider.n_contacts for s in side) for group, side in sides]
+    first, second = (tuple(i for side in links for i in side[k]) for k in range(2))
+    return vec3(jnp.concatenate(found)), (first, second)
 
 
 def _get(sys: System, x: Transform) -> tuple[jax.Array, ...]:

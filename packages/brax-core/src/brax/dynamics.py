@@ -202,7 +202,7 @@ def _forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array
     return fronts.to_model(blocks, fronts.solve(blocks, fronts.factor(blocks, here.mass), net))
 
 
-def _bodies(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatial, Spatial]:
+def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatial, Spatial]:
     """Centres of mass, and velocities and momenta of the links at them, in the model's order."""
     frames: Frames = link_frames(sys, q, qd)
     inertia = sys.link.inertia
@@ -226,7 +226,7 @@ _constraint_forces = batch_last(_reaction, full=(1, 2))
 
 @batch_last
 def _energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-    centre, velocity, momenta = _bodies(sys, q, qd)
+    centre, velocity, momenta = link_momenta(sys, q, qd)
     kinetic = 0.5 * (velocity.dot(momenta).sum(0) + (sys.dof.armature * qd * qd).sum(0))
     gravity = Vec3(*(sys.opt.gravity[i : i + 1] for i in range(3)))
     potential = -(sys.link.inertia.mass * centre.dot(gravity)).sum(0)
@@ -242,6 +242,6 @@ def _energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Ar
 
 @batch_last
 def _momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
-    centre, _, momenta = _bodies(sys, q, qd)
+    centre, _, momenta = link_momenta(sys, q, qd)
     angular = momenta.ang + centre.cross(momenta.lin)
     return Force(*(jnp.stack([c.sum(0) for c in v]) for v in (angular, momenta.lin)))

@@ -98,7 +98,7 @@ class Pipeline(ABC, Generic[P, M]):
         contracts.check_vector(function, "q", q, sys.q_size(), "coordinates")
         contracts.check_vector(function, "qd", qd, sys.qd_size(), "degrees of freedom")
         state = _init(sys, jnp.asarray(q), jnp.asarray(qd))
-        return state.replace(activation=_at_rest(sys, state))
+        return state.replace(activation=at_rest(sys, state))
 
     def step(
         self,
@@ -132,7 +132,7 @@ class Pipeline(ABC, Generic[P, M]):
         contracts.check_state(function, sys, state)
         contracts.check_external(function, sys, external)
         if state.activation is None:
-            state = state.replace(activation=_at_rest(sys, state))
+            state = state.replace(activation=at_rest(sys, state))
         state = state.replace(contact=None)
         return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
 
@@ -161,7 +161,7 @@ class Pipeline(ABC, Generic[P, M]):
         return self.leave(problem, motion)
 
 
-def _at_rest(sys: System, state: State) -> jax.Array | None:
+def at_rest(sys: System, state: State) -> jax.Array | None:
     """Activations of zero; None if the model has none."""
     n = len(sys.stateful_actuators())
     return jnp.zeros(n, state.q.dtype) if n else None

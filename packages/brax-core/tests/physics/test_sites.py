@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from physics_lab import rail
+from physics_lab import PIPELINES, rail
 
 from brax import plugins
 from brax.builder import ModelBuilder
@@ -13,7 +13,7 @@ from brax.errors import ModelError
 DT = 0.01
 
 
-@pytest.fixture(params=plugins.names("pipeline"))
+@pytest.fixture(params=PIPELINES)
 def pipeline(request):
     return plugins.get("pipeline", request.param)
 

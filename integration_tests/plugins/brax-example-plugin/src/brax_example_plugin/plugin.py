@@ -49,6 +49,12 @@ def brax_actuators() -> list[Spec]:
 
 
 @hookimpl
+def brax_sensors() -> list[Spec]:
+    """What a joint's actuators cost."""
+    return [Spec("jointpower", "brax_example_plugin.sensor:JOINT_POWER", "power of its actuators")]
+
+
+@hookimpl
 def brax_environments() -> list[Spec]:
     """A task on a model made in Python."""
     return [Spec("example_cart", "brax_example_plugin.environment:Cart", "bring a cart to rest")]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.base import System
+from brax.base import System, Transform
 from brax.components import log_quat, quat, rows, vec3
 from brax.kinematics import Frames
 from brax.spatial import Spatial
@@ -45,13 +45,18 @@ def on_sites(sys: System) -> bool:
 
 def site_frames(sys: System, sites: Sequence[int], links: Frames) -> Frames:
     """Frames of some sites in the world, and their velocities, from those of all links."""
+    on = [sys.site_link[s] for s in sites]
+    return attached(sys, on, rows(sys.site.transform, sites), links)
+
+
+def attached(sys: System, on: Sequence[int], local: Transform, links: Frames) -> Frames:
+    """Frames in the world of what is fixed to links, -1 for the world, and their velocities."""
     still = jax.tree.map(lambda x: jnp.zeros_like(x[:1]), links)
     still = still._replace(rot=still.rot._replace(w=jnp.ones_like(still.rot.w)))
     with_world = jax.tree.map(lambda *x: jnp.concatenate(x), links, still)
-    on = rows(with_world, [sys.site_link[s] % (sys.num_links() + 1) for s in sites])
-    local = rows(sys.site.transform, sites)
-    arm = on.rot.rotate(vec3(local.pos))
-    return Frames(on.pos + arm, on.rot.mul(quat(local.rot)), on.ang, on.vel + on.ang.cross(arm))
+    base = rows(with_world, [link % (sys.num_links() + 1) for link in on])
+    arm, rot = base.rot.rotate(vec3(local.pos)), base.rot.mul(quat(local.rot))
+    return Frames(base.pos + arm, rot, base.ang, base.vel + base.ang.cross(arm))
 
 
 def reach(sys: System, links: Frames) -> Reach:

@@ -14,6 +14,7 @@ from brax.base.parts import (
     Joint,
     Link,
     Option,
+    Sensor,
     Site,
     Tendon,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "Link",
     "Motion",
     "Option",
+    "Sensor",
     "Site",
     "State",
     "System",

@@ -66,6 +66,7 @@ _SAME = {
     "actuator_actrange": "actuator.activation_range",
     "actuator_ctrlrange": "actuator.ctrl_range",
     "actuator_forcerange": "actuator.force_range",
+    "sensor_cutoff": "sensor.cutoff",
     "opt_timestep": "opt.timestep",
     "opt_gravity": "opt.gravity",
     "gravity": "opt.gravity",

@@ -191,6 +191,14 @@ class Actuator(Base):
 
 
 @dataclass
+class Sensor(Base):
+    """What is measured."""
+
+    cutoff: jax.Array
+    """Bound of the numbers of each sensor, infinite where there is none, shape (n_sensors,)."""
+
+
+@dataclass
 class Option(Base):
     """Settings of the simulation."""
 

@@ -14,6 +14,7 @@ from brax.base.parts import (
     Joint,
     Link,
     Option,
+    Sensor,
     Site,
     Tendon,
 )
@@ -50,6 +51,8 @@ class System(Base):
     """What is tied together."""
     actuator: Actuator
     """Actuators."""
+    sensor: Sensor
+    """Sensors."""
     fixed: Transform
     """Frames of the bodies without joints, in the link that carries them, shape (n_fixed, ...)."""
     init_q: jax.Array
@@ -128,6 +131,14 @@ class System(Base):
     """Site that each actuator on a site acts against, -1 if against none."""
     actuator_early: tuple[bool, ...] = static()
     """Whether each actuator's force is that of its activation after the step."""
+    sensor_names: tuple[str, ...] = static()
+    """Name of each sensor."""
+    sensor_types: tuple[Any, ...] = static()
+    """The `brax.sensors.SensorType` of each sensor."""
+    sensor_object: tuple[tuple[str, int], ...] = static()
+    """Kind and index of what each sensor measures."""
+    sensor_reference: tuple[tuple[str, int] | None, ...] = static()
+    """Kind and index of what each sensor measures in the frame of; None for the world."""
     integrator: Any = static()
     """The `brax.integrators.Integrator` that advances time."""
 

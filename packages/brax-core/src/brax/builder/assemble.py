@@ -15,6 +15,7 @@ from brax.base import (
     Joint,
     Link,
     Option,
+    Sensor,
     Site,
     System,
     Tendon,
@@ -42,6 +43,8 @@ class Parts(NamedTuple):
     """With their numbers as `data`, and the elements that they tie as the builder names them."""
     actuators: Sequence[Element]
     actuator_types: tuple[Any, ...]
+    sensors: Sequence[Element]
+    sensor_types: tuple[Any, ...]
     collisions: tuple[CollisionGroup, ...]
     integrator: Any
     init_q: np.ndarray | None
@@ -69,6 +72,7 @@ def assemble(parts: Parts) -> System:
         tendon=_tendon(parts.tendons, joints),
         equality=_equality(parts.equalities),
         actuator=_actuator(parts.actuators),
+        sensor=Sensor(_column(parts.sensors, "cutoff", 1)[:, 0]),
         fixed=Transform(_column(parts.fixed, "pos", 3), _column(parts.fixed, "quat", 4)),
         init_q=_array(_start(parts), (-1,)),
         ref=_array(np.concatenate(refs), (-1,)),
@@ -111,8 +115,31 @@ def assemble(parts: Parts) -> System:
         actuator_site=tuple(site_ids[a.site] for a in parts.actuators),
         actuator_refsite=tuple(site_ids[a.refsite] for a in parts.actuators),
         actuator_early=tuple(a.early for a in parts.actuators),
+        sensor_names=tuple(s.name for s in parts.sensors),
+        sensor_types=parts.sensor_types,
+        sensor_object=tuple(_object(parts, *s.object) for s in parts.sensors),
+        sensor_reference=tuple(s.reference and _object(parts, *s.reference) for s in parts.sensors),
         integrator=parts.integrator,
     )
+
+
+def _object(parts: Parts, kind: str, name: str) -> tuple[str, int]:
+    """Kind and index of what a sensor measures; a body is a link, fixed to one, or the world."""
+    if kind == "body" and name == WORLD:
+        return "world", -1
+    named = {
+        "link": parts.links,
+        "fixed": parts.fixed,
+        "joint": parts.joints,
+        "tendon": parts.tendons,
+        "actuator": parts.actuators,
+        "geom": parts.geoms,
+        "site": parts.sites,
+    }
+    index = {k: [e.name for e in elements] for k, elements in named.items()}
+    if kind == "body":
+        kind = "link" if name in index["link"] else "fixed"
+    return kind, index["link" if kind == "inertia" else kind].index(name)
 
 
 def _start(parts: Parts) -> np.ndarray:

@@ -24,10 +24,11 @@ def names(
     tendons: Sequence[Element],
     equalities: Sequence[Element],
     actuators: Sequence[Element],
+    sensors: Sequence[Element],
 ) -> Iterator[str]:
     """Names given twice, names that nothing has, and bodies that hang on what comes later."""
     yield from _order(bodies)
-    for kind in (joints, geoms, sites, tendons, equalities, actuators):
+    for kind in (joints, geoms, sites, tendons, equalities, actuators, sensors):
         given = [e.name for e in kind]
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from brax.actuators import DEFAULT_ACTUATOR
 from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, vectors
 from brax.colliders import DEFAULT_GEOMETRY
@@ -24,6 +26,7 @@ class Description:
         self._tendons: list[Element] = []
         self._equalities: list[Element] = []
         self._actuators: list[Element] = []
+        self._sensors: list[Element] = []
         self._excluded: set[frozenset[str]] = set()
         self._problems: list[str] = []
 
@@ -513,6 +516,35 @@ class Description:
             ),
         )
         self._actuators.append(Element("actuator", name, values, line))
+        return name
+
+    def add_sensor(
+        self,
+        type: str,
+        object: tuple[str, str],
+        name: str = "",
+        *,
+        reference: tuple[str, str] | None = None,
+        cutoff: float = np.inf,
+        line: str = "",
+    ) -> str:
+        """Adds a sensor, which `brax.sensors.sensors` reads.
+
+        Args:
+            type: a registered sensor type.
+            object: kind and name of what it measures, such as ("joint", "hip"): a joint, tendon,
+                actuator, body, geom or site, or the inertia of a body.
+            name: its name; by default that of what it measures, and the type.
+            reference: kind and name of what it measures in the frame of; the world if None.
+            cutoff: bound of its numbers.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        name = name or f"{object[1]}_{type}"
+        values = dict(type=type, object=tuple(object), reference=reference, cutoff=float(cutoff))
+        self._sensors.append(Element("sensor", name, values, line))
         return name
 
     def exclude(self, body1: str, body2: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import checks
+from brax.builder import checks, sense
 from brax.builder.assemble import Parts, assemble
 from brax.builder.collide import candidates, collisions
 from brax.builder.description import Description
@@ -85,6 +85,7 @@ class ModelBuilder(Description):
             self._tendons,
             self._equalities,
             self._actuators,
+            self._sensors,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
         welded = weld(self._bodies, joints, self._geoms, self._sites, self._equalities)
@@ -92,8 +93,21 @@ class ModelBuilder(Description):
         geom_types = self._resolve("geometry_type", welded.geoms)
         site_types = self._resolve("geometry_type", welded.sites)
         actuator_types = self._resolve("actuator", self._actuators)
+        sensor_types = self._resolve("sensor", self._sensors)
         integrator = self._lookup("integrator", self._option["integrator"], "option")
         self._check(welded, joints, types, geom_types, actuator_types)
+        elements = {
+            "joint": joints,
+            "tendon": self._tendons,
+            "actuator": self._actuators,
+            "geom": welded.geoms,
+            "site": welded.sites,
+            "body": self._bodies,
+        }
+        widths = {j.name: t.q_width for j, t in zip(joints, types, strict=True) if t is not None}
+        for sensor, kind in zip(self._sensors, sensor_types, strict=True):
+            if kind is not None:
+                problems += sense.sensor(sensor, kind, elements, widths)
         pairs = candidates(welded.links, welded.geoms, self._excluded)
         collided = () if problems else collisions(problems, welded.geoms, pairs)
         if problems:
@@ -113,6 +127,8 @@ class ModelBuilder(Description):
                 equalities=welded.equalities,
                 actuators=self._actuators,
                 actuator_types=actuator_types,
+                sensors=self._sensors,
+                sensor_types=sensor_types,
                 collisions=collided,
                 integrator=integrator,
                 init_q=self._init_q,

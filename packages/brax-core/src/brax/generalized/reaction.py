@@ -21,10 +21,11 @@ def reaction(problem: Problem, motion: Motion) -> tuple[jax.Array, jax.Array]:
     """
     here = JointMoves(problem).forces(motion)
     along = fronts.to_model(problem.plan.blocks, here.reaction)
-    return along, _of_contacts(problem, here)
+    return along, contact_forces(problem, here)
 
 
-def _of_contacts(problem: Problem, here: Here) -> jax.Array:
+def contact_forces(problem: Problem, here: Here) -> jax.Array:
+    """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     sys = problem.sys
     count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
     zero = jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)

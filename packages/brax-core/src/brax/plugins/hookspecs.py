@@ -42,6 +42,11 @@ def brax_actuators() -> list[Spec]:  # type: ignore[empty-body]
 
 
 @hookspec
+def brax_sensors() -> list[Spec]:  # type: ignore[empty-body]
+    """What models measure: instances of `brax.sensors.SensorType`."""
+
+
+@hookspec
 def brax_environments() -> list[Spec]:  # type: ignore[empty-body]
     """Environments: subclasses of `brax.env.Env`, or functions `(**settings)` that return one."""
 

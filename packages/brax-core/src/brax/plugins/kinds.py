@@ -37,6 +37,7 @@ KINDS = {
         ),
         Kind("pipeline", members=("init", "step")),
         Kind("actuator", "brax.actuators.interface:ActuatorType", ("name",)),
+        Kind("sensor", "brax.sensors.interface:SensorType", ("name", "width", "objects")),
         Kind("environment", members=("__call__",)),
         Kind("trainer", members=("name", "train", "load_policy")),
         Kind("model_format", members=("suffixes", "load")),

@@ -17,6 +17,7 @@ _KIND_OF = {
     "geom_types": "geometry_type",
     "site_types": "geometry_type",
     "actuator_types": "actuator",
+    "sensor_types": "sensor",
     "integrator": "integrator",
 }
 """What kind of plugin the objects in a field are."""
@@ -48,7 +49,7 @@ def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
     return {
         k: len(getattr(system, f"{k}_names"))
-        for k in ("link", "fixed", "joint", "geom", "site", "tendon", "actuator")
+        for k in ("link", "fixed", "joint", "geom", "site", "tendon", "actuator", "sensor")
     }
 
 

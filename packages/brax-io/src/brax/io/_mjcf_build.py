@@ -8,12 +8,13 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import WORLD, ModelBuilder
+from brax.builder import ModelBuilder
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.io import _mjcf_custom, _mjcf_rules
 from brax.io._mjcf_actuators import actuator_law, is_disabled
 from brax.io._mjcf_equality import equalities
 from brax.io._mjcf_names import (
+    body_names,
     is_flag_set,
     joint_q_widths,
     joint_qd_widths,
@@ -21,6 +22,7 @@ from brax.io._mjcf_names import (
     names,
 )
 from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS, is_fixed
+from brax.io._mjcf_sensors import read_sensor
 from brax.io._mjcf_touch import excluded_bodies, no_contact
 
 Places = Mapping[tuple[str, int], str]
@@ -60,6 +62,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     if not _disabled(model, "EQUALITY", "CONSTRAINT"):
         equalities(builder, model, body_names(model), places)
     _actuators(builder, model, places)
+    _sensors(builder, model, places)
     if custom.init_q is not None:
         builder.set_init_q(custom.init_q.tolist())
     return builder.build()
@@ -71,11 +74,6 @@ def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> s
     if note.number < 0:
         return f"{note.kind}{place}: {note.reason}"
     return f"{note.kind} '{names(model, note.kind)[note.number]}'{place}: {note.reason}"
-
-
-def body_names(model: mujoco.MjModel) -> list[str]:
-    """Names of the bodies; the world's is the builder's."""
-    return [WORLD, *names(model, "body")[1:]]
 
 
 def _disabled(model: mujoco.MjModel, *flags: str) -> bool:
@@ -270,4 +268,19 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
             force_range=bounds if enabled else (0.0, 0.0),
             early=bool(model.actuator_actearly[a]),
             line=places.get(("actuator", a), ""),
+        )
+
+
+def _sensors(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+    for i, name in enumerate(names(model, "sensor")):
+        found = read_sensor(model, i)
+        if isinstance(found, str):
+            continue  # reported
+        builder.add_sensor(
+            found.type,
+            found.object,
+            name,
+            reference=found.reference,
+            cutoff=float(model.sensor_cutoff[i]) or np.inf,
+            line=places.get(("sensor", i), ""),
         )

@@ -5,6 +5,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from brax.builder import WORLD
+
 _COUNTS = {
     "body": "nbody",
     "joint": "njnt",
@@ -49,6 +51,11 @@ def names(model: mujoco.MjModel, kind: str) -> list[str]:
         taken.add(name)
         out.append(name)
     return out
+
+
+def body_names(model: mujoco.MjModel) -> list[str]:
+    """Names of the bodies; the world's is the builder's."""
+    return [WORLD, *names(model, "body")[1:]]
 
 
 def keyword(enum: Any, value: int) -> str:

@@ -14,6 +14,7 @@ from brax import plugins
 from brax.io import _mjcf_custom
 from brax.io._mjcf_actuators import law_problems
 from brax.io._mjcf_names import count, is_flag_set, keyword
+from brax.io._mjcf_sensors import left_out
 from brax.io._mjcf_touch import touching
 
 
@@ -85,7 +86,6 @@ _SOLVER = (
 _WITHOUT_EFFECT = {
     "camera": "the viewer has its own",
     "light": "the viewer has its own",
-    "sensor": "only observes",
     "key": "the model starts at qpos0, or at the custom numeric init_qpos",
     "text": "only informs",
     "texture": "colours are drawn, textures are not",
@@ -207,6 +207,8 @@ def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
     for kind, reason in _REFUSED_KINDS.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "refused", reason)
+    for i, reason in left_out(model):
+        yield Note("sensor", i, "ignored", reason)
     for kind, reason in _WITHOUT_EFFECT.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "ignored", reason)

@@ -22,7 +22,18 @@ from brax.io._mjcf_names import names
 MAX_ELEMENTS = 4096
 """The largest number of geoms, and of bodies, that is read unless asked for more."""
 
-_LISTED = ("body", "joint", "geom", "site", "tendon", "actuator", "exclude", "numeric", "tuple")
+_LISTED = (
+    "body",
+    "joint",
+    "geom",
+    "site",
+    "tendon",
+    "actuator",
+    "sensor",
+    "exclude",
+    "numeric",
+    "tuple",
+)
 
 
 class Finding(NamedTuple):
@@ -126,8 +137,8 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
             of its own.
 
     Returns:
-        One line for each body, joint, geom, site, tendon, actuator, exclude and custom field, and
-        one for each thing that is approximated, ignored or refused.
+        One line for each body, joint, geom, site, tendon, actuator, sensor, exclude and custom
+        field, and one for each thing that is approximated, ignored or refused.
 
     Raises:
         UnknownNameError: if there is no pipeline of that name.

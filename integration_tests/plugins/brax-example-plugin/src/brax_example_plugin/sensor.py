@@ -1,0 +1,23 @@
+"""The power that a joint's actuators give."""
+
+import jax
+import jax.numpy as jnp
+
+from brax.sensors import Asked, Here, SensorType
+
+
+class JointPower(SensorType):
+    """Force of all actuators together times the rate of a joint with one coordinate [W]."""
+
+    name = "jointpower"
+    objects = ("joint",)
+    coordinates = (1,)
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """Negative where the joint drives its actuators."""
+        starts = here.sys.joint_qd_start()
+        power = here.actuator_force * here.qd
+        return jnp.stack([power[starts[j]][None] for _, j in asked.objects])
+
+
+JOINT_POWER = JointPower()

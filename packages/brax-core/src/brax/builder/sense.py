@@ -1,0 +1,66 @@
+"""What makes a described sensor none: what it measures is not there, or cannot be measured so."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from brax.builder.elements import WORLD, Element
+from brax.errors import closest
+
+Elements = Mapping[str, Sequence[Element]]
+"""Elements by kind; geoms and sites in the links' frames."""
+
+
+def sensor(
+    sensor: Element, kind: Any, elements: Elements, widths: Mapping[str, int]
+) -> Iterator[str]:
+    """A sensor of a known type, over joints of so many coordinates."""
+    what, name = sensor.object
+    if what not in kind.objects:
+        allowed = ", ".join(kind.objects)
+        yield f"{sensor}: type '{kind.name}' measures no {what}; allowed: {allowed}"
+        return
+    if sensor.reference is not None and not kind.relative:
+        yield f"{sensor}: type '{kind.name}' measures in no other frame; leave the reference out"
+    missing = False
+    for each in (sensor.object, sensor.reference or ("body", WORLD)):
+        for problem in _missing(sensor, each, elements):
+            missing = True
+            yield problem
+    if missing:
+        return
+    if kind.coordinates and widths.get(name) not in kind.coordinates:
+        yield (
+            f"{sensor}: joint '{name}' has {widths.get(name)} coordinates; type '{kind.name}' "
+            f"measures joints with {', '.join(map(str, kind.coordinates))}"
+        )
+    moving = {j.body for j in elements["joint"]}
+    if kind.own_link and _body(what, name, elements) not in {*moving, WORLD}:
+        yield (
+            f"{sensor}: body '{_body(what, name, elements)}' has no joints, so it is part of what "
+            f"carries it, and type '{kind.name}' cannot measure it alone"
+        )
+    for each in (sensor.object, sensor.reference):
+        if each is not None and each[0] == "inertia" and not _alone(each[1], moving, elements):
+            yield f"{sensor}: the inertia of body '{each[1]}' is not its own: use its frame"
+
+
+def _missing(sensor: Element, thing: tuple[str, str], elements: Elements) -> Iterator[str]:
+    what, name = thing
+    body = what in ("body", "inertia")
+    there = [e.name for e in elements["body" if body else what]]
+    if name not in there and not (what == "body" and name == WORLD):
+        yield f"{sensor}: there is no {'body' if body else what} '{name}'.{closest(name, there)}"
+
+
+def _body(what: str, name: str, elements: Elements) -> str:
+    """The body that an element is on, as it was described."""
+    if what != "site":
+        return name
+    return str(next(s.origin for s in elements["site"] if s.name == name))
+
+
+def _alone(name: str, moving: set[str], elements: Elements) -> bool:
+    """Whether a body has joints, and carries none without that is part of it."""
+    return name in moving and not any(
+        b.parent == name and b.name not in moving for b in elements["body"]
+    )

@@ -1,0 +1,158 @@
+"""A model at a state, for sensors: what is not asked for is not computed."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.actuators.drive import Drive, within_joint_limits
+from brax.actuators.sites import attached
+from brax.base import System, Transform
+from brax.components import Vec3, rows, vec3
+from brax.contact import points
+from brax.dynamics import link_momenta
+from brax.generalized import fronts
+from brax.generalized.forces import actuator_force, drive_here
+from brax.generalized.moves import Here as Forces
+from brax.generalized.moves import JointMoves
+from brax.generalized.problem import Motion, Problem
+from brax.generalized.reaction import contact_forces
+from brax.generalized.smooth import Smooth, smooth
+from brax.kinematics import Frames, link_frames
+from brax.pipeline import integrate
+from brax.sensors.interface import Object
+from brax.spatial import Spatial
+from brax.tree import sum_rows
+
+
+class Here:
+    """What sensors see; arrays with a trailing batch axis, world axes."""
+
+    def __init__(self, problem: Problem, motion: Motion) -> None:
+        """Takes a state as the generalized pipeline has it."""
+        self.problem, self.motion = problem, motion
+        self.sys: System = problem.sys
+        self.q, self.qd = motion.q, motion.qd
+
+    @cached_property
+    def links(self) -> Frames:
+        """Frames of the links, in the model's order, and their velocities."""
+        return link_frames(self.sys, self.q, self.qd)
+
+    @cached_property
+    def smooth(self) -> Smooth:
+        """The dynamics without constraints."""
+        problem = self.problem
+        return smooth(self.sys, problem.links, problem.plan.blocks, self.q, self.qd)
+
+    @cached_property
+    def forces(self) -> Forces:
+        """The forces and accelerations, with the constraints."""
+        return JointMoves(self.problem).forces(self.motion)
+
+    @cached_property
+    def drive(self) -> Drive:
+        """The actuators."""
+        return drive_here(self.problem, self.motion, self.smooth)
+
+    @cached_property
+    def actuator_force(self) -> jax.Array:
+        """What the actuators do along the degrees of freedom, (nv, batch)."""
+        force = actuator_force(self.problem, self.smooth, self.drive)
+        return within_joint_limits(self.sys, force)
+
+    @cached_property
+    def acceleration(self) -> jax.Array:
+        """Joint accelerations, with the constraints, (nv, batch)."""
+        return fronts.to_model(self.problem.plan.blocks, self.forces.acceleration)
+
+    @cached_property
+    def gravity(self) -> Vec3:
+        """Gravity's acceleration, (1, batch)."""
+        return Vec3(*(self.sys.opt.gravity[k : k + 1] for k in range(3)))
+
+    def frames(self, objects: Sequence[Object]) -> Frames:
+        """Frames of elements, and the velocities of their origins, (elements, batch)."""
+        return self._frames_on(objects, self.links)
+
+    def accelerations(self, objects: Sequence[Object]) -> Spatial:
+        """Angular acceleration of elements, and linear acceleration of their origins."""
+        found = self.rate(lambda q, qd: self._frames_on(objects, link_frames(self.sys, q, qd)))
+        return Spatial(found.ang, found.vel)
+
+    def rate(self, function: Callable[[jax.Array, jax.Array], Any]) -> Any:
+        """How fast what is a function of coordinates and rates changes."""
+
+        def at(t: jax.Array) -> Any:
+            q = integrate(self.sys, self.q, self.qd, t)
+            return function(q, self.qd + t * self.acceleration)
+
+        start = jnp.zeros((), self.qd.dtype)
+        return jax.jvp(at, (start,), (jnp.ones_like(start),))[1]
+
+    @cached_property
+    def bodies(self) -> tuple[Vec3, Spatial, Spatial]:
+        """Centres of mass of the links, and their velocities and momenta at them."""
+        return link_momenta(self.sys, self.q, self.qd)
+
+    @cached_property
+    def borne(self) -> Spatial:
+        """Torque about the world's origin and force that joints put on each link, in sum."""
+        centre, _, _ = self.bodies
+        change = self.rate(lambda q, qd: link_momenta(self.sys, q, qd)[2])
+        force = change.lin - self.gravity * self.sys.link.inertia.mass
+        net = Spatial(change.ang + centre.cross(force), force)
+        outer = self.problem.surroundings.external
+        if outer is not None:
+            outer = rows(outer, self.problem.links.position)
+            net = net - Spatial(outer.ang + centre.cross(outer.lin), outer.lin)
+        return net - self._touched if self.sys.collisions else net
+
+    @cached_property
+    def _touched(self) -> Spatial:
+        """Torque about the world's origin and force of contacts on each link."""
+        at, (first, second) = points(self.sys, self.links.pos, self.links.rot)
+        force = vec3(contact_forces(self.problem, self.forces))
+        push, n = Spatial(at.cross(force), force), self.sys.num_links()
+
+        def summed(side: tuple[int, ...]) -> Spatial:
+            mine = [k for k, link in enumerate(side) if link >= 0]
+            owner = tuple(side[k] for k in mine)
+            return jax.tree.map(lambda x: sum_rows(rows(x, mine), owner, n), push)
+
+        return summed(second) - summed(first)
+
+    def subtree(self, link: int) -> list[int]:
+        """A link, and all that it carries; all links for the world, -1."""
+        out = [link] if link >= 0 else []
+        for child, parent in enumerate(self.sys.link_parents):
+            if parent in out or (link < 0 and parent < 0):
+                out.append(child)
+        return out
+
+    def link_of(self, thing: Object) -> int:
+        """The link that carries an element, -1 for the world."""
+        return self._place(thing)[0]
+
+    def _frames_on(self, objects: Sequence[Object], links: Frames) -> Frames:
+        places = [self._place(thing) for thing in objects]
+        local = jax.tree.map(lambda *x: jnp.concatenate(x), *(frame for _, frame in places))
+        return attached(self.sys, [link for link, _ in places], local, links)
+
+    def _place(self, thing: Object) -> tuple[int, Transform]:
+        """The link that an element is on, and its frame there."""
+        sys, (kind, i) = self.sys, thing
+        if kind == "site":
+            return sys.site_link[i], rows(sys.site.transform, [i])
+        if kind == "geom":
+            return sys.geom_link[i], rows(sys.geom.transform, [i])
+        if kind == "fixed":
+            return sys.fixed_link[i], rows(sys.fixed, [i])
+        if kind == "inertia":
+            return i, rows(sys.link.inertia.transform, [i])
+        like = self.q[:1]
+        one, zero = jnp.ones_like(like), jnp.zeros_like(like)
+        here = Transform(jnp.stack([zero] * 3, axis=1), jnp.stack([one, *[zero] * 3], axis=1))
+        return i, here

@@ -1,0 +1,59 @@
+"""What a sensor type is: a few numbers, read off a state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import jax
+
+if TYPE_CHECKING:
+    from brax.sensors.here import Here
+
+Object = tuple[str, int]
+"""Kind and index of what is measured: a joint, tendon, actuator, link, inertia, fixed, geom, site
+or the world."""
+
+FRAMES = ("body", "inertia", "geom", "site")
+"""Kinds of element that have a frame; a body's is its own, its inertia's that of its mass."""
+
+
+class Asked(NamedTuple):
+    """The sensors of one type."""
+
+    objects: Sequence[Object]
+    """What each measures."""
+    references: Sequence[Object | None]
+    """The frame that each measures in; None for the world's."""
+
+
+class SensorType(ABC):
+    """A kind of sensor. Instances are stateless and live in `System` as static fields."""
+
+    name: ClassVar[str]
+    """The name in model files and in the registry."""
+    width: ClassVar[int] = 1
+    """How many numbers it gives."""
+    objects: ClassVar[tuple[str, ...]]
+    """Kinds of element that it measures: joint, tendon, actuator, body, inertia, geom or site."""
+    coordinates: ClassVar[tuple[int, ...]] = ()
+    """Numbers of coordinates that a joint may have, of a sensor of joints."""
+    relative: ClassVar[bool] = False
+    """Whether it may measure in the frame of another element."""
+    own_link: ClassVar[bool] = False
+    """Whether it measures a whole body, which must have joints of its own then."""
+    limited: ClassVar[bool] = True
+    """Whether `cutoff` bounds its numbers."""
+
+    @abstractmethod
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """What the sensors of this type say.
+
+        Args:
+            here: the model at a state, with all that may be asked for.
+            asked: what the sensors measure.
+
+        Returns:
+            Shape (sensors, width, batch).
+        """

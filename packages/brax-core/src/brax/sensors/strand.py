@@ -1,0 +1,76 @@
+"""Lengths, velocities and forces of tendons and actuators."""
+
+import jax
+
+from brax.actuators.strands import tendon_strands
+from brax.components import rows
+from brax.sensors.here import Here
+from brax.sensors.interface import Asked, SensorType
+
+
+class TendonPosition(SensorType):
+    """The length of a tendon."""
+
+    name = "tendonpos"
+    objects = ("tendon",)
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """A weighted sum of coordinates."""
+        strands = tendon_strands(here.sys)
+        return _taken(strands.along(here.q, strands.q), asked)
+
+
+class TendonVelocity(SensorType):
+    """The rate of a tendon's length."""
+
+    name = "tendonvel"
+    objects = ("tendon",)
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """A weighted sum of rates."""
+        strands = tendon_strands(here.sys)
+        return _taken(strands.along(here.qd, strands.qd), asked)
+
+
+class ActuatorPosition(SensorType):
+    """The length of an actuator, its gear in it."""
+
+    name = "actuatorpos"
+    objects = ("actuator",)
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """Off the transmission."""
+        return _taken(here.drive.seen.length, asked)
+
+
+class ActuatorVelocity(SensorType):
+    """The rate of an actuator's length."""
+
+    name = "actuatorvel"
+    objects = ("actuator",)
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """Off the transmission."""
+        return _taken(here.drive.seen.velocity, asked)
+
+
+class ActuatorForce(SensorType):
+    """The force of an actuator, before its gear [N or N m]."""
+
+    name = "actuatorfrc"
+    objects = ("actuator",)
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """Off the actuators' laws."""
+        return _taken(here.drive.force, asked)
+
+
+def _taken(values: jax.Array, asked: Asked) -> jax.Array:
+    return rows(values, [i for _, i in asked.objects])[:, None]
+
+
+TENDON_POSITION = TendonPosition()
+TENDON_VELOCITY = TendonVelocity()
+ACTUATOR_POSITION = ActuatorPosition()
+ACTUATOR_VELOCITY = ActuatorVelocity()
+ACTUATOR_FORCE = ActuatorForce()

@@ -1,0 +1,63 @@
+"""Centre of mass and momenta of a body and all that it carries."""
+
+import jax
+
+from brax.components import Vec3, rows, stack, sum_first
+from brax.sensors.here import Here
+from brax.sensors.interface import Asked, Object, SensorType
+from brax.tree import join
+
+
+class _Subtree(SensorType):
+    """A sensor of a whole subtree, or of the whole model."""
+
+    width = 3
+    objects = ("body",)
+    own_link = True
+
+
+class SubtreeCentre(_Subtree):
+    """The centre of mass [m]."""
+
+    name = "subtreecom"
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """Weighted by mass."""
+        return stack(join([_mean(here, thing, here.bodies[0]) for thing in asked.objects]))
+
+
+class SubtreeVelocity(_Subtree):
+    """The velocity of the centre of mass [m/s]."""
+
+    name = "subtreelinvel"
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """Weighted by mass."""
+        return stack(join([_mean(here, thing, here.bodies[1].lin) for thing in asked.objects]))
+
+
+class SubtreeAngularMomentum(_Subtree):
+    """The angular momentum about the centre of mass [N m s]."""
+
+    name = "subtreeangmom"
+
+    def read(self, here: Here, asked: Asked) -> jax.Array:
+        """Of turning links, and of links that move about the centre."""
+        return stack(join([self._of(here, thing) for thing in asked.objects]))
+
+    def _of(self, here: Here, thing: Object) -> Vec3:
+        centre, _, momenta = rows(here.bodies, here.subtree(here.link_of(thing)))
+        about = centre - _mean(here, thing, here.bodies[0])
+        return jax.tree.map(sum_first, momenta.ang + about.cross(momenta.lin))
+
+
+def _mean(here: Here, thing: Object, values: Vec3) -> Vec3:
+    """The mean over a subtree, weighted by mass, (1, batch)."""
+    mine = here.subtree(here.link_of(thing))
+    mass = rows(here.sys.link.inertia.mass, mine)
+    return jax.tree.map(lambda x: sum_first(rows(x, mine) * mass) / sum_first(mass), values)
+
+
+SUBTREE_CENTRE = SubtreeCentre()
+SUBTREE_VELOCITY = SubtreeVelocity()
+SUBTREE_ANGULAR_MOMENTUM = SubtreeAngularMomentum()

@@ -1,0 +1,95 @@
+"""Sensors of a robot that flies, and of one that stands: MuJoCo's `sensordata`, one by one."""
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+from generalized_lab import FAST_COMPILE, both, generic
+
+from brax.generalized.pipeline import GENERALIZED
+from brax.sensors import sensors, slices
+
+ROBOT = """<mujoco><option timestep=".002" iterations="60" ls_iterations="50"/>
+<compiler angle="radian"/>
+<default><joint damping=".02" armature=".01"/><geom friction="1 0 0" density="500"/></default>
+<worldbody><geom name="floor" type="plane" size="5 5 1"/>
+<site name="w" pos=".3 .2 .5" quat="1 .3 .2 -.1"/>
+<body name="hull" pos="0 0 1"><freejoint/><geom name="ball" size=".2" pos=".02 .1 0"/>
+<site name="r1" pos=".2 .1 .05" quat="1 .1 0 0"/>
+<body name="arm" pos=".2 0 0"><joint name="b" axis="0 1 0" actuatorfrcrange="-.05 .04"/>
+<geom type="capsule" size=".05 .1" pos=".1 0 0" name="rod" quat="1 0 1 0"/>
+<site name="elbow" pos=".02 .03 .04" quat=".9 .2 .3 .1"/>
+<body name="hand" pos=".2 0 0"><joint name="c" axis="1 0 1"/><geom size=".08"/>
+<body name="nail" pos="0 .05 .1" euler=".2 .3 .4"><geom size=".03"/>
+<site name="tip" pos=".1 .02 0" quat=".9 .2 .3 .1"/></body></body></body>
+<body name="head" pos="-.2 0 0.1"><joint name="d" type="ball"/><geom size=".07" pos=".1 0 0"/>
+<site name="other" pos=".15 0 .1"/></body>
+</body></worldbody>
+<tendon><fixed name="t"><joint joint="b" coef="2"/><joint joint="c" coef="-1"/></fixed></tendon>
+<actuator><motor name="m0" joint="b"/><position name="m1" tendon="t" kp="3" timeconst=".1"/>
+<position name="m2" site="tip" refsite="r1" gear="1 0 0 0 0 1" kp="2"/></actuator>
+<sensor>
+<jointpos name="s1" joint="b"/><jointvel name="s2" joint="c"/><ballquat name="s3" joint="d"/>
+<ballangvel name="s4" joint="d"/>
+<tendonpos name="s5" tendon="t"/><tendonvel name="s6" tendon="t"/>
+<actuatorpos name="s7" actuator="m1"/><actuatorvel name="s8" actuator="m2"/>
+<actuatorfrc name="s9" actuator="m1"/><actuatorfrc name="s9b" actuator="m2"/>
+<jointactuatorfrc name="s10" joint="b"/>
+<framepos name="f1" objtype="site" objname="tip"/>
+<framepos name="f2" objtype="xbody" objname="nail" reftype="site" refname="w"/>
+<framepos name="f3" objtype="body" objname="arm" reftype="geom" refname="ball"/>
+<framequat name="f4" objtype="geom" objname="rod"/>
+<framequat name="f5" objtype="site" objname="tip" reftype="xbody" refname="head"/>
+<framexaxis name="f6" objtype="site" objname="tip"/>
+<frameyaxis name="f7" objtype="site" objname="tip" reftype="site" refname="other"/>
+<framezaxis name="f8" objtype="body" objname="arm"/>
+<framelinvel name="f9" objtype="site" objname="tip"/>
+<framelinvel name="f10" objtype="site" objname="tip" reftype="site" refname="other"/>
+<framelinvel name="f10b" objtype="body" objname="arm" />
+<frameangvel name="f11" objtype="site" objname="tip"/>
+<frameangvel name="f12" objtype="site" objname="tip" reftype="site" refname="other"/>
+<framelinacc name="f13" objtype="site" objname="tip"/>
+<frameangacc name="f14" objtype="xbody" objname="hand"/>
+<framelinacc name="f15" objtype="body" objname="arm"/>
+<gyro name="i1" site="tip"/><velocimeter name="i2" site="tip"/>
+<accelerometer name="i3" site="other"/><accelerometer name="i4" site="w"/>
+<accelerometer name="i5" site="tip" cutoff="3"/>
+<force name="l1" site="elbow"/><torque name="l2" site="elbow"/><force name="l3" site="other"/>
+<torque name="l4" site="r1"/><force name="l5" site="r1"/>
+<subtreecom name="u1" body="hull"/><subtreecom name="u2" body="arm"/>
+<subtreelinvel name="u3" body="arm"/><subtreeangmom name="u4" body="arm"/>
+<subtreeangmom name="u5" body="hull"/><subtreecom name="u6" body="world"/>
+<touch name="n1" site="r1"/><rangefinder name="n2" site="r1"/><force name="n3" site="tip"/>
+<clock name="n4"/><framepos name="n5" objtype="body" objname="hand"/>
+</sensor></mujoco>"""
+OURS = jax.jit(sensors, compiler_options=FAST_COMPILE)
+LEFT_OUT = ("n1", "n2", "n3", "n4", "n5")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("height", [1.0, 0.15], ids=["flying", "touching"])
+def test_sensors_are_mujocos(f64, height):
+    # MuJoCo's contacts see the softness of bodies that are fixed to others as theirs alone.
+    peer = both(ROBOT if height == 1 else ROBOT.replace('size=".03"', 'size=".03" mass="0"'))
+    sys, model, data = peer
+    q, qd = generic(peer, np.random.default_rng(0))
+    q[2] = height
+    data.qpos, data.qvel, data.ctrl, data.act = q, qd, [0.3, -0.5, 0.7], 0.3
+    mujoco.mj_forward(model, data)
+    assert (data.ncon > 0) == (height < 1)
+    state = GENERALIZED.init(sys, jnp.array(q), jnp.array(qd))
+    state = state.replace(activation=jnp.array(data.act))
+    got, places = OURS(sys, state, jnp.array(data.ctrl)), slices(sys)
+    assert set(places) == {model.sensor(i).name for i in range(model.nsensor)} - {*LEFT_OUT}
+    for name, place in places.items():
+        want = data.sensor(name).data
+        scale = max(1.0, np.abs(want).max())
+        # 1e-13 flying
+        np.testing.assert_allclose(got[place] / scale, want / scale, atol=1e-9, err_msg=name)
+
+
+def test_sensors_of_a_model_without_any_are_nothing():
+    sys = both('<mujoco><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>').sys
+    state = GENERALIZED.init(sys, jnp.zeros(1), jnp.zeros(1))
+    assert sensors(sys, state, jnp.zeros(0)).shape == (0,) and slices(sys) == {}

@@ -1,0 +1,85 @@
+"""Which sensors of a compiled model are read, and why the others are not."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import mujoco
+
+from brax import plugins
+from brax.io._mjcf_names import body_names, keyword, names
+
+_RENAMED = {"jointactfrc": "jointactuatorfrc"}
+"""Types that MuJoCo's constants call otherwise than model files do."""
+
+_KINDS = {"xbody": "body", "body": "inertia"}
+"""Our kinds of element, where they are not MuJoCo's; to it a body is its inertia's frame."""
+
+
+class Read(NamedTuple):
+    """A sensor that is read: what it measures, and in which frame, as kind and name."""
+
+    type: str
+    object: tuple[str, str]
+    reference: tuple[str, str] | None
+
+
+def read_sensor(model: mujoco.MjModel, sensor: int) -> Read | str:
+    """A sensor as the builder takes it, or why it is left out."""
+    word = keyword(mujoco.mjtSensor, model.sensor_type[sensor])
+    name = _RENAMED.get(word, word)
+    if name not in plugins.names("sensor"):
+        return f"only observes; type '{name}' is not supported"
+    kind = plugins.get("sensor", name)
+    if model.sensor_history[sensor].any() or model.sensor_delay[sensor]:
+        return "only observes; a history or delay of a sensor is not supported"
+    what = _object(model, kind, model.sensor_objtype[sensor], model.sensor_objid[sensor])
+    against = None
+    if model.sensor_refid[sensor] >= 0:
+        against = _object(model, kind, model.sensor_reftype[sensor], model.sensor_refid[sensor])
+    for each in (what, against):
+        if isinstance(each, str):
+            return f"only observes; {each}"
+    assert not isinstance(what, str) and not isinstance(against, str)
+    return Read(name, what, against)
+
+
+def left_out(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
+    """Sensors that are not read, and why."""
+    for i in range(model.nsensor):
+        found = read_sensor(model, i)
+        if isinstance(found, str):
+            yield i, found
+
+
+def _object(model: mujoco.MjModel, kind: object, objtype: int, index: int) -> tuple[str, str] | str:
+    """Kind and name of what is measured, or why it cannot be."""
+    word = keyword(mujoco.mjtObj, objtype)
+    what = _KINDS.get(word, word)
+    whole = getattr(kind, "own_link", False)
+    if whole and what == "inertia":
+        what = "body"
+    if what not in (*getattr(kind, "objects", ()), *(("body",) if whole else ())):
+        return f"a frame of a {word} is not supported"
+    body = {
+        "body": lambda: index,
+        "inertia": lambda: index,
+        "site": lambda: model.site_bodyid[index],
+        "geom": lambda: model.geom_bodyid[index],
+    }.get(what, lambda: 0)()
+    if whole and body > 0 and not model.body_jntnum[body]:
+        return "its body has no joints and so is part of what carries it"
+    if what == "inertia" and not _alone(model, body):
+        return "the inertia of a body that is fixed to another, or another to it, is not its own"
+    if what == "geom" and keyword(mujoco.mjtGeom, model.geom_type[index]) not in plugins.names(
+        "geometry_type"
+    ):
+        return "its geom is of a shape that is not read"
+    if what in ("body", "inertia"):
+        return what, body_names(model)[index]
+    return what, names(model, what)[index]
+
+
+def _alone(model: mujoco.MjModel, body: int) -> bool:
+    """Whether a body has joints, and no body without is fixed to it."""
+    parts = [i for i in range(1, model.nbody) if model.body_weldid[i] == body]
+    return parts == [body]
