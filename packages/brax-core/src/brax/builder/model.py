@@ -88,7 +88,7 @@ class ModelBuilder(Description):
         integrator = self._lookup("integrator", self._option["integrator"], "option")
         self._check(welded, joints, types, geom_types)
         pairs = candidates(welded.links, welded.geoms, self._excluded)
-        collided = () if problems else collisions(problems, welded.geoms, pairs)
+        collided = () if problems else collisions(problems, welded.geoms, geom_types, pairs)
         if problems:
             raise ModelError.of(problems)
         system = assemble(

@@ -48,6 +48,25 @@ class GeometryType(ABC):
     """What the leading size parameters are; each must be positive."""
     only_static: ClassVar[bool] = False
     """Whether it may hang on the world alone."""
+    corners: ClassVar[int] = 0
+    """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
+    one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""
+
+    def support(self, shape: Shape, direction: Vec3) -> Vec3:
+        """The point of a convex shape that is farthest along a unit direction.
+
+        Args:
+            shape: its size; the place is not asked for.
+            direction: in the shape's frame, (n, pairs, batch), as is the result.
+        """
+        raise NotImplementedError(f"{self.name} is no convex shape: it has no support")
+
+    def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
+        """The `corners` corners, around it, of the side of a convex shape that faces a direction.
+
+        They may coincide, and are points of the shape's surface. Args as `support`.
+        """
+        return [self.support(shape, direction)]
 
     def mesh(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Vertices (n, 3) and triangles (m, 3) for drawing, unless the viewer knows the shape."""
