@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from brax import math
 from brax.errors import ModelError
 from brax.io import _mjcf_custom, mjcf
 
@@ -131,13 +132,6 @@ REFUSED = {
     "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
     "condim 4": (geom('condim="4"'), r"geom 'g'.*condim 4.*not supported; use 3"),
     "condim 6": (geom('condim="6"'), r"geom 'g'.*condim 6.*not supported"),
-    "mesh": (
-        model(
-            HINGE + '<geom name="g" type="mesh" mesh="m"/>',
-            '<asset><mesh name="m" vertex="0 0 0  1 0 0  0 1 0  0 0 1"/></asset>',
-        ),
-        r"geom 'g'.*a mesh that can touch is not supported",
-    ),
     "height field": (
         model().replace(
             "<worldbody>",
@@ -319,13 +313,21 @@ def test_each_element_has_a_line():
     }
 
 
-def test_a_mesh_that_cannot_touch_counts_for_its_mass_and_is_reported():
-    xml = REFUSED["mesh"][0].replace('mesh="m"/>', 'mesh="m" contype="0" conaffinity="0"/>')
-    compiled = mujoco_model(xml)
-    system = mjcf.load_model(compiled)
-    assert system.geom_names == ("h",)
+MESH = model(
+    HINGE + '<geom name="g" type="mesh" mesh="m"/>',
+    '<asset><mesh name="m" vertex="0 0 0  1 0 0  0 1 0  0 0 1  .1 .1 .1"/></asset>',
+)
+
+
+def test_a_mesh_is_its_convex_hull():
+    system = mjcf.load_model(mujoco_model(MESH))
+    (mesh,) = [i for i, kind in enumerate(system.geom_types) if kind.name == "mesh"]
+    assert system.geom_points[mesh] == 4
     np.testing.assert_allclose(system.link.inertia.mass[1], 1000 / 6, rtol=1e-5)
-    assert ("geom", "g", "ignored", "a mesh is not drawn; its mass counts") in mjcf.report(compiled)
+    # Its corners stand where the file has them, though MuJoCo moves the frame to the middle.
+    frame = system.geom.transform.take(mesh)
+    corners = [math.rotate(p, frame.rot) + frame.pos for p in system.points]
+    assert sorted(np.round(corners, 5).tolist()) == [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
 
 
 KNOWN = {

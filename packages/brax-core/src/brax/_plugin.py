@@ -26,6 +26,7 @@ def brax_geometry_types() -> list[Spec]:
         Spec("box", "brax.colliders.geometry:BOX", "box"),
         Spec("cylinder", "brax.colliders.geometry:CYLINDER", "cylinder along z"),
         Spec("ellipsoid", "brax.colliders.geometry:ELLIPSOID", "ellipsoid"),
+        Spec("mesh", "brax.colliders.mesh:MESH", "convex hull of points"),
     ]
 
 
@@ -44,6 +45,7 @@ def brax_colliders() -> list[Spec]:
         Spec("box-box", "brax.colliders.box_box:BOX_BOX"),
         Spec("plane-cylinder", "brax.colliders.plane_cylinder:PLANE_CYLINDER"),
         Spec("plane-ellipsoid", "brax.colliders.plane_ellipsoid:PLANE_ELLIPSOID"),
+        Spec("plane-mesh", "brax.colliders.plane_mesh:PLANE_MESH"),
     ]
 
 

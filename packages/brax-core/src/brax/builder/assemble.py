@@ -44,6 +44,9 @@ def assemble(parts: Parts) -> System:
         joint=_joint(joints),
         dof=_dof(joints, types),
         geom=_geom(parts.geoms),
+        points=_array(
+            np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)
+        ),
         tendon=_tendon(parts.tendons, joints),
         actuator=_actuator(parts.actuators),
         fixed=Transform(_column(parts.fixed, "pos", 3), _column(parts.fixed, "quat", 4)),
@@ -64,6 +67,7 @@ def assemble(parts: Parts) -> System:
         geom_names=tuple(g.name for g in parts.geoms),
         geom_types=parts.geom_types,
         geom_link=tuple(links[g.body] for g in parts.geoms),
+        geom_points=tuple(len(g.points) for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
         tendon_names=tuple(tendon_ids),

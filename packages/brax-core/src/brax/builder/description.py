@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from brax.actuators import DEFAULT_ACTUATOR
-from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, vectors
+from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, rows, vectors
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.joints import DEFAULT_JOINT
 
@@ -154,6 +154,7 @@ class Description:
         quat: Sequence[float] = NO_TURN,
         *,
         size: Sequence[float] = (),
+        points: Sequence[Sequence[float]] = (),
         friction: Sequence[float] = (1.0, 0.005, 0.0001),
         elasticity: float = 0.0,
         condim: int = 3,
@@ -176,6 +177,7 @@ class Description:
             pos: frame in the body's frame [m].
             quat: orientation in the body's frame.
             size: MuJoCo's size parameters of the type [m].
+            points: of a type that has some, in the geom's frame [m], (n, 3).
             friction: sliding, torsional and rolling friction.
             elasticity: coefficient of restitution, 0 to 1.
             condim: 3 with sliding friction, 1 without; a pair has the larger.
@@ -206,6 +208,7 @@ class Description:
             margin=margin,
             contype=int(contype),
             conaffinity=int(conaffinity),
+            points=rows(self._problems, f"geom '{name}'{line}", points),
             **vectors(
                 self._problems,
                 f"geom '{name}'{line}",

@@ -60,12 +60,13 @@ def _stack(vectors: Sequence[Vec3]) -> Vec3:
 
 
 def _starts(pair: Relative) -> Vec3:
-    """The axes of both shapes, what is across one of each, and the line between the frames."""
+    """Axes of both shapes, what is across one of each, diagonals, and the line of the frames."""
     zero, one = jnp.zeros_like(pair.turn.x.x), jnp.ones_like(pair.turn.x.x)
     own = [Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)]
     across = [normalize(a.cross(b), a)[0] for a in own for b in pair.turn]
     between, _ = normalize(pair.apart, own[2])
-    every = [*own, *pair.turn, *across]
+    oblique = [Vec3(one, one * i, one * j) * 3**-0.5 for i in (1, -1) for j in (1, -1)]
+    every = [*own, *pair.turn, *across, *oblique]
     return _stack([*every, *(-v for v in every), between])
 
 
@@ -182,7 +183,9 @@ class ConvexConvex(Collider):
         sides = [[seen(corner) for corner in side] for side in pair.faces(best)]
         zero = jnp.zeros_like(dist)
         spots = overlap(sides[0], sides[1], Spot(zero, zero, dist, zero), size)
+        spots = spots[: self.n_contacts]
+        gaps = [dist, *(p.z for p in spots[1:])]
         return [
-            touch(p.z, touching + s * p.x + t * p.y + normal * (p.height + 0.5 * p.z))
-            for p in spots[: self.n_contacts]
+            touch(gap, touching + s * p.x + t * p.y + normal * (p.height + 0.5 * gap))
+            for p, gap in zip(spots, gaps, strict=True)
         ]

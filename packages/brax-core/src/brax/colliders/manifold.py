@@ -100,7 +100,7 @@ def widest_four(points: Point, valid: jax.Array, far: jax.Array) -> list[Point]:
         score = jnp.where(valid, score, -jnp.inf)
         places = jnp.arange(score.shape[0]).reshape((-1,) + (1,) * (score.ndim - 1))
         chosen = places == jnp.argmax(score, axis=0)
-        point = type(points)(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=0) for c in points))
+        point = jax.tree.map(lambda c: jnp.sum(jnp.where(chosen, c, 0.0), axis=0), points)
         return point, jnp.max(score, axis=0)
 
     first, _ = best(-points.z)

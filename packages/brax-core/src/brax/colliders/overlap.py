@@ -12,6 +12,9 @@ from brax.components import Vec3
 _SLACK = 1e-5
 """Share of the size by which a point may lie outside of a side, so that equal ones keep theirs."""
 
+_NEAR = 0.005
+"""Share of the size by which the gap may be wider than the least for a spot to count."""
+
 _LEVEL = 0.1
 """Least cosine between a side's normal and the contact's, so that heights stay finite."""
 
@@ -40,18 +43,32 @@ def overlap(
         size: of the two shapes [m].
 
     Returns:
-        Four spots; those that are not there have a gap of `size`.
+        Four spots; the gap is wider by `size` at those that are not there.
     """
     one, other = _side(first), _side(second)
     (points, meets), (more, meet_too) = _cut(one, other, size), _cut(other, one, size)
     x, y = jnp.concatenate([points.x, more.x]), jnp.concatenate([points.y, more.y])
-    below, above = _height(one, x, y), _height(other, x, y)
+    below, above = _height(one, x, y, size), _height(other, x, y, size)
     there = jnp.concatenate([meets, meet_too])
-    gap = jnp.maximum(above - below, exact.z)
-    least = jnp.min(jnp.where(there, gap, jnp.inf), axis=0)
-    missed = (least > exact.z + _SLACK * size)[None]
-    spots = [jnp.concatenate([e[None], s]) for e, s in zip(exact, (x, y, gap, below), strict=True)]
-    return widest_four(Spot(*spots), jnp.concatenate([missed, there]), size)
+    wider = jnp.maximum(above - below - exact.z, 0.0)
+    missed = (jnp.min(jnp.where(there, wider, jnp.inf), axis=0) > _SLACK * size)[None]
+    begin = exact._replace(z=jnp.zeros_like(exact.z))
+    found = zip(begin, (x, y, wider, below), strict=True)
+    every = Spot(*(jnp.concatenate([e[None], s]) for e, s in found))
+    nearest, *others = widest_four(every, jnp.concatenate([missed, there]), size)
+    chosen = [nearest, *(_if_near(spot, nearest, size) for spot in others)]
+    return [spot._replace(z=spot.z + exact.z) for spot in chosen]
+
+
+def _if_near(spot: Spot, first: Spot, size: jax.Array) -> Spot:
+    """The spot, or the first one's place far away where the gap is much wider there."""
+    near = spot.z - first.z < _NEAR * size
+    return Spot(
+        jnp.where(near, spot.x, first.x),
+        jnp.where(near, spot.y, first.y),
+        jnp.where(near, spot.z, size),
+        jnp.where(near, spot.height, first.height),
+    )
 
 
 def _side(corners: Sequence[Vec3]) -> Vec3:
@@ -72,9 +89,9 @@ def _bounds(side: Vec3, size: jax.Array) -> tuple[jax.Array, jax.Array, jax.Arra
     p, q = _diagonals(side)
     turn = jnp.where(p.x * q.y - p.y * q.x < 0, -1.0, 1.0)
     ahead = Vec3(*(jnp.roll(c, -1, axis=0) for c in side)) - side
-    a, b = _unit(-ahead.y * turn, ahead.x * turn)
+    a, b = _unit(-ahead.y * turn, ahead.x * turn, size)
     c = -(a * side.x + b * side.y)
-    u, v = _unit(p.x, p.y)
+    u, v = _unit(p.x, p.y, size)
     along = u * side.x + v * side.y
     least, most = jnp.min(along, axis=0), jnp.max(along, axis=0)
     a = jnp.concatenate([a, jnp.stack([u, -u])])
@@ -83,9 +100,10 @@ def _bounds(side: Vec3, size: jax.Array) -> tuple[jax.Array, jax.Array, jax.Arra
     return a, b, c + _SLACK * size
 
 
-def _unit(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _unit(x: jax.Array, y: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The unit vector along another; zero if that is but rounding."""
     length2 = x * x + y * y
-    positive = length2 > 0
+    positive = length2 > (_SLACK * size) ** 2
     scale = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, length2, 1.0)), 0.0)
     return x * scale, y * scale
 
@@ -112,16 +130,17 @@ def _cut(side: Vec3, by: Vec3, size: jax.Array) -> tuple[Vec3, jax.Array]:
     )
 
 
-def _height(side: Vec3, x: jax.Array, y: jax.Array) -> jax.Array:
+def _height(side: Vec3, x: jax.Array, y: jax.Array, size: jax.Array) -> jax.Array:
     """Of a side's plane at some places; of a line's plane that leans only along the line."""
     p, q = _diagonals(side)
     area = p.cross(q)
     longer = p.dot(p) >= q.dot(q)
     line = Vec3(*(jnp.where(longer, i, j) for i, j in zip(p, q, strict=True)))
     length2 = line.dot(line)
-    tilt = line.z / jnp.where(length2 > 0, length2, 1.0)
+    long = length2 > (_SLACK * size) ** 2
+    tilt = jnp.where(long, line.z, 0.0) / jnp.where(long, length2, 1.0)
     leaning = Vec3(-line.x * tilt, -line.y * tilt, 1.0 - line.z * tilt)
-    wide = area.dot(area) > _SLACK**2 * p.dot(p) * q.dot(q)
+    wide = area.dot(area) > _SLACK**2 * length2 * jnp.maximum(length2, size * size)
     normal = Vec3(*(jnp.where(wide, i, j) for i, j in zip(area, leaning, strict=True)))
     least = _LEVEL * jnp.sqrt(normal.dot(normal))
     level = jnp.where(normal.z < 0, jnp.minimum(normal.z, -least), jnp.maximum(normal.z, least))
