@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from brax import math
 from brax.errors import ModelError
 from brax.io import _mjcf_custom, mjcf
 
@@ -119,21 +120,6 @@ REFUSED = {
     "actuation off": (flag('actuation="disable"'), r"disabling actuation or filterparent"),
     "parents collide": (flag('filterparent="disable"'), r"disabling actuation or filterparent"),
     "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
-    "ellipsoid against sphere": (
-        geom('type="ellipsoid"').replace('".1"', '".1 .1 .1"'),
-        r"geom 'h' .*geom 'g' .*can touch, but no collider is registered for sphere and ellipsoid",
-    ),
-    "cylinder by conaffinity alone": (
-        geom('type="cylinder" contype="0"').replace('size=".1" t', 'size=".1 .1" t'),
-        r"can touch, but no collider is registered for sphere and cylinder",
-    ),
-    "mesh": (
-        model(
-            HINGE + '<geom name="g" type="mesh" mesh="m"/>',
-            '<asset><mesh name="m" vertex="0 0 0  1 0 0  0 1 0  0 0 1"/></asset>',
-        ),
-        r"geom 'g'.*a mesh that can touch is not supported",
-    ),
     "height field": (
         model().replace(
             "<worldbody>",
@@ -245,6 +231,7 @@ ACCEPTED = {
         HINGE + GEOM + '<camera/><light/><site name="s"/>',
         after="<sensor><clock/></sensor><keyframe><key/></keyframe>",
     ),
+    "ellipsoid against sphere": geom('type="ellipsoid"').replace('".1"', '".1 .1 .1"'),
     "box against sphere": geom('type="box"').replace('size=".1" t', 'size=".1 .1 .1" t'),
     "margin of a ghost": geom('margin="1" contype="0" conaffinity="0"'),
     "box that is only seen": geom('type="box" contype="0" conaffinity="0"').replace(
@@ -320,13 +307,21 @@ def test_each_element_has_a_line():
     }
 
 
-def test_a_mesh_that_cannot_touch_counts_for_its_mass_and_is_reported():
-    xml = REFUSED["mesh"][0].replace('mesh="m"/>', 'mesh="m" contype="0" conaffinity="0"/>')
-    compiled = mujoco_model(xml)
-    system = mjcf.load_model(compiled)
-    assert system.geom_names == ("h",)
+MESH = model(
+    HINGE + '<geom name="g" type="mesh" mesh="m"/>',
+    '<asset><mesh name="m" vertex="0 0 0  1 0 0  0 1 0  0 0 1  .1 .1 .1"/></asset>',
+)
+
+
+def test_a_mesh_is_its_convex_hull():
+    system = mjcf.load_model(mujoco_model(MESH))
+    (mesh,) = [i for i, kind in enumerate(system.geom_types) if kind.name == "mesh"]
+    assert system.geom_points[mesh] == 4
     np.testing.assert_allclose(system.link.inertia.mass[1], 1000 / 6, rtol=1e-5)
-    assert ("geom", "g", "ignored", "a mesh is not drawn; its mass counts") in mjcf.report(compiled)
+    # Its corners stand where the file has them, though MuJoCo moves the frame to the middle.
+    frame = system.geom.transform.take(mesh)
+    corners = [math.rotate(p, frame.rot) + frame.pos for p in system.points]
+    assert sorted(np.round(corners, 5).tolist()) == [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
 
 
 KNOWN = {

@@ -24,8 +24,9 @@ def brax_geometry_types() -> list[Spec]:
         Spec("sphere", "brax.colliders.geometry:SPHERE", "sphere"),
         Spec("capsule", "brax.colliders.geometry:CAPSULE", "capsule along z"),
         Spec("box", "brax.colliders.geometry:BOX", "box"),
-        Spec("cylinder", "brax.colliders.geometry:CYLINDER", "cylinder along z; no collider yet"),
-        Spec("ellipsoid", "brax.colliders.geometry:ELLIPSOID", "ellipsoid; no collider yet"),
+        Spec("cylinder", "brax.colliders.geometry:CYLINDER", "cylinder along z"),
+        Spec("ellipsoid", "brax.colliders.geometry:ELLIPSOID", "ellipsoid"),
+        Spec("mesh", "brax.colliders.mesh:MESH", "convex hull of points"),
     ]
 
 
@@ -42,6 +43,9 @@ def brax_colliders() -> list[Spec]:
         Spec("sphere-box", "brax.colliders.sphere_box:SPHERE_BOX"),
         Spec("capsule-box", "brax.colliders.capsule_box:CAPSULE_BOX"),
         Spec("box-box", "brax.colliders.box_box:BOX_BOX"),
+        Spec("plane-cylinder", "brax.colliders.plane_cylinder:PLANE_CYLINDER"),
+        Spec("plane-ellipsoid", "brax.colliders.plane_ellipsoid:PLANE_ELLIPSOID"),
+        Spec("plane-mesh", "brax.colliders.plane_mesh:PLANE_MESH"),
     ]
 
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax import kinematics
+from brax import kinematics, plugins
 from brax.builder import ModelBuilder
 from brax.errors import ModelError
 
@@ -68,7 +68,7 @@ def option(**options):
     return describe
 
 
-def boxes(model):
+def eggs(model):
     for name in "ab":
         body(model, name)
         model.add_joint(name, "free", f"f{name}")
@@ -148,7 +148,6 @@ REFUSED = {
         lambda m: with_geom(m, type="plane"),
         "geom 'g': a plane is only allowed on the world, not on 'a'",
     ),
-    "no collider": (boxes, "geom 'ga' and geom 'gb' can touch, but no collider"),
     "actuated joint": (
         lambda m: with_actuator(m, "jj"),
         "actuator 'm': there is no joint 'jj'. Did you mean 'j'",
@@ -178,6 +177,27 @@ def test_a_wrong_model_is_refused(case):
     describe(model)
     with pytest.raises(ModelError, match=f"(?s){message}"):
         model.build()
+
+
+def test_a_pair_that_no_collider_tests_is_refused(monkeypatch):
+    monkeypatch.setattr(plugins.get("geometry_type", "ellipsoid"), "corners", 0, raising=False)
+    model = ModelBuilder()
+    eggs(model)
+    with pytest.raises(ModelError, match="geom 'ga' and geom 'gb' can touch, but no collider"):
+        model.build()
+
+
+def test_a_pair_in_either_order_is_one_group():
+    model = ModelBuilder()
+    eggs(model)
+    model.add_geom("a", "cylinder", "ca", size=(1, 1))
+    model.add_geom("b", "cylinder", "cb", size=(1, 1))
+    types = {g.collider.types: (g.geom1, g.geom2) for g in model.build().collisions}
+    assert types == {
+        ("ellipsoid", "ellipsoid"): ((0,), (1,)),
+        ("ellipsoid", "cylinder"): ((0, 1), (3, 2)),
+        ("cylinder", "cylinder"): ((2,), (3,)),
+    }
 
 
 def test_all_problems_come_at_once():

@@ -43,6 +43,9 @@ class System(Base):
     """Passive properties of the degrees of freedom."""
     geom: Geom
     """Shapes that collide and are drawn."""
+    points: jax.Array
+    """Points of the geoms that have some, such as a mesh's corners, geom after geom, in the geoms'
+    frames [m], shape (n_points, 3)."""
     site: Site
     """Places on links."""
     tendon: Tendon
@@ -92,6 +95,8 @@ class System(Base):
     """The `brax.colliders.GeometryType` of each geom."""
     geom_link: tuple[int, ...] = static()
     """Link that carries each geom, -1 for the world."""
+    geom_points: tuple[int, ...] = static()
+    """How many of the points each geom has."""
     geom_priority: tuple[int, ...] = static()
     """In a pair of unequal priority the higher geom's friction, `solref` and `solimp` count."""
     collisions: tuple[Any, ...] = static()

@@ -65,6 +65,9 @@ def assemble(parts: Parts) -> System:
         joint=_joint(joints),
         dof=_dof(joints, types),
         geom=_geom(parts.geoms),
+        points=_array(
+            np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)
+        ),
         site=Site(
             Transform(_column(parts.sites, "pos", 3), _column(parts.sites, "quat", 4)),
             _column(parts.sites, "size", 3),
@@ -92,6 +95,7 @@ def assemble(parts: Parts) -> System:
         geom_names=tuple(g.name for g in parts.geoms),
         geom_types=parts.geom_types,
         geom_link=tuple(links[g.body] for g in parts.geoms),
+        geom_points=tuple(len(g.points) for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
         site_names=tuple(s.name for s in parts.sites),

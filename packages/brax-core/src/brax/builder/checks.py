@@ -195,6 +195,13 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
     for name, value in zip(kind.size_names, geom.size, strict=False):
         if not value > 0:
             yield f"{geom}: {name} must be > 0, got {value}"
+    if kind.least_points and np.linalg.matrix_rank(geom.points[1:] - geom.points[:1]) < 3:
+        yield (
+            f"{geom}: a {kind.name} needs at least {kind.least_points} points that are not all in "
+            f"one plane, got {len(geom.points)}"
+        )
+    if len(geom.points) and not kind.least_points:
+        yield f"{geom}: a {kind.name} has no points; leave them out"
     if kind.only_static and geom.body != WORLD:
         yield f"{geom}: a {kind.name} is only allowed on the world, not on '{geom.body}'"
     if (geom.friction < 0).any():

@@ -6,6 +6,7 @@ from typing import Any
 from brax import plugins
 from brax.builder.elements import WORLD, Element
 from brax.colliders import CollisionGroup
+from brax.colliders.fallback import between
 
 Pairs = list[tuple[int, int]]
 
@@ -33,21 +34,29 @@ def candidates(
 
 
 def collisions(
-    problems: list[str], geoms: Sequence[Element], pairs: Iterator[tuple[int, int]]
+    problems: list[str],
+    geoms: Sequence[Element],
+    types: Sequence[Any],
+    pairs: Iterator[tuple[int, int]],
 ) -> tuple[CollisionGroup, ...]:
     """Groups pairs of geoms by the collider that tests them, and by their `condim`.
 
-    A pair that no collider tests is noted as a problem.
+    The collider is the registered one, else one that follows from what the two types say of
+    themselves. A pair that has neither is noted as a problem.
     """
     colliders = [plugins.get("collider", name) for name in plugins.names("collider")]
     by_types = {c.types: c for c in colliders}
     groups: dict[tuple[Any, int], Pairs] = {}
     for i, j in pairs:
         a, b = geoms[i], geoms[j]
-        if (a.type, b.type) in by_types:
-            groups.setdefault((by_types[a.type, b.type], _condim(a, b)), []).append((i, j))
-        elif (b.type, a.type) in by_types:
-            groups.setdefault((by_types[b.type, a.type], _condim(a, b)), []).append((j, i))
+        collider = (
+            by_types.get((a.type, b.type))
+            or by_types.get((b.type, a.type))
+            or between(types[i], types[j])
+        )
+        if collider is not None:
+            pair = (i, j) if collider.types == (a.type, b.type) else (j, i)
+            groups.setdefault((collider, _condim(a, b)), []).append(pair)
         else:
             problems.append(
                 f"{a} and {b} can touch, but no collider is registered for {a.type} and "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from brax.actuators import DEFAULT_ACTUATOR
-from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, vectors
+from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, rows, vectors
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.joints import DEFAULT_JOINT
 
@@ -163,6 +163,7 @@ class Description:
         quat: Sequence[float] = NO_TURN,
         *,
         size: Sequence[float] = (),
+        points: Sequence[Sequence[float]] = (),
         friction: Sequence[float] = (1.0, 0.005, 0.0001),
         elasticity: float = 0.0,
         condim: int = 3,
@@ -185,6 +186,7 @@ class Description:
             pos: frame in the body's frame [m].
             quat: orientation in the body's frame.
             size: MuJoCo's size parameters of the type [m].
+            points: of a type that has some, in the geom's frame [m], (n, 3).
             friction: sliding, torsional and rolling friction.
             elasticity: coefficient of restitution, 0 to 1.
             condim: 1 without friction, 3 with that of sliding, 4 with that of twisting too, 6 with
@@ -216,6 +218,7 @@ class Description:
             margin=margin,
             contype=int(contype),
             conaffinity=int(conaffinity),
+            points=rows(self._problems, f"geom '{name}'{line}", points),
             **vectors(
                 self._problems,
                 f"geom '{name}'{line}",

@@ -61,6 +61,18 @@ def vectors(
     return out
 
 
+def rows(problems: list[str], what: str, points: Sequence[Sequence[float]]) -> np.ndarray:
+    """Converts points to (n, 3), noting what are none."""
+    try:
+        array = np.asarray(points, float).reshape(len(points), 3)
+    except (TypeError, ValueError):
+        problems.append(f"{what}: points need 3 numbers each")
+        return np.zeros((0, 3))
+    if not np.isfinite(array).all():
+        problems.append(f"{what}: a point is not finite")
+    return array
+
+
 def per_dof(joint: Element, key: str, kind: Any) -> np.ndarray:
     """A joint's numbers, one for each degree of freedom; NaN if it has neither one nor all."""
     value, width = joint.values[key], kind.qd_width

@@ -109,7 +109,7 @@ class ModelBuilder(Description):
             if kind is not None:
                 problems += sense.sensor(sensor, kind, elements, widths)
         pairs = candidates(welded.links, welded.geoms, self._excluded)
-        collided = () if problems else collisions(problems, welded.geoms, pairs)
+        collided = () if problems else collisions(problems, welded.geoms, geom_types, pairs)
         if problems:
             raise ModelError.of(problems)
         system = assemble(

@@ -19,6 +19,9 @@ class Shape(NamedTuple):
     """Orientation of the geom's frame."""
     size: Vec3
     """The type's size parameters [m]."""
+    points: Vec3 | None = None
+    """The points of a type that has some, in the geom's frame [m], (points, pairs, batch); where a
+    pair has fewer than another its last is repeated."""
 
     @property
     def axis_z(self) -> Vec3:
@@ -48,9 +51,37 @@ class GeometryType(ABC):
     """What the leading size parameters are; each must be positive."""
     only_static: ClassVar[bool] = False
     """Whether it may hang on the world alone."""
+    least_points: ClassVar[int] = 0
+    """How many points a geom of the type has at least; 0 if sizes alone make it."""
+    corners: ClassVar[int] = 0
+    """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
+    one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""
 
-    def mesh(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Vertices (n, 3) and triangles (m, 3) for drawing, unless the viewer knows the shape."""
+    def support(self, shape: Shape, direction: Vec3) -> Vec3:
+        """The point of a convex shape that is farthest along a unit direction.
+
+        Args:
+            shape: its size; the place is not asked for.
+            direction: in the shape's frame, (n, pairs, batch), as is the result.
+        """
+        raise NotImplementedError(f"{self.name} is no convex shape: it has no support")
+
+    def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
+        """The `corners` corners, around it, of the side of a convex shape that faces a direction.
+
+        They may coincide, and are points of the shape's surface. Args as `support`.
+        """
+        return [self.support(shape, direction)]
+
+    def mesh(
+        self, size: np.ndarray, points: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Vertices (n, 3) and triangles (m, 3) for drawing, unless the viewer knows the shape.
+
+        Args:
+            size: the size parameters (3,).
+            points: those of the geom (n, 3); not given if it has none.
+        """
         return None
 
 

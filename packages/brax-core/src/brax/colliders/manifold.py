@@ -1,6 +1,6 @@
 """Where two flat faces overlap: up to four of the corners of the overlap."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,10 @@ from brax.components import Vec3
 
 _SLACK = 1e-5
 """Share of the sizes by which a corner may lie outside, so that equal faces keep all of theirs."""
+
+
+Point = TypeVar("Point", bound=Any)
+"""Coordinates x and y in a plane and the height z over it, maybe with more; a `Vec3` is one."""
 
 
 class Face(NamedTuple):
@@ -80,11 +84,11 @@ def _covered_corners(face: Face, half_x: jax.Array, half_y: jax.Array) -> tuple[
     return Vec3(x, y, m.z + e.z * along_e + f.z * along_f), inside
 
 
-def widest_four(points: Vec3, valid: jax.Array, far: jax.Array) -> list[Vec3]:
+def widest_four(points: Point, valid: jax.Array, far: jax.Array) -> list[Point]:
     """The deepest of some points, the one farthest from it, and the widest to either side.
 
     Args:
-        points: candidates (n, pairs, batch).
+        points: candidates (n, pairs, batch), a named tuple with x, y and z.
         valid: which of them count.
         far: the height that a point gets that is not there; also the scale of lengths.
 
@@ -92,11 +96,11 @@ def widest_four(points: Vec3, valid: jax.Array, far: jax.Array) -> list[Vec3]:
         Four points (pairs, batch).
     """
 
-    def best(score: jax.Array) -> tuple[Vec3, jax.Array]:
+    def best(score: jax.Array) -> tuple[Point, jax.Array]:
         score = jnp.where(valid, score, -jnp.inf)
         places = jnp.arange(score.shape[0]).reshape((-1,) + (1,) * (score.ndim - 1))
         chosen = places == jnp.argmax(score, axis=0)
-        point = Vec3(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=0) for c in points))
+        point = jax.tree.map(lambda c: jnp.sum(jnp.where(chosen, c, 0.0), axis=0), points)
         return point, jnp.max(score, axis=0)
 
     first, _ = best(-points.z)

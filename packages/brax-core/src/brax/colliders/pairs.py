@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.base import System
 from brax.colliders.interface import CollisionGroup, Shape, Touch
@@ -74,7 +75,22 @@ def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:
     """The geoms of each pair in the frames of their links, by group; constant as `surfaces` is."""
     pos, rot = vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot)
     every = Shape(pos, rot, vec3(sys.geom.size))
-    return [(rows(every, group.geom1), rows(every, group.geom2)) for group in sys.collisions]
+
+    def shapes(geoms: Sequence[int]) -> Shape:
+        return rows(every, geoms)._replace(points=_points(sys, geoms))
+
+    return [(shapes(group.geom1), shapes(group.geom2)) for group in sys.collisions]
+
+
+def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
+    """The geoms' points, (points, pairs, batch); the last is repeated where others have more."""
+    counts = [sys.geom_points[g] for g in geoms]
+    if not any(counts):
+        return None
+    starts = np.cumsum([0, *sys.geom_points])[list(geoms)]
+    last = starts + np.maximum(counts, 1) - 1
+    index = np.minimum(starts + np.arange(max(counts))[:, None], last)
+    return Vec3(*(c[index] for c in vec3(sys.points)))
 
 
 def touches(sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: Frames) -> list[Touch]:
@@ -92,7 +108,7 @@ def place(shape: Shape, links: Sequence[int], frames: Frames) -> Shape:
     if all(link < 0 for link in links):
         return shape
     pos, rot = frames(links)
-    return Shape(pos + rot.rotate(shape.pos), rot.mul(shape.rot), shape.size)
+    return shape._replace(pos=pos + rot.rotate(shape.pos), rot=rot.mul(shape.rot))
 
 
 def surfaces(sys: System) -> list[Surface]:

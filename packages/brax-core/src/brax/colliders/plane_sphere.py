@@ -1,6 +1,7 @@
 """A sphere on a plane."""
 
 import jax
+import jax.numpy as jnp
 
 from brax.colliders.interface import Collider, Shape, Touch
 from brax.components import Vec3
@@ -12,6 +13,11 @@ def plane_and_ball(plane: Shape, centre: Vec3, radius: jax.Array) -> Touch:
     height = (centre - plane.pos).dot(normal)
     dist = height - radius
     return Touch(dist, centre - normal * (radius + 0.5 * dist), normal)
+
+
+def plane_and_point(plane: Shape, point: Vec3) -> Touch:
+    """A plane against one point of a surface."""
+    return plane_and_ball(plane, point, jnp.zeros_like(point.x))
 
 
 class PlaneSphere(Collider):

@@ -14,6 +14,10 @@ from brax.errors import PluginError
 
 _PAIRS = 64
 _CLOSE = 1e-4
+_POINTS = np.array(
+    [[0.4, 0.3, -0.2], [-0.4, 0.2, -0.2], [0, -0.5, -0.2], [0.1, 0, 0.4], [0, 0.2, 0.3]]
+)
+"""Of a shape that has some."""
 _SPREAD = np.array([[0.4], [0.4], [0.4], [1], [1], [1], [1]])
 """Of places and quaternions, so that many of the pairs overlap."""
 
@@ -59,9 +63,15 @@ def _structure(collider: Collider) -> Iterator[str]:
     """What shapes and precisions alone show."""
     like: Any = jax.ShapeDtypeStruct((3, 2), jnp.float32)
     vec = Vec3(like, like, like)
-    shape = Shape(vec, Quat(like, like, like, like), vec)
+    point: Any = jax.ShapeDtypeStruct((5, 3, 2), jnp.float32)
+    first, second = (
+        Shape(vec, Quat(like, like, like, like), vec)._replace(
+            points=Vec3(point, point, point) if kind.least_points else None
+        )
+        for kind in _kinds(collider)
+    )
     with jax.enable_x64(True):  # so that a constant that would widen the result is seen
-        points = jax.eval_shape(collider.collide, shape, shape)
+        points = jax.eval_shape(collider.collide, first, second)
     if len(points) != collider.n_contacts:
         yield f"n_contacts is {collider.n_contacts}, but collide returns {len(points)} points"
     for leaf in jax.tree.leaves(points):
@@ -78,14 +88,22 @@ def _shape(kind: GeometryType, place: jax.Array, size: Sequence[float] | None) -
     padded = [*numbers, 0.0, 0.0, 0.0][:3]
     rows = [row[None] for row in place]
     size_rows = (jnp.full_like(rows[0], n) for n in padded)
-    return Shape(Vec3(*rows[:3]), normalize_quat(Quat(*rows[3:])), Vec3(*size_rows))
+    shape = Shape(Vec3(*rows[:3]), normalize_quat(Quat(*rows[3:])), Vec3(*size_rows))
+    if kind.least_points:
+        points = (jnp.asarray(c, place.dtype)[:, None, None] for c in _POINTS.T)
+        shape = shape._replace(points=Vec3(*points))
+    return shape
+
+
+def _kinds(collider: Collider) -> list[GeometryType]:
+    return [plugins.get("geometry_type", name) for name in collider.types]
 
 
 def _numbers(
     collider: Collider, sizes: tuple[Sequence[float], Sequence[float]] | None
 ) -> Iterator[str]:
     """What values show, at random places and where the two frames coincide."""
-    kinds = [plugins.get("geometry_type", name) for name in collider.types]
+    kinds = _kinds(collider)
     given = sizes or (None, None)
 
     def collide(first: jax.Array, second: jax.Array) -> list[Touch]:

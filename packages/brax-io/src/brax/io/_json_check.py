@@ -102,6 +102,7 @@ def _misshapen(system: System) -> list[str]:
         "dof": system.qd_size(),
         "init_q": system.q_size(),
         "ref": system.q_size(),
+        "points": sum(system.geom_points),
     }
     patterns = dict(_leaves(_pattern()))
     problems = []

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import mujoco
 import numpy as np
+from scipy.spatial import ConvexHull
 
 from brax import plugins
 from brax.base import System
@@ -167,6 +168,7 @@ def _geoms(
             model.geom_pos[g],
             model.geom_quat[g],
             size=model.geom_size[g],
+            points=_mesh_points(model, g).tolist(),
             friction=model.geom_friction[g].tolist(),
             condim=int(model.geom_condim[g]),
             priority=int(model.geom_priority[g]),
@@ -182,6 +184,20 @@ def _geoms(
         )
     for first, second in zip(*excluded_bodies(model), strict=True):
         builder.exclude(bodies[first], bodies[second])
+
+
+def _mesh_points(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """The corners of a mesh's convex hull (n, 3), MuJoCo's own if it made one; of others none."""
+    mesh = model.geom_dataid[geom]
+    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_MESH:
+        return np.zeros((0, 3))
+    begin = model.mesh_vertadr[mesh]
+    vertices = model.mesh_vert[begin : begin + model.mesh_vertnum[mesh]]
+    graph = model.mesh_graph[max(model.mesh_graphadr[mesh], 0) :]
+    if model.mesh_graphadr[mesh] < 0:
+        return vertices[ConvexHull(vertices).vertices]
+    corners = int(graph[0])  # then come the number of faces, and a row and an index of each corner
+    return vertices[graph[2 + corners : 2 + 2 * corners]]
 
 
 def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:

@@ -21,7 +21,8 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.colliders import CollisionGroup
+from brax.colliders import CollisionGroup, GeometryType
+from brax.colliders.fallback import between
 from brax.errors import BraxError, ModelError, closest
 from brax.io._json_check import inconsistent, model_kinds
 
@@ -205,9 +206,11 @@ class _Reader:
         return cls(**parts) if len(known) == len(names) else None
 
     def _object(self, value: Any, place: str) -> Any:
-        """A registered object by kind and name, or a group of pairs that collide."""
+        """A registered object by kind and name, or a group of pairs that collide, or a collider."""
         if isinstance(value, dict) and "geom1" in value:
             return self._dataclass(value, CollisionGroup, place)
+        if isinstance(value, dict) and set(value) == {"first", "second"}:
+            return self._fallback(value, place)
         kinds = model_kinds().keys()
         if not isinstance(value, dict) or len(value) != 1 or not set(value) <= set(kinds):
             return self._refuse(
@@ -220,3 +223,13 @@ class _Reader:
             return plugins.get(kind, name)
         except BraxError as error:
             return self._refuse(f"{place}: {error}")
+
+    def _fallback(self, value: Any, place: str) -> Any:
+        """The collider of two geometry types that none is registered for."""
+        kinds = [self._object(value[key], f"{place}.{key}") for key in ("first", "second")]
+        if not all(isinstance(kind, GeometryType) for kind in kinds):
+            return self._refuse(f"{place}: expected two geometry types, got {value!r:.60}")
+        collider = between(*kinds)
+        if collider is None:
+            self._refuse(f"{place}: no collider follows for {kinds[0].name} and {kinds[1].name}")
+        return collider

@@ -24,6 +24,12 @@ def describe(sys: System) -> dict[str, Any]:
     return {"links": list(sys.link_names), "geoms": geoms}
 
 
+def _points(sys: System, index: int) -> list[np.ndarray]:
+    """The points of a geom, if its type has some."""
+    begin, count = sum(sys.geom_points[:index]), sys.geom_points[index]
+    return [np.asarray(sys.points[begin : begin + count], float)] if count else []
+
+
 def _geom(sys: System, index: int) -> dict[str, Any]:
     kind = sys.geom_types[index]
     geom: dict[str, Any] = {"name": sys.geom_names[index], "link": sys.geom_link[index]}
@@ -38,7 +44,9 @@ def _geom(sys: System, index: int) -> dict[str, Any]:
         if not np.isfinite(row).all():
             return {"problem": f"geom '{geom['name']}': {name} is not finite: {row.tolist()}"}
         geom[name] = row.tolist()
-    mesh = None if kind.name in SHAPES else kind.mesh(np.asarray(geom["size"]))
+    mesh = (
+        None if kind.name in SHAPES else kind.mesh(np.asarray(geom["size"]), *_points(sys, index))
+    )
     if kind.name not in SHAPES and mesh is None:
         return {
             "problem": f"geom '{geom['name']}': the viewer cannot draw geometry type "

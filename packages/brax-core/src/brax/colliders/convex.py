@@ -1,0 +1,175 @@
+"""Where two convex shapes are nearest, or by what push they part soonest.
+
+Both are one question: along which unit normal n is the gap between the shapes the widest,
+
+    gap(n) = min over b of n.b - max over a of n.a,
+
+which is the distance where they are apart, and minus the depth where they overlap. Shapes are known
+by their support points alone. With D the set of all a - b, of support h(n) = -gap(n), a point q is
+chosen that is not in D, and one step of the GJK iteration towards the point x of D that is nearest
+to q gives the next normal, (q - x) / |q - x|. The point q is the origin if the shapes are apart.
+Else it is (h + g) n, a little outside of D along the best normal so far; since |q - x| >= g, the
+exact projection has h(n') = n'.q - |q - x| <= h(n), so that the gap only widens. Shapes that
+overlap may have several normals that are the best nearby, so the iteration has several starts.
+
+Source: Gilbert, Johnson, Keerthi (1988), A fast procedure for computing the distance between
+complex objects in three-dimensional space; for the set D, van den Bergen (2003), Collision
+Detection in Interactive 3D Environments, chapter 4. That q moves with the normal is ours.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.components import Vec3, normalize
+
+Support = Callable[[Vec3], tuple[Vec3, Vec3]]
+"""Gives, for unit directions (n, pairs, batch), the point a of the first shape that is farthest
+along them, and the point b of the second that is farthest against them."""
+
+STEPS = 32
+"""Of the iteration."""
+
+STARTS = 4
+"""Normals that it runs from."""
+
+_OUTSIDE = 0.05
+"""How far outside of D the point q is where the shapes overlap, in sizes of D."""
+
+_FACES = ((0, 1, 2), (0, 2, 3), (0, 3, 1), (1, 2, 3))
+_EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 1))
+_KEPT = (0, 1, 2, 3, 0, 1, 2, 0, 1, 2)
+"""The face to keep if the nearest point is on a face, or on an edge: one with the newest corner."""
+
+
+class Corner(NamedTuple):
+    """A point of D, and the point of the first shape that it is made of."""
+
+    point: Vec3
+    first: Vec3
+
+
+class Search(NamedTuple):
+    """The iteration's state, for all starts, (starts, pairs, batch)."""
+
+    corners: tuple[Corner, Corner, Corner]
+    """Three points of D."""
+    nearest: Corner
+    """Their point that is nearest to q."""
+    direction: Vec3
+    """The normal to try next."""
+    normal: Vec3
+    """The best normal so far."""
+    gap: jax.Array
+    """The gap along it."""
+
+
+def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, Vec3]:
+    """The unit normal, from the first shape to the second, along which the gap is the widest.
+
+    Args:
+        support: of the two shapes.
+        starts: unit normals to begin with, (n, pairs, batch), of which the best `STARTS` are taken.
+        size: of the two shapes together [m], (pairs, batch).
+
+    Returns:
+        The normal and the point of the first shape where it touches or nearly touches the second,
+        (pairs, batch).
+    """
+    close = jnp.finfo(size.dtype).eps ** 0.5 * size
+
+    def corner(direction: Vec3) -> Corner:
+        first, second = support(direction)
+        return Corner(first - second, first)
+
+    every = corner(starts)
+    best = _best(-starts.dot(every.point), STARTS)
+    normal, begin = _take(best, starts), Corner(*(_take(best, v) for v in every))
+    found = Search((begin, begin, begin), begin, normal, normal, -normal.dot(begin.point))
+
+    def step(_: jax.Array, found: Search) -> Search:
+        new = corner(found.direction)
+        gap = -found.direction.dot(new.point)
+        better = gap > found.gap
+        normal = where(better, found.direction, found.normal)
+        gap = jnp.maximum(gap, found.gap)
+        target = normal * jnp.where(gap > close, 0.0, _OUTSIDE * size - gap)
+        nearest, corners = _nearest(target, (new, *found.corners))
+        direction, _ = normalize(target - nearest.point, normal)
+        return Search(corners, nearest, direction, normal, gap)
+
+    found = jax.lax.fori_loop(0, STEPS, step, found)
+    best = _best(found.gap, 1)
+    normal, touching = (_take(best, v) for v in (found.normal, found.nearest.first))
+    return Vec3(*(c[0] for c in normal)), Vec3(*(c[0] for c in touching))
+
+
+def where(condition: jax.Array, x: Vec3, y: Vec3) -> Vec3:
+    """The components of one vector or of the other."""
+    return Vec3(*(jnp.where(condition, a, b) for a, b in zip(x, y, strict=True)))
+
+
+def _best(score: jax.Array, n: int) -> jax.Array:
+    """Places of the `n` best along the first axis, (n, first axis, pairs, batch), 1 or 0."""
+    places = jnp.arange(score.shape[0]).reshape((-1,) + (1,) * (score.ndim - 1))
+    out = []
+    for _ in range(n):
+        chosen = places == jnp.argmax(score, axis=0)
+        out.append(chosen)
+        score = jnp.where(chosen, -jnp.inf, score)
+    return jnp.stack(out)
+
+
+def _take(chosen: jax.Array, of: Vec3) -> Vec3:
+    return Vec3(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=1) for c in of))
+
+
+def _nearest(
+    target: Vec3, corners: tuple[Corner, ...]
+) -> tuple[Corner, tuple[Corner, Corner, Corner]]:
+    """The point of a tetrahedron that is nearest to a point outside, and the face that has it.
+
+    All edges and faces are tried, so that flat and even equal corners need no case of their own.
+    """
+    every: Corner = jax.tree.map(lambda *c: jnp.stack(c), *corners)
+
+    def at(index: tuple[int, ...]) -> Corner:
+        return jax.tree.map(lambda c: jnp.stack([c[i] for i in index]), every)
+
+    a, b, c = (at(index) for index in zip(*_FACES, strict=True))
+    e, f, p = b.point - a.point, c.point - a.point, target - a.point
+    out = e.cross(f)
+    area2 = out.dot(out)
+    flat = area2 <= 1e-12 * e.dot(e) * f.dot(f)
+    scale = 1.0 / jnp.where(flat, 1.0, area2)
+    u, v = p.cross(f).dot(out) * scale, e.cross(p).dot(out) * scale
+    inside = ~flat & (u >= 0) & (v >= 0) & (u + v <= 1)
+    on_faces = [i + (j - i) * u + (k - i) * v for i, j, k in zip(a, b, c, strict=True)]
+
+    a, b = (at(index) for index in zip(*_EDGES, strict=True))
+    e = b.point - a.point
+    length2 = e.dot(e)
+    along = (target - a.point).dot(e) / jnp.where(length2 > 0, length2, 1.0)
+    on_edges = [i + (j - i) * jnp.clip(along, 0.0, 1.0) for i, j in zip(a, b, strict=True)]
+
+    points = jax.tree.map(
+        lambda x, y: jnp.concatenate([x, y]), Corner(*on_faces), Corner(*on_edges)
+    )
+    apart = points.point - target
+    far = apart.dot(apart)
+    far = jnp.concatenate([jnp.where(inside, far[:4], jnp.inf), far[4:]])
+    chosen = _best(-far, 1)
+    kept = jnp.stack(
+        [
+            jnp.any(jnp.stack([chosen[0, i] for i, k in enumerate(_KEPT) if k == face]), axis=0)
+            for face in range(4)
+        ]
+    )
+    nearest = jax.tree.map(lambda c: jnp.sum(jnp.where(chosen[0], c, 0.0), axis=0), points)
+    first, second, third = (
+        jax.tree.map(lambda c: jnp.sum(jnp.where(kept, c, 0.0), axis=0), at(index))
+        for index in zip(*_FACES, strict=True)
+    )
+    return nearest, (first, second, third)

@@ -1,0 +1,100 @@
+"""A convex body that is known by its corners."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.colliders.interface import GeometryType, Shape
+from brax.colliders.manifold import widest_four
+from brax.components import Vec3, tangents
+
+_LEVEL = 1e-3
+"""Share of the height of a body by which corners of one side may differ in height."""
+
+
+class Corner(NamedTuple):
+    """A corner of the body, seen along a direction."""
+
+    x: jax.Array
+    """Across the direction; likewise `y`."""
+    y: jax.Array
+    z: jax.Array
+    """How far behind the farthest corner [m]."""
+    point: Vec3
+    """The corner itself."""
+
+
+class Mesh(GeometryType):
+    """The convex hull of the shape's points. Its sizes only say how large it is."""
+
+    name = "mesh"
+    size_names = ()
+    least_points = 4
+    corners = 4
+
+    def support(self, shape: Shape, direction: Vec3) -> Vec3:
+        """The farthest of the points."""
+        points = _points(shape)
+        above = (1,) * (direction.x.ndim - points.x.ndim + 1)
+        every = Vec3(*(c.reshape(c.shape[0], *above, *c.shape[1:]) for c in points))
+        reach = every.dot(Vec3(*(d[None] for d in direction)))
+        places = jnp.arange(reach.shape[0]).reshape((-1,) + (1,) * (reach.ndim - 1))
+        chosen = places == jnp.argmax(reach, axis=0)
+        return Vec3(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=0) for c in every))
+
+    def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
+        """The widest four corners of the side; where there are fewer, the farthest instead."""
+        first, second, left, right = farthest_four(shape, direction)
+
+        def there(corner: Corner) -> Vec3:
+            is_there = corner.z < jnp.inf
+            pairs = zip(corner.point, first.point, strict=True)
+            return Vec3(*(jnp.where(is_there, c, f) for c, f in pairs))
+
+        return [first.point, there(left), there(second), there(right)]
+
+    def mesh(
+        self, size: np.ndarray, points: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The hull's triangles, their corners in turn as seen from outside."""
+        from scipy.spatial import ConvexHull
+
+        vertices = np.zeros((0, 3)) if points is None else np.asarray(points, float)
+        hull = ConvexHull(vertices)
+        a, b, c = (vertices[hull.simplices[:, i]] for i in range(3))
+        inwards = (np.cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0
+        triangles = hull.simplices.copy()
+        triangles[inwards] = triangles[inwards][:, ::-1]
+        return vertices, triangles
+
+
+def farthest_four(shape: Shape, direction: Vec3) -> list[Corner]:
+    """Four wide corners of the side that faces a direction, (pairs, batch).
+
+    Args:
+        shape: a mesh.
+        direction: unit vector in its frame.
+
+    Returns:
+        The farthest corner, the one of its side that is widest from it, and the widest to either
+        side; z is infinite for those that are not there.
+    """
+    points = _points(shape)
+    s, t = tangents(direction)
+    reach = points.dot(direction)
+    most, least = jnp.max(reach, axis=0), jnp.min(reach, axis=0)
+    behind = most - reach
+    every = Corner(points.dot(s), points.dot(t), behind, points)
+    found = widest_four(every, behind <= _LEVEL * (most - least), most - least)
+    return [c._replace(z=jnp.where(c.z < most - least, c.z, jnp.inf)) for c in found]
+
+
+def _points(shape: Shape) -> Vec3:
+    if shape.points is None:
+        raise ValueError("a mesh has no points: `Shape.points` is missing")
+    return shape.points
+
+
+MESH = Mesh()

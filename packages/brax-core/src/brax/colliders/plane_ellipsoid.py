@@ -1,0 +1,21 @@
+"""An ellipsoid on a plane."""
+
+from brax.colliders.geometry import ELLIPSOID
+from brax.colliders.interface import Collider, Shape, Touch
+from brax.colliders.plane_sphere import plane_and_point
+
+
+class PlaneEllipsoid(Collider):
+    """One point, below the lowest point."""
+
+    types = ("plane", "ellipsoid")
+    n_contacts = 1
+
+    def collide(self, a: Shape, b: Shape) -> list[Touch]:
+        """The point whose normal points down."""
+        axes = b.rot.matrix()
+        down = axes.inv_rotate(-a.axis_z)
+        return [plane_and_point(a, b.pos + axes.rotate(ELLIPSOID.support(b, down)))]
+
+
+PLANE_ELLIPSOID = PlaneEllipsoid()

@@ -1,0 +1,27 @@
+"""A mesh on a plane."""
+
+import jax.numpy as jnp
+
+from brax.colliders.interface import Collider, Shape, Touch
+from brax.colliders.mesh import farthest_four
+from brax.colliders.plane_sphere import plane_and_point
+
+
+class PlaneMesh(Collider):
+    """Four points: wide corners of the lowest side; those that it has not are far away."""
+
+    types = ("plane", "mesh")
+    n_contacts = 4
+
+    def collide(self, a: Shape, b: Shape) -> list[Touch]:
+        """The lowest corners."""
+        axes = b.rot.matrix()
+        touches = []
+        for corner in farthest_four(b, axes.inv_rotate(-a.axis_z)):
+            touch = plane_and_point(a, b.pos + axes.rotate(corner.point))
+            far = jnp.abs(touch.dist) + 1.0
+            touches.append(touch._replace(dist=jnp.where(corner.z < jnp.inf, touch.dist, far)))
+        return touches
+
+
+PLANE_MESH = PlaneMesh()
