@@ -35,20 +35,22 @@ INTEGRATORS = {
 CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
 
 TRANSLATED = {
-    System: "opt link joint dof geom tendon actuator fixed init_q ref vel_damping ang_damping "
+    System: "opt link joint dof geom site tendon actuator sensor fixed init_q ref vel_damping ang_damping "
     "baumgarte_erp link_names link_parents fixed_names fixed_link joint_names joint_types "
     "joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority collisions "
-    "tendon_names tendon_joints actuator_names actuator_types actuator_joint actuator_tendon "
-    "integrator",
+    "site_names site_types site_link tendon_names tendon_joints actuator_names actuator_types "
+    "actuator_joint actuator_tendon actuator_site actuator_refsite sensor_names sensor_types "
+    "sensor_object sensor_reference integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
     "enable_fluid",
     Link: "transform inertia invweight",
     Inertia: "transform i mass",
-    Joint: "pos axis user solref solimp margin",
+    Joint: "pos axis user solref solimp margin actuator_range",
     DoF: "armature damping stiffness springref limit frictionloss invweight solref solimp",
-    Geom: "transform size friction elasticity solref solimp solmix margin rgba",
-    Tendon: "coef stiffness damping lengthspring",
-    Actuator: "gear gainprm biasprm ctrl_range force_range",
+    Geom: "transform size friction elasticity solref solimp solmix margin invweight rgba",
+    Tendon: "coef stiffness damping lengthspring limit margin solref_limit solimp_limit "
+    "solref_friction solimp_friction invweight",
+    Actuator: "gear gainprm biasprm dynprm length_range ctrl_range activation_range force_range",
 }
 """The fields that are translated, or that MuJoCo's model has no use for; a model in which any
 other is not empty or zero is refused."""
@@ -105,6 +107,9 @@ def lacking(sys: System) -> Iterator[str]:
         for name, kind in named:
             if kind.name not in allowed:
                 yield f"{what} '{name}': '{kind.name}' is none of {', '.join(allowed)}"
+    for name, site in zip(sys.actuator_names, sys.actuator_site, strict=True):
+        if site >= 0:
+            yield f"actuator '{name}': it acts on a site, which is not translated"
     for group in sys.collisions:
         if group.condim not in (1, 3):
             yield f"contacts of condim {group.condim} are not translated; only 1 and 3 are"
