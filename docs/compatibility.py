@@ -1,0 +1,166 @@
+"""Writes compatibility.md: what becomes of every MJCF file that gymnasium and dm_control ship.
+
+`python docs/compatibility.py [LARGEST]`: a model of more than LARGEST degrees of freedom is loaded
+only, as the page then says; without it all are simulated.
+"""
+
+import importlib.util
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+
+from brax import contact, plugins
+from brax.base import System
+from brax.errors import ModelError
+from brax.io import mjcf
+
+PAGE = Path(__file__).with_suffix(".md")
+PACKAGES = ("gymnasium", "dm_control")
+SECONDS = 1.0
+DEEP, DEEPER = 0.01, 1.5
+"""How deep a contact may be: metres, or times what MuJoCo has."""
+
+HEAD = """# Model files of others
+
+Written by `hatch run compatibility` from the MJCF files that come with the PyPI packages
+gymnasium {gymnasium} and dm_control {dm_control}, by MuJoCo {mujoco}. Every file that MuJoCo itself
+can load, and in which something moves, is loaded, and simulated for one second in `generalized`
+from where it starts, with controls of zero. It runs if it stays finite and nothing penetrates
+deeper than a centimetre, or than one and a half times what MuJoCo has after the same second. What
+is refused is refused for the reasons given; what was only loaded is said to be.
+"""
+
+
+QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
+"""Each program runs for a second of simulation only."""
+
+
+_ELEMENT = re.compile(r"^\w+ '[^']*'( \([^)]*\))?( and \w+ '[^']*'( \([^)]*\))?)?:? ?")
+"""What a problem begins with: the element, or the two, that it is of."""
+
+
+STATUSES = ("runs", "loads", "refused", "fails")
+
+
+class Row(NamedTuple):
+    """What became of a file."""
+
+    file: str
+    status: str
+    """One of `STATUSES`; what `loads` was not simulated."""
+    told: str
+
+
+def files() -> Iterator[tuple[str, Path]]:
+    """The files, by package and path in it."""
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        if spec is None or spec.origin is None:
+            raise SystemExit(f"{package} is not installed: pip install {package}")
+        root = Path(spec.origin).parent
+        for path in sorted(root.rglob("*.xml")):
+            yield f"{package}/{path.relative_to(root)}", path
+
+
+def moves(path: Path) -> bool:
+    """Whether it is a model by itself, in which something moves."""
+    try:
+        return bool(mujoco.MjModel.from_xml_path(str(path)).nv)
+    except ValueError:  # a part of other files
+        return False
+
+
+def judge(name: str, path: Path, largest: float = np.inf) -> Row:
+    """Loads and runs a file."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sys = mjcf.load(path, allow_external_assets=True)
+            start = plugins.get("pipeline", "generalized").init(
+                sys, sys.init_q, jnp.zeros(sys.qd_size())
+            )
+    except ModelError as error:
+        return Row(name, "refused", reasons(error.problems or (str(error),)))
+    if sys.qd_size() > largest:
+        return Row(name, "loads", f"{sys.qd_size()} degrees of freedom, not simulated")
+    depth, finite = simulate(sys, start)
+    theirs = mujoco_depth(path)
+    told = (
+        f"{1000 * depth:.1f} mm deep, MuJoCo {1000 * theirs:.1f} mm"
+        if depth > 5e-5
+        else "nothing penetrates"
+    )
+    if not finite:
+        return Row(name, "fails", "not finite")
+    return Row(name, "runs" if depth <= max(DEEP, DEEPER * theirs) else "fails", told)
+
+
+def reasons(problems: Sequence[str]) -> str:
+    """The problems without the elements they are of, each once, and how often."""
+    plain = [_ELEMENT.sub("", p.splitlines()[0]).split(". Registered:")[0] for p in problems]
+    counted = {p: plain.count(p) for p in dict.fromkeys(plain)}
+    return "; ".join(f"{p} ({n} times)" if n > 1 else p for p, n in counted.items())
+
+
+def simulate(sys: System, state: object) -> tuple[float, bool]:
+    """The depth [m] of the deepest contact after `SECONDS`, and whether all stays finite."""
+    engine = plugins.get("pipeline", "generalized")
+    steps = max(1, round(SECONDS / 10 / float(sys.opt.timestep)))
+    rest = jnp.zeros(sys.act_size())
+    advance = jax.jit(lambda s: engine.step(sys, s, rest, steps), compiler_options=QUICK)
+    for _ in range(10):
+        state = advance(state)
+        if not (np.isfinite(state.q).all() and np.isfinite(state.qd).all()):
+            return 0.0, False
+    found = contact.get(sys, state.x)
+    return (0.0 if found is None else float(max(0.0, -found.dist.min()))), True
+
+
+def mujoco_depth(path: Path) -> float:
+    """The depth of MuJoCo's deepest contact after the same time."""
+    model = mjcf.load_mjmodel(path, allow_external_assets=True)
+    data = mujoco.MjData(model)
+    while data.time < SECONDS:
+        mujoco.mj_step(model, data)
+    return max(0.0, -min((c.dist for c in data.contact), default=0.0))
+
+
+def rows(largest: float) -> list[Row]:
+    """What becomes of all files."""
+    out = []
+    for name, path in files():
+        if moves(path):
+            out.append(judge(name, path, largest))
+            print(*out[-1], file=sys.stderr, flush=True)
+            jax.clear_caches()  # no two files share a program
+    return out
+
+
+def table(found: Sequence[Row]) -> str:
+    """The rows as the page has them."""
+    return "\n".join(f"| {row.file} | {row.status} | {row.told} |" for row in found)
+
+
+def page(found: Sequence[Row]) -> str:
+    """The whole page."""
+    versions = {p: importlib.import_module("importlib.metadata").version(p) for p in PACKAGES}
+    parts = [HEAD.strip().format(mujoco=mujoco.__version__, **versions)]
+    for package in PACKAGES:
+        mine = [row for row in found if row.file.startswith(f"{package}/")]
+        counts = [sum(row.status == status for row in mine) for status in STATUSES]
+        told = "{} run, {} load and were not simulated, {} are refused, {} fail".format(*counts)
+        head = "| file | | what was found |\n|---|---|---|"
+        parts.append(f"## {package}: {len(mine)} files\n\n{told}.\n\n{head}\n{table(mine)}")
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(rows(float(sys.argv[1]) if sys.argv[1:] else np.inf)))

@@ -1,0 +1,47 @@
+"""compatibility.md has all the files, and for a few of them what the code finds is what it says."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1]
+PAGE = (DOCS / "compatibility.md").read_text("utf-8")
+FEW = (
+    "gymnasium/envs/mujoco/assets/inverted_pendulum.xml",
+    "dm_control/suite/pendulum.xml",
+    "dm_control/suite/ball_in_cup.xml",
+    "dm_control/suite/dog.xml",
+)
+
+
+@pytest.fixture(scope="module")
+def script():
+    for package in ("gymnasium", "dm_control"):
+        pytest.importorskip(package)
+    spec = importlib.util.spec_from_file_location("compatibility", DOCS / "compatibility.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if module.page([]).split("Every file")[0] != PAGE.split("Every file")[0]:
+        pytest.skip("the page is of other versions of the packages")
+    return module
+
+
+@pytest.mark.slow
+def test_the_page_has_every_file_in_which_something_moves(script):
+    told = re.findall(r"^\| (\S+\.xml) ", PAGE, re.M)
+    assert told == [name for name, path in script.files() if script.moves(path)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FEW)
+def test_the_page_says_what_becomes_of_a_file(script, name):
+    (path,) = [path for each, path in script.files() if each == name]
+    assert script.table([script.judge(name, path)]) in PAGE
+
+
+def test_nothing_fails():
+    """What runs is right or refused: a model that runs wrong is a fault."""
+    assert re.findall(r"^\d+ run, \d+ load and .*, 0 fail", PAGE, re.M)
+    assert "| fails |" not in PAGE
