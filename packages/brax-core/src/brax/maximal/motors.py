@@ -158,6 +158,9 @@ def _in_model_order(
 ) -> tuple[jax.Array, jax.Array]:
     """Coordinates and rates in the model's order; those of links that nothing holds are zero."""
     held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
+    if not held:
+        still = jnp.zeros((sys.qd_size(), 1), sys.init_q.dtype)
+        return jnp.zeros_like(sys.init_q), still
     places = [index for i in held for place in plan.stacks[i].q for index in place]
     speeds = [index for i in held for index in plan.stacks[i].qd]
     all_q = _in_order(places, [x for i in held for x in q[i]], sys.q_size())
@@ -167,8 +170,6 @@ def _in_model_order(
 
 def _in_order(index: Sequence[tuple[int, ...]], parts: Sequence[jax.Array], n: int) -> jax.Array:
     """Puts rows into the model's order; what is not there is zero."""
-    if not parts:
-        return jnp.zeros((n, 1))
     flat = [i for where in index for i in where]
     table = join(list(parts))
     table = jnp.concatenate([table, jnp.zeros_like(table[:1])])
