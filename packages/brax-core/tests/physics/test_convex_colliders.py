@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from brax import plugins
+from brax.builder import ModelBuilder
 from brax.colliders import Shape
 from brax.colliders.fallback import between
 from brax.components import Quat, Vec3
@@ -187,3 +188,19 @@ def test_derivatives_are_finite_and_those_of_the_distance_and_normal(f64, first,
         off = np.abs(np.asarray(got - (up - down) / (2 * step))).reshape(8, -1).max(axis=1)[2:]
         print(name, off)
         assert (off < 1e-3 * scale).mean() >= 0.8, name
+
+
+@pytest.mark.slow
+def test_a_cylinder_stands_and_an_ellipsoid_settles_on_its_flat_side(f64):
+    model = ModelBuilder()
+    model.add_geom("world", "plane", size=(1, 1, 1))
+    for name, size, at in (("cylinder", (0.1, 0.2, 0), 0.21), ("ellipsoid", (0.3, 0.2, 0.1), 0.12)):
+        model.add_body(name, pos=(0, len(name), at), mass=1.0, inertia=(0.01, 0.01, 0.01))
+        model.add_joint(name, "free")
+        model.add_geom(name, name, size=size)
+    sys, pipeline = model.build(), plugins.get("pipeline", "generalized")
+    state = jax.jit(pipeline.init)(sys, sys.init_q, jnp.zeros(12))
+    state = jax.jit(lambda s: pipeline.step(sys, s, jnp.zeros(0), n_frames=1000))(state)
+    # MuJoCo's softness lets 1 kg sink by less than a millimetre.
+    np.testing.assert_allclose(state.x.pos[:, 2], [0.2, 0.1], atol=1e-3)
+    np.testing.assert_allclose(state.qd, 0, atol=1e-3)

@@ -55,7 +55,8 @@ def overlap(
     begin = exact._replace(z=jnp.zeros_like(exact.z))
     found = zip(begin, (x, y, wider, below), strict=True)
     every = Spot(*(jnp.concatenate([e[None], s]) for e, s in found))
-    nearest, *others = widest_four(every, jnp.concatenate([missed, there]), size)
+    # Ten sizes, so that what lies apart by less than the slack is one spot.
+    nearest, *others = widest_four(every, jnp.concatenate([missed, there]), 10.0 * size)
     chosen = [nearest, *(_if_near(spot, nearest, size) for spot in others)]
     return [spot._replace(z=spot.z + exact.z) for spot in chosen]
 
