@@ -72,7 +72,7 @@ def bonds(
     held = [tied(soft[k // 3], x, size) for k, x in enumerate(apart)]
     law = Separate(tuple(h.law for h in held))
     wanted = tuple(h.wanted - a for h, a in zip(held, drift, strict=True))
-    return Found(law, jacobian(plan, family, here, ends), wanted, soft[0].damper)
+    return Found(law, jacobian(plan, family, here, ends), wanted, soft[0].damper, ends)
 
 
 def _moving(sys: System, links: Layout, here: Smooth) -> Moving:

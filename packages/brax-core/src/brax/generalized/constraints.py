@@ -75,6 +75,19 @@ def constraints(
         qd: rates (nv, batch), in the model's order.
     """
     arms, singles, asked = _scalar(sys, plan, soft, q, qd)
+    found = families_at(sys, links, plan, soft, here, q)
+    moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
+    families = tuple(
+        Joined(f.law, f.jacobian, _less(f.wanted, f.damper, rates))
+        for f, rates in zip(found, moving, strict=True)
+    )
+    return Constraints(singles, arms, asked, families)
+
+
+def families_at(
+    sys: System, links: Layout, plan: Plan, soft: Softness, here: Smooth, q: jax.Array
+) -> list[Found]:
+    """All but limits and dry friction of joints; see `constraints`."""
     frames = placed(links, here)
     found: list[Found] = []
     for family, mine in zip(plan.families, soft.families, strict=True):
@@ -84,12 +97,7 @@ def constraints(
             found.append(coupled(sys, plan, family, mine, q))
         else:
             found.append(bonds(sys, links, plan, family, mine, here))
-    moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
-    families = tuple(
-        Joined(f.law, f.jacobian, _less(f.wanted, f.damper, rates))
-        for f, rates in zip(found, moving, strict=True)
-    )
-    return Constraints(singles, arms, asked, families)
+    return found
 
 
 def placed(links: Layout, here: Smooth) -> Frames:

@@ -81,7 +81,7 @@ def coupled(sys: System, plan: Plan, family: Family, soft: Coupled, q: jax.Array
     held, damper = joined(parts), stacked(*dampers)
     law, wanted, damper = rows((held.law, held.wanted, damper), family.order)
     jacobian = _jacobian(sys, plan, family, mine, held.arms, stacked(*slopes))
-    return Found(Separate((law,)), jacobian, (wanted,), damper)
+    return Found(Separate((law,)), jacobian, (wanted,), damper, None)
 
 
 def _polynomial(coefficients: Sequence[jax.Array], x: jax.Array) -> tuple[jax.Array, jax.Array]:

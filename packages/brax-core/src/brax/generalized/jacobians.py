@@ -85,3 +85,5 @@ class Found(NamedTuple):
     """The acceleration along each direction that they ask for at rest, (slots, batch)."""
     damper: jax.Array
     """How much less they ask for per unit rate."""
+    ends: Ends | None
+    """Where they act on links; None where they act on coordinates."""

@@ -1,15 +1,22 @@
 """The forces of the constraints at a state, for those who ask for them."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 
-from brax.components import rows, stack
+from brax.base import System
+from brax.colliders.pairs import contact_links
+from brax.components import Vec3, rows, stack, total, zero_vec
 from brax.generalized import fronts
-from brax.generalized.constraints import placed
+from brax.generalized.constraints import families_at, placed
+from brax.generalized.laws import Along
 from brax.generalized.moves import Here, JointMoves
 from brax.generalized.problem import Motion, Problem
-from brax.generalized.slots import CONTACT
+from brax.generalized.slots import CONTACT, Family
 from brax.generalized.touching import located
+from brax.spatial import Spatial
+from brax.tree import sum_rows
 
 
 def reaction(problem: Problem, motion: Motion) -> tuple[jax.Array, jax.Array]:
@@ -28,17 +35,63 @@ def contact_forces(problem: Problem, here: Here) -> jax.Array:
     """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     sys = problem.sys
     count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
-    zero = jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)
-    if here.held is None:
-        return jnp.repeat(zero, count, axis=0)
-    solver, held = here.held
-    force = solver.respond(held, solver.violation(held, here.acceleration))[0]
-    tables = [zero]
+    tables = [jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)]
     places: dict[int, int] = {}
-    for family, mine in zip(problem.plan.families, force.families, strict=True):
+    for family, mine in zip(problem.plan.families, _forces(here), strict=True):
         if family.kind == CONTACT:
             _, _, axes = located(sys, family, placed(problem.links, here.smooth))
             start = sum(map(len, tables))
             places |= {contact: start + slot for contact, slot in family.places.items()}
-            tables.append(stack(axes[0] * mine[0] + axes[1] * mine[1] + axes[2] * mine[2]))
+            tables.append(stack(_along(axes, mine[:3])))
     return rows(jnp.concatenate(tables), [places.get(c, 0) for c in range(count)])
+
+
+def loads(problem: Problem, motion: Motion, here: Here) -> Spatial:
+    """What contacts and ties do to each link: torque about the world's origin, and force.
+
+    World axes, components (n_links, batch), in the model's order.
+    """
+    sys, n = problem.sys, problem.sys.num_links()
+    zero = zero_vec(jnp.zeros((n, here.net.shape[-1]), here.net.dtype))
+    out = Spatial(zero, zero)
+    found = families_at(sys, problem.links, problem.plan, problem.soft, here.smooth, motion.q)
+    for family, at, mine in zip(problem.plan.families, found, _forces(here), strict=True):
+        if at.ends is None:
+            continue
+        push = _along(at.ends.linear, mine[:3])
+        turn = _along(at.ends.angular, mine[3:]) if mine[3:] else zero_vec(push.x)
+        points = at.ends.first, at.ends.first if at.ends.second is None else at.ends.second
+        for sign, point, links in zip((-1.0, 1.0), points, _links(sys, family), strict=True):
+            load = Spatial(point.cross(push) + turn, push) * sign
+            real = {slot: links[k] for k, slot in family.places.items() if links[k] >= 0}
+            if real:
+                mine_there, owners = rows(load, list(real)), tuple(real.values())
+                summed = [[sum_rows(x, owners, n) for x in part] for part in mine_there]
+                out = out + Spatial(*(Vec3(*part) for part in summed))
+    return out
+
+
+def _forces(here: Here) -> tuple[Along, ...]:
+    """Of each family along its directions, (slots, batch)."""
+    if here.held is None:
+        return ()
+    solver, held = here.held
+    return solver.respond(held, solver.violation(held, here.acceleration))[0].families
+
+
+def _along(axes: Sequence[Vec3], amounts: Sequence[jax.Array]) -> Vec3:
+    terms = [axis * x for axis, x in zip(axes, amounts, strict=True)]
+    return Vec3(*(total(each) for each in zip(*terms, strict=True)))
+
+
+def _links(sys: System, family: Family) -> tuple[Sequence[int], Sequence[int]]:
+    """First and second link of all constraints of a family's kind, -1 for the world."""
+    if family.kind != CONTACT:
+        pairs = zip(sys.equality_types, sys.equality_pair, strict=True)
+        first, second = zip(*(pair for kind, pair in pairs if kind == family.kind), strict=True)
+        return first, second
+    sides: tuple[list[int], list[int]] = ([], [])
+    for group, links in zip(sys.collisions, contact_links(sys), strict=True):
+        for out, mine in zip(sides, links, strict=True):
+            out += mine * group.collider.n_contacts
+    return sides

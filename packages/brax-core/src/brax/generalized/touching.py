@@ -68,7 +68,7 @@ def touching(
     ends = Ends(point, None, axes, axes[: family.width - 3])
     law, normal = _law(sys, soft, dist)
     across = (jnp.zeros_like(normal),) * (family.width - 1)
-    return Found(law, jacobian(plan, family, here, ends), (normal, *across), soft.damper)
+    return Found(law, jacobian(plan, family, here, ends), (normal, *across), soft.damper, ends)
 
 
 def located(

@@ -10,21 +10,19 @@ import jax.numpy as jnp
 from brax.actuators.drive import Drive, within_joint_limits
 from brax.actuators.sites import attached
 from brax.base import System, Transform
-from brax.components import Vec3, rows, vec3
-from brax.contact import points
+from brax.components import Vec3, rows
 from brax.dynamics import link_momenta
 from brax.generalized import fronts
 from brax.generalized.forces import actuator_force, drive_here
 from brax.generalized.moves import Here as Forces
 from brax.generalized.moves import JointMoves
 from brax.generalized.problem import Motion, Problem
-from brax.generalized.reaction import contact_forces
+from brax.generalized.reaction import loads
 from brax.generalized.smooth import Smooth, smooth
 from brax.kinematics import Frames, link_frames
 from brax.pipeline import integrate
 from brax.sensors.interface import Object
 from brax.spatial import Spatial
-from brax.tree import sum_rows
 
 
 class Here:
@@ -108,21 +106,9 @@ class Here:
         if outer is not None:
             outer = rows(outer, self.problem.links.position)
             net = net - Spatial(outer.ang + centre.cross(outer.lin), outer.lin)
-        return net - self._touched if self.sys.collisions else net
-
-    @cached_property
-    def _touched(self) -> Spatial:
-        """Torque about the world's origin and force of contacts on each link."""
-        at, (first, second) = points(self.sys, self.links.pos, self.links.rot)
-        force = vec3(contact_forces(self.problem, self.forces))
-        push, n = Spatial(at.cross(force), force), self.sys.num_links()
-
-        def summed(side: tuple[int, ...]) -> Spatial:
-            mine = [k for k, link in enumerate(side) if link >= 0]
-            owner = tuple(side[k] for k in mine)
-            return jax.tree.map(lambda x: sum_rows(rows(x, mine), owner, n), push)
-
-        return summed(second) - summed(first)
+        if not self.problem.plan.families:
+            return net
+        return net - loads(self.problem, self.motion, self.forces)
 
     def subtree(self, link: int) -> list[int]:
         """A link, and all that it carries; all links for the world, -1."""

@@ -35,10 +35,11 @@ INTEGRATORS = {
 CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
 
 TRANSLATED = {
-    System: "opt link joint dof geom site tendon actuator sensor fixed init_q ref vel_damping ang_damping "
-    "baumgarte_erp link_names link_parents fixed_names fixed_link joint_names joint_types "
-    "joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority collisions "
-    "site_names site_types site_link tendon_names tendon_joints actuator_names actuator_types "
+    System: "opt link joint dof geom site tendon actuator sensor fixed init_q ref vel_damping "
+    "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link joint_names "
+    "joint_types joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority "
+    "collisions site_names site_types site_link tendon_names tendon_joints actuator_names "
+    "actuator_types "
     "actuator_joint actuator_tendon actuator_site actuator_refsite sensor_names sensor_types "
     "sensor_object sensor_reference integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
