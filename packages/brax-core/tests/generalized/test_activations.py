@@ -30,7 +30,13 @@ actlimited="true" actrange="-.1 .1"/><motor joint="a" gear="5" group="3"/></actu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "implicit", "RK4"])
+@pytest.mark.parametrize(
+    "integrator",
+    [
+        "Euler",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("implicitfast", "implicit", "RK4")),
+    ],
+)
 def test_motion_is_mujocos(f64, integrator):
     peer = both(ARM.format(integrator))
     rng, data = np.random.default_rng(0), peer.data

@@ -31,7 +31,13 @@ CRAFT = """<mujoco><option timestep=".002" integrator="{}"/><compiler angle="rad
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "implicit", "RK4"])
+@pytest.mark.parametrize(
+    "integrator",
+    [
+        "Euler",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("implicitfast", "implicit", "RK4")),
+    ],
+)
 def test_motion_is_mujocos(f64, integrator):
     peer = both(CRAFT.format(integrator))
     data = peer.data

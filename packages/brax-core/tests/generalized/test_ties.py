@@ -94,6 +94,10 @@ MODELS = {
 }
 
 
+QUICK = ("connect", "joints")
+LONG = ("connect to the world", "connect within a tree", "connect of sites", "weld to a pose")
+
+
 @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 def steps(sys, q, qd, warm):
     """One step from each state."""
@@ -108,7 +112,9 @@ def steps(sys, q, qd, warm):
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("connect", "joints") else pytest.param(name, marks=pytest.mark.slow)
+        name
+        if name in QUICK
+        else pytest.param(name, marks=[pytest.mark.slow] + [pytest.mark.long] * (name in LONG))
         for name in MODELS
     ],
 )
