@@ -94,7 +94,7 @@ MODELS = {
 }
 
 
-QUICK = ("connect", "joints")
+QUICK = ("joints",)
 LONG = ("connect to the world", "connect within a tree", "connect of sites", "weld to a pose")
 
 

@@ -202,11 +202,13 @@ def departures(first, second):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_derivatives_are_finite_and_the_distances_right(f64, first, second):
     assert (departures(first, second)[0] < 1e-3).mean() >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_the_normals_derivative_is_right(f64, short_of, first, second):
     for case in OFF:

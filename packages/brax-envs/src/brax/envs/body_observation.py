@@ -5,11 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax import math
-from brax.actuators.drive import joint_forces
+from brax.actuators.drive import drive, joint_forces, within_joint_limits
+from brax.actuators.law import Command
 from brax.base import State, System
 from brax.batch_last import batch_last
 
-_joint_forces = batch_last(joint_forces)
+
+def _forces(sys: System, command: Command, q: jax.Array, qd: jax.Array) -> jax.Array:
+    driven = drive(sys, command, q, qd, links=None)
+    return within_joint_limits(sys, joint_forces(sys, driven))
+
+
+_motor_forces = batch_last(_forces)
 
 
 def link_centers(sys: System, state: State) -> jax.Array:
@@ -53,5 +60,8 @@ def com_velocity(sys: System, state: State) -> jax.Array:
 
 
 def motor_forces(sys: System, state: State, ctrl: jax.Array) -> jax.Array:
-    """Forces of the motors on all degrees of freedom, MuJoCo's `qfrc_actuator`, shape (nv,)."""
-    return _joint_forces(sys, ctrl, state.q, state.qd)
+    """Forces of the motors on all degrees of freedom, MuJoCo's `qfrc_actuator`, shape (nv,).
+
+    Of actuators on joints and tendons; a model with some on sites has `brax.sensors` for that.
+    """
+    return _motor_forces(sys, Command(ctrl, state.activation), state.q, state.qd)
