@@ -9,7 +9,6 @@ import numpy as np
 from brax.base import (
     Actuator,
     DoF,
-    Equality,
     Geom,
     Inertia,
     Joint,
@@ -18,10 +17,11 @@ from brax.base import (
     Sensor,
     Site,
     System,
-    Tendon,
     Transform,
 )
+from brax.builder.coupled import equality_numbers, tendon_numbers
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
+from brax.builder.numbers import array, column
 from brax.colliders import CollisionGroup
 
 
@@ -65,23 +65,21 @@ def assemble(parts: Parts) -> System:
         joint=_joint(joints),
         dof=_dof(joints, types),
         geom=_geom(parts.geoms),
-        points=_array(
-            np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)
-        ),
+        points=array(np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)),
         site=Site(
-            Transform(_column(parts.sites, "pos", 3), _column(parts.sites, "quat", 4)),
-            _column(parts.sites, "size", 3),
+            Transform(column(parts.sites, "pos", 3), column(parts.sites, "quat", 4)),
+            column(parts.sites, "size", 3),
         ),
-        tendon=_tendon(parts.tendons, joints),
-        equality=_equality(parts.equalities),
+        tendon=tendon_numbers(parts.tendons, joints),
+        equality=equality_numbers(parts.equalities),
         actuator=_actuator(parts.actuators),
-        sensor=Sensor(_column(parts.sensors, "cutoff", 1)[:, 0]),
-        fixed=Transform(_column(parts.fixed, "pos", 3), _column(parts.fixed, "quat", 4)),
-        init_q=_array(_start(parts), (-1,)),
-        ref=_array(np.concatenate(refs), (-1,)),
-        vel_damping=_array(option["vel_damping"], ()),
-        ang_damping=_array(option["ang_damping"], ()),
-        baumgarte_erp=_array(option["baumgarte_erp"], ()),
+        sensor=Sensor(column(parts.sensors, "cutoff", 1)[:, 0]),
+        fixed=Transform(column(parts.fixed, "pos", 3), column(parts.fixed, "quat", 4)),
+        init_q=array(_start(parts), (-1,)),
+        ref=array(np.concatenate(refs), (-1,)),
+        vel_damping=array(option["vel_damping"], ()),
+        ang_damping=array(option["ang_damping"], ()),
+        baumgarte_erp=array(option["baumgarte_erp"], ()),
         link_names=tuple(b.name for b in parts.links),
         link_parents=tuple(links[b.parent] for b in parts.links),
         fixed_names=tuple(b.name for b in parts.fixed),
@@ -174,25 +172,17 @@ def _ref(joint: Element, kind: Any) -> np.ndarray:
     return per_dof(joint, "ref", kind) if is_plain(kind) else np.zeros(kind.q_width)
 
 
-def _array(value: Any, shape: tuple[int, ...]) -> Any:
-    return jnp.asarray(np.asarray(value, float).reshape(shape))
-
-
-def _column(elements: Sequence[Element], key: str, width: int) -> Any:
-    return _array([e.values[key] for e in elements], (len(elements), width))
-
-
 def _bounds(elements: Sequence[Element], key: str) -> Any:
     """Lower and upper bounds, infinite where there are none."""
     found = [(-np.inf, np.inf) if e.values[key] is None else e.values[key] for e in elements]
-    return _array(found, (len(elements), 2))
+    return array(found, (len(elements), 2))
 
 
 def _opt(option: dict[str, Any]) -> Option:
     numbers = ("timestep", "density", "viscosity", "impratio")
     return Option(
-        **{key: _array(option[key], ()) for key in numbers},
-        **{key: _array(option[key], (3,)) for key in ("gravity", "wind")},
+        **{key: array(option[key], ()) for key in numbers},
+        **{key: array(option[key], (3,)) for key in ("gravity", "wind")},
         **{key: option[key] for key in ("cone", "iterations", "ls_iterations", "time_of_impact")},
         enable_fluid=option["density"] > 0 or option["viscosity"] > 0,
     )
@@ -201,22 +191,22 @@ def _opt(option: dict[str, Any]) -> Option:
 def _link(bodies: Sequence[Element], free: set[str]) -> Link:
     pos = [(0.0, 0.0, 0.0) if b.name in free else b.pos for b in bodies]
     quat = [NO_TURN if b.name in free else b.quat for b in bodies]
-    frame = Transform(_column(bodies, "ipos", 3), _column(bodies, "iquat", 4))
-    inertia = Inertia(frame, _column(bodies, "inertia", 3), _column(bodies, "mass", 1)[:, 0])
-    frame = Transform(_array(pos, (-1, 3)), _array(quat, (-1, 4)))
-    return Link(frame, inertia, invweight=_array(np.zeros((len(pos), 2)), (-1, 2)))
+    frame = Transform(column(bodies, "ipos", 3), column(bodies, "iquat", 4))
+    inertia = Inertia(frame, column(bodies, "inertia", 3), column(bodies, "mass", 1)[:, 0])
+    frame = Transform(array(pos, (-1, 3)), array(quat, (-1, 4)))
+    return Link(frame, inertia, invweight=array(np.zeros((len(pos), 2)), (-1, 2)))
 
 
 def _joint(joints: Sequence[Element]) -> Joint:
     width = max((len(j.user) for j in joints), default=0)
     user = [tuple(j.user) + (0.0,) * (width - len(j.user)) for j in joints]
     return Joint(
-        _column(joints, "pos", 3),
-        _column(joints, "axis", 3),
-        _array(user, (len(joints), width)),
-        _column(joints, "solref_limit", 2),
-        _column(joints, "solimp_limit", 5),
-        _column(joints, "margin", 1)[:, 0],
+        column(joints, "pos", 3),
+        column(joints, "axis", 3),
+        array(user, (len(joints), width)),
+        column(joints, "solref_limit", 2),
+        column(joints, "solimp_limit", 5),
+        column(joints, "margin", 1)[:, 0],
         _bounds(joints, "actuator_range"),
     )
 
@@ -232,17 +222,17 @@ def _dof(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
     each = list(zip(joints, types, strict=True))
 
     def numbers(key: str) -> Any:
-        return _array(np.concatenate([per_dof(j, key, t) for j, t in each]), (-1,))
+        return array(np.concatenate([per_dof(j, key, t) for j, t in each]), (-1,))
 
     bounds = [_range(j, t) for j, t in each]
     lower, upper = (
-        _array([b[k] for b, t in zip(bounds, types, strict=True) for _ in range(t.qd_width)], (-1,))
+        array([b[k] for b, t in zip(bounds, types, strict=True) for _ in range(t.qd_width)], (-1,))
         for k in range(2)
     )
 
     def repeated(key: str, width: int) -> Any:
         rows = [j.values[key] for j, t in each for _ in range(t.qd_width)]
-        return _array(rows, (len(rows), width))
+        return array(rows, (len(rows), width))
 
     return DoF(
         armature=numbers("armature"),
@@ -259,60 +249,27 @@ def _dof(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
 
 def _geom(geoms: Sequence[Element]) -> Geom:
     return Geom(
-        transform=Transform(_column(geoms, "pos", 3), _column(geoms, "quat", 4)),
-        size=_column(geoms, "size", 3),
-        friction=_column(geoms, "friction", 3),
-        elasticity=_column(geoms, "elasticity", 1)[:, 0],
-        solref=_column(geoms, "solref", 2),
-        solimp=_column(geoms, "solimp", 5),
-        solmix=_column(geoms, "solmix", 1)[:, 0],
-        margin=_column(geoms, "margin", 1)[:, 0],
-        invweight=_array(np.zeros(len(geoms)), (-1,)),
-        rgba=_column(geoms, "rgba", 4),
-    )
-
-
-def _tendon(tendons: Sequence[Element], joints: Sequence[Element]) -> Tendon:
-    springref = {j.name: j.springref for j in joints}
-    rest = []
-    for t in tendons:
-        length = sum(coef * springref[joint] for joint, coef in t.joints.items())
-        rest.append((length, length) if t.lengthspring is None else t.lengthspring)
-    bounds = np.array([(-np.inf, np.inf) if t.range is None else t.range for t in tendons])
-    lower, upper = bounds.reshape(-1, 2).T
-    return Tendon(
-        coef=_array([coef for t in tendons for coef in t.joints.values()], (-1,)),
-        stiffness=_column(tendons, "stiffness", 1)[:, 0],
-        damping=_column(tendons, "damping", 1)[:, 0],
-        lengthspring=_array(rest, (len(tendons), 2)),
-        limit=(_array(lower, (-1,)), _array(upper, (-1,))),
-        margin=_column(tendons, "margin", 1)[:, 0],
-        solref_limit=_column(tendons, "solref_limit", 2),
-        solimp_limit=_column(tendons, "solimp_limit", 5),
-        frictionloss=_column(tendons, "frictionloss", 1)[:, 0],
-        solref_friction=_column(tendons, "solref_friction", 2),
-        solimp_friction=_column(tendons, "solimp_friction", 5),
-        invweight=_array(np.zeros(len(tendons)), (-1,)),
-    )
-
-
-def _equality(equalities: Sequence[Element]) -> Equality:
-    return Equality(
-        data=_column(equalities, "data", 11),
-        solref=_column(equalities, "solref", 2),
-        solimp=_column(equalities, "solimp", 5),
-        invweight=_array(np.zeros((len(equalities), 2)), (-1, 2)),
+        transform=Transform(column(geoms, "pos", 3), column(geoms, "quat", 4)),
+        size=column(geoms, "size", 3),
+        friction=column(geoms, "friction", 3),
+        elasticity=column(geoms, "elasticity", 1)[:, 0],
+        solref=column(geoms, "solref", 2),
+        solimp=column(geoms, "solimp", 5),
+        solmix=column(geoms, "solmix", 1)[:, 0],
+        margin=column(geoms, "margin", 1)[:, 0],
+        invweight=array(np.zeros(len(geoms)), (-1,)),
+        rgba=column(geoms, "rgba", 4),
     )
 
 
 def _actuator(actuators: Sequence[Element]) -> Actuator:
     ranges = [_bounds(actuators, key) for key in ("ctrl_range", "activation_range", "force_range")]
     return Actuator(
-        _column(actuators, "gear", 1)[:, 0],
-        _column(actuators, "wrench", 6),
-        _column(actuators, "gainprm", 10),
-        _column(actuators, "biasprm", 10),
-        _column(actuators, "dynprm", 10),
-        _column(actuators, "length_range", 2),
+        column(actuators, "gear", 1)[:, 0],
+        column(actuators, "wrench", 6),
+        column(actuators, "gainprm", 10),
+        column(actuators, "biasprm", 10),
+        column(actuators, "dynprm", 10),
+        column(actuators, "length_range", 2),
         *ranges,
     )

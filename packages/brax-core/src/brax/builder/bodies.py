@@ -1,0 +1,275 @@
+"""Bodies, joints, geoms and sites, described one by one."""
+
+from collections.abc import Sequence
+
+from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, rows, vectors
+from brax.colliders import DEFAULT_GEOMETRY
+from brax.joints import DEFAULT_JOINT
+
+
+class Bodies:
+    """What a model is built of, and what it lacks; see `Description`."""
+
+    def __init__(self) -> None:
+        self._bodies: list[Element] = []
+        self._joints: list[Element] = []
+        self._geoms: list[Element] = []
+        self._sites: list[Element] = []
+        self._tendons: list[Element] = []
+        self._equalities: list[Element] = []
+        self._actuators: list[Element] = []
+        self._sensors: list[Element] = []
+        self._excluded: set[frozenset[str]] = set()
+        self._problems: list[str] = []
+
+    def add_body(
+        self,
+        name: str,
+        parent: str = WORLD,
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = NO_TURN,
+        *,
+        mass: float = 0.0,
+        inertia: Sequence[float] = (0, 0, 0),
+        ipos: Sequence[float] = (0, 0, 0),
+        iquat: Sequence[float] = NO_TURN,
+        line: str = "",
+    ) -> str:
+        """Adds a body. It moves if it has a joint; else it is part of what carries it.
+
+        Args:
+            name: its name.
+            parent: name of the body that carries it, added before.
+            pos: frame in the parent's frame [m].
+            quat: orientation in the parent's frame.
+            mass: mass [kg].
+            inertia: principal moments about the centre of mass [kg m^2], (3,).
+            ipos: centre of mass in the body's frame [m].
+            iquat: principal axes in the body's frame.
+            line: where it stands in a file, for messages, such as " (ant.xml:12)".
+
+        Returns:
+            The name.
+        """
+        values = dict(
+            parent=parent,
+            mass=mass,
+            **vectors(
+                self._problems,
+                f"body '{name}'{line}",
+                pos=(pos, 3),
+                quat=(quat, 4),
+                inertia=(inertia, 3),
+                ipos=(ipos, 3),
+                iquat=(iquat, 4),
+            ),
+        )
+        self._bodies.append(Element("body", name, values, line))
+        return name
+
+    def add_joint(
+        self,
+        body: str,
+        type: str = DEFAULT_JOINT,
+        name: str = "",
+        pos: Sequence[float] = (0, 0, 0),
+        axis: Sequence[float] = (0, 0, 1),
+        *,
+        range: Sequence[float] | None = None,
+        stiffness: float | Sequence[float] = 0.0,
+        springref: float | Sequence[float] = 0.0,
+        damping: float | Sequence[float] = 0.0,
+        armature: float | Sequence[float] = 0.0,
+        frictionloss: float | Sequence[float] = 0.0,
+        ref: float | Sequence[float] = 0.0,
+        margin: float = 0.0,
+        actuator_range: Sequence[float] | None = None,
+        solref_limit: Sequence[float] = SOLREF,
+        solimp_limit: Sequence[float] = SOLIMP,
+        solref_friction: Sequence[float] = SOLREF,
+        solimp_friction: Sequence[float] = SOLIMP,
+        user: Sequence[float] = (),
+        line: str = "",
+    ) -> str:
+        """Adds a joint to a body; joints of one body act in the order they are added.
+
+        Args:
+            body: the body that it moves.
+            type: a registered joint type.
+            name: its name; by default the body's, the type and a number.
+            pos: anchor in the body's frame [m].
+            axis: axis in the body's frame; normalized.
+            range: lower and upper limit of the coordinate; unlimited if None.
+            stiffness: of the joint's spring, one number or one per degree of freedom.
+            springref: coordinate at which the spring is at rest.
+            damping: viscous damping.
+            armature: rotor inertia.
+            frictionloss: dry friction.
+            ref: coordinate at which the body stands as it is described.
+            margin: distance from a limit at which it begins to act.
+            actuator_range: bounds of the force of all actuators together; unlimited if None.
+            solref_limit: MuJoCo's time constant [s] and damping ratio of the limits.
+            solimp_limit: MuJoCo's impedance of the limits.
+            solref_friction: the same of the dry friction.
+            solimp_friction: the same of the dry friction.
+            user: numbers that the joint type asks for.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        name = name or f"{body}_{type}{len(self._joints)}"
+        values = dict(
+            body=body,
+            type=type,
+            range=range,
+            stiffness=stiffness,
+            springref=springref,
+            damping=damping,
+            armature=armature,
+            frictionloss=frictionloss,
+            ref=ref,
+            margin=margin,
+            actuator_range=actuator_range,
+            user=tuple(float(u) for u in user),
+            **vectors(
+                self._problems,
+                f"joint '{name}'{line}",
+                pos=(pos, 3),
+                axis=(axis, 3),
+                solref_limit=(solref_limit, 2),
+                solimp_limit=(solimp_limit, 5),
+                solref_friction=(solref_friction, 2),
+                solimp_friction=(solimp_friction, 5),
+            ),
+        )
+        self._joints.append(Element("joint", name, values, line))
+        return name
+
+    def add_geom(
+        self,
+        body: str = WORLD,
+        type: str = DEFAULT_GEOMETRY,
+        name: str = "",
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = NO_TURN,
+        *,
+        size: Sequence[float] = (),
+        points: Sequence[Sequence[float]] = (),
+        friction: Sequence[float] = (1.0, 0.005, 0.0001),
+        elasticity: float = 0.0,
+        condim: int = 3,
+        priority: int = 0,
+        solref: Sequence[float] = SOLREF,
+        solimp: Sequence[float] = SOLIMP,
+        solmix: float = 1.0,
+        margin: float = 0.0,
+        rgba: Sequence[float] = (0.5, 0.5, 0.5, 1.0),
+        contype: int = 1,
+        conaffinity: int = 1,
+        line: str = "",
+    ) -> str:
+        """Adds a shape to a body or to the world.
+
+        Args:
+            body: the body that carries it.
+            type: a registered geometry type.
+            name: its name; by default the body's, the type and a number.
+            pos: frame in the body's frame [m].
+            quat: orientation in the body's frame.
+            size: MuJoCo's size parameters of the type [m].
+            points: of a type that has some, in the geom's frame [m], (n, 3).
+            friction: sliding, torsional and rolling friction.
+            elasticity: coefficient of restitution, 0 to 1.
+            condim: 1 without friction, 3 with that of sliding, 4 with that of twisting too, 6 with
+                that of rolling too; a pair has the larger.
+            priority: where two geoms differ, the higher one's friction, `condim`, `solref` and
+                `solimp` count alone.
+            solref: MuJoCo's time constant [s] and damping ratio of contacts.
+            solimp: MuJoCo's impedance of contacts.
+            solmix: weight of `solref` and `solimp` in a pair.
+            margin: distance at which contacts begin to act [m]; a pair has the sum.
+            rgba: colour and opacity, 0 to 1.
+            contype: bits of what it is; two geoms are tested if the bits of one meet the
+                conaffinity of the other.
+            conaffinity: bits of what it meets; with both 0 it is only drawn.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        name = name or f"{body}_{type}{len(self._geoms)}"
+        padded = tuple(size) + (0.0,) * (3 - len(tuple(size)))
+        values = dict(
+            body=body,
+            type=type,
+            elasticity=elasticity,
+            condim=condim,
+            priority=int(priority),
+            solmix=solmix,
+            margin=margin,
+            contype=int(contype),
+            conaffinity=int(conaffinity),
+            points=rows(self._problems, f"geom '{name}'{line}", points),
+            **vectors(
+                self._problems,
+                f"geom '{name}'{line}",
+                pos=(pos, 3),
+                quat=(quat, 4),
+                size=(padded, 3),
+                friction=(friction, 3),
+                solref=(solref, 2),
+                solimp=(solimp, 5),
+                rgba=(rgba, 4),
+            ),
+        )
+        self._geoms.append(Element("geom", name, values, line))
+        return name
+
+    def add_site(
+        self,
+        body: str,
+        name: str,
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = NO_TURN,
+        *,
+        type: str = DEFAULT_GEOMETRY,
+        size: Sequence[float] = (0.005,),
+        line: str = "",
+    ) -> str:
+        """Adds a place on a body or on the world, where sensors measure and actuators act.
+
+        Args:
+            body: the body that carries it.
+            name: its name.
+            pos: frame in the body's frame [m].
+            quat: orientation in the body's frame.
+            type: a registered geometry type, the shape that it is drawn as.
+            size: MuJoCo's size parameters of the type [m].
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        padded = tuple(size) + (0.0,) * (3 - len(tuple(size)))
+        values = dict(
+            body=body,
+            type=type,
+            **vectors(
+                self._problems,
+                f"site '{name}'{line}",
+                pos=(pos, 3),
+                quat=(quat, 4),
+                size=(padded, 3),
+            ),
+        )
+        self._sites.append(Element("site", name, values, line))
+        return name
+
+    def exclude(self, body1: str, body2: str) -> None:
+        """Takes the pairs between two bodies out of collision."""
+        self._excluded.add(frozenset((body1, body2)))
+
+    def refuse(self, problem: str) -> None:
+        """Notes a problem that a reader has found; `build` raises with it and all the others."""
+        self._problems.append(problem)

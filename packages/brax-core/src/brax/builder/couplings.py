@@ -1,0 +1,187 @@
+"""Tendons, and what ties bodies, joints and tendons to one another, described one by one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brax.builder.bodies import Bodies
+from brax.builder.elements import SOLIMP, SOLREF, WORLD, Element, vectors
+
+
+class Couplings(Bodies):
+    """What couples the parts of a model; see `Description`."""
+
+    def add_tendon(
+        self,
+        joints: Mapping[str, float],
+        name: str,
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        lengthspring: Sequence[float] | None = None,
+        range: Sequence[float] | None = None,
+        margin: float = 0.0,
+        frictionloss: float = 0.0,
+        solref_limit: Sequence[float] = SOLREF,
+        solimp_limit: Sequence[float] = SOLIMP,
+        solref_friction: Sequence[float] = SOLREF,
+        solimp_friction: Sequence[float] = SOLIMP,
+        line: str = "",
+    ) -> str:
+        """Adds a fixed tendon, as long as a weighted sum of joint coordinates.
+
+        Args:
+            joints: the joints that it runs over, each of one degree of freedom, and their weights.
+            name: its name.
+            stiffness: of a spring along it.
+            damping: along it.
+            lengthspring: shortest and longest length at which the spring is at rest; by default
+                its length with the joints at their `springref`.
+            range: lower and upper limit of the length; unlimited if None.
+            margin: distance from a limit at which it begins to act.
+            frictionloss: dry friction.
+            solref_limit: MuJoCo's time constant [s] and damping ratio of the limits.
+            solimp_limit: MuJoCo's impedance of the limits.
+            solref_friction: the same of the dry friction.
+            solimp_friction: the same of the dry friction.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        values = dict(
+            joints=dict(joints),
+            stiffness=float(stiffness),
+            damping=float(damping),
+            lengthspring=lengthspring,
+            range=range,
+            margin=float(margin),
+            frictionloss=float(frictionloss),
+            **vectors(
+                self._problems,
+                f"tendon '{name}'{line}",
+                solref_limit=(solref_limit, 2),
+                solimp_limit=(solimp_limit, 5),
+                solref_friction=(solref_friction, 2),
+                solimp_friction=(solimp_friction, 5),
+            ),
+        )
+        self._tendons.append(Element("tendon", name, values, line))
+        return name
+
+    def add_connect(
+        self,
+        body1: str,
+        body2: str = WORLD,
+        name: str = "",
+        *,
+        anchor: Sequence[float] = (0, 0, 0),
+        anchor2: Sequence[float] | None = None,
+        solref: Sequence[float] = SOLREF,
+        solimp: Sequence[float] = SOLIMP,
+        line: str = "",
+    ) -> str:
+        """Ties a point of one body to a point of another: a ball joint that closes a loop.
+
+        Args:
+            body1: a body.
+            body2: the other; by default the world.
+            name: its name; by default that of the bodies.
+            anchor: the point in the first body's frame [m].
+            anchor2: the point in the second's; by default where the first one's is in the model as
+                it is described.
+            solref: MuJoCo's time constant [s] and damping ratio.
+            solimp: MuJoCo's impedance.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        given = {"anchor": (anchor, 3)} | ({} if anchor2 is None else {"anchor2": (anchor2, 3)})
+        values = dict(anchor2=None)
+        return self._equality("connect", body1, body2, name, line, values, given, solref, solimp)
+
+    def add_weld(
+        self,
+        body1: str,
+        body2: str = WORLD,
+        name: str = "",
+        *,
+        anchor: Sequence[float] = (0, 0, 0),
+        relpose: Sequence[float] | None = None,
+        torquescale: float = 1.0,
+        solref: Sequence[float] = SOLREF,
+        solimp: Sequence[float] = SOLIMP,
+        line: str = "",
+    ) -> str:
+        """Ties one body to another, softly.
+
+        Args:
+            body1: a body.
+            body2: the other; by default the world.
+            name: its name; by default that of the bodies.
+            anchor: the point where they are tied, in the second body's frame [m].
+            relpose: that point in the first body's frame [m], and the quaternion of the second
+                body in the first, (7,); by default as in the model as it is described.
+            torquescale: how much a turn counts beside a shift [m].
+            solref: MuJoCo's time constant [s] and damping ratio.
+            solimp: MuJoCo's impedance.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        given = {"anchor": (anchor, 3)} | ({} if relpose is None else {"relpose": (relpose, 7)})
+        values = dict(relpose=None, torquescale=float(torquescale))
+        return self._equality("weld", body1, body2, name, line, values, given, solref, solimp)
+
+    def add_coupling(
+        self,
+        first: str,
+        second: str = "",
+        name: str = "",
+        *,
+        of: str = "joint",
+        polycoef: Sequence[float] = (0, 1, 0, 0, 0),
+        solref: Sequence[float] = SOLREF,
+        solimp: Sequence[float] = SOLIMP,
+        line: str = "",
+    ) -> str:
+        """Ties the coordinate of a joint, or the length of a tendon, to another's.
+
+        Both are counted from what they are in the model as it is described: the first is to be a
+        polynomial of the second.
+
+        Args:
+            first: a joint of one degree of freedom, or a tendon.
+            second: the other; if there is none the first is held at the constant coefficient.
+            name: its name; by default that of the two.
+            of: 'joint' or 'tendon'.
+            polycoef: the polynomial's five coefficients, the constant one first.
+            solref: MuJoCo's time constant [s] and damping ratio.
+            solimp: MuJoCo's impedance.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        given = {"polycoef": (polycoef, 5)}
+        return self._equality(of, first, second, name, line, {}, given, solref, solimp)
+
+    def _equality(
+        self,
+        kind: str,
+        first: str,
+        second: str,
+        name: str,
+        line: str,
+        values: dict[str, Any],
+        given: dict[str, Any],
+        solref: Sequence[float],
+        solimp: Sequence[float],
+    ) -> str:
+        name = name or f"{first}_{second}_{kind}"
+        what = f"equality '{name}'{line}"
+        numbers = vectors(self._problems, what, **given, solref=(solref, 2), solimp=(solimp, 5))
+        values = dict(type=kind, first=first, second=second) | values | numbers
+        self._equalities.append(Element("equality", name, values, line))
+        return name
