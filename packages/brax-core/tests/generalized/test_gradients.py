@@ -69,9 +69,11 @@ def test_a_smooth_step_has_the_derivatives_of_differences(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "weld",
-        pytest.param("tendons", marks=pytest.mark.long),
-        pytest.param("rolling, elliptic", marks=pytest.mark.long),
+        "joints",
+        *(
+            pytest.param(n, marks=pytest.mark.long)
+            for n in ("weld", "tendons", "rolling, elliptic")
+        ),
     ],
 )
 def test_a_step_with_ties_has_the_derivatives_of_differences(name):
