@@ -145,10 +145,9 @@ def check_against_mujoco(first, second, n):
     assert missed.mean() <= (0.02 if second == "mesh" else 0)
     assert (dist[missed] < -0.05).all()
     assert off.mean() <= 0.15
-    # Turning the normal by an angle t narrows the gap by t^2 times a radius of curvature or more,
-    # but where another normal is nearly as good.
-    turned = np.linalg.norm(normal - its_normal, axis=1)[~off]
-    assert np.quantile(turned, 0.95) < 1e-4
+    # Where distances agree and normals do not, ours is no worse a normal than MuJoCo's.
+    turned = ~off & (np.linalg.norm(normal - its_normal, axis=1) > 1e-4)
+    assert (gap(first, second, a, b, its_normal) <= dist + 1e-9)[turned].all()
     assert (dist > 0).sum() > n // 5 < (dist < 0).sum()
 
 
