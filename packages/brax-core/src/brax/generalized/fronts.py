@@ -1,40 +1,37 @@
 """Linear algebra on the blocks of a tree: one dense front for each block, copies side by side.
 
-A front holds a symmetric matrix over a block's path, from the root to the tip, as the rows of its
-lower triangle: row i is shaped (i + 1, copies, batch). A matrix of the model is the sum of its
-blocks' fronts. Eliminating a block's own unknowns leaves a front over the rest of the path, which
-is added to the parent's. Sums over unknowns are written out: XLA's CPU compiler makes one
-vectorized loop of them, and a slow one of a reduction over a leading axis.
+A front holds a symmetric matrix over a block's path, from the root to the tip. A matrix of the
+model is the sum of its blocks' fronts. Eliminating a block's own unknowns leaves a front over the
+rest of the path, which is added to the parent's. What is done on one block is in
+`brax.generalized.written`, and if it is large in `brax.generalized.looped`.
 
 Source: Liu (1992), The multifrontal method for sparse matrix solution, SIAM Review 34(1).
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from brax.components import rows, total
+from brax.generalized import looped, written
 from brax.generalized.structure import Block, Structure
+from brax.generalized.written import Pivot, Rows, add
 from brax.once import once
 
+Front = Rows | jax.Array
+"""Of a block the rows of the lower triangle; of a large one an array."""
 
-class Pivot(NamedTuple):
-    """One unknown of a block, eliminated."""
-
-    row: jax.Array
-    """Its coefficients on the path before it, divided by the pivot, (before, copies, batch)."""
-    inverse: jax.Array
-    """One over the pivot, (copies, batch)."""
-
-
-Front = list[jax.Array | None]
-"""Rows of a lower triangle over a path; None is zero."""
-
-Factor = list[list[Pivot]]
+Factor = list[list[Pivot] | looped.Pivots]
 """For each block, the pivots of its places."""
+
+
+def algebra(block: Block) -> ModuleType:
+    """What works on a block's front."""
+    return looped if block.large else written
 
 
 def to_blocks(plan: Structure, x: jax.Array) -> jax.Array:
@@ -111,90 +108,77 @@ def _sum_copies(x: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
     return parts[0] if n == 1 else jnp.concatenate(parts, axis=-2)
 
 
-def add(a: jax.Array | None, b: jax.Array) -> jax.Array:
-    """Sum of two rows, of which the first may be zero."""
-    return b if a is None else a + b
-
-
-def add_last(row: jax.Array, x: jax.Array) -> jax.Array:
-    """Adds to a row's last entry, on the diagonal."""
-    last = jnp.arange(row.shape[0]) == row.shape[0] - 1
-    return row + last[:, None, None].astype(row.dtype) * x
-
-
 def factor(plan: Structure, fronts: Sequence[Front]) -> Factor:
     """Factors the sum of the fronts: L^T D L, eliminated from the tips inwards."""
-    loaded = [list(front) for front in fronts]
-    out: Factor = [[] for _ in plan.blocks]
+    loaded = [front if block.large else list(front) for block, front in _each(plan, fronts)]
+    out: Factor = []
     for index in reversed(range(len(plan.blocks))):
-        block, front = plan.blocks[index], loaded[index]
-        for _ in range(block.places):
-            last = front.pop()
-            assert last is not None
-            pivot = Pivot(last[:-1] / last[-1:], 1.0 / last[-1])
-            out[index].insert(0, pivot)
-            front = [add(r, last[: i + 1] * -pivot.row[i]) for i, r in enumerate(front)]
-        _hand_up(plan, block, front, loaded)
+        block = plan.blocks[index]
+        pivots, left = algebra(block).factor(loaded[index], block.above)
+        out.insert(0, pivots)
+        if block.parent is not None:
+            _hand_up(plan, block, _lower(plan, block, left), loaded)
     return out
 
 
-def _hand_up(plan: Structure, block: Block, left: Front, loaded: list[Front]) -> None:
-    """Adds what is left of a block, over the path before it, to its parent's rows in `loaded`."""
+def _each(plan: Structure, values: Sequence[Any]) -> list[tuple[Block, Any]]:
+    return list(zip(plan.blocks, values, strict=True))
+
+
+def _lower(plan: Structure, block: Block, left: Any) -> Any:
+    """What is left of a block, as its parent has it."""
+    if not block.large or plan.blocks[block.parent or 0].large:
+        return left
+    return [row[: i + 1] for i, row in enumerate(left)]
+
+
+def _hand_up(plan: Structure, block: Block, left: Any, loaded: list[Any]) -> None:
+    """Adds what is left of a block, over the path before it, to its parent's in `loaded`."""
     if block.parent is None:
         return
-    parent, n = loaded[block.parent], plan.blocks[block.parent].copies
+    parent = plan.blocks[block.parent]
+    if parent.large:
+        loaded[block.parent] = loaded[block.parent] + _sum_copies(left, block.owner, parent.copies)
+        return
     for i, row in enumerate(left):
-        assert row is not None
-        parent[i] = add(parent[i], _sum_copies(row, block.owner, n))
+        mine = loaded[block.parent]
+        mine[i] = add(mine[i], _sum_copies(row, block.owner, parent.copies))
 
 
 def solve(plan: Structure, pivots: Factor, x: jax.Array) -> jax.Array:
     """Solves for right-hand sides (nv, batch), in the order of elimination."""
-    loaded: list[list[jax.Array | None]] = [[None] * len(b.path[0]) for b in plan.blocks]
-    scaled: list[list[jax.Array]] = [[] for _ in plan.blocks]
+    loaded = [_load(block, own(block, x)) for block in plan.blocks]
+    scaled: list[Any] = [None] * len(plan.blocks)
     for index in reversed(range(len(plan.blocks))):
-        block, mine = plan.blocks[index], own(plan.blocks[index], x)
-        load = loaded[index]
-        load[block.above :] = [add(y, mine[i]) for i, y in enumerate(load[block.above :])]
-        for pivot in reversed(pivots[index]):
-            last = load.pop()
-            assert last is not None
-            scaled[index].insert(0, last * pivot.inverse)
-            load = [*once([add(y, pivot.row[i] * -last) for i, y in enumerate(load)])]
-        _hand_up(plan, block, load, loaded)
+        block = plan.blocks[index]
+        scaled[index], left = algebra(block).forward(pivots[index], loaded[index])
+        _hand_up(plan, block, left, loaded)
     return _back(plan, pivots, scaled)
 
 
-def _back(plan: Structure, pivots: Factor, scaled: list[list[jax.Array]]) -> jax.Array:
+def _load(block: Block, mine: jax.Array) -> Any:
+    """A load on a block's own places, along its path."""
+    if block.large:
+        return jnp.pad(mine, ((block.above, 0), (0, 0), (0, 0)))
+    return [*[None] * block.above, *mine]
+
+
+def _back(plan: Structure, pivots: Factor, scaled: Sequence[Any]) -> jax.Array:
     """Substitutes from the root outwards."""
-    paths: list[list[jax.Array]] = []
-    for block, mine, values in zip(plan.blocks, pivots, scaled, strict=True):
-        known: list[jax.Array] = []
-        if block.parent is not None:
-            known = [_take_copies(x, block.owner) for x in paths[block.parent]]
-        for pivot, value in zip(mine, values, strict=True):
-            known.append(once(value - dot(pivot.row, known)) if known else value)
-        paths.append(known)
-    return once(flat([jnp.stack(p[b.above :]) for b, p in zip(plan.blocks, paths, strict=True)]))
-
-
-def dot(row: jax.Array, x: Sequence[jax.Array] | jax.Array) -> jax.Array:
-    """Scalar product of a row (n, copies, batch) and n unknowns (copies, batch)."""
-    return total(row[i] * x[i] for i in range(row.shape[0]))
+    paths: list[Any] = []
+    for (block, mine), values in zip(_each(plan, pivots), scaled, strict=True):
+        above = [] if block.parent is None else paths[block.parent]
+        known: Any = [_take_copies(x, block.owner) for x in above]
+        if block.large:
+            known = jnp.stack(known) if known else values[:0]
+        paths.append(algebra(block).backward(mine, known, values))
+    return once(flat([jnp.stack([*path[b.above :]]) for b, path in _each(plan, paths)]))
 
 
 def multiply(plan: Structure, fronts: Sequence[Front], x: jax.Array) -> jax.Array:
     """The sum of the fronts times (nv, batch)."""
-    products: list[jax.Array] = []
-    for front, path in zip(fronts, on_paths(plan, x), strict=True):
-        out: list[jax.Array | None] = [None] * len(front)
-        for i, row in enumerate(front):
-            if row is None:
-                continue
-            out[i] = add(out[i], dot(row, path))
-            out[:i] = [add(y, row[k] * path[i]) for k, y in enumerate(out[:i])]
-        zero = jnp.zeros_like(path[0])
-        products.append(jnp.stack([zero if y is None else y for y in out]))
+    paths = zip(_each(plan, fronts), on_paths(plan, x), strict=True)
+    products = [algebra(block).multiply(front, path) for (block, front), path in paths]
     return from_paths(plan, products, x)
 
 
@@ -202,7 +186,7 @@ def dense(plan: Structure, fronts: Sequence[Front]) -> jax.Array:
     """The sum of the fronts as a matrix (nv, nv, batch), in the model's order."""
     entries: list[jax.Array] = []
     index: dict[tuple[int, int], int] = {}
-    for block, front in zip(plan.blocks, fronts, strict=True):
+    for block, front in _each(plan, fronts):
         for i, row in enumerate(front):
             if row is None:
                 continue
@@ -220,12 +204,4 @@ def dense(plan: Structure, fronts: Sequence[Front]) -> jax.Array:
 
 def add_diagonal(plan: Structure, fronts: Sequence[Front], d: jax.Array) -> list[Front]:
     """Adds a diagonal matrix (nv, batch)."""
-    out = []
-    for block, front in zip(plan.blocks, fronts, strict=True):
-        mine = own(block, d)
-        new = list(front)
-        for i, row in enumerate(front[block.above :]):
-            assert row is not None
-            new[block.above + i] = add_last(row, mine[i])
-        out.append(new)
-    return out
+    return [algebra(b).add_diagonal(front, own(b, d)) for b, front in _each(plan, fronts)]

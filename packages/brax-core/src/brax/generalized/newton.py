@@ -13,16 +13,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.components import rows, total
+from brax.components import rows, sum_first, total
 from brax.generalized import fronts
 from brax.generalized.fronts import Front
 from brax.generalized.jacobians import of_block
-from brax.generalized.laws import TINY, Along, Ellipse, Matrix, Pyramid, Rows, Separate, mul
+from brax.generalized.laws import TINY, Along, Ellipse, Matrix, Pyramid, Rows, Separate
 from brax.generalized.slots import Family, Plan, Slots
+from brax.generalized.written import add
 from brax.once import once
 from brax.tree import sum_rows
 
 Law = Separate | Pyramid | Ellipse
+
+MANY = 64
+"""Rows from which on a sum is no longer written out."""
 
 
 class Violation(NamedTuple):
@@ -68,12 +72,12 @@ def along_families(
     """What rates (nv, batch) move each family along its directions, (slots, batch)."""
     if not jacobians:
         return []
-    paths = [path[:, None] for path in fronts.on_paths(plan.blocks, rates)]
+    paths = fronts.on_paths(plan.blocks, rates)
     out = []
     for jacobian in jacobians:
         parts = [
-            [fronts.dot(j, path) for j in mine]
-            for path, mine in zip(paths, jacobian, strict=True)
+            [fronts.algebra(block).along(j, path) for j in mine]
+            for block, path, mine in zip(plan.blocks.blocks, paths, jacobian, strict=True)
             if mine is not None
         ]
         flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
@@ -112,10 +116,9 @@ class Solver:
             self.plan.families, c.families, force.families, strict=True
         ):
             for i, slots, jacobian in _present(family, joined):
-                f = [of_block(slots, x) for x in mine]
-                pushed = total(j * x[None] for j, x in zip(jacobian, f, strict=True))
-                part = total(pushed[:, k] for k in range(slots.each))
-                parts[i] = fronts.add(parts[i], part)
+                f = tuple(of_block(slots, x) for x in mine)
+                part = fronts.algebra(self.plan.blocks.blocks[i]).back(jacobian, f)
+                parts[i] = add(parts[i], part)
         return out + fronts.from_paths(self.plan.blocks, parts, like)
 
     def _on_dofs(self, x: jax.Array, like: jax.Array) -> jax.Array:
@@ -141,22 +144,12 @@ class Solver:
         loaded = fronts.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
             for i, slots, jacobian in _present(family, joined):
-                loaded[i] = self._press(loaded[i], slots, jacobian, matrix)
+                mine = tuple(
+                    tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
+                )
+                block = self.plan.blocks.blocks[i]
+                loaded[i] = fronts.algebra(block).press(loaded[i], jacobian, mine)
         return loaded
-
-    def _press(self, front: Front, slots: Slots, jacobian: Along, matrix: Matrix) -> Front:
-        """Adds the stiffness of a block's constraints to its front."""
-        block = tuple(
-            tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
-        )
-        pushed = mul(block, jacobian)
-        out = []
-        for i, row in enumerate(front):
-            for s in range(slots.each):
-                terms = [p[i, s] * j[: i + 1, s] for p, j in zip(pushed, jacobian, strict=True)]
-                row = fronts.add(row, total(terms))
-            out.append(row)
-        return out
 
     def gradient(self, problem: Problem, a: jax.Array) -> jax.Array:
         """What vanishes at the solution."""
@@ -251,4 +244,6 @@ def _present(family: Family, joined: Joined) -> Iterator[tuple[int, Slots, Along
 
 def sum_all(x: jax.Array) -> jax.Array:
     """Sum of the rows of (n, batch), (1, batch)."""
+    if x.shape[0] > MANY:
+        return sum_first(x)
     return total(x[i : i + 1] for i in range(x.shape[0])) if x.shape[0] else x.sum(0)[None]

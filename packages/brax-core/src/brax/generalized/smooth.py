@@ -14,7 +14,7 @@ import numpy as np
 
 from brax.base import System
 from brax.components import Quat, Sym3, Vec3, quat, rows, total, vec3, zero_vec
-from brax.generalized.fronts import Front, add_last, on_paths, own
+from brax.generalized.fronts import Front, algebra, on_paths, own
 from brax.generalized.structure import Structure
 from brax.joints import Twist
 from brax.kinematics import joint_params
@@ -291,13 +291,6 @@ def _mass_fronts(
     fronts: list[Front] = []
     for block, path in zip(structure.blocks, paths, strict=True):
         mine = [own(block, c) for v in momentum for c in v]
-        rotor = own(block, armature)
-        front: Front = [None] * block.above
-        for j in range(block.places):
-            n = block.above + j + 1
-            row = total(f[j] * s[:n] for f, s in zip(mine, path, strict=True))
-            if not block.chain[j, :n].all():
-                row = jnp.where(block.chain[j, :n, :, None], row, 0.0)
-            front.append(add_last(row, rotor[j]))
-        fronts.append(front)
+        kind = algebra(block)
+        fronts.append(kind.add_diagonal(kind.mass(block, mine, path), own(block, armature)))
     return fronts

@@ -15,6 +15,9 @@ import numpy as np
 
 from brax.base import System
 
+LARGE = 24
+"""Length of a path from which on a block is large: worked through by loops, not written out."""
+
 Couplings = tuple[tuple[int, ...], ...]
 """Degrees of freedom that one contact moves, for each contact whose links share no chain."""
 
@@ -47,6 +50,11 @@ class Block(NamedTuple):
     def places(self) -> int:
         """Number of degrees of freedom of one copy."""
         return len(self.dofs)
+
+    @property
+    def large(self) -> bool:
+        """Whether its front is one array."""
+        return len(self.path[0]) > LARGE
 
 
 class Structure(NamedTuple):

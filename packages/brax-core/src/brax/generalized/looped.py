@@ -1,0 +1,159 @@
+"""Linear algebra on one large block of a tree: its front is one array, worked through by loops.
+
+What `written` does place by place would, on a long path, be more than a compiler takes in. Here a
+front is a symmetric array (path, path, copies, batch), zero where both places lie before the
+block's own. It is eliminated in panels: a loop over the rows of a panel, then one update of all
+before it.
+
+Source: Golub and Van Loan (2013), Matrix Computations, section 4.2: blocked factorization.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.components import total
+from brax.generalized.laws import Along, Matrix, mul
+from brax.generalized.structure import Block
+
+PANEL = 16
+"""Rows that are eliminated together."""
+
+
+class Pivots(NamedTuple):
+    """The unknowns of a block, eliminated."""
+
+    rows: jax.Array
+    """For each place of the path its coefficients on the places before it, divided by the pivot;
+    zero for places that are not the block's own, (path, path, copies, batch)."""
+    inverse: jax.Array
+    """One over the pivots, (places, copies, batch)."""
+
+
+def mass(block: Block, momentum: Sequence[jax.Array], path: Sequence[jax.Array]) -> jax.Array:
+    """The mass matrix; see `brax.generalized.written.mass`."""
+    full = total(f[:, None] * s for f, s in zip(momentum, path, strict=True))
+    n = full.shape[1]
+    earlier = np.arange(n) < np.arange(block.above, n)[:, None]
+    before, on = (
+        block.chain & x[..., None] for x in (earlier, np.eye(n, dtype=bool)[block.above :])
+    )
+    lower, diagonal = (
+        jnp.pad(jnp.where(x[..., None], full, 0.0), ((block.above, 0), (0, 0), (0, 0), (0, 0)))
+        for x in (before, on)
+    )
+    return lower + lower.swapaxes(0, 1) + diagonal
+
+
+def add_diagonal(front: jax.Array, d: jax.Array) -> jax.Array:
+    """Adds a diagonal of the block's own places, (places, copies, batch)."""
+    n, own = front.shape[0], d.shape[0]
+    padded = jnp.pad(d, ((n - own, 0), (0, 0), (0, 0)))
+    return front + jnp.eye(n, dtype=d.dtype)[:, :, None, None] * padded
+
+
+def multiply(front: jax.Array, x: jax.Array) -> jax.Array:
+    """The front times values along the path (path, copies, batch)."""
+
+    def column(sum_: jax.Array, each: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        entries, value = each
+        return sum_ + entries * value, None
+
+    return jax.lax.scan(column, jnp.zeros_like(front[0] * x[0]), (front, x))[0]
+
+
+def factor(front: jax.Array, above: int) -> tuple[Pivots, jax.Array]:
+    """Eliminates the places from `above` on.
+
+    Returns:
+        The pivots, and what is left over the places before, (above, above, copies, batch).
+    """
+    n = front.shape[0]
+    rows: list[jax.Array] = []
+    inverse: list[jax.Array] = []
+    stop = n
+    while stop > above:
+        start = max(above, stop - PANEL)
+        mine, inverses = _panel(front[start:], start)
+        full = mine / inverses[:, None]
+        left = [mine[i, :start, None] * full[i, None, :start] for i in range(stop - start)]
+        rows.insert(0, jnp.pad(mine, ((0, 0), (0, n - stop), (0, 0), (0, 0))))
+        inverse.insert(0, inverses)
+        front, stop = front[:start, :start] - total(left), start
+    before = jnp.zeros((above, *rows[0].shape[1:]), front.dtype)
+    return Pivots(jnp.concatenate([before, *rows]), jnp.concatenate(inverse)), front
+
+
+def _panel(panel: jax.Array, start: int) -> tuple[jax.Array, jax.Array]:
+    """Eliminates the rows of a panel (rows, path, copies, batch), the last first.
+
+    Returns:
+        The rows' coefficients on the places before them, and one over the pivots.
+    """
+    places = jnp.arange(panel.shape[1])[:, None, None]
+
+    def eliminate(panel: jax.Array, i: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        last = panel[i]
+        inverse = 1.0 / last[start + i]
+        before = jnp.where(places < start + i, last, 0.0)
+        scaled = before * inverse
+        return panel - scaled[start:, None] * before, (scaled, inverse)
+
+    found: tuple[jax.Array, jax.Array]
+    _, found = jax.lax.scan(eliminate, panel, jnp.arange(panel.shape[0]), reverse=True)
+    return found
+
+
+def forward(pivots: Pivots, load: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Substitutes from the tips inwards, for a load along the path (path, copies, batch).
+
+    Returns:
+        The block's own unknowns, over the pivots, and what is left of the load before them.
+    """
+    own = pivots.inverse.shape[0]
+    above = load.shape[0] - own
+
+    def eliminate(load: jax.Array, each: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+        row, inverse, i = each
+        last = load[i]
+        return load - row * last, last * inverse
+
+    each = pivots.rows[above:], pivots.inverse, above + jnp.arange(own)
+    left, scaled = jax.lax.scan(eliminate, load, each, reverse=True)
+    return scaled, left[:above]
+
+
+def backward(pivots: Pivots, known: jax.Array, scaled: jax.Array) -> jax.Array:
+    """Substitutes from the root outwards: what is known before, then what `forward` found."""
+
+    def substitute(x: jax.Array, each: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        column, i = each
+        return x - column * x[i], None
+
+    path = jnp.concatenate([known, scaled])
+    each = pivots.rows.swapaxes(0, 1), jnp.arange(path.shape[0])
+    return jax.lax.scan(substitute, path, each)[0]
+
+
+def along(jacobian: jax.Array, path: jax.Array) -> jax.Array:
+    """What rates along the path move, (slots, copies, batch)."""
+    return _product("iskb,ikb->skb", jacobian, path)
+
+
+def back(jacobian: Along, force: Along) -> jax.Array:
+    """Forces (slots, copies, batch) along the path, (path, copies, batch)."""
+    parts = zip(jacobian, force, strict=True)
+    return total(_product("iskb,skb->ikb", j, f) for j, f in parts)
+
+
+def press(front: jax.Array, jacobian: Along, matrix: Matrix) -> jax.Array:
+    """Adds the stiffness of constraints, its entries (slots, copies, batch)."""
+    pushed = zip(mul(matrix, jacobian), jacobian, strict=True)
+    return front + total(_product("iskb,jskb->ijkb", p, j) for p, j in pushed)
+
+
+def _product(subscripts: str, a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.einsum(subscripts, a, b, precision=jax.lax.Precision.HIGHEST)

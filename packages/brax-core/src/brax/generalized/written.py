@@ -1,0 +1,145 @@
+"""Linear algebra on one block of a tree, place by place: sums over unknowns are written out.
+
+XLA's CPU compiler makes one vectorized loop of such a sum, and a slow one of a reduction over a
+leading axis. A front is the rows of its lower triangle: row i is shaped (i + 1, copies, batch).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.components import total
+from brax.generalized.laws import Along, Matrix, mul
+from brax.generalized.structure import Block
+from brax.once import once
+
+Rows = list[jax.Array | None]
+"""Rows of a lower triangle over a path; None is zero."""
+
+
+class Pivot(NamedTuple):
+    """One unknown of a block, eliminated."""
+
+    row: jax.Array
+    """Its coefficients on the path before it, divided by the pivot, (before, copies, batch)."""
+    inverse: jax.Array
+    """One over the pivot, (copies, batch)."""
+
+
+def mass(block: Block, momentum: Sequence[jax.Array], path: Sequence[jax.Array]) -> Rows:
+    """The mass matrix: its own places times those that carry them.
+
+    Args:
+        block: the block.
+        momentum: six components of its own places' momenta per unit rate, (places, copies, batch).
+        path: six components of the path's motion subspaces, (path, copies, batch).
+    """
+    front: Rows = [None] * block.above
+    for j in range(block.places):
+        n = block.above + j + 1
+        row = total(f[j] * s[:n] for f, s in zip(momentum, path, strict=True))
+        if not block.chain[j, :n].all():
+            row = jnp.where(block.chain[j, :n, :, None], row, 0.0)
+        front.append(row)
+    return front
+
+
+def add(a: jax.Array | None, b: jax.Array) -> jax.Array:
+    """Sum of two arrays, of which the first may be zero."""
+    return b if a is None else a + b
+
+
+def add_last(row: jax.Array, x: jax.Array) -> jax.Array:
+    """Adds to a row's last entry, on the diagonal."""
+    last = jnp.arange(row.shape[0]) == row.shape[0] - 1
+    return row + last[:, None, None].astype(row.dtype) * x
+
+
+def add_diagonal(front: Rows, d: jax.Array) -> Rows:
+    """Adds a diagonal of the block's own places, (places, copies, batch)."""
+    above = len(front) - d.shape[0]
+    out = list(front[:above])
+    for row, x in zip(front[above:], d, strict=True):
+        assert row is not None
+        out.append(add_last(row, x))
+    return out
+
+
+def dot(row: jax.Array, x: Sequence[jax.Array] | jax.Array) -> jax.Array:
+    """Scalar product of a row (n, copies, batch) and n unknowns (copies, batch)."""
+    return total(row[i] * x[i] for i in range(row.shape[0]))
+
+
+def multiply(front: Rows, path: jax.Array) -> jax.Array:
+    """The front times values along the path (path, copies, batch)."""
+    out: list[jax.Array | None] = [None] * len(front)
+    for i, row in enumerate(front):
+        if row is None:
+            continue
+        out[i] = add(out[i], dot(row, path))
+        out[:i] = [add(y, row[k] * path[i]) for k, y in enumerate(out[:i])]
+    zero = jnp.zeros_like(path[0])
+    return jnp.stack([zero if y is None else y for y in out])
+
+
+def factor(front: Rows, above: int) -> tuple[list[Pivot], Rows]:
+    """Eliminates the places from `above` on: their pivots, and what is left before them."""
+    pivots: list[Pivot] = []
+    front = list(front)
+    while len(front) > above:
+        last = front.pop()
+        assert last is not None
+        pivot = Pivot(last[:-1] / last[-1:], 1.0 / last[-1])
+        pivots.insert(0, pivot)
+        front = [add(r, last[: i + 1] * -pivot.row[i]) for i, r in enumerate(front)]
+    return pivots, front
+
+
+def forward(pivots: Sequence[Pivot], load: Rows) -> tuple[list[jax.Array], Rows]:
+    """Substitutes from the tips inwards, for a load along the path.
+
+    Returns:
+        The block's own unknowns, over the pivots, and what is left of the load before them.
+    """
+    scaled: list[jax.Array] = []
+    for pivot in reversed(pivots):
+        *before, last = load
+        assert last is not None
+        scaled.insert(0, last * pivot.inverse)
+        load = [*once([add(y, pivot.row[i] * -last) for i, y in enumerate(before)])]
+    return scaled, load
+
+
+def backward(
+    pivots: Sequence[Pivot], known: list[jax.Array], scaled: Sequence[jax.Array]
+) -> list[jax.Array]:
+    """Substitutes from the root outwards: what is known before, then what `forward` found."""
+    known = list(known)
+    for pivot, value in zip(pivots, scaled, strict=True):
+        known.append(once(value - dot(pivot.row, known)) if known else value)
+    return known
+
+
+def along(jacobian: jax.Array, path: jax.Array) -> jax.Array:
+    """What rates along the path move, (slots, copies, batch)."""
+    return dot(jacobian, path[:, None])
+
+
+def back(jacobian: Along, force: Along) -> jax.Array:
+    """Forces (slots, copies, batch) along the path, (path, copies, batch)."""
+    pushed = total(j * x[None] for j, x in zip(jacobian, force, strict=True))
+    return total(pushed[:, k] for k in range(pushed.shape[1]))
+
+
+def press(front: Rows, jacobian: Along, matrix: Matrix) -> Rows:
+    """Adds the stiffness of constraints, its entries (slots, copies, batch)."""
+    pushed = mul(matrix, jacobian)
+    out: Rows = []
+    for i, row in enumerate(front):
+        for s in range(jacobian[0].shape[1]):
+            terms = [p[i, s] * j[: i + 1, s] for p, j in zip(pushed, jacobian, strict=True)]
+            row = add(row, total(terms))
+        out.append(row)
+    return out
