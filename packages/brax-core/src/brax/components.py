@@ -12,8 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 T = TypeVar("T")
+
+MOST_SLICES = 64
+"""XLA tries the pieces of a concatenation one after another, for each element."""
 
 
 class Vec3(NamedTuple):
@@ -282,10 +286,12 @@ def sum_first(x: jax.Array) -> jax.Array:
 
 
 def rows(tree: T, index: Sequence[int]) -> T:
-    """Takes the elements at static indices, by slices rather than a gather."""
+    """Takes the elements at static indices, by slices, or by a gather where that takes too many."""
     runs = _runs(tuple(index))
 
     def take(a: jax.Array) -> jax.Array:
+        if len(runs) > MOST_SLICES:
+            return a.at[np.asarray(index)].get(mode="promise_in_bounds")
         if not runs:
             return a[:0]
         parts = [_take_run(a, *run) for run in runs]

@@ -1,6 +1,7 @@
 """Keeping XLA's CPU compiler from computing the links of a recursion again and again."""
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
@@ -25,3 +26,13 @@ def once(tree: T) -> T:
     """
     with set_xla_metadata(inlineable="false"):
         return _call(tree)
+
+
+def apart(function: Callable[..., T], *args: Any) -> T:
+    """Calls a function as a program of its own, of which nothing is fused with what is around it.
+
+    XLA's fusion emitter aborts ("Number of dimensions of this map must match") on some gathers that
+    share a loop with another result.
+    """
+    with set_xla_metadata(inlineable="false"):
+        return jax.jit(function)(*args)

@@ -126,10 +126,10 @@ def _jacobian(
         if slots is None:
             out.append(None)
             continue
-        real = slots.sides[1, ..., 0]
-        index = np.full(real.shape, len(place))
-        for at, i, k in np.argwhere(real):
-            number = family.order[slots.start + i * real.shape[2] + k]
-            index[at, i, k] = place[number, block.path[k][at]]
-        out.append((rows(table, index.ravel().tolist()).reshape(*real.shape, -1),))
+        index = np.full(slots.real.shape, len(place))
+        for at, i, k in np.argwhere(slots.real):
+            number = family.order[slots.start + i * slots.copies + k]
+            where = at if slots.reach is None else slots.reach[at, i, k]
+            index[at, i, k] = place[number, block.path[k][where]]
+        out.append((rows(table, index.ravel().tolist()).reshape(*index.shape, -1),))
     return tuple(out)

@@ -7,6 +7,7 @@ import jax
 from brax.components import Vec3
 from brax.generalized.fronts import on_paths
 from brax.generalized.laws import Along
+from brax.generalized.looped import reached
 from brax.generalized.slots import Family, Plan, Slots
 from brax.generalized.smooth import Smooth
 
@@ -25,11 +26,11 @@ class Ends(NamedTuple):
 
 
 def jacobian(plan: Plan, family: Family, here: Smooth, ends: Ends) -> tuple[Along | None, ...]:
-    """For each block, one array for each direction, (path, slots, copies, batch): what a unit
-    rate of the path moves; None where the family has nothing."""
-    subspace = _on_paths(plan, here.subspace)
+    """For each block, one array for each direction, (path or reach, slots, copies, batch): what a
+    unit rate of each place moves; None where the family has nothing."""
+    subspace = _on_paths(plan, family, here.subspace)
     one_tree = here.origin.x.shape[0] == 1
-    origin = [here.origin] * len(family.slots) if one_tree else _on_paths(plan, here.origin)
+    origin = [here.origin] * len(family.slots) if one_tree else _on_paths(plan, family, here.origin)
     out: list[Along | None] = []
     for i, slots in enumerate(family.slots):
         if slots is None:
@@ -43,9 +44,8 @@ def jacobian(plan: Plan, family: Family, here: Smooth, ends: Ends) -> tuple[Alon
 
 def of_block(slots: Slots, x: jax.Array) -> jax.Array:
     """A block's share of what is given for all slots, (slots, copies, batch)."""
-    copies = slots.sides.shape[3]
-    piece = x[slots.start : slots.start + slots.each * copies]
-    return piece.reshape(slots.each, copies, x.shape[-1])
+    piece = x[slots.start : slots.start + slots.each * slots.copies]
+    return piece.reshape(slots.each, slots.copies, x.shape[-1])
 
 
 def _linear(slots: Slots, ends: Ends, origin: Vec3, ang: Vec3, lin: Vec3) -> list[jax.Array]:
@@ -68,11 +68,21 @@ def _signed(slots: Slots, x: jax.Array) -> jax.Array:
     return x * slots.sign if (slots.sign != 1).any() else x
 
 
-def _on_paths(plan: Plan, tree: Any) -> list[Any]:
-    """For each block, components along its paths, (path, 1, copies, batch)."""
+def _on_paths(plan: Plan, family: Family, tree: Any) -> list[Any]:
+    """For each block, components along its paths, (path, 1, copies, batch), or of a large block at
+    the places that each constraint reaches, (reach, slots, copies, batch)."""
     leaves, structure = jax.tree.flatten(tree)
     paths = zip(*(on_paths(plan.blocks, x) for x in leaves), strict=True)
-    return [jax.tree.unflatten(structure, [x[:, None] for x in path]) for path in paths]
+    return [
+        jax.tree.unflatten(structure, [_reached(slots, x) for x in path])
+        for slots, path in zip(family.slots, paths, strict=True)
+    ]
+
+
+def _reached(slots: Slots | None, path: jax.Array) -> jax.Array:
+    if slots is None or slots.reach is None:
+        return path[:, None]
+    return reached(slots.reach, path)
 
 
 class Found(NamedTuple):

@@ -74,11 +74,10 @@ def along_families(
         return []
     paths = fronts.on_paths(plan.blocks, rates)
     out = []
-    for jacobian in jacobians:
+    for family, jacobian in zip(plan.families, jacobians, strict=True):
         parts = [
-            [fronts.algebra(block).along(j, path) for j in mine]
-            for block, path, mine in zip(plan.blocks.blocks, paths, jacobian, strict=True)
-            if mine is not None
+            [fronts.algebra(plan.blocks.blocks[i]).along(slots, j, paths[i]) for j in mine]
+            for i, slots, mine in _present(family, jacobian)
         ]
         flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
         out.append(tuple(jnp.concatenate(x) for x in zip(*flat, strict=True)))
@@ -115,9 +114,9 @@ class Solver:
         for family, joined, mine in zip(
             self.plan.families, c.families, force.families, strict=True
         ):
-            for i, slots, jacobian in _present(family, joined):
+            for i, slots, jacobian in _present(family, joined.jacobian):
                 f = tuple(of_block(slots, x) for x in mine)
-                part = fronts.algebra(self.plan.blocks.blocks[i]).back(jacobian, f)
+                part = fronts.algebra(self.plan.blocks.blocks[i]).back(slots, jacobian, f)
                 parts[i] = add(parts[i], part)
         return out + fronts.from_paths(self.plan.blocks, parts, like)
 
@@ -143,12 +142,12 @@ class Solver:
         diagonal = self._on_dofs(c.arms * c.arms * single, problem.force)
         loaded = fronts.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
-            for i, slots, jacobian in _present(family, joined):
+            for i, slots, jacobian in _present(family, joined.jacobian):
                 mine = tuple(
                     tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
                 )
                 block = self.plan.blocks.blocks[i]
-                loaded[i] = fronts.algebra(block).press(loaded[i], jacobian, mine)
+                loaded[i] = fronts.algebra(block).press(slots, loaded[i], jacobian, mine)
         return loaded
 
     def gradient(self, problem: Problem, a: jax.Array) -> jax.Array:
@@ -235,11 +234,13 @@ class Solver:
         return a, -fronts.solve(self.plan.blocks, pivots, change)
 
 
-def _present(family: Family, joined: Joined) -> Iterator[tuple[int, Slots, Along]]:
+def _present(
+    family: Family, jacobian: Sequence[Along | None]
+) -> Iterator[tuple[int, Slots, Along]]:
     """The blocks that a family has constraints on."""
-    for i, (slots, jacobian) in enumerate(zip(family.slots, joined.jacobian, strict=True)):
-        if slots is not None and jacobian is not None:
-            yield i, slots, jacobian
+    for i, (slots, mine) in enumerate(zip(family.slots, jacobian, strict=True)):
+        if slots is not None and mine is not None:
+            yield i, slots, mine
 
 
 def sum_all(x: jax.Array) -> jax.Array:

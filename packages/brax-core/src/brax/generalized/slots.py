@@ -8,7 +8,7 @@ import numpy as np
 from brax.base import System
 from brax.colliders.pairs import contact_links
 from brax.generalized.strands import strands
-from brax.generalized.structure import Structure, dof_parents, link_dofs, structure
+from brax.generalized.structure import Block, Structure, dof_parents, link_dofs, structure
 from brax.joints import JointType
 
 CONTACT, CONNECT, WELD, COUPLED = "contact", "connect", "weld", "coupled"
@@ -22,9 +22,24 @@ class Slots(NamedTuple):
     """First of them among all slots of their family: by slot, then by copy."""
     each: int
     """Slots of a copy."""
+    places: int
+    """Length of the block's path."""
     sides: np.ndarray
-    """Whether a place of the path moves the first link, and the second, (2, path, slots, copies,
-    1)."""
+    """Whether a place moves the first link, and the second, (2, path, slots, copies, 1); of a large
+    block the places of `reach`, (2, reach, slots, copies, 1)."""
+    reach: np.ndarray | None = None
+    """Of a large block: the places of the path that act on each constraint, in rising order,
+    (reach, slots, copies); where there are fewer, any, and `sides` says so."""
+
+    @property
+    def copies(self) -> int:
+        """Copies of the block."""
+        return int(self.sides.shape[3])
+
+    @property
+    def real(self) -> np.ndarray:
+        """Whether a place acts on a constraint at all, (path or reach, slots, copies)."""
+        return np.asarray(self.sides[..., 0].any(axis=0))
 
     @property
     def sign(self) -> np.ndarray:
@@ -50,7 +65,7 @@ class Family(NamedTuple):
         out: dict[int, int] = {}
         for slots in self.slots:
             if slots is not None:
-                real = slots.sides[..., 0].any(axis=(0, 1)).reshape(-1)
+                real = slots.real.any(axis=0).reshape(-1)
                 out |= {self.order[i]: int(i) for i in slots.start + np.flatnonzero(real)}
         return out
 
@@ -146,20 +161,22 @@ def _family(blocks: Structure, kind: str, width: int, members: Sequence[Member])
     order: list[int] = []
     for block, copies in zip(blocks.blocks, on_copy, strict=True):
         count = max(map(len, copies))
-        slots.append(_slots(block.path, copies, count, len(order)) if count else None)
+        slots.append(_slots(block, copies, count, len(order)) if count else None)
         order += [c[i].number if i < len(c) else 0 for i in range(count) for c in copies]
     return Family(kind, width, tuple(slots), tuple(order))
 
 
-def _slots(
-    paths: Sequence[tuple[int, ...]],
-    copies: Sequence[Sequence[Member]],
-    count: int,
-    start: int,
-) -> Slots:
-    sides = np.zeros((2, len(paths[0]), count, len(copies), 1), bool)
-    for k, (path, members) in enumerate(zip(paths, copies, strict=True)):
+def _slots(block: Block, copies: Sequence[Sequence[Member]], count: int, start: int) -> Slots:
+    sides = np.zeros((2, len(block.path[0]), count, len(copies)), bool)
+    acting = np.zeros(sides.shape[1:], bool)
+    for k, (path, members) in enumerate(zip(block.path, copies, strict=True)):
         for i, member in enumerate(members):
             moved = [(d in member.first, d in member.second) for d in path]
-            sides[:, :, i, k, 0] = np.transpose(moved)
-    return Slots(start, count, sides)
+            sides[:, :, i, k] = np.transpose(moved)
+            acting[:, i, k] = [d in member.moved for d in path]
+    if not block.large:
+        return Slots(start, count, len(sides[0]), sides[..., None])
+    width = acting.sum(axis=0).max()
+    reach = np.sort(np.argsort(~acting, axis=0, kind="stable")[:width], axis=0)
+    near = np.take_along_axis(sides & acting, reach[None], axis=1)
+    return Slots(start, count, len(sides[0]), near[..., None], reach)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from brax.components import total
 from brax.generalized.laws import Along, Matrix, mul
+from brax.generalized.slots import Slots
 from brax.generalized.structure import Block
 from brax.once import once
 
@@ -122,23 +123,23 @@ def backward(
     return known
 
 
-def along(jacobian: jax.Array, path: jax.Array) -> jax.Array:
+def along(_: Slots, jacobian: jax.Array, path: jax.Array) -> jax.Array:
     """What rates along the path move, (slots, copies, batch)."""
     return dot(jacobian, path[:, None])
 
 
-def back(jacobian: Along, force: Along) -> jax.Array:
+def back(slots: Slots, jacobian: Along, force: Along) -> jax.Array:
     """Forces (slots, copies, batch) along the path, (path, copies, batch)."""
     pushed = total(j * x[None] for j, x in zip(jacobian, force, strict=True))
-    return total(pushed[:, k] for k in range(pushed.shape[1]))
+    return total(pushed[:, k] for k in range(slots.each))
 
 
-def press(front: Rows, jacobian: Along, matrix: Matrix) -> Rows:
+def press(slots: Slots, front: Rows, jacobian: Along, matrix: Matrix) -> Rows:
     """Adds the stiffness of constraints, its entries (slots, copies, batch)."""
     pushed = mul(matrix, jacobian)
     out: Rows = []
     for i, row in enumerate(front):
-        for s in range(jacobian[0].shape[1]):
+        for s in range(slots.each):
             terms = [p[i, s] * j[: i + 1, s] for p, j in zip(pushed, jacobian, strict=True)]
             row = add(row, total(terms))
         out.append(row)
