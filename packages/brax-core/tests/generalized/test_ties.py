@@ -94,6 +94,21 @@ MODELS = {
 }
 
 
+HEAP = "".join(
+    f"""<body pos="{0.12 * (i % 2)} {0.1 * (i % 3)} {0.09 + 0.17 * i}"><freejoint/>
+<geom size=".1" condim="{(3, 4, 6)[i % 3]}" friction=".7 .05 .02" mass="1"/>
+{'<body pos=".1 0 0"><joint name="h"/><geom size=".05" mass=".2" contype="0"/></body>' * (i == 2)}
+</body>"""
+    for i in range(4)
+)
+MODELS["a heap, one large block"] = model(
+    f"""<tendon><fixed name="p" limited="true" range="-.1 .1"><joint joint="h" coef="1"/></fixed>
+</tendon><equality><joint joint1="h" polycoef=".1 .5 0 0 0"/></equality>""",
+    f'<geom type="plane" size="9 9 1"/>{HEAP}',
+)
+"""25 degrees of freedom that all meet: what works through large blocks by loops is at work."""
+
+
 QUICK = ("joints",)
 LONG = ("connect to the world", "connect within a tree", "connect of sites", "weld to a pose")
 

@@ -183,13 +183,15 @@ def multiply(plan: Structure, fronts: Sequence[Front], x: jax.Array) -> jax.Arra
 
 
 def dense(plan: Structure, fronts: Sequence[Front]) -> jax.Array:
-    """The sum of the fronts as a matrix (nv, nv, batch), in the model's order."""
+    """The sum of the fronts as a matrix (nv, nv, batch), in the model's order.
+
+    Fronts as the mass matrix has them: nothing between places before a block's own.
+    """
     entries: list[jax.Array] = []
     index: dict[tuple[int, int], int] = {}
     for block, front in _each(plan, fronts):
-        for i, row in enumerate(front):
-            if row is None:
-                continue
+        for i, row in enumerate(front[block.above :], block.above):
+            assert row is not None
             start = sum(e.shape[0] for e in entries)
             entries.append(row.reshape(-1, row.shape[-1]))
             for k, path in enumerate(block.path):
