@@ -75,6 +75,7 @@ def test_a_diagonal_is_added_and_the_matrix_is_whole(problem):
     np.testing.assert_allclose(fronts.dense(plan, loaded), wanted, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_solutions_have_both_derivatives(problem):
     """By right-hand side and matrix: the change of a solution is -A^-1 dA x."""
     plan, parts, _, x = problem

@@ -102,7 +102,7 @@ HEAP = "".join(
     for i in range(4)
 )
 MODELS["a heap, one large block"] = model(
-    f"""<tendon><fixed name="p" limited="true" range="-.1 .1"><joint joint="h" coef="1"/></fixed>
+    """<tendon><fixed name="p" limited="true" range="-.1 .1"><joint joint="h" coef="1"/></fixed>
 </tendon><equality><joint joint1="h" polycoef=".1 .5 0 0 0"/></equality>""",
     f'<geom type="plane" size="9 9 1"/>{HEAP}',
 )
