@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.generalized import fronts, looped
+from brax.generalized import fronts, reaching
 from brax.generalized import structure as structures
 from brax.generalized.slots import Slots
 
@@ -98,8 +98,8 @@ def test_rows_are_summed_by_target():
     values = rng.normal(size=(200, 2)).astype(np.float32)
     wanted = np.zeros((9, 2))
     np.add.at(wanted, target[target >= 0], values[target >= 0])
-    np.testing.assert_allclose(looped.gathered(jnp.asarray(values), target, 9), wanted, atol=1e-5)
-    assert not looped.gathered(jnp.asarray(values), np.full(200, -1), 9).any()
+    np.testing.assert_allclose(reaching.gathered(jnp.asarray(values), target, 9), wanted, atol=1e-5)
+    assert not reaching.gathered(jnp.asarray(values), np.full(200, -1), 9).any()
 
 
 def test_constraints_press_on_the_places_that_they_reach(f64):
@@ -118,11 +118,11 @@ def test_constraints_press_on_the_places_that_they_reach(f64):
     stiff = stiff + stiff.swapaxes(0, 1)
     mine = tuple(jnp.asarray(j) for j in jacobian)
     matrix = ((jnp.asarray(stiff[0, 0]),), (jnp.asarray(stiff[1, 0]), jnp.asarray(stiff[1, 1])))
-    pressed = looped.press(slots, jnp.zeros((places, places, 2, 3)), mine, matrix)
+    pressed = reaching.press(slots, mine, matrix)
     wanted = np.einsum("discb,descb,ejscb->ijcb", full, stiff, full)
     np.testing.assert_allclose(pressed, wanted, atol=1e-12)
     x, f = rng.normal(size=(places, 2, 3)), rng.normal(size=(2, 2, 2, 3))
-    moved = [looped.along(slots, j, jnp.asarray(x)) for j in mine]
+    moved = [reaching.along(slots, j, jnp.asarray(x)) for j in mine]
     np.testing.assert_allclose(moved, np.einsum("discb,icb->dscb", full, x), atol=1e-12)
-    back = looped.back(slots, mine, tuple(jnp.asarray(f)))
+    back = reaching.back(slots, mine, tuple(jnp.asarray(f)))
     np.testing.assert_allclose(back, np.einsum("discb,dscb->icb", full, f), atol=1e-12)

@@ -7,7 +7,7 @@ import jax
 from brax.components import Vec3
 from brax.generalized.fronts import on_paths
 from brax.generalized.laws import Along
-from brax.generalized.looped import reached
+from brax.generalized.reaching import reached
 from brax.generalized.slots import Family, Plan, Slots
 from brax.generalized.smooth import Smooth
 
@@ -69,8 +69,8 @@ def _signed(slots: Slots, x: jax.Array) -> jax.Array:
 
 
 def _on_paths(plan: Plan, family: Family, tree: Any) -> list[Any]:
-    """For each block, components along its paths, (path, 1, copies, batch), or of a large block at
-    the places that each constraint reaches, (reach, slots, copies, batch)."""
+    """For each block, components along its paths, (path, 1, copies, batch), or at the places
+    that each constraint reaches, (reach, slots, copies, batch)."""
     leaves, structure = jax.tree.flatten(tree)
     paths = zip(*(on_paths(plan.blocks, x) for x in leaves), strict=True)
     return [

@@ -8,13 +8,14 @@ Source: MuJoCo's documentation, chapter Computation, section Constraint solver.
 """
 
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from brax.components import rows, sum_first, total
-from brax.generalized import fronts
+from brax.generalized import fronts, reaching, written
 from brax.generalized.fronts import Front
 from brax.generalized.jacobians import of_block
 from brax.generalized.laws import TINY, Along, Ellipse, Matrix, Pyramid, Rows, Separate
@@ -76,7 +77,7 @@ def along_families(
     out = []
     for family, jacobian in zip(plan.families, jacobians, strict=True):
         parts = [
-            [fronts.algebra(plan.blocks.blocks[i]).along(slots, j, paths[i]) for j in mine]
+            [_spread(slots).along(slots, j, paths[i]) for j in mine]
             for i, slots, mine in _present(family, jacobian)
         ]
         flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
@@ -116,8 +117,7 @@ class Solver:
         ):
             for i, slots, jacobian in _present(family, joined.jacobian):
                 f = tuple(of_block(slots, x) for x in mine)
-                part = fronts.algebra(self.plan.blocks.blocks[i]).back(slots, jacobian, f)
-                parts[i] = add(parts[i], part)
+                parts[i] = add(parts[i], _spread(slots).back(slots, jacobian, f))
         return out + fronts.from_paths(self.plan.blocks, parts, like)
 
     def _on_dofs(self, x: jax.Array, like: jax.Array) -> jax.Array:
@@ -140,14 +140,17 @@ class Solver:
         """M + J^T D J."""
         c, (single, matrices) = problem.constraints, stiffness
         diagonal = self._on_dofs(c.arms * c.arms * single, problem.force)
-        loaded = fronts.add_diagonal(self.plan.blocks, problem.mass, diagonal)
+        loaded: list[Any] = fronts.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
             for i, slots, jacobian in _present(family, joined.jacobian):
                 mine = tuple(
                     tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
                 )
-                block = self.plan.blocks.blocks[i]
-                loaded[i] = fronts.algebra(block).press(slots, loaded[i], jacobian, mine)
+                if slots.reach is None:
+                    loaded[i] = written.press(slots, loaded[i], jacobian, mine)
+                else:
+                    kind = fronts.algebra(self.plan.blocks.blocks[i])
+                    loaded[i] = kind.add_matrix(loaded[i], reaching.press(slots, jacobian, mine))
         return loaded
 
     def gradient(self, problem: Problem, a: jax.Array) -> jax.Array:
@@ -241,6 +244,11 @@ def _present(
     for i, (slots, mine) in enumerate(zip(family.slots, jacobian, strict=True)):
         if slots is not None and mine is not None:
             yield i, slots, mine
+
+
+def _spread(slots: Slots) -> ModuleType:
+    """What goes between constraints and the places of a path."""
+    return written if slots.reach is None else reaching
 
 
 def sum_all(x: jax.Array) -> jax.Array:

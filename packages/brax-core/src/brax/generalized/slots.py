@@ -15,6 +15,10 @@ CONTACT, CONNECT, WELD, COUPLED = "contact", "connect", "weld", "coupled"
 """Kinds of constraints: the three that join links, and scalar ones of several coordinates."""
 
 
+MANY = 1000
+"""Places times slots of a copy from which on constraints are kept at the places they reach."""
+
+
 class Slots(NamedTuple):
     """The constraints of one block: as many for each copy, some of them empty."""
 
@@ -25,11 +29,11 @@ class Slots(NamedTuple):
     places: int
     """Length of the block's path."""
     sides: np.ndarray
-    """Whether a place moves the first link, and the second, (2, path, slots, copies, 1); of a large
-    block the places of `reach`, (2, reach, slots, copies, 1)."""
+    """Whether a place moves the first link, and the second, (2, path, slots, copies, 1); or of
+    `reach`, (2, reach, slots, copies, 1)."""
     reach: np.ndarray | None = None
-    """Of a large block: the places of the path that act on each constraint, in rising order,
-    (reach, slots, copies); where there are fewer, any, and `sides` says so."""
+    """Where the path is long or the slots are many: the places that act on each constraint, in
+    rising order, (reach, slots, copies); where there are fewer, any, and `sides` says so."""
 
     @property
     def copies(self) -> int:
@@ -174,7 +178,7 @@ def _slots(block: Block, copies: Sequence[Sequence[Member]], count: int, start: 
             moved = [(d in member.first, d in member.second) for d in path]
             sides[:, :, i, k] = np.transpose(moved)
             acting[:, i, k] = [d in member.moved for d in path]
-    if not block.large:
+    if not block.large and count * len(block.path[0]) < MANY:
         return Slots(start, count, len(sides[0]), sides[..., None])
     width = acting.sum(axis=0).max()
     reach = np.sort(np.argsort(~acting, axis=0, kind="stable")[:width], axis=0)

@@ -68,6 +68,11 @@ def add_diagonal(front: Rows, d: jax.Array) -> Rows:
     return out
 
 
+def add_matrix(front: Rows, added: jax.Array) -> Rows:
+    """Adds symmetric matrices (path, path, copies, batch)."""
+    return [add(row, added[i, : i + 1]) for i, row in enumerate(front)]
+
+
 def dot(row: jax.Array, x: Sequence[jax.Array] | jax.Array) -> jax.Array:
     """Scalar product of a row (n, copies, batch) and n unknowns (copies, batch)."""
     return total(row[i] * x[i] for i in range(row.shape[0]))
