@@ -88,7 +88,7 @@ def families_at(
     sys: System, links: Layout, plan: Plan, soft: Softness, here: Smooth, q: jax.Array
 ) -> list[Found]:
     """All but limits and dry friction of joints; see `constraints`."""
-    frames = placed(links, here)
+    frames = _placed(links, here)
     found: list[Found] = []
     for family, mine in zip(plan.families, soft.families, strict=True):
         if family.kind == CONTACT:
@@ -100,7 +100,7 @@ def families_at(
     return found
 
 
-def placed(links: Layout, here: Smooth) -> Frames:
+def _placed(links: Layout, here: Smooth) -> Frames:
     """Gives the links' frames at a state, by their numbers in the model."""
     frames, place = frames_of(here.pos, here.rot), (*links.position, -1)
     return lambda wanted: frames([place[i] for i in wanted])

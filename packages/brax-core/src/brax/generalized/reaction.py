@@ -1,6 +1,7 @@
 """The forces of the constraints at a state, for those who ask for them."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +10,11 @@ from brax.base import System
 from brax.colliders.pairs import contact_links
 from brax.components import Vec3, rows, stack, total, zero_vec
 from brax.generalized import fronts
-from brax.generalized.constraints import families_at, placed
-from brax.generalized.laws import Along
+from brax.generalized.constraints import families_at
+from brax.generalized.jacobians import Ends
 from brax.generalized.moves import Here, JointMoves
 from brax.generalized.problem import Motion, Problem
 from brax.generalized.slots import CONTACT, Family
-from brax.generalized.touching import located
 from brax.spatial import Spatial
 from brax.tree import sum_rows
 
@@ -28,21 +28,46 @@ def reaction(problem: Problem, motion: Motion) -> tuple[jax.Array, jax.Array]:
     """
     here = JointMoves(problem).forces(motion)
     along = fronts.to_model(problem.plan.blocks, here.reaction)
-    return along, contact_forces(problem, here)
+    return along, _contact_forces(problem, motion, here)
 
 
-def contact_forces(problem: Problem, here: Here) -> jax.Array:
+class _Push(NamedTuple):
+    """What a family of constraints does at its links."""
+
+    family: Family
+    ends: Ends
+    force: Vec3
+    """On the second link, at its point, world axes, components (slots, batch)."""
+    turn: Vec3
+    """The torque about that point."""
+
+
+def _pushes(problem: Problem, motion: Motion, here: Here) -> list[_Push]:
+    if here.held is None:
+        return []
+    solver, held = here.held
+    forces = solver.respond(held, solver.violation(held, here.acceleration))[0].families
+    found = families_at(problem.sys, problem.links, problem.plan, problem.soft, here.smooth,
+                        motion.q)  # fmt: skip
+    out = []
+    for family, at, mine in zip(problem.plan.families, found, forces, strict=True):
+        if at.ends is not None:
+            push = _along(at.ends.linear, mine[:3])
+            turn = _along(at.ends.angular, mine[3:]) if mine[3:] else zero_vec(push.x)
+            out.append(_Push(family, at.ends, push, turn))
+    return out
+
+
+def _contact_forces(problem: Problem, motion: Motion, here: Here) -> jax.Array:
     """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
-    sys = problem.sys
-    count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
+    count = sum(len(g.geom1) * g.collider.n_contacts for g in problem.sys.collisions)
     tables = [jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)]
     places: dict[int, int] = {}
-    for family, mine in zip(problem.plan.families, _forces(here), strict=True):
+    for family, _, force, _ in _pushes(problem, motion, here):
         if family.kind == CONTACT:
-            _, _, axes = located(sys, family, placed(problem.links, here.smooth))
             start = sum(map(len, tables))
             places |= {contact: start + slot for contact, slot in family.places.items()}
-            tables.append(stack(_along(axes, mine[:3])))
+            tables.append(stack(force))
     return rows(jnp.concatenate(tables), [places.get(c, 0) for c in range(count)])
 
 
@@ -54,13 +79,8 @@ def loads(problem: Problem, motion: Motion, here: Here) -> Spatial:
     sys, n = problem.sys, problem.sys.num_links()
     zero = zero_vec(jnp.zeros((n, here.net.shape[-1]), here.net.dtype))
     out = Spatial(zero, zero)
-    found = families_at(sys, problem.links, problem.plan, problem.soft, here.smooth, motion.q)
-    for family, at, mine in zip(problem.plan.families, found, _forces(here), strict=True):
-        if at.ends is None:
-            continue
-        push = _along(at.ends.linear, mine[:3])
-        turn = _along(at.ends.angular, mine[3:]) if mine[3:] else zero_vec(push.x)
-        points = at.ends.first, at.ends.first if at.ends.second is None else at.ends.second
+    for family, ends, push, turn in _pushes(problem, motion, here):
+        points = ends.first, ends.first if ends.second is None else ends.second
         for sign, point, links in zip((-1.0, 1.0), points, _links(sys, family), strict=True):
             load = Spatial(point.cross(push) + turn, push) * sign
             real = {slot: links[k] for k, slot in family.places.items() if links[k] >= 0}
@@ -69,14 +89,6 @@ def loads(problem: Problem, motion: Motion, here: Here) -> Spatial:
                 summed = [[sum_rows(x, owners, n) for x in part] for part in mine_there]
                 out = out + Spatial(*(Vec3(*part) for part in summed))
     return out
-
-
-def _forces(here: Here) -> tuple[Along, ...]:
-    """Of each family along its directions, (slots, batch)."""
-    if here.held is None:
-        return ()
-    solver, held = here.held
-    return solver.respond(held, solver.violation(held, here.acceleration))[0].families
 
 
 def _along(axes: Sequence[Vec3], amounts: Sequence[jax.Array]) -> Vec3:

@@ -64,14 +64,14 @@ def touching(
     sys: System, plan: Plan, family: Family, soft: Touching, here: Smooth, frames: Frames
 ) -> Found:
     """Evaluates a family of contacts at a state."""
-    dist, point, axes = located(sys, family, frames)
+    dist, point, axes = _located(sys, family, frames)
     ends = Ends(point, None, axes, axes[: family.width - 3])
     law, normal = _law(sys, soft, dist)
     across = (jnp.zeros_like(normal),) * (family.width - 1)
     return Found(law, jacobian(plan, family, here, ends), (normal, *across), soft.damper, ends)
 
 
-def located(
+def _located(
     sys: System, family: Family, frames: Frames
 ) -> tuple[jax.Array, Vec3, tuple[Vec3, Vec3, Vec3]]:
     """Distances, points and axes, normal first, of a family of contacts."""
