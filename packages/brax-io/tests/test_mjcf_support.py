@@ -74,10 +74,9 @@ REFUSED = {
         model().replace('<freejoint name="f"/>', '<joint type="free" name="f" armature="1"/>'),
         r"joint 'f'.*armature is not supported on a joint of type 'free'",
     ),
-    "gravcomp": (model().replace('name="b"', 'name="b" gravcomp="1"'), r"body 'b'.*gravcomp"),
-    "mocap": (
-        model(GEOM).replace('name="b"', 'name="b" mocap="true"'),
-        r"body 'b' \(model.xml:1\): mocap is not supported; take it out",
+    "gravity compensated by actuators": (
+        joint('actuatorgravcomp="true"').replace('name="b"', 'name="b" gravcomp="1"'),
+        r"joint 'j' \(model.xml:1\): actuatorgravcomp is not supported; leave it at 0",
     ),
     "tendon that yields": (
         model(after=TENDON.format('stiffness="1" springyield="1"')),

@@ -29,6 +29,11 @@ class Link(Base):
     invweight: jax.Array
     """How easily the centre of mass moves [1/kg] and the link turns [1/(kg m^2)] in the model at
     rest, as built (MuJoCo's `body_invweight0`), (n_links, 2)."""
+    gravcomp: jax.Array
+    """Share of the weight that is compensated, shape (n_links,)."""
+    gravcomp_arm: jax.Array
+    """Mean distance of what is compensated from the centre of mass, weighted by mass and share
+    over the parts of a link, link frame [m], (n_links, 3); zero where all parts have one share."""
 
 
 @dataclass
@@ -225,3 +230,5 @@ class Option(Base):
     makes derivatives of bounces right."""
     enable_fluid: bool = static()
     """Whether the medium acts at all: whether the model gave it density or viscosity."""
+    enable_gravcomp: bool = static()
+    """Whether any weight is compensated: whether the model gave a body a share."""

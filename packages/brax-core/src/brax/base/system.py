@@ -77,6 +77,12 @@ class System(Base):
     """Name of each body without joints."""
     fixed_link: tuple[int, ...] = static()
     """Link that carries each body without joints, -1 for the world."""
+    fixed_mocap: tuple[int, ...] = static()
+    """Mocap body that each body without joints is, or is part of; -1 for none."""
+    mocap_fixed: tuple[int, ...] = static()
+    """The mocap bodies, which the state places, by their number among the bodies without joints."""
+    link_mocap: tuple[int, ...] = static()
+    """Mocap body that carries each link, -1 for none."""
     joint_names: tuple[str, ...] = static()
     """Name of each joint, in the order of the links."""
     joint_types: tuple[Any, ...] = static()
@@ -95,6 +101,8 @@ class System(Base):
     """The `brax.colliders.GeometryType` of each geom."""
     geom_link: tuple[int, ...] = static()
     """Link that carries each geom, -1 for the world."""
+    geom_mocap: tuple[int, ...] = static()
+    """Mocap body that carries each geom, -1 for none."""
     geom_points: tuple[int, ...] = static()
     """How many of the points each geom has."""
     geom_priority: tuple[int, ...] = static()
@@ -107,6 +115,8 @@ class System(Base):
     """The `brax.colliders.GeometryType` that each site is drawn as."""
     site_link: tuple[int, ...] = static()
     """Link that carries each site, -1 for the world."""
+    site_mocap: tuple[int, ...] = static()
+    """Mocap body that carries each site, -1 for none."""
     tendon_names: tuple[str, ...] = static()
     """Name of each tendon."""
     tendon_joints: tuple[tuple[int, ...], ...] = static()
@@ -122,6 +132,8 @@ class System(Base):
     coordinates."""
     equality_pair: tuple[tuple[int, int], ...] = static()
     """The two links, joints or tendons; -1 is the world, or nothing beside a joint or tendon."""
+    equality_mocap: tuple[tuple[int, int], ...] = static()
+    """The mocap bodies that carry what is tied, -1 for none."""
     actuator_names: tuple[str, ...] = static()
     """Name of each actuator."""
     actuator_types: tuple[Any, ...] = static()

@@ -54,13 +54,15 @@ def assemble(parts: Parts) -> System:
     """Makes the `System`."""
     links = {WORLD: -1} | {b.name: i for i, b in enumerate(parts.links)}
     tendon_ids = {t.name: i for i, t in enumerate(parts.tendons)}
+    mocaps = [b.name for b in parts.fixed if b.mocap]
+    mocap_ids = {name: i for i, name in enumerate(mocaps)} | {"": -1}
     site_ids = {s.name: i for i, s in enumerate(parts.sites)} | {"": -1}
     joint_ids = {j.name: i for i, j in enumerate(parts.joints)}
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
     refs = [_ref(j, t) for j, t in zip(joints, types, strict=True)]
     return System(
-        opt=_opt(option),
+        opt=_opt(option, any(np.any(link.gravcomp_arm) or link.gravcomp for link in parts.links)),
         link=_link(parts.links, free),
         joint=_joint(joints),
         dof=_dof(joints, types),
@@ -84,6 +86,9 @@ def assemble(parts: Parts) -> System:
         link_parents=tuple(links[b.parent] for b in parts.links),
         fixed_names=tuple(b.name for b in parts.fixed),
         fixed_link=tuple(links[b.parent] for b in parts.fixed),
+        fixed_mocap=tuple(mocap_ids[b.on] for b in parts.fixed),
+        mocap_fixed=tuple(i for i, b in enumerate(parts.fixed) if b.mocap),
+        link_mocap=tuple(-1 if b.name in free else mocap_ids[b.on] for b in parts.links),
         joint_names=tuple(joint_ids),
         joint_types=types,
         joint_link=tuple(links[j.body] for j in joints),
@@ -93,12 +98,14 @@ def assemble(parts: Parts) -> System:
         geom_names=tuple(g.name for g in parts.geoms),
         geom_types=parts.geom_types,
         geom_link=tuple(links[g.body] for g in parts.geoms),
+        geom_mocap=tuple(mocap_ids[g.on] for g in parts.geoms),
         geom_points=tuple(len(g.points) for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
         site_names=tuple(s.name for s in parts.sites),
         site_types=parts.site_types,
         site_link=tuple(links[s.body] for s in parts.sites),
+        site_mocap=tuple(mocap_ids[s.on] for s in parts.sites),
         tendon_names=tuple(tendon_ids),
         tendon_joints=tuple(tuple(joint_ids[j] for j in t.joints) for t in parts.tendons),
         tendon_limited=tuple(t.range is not None for t in parts.tendons),
@@ -109,6 +116,9 @@ def assemble(parts: Parts) -> System:
             (ids[e.first], ids[e.second])
             for e in parts.equalities
             for ids in [{"joint": joint_ids, "tendon": tendon_ids}.get(e.type, links) | {"": -1}]
+        ),
+        equality_mocap=tuple(
+            (mocap_ids[a], mocap_ids[b]) for a, b in (e.on for e in parts.equalities)
         ),
         actuator_names=tuple(a.name for a in parts.actuators),
         actuator_types=parts.actuator_types,
@@ -178,13 +188,14 @@ def _bounds(elements: Sequence[Element], key: str) -> Any:
     return array(found, (len(elements), 2))
 
 
-def _opt(option: dict[str, Any]) -> Option:
+def _opt(option: dict[str, Any], compensated: bool) -> Option:
     numbers = ("timestep", "density", "viscosity", "impratio")
     return Option(
         **{key: array(option[key], ()) for key in numbers},
         **{key: array(option[key], (3,)) for key in ("gravity", "wind")},
         **{key: option[key] for key in ("cone", "iterations", "ls_iterations", "time_of_impact")},
         enable_fluid=option["density"] > 0 or option["viscosity"] > 0,
+        enable_gravcomp=compensated,
     )
 
 
@@ -194,7 +205,13 @@ def _link(bodies: Sequence[Element], free: set[str]) -> Link:
     frame = Transform(column(bodies, "ipos", 3), column(bodies, "iquat", 4))
     inertia = Inertia(frame, column(bodies, "inertia", 3), column(bodies, "mass", 1)[:, 0])
     frame = Transform(array(pos, (-1, 3)), array(quat, (-1, 4)))
-    return Link(frame, inertia, invweight=array(np.zeros((len(pos), 2)), (-1, 2)))
+    return Link(
+        frame,
+        inertia,
+        invweight=array(np.zeros((len(pos), 2)), (-1, 2)),
+        gravcomp=column(bodies, "gravcomp", 1)[:, 0],
+        gravcomp_arm=column(bodies, "gravcomp_arm", 3),
+    )
 
 
 def _joint(joints: Sequence[Element]) -> Joint:

@@ -33,6 +33,8 @@ class Bodies:
         inertia: Sequence[float] = (0, 0, 0),
         ipos: Sequence[float] = (0, 0, 0),
         iquat: Sequence[float] = NO_TURN,
+        gravcomp: float = 0.0,
+        mocap: bool = False,
         line: str = "",
     ) -> str:
         """Adds a body. It moves if it has a joint; else it is part of what carries it.
@@ -46,6 +48,8 @@ class Bodies:
             inertia: principal moments about the centre of mass [kg m^2], (3,).
             ipos: centre of mass in the body's frame [m].
             iquat: principal axes in the body's frame.
+            gravcomp: share of its weight that is compensated.
+            mocap: whether `State.mocap` places it: a body of the world without joints.
             line: where it stands in a file, for messages, such as " (ant.xml:12)".
 
         Returns:
@@ -54,6 +58,8 @@ class Bodies:
         values = dict(
             parent=parent,
             mass=mass,
+            gravcomp=float(gravcomp),
+            mocap=bool(mocap),
             **vectors(
                 self._problems,
                 f"body '{name}'{line}",

@@ -33,6 +33,10 @@ def names(
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():
             yield f"{element}: there is another {element.kind} of that name"
+    jointed = {j.body for j in joints}
+    for body in bodies:
+        if body.mocap and (body.parent != WORLD or body.name in jointed):
+            yield f"{body}: a mocap body must be a child of the world, without joints"
     known = {WORLD, *(b.name for b in bodies)}
     for element in [*joints, *geoms, *sites]:
         if element.body not in known:
@@ -129,6 +133,8 @@ def body(body: Element) -> Iterator[str]:
     """A body as it was described; one without joints may weigh nothing."""
     if not 0 <= body.mass <= _LARGEST:
         yield f"{body}: mass must be >= 0 and finite in single precision, got {body.mass}"
+    if not np.isfinite(body.gravcomp):
+        yield f"{body}: gravcomp is not finite: {body.gravcomp}"
     a, b, c = sorted(body.inertia.tolist())
     if not 0 <= a <= c <= _LARGEST:
         yield (

@@ -82,15 +82,22 @@ def _disabled(model: mujoco.MjModel, *flags: str) -> bool:
 
 
 def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> None:
+    passive = not _without_passive(model)
     builder.set_option(
         timestep=float(model.opt.timestep),
         gravity=np.zeros(3) if _disabled(model, "GRAVITY") else model.opt.gravity.copy(),
         integrator=keyword(mujoco.mjtIntegrator, model.opt.integrator),
         cone=keyword(mujoco.mjtCone, model.opt.cone),
-        **{key: getattr(model.opt, key) for key in ("wind", "density", "viscosity", "impratio")},
+        **{key: getattr(model.opt, key) for key in ("wind", "impratio")},
+        **{key: getattr(model.opt, key) * passive for key in ("density", "viscosity")},
         **_solver_steps(model),
         **custom.options,
     )
+
+
+def _without_passive(model: mujoco.MjModel) -> bool:
+    """Whether no passive force acts: as without springs and dampers."""
+    return _disabled(model, "SPRING") and _disabled(model, "DAMPER")
 
 
 def _solver_steps(model: mujoco.MjModel) -> dict[str, int]:
@@ -101,7 +108,7 @@ def _solver_steps(model: mujoco.MjModel) -> dict[str, int]:
 
 
 def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
-    named = body_names(model)
+    named, passive_off = body_names(model), _without_passive(model)
     for body in range(1, model.nbody):
         builder.add_body(
             named[body],
@@ -112,6 +119,8 @@ def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> Non
             inertia=model.body_inertia[body],
             ipos=model.body_ipos[body],
             iquat=model.body_iquat[body],
+            gravcomp=0.0 if passive_off else float(model.body_gravcomp[body]),
+            mocap=model.body_mocapid[body] >= 0,
             line=places.get(("body", body), ""),
         )
 

@@ -28,11 +28,7 @@ class Note(NamedTuple):
 
 
 _LEAVE = {
-    "body": (
-        ("body_gravcomp", 0, "gravcomp (gravity compensation)"),
-        ("body_mocapid", -1, "mocap"),
-        ("body_plugin", -1, "a plugin's force"),
-    ),
+    "body": (("body_plugin", -1, "a plugin's force"),),
     "joint": (
         ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
         ("jnt_springyield", 0, "springyield"),
@@ -133,6 +129,9 @@ def _table_notes(model: mujoco.MjModel, active: Any) -> Iterator[Note]:
             for i in _rows_unlike(model, field, harmless):
                 if kind != "geom" or active[i]:
                     yield _leave(kind, i, what, harmless)
+    if np.any(model.body_gravcomp):
+        for j in _rows_unlike(model, "jnt_actgravcomp", 0):
+            yield _leave("joint", j, "actuatorgravcomp", 0)
     for field, harmless, what in _DOF:
         for dof in _rows_unlike(model, field, harmless):
             yield _leave("joint", int(model.dof_jntid[dof]), what, harmless)

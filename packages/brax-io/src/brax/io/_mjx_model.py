@@ -36,7 +36,8 @@ CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCon
 
 TRANSLATED = {
     System: "opt link joint dof geom site tendon actuator sensor fixed init_q ref vel_damping "
-    "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link joint_names "
+    "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link fixed_mocap "
+    "mocap_fixed link_mocap geom_mocap site_mocap equality_mocap joint_names "
     "joint_types joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority "
     "collisions site_names site_types site_link tendon_names tendon_joints actuator_names "
     "actuator_types "
@@ -108,6 +109,8 @@ def lacking(sys: System) -> Iterator[str]:
         for name, kind in named:
             if kind.name not in allowed:
                 yield f"{what} '{name}': '{kind.name}' is none of {', '.join(allowed)}"
+    for fixed in sys.mocap_fixed:
+        yield f"body '{sys.fixed_names[fixed]}': mocap bodies are not translated"
     for name, site in zip(sys.actuator_names, sys.actuator_site, strict=True):
         if site >= 0:
             yield f"actuator '{name}': it acts on a site, which is not translated"
