@@ -47,7 +47,7 @@ def _mistyped(system: System) -> list[str]:
 
 def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
-    kinds = "link fixed joint geom site tendon equality actuator sensor".split()
+    kinds = ["link", "fixed", "joint", "geom", "site", "tendon", "equality", "actuator", "sensor"]
     return {k: len(getattr(system, f"{k}_names")) for k in kinds}
 
 
