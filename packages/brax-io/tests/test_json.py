@@ -33,6 +33,8 @@ def rich():
     made.add_site("tip", "finger", pos=(0.1, 0, 1 / 9), type="box", size=(0.1, 0.2, 0.3))
     made.add_weld("target", "arm")
     made.add_tendon({"elbow": 1 / 3}, "sinew", stiffness=0.1)
+    made.add_site("target", "grip")
+    made.add_tendon({}, "rope", path=["finger", ("head", ""), "grip", 3.0, "grip", "finger"])
     made.add_actuator("elbow", gear=3.3, ctrl_range=(-1, 1))
     made.add_sensor("gyro", ("site", "finger"), cutoff=1 / 3)
     made.add_sensor("framepos", ("body", "tip"), reference=("geom", "head"))

@@ -82,10 +82,6 @@ REFUSED = {
         model(after=TENDON.format('stiffness="1" springyield="1"')),
         r"tendon 't'.*springyield",
     ),
-    "spatial tendon": (
-        spatial('<actuator><motor name="m" tendon="t"/></actuator>'),
-        r"tendon 't'.*a spatial tendon is not supported",
-    ),
     "crank": (
         model(
             HINGE + GEOM + '<site name="s"/><site name="t" pos="0 0 1"/>',
@@ -246,7 +242,7 @@ ACCEPTED = {
     ),
     "tendon without force": model(after=TENDON.format("")),
     "tendon limit and friction": model(after=TENDON.format('range="-1 1" frictionloss="1"')),
-    "spatial tendon without force": spatial(),
+    "spatial tendon": spatial('<actuator><motor name="m" tendon="t"/></actuator>'),
     "inactive equality": model(
         after='<equality><weld body1="b" body2="c" active="false"/></equality>'
     ),

@@ -97,7 +97,9 @@ SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
-SITE_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites"
+SITE_LIMITS = (
+    "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites or spatial tendons"
+)
 
 TURNING = "friction against twisting and rolling (condim 4 and 6)"
 EQUALITY = "equality constraints"
@@ -114,7 +116,13 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
     CARRIED: lambda s: max(s.link_mocap) >= 0,
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
-    SITE_LIMITS: lambda s: max(s.actuator_site, default=-1) >= 0 and any(s.joint_actuator_limited),
+    SITE_LIMITS: lambda s: (
+        any(s.joint_actuator_limited)
+        and any(
+            site >= 0 or (tendon >= 0 and s.tendon_path[tendon])
+            for site, tendon in zip(s.actuator_site, s.actuator_tendon, strict=True)
+        )
+    ),
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
@@ -175,6 +183,8 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
         ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
+        ("tendon.share", sys.tendon.share, (sum(map(len, sys.tendon_path)),), ""),
+        ("tendon.length0", sys.tendon.length0, (nt,), ""),
         ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
         ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),

@@ -46,6 +46,7 @@ _SAME = {
     "site_quat": "site.transform.rot",
     "site_size": "site.size",
     "wrap_prm": "tendon.coef",
+    "tendon_length0": "tendon.length0",
     "tendon_stiffness": "tendon.stiffness",
     "tendon_damping": "tendon.damping",
     "tendon_lengthspring": "tendon.lengthspring",

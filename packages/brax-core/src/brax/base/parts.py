@@ -122,10 +122,16 @@ class Site(Base):
 
 @dataclass
 class Tendon(Base):
-    """Fixed tendons: each is as long as a weighted sum of joint coordinates."""
+    """Tendons: fixed ones as long as a weighted sum of joint coordinates, and spatial ones, as long
+    as a path over sites and around geoms."""
 
     coef: jax.Array
-    """Weight of each joint, tendon by tendon, shape (joints of all tendons,)."""
+    """Weight of each joint, fixed tendon by fixed tendon, shape (joints of all tendons,)."""
+    share: jax.Array
+    """How much each stretch of a path counts: one over its pulley's divisor, spatial tendon by
+    spatial tendon, shape (stretches of all tendons,)."""
+    length0: jax.Array
+    """Length in the model at rest, as built (MuJoCo's `tendon_length0`), shape (n_tendons,)."""
     stiffness: jax.Array
     """Stiffness of the spring along it, shape (n_tendons,)."""
     damping: jax.Array

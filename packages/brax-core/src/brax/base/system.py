@@ -49,7 +49,7 @@ class System(Base):
     site: Site
     """Places on links."""
     tendon: Tendon
-    """Fixed tendons."""
+    """Tendons."""
     equality: Equality
     """What is tied together."""
     actuator: Actuator
@@ -120,7 +120,10 @@ class System(Base):
     tendon_names: tuple[str, ...] = static()
     """Name of each tendon."""
     tendon_joints: tuple[tuple[int, ...], ...] = static()
-    """Joints that each tendon runs over."""
+    """Joints that each fixed tendon runs over; none of a spatial one."""
+    tendon_path: tuple[tuple[tuple[int, int, int, int], ...], ...] = static()
+    """The stretches of each spatial tendon; none of a fixed one. From one site to another, around a
+    geom or -1, on a side site's side or -1."""
     tendon_limited: tuple[bool, ...] = static()
     """Whether each tendon has limits."""
     tendon_dry: tuple[bool, ...] = static()

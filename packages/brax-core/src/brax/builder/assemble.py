@@ -57,6 +57,7 @@ def assemble(parts: Parts) -> System:
     mocaps = [b.name for b in parts.fixed if b.mocap]
     mocap_ids = {name: i for i, name in enumerate(mocaps)} | {"": -1}
     site_ids = {s.name: i for i, s in enumerate(parts.sites)} | {"": -1}
+    geom_ids = {g.name: i for i, g in enumerate(parts.geoms)} | {"": -1}
     joint_ids = {j.name: i for i, j in enumerate(parts.joints)}
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
@@ -108,6 +109,13 @@ def assemble(parts: Parts) -> System:
         site_mocap=tuple(mocap_ids[s.on] for s in parts.sites),
         tendon_names=tuple(tendon_ids),
         tendon_joints=tuple(tuple(joint_ids[j] for j in t.joints) for t in parts.tendons),
+        tendon_path=tuple(
+            tuple(
+                (site_ids[s.first], site_ids[s.last], geom_ids[s.geom], site_ids[s.side])
+                for s in t.path
+            )
+            for t in parts.tendons
+        ),
         tendon_limited=tuple(t.range is not None for t in parts.tendons),
         tendon_dry=tuple(bool(t.frictionloss) for t in parts.tendons),
         equality_names=tuple(e.name for e in parts.equalities),
@@ -157,14 +165,14 @@ def _object(parts: Parts, kind: str, name: str) -> tuple[str, int]:
 def _start(parts: Parts) -> np.ndarray:
     """The coordinates asked for, their quaternions normalized; else the model as described."""
     if parts.init_q is None:
-        return _rest(parts)
+        return at_rest(parts)
     q, ends = parts.init_q.copy(), np.cumsum([t.q_width for t in parts.joint_types])
     for end in ends[[not is_plain(t) for t in parts.joint_types]]:
         q[end - 4 : end] /= max(float(np.linalg.norm(q[end - 4 : end])), 1e-12)
     return q
 
 
-def _rest(parts: Parts) -> np.ndarray:
+def at_rest(parts: Parts) -> np.ndarray:
     """Every joint at its reference; a body with a free joint where it is described."""
     bodies = {b.name: b for b in parts.links}
     return np.concatenate(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from brax.builder import routes
 from brax.builder.elements import WORLD, Element, is_free, is_plain, per_dof
 from brax.errors import closest
 
@@ -63,7 +64,9 @@ def names(
             yield f"{actuator}: it has a refsite, but acts on no site"
         elif actuator.refsite:
             yield from _missing(actuator, "site", actuator.refsite, there["site"])
+    places = {"site": there["site"], "geom": [g.name for g in geoms]}
     for tendon in tendons:
+        yield from routes.route(tendon, places)
         for name in tendon.joints:
             yield from _missing(tendon, "joint", name, there["joint"])
 
@@ -224,8 +227,10 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
 
 def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
     """A tendon, over joints of so many degrees of freedom."""
-    if not tendon.joints:
-        yield f"{tendon}: it runs over no joint"
+    if not (tendon.joints or tendon.path):
+        yield f"{tendon}: it runs over no joint and no site"
+    if tendon.joints and tendon.path:
+        yield f"{tendon}: it runs over joints or along a path, not both"
     for joint, coef in tendon.joints.items():
         yield from _one_dof(tendon, joint, widths, "a tendon runs over joints with one")
         if not np.isfinite(coef):

@@ -21,7 +21,7 @@ class Welded(NamedTuple):
     fixed: list[Element]
     """The bodies that are gone: their frames in the link that carries them."""
     equalities: list[Element]
-    centres: Places
+    rest: Places
 
 
 def weld(
@@ -73,6 +73,9 @@ def weld(
     centres = {WORLD: np.zeros(3)} | {
         body.name: pose.pos for each in parts.values() for pose, body in each
     }
+    world = {WORLD: frame[WORLD]}
+    for link in links:
+        world[link.name] = world[link.parent].do(link.pos, link.quat)
     at_geoms = [centres.get(geom.body, centres[WORLD]) for geom in geoms]
     at_ends = [[centres.get(b, centres[WORLD]) for b in (e.first, e.second)] for e in equalities]
     return Welded(
@@ -81,7 +84,12 @@ def weld(
         [attach(s) for s in sites],
         fixed,
         tied(equalities, bodies, carrier, frame, mocap),
-        Places(np.array(at_geoms).reshape(-1, 3), np.array(at_ends).reshape(-1, 2, 3)),
+        Places(
+            np.array(at_geoms).reshape(-1, 3),
+            np.array(at_ends).reshape(-1, 2, 3),
+            np.array([world[link.name].pos for link in links]).reshape(-1, 3),
+            np.array([world[link.name].quat for link in links]).reshape(-1, 4),
+        ),
     )
 
 

@@ -27,6 +27,7 @@ class Sphere(GeometryType):
 
     name = "sphere"
     size_names = ("radius",)
+    wrapped = "point"
     corners = 1
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
@@ -85,6 +86,7 @@ class Cylinder(GeometryType):
 
     name = "cylinder"
     size_names = ("radius", "half-length")
+    wrapped = "axis"
     corners = 4
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:

@@ -53,6 +53,9 @@ class GeometryType(ABC):
     """Whether it may hang on the world alone."""
     least_points: ClassVar[int] = 0
     """How many points a geom of the type has at least; 0 if sizes alone make it."""
+    wrapped: ClassVar[str] = ""
+    """What a tendon may wrap around, at a distance of the first size: the centre ("point"), the z
+    axis ("axis"), or neither."""
     corners: ClassVar[int] = 0
     """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
     one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""

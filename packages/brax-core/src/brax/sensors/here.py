@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from brax.actuators.drive import Drive, within_joint_limits
 from brax.actuators.sites import attached
+from brax.actuators.tendons import Tendons, tendons
 from brax.base import System, Transform
 from brax.components import Vec3, rows
 from brax.dynamics import link_momenta
@@ -54,6 +55,11 @@ class Here:
     def drive(self) -> Drive:
         """The actuators."""
         return drive_here(self.problem, self.motion, self.smooth)
+
+    @cached_property
+    def tendons(self) -> Tendons:
+        """The tendons."""
+        return tendons(self.sys, self.q, self.qd, self.links)
 
     @cached_property
     def actuator_force(self) -> jax.Array:

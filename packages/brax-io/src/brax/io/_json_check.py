@@ -84,6 +84,21 @@ def _dangling(system: System) -> list[str]:
         "actuator_site": (system.actuator_site, -1, count["site"]),
         "actuator_refsite": (system.actuator_refsite, -1, count["site"]),
         "tendon_joints": ([j for each in system.tendon_joints for j in each], 0, count["joint"]),
+        "tendon_path": (
+            [site for each in system.tendon_path for a, b, _, side in each for site in (a, b)],
+            0,
+            count["site"],
+        ),
+        "tendon_path ": (
+            [side for each in system.tendon_path for _, _, _, side in each],
+            -1,
+            count["site"],
+        ),
+        "tendon_path  ": (
+            [geom for each in system.tendon_path for _, _, geom, _ in each],
+            -1,
+            count["geom"],
+        ),
         "actuator_tendon": (system.actuator_tendon, -1, count["tendon"]),
         "actuator_joint": (system.actuator_joint, -1, count["joint"]),
         "collisions": (groups, 0, count["geom"]),
@@ -128,6 +143,8 @@ def _misshapen(system: System) -> list[str]:
             wanted = (rows[group], *wanted[1:])
         if place == "tendon.coef":
             wanted = (sum(map(len, system.tendon_joints)),)
+        if place == "tendon.share":
+            wanted = (sum(map(len, system.tendon_path)),)
         if place == "joint.user":  # as wide as the widest joint type asks for
             wanted = (*wanted[:1], *array.shape[1:2])
         if array.shape != wanted:

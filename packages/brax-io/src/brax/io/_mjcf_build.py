@@ -239,12 +239,12 @@ def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> No
     limited = model.tendon_limited * (not _disabled(model, "LIMIT", "CONSTRAINT"))
     has_friction = not _disabled(model, "FRICTIONLOSS", "CONSTRAINT")
     for t, first in enumerate(model.tendon_adr):
-        if not is_fixed(model, t):
-            continue  # refused if it acts
         wraps = range(first, first + model.tendon_num[t])
+        fixed = is_fixed(model, t)
         builder.add_tendon(
-            {joints[model.wrap_objid[w]]: float(model.wrap_prm[w]) for w in wraps},
+            {joints[model.wrap_objid[w]]: float(model.wrap_prm[w]) for w in wraps if fixed},
             tendons[t],
+            path=[] if fixed else [_path_part(model, w) for w in wraps],
             stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
             damping=0.0 if no_damper else float(model.tendon_damping[t]),
             lengthspring=model.tendon_lengthspring[t].tolist(),
@@ -259,6 +259,17 @@ def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> No
         )
 
 
+def _path_part(model: mujoco.MjModel, wrap: int) -> str | tuple[str, str] | float:
+    """A part of a spatial tendon's path, as the builder takes it."""
+    sites, number = names(model, "site"), float(model.wrap_prm[wrap])
+    what, index = model.wrap_type[wrap], model.wrap_objid[wrap]
+    if what == mujoco.mjtWrap.mjWRAP_PULLEY:
+        return number
+    if what == mujoco.mjtWrap.mjWRAP_SITE:
+        return sites[index]
+    return names(model, "geom")[index], sites[int(number)] if number >= 0 else ""
+
+
 def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
     tendons, sites = names(model, "tendon"), names(model, "site")
@@ -266,7 +277,7 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
     for a, transmission in enumerate(model.actuator_trntype):
         what = keyword(mujoco.mjtTrn, transmission)
         on, ref = model.actuator_trnid[a]
-        if what not in TRANSMISSIONS or (what == "tendon" and not is_fixed(model, on)):
+        if what not in TRANSMISSIONS:
             continue  # refused
         relative = what == "site" and ref >= 0
         law = actuator_law(model, a)

@@ -58,8 +58,6 @@ _LEAVE = {
 A field that the installed MuJoCo does not have is passed over. Geoms only count if they can touch.
 """
 
-_TENDON_ACTS = ("stiffness", "damping", "limited", "frictionloss")
-
 EQUALITIES = ("connect", "weld", "joint", "tendon")
 """What may be tied."""
 
@@ -182,15 +180,6 @@ def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
 
 
 def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
-    pulled = model.actuator_trnid[model.actuator_trntype == mujoco.mjtTrn.mjTRN_TENDON, 0]
-    for i in range(model.ntendon):
-        if is_fixed(model, i):
-            continue
-        acts = i in pulled or any(getattr(model, f"tendon_{field}")[i] for field in _TENDON_ACTS)
-        if acts:
-            yield Note("tendon", i, "refused", "a spatial tendon is not supported; use a fixed one")
-        else:
-            yield Note("tendon", i, "ignored", "a spatial tendon that nothing pulls")
     for i in range(model.neq):
         what = keyword(mujoco.mjtEq, model.eq_type[i])
         if not model.eq_active0[i]:
@@ -199,10 +188,6 @@ def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
             allowed = ", ".join(EQUALITIES)
             reason = f"equality constraint '{what}' is not supported; allowed: {allowed}"
             yield Note("equality", i, "refused", reason)
-        elif what == "tendon" and not all(
-            is_fixed(model, t) for t in (model.eq_obj1id[i], model.eq_obj2id[i]) if t >= 0
-        ):
-            yield Note("equality", i, "refused", "it ties a spatial tendon; use a fixed one")
     for kind, reason in _REFUSED_KINDS.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "refused", reason)
