@@ -29,7 +29,14 @@ def rich():
     made.add_joint("arm", "hinge", name="elbow", axis=(0, 1, 1), range=(-1.1, 0.3), damping=0.7)
     made.add_geom(type="plane", name="floor")
     made.add_geom("trunk", "sphere", name="head", size=(0.25,), condim=1)
-    made.add_geom("arm", "capsule", name="rod", size=(0.08, 0.2), rgba=(0.1, 0.2, 0.3, 0.4))
+    made.add_geom(
+        "arm",
+        "capsule",
+        name="rod",
+        size=(0.08, 0.2),
+        rgba=(0.1, 0.2, 0.3, 0.4),
+        fluidcoef=(1, 2, 3, 4, 1 / 3),
+    )
     made.add_site("tip", "finger", pos=(0.1, 0, 1 / 9), type="box", size=(0.1, 0.2, 0.3))
     made.add_weld("target", "arm")
     made.add_tendon({"elbow": 1 / 3}, "sinew", stiffness=0.1)

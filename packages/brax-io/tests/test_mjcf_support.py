@@ -107,9 +107,11 @@ REFUSED = {
         actuator('<general joint="j" dyntype="muscle"/>'),
         r"dyntype 'muscle' with gaintype 'fixed' and biastype 'none' is not supported",
     ),
-    "ellipsoids in a fluid": (
-        geom('fluidshape="ellipsoid"').replace("<mujoco>", '<mujoco><option density="1.2"/>'),
-        r"geom 'g' .*fluidshape 'ellipsoid' is not supported",
+    "half of a link as ellipsoids in a fluid": (
+        geom('fluidshape="ellipsoid"')
+        .replace("<mujoco>", '<mujoco><option density="1.2"/>')
+        .replace('name="b">', 'name="b"><body name="part"><geom size=".1"/></body>'),
+        r"body 'part' .*it is part of 'b', of which a medium takes other geoms for ellipsoids",
     ),
     "override": (flag('override="enable"'), r"enabling override or sleep"),
     "actuation off": (flag('actuation="disable"'), r"disabling actuation or filterparent"),

@@ -182,6 +182,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("geom.solimp", sys.geom.solimp, (ng, 5), ""),
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
+        ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
         ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
         ("tendon.share", sys.tendon.share, (sum(map(len, sys.tendon_path)),), ""),
         ("tendon.length0", sys.tendon.length0, (nt,), ""),

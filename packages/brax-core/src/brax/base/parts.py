@@ -106,6 +106,10 @@ class Geom(Base):
     invweight: jax.Array
     """How easily the centre of mass of each one's body moves [1/kg] in the model at rest, as built
     (MuJoCo's `body_invweight0` of that body): the scale of contacts' softness, (n_geoms,)."""
+    fluid: jax.Array
+    """What a medium does to it as an ellipsoid: MuJoCo's five `fluidcoef` (blunt drag, slender
+    drag, angular drag, Kutta lift, Magnus lift), and the mass [m^3] and inertia [m^5] that it takes
+    along at density one, shape (n_geoms, 11)."""
     rgba: jax.Array
     """Colour and opacity in [0, 1], shape (n_geoms, 4)."""
 

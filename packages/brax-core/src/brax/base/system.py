@@ -103,6 +103,8 @@ class System(Base):
     """Link that carries each geom, -1 for the world."""
     geom_mocap: tuple[int, ...] = static()
     """Mocap body that carries each geom, -1 for none."""
+    geom_streamed: tuple[bool, ...] = static()
+    """Whether a medium acts on each geom as an ellipsoid, and so not on its link as a box."""
     geom_points: tuple[int, ...] = static()
     """How many of the points each geom has."""
     geom_priority: tuple[int, ...] = static()

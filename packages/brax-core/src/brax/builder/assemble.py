@@ -21,6 +21,7 @@ from brax.base import (
 )
 from brax.builder.coupled import equality_numbers, tendon_numbers
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
+from brax.builder.fluids import fluid_numbers
 from brax.builder.numbers import array, column
 from brax.colliders import CollisionGroup
 
@@ -67,7 +68,7 @@ def assemble(parts: Parts) -> System:
         link=_link(parts.links, free),
         joint=_joint(joints),
         dof=_dof(joints, types),
-        geom=_geom(parts.geoms),
+        geom=_geom(parts.geoms, parts.geom_types),
         points=array(np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)),
         site=Site(
             Transform(column(parts.sites, "pos", 3), column(parts.sites, "quat", 4)),
@@ -100,6 +101,7 @@ def assemble(parts: Parts) -> System:
         geom_types=parts.geom_types,
         geom_link=tuple(links[g.body] for g in parts.geoms),
         geom_mocap=tuple(mocap_ids[g.on] for g in parts.geoms),
+        geom_streamed=tuple(g.streamed for g in parts.geoms),
         geom_points=tuple(len(g.points) for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
@@ -272,7 +274,7 @@ def _dof(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
     )
 
 
-def _geom(geoms: Sequence[Element]) -> Geom:
+def _geom(geoms: Sequence[Element], types: Sequence[Any]) -> Geom:
     return Geom(
         transform=Transform(column(geoms, "pos", 3), column(geoms, "quat", 4)),
         size=column(geoms, "size", 3),
@@ -283,6 +285,7 @@ def _geom(geoms: Sequence[Element]) -> Geom:
         solmix=column(geoms, "solmix", 1)[:, 0],
         margin=column(geoms, "margin", 1)[:, 0],
         invweight=array(np.zeros(len(geoms)), (-1,)),
+        fluid=array([fluid_numbers(g, t) for g, t in zip(geoms, types, strict=True)], (-1, 11)),
         rgba=column(geoms, "rgba", 4),
     )
 

@@ -170,6 +170,8 @@ class Bodies:
         solimp: Sequence[float] = SOLIMP,
         solmix: float = 1.0,
         margin: float = 0.0,
+        fluidcoef: Sequence[float] | None = None,
+        fluid_added: Sequence[float] | None = None,
         rgba: Sequence[float] = (0.5, 0.5, 0.5, 1.0),
         contype: int = 1,
         conaffinity: int = 1,
@@ -195,6 +197,11 @@ class Bodies:
             solimp: MuJoCo's impedance of contacts.
             solmix: weight of `solref` and `solimp` in a pair.
             margin: distance at which contacts begin to act [m]; a pair has the sum.
+            fluidcoef: drag if blunt, drag if slender, angular drag, Kutta lift and Magnus lift of
+                the ellipsoid that a medium takes it for, MuJoCo's `fluidshape`; None if the medium
+                acts on its link as a box. All bodies of a link have such geoms, or none.
+            fluid_added: mass and inertia of medium that the ellipsoid takes along at density one,
+                (6,); computed if None.
             rgba: colour and opacity, 0 to 1.
             contype: bits of what it is; two geoms are tested if the bits of one meet the
                 conaffinity of the other.
@@ -226,9 +233,12 @@ class Bodies:
                 friction=(friction, 3),
                 solref=(solref, 2),
                 solimp=(solimp, 5),
+                fluidcoef=(fluidcoef or (0.0,) * 5, 5),
                 rgba=(rgba, 4),
+                **({} if fluid_added is None else {"fluid_added": (fluid_added, 6)}),
             ),
         )
+        values = {"fluid_added": None, "streamed": fluidcoef is not None} | values
         self._geoms.append(Element("geom", name, values, line))
         return name
 

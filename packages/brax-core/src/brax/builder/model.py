@@ -8,7 +8,7 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import checks, routes, sense
+from brax.builder import checks, fluids, routes, sense
 from brax.builder.assemble import Parts, assemble, at_rest
 from brax.builder.collide import candidates, collisions
 from brax.builder.coupled import measured
@@ -176,7 +176,9 @@ class ModelBuilder(Description):
             problems += checks.joint(joint, kind)
         for geom, kind in zip(welded.geoms, geom_types, strict=True):
             if kind is not None:
-                problems += checks.geom(geom, kind)
+                problems += [*checks.geom(geom, kind), *fluids.streamed(geom, kind)]
+        if option["density"] or option["viscosity"]:
+            problems += fluids.mixed(self._bodies, welded.carrier, welded.geoms)
         widths = {j.name: t.qd_width for j, t in known}
         shapes = {g.name: t for g, t in zip(welded.geoms, geom_types, strict=True)}
         for tendon in self._tendons:

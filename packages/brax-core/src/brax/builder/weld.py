@@ -22,6 +22,8 @@ class Welded(NamedTuple):
     """The bodies that are gone: their frames in the link that carries them."""
     equalities: list[Element]
     rest: Places
+    carrier: dict[str, str]
+    """The link, or the world, that carries each body."""
 
 
 def weld(
@@ -90,6 +92,7 @@ def weld(
             np.array([world[link.name].pos for link in links]).reshape(-1, 3),
             np.array([world[link.name].quat for link in links]).reshape(-1, 4),
         ),
+        carrier,
     )
 
 

@@ -28,7 +28,12 @@ class Sphere(GeometryType):
     name = "sphere"
     size_names = ("radius",)
     wrapped = "point"
+    streamed = True
     corners = 1
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Its own."""
+        return Vec3(size.x, size.x, size.x)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """The point of the surface with that normal."""
@@ -40,7 +45,12 @@ class Capsule(GeometryType):
 
     name = "capsule"
     size_names = ("radius", "half-length")
+    streamed = True
     corners = 2
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """As long as the capsule is."""
+        return Vec3(size.x, size.x, size.x + size.y)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """On the ball at the farther end."""
@@ -58,7 +68,12 @@ class Box(GeometryType):
 
     name = "box"
     size_names = ("half-size x", "half-size y", "half-size z")
+    streamed = True
     corners = 4
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Half of its sides."""
+        return size
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """A corner."""
@@ -87,7 +102,12 @@ class Cylinder(GeometryType):
     name = "cylinder"
     size_names = ("radius", "half-length")
     wrapped = "axis"
+    streamed = True
     corners = 4
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """As wide and as long."""
+        return Vec3(size.x, size.x, size.y)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """On the rim of the farther end."""
@@ -123,7 +143,12 @@ class Ellipsoid(GeometryType):
 
     name = "ellipsoid"
     size_names = ("semi-axis x", "semi-axis y", "semi-axis z")
+    streamed = True
     corners = 1
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Its own."""
+        return size
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """The point of the surface with that normal."""

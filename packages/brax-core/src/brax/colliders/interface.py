@@ -56,6 +56,8 @@ class GeometryType(ABC):
     wrapped: ClassVar[str] = ""
     """What a tendon may wrap around, at a distance of the first size: the centre ("point"), the z
     axis ("axis"), or neither."""
+    streamed: ClassVar[bool] = False
+    """Whether a medium may take it for an ellipsoid: whether it has `semi_axes`."""
     corners: ClassVar[int] = 0
     """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
     one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""
@@ -75,6 +77,10 @@ class GeometryType(ABC):
         They may coincide, and are points of the shape's surface. Args as `support`.
         """
         return [self.support(shape, direction)]
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Of the ellipsoid that a medium takes it for [m], from the size parameters."""
+        raise NotImplementedError(f"{self.name} is no ellipsoid to a medium")
 
     def mesh(
         self, size: np.ndarray, points: np.ndarray | None = None

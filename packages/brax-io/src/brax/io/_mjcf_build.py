@@ -186,6 +186,7 @@ def _geoms(
             solmix=float(model.geom_solmix[g]),
             margin=float(model.geom_margin[g]),
             elasticity=float(custom.elasticity[g]),
+            **_fluid(model, g),
             rgba=_colour(model, g).tolist(),
             contype=0 if only_drawn else int(model.geom_contype[g]),
             conaffinity=0 if only_drawn else int(model.geom_conaffinity[g]),
@@ -193,6 +194,14 @@ def _geoms(
         )
     for first, second in zip(*excluded_bodies(model), strict=True):
         builder.exclude(bodies[first], bodies[second])
+
+
+def _fluid(model: mujoco.MjModel, geom: int) -> dict[str, list[float]]:
+    """A geom as an ellipsoid in a medium, if it is one: on a body with mass, and in a medium."""
+    numbers = model.geom_fluid[geom].tolist()
+    heavy = model.body_mass[model.geom_bodyid[geom]] > 0
+    acts = numbers[0] and heavy and (model.opt.density or model.opt.viscosity)
+    return dict(fluidcoef=numbers[1:6], fluid_added=numbers[6:]) if acts else {}
 
 
 def _mesh_points(model: mujoco.MjModel, geom: int) -> np.ndarray:

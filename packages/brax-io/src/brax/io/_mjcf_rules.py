@@ -156,9 +156,6 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
             yield Note("geom", i, "refused", f"a {shape} that can touch is not supported")
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
-    if model.opt.density or model.opt.viscosity:
-        for i in np.flatnonzero(model.geom_fluid[:, 0]).tolist():
-            yield Note("geom", i, "refused", "fluidshape 'ellipsoid' is not supported; take it out")
     for i in _rows_unlike(model, "geom_gap", 0):
         yield Note("geom", i, "ignored", "gap: only contacts that act are computed")
 

@@ -49,7 +49,7 @@ TRANSLATED = {
     Inertia: "transform i mass",
     Joint: "pos axis user solref solimp margin actuator_range",
     DoF: "armature damping stiffness springref limit frictionloss invweight solref solimp",
-    Geom: "transform size friction elasticity solref solimp solmix margin invweight rgba",
+    Geom: "transform size friction elasticity solref solimp solmix margin invweight fluid rgba",
     Tendon: "coef share length0 stiffness damping lengthspring limit margin solref_limit "
     "solimp_limit solref_friction solimp_friction invweight",
     Actuator: "gear gainprm biasprm dynprm length_range ctrl_range activation_range force_range",
