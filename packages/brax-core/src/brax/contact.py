@@ -50,6 +50,18 @@ def points(
     return vec3(jnp.concatenate(found)), (first, second)
 
 
+def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
+    """Points of all candidate contacts, and normals from the first geom to the second.
+
+    Args as `points`.
+    """
+    found = [_table(f) for f in contacts(sys, frames_of(pos, rot))]
+    table = [
+        jnp.concatenate(part) for part in zip(*((f[1], f[2][:, 0]) for f in found), strict=True)
+    ]
+    return vec3(table[0]), vec3(table[1])
+
+
 def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array, ...]:
     found = contacts(placed(sys, mocap), frames_of(vec3(x.pos), quat(x.rot)))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *(_table(f) for f in found))

@@ -101,6 +101,8 @@ class System(Base):
     """The `brax.colliders.GeometryType` of each geom."""
     geom_link: tuple[int, ...] = static()
     """Link that carries each geom, -1 for the world."""
+    geom_body: tuple[tuple[str, int], ...] = static()
+    """Kind and index of the body that each geom is on: a link, fixed, or the world, -1."""
     geom_mocap: tuple[int, ...] = static()
     """Mocap body that carries each geom, -1 for none."""
     geom_streamed: tuple[bool, ...] = static()
@@ -117,6 +119,8 @@ class System(Base):
     """The `brax.colliders.GeometryType` that each site is drawn as."""
     site_link: tuple[int, ...] = static()
     """Link that carries each site, -1 for the world."""
+    site_body: tuple[tuple[str, int], ...] = static()
+    """Kind and index of the body that each site is on."""
     site_mocap: tuple[int, ...] = static()
     """Mocap body that carries each site, -1 for none."""
     tendon_names: tuple[str, ...] = static()
