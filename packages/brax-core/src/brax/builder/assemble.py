@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import (
-    Actuator,
     DoF,
     Geom,
     Inertia,
@@ -20,9 +19,10 @@ from brax.base import (
     Transform,
 )
 from brax.builder.coupled import equality_numbers, tendon_numbers
+from brax.builder.drives import actuator_numbers
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
 from brax.builder.fluids import fluid_numbers
-from brax.builder.numbers import array, column
+from brax.builder.numbers import array, bounds, column
 from brax.colliders import CollisionGroup
 
 
@@ -76,7 +76,7 @@ def assemble(parts: Parts) -> System:
         ),
         tendon=tendon_numbers(parts.tendons, joints),
         equality=equality_numbers(parts.equalities),
-        actuator=_actuator(parts.actuators),
+        actuator=actuator_numbers(parts.actuators),
         sensor=Sensor(column(parts.sensors, "cutoff", 1)[:, 0]),
         fixed=Transform(column(parts.fixed, "pos", 3), column(parts.fixed, "quat", 4)),
         init_q=array(_start(parts), (-1,)),
@@ -194,12 +194,6 @@ def _ref(joint: Element, kind: Any) -> np.ndarray:
     return per_dof(joint, "ref", kind) if is_plain(kind) else np.zeros(kind.q_width)
 
 
-def _bounds(elements: Sequence[Element], key: str) -> Any:
-    """Lower and upper bounds, infinite where there are none."""
-    found = [(-np.inf, np.inf) if e.values[key] is None else e.values[key] for e in elements]
-    return array(found, (len(elements), 2))
-
-
 def _opt(option: dict[str, Any], compensated: bool) -> Option:
     numbers = ("timestep", "density", "viscosity", "impratio")
     return Option(
@@ -236,7 +230,7 @@ def _joint(joints: Sequence[Element]) -> Joint:
         column(joints, "solref_limit", 2),
         column(joints, "solimp_limit", 5),
         column(joints, "margin", 1)[:, 0],
-        _bounds(joints, "actuator_range"),
+        bounds(joints, "actuator_range"),
     )
 
 
@@ -253,9 +247,9 @@ def _dof(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
     def numbers(key: str) -> Any:
         return array(np.concatenate([per_dof(j, key, t) for j, t in each]), (-1,))
 
-    bounds = [_range(j, t) for j, t in each]
+    limits = [_range(j, t) for j, t in each]
     lower, upper = (
-        array([b[k] for b, t in zip(bounds, types, strict=True) for _ in range(t.qd_width)], (-1,))
+        array([b[k] for b, t in zip(limits, types, strict=True) for _ in range(t.qd_width)], (-1,))
         for k in range(2)
     )
 
@@ -289,17 +283,4 @@ def _geom(geoms: Sequence[Element], types: Sequence[Any]) -> Geom:
         invweight=array(np.zeros(len(geoms)), (-1,)),
         fluid=array([fluid_numbers(g, t) for g, t in zip(geoms, types, strict=True)], (-1, 11)),
         rgba=column(geoms, "rgba", 4),
-    )
-
-
-def _actuator(actuators: Sequence[Element]) -> Actuator:
-    ranges = [_bounds(actuators, key) for key in ("ctrl_range", "activation_range", "force_range")]
-    return Actuator(
-        column(actuators, "gear", 1)[:, 0],
-        column(actuators, "wrench", 6),
-        column(actuators, "gainprm", 10),
-        column(actuators, "biasprm", 10),
-        column(actuators, "dynprm", 10),
-        column(actuators, "length_range", 2),
-        *ranges,
     )

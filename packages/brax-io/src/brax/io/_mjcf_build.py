@@ -16,14 +16,15 @@ from brax.io._mjcf_actuators import actuator_law, is_disabled
 from brax.io._mjcf_equality import equalities
 from brax.io._mjcf_names import (
     body_names,
-    is_flag_set,
+    disabled,
     joint_q_widths,
     joint_qd_widths,
     keyword,
     names,
 )
-from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS, is_fixed
+from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS
 from brax.io._mjcf_sensors import read_sensor
+from brax.io._mjcf_tendons import tendons
 from brax.io._mjcf_touch import excluded_bodies, no_contact
 
 Places = Mapping[tuple[str, int], str]
@@ -59,8 +60,8 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _joints(builder, model, custom, places)
     _geoms(builder, model, custom, places)
     _sites(builder, model, places)
-    _tendons(builder, model, places)
-    if not _disabled(model, "EQUALITY", "CONSTRAINT"):
+    tendons(builder, model, places)
+    if not disabled(model, "EQUALITY", "CONSTRAINT"):
         equalities(builder, model, body_names(model), places)
     _actuators(builder, model, places)
     _sensors(builder, model, places)
@@ -77,15 +78,11 @@ def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> s
     return f"{note.kind} '{names(model, note.kind)[note.number]}'{place}: {note.reason}"
 
 
-def _disabled(model: mujoco.MjModel, *flags: str) -> bool:
-    return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, flags)
-
-
 def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> None:
     passive = not _without_passive(model)
     builder.set_option(
         timestep=float(model.opt.timestep),
-        gravity=np.zeros(3) if _disabled(model, "GRAVITY") else model.opt.gravity.copy(),
+        gravity=np.zeros(3) if disabled(model, "GRAVITY") else model.opt.gravity.copy(),
         integrator=keyword(mujoco.mjtIntegrator, model.opt.integrator),
         cone=keyword(mujoco.mjtCone, model.opt.cone),
         **{key: getattr(model.opt, key) for key in ("wind", "impratio")},
@@ -97,7 +94,7 @@ def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.
 
 def _without_passive(model: mujoco.MjModel) -> bool:
     """Whether no passive force acts: as without springs and dampers."""
-    return _disabled(model, "SPRING") and _disabled(model, "DAMPER")
+    return disabled(model, "SPRING") and disabled(model, "DAMPER")
 
 
 def _solver_steps(model: mujoco.MjModel) -> dict[str, int]:
@@ -130,10 +127,10 @@ def _joints(
 ) -> None:
     named, joints = body_names(model), names(model, "joint")
     q_width, qd_width = joint_q_widths(model), joint_qd_widths(model)
-    no_limit = _disabled(model, "LIMIT", "CONSTRAINT")
-    no_friction = _disabled(model, "FRICTIONLOSS", "CONSTRAINT")
-    no_spring = _disabled(model, "SPRING", "PASSIVE")
-    no_damper = _disabled(model, "DAMPER", "PASSIVE")
+    no_limit = disabled(model, "LIMIT", "CONSTRAINT")
+    no_friction = disabled(model, "FRICTIONLOSS", "CONSTRAINT")
+    no_spring = disabled(model, "SPRING", "PASSIVE")
+    no_damper = disabled(model, "DAMPER", "PASSIVE")
     for j, q in enumerate(model.jnt_qposadr):
         dof = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + qd_width[j])
         limited = model.jnt_limited[j] and not no_limit
@@ -241,48 +238,10 @@ def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None
         )
 
 
-def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
-    joints, tendons = names(model, "joint"), names(model, "tendon")
-    no_spring = _disabled(model, "SPRING", "PASSIVE")
-    no_damper = _disabled(model, "DAMPER", "PASSIVE")
-    limited = model.tendon_limited * (not _disabled(model, "LIMIT", "CONSTRAINT"))
-    has_friction = not _disabled(model, "FRICTIONLOSS", "CONSTRAINT")
-    for t, first in enumerate(model.tendon_adr):
-        wraps = range(first, first + model.tendon_num[t])
-        fixed = is_fixed(model, t)
-        builder.add_tendon(
-            {joints[model.wrap_objid[w]]: float(model.wrap_prm[w]) for w in wraps if fixed},
-            tendons[t],
-            path=[] if fixed else [_path_part(model, w) for w in wraps],
-            stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
-            damping=0.0 if no_damper else float(model.tendon_damping[t]),
-            lengthspring=model.tendon_lengthspring[t].tolist(),
-            range=model.tendon_range[t].tolist() if limited[t] else None,
-            margin=float(model.tendon_margin[t]),
-            frictionloss=float(model.tendon_frictionloss[t]) if has_friction else 0.0,
-            solref_limit=model.tendon_solref_lim[t],
-            solimp_limit=model.tendon_solimp_lim[t],
-            solref_friction=model.tendon_solref_fri[t],
-            solimp_friction=model.tendon_solimp_fri[t],
-            line=places.get(("tendon", t), ""),
-        )
-
-
-def _path_part(model: mujoco.MjModel, wrap: int) -> str | tuple[str, str] | float:
-    """A part of a spatial tendon's path, as the builder takes it."""
-    sites, number = names(model, "site"), float(model.wrap_prm[wrap])
-    what, index = model.wrap_type[wrap], model.wrap_objid[wrap]
-    if what == mujoco.mjtWrap.mjWRAP_PULLEY:
-        return number
-    if what == mujoco.mjtWrap.mjWRAP_SITE:
-        return sites[index]
-    return names(model, "geom")[index], sites[int(number)] if number >= 0 else ""
-
-
 def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
-    tendons, sites = names(model, "tendon"), names(model, "site")
-    clamped = not _disabled(model, "CLAMPCTRL")
+    pulled, sites = names(model, "tendon"), names(model, "site")
+    clamped = not disabled(model, "CLAMPCTRL")
     for a, transmission in enumerate(model.actuator_trntype):
         what = keyword(mujoco.mjtTrn, transmission)
         on, ref = model.actuator_trnid[a]
@@ -299,7 +258,7 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
             joints[on] if what in ON_JOINT else "",
             law.type,
             actuators[a],
-            tendon=tendons[on] if what == "tendon" else "",
+            tendon=pulled[on] if what == "tendon" else "",
             site=sites[on] if what == "site" else "",
             refsite=sites[ref] if relative else "",
             gear=1.0 if what == "site" else float(model.actuator_gear[a, 0]),

@@ -170,12 +170,6 @@ def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
         yield Note("actuator", i, "refused", reason)
 
 
-def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
-    """Whether a tendon is a weighted sum of joint coordinates, rather than a path in space."""
-    first = model.wrap_type[model.tendon_adr[tendon]]
-    return bool(first == mujoco.mjtWrap.mjWRAP_JOINT)
-
-
 def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
     for i in range(model.neq):
         what = keyword(mujoco.mjtEq, model.eq_type[i])
