@@ -22,15 +22,26 @@ def rich():
     made.set_option(timestep=1 / 300, gravity=(0.1, 1e-7, -9.81), integrator="implicit")
     made.add_body("trunk", mass=1 / 3, inertia=(0.1, 0.2, 0.25))
     made.add_body("tip", "trunk", pos=(0.1, 0.2, 1 / 7))
-    made.add_body("arm", "trunk", mass=2.0, inertia=(0.3, 0.3, 0.3))
+    made.add_body("target", pos=(0.1, 0.2, 1 / 7), mocap=True)
+    made.add_body("arm", "trunk", gravcomp=1 / 3, mass=2.0, inertia=(0.3, 0.3, 0.3))
     made.add_joint("trunk", "free")
     made.add_joint("arm", "ball", name="shoulder")
     made.add_joint("arm", "hinge", name="elbow", axis=(0, 1, 1), range=(-1.1, 0.3), damping=0.7)
     made.add_geom(type="plane", name="floor")
     made.add_geom("trunk", "sphere", name="head", size=(0.25,), condim=1)
-    made.add_geom("arm", "capsule", name="rod", size=(0.08, 0.2), rgba=(0.1, 0.2, 0.3, 0.4))
+    made.add_geom(
+        "arm",
+        "capsule",
+        name="rod",
+        size=(0.08, 0.2),
+        rgba=(0.1, 0.2, 0.3, 0.4),
+        fluidcoef=(1, 2, 3, 4, 1 / 3),
+    )
     made.add_site("tip", "finger", pos=(0.1, 0, 1 / 9), type="box", size=(0.1, 0.2, 0.3))
+    made.add_weld("target", "arm")
     made.add_tendon({"elbow": 1 / 3}, "sinew", stiffness=0.1)
+    made.add_site("target", "grip")
+    made.add_tendon({}, "rope", path=["finger", ("head", ""), "grip", 3.0, "grip", "finger"])
     made.add_actuator("elbow", gear=3.3, ctrl_range=(-1, 1))
     made.add_sensor("gyro", ("site", "finger"), cutoff=1 / 3)
     made.add_sensor("framepos", ("body", "tip"), reference=("geom", "head"))

@@ -74,18 +74,13 @@ REFUSED = {
         model().replace('<freejoint name="f"/>', '<joint type="free" name="f" armature="1"/>'),
         r"joint 'f'.*armature is not supported on a joint of type 'free'",
     ),
-    "gravcomp": (model().replace('name="b"', 'name="b" gravcomp="1"'), r"body 'b'.*gravcomp"),
-    "mocap": (
-        model(GEOM).replace('name="b"', 'name="b" mocap="true"'),
-        r"body 'b' \(model.xml:1\): mocap is not supported; take it out",
+    "gravity compensated by actuators": (
+        joint('actuatorgravcomp="true"').replace('name="b"', 'name="b" gravcomp="1"'),
+        r"joint 'j' \(model.xml:1\): actuatorgravcomp is not supported; leave it at 0",
     ),
     "tendon that yields": (
         model(after=TENDON.format('stiffness="1" springyield="1"')),
         r"tendon 't'.*springyield",
-    ),
-    "spatial tendon": (
-        spatial('<actuator><motor name="m" tendon="t"/></actuator>'),
-        r"tendon 't'.*a spatial tendon is not supported",
     ),
     "crank": (
         model(
@@ -112,9 +107,11 @@ REFUSED = {
         actuator('<general joint="j" dyntype="muscle"/>'),
         r"dyntype 'muscle' with gaintype 'fixed' and biastype 'none' is not supported",
     ),
-    "ellipsoids in a fluid": (
-        geom('fluidshape="ellipsoid"').replace("<mujoco>", '<mujoco><option density="1.2"/>'),
-        r"geom 'g' .*fluidshape 'ellipsoid' is not supported",
+    "half of a link as ellipsoids in a fluid": (
+        geom('fluidshape="ellipsoid"')
+        .replace("<mujoco>", '<mujoco><option density="1.2"/>')
+        .replace('name="b">', 'name="b"><body name="part"><geom size=".1"/></body>'),
+        r"body 'part' .*it is part of 'b', of which a medium takes other geoms for ellipsoids",
     ),
     "override": (flag('override="enable"'), r"enabling override or sleep"),
     "actuation off": (flag('actuation="disable"'), r"disabling actuation or filterparent"),
@@ -247,7 +244,7 @@ ACCEPTED = {
     ),
     "tendon without force": model(after=TENDON.format("")),
     "tendon limit and friction": model(after=TENDON.format('range="-1 1" frictionloss="1"')),
-    "spatial tendon without force": spatial(),
+    "spatial tendon": spatial('<actuator><motor name="m" tendon="t"/></actuator>'),
     "inactive equality": model(
         after='<equality><weld body1="b" body2="c" active="false"/></equality>'
     ),

@@ -104,6 +104,8 @@ def brax_sensors() -> list[Spec]:
         Spec("accelerometer", "brax.sensors.inertial:ACCELEROMETER", "acceleration less gravity"),
         Spec("force", "brax.sensors.load:FORCE", "force that holds a body"),
         Spec("torque", "brax.sensors.load:TORQUE", "torque that holds a body"),
+        Spec("touch", "brax.sensors.touch:TOUCH", "normal forces of contacts at a site"),
+        Spec("rangefinder", "brax.sensors.touch:RANGE_FINDER", "distance ahead of a site"),
         Spec("subtreecom", "brax.sensors.subtree:SUBTREE_CENTRE", "centre of mass of a subtree"),
         Spec("subtreelinvel", "brax.sensors.subtree:SUBTREE_VELOCITY", "velocity of that centre"),
         Spec(

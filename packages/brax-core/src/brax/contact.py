@@ -8,21 +8,23 @@ from brax.base import Contact, System, Transform
 from brax.batch_last import batch_last
 from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of
 from brax.components import Quat, Vec3, quat, stack, tangents, vec3
+from brax.mocap import placed
 
 
-def get(sys: System, x: Transform) -> Contact | None:
+def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | None:
     """Finds the contacts of a model.
 
     Args:
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
+        mocap: frames of the mocap bodies, `State.mocap`; None for where the model has them.
 
     Returns:
         All candidate points, near or far, shape (n_contacts, ...); None if nothing can touch.
     """
     if not sys.collisions:
         return None
-    dist, pos, frame, friction, elasticity = _behind_boundary(sys, x)
+    dist, pos, frame, friction, elasticity = _behind_boundary(sys, x, mocap)
     links: list[list[int]] = [[], []]
     for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
         for out, side in zip(links, sides, strict=True):
@@ -48,8 +50,20 @@ def points(
     return vec3(jnp.concatenate(found)), (first, second)
 
 
-def _get(sys: System, x: Transform) -> tuple[jax.Array, ...]:
-    found = contacts(sys, frames_of(vec3(x.pos), quat(x.rot)))
+def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
+    """Points of all candidate contacts, and normals from the first geom to the second.
+
+    Args as `points`.
+    """
+    found = [_table(f) for f in contacts(sys, frames_of(pos, rot))]
+    table = [
+        jnp.concatenate(part) for part in zip(*((f[1], f[2][:, 0]) for f in found), strict=True)
+    ]
+    return vec3(table[0]), vec3(table[1])
+
+
+def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array, ...]:
+    found = contacts(placed(sys, mocap), frames_of(vec3(x.pos), quat(x.rot)))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *(_table(f) for f in found))
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.base import Force, State, System
+from brax.base import Force, State, System, Transform
 from brax.errors import ModelError, ShapeError
 
 
@@ -52,6 +52,23 @@ def check_state(function: str, sys: System, state: State) -> None:
     if state.activation is not None:
         n = len(sys.stateful_actuators())
         check_vector(function, "state.activation", state.activation, n, "activations")
+    if state.mocap is not None:
+        check_mocap(function, sys, state.mocap)
+
+
+def check_mocap(function: str, sys: System, mocap: Transform) -> None:
+    """Checks that frames are given for each mocap body.
+
+    Raises:
+        ShapeError: naming function, what was expected and what came.
+    """
+    n = len(sys.mocap_fixed)
+    for name, found, width in (("pos", mocap.pos, 3), ("rot", mocap.rot, 4)):
+        if np.shape(found) != (n, width):
+            raise ShapeError(
+                f"{function}: mocap.{name} has shape {np.shape(found)}; the model has {n} mocap "
+                f"bodies, so expected ({n}, {width}). For a batch use jax.vmap."
+            )
 
 
 def check_external(function: str, sys: System, external: Force | None) -> None:
@@ -80,11 +97,14 @@ SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
-SITE_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites"
+SITE_LIMITS = (
+    "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites or spatial tendons"
+)
 
 TURNING = "friction against twisting and rolling (condim 4 and 6)"
 EQUALITY = "equality constraints"
 TENDON_LIMITS = "limits and dry friction of tendons"
+CARRIED = "joints on mocap bodies"
 
 FEATURES: dict[str, Callable[[System], bool]] = {
     "a range of a joint with a quaternion": lambda s: any(s.joint_limited[j] for j in _curved(s)),
@@ -94,14 +114,21 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     TURNING: lambda s: any(g.condim > 3 for g in s.collisions),
     EQUALITY: lambda s: bool(s.equality_names),
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
+    CARRIED: lambda s: max(s.link_mocap) >= 0,
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
-    SITE_LIMITS: lambda s: max(s.actuator_site, default=-1) >= 0 and any(s.joint_actuator_limited),
+    SITE_LIMITS: lambda s: (
+        any(s.joint_actuator_limited)
+        and any(
+            site >= 0 or (tendon >= 0 and s.tendon_path[tendon])
+            for site, tendon in zip(s.actuator_site, s.actuator_tendon, strict=True)
+        )
+    ),
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (TURNING, EQUALITY, TENDON_LIMITS)
+UNCOUPLED = (TURNING, EQUALITY, TENDON_LIMITS, CARRIED)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {
@@ -134,6 +161,8 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("opt.impratio", sys.opt.impratio, (), "> 0"),
         ("link.inertia.mass", sys.link.inertia.mass, (n,), "> 0"),
         ("link.inertia.i", sys.link.inertia.i, (n, 3), "> 0"),
+        ("link.gravcomp", sys.link.gravcomp, (n,), ""),
+        ("link.gravcomp_arm", sys.link.gravcomp_arm, (n, 3), ""),
         ("init_q", sys.init_q, (nq,), ""),
         ("dof.armature", sys.dof.armature, (nv,), ">= 0"),
         ("dof.damping", sys.dof.damping, (nv,), ">= 0"),
@@ -153,7 +182,10 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("geom.solimp", sys.geom.solimp, (ng, 5), ""),
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
+        ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
         ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
+        ("tendon.share", sys.tendon.share, (sum(map(len, sys.tendon_path)),), ""),
+        ("tendon.length0", sys.tendon.length0, (nt,), ""),
         ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
         ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
@@ -176,6 +208,11 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]
     problems = [p for row in table if (p := _leaf_problem(*row))]
+    if not sys.opt.enable_gravcomp and _is_known_nonzero(sys.link.gravcomp):
+        problems.append(
+            "system leaf 'link.gravcomp' is not zero, but the model was built without gravity "
+            "compensation: build it with a share of any body"
+        )
     problems += [
         f"the model has {feature}, which this pipeline does not compute; take it out, or choose "
         "another pipeline"
@@ -184,6 +221,10 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
     ]
     if problems:
         raise ModelError.of([f"{function}: {p}" for p in problems])
+
+
+def _is_known_nonzero(value: Any) -> bool:
+    return not isinstance(value, jax.core.Tracer) and bool(np.asarray(value).any())
 
 
 def _leaf_problem(name: str, value: Any, shape: tuple[int, ...], allowed: str) -> str | None:

@@ -19,6 +19,7 @@ from brax.generalized.reaction import reaction
 from brax.generalized.smooth import Smooth, smooth
 from brax.generalized.structure import Structure, dof_parents, structure
 from brax.kinematics import Frames, forward, link_frames
+from brax.mocap import placed
 from brax.spatial import Spatial
 from brax.tree import layout
 
@@ -217,7 +218,7 @@ def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatia
 def _reaction(
     sys: System, state: State, act: jax.Array, external: Force | None
 ) -> tuple[jax.Array, jax.Array]:
-    problem = GENERALIZED.problem(sys, act, external)
+    problem = GENERALIZED.problem(placed(sys, state.mocap), act, external)
     return reaction(problem, GENERALIZED.enter(problem, state))
 
 

@@ -1,4 +1,4 @@
-"""The drag of a medium: each link as the box that has its inertia.
+"""The drag of a medium: each link as the box that has its inertia, or as ellipsoids of its geoms.
 
 Source: MuJoCo's documentation, chapter Computation, section Passive forces, inertia model.
 """
@@ -12,6 +12,7 @@ import numpy as np
 from brax.base import System
 from brax.components import Mat3, Vec3, rows, vec3
 from brax.spatial import Spatial
+from brax.streams import Streams, stream_forces, streams
 
 THINNEST = 1e-15
 """Least square of a side, for moments that no box has."""
@@ -26,6 +27,8 @@ class Medium(NamedTuple):
     """Resistance to turning and to moving, of the sphere as wide as the box on average."""
     drag: tuple[Vec3, Vec3]
     """The same by the squares of the velocities, of the box."""
+    streams: Streams | None
+    """The geoms that it streams around; a link that has any is no box."""
 
 
 def medium(sys: System, order: tuple[int, ...]) -> Medium:
@@ -38,11 +41,13 @@ def medium(sys: System, order: tuple[int, ...]) -> Medium:
     dense = option.density
     fourth = Vec3(a**4, b**4, c**4)
     turning = Vec3(a * (fourth.y + fourth.z), b * (fourth.z + fourth.x), c * (fourth.x + fourth.y))
-    return Medium(
-        Vec3(*(option.wind[k : k + 1] for k in range(3))),
-        (sticky * width * width, 3.0 * sticky),
-        (turning * (dense / 64.0), Vec3(b * c, c * a, a * b) * (0.5 * dense)),
-    )
+    viscous = (sticky * width * width, 3.0 * sticky)
+    drag = (turning * (dense / 64.0), Vec3(b * c, c * a, a * b) * (0.5 * dense))
+    around = streams(sys, order)
+    if around is not None:
+        box = jnp.array([[float(k not in around.link)] for k in range(len(order))], mass.dtype)
+        viscous, drag = jax.tree.map(lambda x: x * box, (viscous, drag))
+    return Medium(Vec3(*(option.wind[k : k + 1] for k in range(3))), viscous, drag, around)
 
 
 def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
@@ -56,13 +61,16 @@ def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
     Returns:
         About the centre of mass, world axes.
     """
-    relative = velocity.ang, velocity.lin - medium.wind
-    return Spatial(
+    relative = Spatial(velocity.ang, velocity.lin - medium.wind)
+    found = Spatial(
         *(
-            axes.rotate(_against(axes.inv_rotate(v), sticky, drag))
+            _against(axes.inv_rotate(v), sticky, drag)
             for v, sticky, drag in zip(relative, medium.viscous, medium.drag, strict=True)
         )
     )
+    if medium.streams is not None:
+        found = found + stream_forces(medium.streams, axes, relative, len(found.ang.x))
+    return Spatial(axes.rotate(found.ang), axes.rotate(found.lin))
 
 
 def _against(v: Vec3, sticky: jax.Array, drag: Vec3) -> Vec3:

@@ -23,7 +23,7 @@ from brax.components import (
 )
 from brax.errors import ModelError, closest
 from brax.joints import JointParams
-from brax.math import safe_arccos
+from brax.math import normalize, safe_arccos
 from brax.spatial import Spatial, invert
 from brax.tree import Group, Layout, down, join, layout
 
@@ -284,13 +284,14 @@ def inverse(sys: System, x: Transform, xd: Motion) -> tuple[jax.Array, jax.Array
     return _inverse_behind_boundary(sys, x, xd)
 
 
-def frame(sys: System, x: Transform, body: str) -> Transform:
+def frame(sys: System, x: Transform, body: str, mocap: Transform | None = None) -> Transform:
     """The frame of a body in the world, whether it is a link or part of one.
 
     Args:
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
         body: its name in the model.
+        mocap: frames of the mocap bodies, `State.mocap`; None for where the model has them.
 
     Returns:
         The frame, shape (...).
@@ -304,5 +305,9 @@ def frame(sys: System, x: Transform, body: str) -> Transform:
         names = (*sys.link_names, *sys.fixed_names)
         raise ModelError(f"the model has no body '{body}'.{closest(body, names)}")
     index = sys.fixed_names.index(body)
-    link, place = sys.fixed_link[index], sys.fixed.take(index)
+    link, place, on = sys.fixed_link[index], sys.fixed.take(index), sys.fixed_mocap[index]
+    if mocap is not None and on >= 0:
+        carrier = sys.fixed.take(sys.mocap_fixed[on])
+        there = Transform(mocap.pos[on], normalize(mocap.rot[on])[0])
+        place = there.do(carrier.to_local(place))
     return place if link < 0 else x.take(link).do(place)

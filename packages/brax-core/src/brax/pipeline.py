@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import jax
 import jax.numpy as jnp
 
-from brax import contracts
+from brax import contracts, mocap
 from brax.base import Force, State, System
 from brax.batch_last import batch_last
 from brax.components import rows
@@ -97,8 +97,7 @@ class Pipeline(ABC, Generic[P, M]):
         self._check_integrator(function, sys)
         contracts.check_vector(function, "q", q, sys.q_size(), "coordinates")
         contracts.check_vector(function, "qd", qd, sys.qd_size(), "degrees of freedom")
-        state = _init(sys, jnp.asarray(q), jnp.asarray(qd))
-        return state.replace(activation=at_rest(sys, state))
+        return completed(sys, _init(sys, jnp.asarray(q), jnp.asarray(qd)))
 
     def step(
         self,
@@ -131,9 +130,7 @@ class Pipeline(ABC, Generic[P, M]):
         contracts.check_vector(function, "act", act, sys.act_size(), "actuators")
         contracts.check_state(function, sys, state)
         contracts.check_external(function, sys, external)
-        if state.activation is None:
-            state = state.replace(activation=at_rest(sys, state))
-        state = state.replace(contact=None)
+        state = completed(sys, state).replace(contact=None)
         return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
 
     def _check_integrator(self, function: str, sys: System) -> None:
@@ -149,6 +146,7 @@ class Pipeline(ABC, Generic[P, M]):
         self, sys: System, state: State, act: jax.Array, external: Force | None, n_frames: int
     ) -> State:
         """All physics steps."""
+        sys = mocap.placed(sys, state.mocap)
         problem = self.problem(sys, act, external)
         dt = sys.opt.timestep[None]
         motion = self.enter(problem, state)
@@ -158,13 +156,15 @@ class Pipeline(ABC, Generic[P, M]):
             motion = jax.lax.fori_loop(
                 0, n_frames, lambda _, m: self.advance(problem, m, dt), motion
             )
-        return self.leave(problem, motion)
+        return self.leave(problem, motion).replace(mocap=state.mocap)
 
 
-def at_rest(sys: System, state: State) -> jax.Array | None:
-    """Activations of zero; None if the model has none."""
+def completed(sys: System, state: State) -> State:
+    """A state with all that its model has: what is not given is at rest."""
     n = len(sys.stateful_actuators())
-    return jnp.zeros(n, state.q.dtype) if n else None
+    if state.activation is None and n:
+        state = state.replace(activation=jnp.zeros(n, state.q.dtype))
+    return state if state.mocap else state.replace(mocap=mocap.at_rest(sys))
 
 
 @functools.lru_cache(maxsize=64)

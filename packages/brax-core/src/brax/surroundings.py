@@ -1,11 +1,24 @@
-"""What acts on links from outside: given wrenches, and a medium."""
+"""What acts on links from outside: given wrenches, a medium, and what compensates weight."""
 
 from typing import NamedTuple
 
+import jax
+
 from brax.base import Force, System
-from brax.components import Mat3, rows, vec3
+from brax.components import Mat3, Vec3, quat, rows, vec3
 from brax.fluid import Medium, medium, resist
 from brax.spatial import Spatial
+
+
+class Bearing(NamedTuple):
+    """What compensates the weight of each link, constant."""
+
+    force: Vec3
+    """Of a whole share of its weight, world axes."""
+    share: jax.Array
+    """How much of it."""
+    arm: Vec3
+    """From the centre of mass, along the principal axes, times the share."""
 
 
 class Surroundings(NamedTuple):
@@ -13,6 +26,7 @@ class Surroundings(NamedTuple):
 
     external: Spatial | None
     medium: Medium | None
+    bearing: Bearing | None
 
     def wrench(self, axes: Mat3, velocity: Spatial) -> Spatial | None:
         """Torque and force on each link about its centre of mass, world axes; None for nothing.
@@ -21,10 +35,15 @@ class Surroundings(NamedTuple):
             axes: the links' principal axes.
             velocity: angular velocity, and velocity of the centre of mass, world axes.
         """
-        if self.medium is None:
-            return self.external
-        drag = resist(self.medium, axes, velocity)
-        return drag if self.external is None else self.external + drag
+        found = self.external
+        if self.medium is not None:
+            drag = resist(self.medium, axes, velocity)
+            found = drag if found is None else found + drag
+        if self.bearing is not None:
+            force, share, arm = self.bearing
+            borne = Spatial(axes.rotate(arm).cross(force), force * share)
+            found = borne if found is None else found + borne
+        return found
 
 
 def surroundings(sys: System, order: tuple[int, ...], external: Force | None) -> Surroundings:
@@ -33,4 +52,16 @@ def surroundings(sys: System, order: tuple[int, ...], external: Force | None) ->
     if external is not None:
         force = rows(external, order)
         given = Spatial(vec3(force.ang), vec3(force.vel))
-    return Surroundings(given, medium(sys, order) if sys.opt.enable_fluid else None)
+    return Surroundings(
+        given,
+        medium(sys, order) if sys.opt.enable_fluid else None,
+        _bearing(sys, order) if sys.opt.enable_gravcomp else None,
+    )
+
+
+def _bearing(sys: System, order: tuple[int, ...]) -> Bearing:
+    """Source: MuJoCo's documentation, XML reference, attribute `gravcomp` of bodies."""
+    link = rows(sys.link, order)
+    up = Vec3(*(-sys.opt.gravity[k : k + 1] for k in range(3)))
+    arm = quat(link.inertia.transform.rot).inv_rotate(vec3(link.gravcomp_arm))
+    return Bearing(up * link.inertia.mass, link.gravcomp, arm)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from generalized_lab import FAST_COMPILE, both, generic
 
+from brax import plugins
+from brax.components import Vec3
 from brax.generalized.pipeline import GENERALIZED
 from brax.sensors import sensors, slices
 
@@ -17,12 +19,15 @@ ROBOT = """<mujoco><option timestep=".002" iterations="60" ls_iterations="50"/>
 <site name="w" pos=".3 .2 .5" quat="1 .3 .2 -.1"/>
 <body name="hull" pos="0 0 1"><freejoint/><geom name="ball" size=".2" pos=".02 .1 0"/>
 <site name="r1" pos=".2 .1 .05" quat="1 .1 0 0"/>
+<site name="zone" pos="0 .1 -.3" type="capsule" size=".2 .1"/><site name="eye" pos="-.1 0 .3"
+quat="1 0 -.1 .2"/><site name="eye2" pos=".3 .3 .3" quat=".2 1 0 .1"/>
 <body name="arm" pos=".2 0 0"><joint name="b" axis="0 1 0" actuatorfrcrange="-.05 .04"/>
 <geom type="capsule" size=".05 .1" pos=".1 0 0" name="rod" quat="1 0 1 0"/>
 <site name="elbow" pos=".02 .03 .04" quat=".9 .2 .3 .1"/>
 <body name="hand" pos=".2 0 0"><joint name="c" axis="1 0 1"/><geom size=".08"/>
 <body name="nail" pos="0 .05 .1" euler=".2 .3 .4"><geom size=".03"/>
-<site name="tip" pos=".1 .02 0" quat=".9 .2 .3 .1"/></body></body></body>
+<site name="tip" pos=".1 .02 0" quat=".9 .2 .3 .1"/>
+<site name="skin" type="ellipsoid" size=".1 .2 .3" quat="1 .1 .2 .3"/></body></body></body>
 <body name="head" pos="-.2 0 0.1"><joint name="d" type="ball"/><geom size=".07" pos=".1 0 0"/>
 <site name="other" pos=".15 0 .1"/></body>
 </body></worldbody>
@@ -61,13 +66,16 @@ ROBOT = """<mujoco><option timestep=".002" iterations="60" ls_iterations="50"/>
 <subtreelinvel name="u3" body="arm"/><subtreeangmom name="u4" body="arm"/>
 <subtreeangmom name="u5" body="hull"/><subtreecom name="u6" body="world"/>
 <touch name="n1" site="r1"/><rangefinder name="n2" site="r1"/><force name="n3" site="tip"/>
-<clock name="n4"/><framepos name="n5" objtype="body" objname="hand"/>
+<touch name="n6" site="zone"/><touch name="n7" site="skin"/><rangefinder name="n8" site="eye"/>
+<rangefinder name="n9" site="eye2"/><rangefinder name="n10" site="w"/>
+<rangefinder name="n11" site="elbow" cutoff=".1"/><clock name="n4"/>
+<framepos name="n5" objtype="body" objname="hand"/>
 </sensor></mujoco>"""
 TIED = ROBOT.replace('friction="1 0 0"', 'friction="1 .1 .05" condim="6"').replace(
     "<tendon>", '<equality><weld body1="hand" body2="head"/></equality><tendon>'
 )
 OURS = jax.jit(sensors, compiler_options=FAST_COMPILE)
-LEFT_OUT = ("n1", "n2", "n3", "n4", "n5")
+LEFT_OUT = ("n3", "n4", "n5")
 
 
 @pytest.mark.slow
@@ -91,6 +99,8 @@ def test_sensors_are_mujocos(f64, height, xml):
     state = state.replace(activation=jnp.array(data.act))
     got, places = OURS(sys, state, jnp.array(data.ctrl)), slices(sys)
     assert set(places) == {model.sensor(i).name for i in range(model.nsensor)} - {*LEFT_OUT}
+    assert data.sensor("n9").data > 0 and np.ptp([data.sensor(f"n{i}").data for i in (2, 8, 9)]) > 0
+    assert (data.sensor("n6").data > 0) == (height < 1)
     for name, place in places.items():
         want = data.sensor(name).data
         scale = max(1.0, np.abs(want).max())
@@ -102,3 +112,32 @@ def test_sensors_of_a_model_without_any_are_nothing():
     sys = both('<mujoco><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>').sys
     state = GENERALIZED.init(sys, jnp.zeros(1), jnp.zeros(1))
     assert sensors(sys, state, jnp.zeros(0)).shape == (0,) and slices(sys) == {}
+
+
+@pytest.mark.parametrize("shape", ["plane", "sphere", "capsule", "box", "cylinder", "ellipsoid"])
+def test_rays_find_shapes_as_mujocos_do(f64, shape):
+    """From within and without, towards them and away; where they do, the distance has a slope."""
+    rng = np.random.default_rng(0)
+    kind, number = (
+        plugins.get("geometry_type", shape),
+        getattr(mujoco.mjtGeom, f"mjGEOM_{shape.upper()}"),
+    )
+    size = np.array([0.3, 0.5, 0.4])
+    points, ways = rng.normal(size=(2, 500, 3)) * 0.6
+    ways[::2] -= 3 * points[::2]
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+
+    def found(points):
+        at, way = (Vec3(*jnp.moveaxis(v, 1, 0)) for v in (points, jnp.array(ways)))
+        return kind.ray(Vec3(*size[:, None]), at, way)
+
+    got = found(jnp.array(points))
+    want = [
+        mujoco.mju_rayGeom(np.zeros(3), np.eye(3).ravel(), size, p, v, number)
+        for p, v in zip(points, ways, strict=True)
+    ]
+    np.testing.assert_allclose(np.where(np.isfinite(got), got, -1), want, rtol=0, atol=1e-12)
+    assert 50 < np.isfinite(got).sum() < 490
+    slope = jax.grad(lambda p: jnp.where(jnp.isfinite(found(p)), found(p), 0.0).sum())
+    along = (slope(jnp.array(points)) * ways).sum(axis=1)
+    np.testing.assert_allclose(along, np.where(np.isfinite(got), -1.0, 0.0), atol=1e-9)

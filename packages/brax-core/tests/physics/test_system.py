@@ -206,6 +206,12 @@ def one_joint(
     return model.build()
 
 
+def on_mocap(model):
+    model.add_body("hand", mocap=True)
+    model.add_body("b", "hand", mass=1.0, inertia=(1, 1, 1))
+    model.add_joint("b")
+
+
 LACKING = {
     "a range of a joint with a quaternion": dict(kind="ball", range=(0, 1)),
     contracts.TIME_OF_IMPACT: dict(option=dict(time_of_impact=True)),
@@ -216,6 +222,7 @@ LACKING = {
     contracts.DAMPING: dict(option=dict(vel_damping=-1.0)),
     contracts.TURNING: dict(ball=dict(condim=4), floor=True),
     contracts.EQUALITY: dict(more=lambda m: m.add_coupling("joint")),
+    contracts.CARRIED: dict(more=on_mocap),
     contracts.TENDON_LIMITS: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", range=(0, 1))),
 }
 

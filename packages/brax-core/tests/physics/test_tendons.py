@@ -73,6 +73,10 @@ def test_a_tendon_pulls_by_its_weights(f64, pipeline, want, q, qd, act, model):
     ("message", "model"),
     [
         ("tendon 'band': it runs over no joint", dict(joints={})),
+        ("tendon 'band': it runs over joints or along", dict(path=["a", "b"])),
+        ("tendon 'band': there is no site 'a'", dict(joints={}, path=["a", "b"])),
+        ("tendon 'band': its path needs two sites", dict(joints={}, path=["a", 2.0, "b"])),
+        ("geom 'g' needs a site before and after it", dict(joints={}, path=["a", ("g", "")])),
         ("tendon 'band': there is no joint 'slide2'. Did you mean", dict(joints={"slide2": 1.0})),
         ("tendon 'band': the weight of joint 'slide0' is not", dict(joints={"slide0": np.nan})),
         ("tendon 'band': stiffness must be finite and >= 0, got -1.0", dict(stiffness=-1)),

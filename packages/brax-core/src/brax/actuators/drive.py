@@ -6,12 +6,15 @@ import jax
 import jax.numpy as jnp
 
 from brax.actuators.law import Command, Stretch, activation_rates, forces, next_activations
+from brax.actuators.paths import has_paths
 from brax.actuators.sites import Reach, on_sites, reach
-from brax.actuators.strands import actuator_strands, tendon_strands
+from brax.actuators.strands import actuator_strands
+from brax.actuators.tendons import Tendons, tendons
 from brax.base import System
 from brax.components import rows
 from brax.kinematics import Frames
 from brax.spatial import Spatial
+from brax.tree import sum_rows
 
 
 class Drive(NamedTuple):
@@ -23,6 +26,8 @@ class Drive(NamedTuple):
     """Force of each on what it drives, before its gear, (nu, batch)."""
     reach: Reach | None
     """What those on sites do; None if there are none."""
+    tendons: Tendons | None
+    """What they pull; None if the model has none."""
 
 
 def drive(
@@ -35,34 +40,71 @@ def drive(
         command: what the actuators are told.
         q: coordinates (nq, batch).
         qd: rates (nv, batch).
-        links: frames of the links, in the model's order, and their velocities; read if there is
-            an actuator on a site.
+        links: frames of the links, in the model's order, and their velocities; read if
+            `sees_links`.
     """
-    seen, reached = stretch(sys, q, qd, links)
-    return Drive(seen, forces(sys, range(sys.act_size()), command, seen), reached)
+    seen, reached, pulled = stretch(sys, q, qd, links)
+    return Drive(seen, forces(sys, range(sys.act_size()), command, seen), reached, pulled)
+
+
+def sees_links(sys: System) -> bool:
+    """Whether actuators or tendons act on links in space, and not along coordinates alone."""
+    return on_sites(sys) or has_paths(sys)
 
 
 def stretch(
     sys: System, q: jax.Array, qd: jax.Array, links: Frames | None
-) -> tuple[Stretch, Reach | None]:
-    """How all actuators stand and move; and what those on sites do, if there are any."""
+) -> tuple[Stretch, Reach | None, Tendons | None]:
+    """How all actuators stand and move; what those on sites do, and the tendons, if any."""
     strands = actuator_strands(sys)
-    seen = Stretch(strands.along(q, strands.q), strands.along(qd, strands.qd))
-    if not on_sites(sys):
-        return seen, None
-    assert links is not None
-    reached = reach(sys, links)
-    return Stretch(seen.length + reached.length, seen.velocity + reached.velocity), reached
+    length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
+    reached = pulled = None
+    if on_sites(sys):
+        assert links is not None
+        reached = reach(sys, links)
+        length, velocity = length + reached.length, velocity + reached.velocity
+    if sys.tendon_names:
+        pulled = tendons(sys, q, qd, links)
+        gear, which, owners = _pulling(sys)
+        mine = (gear * rows(x, which) for x in (pulled.length, pulled.velocity))
+        more = [sum_rows(x, owners, sys.act_size()) for x in mine]
+        length, velocity = length + more[0], velocity + more[1]
+    return Stretch(length, velocity), reached, pulled
+
+
+def _pulling(sys: System) -> tuple[jax.Array, tuple[int, ...], tuple[int, ...]]:
+    """Gears of the actuators that pull tendons, which tendons, and which actuators."""
+    owners = tuple(a for a, t in enumerate(sys.actuator_tendon) if t >= 0)
+    return rows(sys.actuator.gear, owners), tuple(sys.actuator_tendon[a] for a in owners), owners
 
 
 def joint_forces(sys: System, driven: Drive) -> jax.Array:
-    """Forces of the actuators on joints and tendons along the degrees of freedom, (nv, batch)."""
-    return actuator_strands(sys).pull(driven.force, sys.qd_size())
+    """Forces of actuators on joints and fixed tendons along the degrees of freedom, (nv, batch)."""
+    force = actuator_strands(sys).pull(driven.force, sys.qd_size())
+    if driven.tendons is None:
+        return force
+    return force + driven.tendons.joint_forces(sys, _on_tendons(sys, driven))
 
 
 def link_forces(sys: System, driven: Drive) -> Spatial | None:
-    """Torque and force of the actuators on sites on each link about its frame, world axes."""
-    return driven.reach and driven.reach.on_links(driven.force, sys.num_links())
+    """Torque and force of actuators on sites and spatial tendons on each link about its frame.
+
+    Along the world's axes; None if there are none.
+    """
+    found = driven.reach and driven.reach.on_links(driven.force, sys.num_links())
+    pulled = driven.tendons and driven.tendons.link_forces(sys, _on_tendons(sys, driven))
+    return added(found, pulled)
+
+
+def added(a: Spatial | None, b: Spatial | None) -> Spatial | None:
+    """Both, or the one that there is."""
+    return b if a is None else a if b is None else a + b
+
+
+def _on_tendons(sys: System, driven: Drive) -> jax.Array:
+    """What the actuators pull each tendon with, (n_tendons, batch)."""
+    gear, which, owners = _pulling(sys)
+    return sum_rows(gear * rows(driven.force, owners), which, len(sys.tendon_names))
 
 
 def within_joint_limits(sys: System, force: jax.Array) -> jax.Array:
@@ -73,26 +115,6 @@ def within_joint_limits(sys: System, force: jax.Array) -> jax.Array:
     return jnp.clip(force, bounds[:, 0], bounds[:, 1])
 
 
-def tendon_forces(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
-    """Forces of the tendons' springs and dampers along the degrees of freedom.
-
-    A spring is at rest between the two lengths of `lengthspring`.
-
-    Args:
-        sys: the model, with at least one tendon, its leaves with a trailing batch axis.
-        q: coordinates (nq, batch).
-        qd: rates (nv, batch).
-
-    Returns:
-        Forces [N or N m], (nv, batch).
-    """
-    tendon, strands = sys.tendon, tendon_strands(sys)
-    length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
-    rest = jnp.clip(length, tendon.lengthspring[:, 0], tendon.lengthspring[:, 1])
-    pull = tendon.stiffness * (rest - length) - tendon.damping * velocity
-    return strands.pull(pull, sys.qd_size())
-
-
 def charging(
     sys: System, command: Command, q: jax.Array, qd: jax.Array, links: Frames | None
 ) -> jax.Array | None:
@@ -100,7 +122,7 @@ def charging(
     if command.activation is None:
         return None
     stateful = sys.stateful_actuators()
-    seen, _ = stretch(sys, q, qd, links)
+    seen, _, _ = stretch(sys, q, qd, links)
     return activation_rates(sys, stateful, command, rows(seen, stateful))
 
 

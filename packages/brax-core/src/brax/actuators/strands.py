@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
@@ -41,24 +40,10 @@ def tendon_strands(sys: System) -> Strands:
 
 
 def actuator_strands(sys: System) -> Strands:
-    """What joins the actuators to joints, by themselves or by a tendon; nothing of a site's."""
-    joints = [
-        sys.tendon_joints[t] if t >= 0 else (j,) if j >= 0 else ()
-        for j, t in zip(sys.actuator_joint, sys.actuator_tendon, strict=True)
-    ]
-    if min(sys.actuator_joint) >= 0:
-        return _strands(sys, joints, sys.actuator.gear)
-    coef = sys.tendon.coef
-    first = np.cumsum([0, *map(len, sys.tendon_joints)])
-    one = len(coef)  # the row after the last, which holds ones
-    index = [
-        k
-        for t, each in zip(sys.actuator_tendon, joints, strict=True)
-        for k in (range(int(first[t]), int(first[t + 1])) if t >= 0 else [one] * len(each))
-    ]
-    gear = rows(sys.actuator.gear, [a for a, each in enumerate(joints) for _ in each])
-    weight = gear * rows(jnp.concatenate([coef, jnp.ones((1, *coef.shape[1:]), coef.dtype)]), index)
-    return _strands(sys, joints, weight)
+    """What joins the actuators to the joints that they drive; nothing of a tendon's or site's."""
+    joints = [(j,) if j >= 0 else () for j in sys.actuator_joint]
+    driving = [a for a, j in enumerate(sys.actuator_joint) if j >= 0]
+    return _strands(sys, joints, rows(sys.actuator.gear, driving))
 
 
 def _strands(sys: System, joints: Sequence[Sequence[int]], weight: jax.Array) -> Strands:

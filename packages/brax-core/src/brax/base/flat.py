@@ -14,6 +14,7 @@ _BODY = {
     "body_pos": ("link.transform.pos", 0.0, -2),
     "body_quat": ("link.transform.rot", (1.0, 0.0, 0.0, 0.0), -2),
     "body_invweight0": ("link.invweight", 0.0, -2),
+    "body_gravcomp": ("link.gravcomp", 0.0, -1),
 }
 """MuJoCo's per-body names: our path, the world's row, and the axis of the bodies."""
 
@@ -45,6 +46,7 @@ _SAME = {
     "site_quat": "site.transform.rot",
     "site_size": "site.size",
     "wrap_prm": "tendon.coef",
+    "tendon_length0": "tendon.length0",
     "tendon_stiffness": "tendon.stiffness",
     "tendon_damping": "tendon.damping",
     "tendon_lengthspring": "tendon.lengthspring",

@@ -29,6 +29,11 @@ class Link(Base):
     invweight: jax.Array
     """How easily the centre of mass moves [1/kg] and the link turns [1/(kg m^2)] in the model at
     rest, as built (MuJoCo's `body_invweight0`), (n_links, 2)."""
+    gravcomp: jax.Array
+    """Share of the weight that is compensated, shape (n_links,)."""
+    gravcomp_arm: jax.Array
+    """Mean distance of what is compensated from the centre of mass, weighted by mass and share
+    over the parts of a link, link frame [m], (n_links, 3); zero where all parts have one share."""
 
 
 @dataclass
@@ -101,6 +106,10 @@ class Geom(Base):
     invweight: jax.Array
     """How easily the centre of mass of each one's body moves [1/kg] in the model at rest, as built
     (MuJoCo's `body_invweight0` of that body): the scale of contacts' softness, (n_geoms,)."""
+    fluid: jax.Array
+    """What a medium does to it as an ellipsoid: MuJoCo's five `fluidcoef` (blunt drag, slender
+    drag, angular drag, Kutta lift, Magnus lift), and the mass [m^3] and inertia [m^5] that it takes
+    along at density one, shape (n_geoms, 11)."""
     rgba: jax.Array
     """Colour and opacity in [0, 1], shape (n_geoms, 4)."""
 
@@ -117,10 +126,16 @@ class Site(Base):
 
 @dataclass
 class Tendon(Base):
-    """Fixed tendons: each is as long as a weighted sum of joint coordinates."""
+    """Tendons: fixed ones as long as a weighted sum of joint coordinates, and spatial ones, as long
+    as a path over sites and around geoms."""
 
     coef: jax.Array
-    """Weight of each joint, tendon by tendon, shape (joints of all tendons,)."""
+    """Weight of each joint, fixed tendon by fixed tendon, shape (joints of all tendons,)."""
+    share: jax.Array
+    """How much each stretch of a path counts: one over its pulley's divisor, spatial tendon by
+    spatial tendon, shape (stretches of all tendons,)."""
+    length0: jax.Array
+    """Length in the model at rest, as built (MuJoCo's `tendon_length0`), shape (n_tendons,)."""
     stiffness: jax.Array
     """Stiffness of the spring along it, shape (n_tendons,)."""
     damping: jax.Array
@@ -225,3 +240,5 @@ class Option(Base):
     makes derivatives of bounces right."""
     enable_fluid: bool = static()
     """Whether the medium acts at all: whether the model gave it density or viscosity."""
+    enable_gravcomp: bool = static()
+    """Whether any weight is compensated: whether the model gave a body a share."""

@@ -44,3 +44,7 @@ class State(Base):
     activation: jax.Array | None = None
     """Activations of the actuators that are stateful, MuJoCo's `act`, shape (na,), in the order of
     `System.stateful_actuators`; None where the model has none, zero where it is not given."""
+    mocap: Transform | None = None
+    """Frames in the world of the bodies that nothing moves but who sets this, MuJoCo's `mocap_pos`
+    and `mocap_quat`, shape (n_mocap, ...), in the order of `System.mocap_fixed`; None where the
+    model has none, where the model has them if it is not given."""

@@ -49,7 +49,7 @@ class System(Base):
     site: Site
     """Places on links."""
     tendon: Tendon
-    """Fixed tendons."""
+    """Tendons."""
     equality: Equality
     """What is tied together."""
     actuator: Actuator
@@ -77,6 +77,12 @@ class System(Base):
     """Name of each body without joints."""
     fixed_link: tuple[int, ...] = static()
     """Link that carries each body without joints, -1 for the world."""
+    fixed_mocap: tuple[int, ...] = static()
+    """Mocap body that each body without joints is, or is part of; -1 for none."""
+    mocap_fixed: tuple[int, ...] = static()
+    """The mocap bodies, which the state places, by their number among the bodies without joints."""
+    link_mocap: tuple[int, ...] = static()
+    """Mocap body that carries each link, -1 for none."""
     joint_names: tuple[str, ...] = static()
     """Name of each joint, in the order of the links."""
     joint_types: tuple[Any, ...] = static()
@@ -95,6 +101,12 @@ class System(Base):
     """The `brax.colliders.GeometryType` of each geom."""
     geom_link: tuple[int, ...] = static()
     """Link that carries each geom, -1 for the world."""
+    geom_body: tuple[tuple[str, int], ...] = static()
+    """Kind and index of the body that each geom is on: a link, fixed, or the world, -1."""
+    geom_mocap: tuple[int, ...] = static()
+    """Mocap body that carries each geom, -1 for none."""
+    geom_streamed: tuple[bool, ...] = static()
+    """Whether a medium acts on each geom as an ellipsoid, and so not on its link as a box."""
     geom_points: tuple[int, ...] = static()
     """How many of the points each geom has."""
     geom_priority: tuple[int, ...] = static()
@@ -107,10 +119,17 @@ class System(Base):
     """The `brax.colliders.GeometryType` that each site is drawn as."""
     site_link: tuple[int, ...] = static()
     """Link that carries each site, -1 for the world."""
+    site_body: tuple[tuple[str, int], ...] = static()
+    """Kind and index of the body that each site is on."""
+    site_mocap: tuple[int, ...] = static()
+    """Mocap body that carries each site, -1 for none."""
     tendon_names: tuple[str, ...] = static()
     """Name of each tendon."""
     tendon_joints: tuple[tuple[int, ...], ...] = static()
-    """Joints that each tendon runs over."""
+    """Joints that each fixed tendon runs over; none of a spatial one."""
+    tendon_path: tuple[tuple[tuple[int, int, int, int], ...], ...] = static()
+    """The stretches of each spatial tendon; none of a fixed one. From one site to another, around a
+    geom or -1, on a side site's side or -1."""
     tendon_limited: tuple[bool, ...] = static()
     """Whether each tendon has limits."""
     tendon_dry: tuple[bool, ...] = static()
@@ -122,6 +141,8 @@ class System(Base):
     coordinates."""
     equality_pair: tuple[tuple[int, int], ...] = static()
     """The two links, joints or tendons; -1 is the world, or nothing beside a joint or tendon."""
+    equality_mocap: tuple[tuple[int, int], ...] = static()
+    """The mocap bodies that carry what is tied, -1 for none."""
     actuator_names: tuple[str, ...] = static()
     """Name of each actuator."""
     actuator_types: tuple[Any, ...] = static()

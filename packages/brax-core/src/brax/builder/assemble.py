@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import (
-    Actuator,
     DoF,
     Geom,
     Inertia,
@@ -20,8 +19,10 @@ from brax.base import (
     Transform,
 )
 from brax.builder.coupled import equality_numbers, tendon_numbers
+from brax.builder.drives import actuator_numbers
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
-from brax.builder.numbers import array, column
+from brax.builder.fluids import fluid_numbers
+from brax.builder.numbers import array, bounds, column
 from brax.colliders import CollisionGroup
 
 
@@ -54,17 +55,20 @@ def assemble(parts: Parts) -> System:
     """Makes the `System`."""
     links = {WORLD: -1} | {b.name: i for i, b in enumerate(parts.links)}
     tendon_ids = {t.name: i for i, t in enumerate(parts.tendons)}
+    mocaps = [b.name for b in parts.fixed if b.mocap]
+    mocap_ids = {name: i for i, name in enumerate(mocaps)} | {"": -1}
     site_ids = {s.name: i for i, s in enumerate(parts.sites)} | {"": -1}
+    geom_ids = {g.name: i for i, g in enumerate(parts.geoms)} | {"": -1}
     joint_ids = {j.name: i for i, j in enumerate(parts.joints)}
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
     refs = [_ref(j, t) for j, t in zip(joints, types, strict=True)]
     return System(
-        opt=_opt(option),
+        opt=_opt(option, any(np.any(link.gravcomp_arm) or link.gravcomp for link in parts.links)),
         link=_link(parts.links, free),
         joint=_joint(joints),
         dof=_dof(joints, types),
-        geom=_geom(parts.geoms),
+        geom=_geom(parts.geoms, parts.geom_types),
         points=array(np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)),
         site=Site(
             Transform(column(parts.sites, "pos", 3), column(parts.sites, "quat", 4)),
@@ -72,7 +76,7 @@ def assemble(parts: Parts) -> System:
         ),
         tendon=tendon_numbers(parts.tendons, joints),
         equality=equality_numbers(parts.equalities),
-        actuator=_actuator(parts.actuators),
+        actuator=actuator_numbers(parts.actuators),
         sensor=Sensor(column(parts.sensors, "cutoff", 1)[:, 0]),
         fixed=Transform(column(parts.fixed, "pos", 3), column(parts.fixed, "quat", 4)),
         init_q=array(_start(parts), (-1,)),
@@ -84,6 +88,9 @@ def assemble(parts: Parts) -> System:
         link_parents=tuple(links[b.parent] for b in parts.links),
         fixed_names=tuple(b.name for b in parts.fixed),
         fixed_link=tuple(links[b.parent] for b in parts.fixed),
+        fixed_mocap=tuple(mocap_ids[b.on] for b in parts.fixed),
+        mocap_fixed=tuple(i for i, b in enumerate(parts.fixed) if b.mocap),
+        link_mocap=tuple(-1 if b.name in free else mocap_ids[b.on] for b in parts.links),
         joint_names=tuple(joint_ids),
         joint_types=types,
         joint_link=tuple(links[j.body] for j in joints),
@@ -93,14 +100,26 @@ def assemble(parts: Parts) -> System:
         geom_names=tuple(g.name for g in parts.geoms),
         geom_types=parts.geom_types,
         geom_link=tuple(links[g.body] for g in parts.geoms),
+        geom_body=tuple(_object(parts, "body", g.origin) for g in parts.geoms),
+        geom_mocap=tuple(mocap_ids[g.on] for g in parts.geoms),
+        geom_streamed=tuple(g.streamed for g in parts.geoms),
         geom_points=tuple(len(g.points) for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
         site_names=tuple(s.name for s in parts.sites),
         site_types=parts.site_types,
         site_link=tuple(links[s.body] for s in parts.sites),
+        site_body=tuple(_object(parts, "body", s.origin) for s in parts.sites),
+        site_mocap=tuple(mocap_ids[s.on] for s in parts.sites),
         tendon_names=tuple(tendon_ids),
         tendon_joints=tuple(tuple(joint_ids[j] for j in t.joints) for t in parts.tendons),
+        tendon_path=tuple(
+            tuple(
+                (site_ids[s.first], site_ids[s.last], geom_ids[s.geom], site_ids[s.side])
+                for s in t.path
+            )
+            for t in parts.tendons
+        ),
         tendon_limited=tuple(t.range is not None for t in parts.tendons),
         tendon_dry=tuple(bool(t.frictionloss) for t in parts.tendons),
         equality_names=tuple(e.name for e in parts.equalities),
@@ -109,6 +128,9 @@ def assemble(parts: Parts) -> System:
             (ids[e.first], ids[e.second])
             for e in parts.equalities
             for ids in [{"joint": joint_ids, "tendon": tendon_ids}.get(e.type, links) | {"": -1}]
+        ),
+        equality_mocap=tuple(
+            (mocap_ids[a], mocap_ids[b]) for a, b in (e.on for e in parts.equalities)
         ),
         actuator_names=tuple(a.name for a in parts.actuators),
         actuator_types=parts.actuator_types,
@@ -147,14 +169,14 @@ def _object(parts: Parts, kind: str, name: str) -> tuple[str, int]:
 def _start(parts: Parts) -> np.ndarray:
     """The coordinates asked for, their quaternions normalized; else the model as described."""
     if parts.init_q is None:
-        return _rest(parts)
+        return at_rest(parts)
     q, ends = parts.init_q.copy(), np.cumsum([t.q_width for t in parts.joint_types])
     for end in ends[[not is_plain(t) for t in parts.joint_types]]:
         q[end - 4 : end] /= max(float(np.linalg.norm(q[end - 4 : end])), 1e-12)
     return q
 
 
-def _rest(parts: Parts) -> np.ndarray:
+def at_rest(parts: Parts) -> np.ndarray:
     """Every joint at its reference; a body with a free joint where it is described."""
     bodies = {b.name: b for b in parts.links}
     return np.concatenate(
@@ -172,19 +194,14 @@ def _ref(joint: Element, kind: Any) -> np.ndarray:
     return per_dof(joint, "ref", kind) if is_plain(kind) else np.zeros(kind.q_width)
 
 
-def _bounds(elements: Sequence[Element], key: str) -> Any:
-    """Lower and upper bounds, infinite where there are none."""
-    found = [(-np.inf, np.inf) if e.values[key] is None else e.values[key] for e in elements]
-    return array(found, (len(elements), 2))
-
-
-def _opt(option: dict[str, Any]) -> Option:
+def _opt(option: dict[str, Any], compensated: bool) -> Option:
     numbers = ("timestep", "density", "viscosity", "impratio")
     return Option(
         **{key: array(option[key], ()) for key in numbers},
         **{key: array(option[key], (3,)) for key in ("gravity", "wind")},
         **{key: option[key] for key in ("cone", "iterations", "ls_iterations", "time_of_impact")},
         enable_fluid=option["density"] > 0 or option["viscosity"] > 0,
+        enable_gravcomp=compensated,
     )
 
 
@@ -194,7 +211,13 @@ def _link(bodies: Sequence[Element], free: set[str]) -> Link:
     frame = Transform(column(bodies, "ipos", 3), column(bodies, "iquat", 4))
     inertia = Inertia(frame, column(bodies, "inertia", 3), column(bodies, "mass", 1)[:, 0])
     frame = Transform(array(pos, (-1, 3)), array(quat, (-1, 4)))
-    return Link(frame, inertia, invweight=array(np.zeros((len(pos), 2)), (-1, 2)))
+    return Link(
+        frame,
+        inertia,
+        invweight=array(np.zeros((len(pos), 2)), (-1, 2)),
+        gravcomp=column(bodies, "gravcomp", 1)[:, 0],
+        gravcomp_arm=column(bodies, "gravcomp_arm", 3),
+    )
 
 
 def _joint(joints: Sequence[Element]) -> Joint:
@@ -207,7 +230,7 @@ def _joint(joints: Sequence[Element]) -> Joint:
         column(joints, "solref_limit", 2),
         column(joints, "solimp_limit", 5),
         column(joints, "margin", 1)[:, 0],
-        _bounds(joints, "actuator_range"),
+        bounds(joints, "actuator_range"),
     )
 
 
@@ -224,9 +247,9 @@ def _dof(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
     def numbers(key: str) -> Any:
         return array(np.concatenate([per_dof(j, key, t) for j, t in each]), (-1,))
 
-    bounds = [_range(j, t) for j, t in each]
+    limits = [_range(j, t) for j, t in each]
     lower, upper = (
-        array([b[k] for b, t in zip(bounds, types, strict=True) for _ in range(t.qd_width)], (-1,))
+        array([b[k] for b, t in zip(limits, types, strict=True) for _ in range(t.qd_width)], (-1,))
         for k in range(2)
     )
 
@@ -247,7 +270,7 @@ def _dof(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
     )
 
 
-def _geom(geoms: Sequence[Element]) -> Geom:
+def _geom(geoms: Sequence[Element], types: Sequence[Any]) -> Geom:
     return Geom(
         transform=Transform(column(geoms, "pos", 3), column(geoms, "quat", 4)),
         size=column(geoms, "size", 3),
@@ -258,18 +281,6 @@ def _geom(geoms: Sequence[Element]) -> Geom:
         solmix=column(geoms, "solmix", 1)[:, 0],
         margin=column(geoms, "margin", 1)[:, 0],
         invweight=array(np.zeros(len(geoms)), (-1,)),
+        fluid=array([fluid_numbers(g, t) for g, t in zip(geoms, types, strict=True)], (-1, 11)),
         rgba=column(geoms, "rgba", 4),
-    )
-
-
-def _actuator(actuators: Sequence[Element]) -> Actuator:
-    ranges = [_bounds(actuators, key) for key in ("ctrl_range", "activation_range", "force_range")]
-    return Actuator(
-        column(actuators, "gear", 1)[:, 0],
-        column(actuators, "wrench", 6),
-        column(actuators, "gainprm", 10),
-        column(actuators, "biasprm", 10),
-        column(actuators, "dynprm", 10),
-        column(actuators, "length_range", 2),
-        *ranges,
     )

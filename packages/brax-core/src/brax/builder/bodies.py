@@ -33,6 +33,8 @@ class Bodies:
         inertia: Sequence[float] = (0, 0, 0),
         ipos: Sequence[float] = (0, 0, 0),
         iquat: Sequence[float] = NO_TURN,
+        gravcomp: float = 0.0,
+        mocap: bool = False,
         line: str = "",
     ) -> str:
         """Adds a body. It moves if it has a joint; else it is part of what carries it.
@@ -46,6 +48,8 @@ class Bodies:
             inertia: principal moments about the centre of mass [kg m^2], (3,).
             ipos: centre of mass in the body's frame [m].
             iquat: principal axes in the body's frame.
+            gravcomp: share of its weight that is compensated.
+            mocap: whether `State.mocap` places it: a body of the world without joints.
             line: where it stands in a file, for messages, such as " (ant.xml:12)".
 
         Returns:
@@ -54,6 +58,8 @@ class Bodies:
         values = dict(
             parent=parent,
             mass=mass,
+            gravcomp=float(gravcomp),
+            mocap=bool(mocap),
             **vectors(
                 self._problems,
                 f"body '{name}'{line}",
@@ -164,6 +170,8 @@ class Bodies:
         solimp: Sequence[float] = SOLIMP,
         solmix: float = 1.0,
         margin: float = 0.0,
+        fluidcoef: Sequence[float] | None = None,
+        fluid_added: Sequence[float] | None = None,
         rgba: Sequence[float] = (0.5, 0.5, 0.5, 1.0),
         contype: int = 1,
         conaffinity: int = 1,
@@ -189,6 +197,11 @@ class Bodies:
             solimp: MuJoCo's impedance of contacts.
             solmix: weight of `solref` and `solimp` in a pair.
             margin: distance at which contacts begin to act [m]; a pair has the sum.
+            fluidcoef: drag if blunt, drag if slender, angular drag, Kutta lift and Magnus lift of
+                the ellipsoid that a medium takes it for, MuJoCo's `fluidshape`; None if the medium
+                acts on its link as a box. All bodies of a link have such geoms, or none.
+            fluid_added: mass and inertia of medium that the ellipsoid takes along at density one,
+                (6,); computed if None.
             rgba: colour and opacity, 0 to 1.
             contype: bits of what it is; two geoms are tested if the bits of one meet the
                 conaffinity of the other.
@@ -220,9 +233,12 @@ class Bodies:
                 friction=(friction, 3),
                 solref=(solref, 2),
                 solimp=(solimp, 5),
+                fluidcoef=(fluidcoef or (0.0,) * 5, 5),
                 rgba=(rgba, 4),
+                **({} if fluid_added is None else {"fluid_added": (fluid_added, 6)}),
             ),
         )
+        values = {"fluid_added": None, "streamed": fluidcoef is not None} | values
         self._geoms.append(Element("geom", name, values, line))
         return name
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from brax.builder import routes
 from brax.builder.elements import WORLD, Element, is_free, is_plain, per_dof
 from brax.errors import closest
 
@@ -33,6 +34,10 @@ def names(
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():
             yield f"{element}: there is another {element.kind} of that name"
+    jointed = {j.body for j in joints}
+    for body in bodies:
+        if body.mocap and (body.parent != WORLD or body.name in jointed):
+            yield f"{body}: a mocap body must be a child of the world, without joints"
     known = {WORLD, *(b.name for b in bodies)}
     for element in [*joints, *geoms, *sites]:
         if element.body not in known:
@@ -59,7 +64,9 @@ def names(
             yield f"{actuator}: it has a refsite, but acts on no site"
         elif actuator.refsite:
             yield from _missing(actuator, "site", actuator.refsite, there["site"])
+    places = {"site": there["site"], "geom": [g.name for g in geoms]}
     for tendon in tendons:
+        yield from routes.route(tendon, places)
         for name in tendon.joints:
             yield from _missing(tendon, "joint", name, there["joint"])
 
@@ -129,6 +136,8 @@ def body(body: Element) -> Iterator[str]:
     """A body as it was described; one without joints may weigh nothing."""
     if not 0 <= body.mass <= _LARGEST:
         yield f"{body}: mass must be >= 0 and finite in single precision, got {body.mass}"
+    if not np.isfinite(body.gravcomp):
+        yield f"{body}: gravcomp is not finite: {body.gravcomp}"
     a, b, c = sorted(body.inertia.tolist())
     if not 0 <= a <= c <= _LARGEST:
         yield (
@@ -218,8 +227,10 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
 
 def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
     """A tendon, over joints of so many degrees of freedom."""
-    if not tendon.joints:
-        yield f"{tendon}: it runs over no joint"
+    if not (tendon.joints or tendon.path):
+        yield f"{tendon}: it runs over no joint and no site"
+    if tendon.joints and tendon.path:
+        yield f"{tendon}: it runs over joints or along a path, not both"
     for joint, coef in tendon.joints.items():
         yield from _one_dof(tendon, joint, widths, "a tendon runs over joints with one")
         if not np.isfinite(coef):

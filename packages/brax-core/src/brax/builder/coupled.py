@@ -2,15 +2,22 @@
 
 from collections.abc import Sequence
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from brax.base import Equality, Tendon
-from brax.builder.elements import Element
+from brax.actuators import tendons as actual
+from brax.base import Equality, System, Tendon
+from brax.builder.elements import Element, is_plain
 from brax.builder.numbers import array, column
+from brax.kinematics import link_frames
 
 
 def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Tendon:
-    """Of all tendons; a spring is at rest where the joints' are unless it says otherwise."""
+    """Of all tendons; a spring is at rest where the joints' are unless it says otherwise.
+
+    What depends on the model at rest is filled in by `measured`.
+    """
     springref = {j.name: j.springref for j in joints}
     rest = []
     for t in tendons:
@@ -20,6 +27,8 @@ def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Ten
     lower, upper = bounds.reshape(-1, 2).T
     return Tendon(
         coef=array([coef for t in tendons for coef in t.joints.values()], (-1,)),
+        share=array([s.share for t in tendons for s in t.path], (-1,)),
+        length0=array(np.zeros(len(tendons)), (-1,)),
         stiffness=column(tendons, "stiffness", 1)[:, 0],
         damping=column(tendons, "damping", 1)[:, 0],
         lengthspring=array(rest, (len(tendons), 2)),
@@ -32,6 +41,35 @@ def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Ten
         solimp_friction=column(tendons, "solimp_friction", 5),
         invweight=array(np.zeros(len(tendons)), (-1,)),
     )
+
+
+def measured(sys: System, rest: np.ndarray, tendons: Sequence[Element]) -> System:
+    """Fills in how long tendons are at rest, and where springs of spatial ones are.
+
+    Args:
+        sys: the model.
+        rest: its coordinates at rest (nq,).
+        tendons: as they were described.
+    """
+    if not tendons:
+        return sys
+    sprung = np.array(rest, float)
+    starts = sys.joint_q_start(), sys.joint_qd_start()
+    for kind, q, dof in zip(sys.joint_types, *starts, strict=True):
+        if is_plain(kind):
+            width = kind.q_width
+            sprung[q : q + width] = sys.dof.springref[dof : dof + width]
+    bare = np.array([bool(t.path) and t.lengthspring is None for t in tendons])
+    spring = np.where(bare, _lengths(sys, sprung), sys.tendon.lengthspring.T).T
+    numbers = dict(length0=array(_lengths(sys, rest), (-1,)), lengthspring=array(spring, (-1, 2)))
+    return sys.replace(tendon=sys.tendon.replace(**numbers))
+
+
+def _lengths(sys: System, q: np.ndarray) -> np.ndarray:
+    """Lengths of all tendons at coordinates (nq,)."""
+    lined = jax.tree.map(lambda a: a[..., None], sys)
+    at, still = jnp.asarray(q)[:, None], jnp.zeros((sys.qd_size(), 1))
+    return np.asarray(actual.tendons(lined, at, still, link_frames(lined, at, still)).length[:, 0])
 
 
 def equality_numbers(equalities: Sequence[Element]) -> Equality:

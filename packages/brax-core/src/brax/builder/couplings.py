@@ -5,6 +5,7 @@ from typing import Any
 
 from brax.builder.bodies import Bodies
 from brax.builder.elements import SOLIMP, SOLREF, WORLD, Element, vectors
+from brax.builder.routes import stretches
 
 
 class Couplings(Bodies):
@@ -15,6 +16,7 @@ class Couplings(Bodies):
         joints: Mapping[str, float],
         name: str,
         *,
+        path: Sequence[str | tuple[str, str] | float] = (),
         stiffness: float = 0.0,
         damping: float = 0.0,
         lengthspring: Sequence[float] | None = None,
@@ -27,11 +29,15 @@ class Couplings(Bodies):
         solimp_friction: Sequence[float] = SOLIMP,
         line: str = "",
     ) -> str:
-        """Adds a fixed tendon, as long as a weighted sum of joint coordinates.
+        """Adds a tendon: a fixed one, as long as a weighted sum of joint coordinates, or a path.
 
         Args:
-            joints: the joints that it runs over, each of one degree of freedom, and their weights.
+            joints: the joints that it runs over, each of one degree of freedom, and their weights;
+                none if it is a path.
             name: its name.
+            path: what a spatial tendon runs over, in place of joints: names of sites; between two
+                of them a geom that it wraps around, with a side site or an empty name; and numbers,
+                which begin a new branch whose length counts by one over the number.
             stiffness: of a spring along it.
             damping: along it.
             lengthspring: shortest and longest length at which the spring is at rest; by default
@@ -50,6 +56,7 @@ class Couplings(Bodies):
         """
         values = dict(
             joints=dict(joints),
+            path=stretches(self._problems, f"tendon '{name}'{line}", path),
             stiffness=float(stiffness),
             damping=float(damping),
             lengthspring=lengthspring,

@@ -8,9 +8,10 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import checks, sense
-from brax.builder.assemble import Parts, assemble
+from brax.builder import checks, fluids, routes, sense
+from brax.builder.assemble import Parts, assemble, at_rest
 from brax.builder.collide import candidates, collisions
+from brax.builder.coupled import measured
 from brax.builder.description import Description
 from brax.builder.elements import Element, vectors
 from brax.builder.weld import Welded, weld
@@ -112,29 +113,28 @@ class ModelBuilder(Description):
         collided = () if problems else collisions(problems, welded.geoms, geom_types, pairs)
         if problems:
             raise ModelError.of(problems)
-        system = assemble(
-            Parts(
-                option=self._option,
-                links=welded.links,
-                fixed=welded.fixed,
-                joints=joints,
-                joint_types=types,
-                geoms=welded.geoms,
-                geom_types=geom_types,
-                sites=welded.sites,
-                site_types=site_types,
-                tendons=self._tendons,
-                equalities=welded.equalities,
-                actuators=self._actuators,
-                actuator_types=actuator_types,
-                sensors=self._sensors,
-                sensor_types=sensor_types,
-                collisions=collided,
-                integrator=integrator,
-                init_q=self._init_q,
-            )
+        parts = Parts(
+            option=self._option,
+            links=welded.links,
+            fixed=welded.fixed,
+            joints=joints,
+            joint_types=types,
+            geoms=welded.geoms,
+            geom_types=geom_types,
+            sites=welded.sites,
+            site_types=site_types,
+            tendons=self._tendons,
+            equalities=welded.equalities,
+            actuators=self._actuators,
+            actuator_types=actuator_types,
+            sensors=self._sensors,
+            sensor_types=sensor_types,
+            collisions=collided,
+            integrator=integrator,
+            init_q=self._init_q,
         )
-        weights = inverse_weights(system, welded.centres)
+        system = measured(assemble(parts), at_rest(parts), self._tendons)
+        weights = inverse_weights(system, welded.rest)
         return system.tree_replace(
             {f"{name}.invweight": jnp.asarray(each) for name, each in weights.items()}
         )
@@ -176,10 +176,13 @@ class ModelBuilder(Description):
             problems += checks.joint(joint, kind)
         for geom, kind in zip(welded.geoms, geom_types, strict=True):
             if kind is not None:
-                problems += checks.geom(geom, kind)
+                problems += [*checks.geom(geom, kind), *fluids.streamed(geom, kind)]
+        if option["density"] or option["viscosity"]:
+            problems += fluids.mixed(self._bodies, welded.carrier, welded.geoms)
         widths = {j.name: t.qd_width for j, t in known}
+        shapes = {g.name: t for g, t in zip(welded.geoms, geom_types, strict=True)}
         for tendon in self._tendons:
-            problems += checks.tendon(tendon, widths)
+            problems += [*checks.tendon(tendon, widths), *routes.wrapped(tendon, shapes)]
         for equality in self._equalities:
             problems += checks.equality(equality, widths)
         for actuator, kind in zip(self._actuators, actuator_types, strict=True):

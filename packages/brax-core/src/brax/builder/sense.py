@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from brax import plugins
 from brax.builder.elements import WORLD, Element
 from brax.errors import closest
 
@@ -39,9 +40,17 @@ def sensor(
             f"{sensor}: body '{_body(what, name, elements)}' has no joints, so it is part of what "
             f"carries it, and type '{kind.name}' cannot measure it alone"
         )
+    seen = [s for s in elements["site"] if kind.sees_site and s.name == name]
+    for each in [*seen, *(elements["geom"] if kind.sees_geoms else ())]:
+        if not _stops_rays(each.type):
+            yield f"{sensor}: {each} is of type '{each.type}', which stops no rays"
     for each in (sensor.object, sensor.reference):
         if each is not None and each[0] == "inertia" and not _alone(each[1], moving, elements):
             yield f"{sensor}: the inertia of body '{each[1]}' is not its own: use its frame"
+
+
+def _stops_rays(name: str) -> bool:
+    return name in plugins.names("geometry_type") and plugins.get("geometry_type", name).stops_rays
 
 
 def _missing(sensor: Element, thing: tuple[str, str], elements: Elements) -> Iterator[str]:

@@ -13,6 +13,7 @@ def tied(
     bodies: Sequence[Element],
     carrier: Mapping[str, str],
     frame: Mapping[str, Pose],
+    mocap: Mapping[str, str],
 ) -> list[Element]:
     """Gives each equality MuJoCo's numbers of its type as `data`, (11,).
 
@@ -21,9 +22,10 @@ def tied(
         bodies: all bodies, parents first.
         carrier: the link, or the world, that carries each body.
         frame: each body's frame in it.
+        mocap: the mocap body that carries each body, or nothing.
 
     Returns:
-        The same, between links.
+        The same, between links, with the mocap bodies of both ends as `on`.
     """
     world = {WORLD: Pose(np.zeros(3), np.array(NO_TURN))}
     for body in bodies:
@@ -32,12 +34,13 @@ def tied(
     out = []
     for e in equalities:
         if e.type not in _BETWEEN_BODIES:
-            out.append(_with(e, data=[*e.polycoef, *[0.0] * 6]))
+            out.append(_with(e, data=[*e.polycoef, *[0.0] * 6], on=("", "")))
             continue
         ends = [name if name in world else WORLD for name in (e.first, e.second)]
         data = _BETWEEN_BODIES[e.type](e, *(world[b] for b in ends), *(frame[b] for b in ends))
         first, second = (carrier[b] for b in ends)
-        out.append(_with(e, data=data, first=first, second=second))
+        on = tuple(mocap[b] for b in ends)
+        out.append(_with(e, data=data, first=first, second=second, on=on))
     return out
 
 

@@ -21,7 +21,9 @@ class Welded(NamedTuple):
     fixed: list[Element]
     """The bodies that are gone: their frames in the link that carries them."""
     equalities: list[Element]
-    centres: Places
+    rest: Places
+    carrier: dict[str, str]
+    """The link, or the world, that carries each body."""
 
 
 def weld(
@@ -42,33 +44,40 @@ def weld(
 
     Returns:
         The same, in the frames of the links; a geom or site keeps the name of its own body as
-        `origin`.
+        `origin`, and has as `on` the mocap body that carries it, as links and fixed bodies have.
     """
     moving = {j.body for j in joints}
     carrier, frame = {WORLD: WORLD}, {WORLD: Pose(np.zeros(3), np.array(NO_TURN))}
+    mocap = {WORLD: ""}
     parts: dict[str, list[tuple[Pose, Element]]] = {}
     links, fixed = [], []
     for body in bodies:
         above = body.parent if body.parent in carrier else WORLD  # a problem of its own
         pose = frame[above].do(body.pos, body.quat)
+        on = body.name if body.mocap else mocap[above]
         if body.name in moving:
-            links.append(_moved(body, "parent", carrier[above], pose))
+            links.append(_moved(body, "parent", carrier[above], pose, on=on))
             carrier[body.name], frame[body.name] = body.name, frame[WORLD]
+            mocap[body.name] = ""
         else:
-            fixed.append(_moved(body, "parent", carrier[above], pose))
+            fixed.append(_moved(body, "parent", carrier[above], pose, on=on))
             carrier[body.name], frame[body.name] = carrier[above], pose
+            mocap[body.name] = on
         inertial = frame[body.name].do(body.ipos, body.iquat)
         parts.setdefault(carrier[body.name], []).append((inertial, body))
 
     def attach(part: Element) -> Element:
         on = part.body if part.body in carrier else WORLD  # a problem of its own, too
         pose = frame[on].do(part.pos, part.quat)
-        return _moved(part, "body", carrier[on], pose, origin=part.body)
+        return _moved(part, "body", carrier[on], pose, origin=part.body, on=mocap[on])
 
     heavy = [_with_mass(link, parts[link.name]) for link in links]
     centres = {WORLD: np.zeros(3)} | {
         body.name: pose.pos for each in parts.values() for pose, body in each
     }
+    world = {WORLD: frame[WORLD]}
+    for link in links:
+        world[link.name] = world[link.parent].do(link.pos, link.quat)
     at_geoms = [centres.get(geom.body, centres[WORLD]) for geom in geoms]
     at_ends = [[centres.get(b, centres[WORLD]) for b in (e.first, e.second)] for e in equalities]
     return Welded(
@@ -76,8 +85,14 @@ def weld(
         [attach(g) for g in geoms],
         [attach(s) for s in sites],
         fixed,
-        tied(equalities, bodies, carrier, frame),
-        Places(np.array(at_geoms).reshape(-1, 3), np.array(at_ends).reshape(-1, 2, 3)),
+        tied(equalities, bodies, carrier, frame, mocap),
+        Places(
+            np.array(at_geoms).reshape(-1, 3),
+            np.array(at_ends).reshape(-1, 2, 3),
+            np.array([world[link.name].pos for link in links]).reshape(-1, 3),
+            np.array([world[link.name].quat for link in links]).reshape(-1, 4),
+        ),
+        carrier,
     )
 
 
@@ -106,7 +121,12 @@ def _with_mass(link: Element, parts: list[tuple[Pose, Element]]) -> Element:
         axes: np.ndarray = np.array(vectors)
         axes[:, 2] *= np.sign(np.linalg.det(axes))
         quat = _quaternion(axes)
+    borne = [(b.gravcomp * b.mass / max(total, 1e-300), pose.pos - pos) for pose, b in massive]
     values = dict(mass=total, ipos=pos, iquat=quat, inertia=moments)
+    values |= dict(
+        gravcomp=float(np.sum([share for share, _ in borne])),
+        gravcomp_arm=np.sum([share * arm for share, arm in borne], axis=0),
+    )
     return Element(link.kind, link.name, link.values | values, link.line)
 
 

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from brax.colliders import rays
 from brax.colliders.interface import GeometryType, Shape
 from brax.components import Vec3, normalize
 
@@ -19,7 +20,16 @@ class Plane(GeometryType):
 
     name = "plane"
     size_names = ()
+    stops_rays = True
     only_static = True
+
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """From above alone, and within what is drawn of it; a side of zero has no end."""
+        t, met = rays.level(origin.z, direction.z, jnp.zeros_like(origin.z))
+        at = rays.along(origin, direction, t)
+        for x, half in ((at.x, size.x), (at.y, size.y)):
+            met = met & ((half <= 0) | (jnp.abs(x) <= half))
+        return rays.first([(t, met & (origin.z > 0))])
 
 
 class Sphere(GeometryType):
@@ -27,11 +37,22 @@ class Sphere(GeometryType):
 
     name = "sphere"
     size_names = ("radius",)
+    stops_rays = True
+    wrapped = "point"
+    streamed = True
     corners = 1
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Its own."""
+        return Vec3(size.x, size.x, size.x)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """The point of the surface with that normal."""
         return direction * shape.size.x
+
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """The nearer side, or the farther from within."""
+        return rays.first(rays.ball(origin, direction, size.x))
 
 
 class Capsule(GeometryType):
@@ -39,7 +60,13 @@ class Capsule(GeometryType):
 
     name = "capsule"
     size_names = ("radius", "half-length")
+    stops_rays = True
+    streamed = True
     corners = 2
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """As long as the capsule is."""
+        return Vec3(size.x, size.x, size.x + size.y)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """On the ball at the farther end."""
@@ -51,13 +78,28 @@ class Capsule(GeometryType):
         point = direction * shape.size.x
         return [point._replace(z=point.z + side * shape.size.y) for side in (-1.0, 1.0)]
 
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """Its side, or the ball at either end."""
+        hits = rays.tube(origin, direction, size.x, size.y)
+        for end in (-1.0, 1.0):
+            start = origin._replace(z=origin.z - end * size.y)
+            for t, met in rays.ball(start, direction, size.x):
+                hits.append((t, met & (end * (start.z + t * direction.z) >= 0)))
+        return rays.first(hits)
+
 
 class Box(GeometryType):
     """A box along the frame's axes."""
 
     name = "box"
     size_names = ("half-size x", "half-size y", "half-size z")
+    stops_rays = True
+    streamed = True
     corners = 4
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Half of its sides."""
+        return size
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """A corner."""
@@ -79,13 +121,32 @@ class Box(GeometryType):
 
         return [corner(1, 1), corner(-1, 1), corner(-1, -1), corner(1, -1)]
 
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """Any of its six sides."""
+        hits = []
+        for k in range(3):
+            for end in (-1.0, 1.0):
+                t, met = rays.level(origin[k], direction[k], end * size[k])
+                at = rays.along(origin, direction, t)
+                for j in {0, 1, 2} - {k}:
+                    met = met & (jnp.abs(at[j]) <= size[j])
+                hits.append((t, met))
+        return rays.first(hits)
+
 
 class Cylinder(GeometryType):
     """A cylinder along the frame's z axis."""
 
     name = "cylinder"
     size_names = ("radius", "half-length")
+    stops_rays = True
+    wrapped = "axis"
+    streamed = True
     corners = 4
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """As wide and as long."""
+        return Vec3(size.x, size.x, size.y)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """On the rim of the farther end."""
@@ -108,6 +169,15 @@ class Cylinder(GeometryType):
             for c, z in zip(square, line, strict=True)
         ]
 
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """Its side, or either end."""
+        hits = rays.tube(origin, direction, size.x, size.y)
+        for end in (-1.0, 1.0):
+            t, met = rays.level(origin.z, direction.z, end * size.y)
+            at = rays.along(origin, direction, t)
+            hits.append((t, met & (at.x**2 + at.y**2 <= size.x**2)))
+        return rays.first(hits)
+
 
 def _sideways(direction: Vec3) -> Vec3:
     """The unit vector across the z axis that leans towards a direction; x if none does."""
@@ -121,7 +191,13 @@ class Ellipsoid(GeometryType):
 
     name = "ellipsoid"
     size_names = ("semi-axis x", "semi-axis y", "semi-axis z")
+    stops_rays = True
+    streamed = True
     corners = 1
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Its own."""
+        return size
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """The point of the surface with that normal."""
@@ -131,6 +207,13 @@ class Ellipsoid(GeometryType):
 
         unit, _ = normalize(stretch(direction))
         return stretch(unit)
+
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """A ball where lengths along its axes are counted by them."""
+        start, way = (
+            Vec3(*(c / h for c, h in zip(v, size, strict=True))) for v in (origin, direction)
+        )
+        return rays.first(rays.ball(start, way, jnp.ones_like(start.x)))
 
 
 PLANE = Plane()

@@ -53,6 +53,13 @@ class GeometryType(ABC):
     """Whether it may hang on the world alone."""
     least_points: ClassVar[int] = 0
     """How many points a geom of the type has at least; 0 if sizes alone make it."""
+    wrapped: ClassVar[str] = ""
+    """What a tendon may wrap around, at a distance of the first size: the centre ("point"), the z
+    axis ("axis"), or neither."""
+    streamed: ClassVar[bool] = False
+    """Whether a medium may take it for an ellipsoid: whether it has `semi_axes`."""
+    stops_rays: ClassVar[bool] = False
+    """Whether rays find it: whether it has `ray`."""
     corners: ClassVar[int] = 0
     """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
     one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""
@@ -72,6 +79,20 @@ class GeometryType(ABC):
         They may coincide, and are points of the shape's surface. Args as `support`.
         """
         return [self.support(shape, direction)]
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Of the ellipsoid that a medium takes it for [m], from the size parameters."""
+        raise NotImplementedError(f"{self.name} is no ellipsoid to a medium")
+
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """How far a line from a point is from the surface ahead [m]; infinite if it meets none.
+
+        Args:
+            size: the size parameters.
+            origin: the point, in the shape's frame.
+            direction: a unit vector.
+        """
+        raise NotImplementedError(f"{self.name} stops no rays")
 
     def mesh(
         self, size: np.ndarray, points: np.ndarray | None = None

@@ -94,7 +94,7 @@ def families_at(
         if family.kind == CONTACT:
             found.append(touching(sys, plan, family, mine, here, frames))
         elif family.kind == COUPLED:
-            found.append(coupled(sys, plan, family, mine, q))
+            found.append(coupled(sys, links, plan, family, mine, here, q))
         else:
             found.append(bonds(sys, links, plan, family, mine, here))
     return found

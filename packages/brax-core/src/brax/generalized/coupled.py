@@ -12,8 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax.actuators.paths import tendon_reach
+from brax.actuators.sites import Reach
 from brax.base import System
 from brax.components import rows
+from brax.generalized.frames import world_frames
 from brax.generalized.jacobians import Found
 from brax.generalized.laws import Along, Separate
 from brax.generalized.singles import (
@@ -28,8 +31,10 @@ from brax.generalized.singles import (
     tied,
 )
 from brax.generalized.slots import Family, Plan
+from brax.generalized.smooth import Smooth, common_points
 from brax.generalized.strands import Strand, Strands, strands
-from brax.tree import sum_rows
+from brax.generalized.structure import link_dofs
+from brax.tree import Layout, sum_rows
 
 
 class Coupled(NamedTuple):
@@ -56,31 +61,51 @@ def coupled_softness(sys: System) -> Coupled:
     return Coupled(ties, limits, dry)
 
 
-def coupled(sys: System, plan: Plan, family: Family, soft: Coupled, q: jax.Array) -> Found:
+class Table(NamedTuple):
+    """What strands are made of, at a state."""
+
+    weights: jax.Array
+    """As `Strand.weights` number them, and a last one of one, (weights, batch)."""
+    length: jax.Array
+    """Of spatial tendons, of others zero; and a last one of zero, (n_tendons + 1, batch)."""
+
+
+def coupled(
+    sys: System,
+    links: Layout,
+    plan: Plan,
+    family: Family,
+    soft: Coupled,
+    here: Smooth,
+    q: jax.Array,
+) -> Found:
     """Evaluates a family at coordinates (nq, batch)."""
     mine = strands(sys)
+    table = _table(sys, links, plan, mine, here)
     n, m = len(mine.equalities), len(mine.limited)
     parts: list[Held] = []
-    dampers, slopes = [], [jnp.ones_like(q[:1])]
+    one = jnp.ones_like(q[:1])
+    dampers, slopes = [], [one]
     if soft.ties is not None:
         moved = q - sys.ref
+        since = table._replace(length=table.length - stacked(sys.tendon.length0, one - one))
         coefficients = columns(rows(sys.equality.data, mine.equalities))[:5]
-        wanted, slope = _polynomial(coefficients, _lengths(sys, mine.second[:n], moved))
-        parts.append(tied(soft.ties, _lengths(sys, mine.first[:n], moved) - wanted))
+        wanted, slope = _polynomial(coefficients, _lengths(since, mine.second[:n], moved))
+        parts.append(tied(soft.ties, _lengths(since, mine.first[:n], moved) - wanted))
         slopes.append(-slope)
         dampers.append(soft.ties.damper)
     if soft.limits is not None:
         bounds, margin = rows((sys.tendon.limit, sys.tendon.margin), mine.limited)
-        at = _lengths(sys, mine.first[n : n + m], q)
+        at = _lengths(table, mine.first[n : n + m], q)
         parts.append(limited(soft.limits, at, bounds, margin))
         dampers.append(soft.limits.damper)
     if soft.dry is not None:
         loss = rows(sys.tendon.frictionloss, mine.dry)
-        parts.append(braked(soft.dry, loss, _lengths(sys, mine.first[n + m :], q)))
+        parts.append(braked(soft.dry, loss, _lengths(table, mine.first[n + m :], q)))
         dampers.append(soft.dry.damper)
     held, damper = joined(parts), stacked(*dampers)
     law, wanted, damper = rows((held.law, held.wanted, damper), family.order)
-    jacobian = _jacobian(sys, plan, family, mine, held.arms, stacked(*slopes))
+    jacobian = _jacobian(table, plan, family, mine, held.arms, stacked(*slopes))
     return Found(Separate((law,)), jacobian, (wanted,), damper, None)
 
 
@@ -92,35 +117,73 @@ def _polynomial(coefficients: Sequence[jax.Array], x: jax.Array) -> tuple[jax.Ar
     return value, slope
 
 
-def _weights(sys: System, each: Sequence[Strand]) -> jax.Array:
-    """The weights of all coordinates of strands, (coordinates, batch)."""
+def _table(sys: System, links: Layout, plan: Plan, mine: Strands, here: Smooth) -> Table:
     one = jnp.ones_like(sys.ref[:1])
-    index = [k if k >= 0 else len(sys.tendon.coef) for s in each for k in s.weights]
-    return rows(stacked(sys.tendon.coef, one), index)
+    none = jnp.zeros_like(sys.ref[:1])
+    if not mine.moving:
+        return Table(stacked(sys.tendon.coef, one), rows(none, [0] * (len(sys.tendon_names) + 1)))
+    reach = tendon_reach(sys, world_frames(links, here))
+    moving = _moving(sys, links, plan, mine.moving, here, reach)
+    return Table(stacked(sys.tendon.coef, moving, one), stacked(reach.length, none))
 
 
-def _lengths(sys: System, each: Sequence[Strand], q: jax.Array) -> jax.Array:
-    """Lengths of strands, (strands, batch); of one without coordinates zero."""
-    if not any(s.q for s in each):
-        return jnp.zeros((len(each), q.shape[-1]), q.dtype)
-    at = rows(q, [i for s in each for i in s.q])
-    owner = tuple(i for i, s in enumerate(each) for _ in s.q)
-    return sum_rows(_weights(sys, each) * at, owner, len(each))
+def _moving(
+    sys: System,
+    links: Layout,
+    plan: Plan,
+    wanted: Sequence[tuple[int, int]],
+    here: Smooth,
+    reach: Reach,
+) -> jax.Array:
+    """How fast a spatial tendon gets longer per unit of a rate, for pairs of both."""
+    place = [links.position[link] for link in reach.link]
+    origin = common_points(links, here.pos)
+    arm = rows(here.pos - origin, place)
+    push = reach.push._replace(ang=reach.push.ang + arm.cross(reach.push.lin))
+    pairs = [
+        (number, k, plan.blocks.position[dof])
+        for number, (tendon, dof) in enumerate(wanted)
+        for k, (owner, link) in enumerate(zip(reach.owner, reach.link, strict=True))
+        if owner == tendon and dof in link_dofs(sys, link)
+    ]
+    number, pushed, moved = zip(*pairs, strict=True)
+    work = rows(here.subspace, moved).dot(rows(push, pushed))
+    return sum_rows(work, number, len(wanted))
+
+
+def _weights(table: Table, each: Sequence[Strand]) -> jax.Array:
+    """The weights of all degrees of freedom of strands, (dofs, batch)."""
+    last = len(table.weights) - 1
+    return rows(table.weights, [k if k >= 0 else last for s in each for k in s.weights])
+
+
+def _lengths(table: Table, each: Sequence[Strand], q: jax.Array) -> jax.Array:
+    """Lengths of strands, (strands, batch); of one without coordinates or a path zero."""
+    size = max(q.shape[-1], table.length.shape[-1])
+    last = len(table.length) - 1
+    paths = rows(table.length, [s.path if s.path >= 0 else last for s in each])
+    paths = jnp.broadcast_to(paths, (len(each), size))
+    plain = [s if s.path < 0 else Strand((), (), ()) for s in each]
+    if not any(s.q for s in plain):
+        return paths
+    at = rows(q, [i for s in plain for i in s.q])
+    owner = tuple(i for i, s in enumerate(plain) for _ in s.q)
+    return paths + sum_rows(_weights(table, plain) * at, owner, len(each))
 
 
 def _jacobian(
-    sys: System, plan: Plan, family: Family, mine: Strands, arms: jax.Array, slopes: jax.Array
+    table: Table, plan: Plan, family: Family, mine: Strands, arms: jax.Array, slopes: jax.Array
 ) -> tuple[Along | None, ...]:
     """As `jacobians.jacobian`: weights of the first strand, and of the second by the slope."""
     owner = [i for i, s in enumerate(mine.first) for _ in s.dofs]
     other = [i for i, s in enumerate(mine.second) for _ in s.dofs]
     factors = rows(slopes, [0] * len(owner) + [1 + i for i in other])
-    values = _weights(sys, [*mine.first, *mine.second]) * factors * rows(arms, owner + other)
+    values = _weights(table, [*mine.first, *mine.second]) * factors * rows(arms, owner + other)
     dofs = [d for s in (*mine.first, *mine.second) for d in s.dofs]
     entries = list(zip(owner + other, dofs, strict=True))
     place = {entry: i for i, entry in enumerate(dict.fromkeys(entries))}
-    table = sum_rows(values, tuple(place[e] for e in entries), len(place))
-    table = jnp.concatenate([table, jnp.zeros_like(table[:1])])
+    found = sum_rows(values, tuple(place[e] for e in entries), len(place))
+    found = jnp.concatenate([found, jnp.zeros_like(found[:1])])
     out: list[Along | None] = []
     for block, slots in zip(plan.blocks.blocks, family.slots, strict=True):
         if slots is None:
@@ -131,5 +194,5 @@ def _jacobian(
             number = family.order[slots.start + i * slots.copies + k]
             where = at if slots.reach is None else slots.reach[at, i, k]
             index[at, i, k] = place[number, block.path[k][where]]
-        out.append((rows(table, index.ravel().tolist()).reshape(*index.shape, -1),))
+        out.append((rows(found, index.ravel().tolist()).reshape(*index.shape, -1),))
     return tuple(out)

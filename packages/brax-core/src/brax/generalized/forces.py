@@ -8,14 +8,16 @@ from brax.actuators.drive import (
     drive,
     joint_forces,
     link_forces,
-    tendon_forces,
+    sees_links,
     within_joint_limits,
 )
 from brax.actuators.law import Command
 from brax.actuators.sites import on_sites
+from brax.actuators.tendons import Tendons, passive_force, tendons
 from brax.base import System
 from brax.components import Vec3, quat, rows, total, vec3
 from brax.generalized import fronts
+from brax.generalized.frames import world_frames
 from brax.generalized.problem import Motion, Problem
 from brax.generalized.smooth import Smooth, common_points, composites, smooth
 from brax.generalized.structure import Structure
@@ -32,7 +34,7 @@ def applied_force(problem: Problem, motion: Motion, here: Smooth) -> jax.Array:
         driven = drive_here(problem, motion, here)
         parts.append(within_joint_limits(sys, actuator_force(problem, here, driven)))
     if sys.tendon_names:
-        parts.append(tendon_forces(sys, motion.q, motion.qd))
+        parts.append(tendon_force(problem, motion, here))
     return total(parts)
 
 
@@ -43,14 +45,34 @@ def drive_here(problem: Problem, motion: Motion, here: Smooth) -> Drive:
 
 
 def driven_frames(problem: Problem, here: Smooth) -> Frames | None:
-    """Frames of the links for actuators on sites; None if there are none."""
-    return world_frames(problem, here) if on_sites(problem.sys) else None
+    """Frames of the links, for what acts on them in space; None if nothing does."""
+    return world_frames(problem.links, here) if sees_links(problem.sys) else None
+
+
+def tendons_here(problem: Problem, motion: Motion, here: Smooth) -> Tendons:
+    """The tendons at a state."""
+    return tendons(problem.sys, motion.q, motion.qd, driven_frames(problem, here))
+
+
+def tendon_force(problem: Problem, motion: Motion, here: Smooth) -> jax.Array:
+    """What springs and dampers of tendons do, (nv, batch) in the model's order."""
+    found = tendons_here(problem, motion, here)
+    force = passive_force(problem.sys, found)
+    on_links = found.link_forces(problem.sys, force)
+    return _with_links(problem, here, found.joint_forces(problem.sys, force), on_links)
 
 
 def actuator_force(problem: Problem, here: Smooth, driven: Drive) -> jax.Array:
     """What the actuators do, (nv, batch) in the model's order, whatever their joints can bear."""
     sys = problem.sys
-    force, on_links = joint_forces(sys, driven), link_forces(sys, driven)
+    return _with_links(problem, here, joint_forces(sys, driven), link_forces(sys, driven))
+
+
+def _with_links(
+    problem: Problem, here: Smooth, force: jax.Array, on_links: Spatial | None
+) -> jax.Array:
+    """Forces along the degrees of freedom, and what is on links about their frames, together."""
+    sys = problem.sys
     if on_links is None:
         return force
     wrench, blocks = rows(on_links, problem.links.order), problem.plan.blocks
@@ -61,13 +83,6 @@ def actuator_force(problem: Problem, here: Smooth, driven: Drive) -> jax.Array:
 def command(problem: Problem, motion: Motion) -> Command:
     """What the actuators are told."""
     return Command(problem.act, motion.activation)
-
-
-def world_frames(problem: Problem, here: Smooth) -> Frames:
-    """Frames of the links in the world, and the velocities of their origins, model's order."""
-    (ang, lin), links = here.velocity, problem.links
-    vel = lin + ang.cross(here.pos - common_points(links, here.pos))
-    return rows(Frames(here.pos, here.rot, ang, vel), links.position)
 
 
 def couples_joints(sys: System) -> bool:
@@ -82,14 +97,14 @@ def drive_slope(problem: Problem, motion: Motion, here: Smooth, tangent: jax.Arr
 
     def force(qd: jax.Array) -> jax.Array:
         moved, now, found = motion._replace(qd=qd), here, jnp.zeros_like(qd)
-        if on_sites(sys):
+        if sees_links(sys):
             now = smooth(sys, problem.links, problem.plan.blocks, motion.q, qd)
         if sys.actuator_names:
             driven = drive_here(problem, moved, now)
             if kept is not None:
                 driven = driven._replace(force=driven.force * kept)
             found = found + actuator_force(problem, now, driven)
-        return found + tendon_forces(sys, motion.q, qd) if sys.tendon_names else found
+        return found + tendon_force(problem, moved, now) if sys.tendon_names else found
 
     return jax.jvp(force, (motion.qd,), (tangent,))[1]
 

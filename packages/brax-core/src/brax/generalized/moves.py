@@ -168,12 +168,20 @@ class JointMoves(Flow[Motion]):
             return fronts.to_model(self.blocks, force)
 
         def column(unit: jax.Array) -> jax.Array:
-            tangent = jnp.broadcast_to(unit[:, None], state.qd.shape)
-            slope = jax.jvp(resisting, (state.qd,), (tangent,))[1]
-            if not couples_joints(problem.sys):
-                return slope
-            # As in MuJoCo, what a tendon or site couples between two branches is left out.
-            chained = (along @ unit)[:, None]
-            return slope - chained * drive_slope(problem, state, at, tangent)
+            return jax.jvp(resisting, (state.qd,), (along_all(unit),))[1]
 
-        return jax.vmap(column, out_axes=1)(jnp.eye(len(state.qd), dtype=state.qd.dtype))
+        def driven(unit: jax.Array) -> jax.Array:
+            # As in MuJoCo, what a tendon or site couples between two branches is left out.
+            return (along @ unit)[:, None] * drive_slope(problem, state, at, along_all(unit))
+
+        def along_all(unit: jax.Array) -> jax.Array:
+            return jnp.broadcast_to(unit[:, None], state.qd.shape)
+
+        units = jnp.eye(len(state.qd), dtype=state.qd.dtype)
+        slope = jax.vmap(column, out_axes=1)(units)
+        if not inertia:
+            # A medium's is not symmetric; MuJoCo's fast factorization asks for that.
+            slope = 0.5 * (slope + jnp.swapaxes(slope, 0, 1))
+        if couples_joints(problem.sys):
+            slope = slope - jax.vmap(driven, out_axes=1)(units)
+        return slope

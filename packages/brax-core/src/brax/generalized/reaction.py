@@ -28,7 +28,7 @@ def reaction(problem: Problem, motion: Motion) -> tuple[jax.Array, jax.Array]:
     """
     here = JointMoves(problem).forces(motion)
     along = fronts.to_model(problem.plan.blocks, here.reaction)
-    return along, _contact_forces(problem, motion, here)
+    return along, contact_forces(problem, motion, here)
 
 
 class _Push(NamedTuple):
@@ -58,7 +58,7 @@ def _pushes(problem: Problem, motion: Motion, here: Here) -> list[_Push]:
     return out
 
 
-def _contact_forces(problem: Problem, motion: Motion, here: Here) -> jax.Array:
+def contact_forces(problem: Problem, motion: Motion, here: Here) -> jax.Array:
     """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     count = sum(len(g.geom1) * g.collider.n_contacts for g in problem.sys.collisions)
     tables = [jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)]

@@ -1,12 +1,15 @@
 """Which coordinates are tied to one another.
 
-A strand is a joint or a tendon: coordinates with weights, whose sum is its length.
+A strand is a joint or a tendon: coordinates with weights, whose sum is its length. Weights of a
+spatial tendon are how its length changes with each degree of freedom, and change with them.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from brax.actuators.paths import path_links
 from brax.base import System
+from brax.generalized.structure import link_dofs
 
 SCALAR = ("joint", "tendon")
 """Kinds of equality that tie strands, and not links."""
@@ -20,7 +23,10 @@ class Strand(NamedTuple):
     dofs: tuple[int, ...]
     """Their degrees of freedom."""
     weights: tuple[int, ...]
-    """The number of each weight among the tendons' coefficients; -1 for a weight of one."""
+    """The number of each weight: among the tendons' coefficients, then among `Strands.moving`; -1
+    for a weight of one."""
+    path: int = -1
+    """The spatial tendon whose length it is; -1 for none."""
 
 
 class Strands(NamedTuple):
@@ -36,6 +42,8 @@ class Strands(NamedTuple):
     """What each constraint holds: of the equalities, then of the limits, then of the friction."""
     second: tuple[Strand, ...]
     """What it is tied to; a strand without coordinates if to nothing."""
+    moving: tuple[tuple[int, int], ...]
+    """Spatial tendon and degree of freedom of each weight that changes."""
 
     @property
     def dofs(self) -> list[tuple[int, ...]]:
@@ -49,23 +57,37 @@ def strands(sys: System) -> Strands:
     limited, dry = _where(sys.tendon_limited), _where(sys.tendon_dry)
     ends = [(sys.equality_types[i], *sys.equality_pair[i]) for i in equalities]
     ends += [("tendon", t, -1) for t in (*limited, *dry)]
+    held = sorted({t for kind, *pair in ends if kind == "tendon" for t in pair if t >= 0})
+    moving = tuple((t, dof) for t in held for dof in _path_dofs(sys, t))
     return Strands(
         equalities,
         limited,
         dry,
-        first=tuple(_strand(sys, kind, a) for kind, a, _ in ends),
-        second=tuple(_strand(sys, kind, b) for kind, _, b in ends),
+        first=tuple(_strand(sys, kind, a, moving) for kind, a, _ in ends),
+        second=tuple(_strand(sys, kind, b, moving) for kind, _, b in ends),
+        moving=moving,
     )
+
+
+def _path_dofs(sys: System, tendon: int) -> list[int]:
+    """Degrees of freedom that change a spatial tendon's length: that move some of its links."""
+    each = [link_dofs(sys, link) for link in path_links(sys, tendon)]
+    return sorted(frozenset().union(*each) - frozenset.intersection(*each)) if each else []
 
 
 def _where(flags: Sequence[bool]) -> tuple[int, ...]:
     return tuple(i for i, flag in enumerate(flags) if flag)
 
 
-def _strand(sys: System, kind: str, index: int) -> Strand:
+def _strand(sys: System, kind: str, index: int, moving: Sequence[tuple[int, int]]) -> Strand:
     """A joint or a tendon; nothing for -1."""
     if index < 0:
         return Strand((), (), ())
+    if kind == "tendon" and sys.tendon_path[index]:
+        coefficients = sum(map(len, sys.tendon_joints))
+        mine = [(k, dof) for k, (tendon, dof) in enumerate(moving) if tendon == index]
+        weights = tuple(coefficients + k for k, _ in mine)
+        return Strand((), tuple(dof for _, dof in mine), weights, index)
     joints = (index,) if kind == "joint" else sys.tendon_joints[index]
     q, dofs = sys.joint_q_start(), sys.joint_qd_start()
     first = sum(map(len, sys.tendon_joints[:index]))

@@ -8,12 +8,15 @@ Source: MuJoCo's documentation, chapter Computation, section Constraint model: d
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax.actuators.paths import has_paths, tendon_reach
 from brax.base import System
-from brax.components import Vec3
+from brax.components import Vec3, quat, vec3, zero_vec
 from brax.joints import JointParams
+from brax.kinematics import Frames
 
 Array = np.ndarray
 
@@ -25,6 +28,10 @@ class Places(NamedTuple):
     """Of the body of each geom, (n_geoms, 3)."""
     ends: Array
     """Of the two bodies of each equality, (n_equalities, 2, 3); any where it ties none."""
+    pos: Array
+    """Link frames in the world with every joint at rest, (n_links, 3)."""
+    quat: Array
+    """Likewise, (n_links, 4)."""
 
 
 def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
@@ -40,7 +47,7 @@ def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
         `geom`: of the centre of mass of each one's body, (n_geoms,); `equality`: summed over what
         each ties, of translation (or of the coordinate) and of rotation, (n_equalities, 2).
     """
-    pos, rot = _rest(sys)
+    pos, rot = places.pos, [_matrix(quat) for quat in places.quat]
     subspace = _subspace(sys, pos, rot)
     at = _Rest(sys, subspace, pos, rot)
     jacobians = [at.jacobian(i, c) for i, c in enumerate(sys.link.inertia.transform.pos)]
@@ -51,7 +58,7 @@ def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
         ang, lin = jacobian[:3], jacobian[3:]
         mass += ang.T @ moments @ ang + float(sys.link.inertia.mass[i]) * lin.T @ lin
     inverse = np.linalg.pinv(mass, hermitian=True)
-    along = _tendons(sys)
+    along = _tendons(sys) + _paths(sys, at, places)
     found = {
         "link": np.array([_mean(j, inverse) for j in jacobians]).reshape(-1, 2),
         "dof": _by_kind(sys, subspace, np.diag(inverse)),
@@ -99,18 +106,23 @@ def _tendons(sys: System) -> Array:
     return out
 
 
-def _rest(sys: System) -> tuple[Array, list[Array]]:
-    """Link frames with every joint at rest."""
-    pos: list[Array] = []
-    rot: list[Array] = []
-    for i, parent in enumerate(sys.link_parents):
-        here = np.asarray(sys.link.transform.pos[i], float)
-        turn = _matrix(sys.link.transform.rot[i])
-        if parent >= 0:
-            here, turn = pos[parent] + rot[parent] @ here, rot[parent] @ turn
-        pos.append(here)
-        rot.append(turn)
-    return np.array(pos), rot
+def _paths(sys: System, at: "_Rest", places: Places) -> Array:
+    """The same of spatial tendons."""
+    out = np.zeros((len(sys.tendon_names), sys.qd_size()))
+    if not has_paths(sys):
+        return out
+    still = zero_vec(jnp.zeros((len(places.pos), 1)))
+    frames = Frames(
+        vec3(jnp.asarray(places.pos)[..., None]),
+        quat(jnp.asarray(places.quat)[..., None]),
+        still,
+        still,
+    )
+    reach = tendon_reach(jax.tree.map(lambda a: a[..., None], sys), frames)
+    pushes = np.array([*reach.push.ang, *reach.push.lin], float)[..., 0].T
+    for tendon, link, push in zip(reach.owner, reach.link, pushes, strict=True):
+        out[tendon] += push @ at.jacobian(link, np.zeros(3))
+    return out
 
 
 def _subspace(sys: System, pos: Array, rot: list[Array]) -> Array:

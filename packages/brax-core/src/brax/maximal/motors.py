@@ -8,16 +8,17 @@ import jax.numpy as jnp
 
 from brax.actuators.drive import (
     Drive,
+    added,
     charged,
     charging,
     drive,
     joint_forces,
     link_forces,
-    tendon_forces,
+    sees_links,
     within_joint_limits,
 )
 from brax.actuators.law import Command
-from brax.actuators.sites import on_sites
+from brax.actuators.tendons import Tendons, passive_force, tendons
 from brax.base import System
 from brax.components import rows, total
 from brax.kinematics import Frames
@@ -34,6 +35,7 @@ class Driven(NamedTuple):
     qd: jax.Array
     drive: Drive | None
     """None if tendons alone act."""
+    tendons: Tendons | None
 
 
 def driven(
@@ -59,9 +61,11 @@ def driven(
     if not (sys.actuator_names or sys.tendon_names):
         return None
     joints = _in_model_order(sys, plan, q, rates)
+    links = _driven_frames(sys, plan, masses, bodies)
     if not sys.actuator_names:
-        return Driven(*joints, None)
-    return Driven(*joints, drive(sys, command, *joints, _driven_frames(sys, plan, masses, bodies)))
+        return Driven(*joints, None, tendons(sys, *joints, links))
+    found = drive(sys, command, *joints, links)
+    return Driven(*joints, found, found.tendons)
 
 
 def applied_forces(
@@ -98,8 +102,13 @@ def applied_forces(
 def motor_wrench(
     sys: System, plan: Layout, masses: Masses, bodies: Links, here: Driven | None
 ) -> Spatial | None:
-    """Torque and force of motors on sites on each link about its centre of mass; None for none."""
+    """Torque and force of motors and tendons in space on each link about its centre of mass.
+
+    None if there are none.
+    """
     found = here and here.drive and link_forces(sys, here.drive)
+    if here is not None and here.tendons is not None:
+        found = added(found, here.tendons.link_forces(sys, passive_force(sys, here.tendons)))
     if found is None:
         return None
     wrench, arm = rows(found, plan.order), bodies.axes.rotate(masses.pos)
@@ -125,8 +134,8 @@ def next_activation(
 
 
 def _driven_frames(sys: System, plan: Layout, masses: Masses, bodies: Links) -> Frames | None:
-    """Frames of the links, in the model's order, for actuators on sites; None if there are none."""
-    return rows(frames_of_links(masses, bodies), plan.position) if on_sites(sys) else None
+    """Frames of the links, in the model's order, for what acts in space; None for nothing."""
+    return rows(frames_of_links(masses, bodies), plan.position) if sees_links(sys) else None
 
 
 def _drive_forces(sys: System, here: Driven) -> jax.Array:
@@ -134,8 +143,8 @@ def _drive_forces(sys: System, here: Driven) -> jax.Array:
     parts = []
     if here.drive is not None:
         parts.append(within_joint_limits(sys, joint_forces(sys, here.drive)))
-    if sys.tendon_names:
-        parts.append(tendon_forces(sys, here.q, here.qd))
+    if here.tendons is not None:
+        parts.append(here.tendons.joint_forces(sys, passive_force(sys, here.tendons)))
     return total(parts)
 
 

@@ -9,15 +9,17 @@ import jax.numpy as jnp
 
 from brax.actuators.drive import Drive, within_joint_limits
 from brax.actuators.sites import attached
+from brax.actuators.tendons import Tendons, tendons
 from brax.base import System, Transform
-from brax.components import Vec3, rows
+from brax.components import Vec3, rows, vec3
+from brax.contact import normals
 from brax.dynamics import link_momenta
 from brax.generalized import fronts
 from brax.generalized.forces import actuator_force, drive_here
 from brax.generalized.moves import Here as Forces
 from brax.generalized.moves import JointMoves
 from brax.generalized.problem import Motion, Problem
-from brax.generalized.reaction import loads
+from brax.generalized.reaction import contact_forces, loads
 from brax.generalized.smooth import Smooth, smooth
 from brax.kinematics import Frames, link_frames
 from brax.pipeline import integrate
@@ -56,10 +58,25 @@ class Here:
         return drive_here(self.problem, self.motion, self.smooth)
 
     @cached_property
+    def tendons(self) -> Tendons:
+        """The tendons."""
+        return tendons(self.sys, self.q, self.qd, self.links)
+
+    @cached_property
     def actuator_force(self) -> jax.Array:
         """What the actuators do along the degrees of freedom, (nv, batch)."""
         force = actuator_force(self.problem, self.smooth, self.drive)
         return within_joint_limits(self.sys, force)
+
+    @cached_property
+    def contact_lines(self) -> tuple[Vec3, Vec3]:
+        """Points of all contacts, and normals from the first geom to the second."""
+        return normals(self.sys, self.links.pos, self.links.rot)
+
+    @cached_property
+    def contact_forces(self) -> Vec3:
+        """Forces of all contacts on the second geom, (contacts, batch)."""
+        return vec3(contact_forces(self.problem, self.motion, self.forces))
 
     @cached_property
     def acceleration(self) -> jax.Array:

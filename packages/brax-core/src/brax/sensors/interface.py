@@ -43,6 +43,10 @@ class SensorType(ABC):
     """Whether it may measure in the frame of another element."""
     own_link: ClassVar[bool] = False
     """Whether it measures a whole body, which must have joints of its own then."""
+    sees_site: ClassVar[bool] = False
+    """Whether the shape of its site matters, which must be one that stops rays then."""
+    sees_geoms: ClassVar[bool] = False
+    """Whether the shapes of all geoms matter, likewise."""
     limited: ClassVar[bool] = True
     """Whether `cutoff` bounds its numbers."""
 

@@ -9,7 +9,8 @@ from brax.batch_last import batch_last
 from brax.components import rows
 from brax.contracts import check_external, check_state, check_vector
 from brax.generalized.pipeline import GENERALIZED
-from brax.pipeline import at_rest
+from brax.mocap import placed
+from brax.pipeline import completed
 from brax.sensors.here import Here
 from brax.sensors.interface import Asked
 
@@ -37,9 +38,8 @@ def sensors(sys: System, state: State, act: jax.Array, external: Force | None = 
     check_external("sensors", sys, external)
     if not sys.sensor_names:
         return jnp.zeros(0, state.q.dtype)
-    if state.activation is None:
-        state = state.replace(activation=at_rest(sys, state))
-    return _measure(sys, state.replace(contact=None), jnp.asarray(act), external)
+    state = completed(sys, state).replace(contact=None)
+    return _measure(sys, state, jnp.asarray(act), external)
 
 
 def slices(sys: System) -> dict[str, slice]:
@@ -53,7 +53,7 @@ def slices(sys: System) -> dict[str, slice]:
 
 
 def _kernel(sys: System, state: State, act: jax.Array, external: Force | None) -> jax.Array:
-    problem = GENERALIZED.problem(sys, act, external)
+    problem = GENERALIZED.problem(placed(sys, state.mocap), act, external)
     here = Here(problem, GENERALIZED.enter(problem, state))
     found, order = [], []
     for kind in dict.fromkeys(sys.sensor_types):

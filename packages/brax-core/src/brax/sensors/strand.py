@@ -2,7 +2,6 @@
 
 import jax
 
-from brax.actuators.strands import tendon_strands
 from brax.components import rows
 from brax.sensors.here import Here
 from brax.sensors.interface import Asked, SensorType
@@ -15,9 +14,8 @@ class TendonPosition(SensorType):
     objects = ("tendon",)
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
-        """A weighted sum of coordinates."""
-        strands = tendon_strands(here.sys)
-        return _taken(strands.along(here.q, strands.q), asked)
+        """Off the coordinates, or the path."""
+        return _taken(here.tendons.length, asked)
 
 
 class TendonVelocity(SensorType):
@@ -27,9 +25,8 @@ class TendonVelocity(SensorType):
     objects = ("tendon",)
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
-        """A weighted sum of rates."""
-        strands = tendon_strands(here.sys)
-        return _taken(strands.along(here.qd, strands.qd), asked)
+        """Off the rates, or how the path moves."""
+        return _taken(here.tendons.velocity, asked)
 
 
 class ActuatorPosition(SensorType):

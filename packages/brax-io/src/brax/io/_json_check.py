@@ -47,10 +47,8 @@ def _mistyped(system: System) -> list[str]:
 
 def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
-    return {
-        k: len(getattr(system, f"{k}_names"))
-        for k in ("link", "fixed", "joint", "geom", "site", "tendon", "actuator", "sensor")
-    }
+    kinds = ["link", "fixed", "joint", "geom", "site", "tendon", "equality", "actuator", "sensor"]
+    return {k: len(getattr(system, f"{k}_names")) for k in kinds}
 
 
 def _miscounted(system: System) -> list[str]:
@@ -72,10 +70,35 @@ def _dangling(system: System) -> list[str]:
         "joint_link": (system.joint_link, 0, count["link"]),
         "fixed_link": (system.fixed_link, -1, count["link"]),
         "geom_link": (system.geom_link, -1, count["link"]),
+        "mocap_fixed": (system.mocap_fixed, 0, count["fixed"]),
+        **{
+            f"{kind}_mocap": (getattr(system, f"{kind}_mocap"), -1, len(system.mocap_fixed))
+            for kind in ("link", "fixed", "geom", "site")
+        },
+        "equality_mocap": (
+            [k for pair in system.equality_mocap for k in pair],
+            -1,
+            len(system.mocap_fixed),
+        ),
         "site_link": (system.site_link, -1, count["link"]),
         "actuator_site": (system.actuator_site, -1, count["site"]),
         "actuator_refsite": (system.actuator_refsite, -1, count["site"]),
         "tendon_joints": ([j for each in system.tendon_joints for j in each], 0, count["joint"]),
+        "tendon_path": (
+            [site for each in system.tendon_path for a, b, _, side in each for site in (a, b)],
+            0,
+            count["site"],
+        ),
+        "tendon_path ": (
+            [side for each in system.tendon_path for _, _, _, side in each],
+            -1,
+            count["site"],
+        ),
+        "tendon_path  ": (
+            [geom for each in system.tendon_path for _, _, geom, _ in each],
+            -1,
+            count["geom"],
+        ),
         "actuator_tendon": (system.actuator_tendon, -1, count["tendon"]),
         "actuator_joint": (system.actuator_joint, -1, count["joint"]),
         "collisions": (groups, 0, count["geom"]),
@@ -90,6 +113,14 @@ def _dangling(system: System) -> list[str]:
         f"system.link_parents[{i}]: {parent} is not a link before it, nor -1"
         for i, parent in enumerate(system.link_parents)
         if not -1 <= parent < i
+    ]
+    ends = {"connect": "link", "weld": "link", "joint": "joint", "tendon": "tendon"}
+    found += [
+        f"system.equality_pair[{i}]: {pair} are not two of kind '{kind}'"
+        for i, (kind, pair) in enumerate(
+            zip(system.equality_types, system.equality_pair, strict=True)
+        )
+        if kind not in ends or not all(-1 <= k < count[ends[kind]] for k in pair)
     ]
     if sorted(system.joint_link) != list(system.joint_link):
         found.append("system.joint_link: joints must be in the order of their links")
@@ -112,6 +143,8 @@ def _misshapen(system: System) -> list[str]:
             wanted = (rows[group], *wanted[1:])
         if place == "tendon.coef":
             wanted = (sum(map(len, system.tendon_joints)),)
+        if place == "tendon.share":
+            wanted = (sum(map(len, system.tendon_path)),)
         if place == "joint.user":  # as wide as the widest joint type asks for
             wanted = (*wanted[:1], *array.shape[1:2])
         if array.shape != wanted:

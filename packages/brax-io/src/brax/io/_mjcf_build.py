@@ -16,14 +16,15 @@ from brax.io._mjcf_actuators import actuator_law, is_disabled
 from brax.io._mjcf_equality import equalities
 from brax.io._mjcf_names import (
     body_names,
-    is_flag_set,
+    disabled,
     joint_q_widths,
     joint_qd_widths,
     keyword,
     names,
 )
-from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS, is_fixed
+from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS
 from brax.io._mjcf_sensors import read_sensor
+from brax.io._mjcf_tendons import tendons
 from brax.io._mjcf_touch import excluded_bodies, no_contact
 
 Places = Mapping[tuple[str, int], str]
@@ -59,8 +60,8 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _joints(builder, model, custom, places)
     _geoms(builder, model, custom, places)
     _sites(builder, model, places)
-    _tendons(builder, model, places)
-    if not _disabled(model, "EQUALITY", "CONSTRAINT"):
+    tendons(builder, model, places)
+    if not disabled(model, "EQUALITY", "CONSTRAINT"):
         equalities(builder, model, body_names(model), places)
     _actuators(builder, model, places)
     _sensors(builder, model, places)
@@ -77,20 +78,23 @@ def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> s
     return f"{note.kind} '{names(model, note.kind)[note.number]}'{place}: {note.reason}"
 
 
-def _disabled(model: mujoco.MjModel, *flags: str) -> bool:
-    return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, flags)
-
-
 def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> None:
+    passive = not _without_passive(model)
     builder.set_option(
         timestep=float(model.opt.timestep),
-        gravity=np.zeros(3) if _disabled(model, "GRAVITY") else model.opt.gravity.copy(),
+        gravity=np.zeros(3) if disabled(model, "GRAVITY") else model.opt.gravity.copy(),
         integrator=keyword(mujoco.mjtIntegrator, model.opt.integrator),
         cone=keyword(mujoco.mjtCone, model.opt.cone),
-        **{key: getattr(model.opt, key) for key in ("wind", "density", "viscosity", "impratio")},
+        **{key: getattr(model.opt, key) for key in ("wind", "impratio")},
+        **{key: getattr(model.opt, key) * passive for key in ("density", "viscosity")},
         **_solver_steps(model),
         **custom.options,
     )
+
+
+def _without_passive(model: mujoco.MjModel) -> bool:
+    """Whether no passive force acts: as without springs and dampers."""
+    return disabled(model, "SPRING") and disabled(model, "DAMPER")
 
 
 def _solver_steps(model: mujoco.MjModel) -> dict[str, int]:
@@ -101,7 +105,7 @@ def _solver_steps(model: mujoco.MjModel) -> dict[str, int]:
 
 
 def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
-    named = body_names(model)
+    named, passive_off = body_names(model), _without_passive(model)
     for body in range(1, model.nbody):
         builder.add_body(
             named[body],
@@ -112,6 +116,8 @@ def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> Non
             inertia=model.body_inertia[body],
             ipos=model.body_ipos[body],
             iquat=model.body_iquat[body],
+            gravcomp=0.0 if passive_off else float(model.body_gravcomp[body]),
+            mocap=model.body_mocapid[body] >= 0,
             line=places.get(("body", body), ""),
         )
 
@@ -121,10 +127,10 @@ def _joints(
 ) -> None:
     named, joints = body_names(model), names(model, "joint")
     q_width, qd_width = joint_q_widths(model), joint_qd_widths(model)
-    no_limit = _disabled(model, "LIMIT", "CONSTRAINT")
-    no_friction = _disabled(model, "FRICTIONLOSS", "CONSTRAINT")
-    no_spring = _disabled(model, "SPRING", "PASSIVE")
-    no_damper = _disabled(model, "DAMPER", "PASSIVE")
+    no_limit = disabled(model, "LIMIT", "CONSTRAINT")
+    no_friction = disabled(model, "FRICTIONLOSS", "CONSTRAINT")
+    no_spring = disabled(model, "SPRING", "PASSIVE")
+    no_damper = disabled(model, "DAMPER", "PASSIVE")
     for j, q in enumerate(model.jnt_qposadr):
         dof = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + qd_width[j])
         limited = model.jnt_limited[j] and not no_limit
@@ -177,6 +183,7 @@ def _geoms(
             solmix=float(model.geom_solmix[g]),
             margin=float(model.geom_margin[g]),
             elasticity=float(custom.elasticity[g]),
+            **_fluid(model, g),
             rgba=_colour(model, g).tolist(),
             contype=0 if only_drawn else int(model.geom_contype[g]),
             conaffinity=0 if only_drawn else int(model.geom_conaffinity[g]),
@@ -184,6 +191,14 @@ def _geoms(
         )
     for first, second in zip(*excluded_bodies(model), strict=True):
         builder.exclude(bodies[first], bodies[second])
+
+
+def _fluid(model: mujoco.MjModel, geom: int) -> dict[str, list[float]]:
+    """A geom as an ellipsoid in a medium, if it is one: on a body with mass, and in a medium."""
+    numbers = model.geom_fluid[geom].tolist()
+    heavy = model.body_mass[model.geom_bodyid[geom]] > 0
+    acts = numbers[0] and heavy and (model.opt.density or model.opt.viscosity)
+    return dict(fluidcoef=numbers[1:6], fluid_added=numbers[6:]) if acts else {}
 
 
 def _mesh_points(model: mujoco.MjModel, geom: int) -> np.ndarray:
@@ -223,41 +238,14 @@ def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None
         )
 
 
-def _tendons(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
-    joints, tendons = names(model, "joint"), names(model, "tendon")
-    no_spring = _disabled(model, "SPRING", "PASSIVE")
-    no_damper = _disabled(model, "DAMPER", "PASSIVE")
-    limited = model.tendon_limited * (not _disabled(model, "LIMIT", "CONSTRAINT"))
-    has_friction = not _disabled(model, "FRICTIONLOSS", "CONSTRAINT")
-    for t, first in enumerate(model.tendon_adr):
-        if not is_fixed(model, t):
-            continue  # refused if it acts
-        wraps = range(first, first + model.tendon_num[t])
-        builder.add_tendon(
-            {joints[model.wrap_objid[w]]: float(model.wrap_prm[w]) for w in wraps},
-            tendons[t],
-            stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
-            damping=0.0 if no_damper else float(model.tendon_damping[t]),
-            lengthspring=model.tendon_lengthspring[t].tolist(),
-            range=model.tendon_range[t].tolist() if limited[t] else None,
-            margin=float(model.tendon_margin[t]),
-            frictionloss=float(model.tendon_frictionloss[t]) if has_friction else 0.0,
-            solref_limit=model.tendon_solref_lim[t],
-            solimp_limit=model.tendon_solimp_lim[t],
-            solref_friction=model.tendon_solref_fri[t],
-            solimp_friction=model.tendon_solimp_fri[t],
-            line=places.get(("tendon", t), ""),
-        )
-
-
 def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
-    tendons, sites = names(model, "tendon"), names(model, "site")
-    clamped = not _disabled(model, "CLAMPCTRL")
+    pulled, sites = names(model, "tendon"), names(model, "site")
+    clamped = not disabled(model, "CLAMPCTRL")
     for a, transmission in enumerate(model.actuator_trntype):
         what = keyword(mujoco.mjtTrn, transmission)
         on, ref = model.actuator_trnid[a]
-        if what not in TRANSMISSIONS or (what == "tendon" and not is_fixed(model, on)):
+        if what not in TRANSMISSIONS:
             continue  # refused
         relative = what == "site" and ref >= 0
         law = actuator_law(model, a)
@@ -270,7 +258,7 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
             joints[on] if what in ON_JOINT else "",
             law.type,
             actuators[a],
-            tendon=tendons[on] if what == "tendon" else "",
+            tendon=pulled[on] if what == "tendon" else "",
             site=sites[on] if what == "site" else "",
             refsite=sites[ref] if relative else "",
             gear=1.0 if what == "site" else float(model.actuator_gear[a, 0]),

@@ -82,3 +82,8 @@ def joint_q_widths(model: mujoco.MjModel) -> np.ndarray:
 def joint_qd_widths(model: mujoco.MjModel) -> np.ndarray:
     """Number of degrees of freedom of each joint."""
     return np.diff(np.append(model.jnt_dofadr, model.nv))
+
+
+def disabled(model: mujoco.MjModel, *flags: str) -> bool:
+    """Whether any of some features is switched off."""
+    return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, flags)

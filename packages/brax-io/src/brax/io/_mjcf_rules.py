@@ -28,11 +28,7 @@ class Note(NamedTuple):
 
 
 _LEAVE = {
-    "body": (
-        ("body_gravcomp", 0, "gravcomp (gravity compensation)"),
-        ("body_mocapid", -1, "mocap"),
-        ("body_plugin", -1, "a plugin's force"),
-    ),
+    "body": (("body_plugin", -1, "a plugin's force"),),
     "joint": (
         ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
         ("jnt_springyield", 0, "springyield"),
@@ -61,8 +57,6 @@ _LEAVE = {
 
 A field that the installed MuJoCo does not have is passed over. Geoms only count if they can touch.
 """
-
-_TENDON_ACTS = ("stiffness", "damping", "limited", "frictionloss")
 
 EQUALITIES = ("connect", "weld", "joint", "tendon")
 """What may be tied."""
@@ -133,6 +127,9 @@ def _table_notes(model: mujoco.MjModel, active: Any) -> Iterator[Note]:
             for i in _rows_unlike(model, field, harmless):
                 if kind != "geom" or active[i]:
                     yield _leave(kind, i, what, harmless)
+    if np.any(model.body_gravcomp):
+        for j in _rows_unlike(model, "jnt_actgravcomp", 0):
+            yield _leave("joint", j, "actuatorgravcomp", 0)
     for field, harmless, what in _DOF:
         for dof in _rows_unlike(model, field, harmless):
             yield _leave("joint", int(model.dof_jntid[dof]), what, harmless)
@@ -159,9 +156,6 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
             yield Note("geom", i, "refused", f"a {shape} that can touch is not supported")
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
-    if model.opt.density or model.opt.viscosity:
-        for i in np.flatnonzero(model.geom_fluid[:, 0]).tolist():
-            yield Note("geom", i, "refused", "fluidshape 'ellipsoid' is not supported; take it out")
     for i in _rows_unlike(model, "geom_gap", 0):
         yield Note("geom", i, "ignored", "gap: only contacts that act are computed")
 
@@ -176,22 +170,7 @@ def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
         yield Note("actuator", i, "refused", reason)
 
 
-def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
-    """Whether a tendon is a weighted sum of joint coordinates, rather than a path in space."""
-    first = model.wrap_type[model.tendon_adr[tendon]]
-    return bool(first == mujoco.mjtWrap.mjWRAP_JOINT)
-
-
 def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
-    pulled = model.actuator_trnid[model.actuator_trntype == mujoco.mjtTrn.mjTRN_TENDON, 0]
-    for i in range(model.ntendon):
-        if is_fixed(model, i):
-            continue
-        acts = i in pulled or any(getattr(model, f"tendon_{field}")[i] for field in _TENDON_ACTS)
-        if acts:
-            yield Note("tendon", i, "refused", "a spatial tendon is not supported; use a fixed one")
-        else:
-            yield Note("tendon", i, "ignored", "a spatial tendon that nothing pulls")
     for i in range(model.neq):
         what = keyword(mujoco.mjtEq, model.eq_type[i])
         if not model.eq_active0[i]:
@@ -200,10 +179,6 @@ def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
             allowed = ", ".join(EQUALITIES)
             reason = f"equality constraint '{what}' is not supported; allowed: {allowed}"
             yield Note("equality", i, "refused", reason)
-        elif what == "tendon" and not all(
-            is_fixed(model, t) for t in (model.eq_obj1id[i], model.eq_obj2id[i]) if t >= 0
-        ):
-            yield Note("equality", i, "refused", "it ties a spatial tendon; use a fixed one")
     for kind, reason in _REFUSED_KINDS.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "refused", reason)

@@ -7,6 +7,7 @@ import mujoco
 
 from brax import plugins
 from brax.io._mjcf_names import body_names, keyword, names
+from brax.sensors import SensorType
 
 _RENAMED = {"jointactfrc": "jointactuatorfrc"}
 """Types that MuJoCo's constants call otherwise than model files do."""
@@ -32,6 +33,11 @@ def read_sensor(model: mujoco.MjModel, sensor: int) -> Read | str:
     kind = plugins.get("sensor", name)
     if model.sensor_history[sensor].any() or model.sensor_delay[sensor]:
         return "only observes; a history or delay of a sensor is not supported"
+    if model.sensor_dim[sensor] != kind.width:
+        return f"only observes; a sensor of {model.sensor_dim[sensor]} numbers is not supported"
+    hidden = _hidden(model, kind, int(model.sensor_objid[sensor]))
+    if hidden:
+        return f"only observes; {hidden}"
     what = _object(model, kind, model.sensor_objtype[sensor], model.sensor_objid[sensor])
     against = None
     if model.sensor_refid[sensor] >= 0:
@@ -41,6 +47,17 @@ def read_sensor(model: mujoco.MjModel, sensor: int) -> Read | str:
             return f"only observes; {each}"
     assert not isinstance(what, str) and not isinstance(against, str)
     return Read(name, what, against)
+
+
+def _hidden(model: mujoco.MjModel, kind: SensorType, site: int) -> str:
+    """Which shape keeps a sensor that sees shapes from seeing; none if nothing does."""
+    shapes = list(model.geom_type) if kind.sees_geoms else []
+    if kind.sees_site:
+        shapes.append(model.site_type[site])
+    words = sorted({keyword(mujoco.mjtGeom, shape) for shape in shapes})
+    known = plugins.names("geometry_type")
+    blind = [w for w in words if w not in known or not plugins.get("geometry_type", w).stops_rays]
+    return f"a {blind[0]} stops no rays" if blind else ""
 
 
 def left_out(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:

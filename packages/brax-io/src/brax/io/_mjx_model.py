@@ -36,10 +36,11 @@ CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCon
 
 TRANSLATED = {
     System: "opt link joint dof geom site tendon actuator sensor fixed init_q ref vel_damping "
-    "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link joint_names "
+    "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link fixed_mocap "
+    "mocap_fixed link_mocap geom_mocap geom_body site_body site_mocap equality_mocap joint_names "
     "joint_types joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority "
-    "collisions site_names site_types site_link tendon_names tendon_joints actuator_names "
-    "actuator_types "
+    "collisions site_names site_types site_link tendon_names tendon_joints tendon_path "
+    "actuator_names actuator_types "
     "actuator_joint actuator_tendon actuator_site actuator_refsite sensor_names sensor_types "
     "sensor_object sensor_reference integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
@@ -48,9 +49,9 @@ TRANSLATED = {
     Inertia: "transform i mass",
     Joint: "pos axis user solref solimp margin actuator_range",
     DoF: "armature damping stiffness springref limit frictionloss invweight solref solimp",
-    Geom: "transform size friction elasticity solref solimp solmix margin invweight rgba",
-    Tendon: "coef stiffness damping lengthspring limit margin solref_limit solimp_limit "
-    "solref_friction solimp_friction invweight",
+    Geom: "transform size friction elasticity solref solimp solmix margin invweight fluid rgba",
+    Tendon: "coef share length0 stiffness damping lengthspring limit margin solref_limit "
+    "solimp_limit solref_friction solimp_friction invweight",
     Actuator: "gear gainprm biasprm dynprm length_range ctrl_range activation_range force_range",
 }
 """The fields that are translated, or that MuJoCo's model has no use for; a model in which any
@@ -108,6 +109,11 @@ def lacking(sys: System) -> Iterator[str]:
         for name, kind in named:
             if kind.name not in allowed:
                 yield f"{what} '{name}': '{kind.name}' is none of {', '.join(allowed)}"
+    for name, path in zip(sys.tendon_names, sys.tendon_path, strict=True):
+        if path:
+            yield f"tendon '{name}': spatial tendons are not translated"
+    for fixed in sys.mocap_fixed:
+        yield f"body '{sys.fixed_names[fixed]}': mocap bodies are not translated"
     for name, site in zip(sys.actuator_names, sys.actuator_site, strict=True):
         if site >= 0:
             yield f"actuator '{name}': it acts on a site, which is not translated"

@@ -1,0 +1,176 @@
+"""The shortest way around a ball or a cylinder: where a tendon touches it, and how far it follows.
+
+On a ball the way lies in the plane of both ends and the centre; around an axis it is what is flat
+when the cylinder is unrolled. Either is a way around a circle. A side site chooses: in it the way
+is held inside, opposite to both ends it leads around the far side; else it is the near side, where
+the straight line meets the circle at all. All this is MuJoCo's, found by trying.
+
+What is not on its way around gives numbers that are finite, and so are their derivatives.
+
+Source: MuJoCo's documentation, XML reference, spatial tendons, attribute `sidesite`.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.components import Vec3, normalize, sqrt, tangents
+
+_HALVINGS = 40
+"""Steps that find the touching point inside a circle to single precision; Newton does the rest."""
+
+
+class Flat(NamedTuple):
+    """A point of the circle's plane, from its centre."""
+
+    x: jax.Array
+    y: jax.Array
+
+    def cross(self, o: "Flat") -> jax.Array:
+        """Positive if the other is less than half a turn further."""
+        return self.x * o.y - self.y * o.x
+
+    def dot(self, o: "Flat") -> jax.Array:
+        """Scalar product."""
+        return self.x * o.x + self.y * o.y
+
+
+class Around(NamedTuple):
+    """Ways around geoms, (ways, batch), in their frames."""
+
+    wraps: jax.Array
+    """Whether each touches its geom."""
+    first: Vec3
+    """Where it begins to."""
+    last: Vec3
+    length: jax.Array
+    """From there to there."""
+
+
+def around_point(a: Vec3, b: Vec3, radius: jax.Array, side: Vec3 | None) -> Around:
+    """The way from `a` to `b` around a ball.
+
+    Args:
+        a: one end, in the ball's frame.
+        b: the other.
+        radius: the ball's.
+        side: the side site; None if there is none.
+    """
+    one, zero = jnp.ones_like(a.x), jnp.zeros_like(a.x)
+    x, _ = normalize(a, Vec3(one, zero, zero))
+    y = normalize(a.cross(b), tangents(x)[0])[0].cross(x)
+    ends = Flat(a.dot(x), a.dot(y)), Flat(b.dot(x), b.dot(y))
+    beside = None if side is None else Flat(side.dot(x), side.dot(y))
+    wraps, first, last, length = _around_circle(*ends, beside, radius, _inside(side, radius))
+    first3, last3 = (x * w.x + y * w.y for w in (first, last))
+    return Around(wraps, first3, last3, length)
+
+
+def around_axis(a: Vec3, b: Vec3, radius: jax.Array, side: Vec3 | None) -> Around:
+    """The way from `a` to `b` around the z axis; see `around_point`."""
+    start, end = Flat(a.x, a.y), Flat(b.x, b.y)
+    beside = None if side is None else Flat(side.x, side.y)
+    wraps, first, last, arc = _around_circle(start, end, beside, radius, _inside(side, radius))
+    before, after = _distance(start, first), _distance(last, end)
+    slope = (b.z - a.z) / jnp.where(wraps, before + arc + after, 1.0)
+    climb = slope * arc
+    return Around(
+        wraps,
+        Vec3(*first, a.z + slope * before),
+        Vec3(*last, a.z + slope * before + climb),
+        sqrt(arc * arc + climb * climb),
+    )
+
+
+def _distance(a: Flat, b: Flat) -> jax.Array:
+    return sqrt((a.x - b.x) ** 2 + (a.y - b.y) ** 2)
+
+
+def _inside(side: Vec3 | None, radius: jax.Array) -> jax.Array | None:
+    return None if side is None else side.dot(side) < radius * radius
+
+
+def _around_circle(
+    a: Flat, b: Flat, side: Flat | None, radius: jax.Array, inside: jax.Array | None
+) -> tuple[jax.Array, Flat, Flat, jax.Array]:
+    """Whether a way touches a circle, from where to where, and the arc's length."""
+    square = radius * radius
+    outside = (a.dot(a) > square) & (b.dot(b) > square)
+    meets = _nearest(a, b) < square
+    turn = jnp.where(a.cross(b) < 0, -1.0, 1.0).astype(radius.dtype)
+    if side is None or inside is None:
+        return _outer(a, b, radius, turn, jnp.zeros_like(meets), outside & meets)
+    opposite = (a.cross(side) * turn < 0) & (side.cross(b) * turn < 0)
+    turn = jnp.where(opposite, -turn, turn)
+    outer = _outer(a, b, radius, turn, opposite, outside & ~inside & (meets | opposite))
+    inner = _inner(a, b, radius, outside & inside & ~meets)
+    return jax.tree.map(lambda x, y: jnp.where(inside, x, y), inner, outer)
+
+
+def _nearest(a: Flat, b: Flat) -> jax.Array:
+    """Square of the distance of the straight line between two points from the centre."""
+    along = Flat(b.x - a.x, b.y - a.y)
+    size = along.dot(along)
+    share = jnp.clip(-a.dot(along) / jnp.where(size > 0, size, 1.0), 0.0, 1.0)
+    near = Flat(a.x + share * along.x, a.y + share * along.y)
+    return near.dot(near)
+
+
+def _apart(a: Flat, b: Flat, radius: jax.Array, wraps: jax.Array) -> tuple[Flat, Flat]:
+    """The two points, or others outside the circle where there is no way around it."""
+    zero, far = jnp.zeros_like(a.x), 2.0 * radius
+    return (
+        Flat(jnp.where(wraps, a.x, far), jnp.where(wraps, a.y, zero)),
+        Flat(jnp.where(wraps, b.x, zero), jnp.where(wraps, b.y, far)),
+    )
+
+
+def _outer(
+    a: Flat, b: Flat, radius: jax.Array, turn: jax.Array, far: jax.Array, wraps: jax.Array
+) -> tuple[jax.Array, Flat, Flat, jax.Array]:
+    """Along two tangents, turning by `turn`."""
+    a, b = _apart(a, b, radius, wraps)
+    first, last = _tangent(a, radius, turn), _tangent(b, radius, -turn)
+    angle = jnp.arctan2(turn * first.cross(last), first.dot(last))
+    # Only the far way can be longer than half a turn; a near one may be shorter than rounding.
+    angle = jnp.where(far & (angle < 0), angle + 2.0 * jnp.pi, angle)
+    return wraps, first, last, jnp.where(wraps, radius * angle, 0.0)
+
+
+def _tangent(a: Flat, radius: jax.Array, turn: jax.Array) -> Flat:
+    """Where a tangent from a point outside touches."""
+    size = a.dot(a)
+    along, across = radius * radius / size, turn * radius * sqrt(size - radius * radius) / size
+    return Flat(along * a.x - across * a.y, along * a.y + across * a.x)
+
+
+def _inner(
+    a: Flat, b: Flat, radius: jax.Array, wraps: jax.Array
+) -> tuple[jax.Array, Flat, Flat, jax.Array]:
+    """Over the point of the circle that makes the way between two points shortest."""
+    a, b = _apart(a, b, radius, wraps)
+    start, turn = jnp.arctan2(a.y, a.x), jnp.arctan2(a.cross(b), a.dot(b))
+
+    def slope(share: jax.Array, a: Flat, b: Flat, start: jax.Array, turn: jax.Array) -> jax.Array:
+        angle = start + share * turn
+        w = Flat(radius * jnp.cos(angle), radius * jnp.sin(angle))
+        return turn * (w.cross(a) / _distance(a, w) + w.cross(b) / _distance(b, w)) * -1.0
+
+    known = jax.lax.stop_gradient((a, b, start, turn))
+
+    def halve(_: int, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        rises = slope(middle, *known) > 0
+        return jnp.where(rises, low, middle), jnp.where(rises, middle, high)
+
+    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (0.0 * start, 0.0 * start + 1.0))
+    share = jax.lax.stop_gradient(0.5 * (low + high))
+    # One step of Newton's, which also is what the implicit function theorem says of derivatives.
+    one = jnp.ones_like(share)
+    _, bend = jax.jvp(lambda s: slope(s, *known), (share,), (one,))
+    share = share - slope(share, a, b, start, turn) / jnp.where(bend > 0, bend, 1.0)
+    angle = start + share * turn
+    touch = Flat(radius * jnp.cos(angle), radius * jnp.sin(angle))
+    return wraps, touch, touch, jnp.zeros_like(angle)

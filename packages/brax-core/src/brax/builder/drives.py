@@ -1,0 +1,21 @@
+"""From checked actuators to the arrays of a `System`."""
+
+from collections.abc import Sequence
+
+from brax.base import Actuator
+from brax.builder.elements import Element
+from brax.builder.numbers import bounds, column
+
+
+def actuator_numbers(actuators: Sequence[Element]) -> Actuator:
+    """Of all actuators."""
+    ranges = [bounds(actuators, key) for key in ("ctrl_range", "activation_range", "force_range")]
+    return Actuator(
+        column(actuators, "gear", 1)[:, 0],
+        column(actuators, "wrench", 6),
+        column(actuators, "gainprm", 10),
+        column(actuators, "biasprm", 10),
+        column(actuators, "dynprm", 10),
+        column(actuators, "length_range", 2),
+        *ranges,
+    )

@@ -1,0 +1,61 @@
+"""The paths of spatial tendons, from what they run over to the stretches between sites."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from brax.builder.elements import Element
+from brax.errors import closest
+
+
+class Stretch(NamedTuple):
+    """A part of a path, by names; empty for none."""
+
+    first: str
+    last: str
+    geom: str
+    side: str
+    share: float
+
+
+def stretches(
+    problems: list[str], what: str, path: Sequence[str | tuple[str, str] | float]
+) -> list[Stretch]:
+    """Splits a path at its sites, noting what makes it none; see `add_tendon`."""
+    found: list[Stretch] = []
+    site, around, share = "", ("", ""), 1.0
+    for part in [*path, *([1.0] if path else [])]:
+        if isinstance(part, str):
+            found += [Stretch(site, part, *around, share)] if site else []
+            site, around = part, ("", "")
+        elif isinstance(part, tuple):
+            if not site or around[0]:
+                problems.append(f"{what}: geom '{part[0]}' needs a site before and after it")
+            around = part
+        else:
+            if around[0]:
+                problems.append(f"{what}: geom '{around[0]}' needs a site before and after it")
+            if not 0 < part < np.inf:
+                problems.append(f"{what}: a pulley's divisor must be > 0, got {part}")
+            site, around, share = "", ("", ""), 1.0 / (part or 1.0)
+    if path and not found:
+        problems.append(f"{what}: its path needs two sites")
+    return found
+
+
+def route(tendon: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Sites and geoms of a path that are not there."""
+    for stretch in tendon.path:
+        named = zip(("site", "site", "geom", "site"), stretch[:4], strict=True)
+        for kind, name in named:
+            if name and name not in there[kind]:
+                yield f"{tendon}: there is no {kind} '{name}'.{closest(name, there[kind])}"
+
+
+def wrapped(tendon: Element, types: Mapping[str, Any]) -> Iterator[str]:
+    """Geoms that no path leads around."""
+    for stretch in tendon.path:
+        kind = types.get(stretch.geom)
+        if kind is not None and not kind.wrapped:
+            yield f"{tendon}: geom '{stretch.geom}' is a {kind.name}; no tendon wraps around it"

@@ -1,0 +1,150 @@
+"""The force of a medium on geoms, each as the ellipsoid that is about as large.
+
+It is that of the ellipsoid's own motion: added mass, drag, lift of Kutta's and Magnus's kinds.
+
+Source: MuJoCo's documentation, chapter Computation, section Fluid forces, ellipsoid model; added
+mass: Lamb (1932), Hydrodynamics, sections 114 and 115.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.base import System
+from brax.components import Mat3, Quat, Vec3, quat, rows, sqrt, total, vec3
+from brax.spatial import Spatial
+from brax.tree import sum_rows
+
+
+class Streams(NamedTuple):
+    """What the medium does to the geoms that it streams around; constant, components (geoms, 1)."""
+
+    link: tuple[int, ...]
+    """The link of each, in the layout's order."""
+    pos: Vec3
+    """Centre and axes in the link's principal frame."""
+    rot: Quat
+    added: tuple[Vec3, Vec3]
+    """Added inertia and mass along the axes, times the density."""
+    sides: Vec3
+    """Products of the other two semi-axes."""
+    drag: tuple[jax.Array, jax.Array]
+    """Of the velocity squared, per projected area, and whatever that is."""
+    turning: Vec3
+    """Of the angular velocity squared."""
+    viscous: tuple[jax.Array, jax.Array]
+    """Resistance to turning and to moving."""
+    lift: tuple[jax.Array, jax.Array]
+    """Kutta's, times the density, and Magnus's, times the mass displaced."""
+
+
+def streams(sys: System, order: tuple[int, ...]) -> Streams | None:
+    """The geoms that the medium streams around; None if there are none."""
+    geoms = [
+        g
+        for g, (on, link) in enumerate(zip(sys.geom_streamed, sys.geom_link, strict=True))
+        if on and link >= 0
+    ]
+    if not geoms:
+        return None
+    frame, numbers = rows((sys.geom.transform, sys.geom.fluid), geoms)
+    owners = [sys.geom_link[g] for g in geoms]
+    principal = rows(sys.link.inertia.transform, owners)
+    turn, coefficient = quat(principal.rot), [numbers[:, k] for k in range(11)]
+    r = _semi_axes(sys, geoms)
+    rho, mu = sys.opt.density, sys.opt.viscosity
+    low, middle, high = jnp.sort(jnp.stack(r), axis=0)
+    blunt, slender, angular, kutta, magnus = coefficient[:5]
+    width, eighths = (2.0 / 3.0) * (r.x + r.y + r.z), (8.0 / 15.0) * np.pi
+    most = eighths * middle * high**4
+    each = (
+        eighths * a * jnp.maximum(b, c) ** 4 for a, b, c in (r, (r.y, r.z, r.x), (r.z, r.x, r.y))
+    )
+    return Streams(
+        tuple(order.index(link) for link in owners),
+        turn.inv_rotate(vec3(frame.pos) - vec3(principal.pos)),
+        turn.inv_mul(quat(frame.rot)),
+        (Vec3(*coefficient[8:]) * rho, Vec3(*coefficient[5:8]) * rho),
+        Vec3(r.y * r.z, r.z * r.x, r.x * r.y),
+        (rho * (blunt - slender), rho * slender * np.pi * middle * high),
+        Vec3(*((angular * own + slender * (most - own)) * rho for own in each)),
+        (np.pi * mu * width**3, 3.0 * np.pi * mu * width),
+        (kutta * rho, magnus * rho * (4.0 / 3.0) * np.pi * low * middle * high),
+    )
+
+
+def _semi_axes(sys: System, geoms: list[int]) -> Vec3:
+    sizes = vec3(rows(sys.geom.size, geoms))
+    each = [sys.geom_types[g].semi_axes(rows(sizes, [k])) for k, g in enumerate(geoms)]
+    return Vec3(*(jnp.concatenate(x) for x in zip(*each, strict=True)))
+
+
+def stream_forces(mine: Streams, axes: Mat3, velocity: Spatial, n_links: int) -> Spatial:
+    """Torque and force on each link about its centre of mass, along its principal axes.
+
+    Args:
+        mine: the geoms.
+        axes: the links' principal axes.
+        velocity: angular velocity, and velocity of the centre of mass in the medium, world axes.
+        n_links: their number.
+    """
+    ang, lin = (rows(axes.inv_rotate(v), mine.link) for v in velocity)
+    torque, force = _on_ellipsoid(
+        mine, mine.rot.inv_rotate(ang), mine.rot.inv_rotate(lin + ang.cross(mine.pos))
+    )
+    force = mine.rot.rotate(force)
+    wrench = Spatial(mine.rot.rotate(torque) + mine.pos.cross(force), force)
+    return jax.tree.map(lambda x: sum_rows(x, mine.link, n_links), wrench)
+
+
+def _on_ellipsoid(mine: Streams, ang: Vec3, lin: Vec3) -> tuple[Vec3, Vec3]:
+    """Torque and force along the axes of ellipsoids that turn and move."""
+    inertia, mass = mine.added
+    momentum, spin = _times(mass, lin), _times(inertia, ang)
+    squares = _times(mine.sides, mine.sides)
+    fourth = _times(squares, squares)
+    across = total(a * v * v for a, v in zip(squares, lin, strict=True))
+    beyond = total(a * v * v for a, v in zip(fourth, lin, strict=True))
+    moves = across > 0
+    ratio = jnp.where(moves, beyond, 1.0) / jnp.where(moves, across, 1.0)
+    area = jnp.where(moves, np.pi * jnp.sqrt(ratio), 0.0)
+    speed = sqrt(lin.dot(lin))
+    kutta, magnus = mine.lift
+    # The area times the cosine between velocity and normal, and the normal's length taken out.
+    bent = kutta * np.pi * sqrt(across) / jnp.where(moves, speed * sqrt(beyond), 1.0)
+    normal = _times(squares, lin)
+    force = momentum.cross(ang) + ang.cross(lin) * magnus + normal.cross(lin).cross(lin) * bent
+    by_area, constant = mine.drag
+    force = force - lin * (mine.viscous[1] + speed * (by_area * area + constant))
+    turned = _times(mine.turning, ang)
+    resisted = mine.viscous[0] + sqrt(turned.dot(turned))
+    return momentum.cross(lin) + spin.cross(ang) - ang * resisted, force
+
+
+def _times(a: Vec3, b: Vec3) -> Vec3:
+    return Vec3(a.x * b.x, a.y * b.y, a.z * b.z)
+
+
+def added_mass(semi_axes: np.ndarray) -> np.ndarray:
+    """Mass and inertia of the medium that an ellipsoid takes along, at density one, (6,).
+
+    Args:
+        semi_axes: of the ellipsoid [m], (3,).
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    t, scale = 0.5 * (nodes + 1.0), float(np.prod(semi_axes) ** (1 / 3))
+    r = semi_axes / scale
+    # From 0 to infinity by x = t^2 / (1 - t)^2, which takes the root at the start away.
+    x = (t / (1 - t)) ** 2
+    change = 0.5 * weights * 2 * t / (1 - t) ** 3
+    roots = np.sqrt(r[:, None] ** 2 + x)
+    kappa = np.prod(r) * (change / (roots**2 * roots.prod(axis=0))).sum(axis=1)
+    volume = 4.0 / 3.0 * np.pi * scale**3
+    inertia = []
+    for j, k in ((1, 2), (2, 0), (0, 1)):
+        apart, both, differ = r[j] ** 2 - r[k] ** 2, r[j] ** 2 + r[k] ** 2, kappa[k] - kappa[j]
+        below = 2 * apart - both * differ
+        inertia.append(apart**2 * differ / below / 5 * scale**2 if abs(apart) > 1e-12 else 0.0)
+    return volume * np.array([*(kappa / (2.0 - kappa)), *inertia])

@@ -1,0 +1,61 @@
+"""Tendons of MuJoCo's compiled model."""
+
+from collections.abc import Mapping
+
+import mujoco
+
+from brax.builder import ModelBuilder
+from brax.io._mjcf_names import disabled, names
+
+
+def tendons(
+    builder: ModelBuilder, model: mujoco.MjModel, places: Mapping[tuple[str, int], str]
+) -> None:
+    """Adds all tendons.
+
+    Args:
+        builder: the model in the making.
+        model: MuJoCo's.
+        places: where each element stands in a file.
+    """
+    joints, named = names(model, "joint"), names(model, "tendon")
+    no_spring = disabled(model, "SPRING", "PASSIVE")
+    no_damper = disabled(model, "DAMPER", "PASSIVE")
+    limited = model.tendon_limited * (not disabled(model, "LIMIT", "CONSTRAINT"))
+    has_friction = not disabled(model, "FRICTIONLOSS", "CONSTRAINT")
+    for t, first in enumerate(model.tendon_adr):
+        wraps = range(first, first + model.tendon_num[t])
+        fixed = is_fixed(model, t)
+        builder.add_tendon(
+            {joints[model.wrap_objid[w]]: float(model.wrap_prm[w]) for w in wraps if fixed},
+            named[t],
+            path=[] if fixed else [_path_part(model, w) for w in wraps],
+            stiffness=0.0 if no_spring else float(model.tendon_stiffness[t]),
+            damping=0.0 if no_damper else float(model.tendon_damping[t]),
+            lengthspring=model.tendon_lengthspring[t].tolist(),
+            range=model.tendon_range[t].tolist() if limited[t] else None,
+            margin=float(model.tendon_margin[t]),
+            frictionloss=float(model.tendon_frictionloss[t]) if has_friction else 0.0,
+            solref_limit=model.tendon_solref_lim[t],
+            solimp_limit=model.tendon_solimp_lim[t],
+            solref_friction=model.tendon_solref_fri[t],
+            solimp_friction=model.tendon_solimp_fri[t],
+            line=places.get(("tendon", t), ""),
+        )
+
+
+def _path_part(model: mujoco.MjModel, wrap: int) -> str | tuple[str, str] | float:
+    """A part of a spatial tendon's path, as the builder takes it."""
+    sites, number = names(model, "site"), float(model.wrap_prm[wrap])
+    what, index = model.wrap_type[wrap], model.wrap_objid[wrap]
+    if what == mujoco.mjtWrap.mjWRAP_PULLEY:
+        return number
+    if what == mujoco.mjtWrap.mjWRAP_SITE:
+        return sites[index]
+    return names(model, "geom")[index], sites[int(number)] if number >= 0 else ""
+
+
+def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
+    """Whether a tendon is a weighted sum of joint coordinates, rather than a path in space."""
+    first = model.wrap_type[model.tendon_adr[tendon]]
+    return bool(first == mujoco.mjtWrap.mjWRAP_JOINT)
