@@ -146,6 +146,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("joint.margin", sys.joint.margin, (nj,), ""),
         ("site.size", sys.site.size, (len(sys.site_names), 3), ">= 0"),
         ("ref", sys.ref, (nq,), ""),
+        ("heights", sys.heights, (sum(r * c for r, c in sys.geom_grid),), ""),
         ("geom.size", sys.geom.size, (ng, 3), ">= 0"),
         ("geom.friction", sys.geom.friction, (ng, 3), ">= 0"),
         ("geom.elasticity", sys.geom.elasticity, (ng,), ">= 0"),

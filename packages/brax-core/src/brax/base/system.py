@@ -46,6 +46,9 @@ class System(Base):
     points: jax.Array
     """Points of the geoms that have some, such as a mesh's corners, geom after geom, in the geoms'
     frames [m], shape (n_points, 3)."""
+    heights: jax.Array
+    """Heights of the geoms that are a grid of them, geom after geom, row after row, over the plane
+    z = 0 of the geoms' frames [m], shape (n_heights,)."""
     site: Site
     """Places on links."""
     tendon: Tendon
@@ -97,6 +100,9 @@ class System(Base):
     """Link that carries each geom, -1 for the world."""
     geom_points: tuple[int, ...] = static()
     """How many of the points each geom has."""
+    geom_grid: tuple[tuple[int, int], ...] = static()
+    """Rows and columns of the heights of each geom: rows along y, columns along x, from the least
+    to the largest; (0, 0) of one that has none."""
     geom_priority: tuple[int, ...] = static()
     """In a pair of unequal priority the higher geom's friction, `solref` and `solimp` count."""
     collisions: tuple[Any, ...] = static()

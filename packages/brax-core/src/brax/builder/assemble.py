@@ -66,6 +66,9 @@ def assemble(parts: Parts) -> System:
         dof=_dof(joints, types),
         geom=_geom(parts.geoms),
         points=array(np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)),
+        heights=array(
+            np.concatenate([np.zeros(0), *(g.heights.ravel() for g in parts.geoms)]), (-1,)
+        ),
         site=Site(
             Transform(column(parts.sites, "pos", 3), column(parts.sites, "quat", 4)),
             column(parts.sites, "size", 3),
@@ -94,6 +97,7 @@ def assemble(parts: Parts) -> System:
         geom_types=parts.geom_types,
         geom_link=tuple(links[g.body] for g in parts.geoms),
         geom_points=tuple(len(g.points) for g in parts.geoms),
+        geom_grid=tuple(g.heights.shape for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
         site_names=tuple(s.name for s in parts.sites),

@@ -202,6 +202,13 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
         )
     if len(geom.points) and not kind.least_points:
         yield f"{geom}: a {kind.name} has no points; leave them out"
+    if kind.has_heights and min(geom.heights.shape) < 2:
+        yield (
+            f"{geom}: a {kind.name} needs heights in at least 2 rows of at least 2, got "
+            f"{' x '.join(map(str, geom.heights.shape))}"
+        )
+    if geom.heights.size and not kind.has_heights:
+        yield f"{geom}: a {kind.name} has no heights; leave them out"
     if kind.only_static and geom.body != WORLD:
         yield f"{geom}: a {kind.name} is only allowed on the world, not on '{geom.body}'"
     if (geom.friction < 0).any():

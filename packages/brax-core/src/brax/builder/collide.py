@@ -6,7 +6,7 @@ from typing import Any
 from brax import plugins
 from brax.builder.elements import WORLD, Element
 from brax.colliders import CollisionGroup
-from brax.colliders.fallback import between
+from brax.colliders.fallback import Solid, between_solids
 
 Pairs = list[tuple[int, int]]
 
@@ -52,7 +52,7 @@ def collisions(
         collider = (
             by_types.get((a.type, b.type))
             or by_types.get((b.type, a.type))
-            or between(types[i], types[j])
+            or between_solids(_solid(a, types[i]), _solid(b, types[j]))
         )
         if collider is not None:
             pair = (i, j) if collider.types == (a.type, b.type) else (j, i)
@@ -67,6 +67,10 @@ def collisions(
         CollisionGroup(collider, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), condim)
         for (collider, condim), pairs in groups.items()
     )
+
+
+def _solid(geom: Element, kind: Any) -> Solid:
+    return Solid(kind, geom.size, geom.points, geom.heights.shape, geom.margin)
 
 
 def _condim(a: Element, b: Element) -> int:

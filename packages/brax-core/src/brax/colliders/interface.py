@@ -22,6 +22,9 @@ class Shape(NamedTuple):
     points: Vec3 | None = None
     """The points of a type that has some, in the geom's frame [m], (points, pairs, batch); where a
     pair has fewer than another its last is repeated."""
+    heights: jax.Array | None = None
+    """The heights of a type that is a grid of them, over the plane z = 0 of the geom's frame [m],
+    row after row, (rows * columns, pairs, batch); one pair may stand for all."""
 
     @property
     def axis_z(self) -> Vec3:
@@ -53,6 +56,8 @@ class GeometryType(ABC):
     """Whether it may hang on the world alone."""
     least_points: ClassVar[int] = 0
     """How many points a geom of the type has at least; 0 if sizes alone make it."""
+    has_heights: ClassVar[bool] = False
+    """Whether a geom of the type is a grid of heights."""
     corners: ClassVar[int] = 0
     """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
     one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""
@@ -73,6 +78,20 @@ class GeometryType(ABC):
         """
         return [self.support(shape, direction)]
 
+    def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
+        """How far points are from the surface [m], negative inside: enough to meet any other shape.
+
+        Args:
+            shape: its size; the place is not asked for.
+            point: in the shape's frame, (n, pairs, batch), as is the result.
+        """
+        raise NotImplementedError(f"{self.name} gives no signed distance")
+
+    @property
+    def has_distance(self) -> bool:
+        """Whether the type gives its signed distance."""
+        return type(self).signed_distance is not GeometryType.signed_distance
+
     def mesh(
         self, size: np.ndarray, points: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -80,7 +99,8 @@ class GeometryType(ABC):
 
         Args:
             size: the size parameters (3,).
-            points: those of the geom (n, 3); not given if it has none.
+            points: those of the geom (n, 3), or its heights (rows, columns); not given if it has
+                neither.
         """
         return None
 

@@ -77,7 +77,8 @@ def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:
     every = Shape(pos, rot, vec3(sys.geom.size))
 
     def shapes(geoms: Sequence[int]) -> Shape:
-        return rows(every, geoms)._replace(points=_points(sys, geoms))
+        found = rows(every, geoms)
+        return found._replace(points=_points(sys, geoms), heights=_heights(sys, geoms))
 
     return [(shapes(group.geom1), shapes(group.geom2)) for group in sys.collisions]
 
@@ -91,6 +92,19 @@ def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
     last = starts + np.maximum(counts, 1) - 1
     index = np.minimum(starts + np.arange(max(counts))[:, None], last)
     return Vec3(*(c[index] for c in vec3(sys.points)))
+
+
+def _heights(sys: System, geoms: Sequence[int]) -> jax.Array | None:
+    """The geoms' heights, (rows * columns, pairs, batch); one pair for all if they have one geom.
+
+    A collider is of one grid, so that all geoms of a group have equally many.
+    """
+    counts = [rows * columns for rows, columns in sys.geom_grid]
+    if not any(counts[g] for g in geoms):
+        return None
+    starts = np.cumsum([0, *counts])
+    alone = geoms[:1] if len(set(geoms)) == 1 else geoms
+    return jnp.stack([sys.heights[starts[g] : starts[g + 1]] for g in alone], axis=1)
 
 
 def touches(sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: Frames) -> list[Touch]:

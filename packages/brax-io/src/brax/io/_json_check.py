@@ -103,6 +103,7 @@ def _misshapen(system: System) -> list[str]:
         "init_q": system.q_size(),
         "ref": system.q_size(),
         "points": sum(system.geom_points),
+        "heights": sum(rows * columns for rows, columns in system.geom_grid),
     }
     patterns = dict(_leaves(_pattern()))
     problems = []

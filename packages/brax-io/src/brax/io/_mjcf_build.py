@@ -167,8 +167,9 @@ def _geoms(
             geoms[g],
             model.geom_pos[g],
             model.geom_quat[g],
-            size=model.geom_size[g],
+            size=_size(model, g).tolist(),
             points=_mesh_points(model, g).tolist(),
+            heights=_heights(model, g).tolist(),
             friction=model.geom_friction[g].tolist(),
             condim=int(model.geom_condim[g]),
             priority=int(model.geom_priority[g]),
@@ -198,6 +199,23 @@ def _mesh_points(model: mujoco.MjModel, geom: int) -> np.ndarray:
         return vertices[ConvexHull(vertices).vertices]
     corners = int(graph[0])  # then come the number of faces, and a row and an index of each corner
     return vertices[graph[2 + corners : 2 + 2 * corners]]
+
+
+def _heights(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """The heights of a height field (rows, columns) [m]; of others none."""
+    field = model.geom_dataid[geom]
+    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_HFIELD:
+        return np.zeros((0, 0))
+    begin, shape = model.hfield_adr[field], (model.hfield_nrow[field], model.hfield_ncol[field])
+    shares = model.hfield_data[begin : begin + shape[0] * shape[1]].reshape(shape)
+    return shares * model.hfield_size[field, 2]
+
+
+def _size(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """A geom's size parameters; a height field's are not those of the box around it."""
+    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_HFIELD:
+        return model.geom_size[geom]
+    return model.hfield_size[model.geom_dataid[geom]][[0, 1, 3]]
 
 
 def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
