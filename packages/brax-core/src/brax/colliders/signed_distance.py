@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.colliders.convex import Corner, best_places, nearest_point, take
+from brax.colliders.convex import Corner, best_places, nearest_point, take, where
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.colliders.manifold import widest_four
 from brax.components import Mat3, Vec3, normalize, tangents
@@ -152,14 +152,22 @@ class SignedDistance(Collider):
         other, slope = Other(self.other, b), self._slope(a, b)
         reach = _size(a)
         begin = _first(other, slope, b.rot.inv_rotate(a.pos - b.pos), reach)
-        found = jax.lax.fori_loop(0, STEPS, lambda _, s: _step(other, slope, s), begin)
+        found = jax.lax.fori_loop(0, STEPS, lambda _, s: _step(other, slope, reach, s), begin)
         nearest = best_places(-found.dist, 1)
         best, normal = (take(nearest, v) for v in (found.point, found.slope))
         s, t = tangents(normal)
         aside = found.point - best
         spots = Spot(aside.dot(s), aside.dot(t), found.dist, found.point)
         near = found.dist < jnp.maximum(jnp.min(found.dist, axis=0), 0.0) + _NEAR * reach
-        return list(widest_four(spots, near, _APART * reach))
+        first, *others = widest_four(spots, near, _APART * reach)
+        there = [spot.z < _APART * reach for spot in others]
+        return [
+            first,
+            *(
+                spot._replace(point=where(is_there, spot.point, first.point))
+                for spot, is_there in zip(others, there, strict=True)
+            ),
+        ]
 
     def _slope(self, a: Shape, b: Shape) -> Slope:
         turn: Mat3 = a.rot.inv_mul(b.rot).matrix()
@@ -199,14 +207,17 @@ def _first(other: Other, slope: Slope, towards: Vec3, reach: jax.Array) -> Searc
     return Search(point, dist, out, jnp.broadcast_to(reach, dist.shape), corners)
 
 
-def _step(other: Other, slope: Slope, search: Search) -> Search:
+def _step(other: Other, slope: Slope, reach: jax.Array, search: Search) -> Search:
     point, corners = other.ahead(search)
     dist, out = slope(point)
-    better = dist < search.dist
     fall, foreseen = search.dist - dist, search.slope.dot(search.point - point)
+    # Falls below rounding say nothing of a step, but the slope still leads on.
+    noise = 8.0 * jnp.finfo(dist.dtype).eps * reach
+    settled = foreseen < noise
+    better = jnp.where(settled, fall > -noise, fall > 0)
     factor = jnp.where(fall > _MOST * foreseen, _LONGER, 1.0)
-    factor = jnp.where(better & (fall >= _LEAST * foreseen), factor, _SHORTER)
-    length = search.length * factor
+    factor = jnp.where(fall >= _LEAST * foreseen, factor, _SHORTER)
+    length = search.length * jnp.where(better, jnp.where(settled, 1.0, factor), _SHORTER)
     tried = Search(point, dist, out, length, corners)
     kept = search._replace(length=length)
     return jax.tree.map(lambda x, y: jnp.where(better, x, y), tried, kept)
