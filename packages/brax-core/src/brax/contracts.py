@@ -83,6 +83,8 @@ DAMPING = "damping of velocities (vel_damping, ang_damping)"
 SITE_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites"
 
 TURNING = "friction against twisting and rolling (condim 4 and 6)"
+UNEVEN = "pairs whose friction differs between the two tangents"
+UNEVEN_ELLIPSE = "elliptic cones of pairs whose friction differs between the two tangents"
 EQUALITY = "equality constraints"
 TENDON_LIMITS = "limits and dry friction of tendons"
 
@@ -92,6 +94,8 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
     TURNING: lambda s: any(g.condim > 3 for g in s.collisions),
+    UNEVEN: lambda s: any(s.pair_uneven),
+    UNEVEN_ELLIPSE: lambda s: s.opt.cone == "elliptic" and any(s.pair_uneven),
     EQUALITY: lambda s: bool(s.equality_names),
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
@@ -101,7 +105,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (TURNING, EQUALITY, TENDON_LIMITS)
+UNCOUPLED = (TURNING, UNEVEN, EQUALITY, TENDON_LIMITS)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {
@@ -154,6 +158,10 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("geom.solimp", sys.geom.solimp, (ng, 5), ""),
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
+        ("pair.friction", sys.pair.friction, (len(sys.pair_names), 5), ">= 0"),
+        ("pair.solref", sys.pair.solref, (len(sys.pair_names), 2), ""),
+        ("pair.solimp", sys.pair.solimp, (len(sys.pair_names), 5), ""),
+        ("pair.margin", sys.pair.margin, (len(sys.pair_names),), ""),
         ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
         ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
         ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),

@@ -14,6 +14,7 @@ from brax.base.parts import (
     Joint,
     Link,
     Option,
+    Pair,
     Sensor,
     Site,
     Tendon,
@@ -49,6 +50,8 @@ class System(Base):
     heights: jax.Array
     """Heights of the geoms that are a grid of them, geom after geom, row after row, over the plane
     z = 0 of the geoms' frames [m], shape (n_heights,)."""
+    pair: Pair
+    """Pairs of geoms that are given what their contacts are like."""
     site: Site
     """Places on links."""
     tendon: Tendon
@@ -107,6 +110,10 @@ class System(Base):
     """In a pair of unequal priority the higher geom's friction, `solref` and `solimp` count."""
     collisions: tuple[Any, ...] = static()
     """The `brax.colliders.CollisionGroup`s: which geoms are tested against which, and by what."""
+    pair_names: tuple[str, ...] = static()
+    """Name of each pair that is given what its contacts are like."""
+    pair_uneven: tuple[bool, ...] = static()
+    """Whether each of them slides otherwise along its two tangents."""
     site_names: tuple[str, ...] = static()
     """Name of each site."""
     site_types: tuple[Any, ...] = static()

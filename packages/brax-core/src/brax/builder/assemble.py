@@ -14,6 +14,7 @@ from brax.base import (
     Joint,
     Link,
     Option,
+    Pair,
     Sensor,
     Site,
     System,
@@ -46,6 +47,7 @@ class Parts(NamedTuple):
     sensors: Sequence[Element]
     sensor_types: tuple[Any, ...]
     collisions: tuple[CollisionGroup, ...]
+    pairs: Sequence[Element]
     integrator: Any
     init_q: np.ndarray | None
 
@@ -68,6 +70,12 @@ def assemble(parts: Parts) -> System:
         points=array(np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)),
         heights=array(
             np.concatenate([np.zeros(0), *(g.heights.ravel() for g in parts.geoms)]), (-1,)
+        ),
+        pair=Pair(
+            column(parts.pairs, "friction", 5),
+            column(parts.pairs, "solref", 2),
+            column(parts.pairs, "solimp", 5),
+            column(parts.pairs, "margin", 1)[:, 0],
         ),
         site=Site(
             Transform(column(parts.sites, "pos", 3), column(parts.sites, "quat", 4)),
@@ -100,6 +108,8 @@ def assemble(parts: Parts) -> System:
         geom_grid=tuple(g.heights.shape for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
+        pair_names=tuple(p.name for p in parts.pairs),
+        pair_uneven=tuple(bool(p.friction[0] != p.friction[1]) for p in parts.pairs),
         site_names=tuple(s.name for s in parts.sites),
         site_types=parts.site_types,
         site_link=tuple(links[s.body] for s in parts.sites),

@@ -25,10 +25,11 @@ def names(
     equalities: Sequence[Element],
     actuators: Sequence[Element],
     sensors: Sequence[Element],
+    pairs: Sequence[Element],
 ) -> Iterator[str]:
     """Names given twice, names that nothing has, and bodies that hang on what comes later."""
     yield from _order(bodies)
-    for kind in (joints, geoms, sites, tendons, equalities, actuators, sensors):
+    for kind in (joints, geoms, sites, tendons, equalities, actuators, sensors, pairs):
         given = [e.name for e in kind]
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():
@@ -44,6 +45,9 @@ def names(
         "tendon": [t.name for t in tendons],
         "site": [s.name for s in sites],
     }
+    for pair in pairs:
+        for geom in (pair.geom1, pair.geom2):
+            yield from _missing(pair, "geom", geom, [g.name for g in geoms])
     for equality in equalities:
         yield from _ends(equality, {"body": list(known), **there})
     for actuator in actuators:
@@ -221,6 +225,19 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
         yield f"{geom}: margin is not finite: {geom.margin}"
     if not 0 <= geom.elasticity <= 1:
         yield f"{geom}: elasticity must lie in [0, 1], got {geom.elasticity}"
+
+
+def pair(pair: Element, bodies: Mapping[str, str]) -> Iterator[str]:
+    """A pair of geoms, given the body that each geom moves with."""
+    ends = [bodies.get(geom) for geom in (pair.geom1, pair.geom2)]
+    if None not in ends and ends[0] == ends[1]:
+        yield f"{pair}: geoms '{pair.geom1}' and '{pair.geom2}' do not move against each other"
+    if pair.condim not in (1, 3, 4, 6):
+        yield f"{pair}: condim must be 1, 3, 4 or 6, got {pair.condim}"
+    if (pair.friction < 0).any():
+        yield f"{pair}: friction must be >= 0, got {pair.friction.tolist()}"
+    if not np.isfinite(pair.margin):
+        yield f"{pair}: margin is not finite: {pair.margin}"
 
 
 def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:

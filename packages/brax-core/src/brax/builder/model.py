@@ -86,6 +86,7 @@ class ModelBuilder(Description):
             self._equalities,
             self._actuators,
             self._sensors,
+            self._pairs,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
         welded = weld(self._bodies, joints, self._geoms, self._sites, self._equalities)
@@ -109,7 +110,9 @@ class ModelBuilder(Description):
             if kind is not None:
                 problems += sense.sensor(sensor, kind, elements, widths)
         pairs = candidates(welded.links, welded.geoms, self._excluded)
-        collided = () if problems else collisions(problems, welded.geoms, geom_types, pairs)
+        collided = (
+            () if problems else collisions(problems, welded.geoms, geom_types, pairs, self._pairs)
+        )
         if problems:
             raise ModelError.of(problems)
         system = assemble(
@@ -130,6 +133,7 @@ class ModelBuilder(Description):
                 sensors=self._sensors,
                 sensor_types=sensor_types,
                 collisions=collided,
+                pairs=self._pairs,
                 integrator=integrator,
                 init_q=self._init_q,
             )
@@ -177,6 +181,8 @@ class ModelBuilder(Description):
         for geom, kind in zip(welded.geoms, geom_types, strict=True):
             if kind is not None:
                 problems += checks.geom(geom, kind)
+        for pair in self._pairs:
+            problems += checks.pair(pair, {g.name: g.body for g in welded.geoms})
         widths = {j.name: t.qd_width for j, t in known}
         for tendon in self._tendons:
             problems += checks.tendon(tendon, widths)

@@ -130,3 +130,5 @@ class CollisionGroup:
     condim: int = 3
     """Directions in which the contacts push: 1, the normal alone; 3, with sliding friction; 4, with
     torsional friction too; 6, with rolling friction too."""
+    pairs: tuple[int, ...] = ()
+    """Which of the model's pairs each is, if they are given what their contacts are like."""

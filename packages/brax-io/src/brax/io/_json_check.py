@@ -49,7 +49,7 @@ def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
     return {
         k: len(getattr(system, f"{k}_names"))
-        for k in ("link", "fixed", "joint", "geom", "site", "tendon", "actuator", "sensor")
+        for k in ("link", "fixed", "joint", "geom", "pair", "site", "tendon", "actuator", "sensor")
     }
 
 
@@ -79,6 +79,7 @@ def _dangling(system: System) -> list[str]:
         "actuator_tendon": (system.actuator_tendon, -1, count["tendon"]),
         "actuator_joint": (system.actuator_joint, -1, count["joint"]),
         "collisions": (groups, 0, count["geom"]),
+        "collisions' pairs": ([p for g in system.collisions for p in g.pairs], 0, count["pair"]),
     }
     found = [
         f"system.{name}: {index} is not among {low} to {end - 1}"

@@ -58,6 +58,8 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _bodies(builder, model, places)
     _joints(builder, model, custom, places)
     _geoms(builder, model, custom, places)
+    if not no_contact(model):
+        _pairs(builder, model, places)
     _sites(builder, model, places)
     _tendons(builder, model, places)
     if not _disabled(model, "EQUALITY", "CONSTRAINT"):
@@ -185,6 +187,25 @@ def _geoms(
         )
     for first, second in zip(*excluded_bodies(model), strict=True):
         builder.exclude(bodies[first], bodies[second])
+
+
+def _pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+    geoms, known = names(model, "geom"), plugins.names("geometry_type")
+    for p, name in enumerate(names(model, "pair")):
+        ends = [int(model.pair_geom1[p]), int(model.pair_geom2[p])]
+        if any(keyword(mujoco.mjtGeom, model.geom_type[g]) not in known for g in ends):
+            continue  # refused
+        builder.add_pair(
+            geoms[ends[0]],
+            geoms[ends[1]],
+            name,
+            condim=int(model.pair_dim[p]),
+            friction=model.pair_friction[p],
+            solref=model.pair_solref[p],
+            solimp=model.pair_solimp[p],
+            margin=float(model.pair_margin[p]),
+            line=places.get(("pair", p), ""),
+        )
 
 
 def _mesh_points(model: mujoco.MjModel, geom: int) -> np.ndarray:

@@ -38,8 +38,8 @@ TRANSLATED = {
     System: "opt link joint dof geom site tendon actuator sensor fixed init_q ref vel_damping "
     "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link joint_names "
     "joint_types joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority "
-    "collisions site_names site_types site_link tendon_names tendon_joints actuator_names "
-    "actuator_types "
+    "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
+    "tendon_joints actuator_names actuator_types "
     "actuator_joint actuator_tendon actuator_site actuator_refsite sensor_names sensor_types "
     "sensor_object sensor_reference integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
@@ -194,7 +194,8 @@ def _contacts(spec: mujoco.MjSpec, bodies: dict[int, Any], sys: System) -> None:
             made = spec.add_pair(geomname1=_name(pair[0]), geomname2=_name(pair[1]))
             made.condim, made.margin = group.condim, float(numbers.margin[k, 0])
             sliding = float(numbers.friction[k, 0])
-            made.friction = [sliding, sliding, 0.0, 0.0, 0.0]
+            sideways = float(numbers.sideways[k, 0])
+            made.friction = [sliding, sideways, 0.0, 0.0, 0.0]
             made.solref = [row[k, 0] for row in numbers.solref]
             made.solimp = [row[k, 0] for row in numbers.solimp]
 
