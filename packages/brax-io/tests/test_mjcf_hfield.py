@@ -7,6 +7,7 @@ import pytest
 
 from brax import contact
 from brax.base import Transform
+from brax.errors import ModelError
 from brax.io import json, mjcf
 from brax.io.viewer.scene import describe
 
@@ -44,8 +45,23 @@ def test_a_system_with_fields_comes_back_from_json(system):
 
 
 def test_json_of_too_few_heights_is_refused(system):
-    with pytest.raises(Exception, match=r"system.heights: expected shape \(10,\), got \(9,\)"):
+    with pytest.raises(ModelError, match=r"system.heights: expected shape \(10,\), got \(9,\)"):
         json.loads(json.dumps(system.replace(heights=system.heights[:9])))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"window": [1, 1]', '"window": [1, 2]', "no such collider follows"),
+        ('"kind": {"geometry_type": "sphere"}', '"kind": {"geometry_type": "plane"}', "no such"),
+        ('"grid": [2, 2]', '"grid": [2, 5]', "geom 0 is no height field of"),
+    ],
+)
+def test_json_of_a_wrong_collider_is_refused(system, old, new, told):
+    text = json.dumps(system)
+    assert old in text
+    with pytest.raises(ModelError, match=told):
+        json.loads(text.replace(old, new))
 
 
 def test_a_field_is_drawn_by_its_triangles(system):

@@ -8,7 +8,7 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import checks, sense
+from brax.builder import checks, sense, touch
 from brax.builder.assemble import Parts, assemble
 from brax.builder.collide import candidates, collisions
 from brax.builder.description import Description
@@ -180,9 +180,9 @@ class ModelBuilder(Description):
             problems += checks.joint(joint, kind)
         for geom, kind in zip(welded.geoms, geom_types, strict=True):
             if kind is not None:
-                problems += checks.geom(geom, kind)
+                problems += touch.geom(geom, kind)
         for pair in self._pairs:
-            problems += checks.pair(pair, {g.name: g.body for g in welded.geoms})
+            problems += touch.pair(pair, {g.name: g.body for g in welded.geoms})
         widths = {j.name: t.qd_width for j, t in known}
         for tendon in self._tendons:
             problems += checks.tendon(tendon, widths)

@@ -50,6 +50,19 @@ def between(first: GeometryType, second: GeometryType) -> Collider | None:
     return None
 
 
+def follows(collider: Collider) -> bool:
+    """Whether a collider of `DERIVED` is one that its geometry types lead to."""
+    if isinstance(collider, FieldConvex):
+        cells = [n - 1 for n in collider.grid]
+        fits = all(0 < w <= n for w, n in zip(collider.window, cells, strict=True))
+        return fits and collider.kind.corners > 0
+    if isinstance(collider, ConvexConvex):
+        return between(collider.first, collider.second) == collider
+    return isinstance(collider, SignedDistance) and (
+        between(collider.surface, collider.other) == collider
+    )
+
+
 def _window(field: Solid, other: Solid) -> tuple[int, int]:
     """How many rows and columns of a field's cells the other shape can be over, however it lies."""
     reach = 2 * (_radius(other) + field.margin + other.margin)

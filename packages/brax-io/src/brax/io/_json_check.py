@@ -92,6 +92,13 @@ def _dangling(system: System) -> list[str]:
         for i, parent in enumerate(system.link_parents)
         if not -1 <= parent < i
     ]
+    found += [
+        f"system.collisions: geom {index} is no height field of {grid}"
+        for group in system.collisions
+        if (grid := getattr(group.collider, "grid", None))
+        for index in group.geom1
+        if index < count["geom"] and system.geom_grid[index] != grid
+    ]
     if sorted(system.joint_link) != list(system.joint_link):
         found.append("system.joint_link: joints must be in the order of their links")
     return found

@@ -22,7 +22,7 @@ import numpy as np
 from brax import plugins
 from brax.base import System
 from brax.colliders import CollisionGroup, GeometryType
-from brax.colliders.fallback import DERIVED
+from brax.colliders.fallback import DERIVED, follows
 from brax.errors import BraxError, ModelError, closest
 from brax.io._json_check import inconsistent, model_kinds
 
@@ -232,4 +232,8 @@ class _Reader:
         for name, part in parts.items():
             if hints[name] is GeometryType and not isinstance(part, GeometryType | None):
                 return self._refuse(f"{place}.{name}: expected a geometry type, got {part!r:.60}")
+        if None in parts.values():
+            return None  # noted
+        if not follows(cls(**parts)):
+            self._refuse(f"{place}: no such collider follows from its geometry types")
         return cls(**parts)
