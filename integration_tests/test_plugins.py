@@ -15,10 +15,12 @@ import pytest
 
 from brax import plugins, sensors
 from brax.builder import ModelBuilder
+from brax.colliders.fallback import between
 from brax.components import Quat, Vec3, exp_quat
 from brax.errors import UnknownNameError
 from brax.integrators import Moves
 from brax.io import mjcf
+from brax.io.viewer.scene import describe
 from brax.testing import check_collider, check_integrator, check_joint
 
 pytestmark = pytest.mark.usefixtures("strangers")
@@ -170,7 +172,9 @@ def test_the_torus_on_the_plane():
     for angle in (0.3, 1.0, math.pi / 2):
         rot = exp_quat(Vec3(*column(angle, 0, 0)))
         ring = Shape(Vec3(*column(0, 0, 1)), rot, Vec3(*column(0.5, 0.1, 0)))
-        (touch,) = collider.collide(ground, ring)
+        touch, *others = collider.collide(ground, ring)
+        assert len(others) == 3
+        assert all((other.dist >= touch.dist - 1e-6).all() for other in others)
         np.testing.assert_allclose(touch.dist, 1 - 0.5 * math.sin(angle) - 0.1, atol=1e-6)
         np.testing.assert_allclose(touch.normal, np.array([0, 0, 1.0]).reshape(3, 1, 1), atol=1e-6)
         np.testing.assert_allclose(touch.pos.z, (1 - 0.5 * math.sin(angle) - 0.1) / 2, atol=1e-6)
@@ -189,6 +193,72 @@ def test_a_torus_lands_on_the_plane():
     state = pipeline.init(system, q, jnp.zeros(6))
     state = jax.jit(pipeline.step, static_argnums=3)(system, state, jnp.zeros(0), 500)
     np.testing.assert_allclose(state.x.pos[0, 2], 0.35, atol=0.01)
+
+
+SMALL = (0.1, 0.1, 0.1)
+"""Sizes of what is nowhere deeper in a thick ring than its middle line, where the slope ends."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("plane", ((0.1, 0.08), ())),
+        *((n, ((0.8, 0.4), SMALL)) for n in ("sphere", "capsule", "box", "cylinder", "ellipsoid")),
+        ("torus", ((0.8, 0.4), (0.1, 0.05))),
+    ],
+)
+def test_what_follows_from_the_torus_s_distance_keeps_the_contract(name, sizes):
+    kinds = example("geometry_type", "torus"), plugins.get("geometry_type", name)
+    check_collider(between(*kinds), sizes=sizes)
+
+
+def ring(height, quat, *others):
+    """A free ring of 0.3 m, tube 0.05 m, after a second and a half among other geoms."""
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.005, viscosity=0.02)
+    builder.add_body("ring", pos=(0, 0, height), quat=quat, mass=1.0, inertia=(0.05, 0.05, 0.09))
+    builder.add_joint("ring", "free")
+    builder.add_geom("ring", "torus", size=(0.3, 0.05))
+    for geom in others:
+        builder.add_geom("world", **geom)
+    system, pipeline = builder.build(), plugins.get("pipeline", "generalized")
+    state = pipeline.init(system, system.init_q, jnp.zeros(6))
+    return system, jax.jit(pipeline.step, static_argnums=3)(system, state, jnp.zeros(0), 300)
+
+
+@pytest.mark.slow
+def test_a_torus_rests_flat_on_a_box_at_its_minor_radius():
+    """By its distance alone: nothing is registered for a torus and a box."""
+    system, state = ring(
+        0.1, (1, 0, 0, 0), {"type": "box", "size": (1, 1, 0.02), "pos": (0, 0, -0.02)}
+    )
+    assert system.collisions[0].collider.types == ("torus", "box")
+    np.testing.assert_allclose(state.x.pos[0, 2], 0.05, atol=1e-3)
+    np.testing.assert_allclose(state.qd, 0, atol=1e-2)
+    assert abs(state.x.rot[0, 1]) + abs(state.x.rot[0, 2]) < 1e-2
+
+
+@pytest.mark.slow
+def test_a_ring_hangs_on_a_peg():
+    """Upright, the peg through its hole: its middle is as far below the peg's axis as the hole's
+    radius is larger than the peg's."""
+    upright = (math.sqrt(0.5), math.sqrt(0.5), 0, 0)
+    peg = {"type": "capsule", "size": (0.08, 0.5), "quat": upright, "pos": (0, 0, 1)}
+    _, state = ring(0.84, upright, peg)
+    np.testing.assert_allclose(state.x.pos[0, 2], 1 + 0.08 - (0.3 - 0.05), atol=2e-3)
+    np.testing.assert_allclose(state.x.pos[0, 0], 0, atol=1e-2)
+    np.testing.assert_allclose(state.qd, 0, atol=2e-2)
+
+
+def test_the_viewer_draws_a_torus_by_its_mesh():
+    builder = ModelBuilder()
+    builder.add_body("ring", mass=1.0, inertia=(0.05, 0.05, 0.09))
+    builder.add_joint("ring", "free")
+    builder.add_geom("ring", "torus", size=(0.3, 0.05))
+    (geom,) = describe(builder.build())["geoms"]
+    reach = np.hypot(*np.array(geom["mesh"]["vertices"])[:, :2].T)
+    np.testing.assert_allclose((reach.min(), reach.max()), (0.25, 0.35), atol=1e-6)
 
 
 class Oscillator(Moves):

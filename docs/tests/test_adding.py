@@ -99,7 +99,7 @@ def test_a_model_with_the_shape():
 
 def test_the_collider_at_a_known_place():
     names = run("collider", "def place")
-    (touch,) = plugins.get("collider", "plane-torus").collide(names["ground"], names["ring"])
+    touch, *_ = plugins.get("collider", "plane-torus").collide(names["ground"], names["ring"])
     np.testing.assert_allclose(touch.dist, [[1 - 0.5 * math.sin(0.3) - 0.1]], atol=1e-6)
 
 

@@ -12,7 +12,7 @@ FEW = (
     "gymnasium/envs/mujoco/assets/inverted_pendulum.xml",
     "dm_control/suite/pendulum.xml",
     "dm_control/suite/ball_in_cup.xml",
-    "dm_control/suite/quadruped.xml",
+    "dm_control/mujoco/testing/assets/cartpole.xml",
 )
 
 

@@ -117,17 +117,11 @@ REFUSED = {
     "actuation off": (flag('actuation="disable"'), r"disabling actuation or filterparent"),
     "parents collide": (flag('filterparent="disable"'), r"disabling actuation or filterparent"),
     "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
-    "height field": (
-        model().replace(
-            "<worldbody>",
-            '<asset><hfield name="t" nrow="2" ncol="2" size="1 1 1 1"/></asset><worldbody>'
-            '<geom name="ground" type="hfield" hfield="t"/>',
+    "friction of a pair": (
+        model(
+            after='<contact><pair name="p" geom1="g" geom2="h" solreffriction=".1 1"/></contact>'
         ),
-        r"geom 'ground'.*a hfield that can touch",
-    ),
-    "contact pair": (
-        model(after='<contact><pair name="p" geom1="g" geom2="h"/></contact>'),
-        r"pair 'p'.*explicit contact pair is not supported",
+        r"pair 'p' .*solreffriction is not supported",
     ),
     "flex": (
         model().replace(

@@ -27,6 +27,7 @@ def brax_geometry_types() -> list[Spec]:
         Spec("cylinder", "brax.colliders.geometry:CYLINDER", "cylinder along z"),
         Spec("ellipsoid", "brax.colliders.geometry:ELLIPSOID", "ellipsoid"),
         Spec("mesh", "brax.colliders.mesh:MESH", "convex hull of points"),
+        Spec("hfield", "brax.colliders.height_field:HEIGHT_FIELD", "grid of heights"),
     ]
 
 

@@ -79,7 +79,7 @@ def _table(found: Contacts) -> tuple[jax.Array, ...]:
     normal_first = jnp.stack([stack([flat(a) for a in axis]) for axis in axes], axis=1)
     sliding = flat(found.friction)
     zero = jnp.zeros_like(sliding)
-    friction = stack((sliding, sliding, zero, zero, zero))
+    friction = stack((sliding, flat(found.sideways), zero, zero, zero))
     pos = stack([flat(a) for a in touch.pos])
     return flat(touch.dist), pos, normal_first, friction, flat(found.elasticity)
 

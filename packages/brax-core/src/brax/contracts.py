@@ -102,6 +102,8 @@ SITE_LIMITS = (
 )
 
 TURNING = "friction against twisting and rolling (condim 4 and 6)"
+UNEVEN = "pairs whose friction differs between the two tangents"
+UNEVEN_ELLIPSE = "elliptic cones of pairs whose friction differs between the two tangents"
 EQUALITY = "equality constraints"
 TENDON_LIMITS = "limits and dry friction of tendons"
 CARRIED = "joints on mocap bodies"
@@ -112,6 +114,8 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
     TURNING: lambda s: any(g.condim > 3 for g in s.collisions),
+    UNEVEN: lambda s: any(s.pair_uneven),
+    UNEVEN_ELLIPSE: lambda s: s.opt.cone == "elliptic" and any(s.pair_uneven),
     EQUALITY: lambda s: bool(s.equality_names),
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
     CARRIED: lambda s: max(s.link_mocap) >= 0,
@@ -128,7 +132,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (TURNING, EQUALITY, TENDON_LIMITS, CARRIED)
+UNCOUPLED = (TURNING, UNEVEN, EQUALITY, TENDON_LIMITS, CARRIED)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {
@@ -175,6 +179,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("joint.margin", sys.joint.margin, (nj,), ""),
         ("site.size", sys.site.size, (len(sys.site_names), 3), ">= 0"),
         ("ref", sys.ref, (nq,), ""),
+        ("heights", sys.heights, (sum(r * c for r, c in sys.geom_grid),), ""),
         ("geom.size", sys.geom.size, (ng, 3), ">= 0"),
         ("geom.friction", sys.geom.friction, (ng, 3), ">= 0"),
         ("geom.elasticity", sys.geom.elasticity, (ng,), ">= 0"),
@@ -183,6 +188,10 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
         ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
+        ("pair.friction", sys.pair.friction, (len(sys.pair_names), 5), ">= 0"),
+        ("pair.solref", sys.pair.solref, (len(sys.pair_names), 2), ""),
+        ("pair.solimp", sys.pair.solimp, (len(sys.pair_names), 5), ""),
+        ("pair.margin", sys.pair.margin, (len(sys.pair_names),), ""),
         ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
         ("tendon.share", sys.tendon.share, (sum(map(len, sys.tendon_path)),), ""),
         ("tendon.length0", sys.tendon.length0, (nt,), ""),

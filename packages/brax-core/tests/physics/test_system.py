@@ -188,6 +188,13 @@ def test_step_refuses_a_state_of_another_system(sys):
         jax.eval_shape(SPRING.step, sys, state, jnp.zeros(2))
 
 
+def uneven(model):
+    """A pair of a ball and the floor, which slides otherwise along its two tangents."""
+    model.add_geom("world", "plane", "floor", size=(0, 0, 1))
+    model.add_geom("a", "sphere", "ball", size=(0.1,))
+    model.add_pair("floor", "ball", friction=(1, 2, 0, 0, 0))
+
+
 def one_joint(
     kind="hinge", option=None, ball=None, floor=False, site=False, more=lambda m: None, **values
 ):
@@ -221,6 +228,8 @@ LACKING = {
     contracts.SITE_LIMITS: dict(actuator_range=(-1, 1), site=True),
     contracts.DAMPING: dict(option=dict(vel_damping=-1.0)),
     contracts.TURNING: dict(ball=dict(condim=4), floor=True),
+    contracts.UNEVEN: dict(more=uneven),
+    contracts.UNEVEN_ELLIPSE: dict(more=uneven, option=dict(cone="elliptic")),
     contracts.EQUALITY: dict(more=lambda m: m.add_coupling("joint")),
     contracts.CARRIED: dict(more=on_mocap),
     contracts.TENDON_LIMITS: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", range=(0, 1))),

@@ -73,7 +73,7 @@ def test_the_examples_keep_to_the_interfaces(example):
     ring = Shape(
         Vec3(*column(0, 0, 0.3)), Quat(*column(half, half, 0, 0)), Vec3(*column(0.3, 0.1, 0))
     )
-    (touch,) = example.get("collider", "plane-torus").collide(ground, ring)
+    touch, *_ = example.get("collider", "plane-torus").collide(ground, ring)
     assert float(touch.dist[0, 0]) == pytest.approx(-0.1, abs=1e-6)
     numbers = ActuatorParams(tuple(column(2)), ())
     thrust = example.get("actuator", "propeller").force(numbers, *column(3, 0, 0))

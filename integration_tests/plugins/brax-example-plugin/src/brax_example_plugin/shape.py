@@ -1,8 +1,10 @@
 """The torus: a ring around the frame's z axis."""
 
+import jax
 import numpy as np
 
-from brax.colliders import GeometryType
+from brax.colliders import GeometryType, Shape
+from brax.components import Vec3, sqrt
 
 
 class Torus(GeometryType):
@@ -10,6 +12,11 @@ class Torus(GeometryType):
 
     name = "torus"
     size_names = ("ring radius", "tube radius")
+
+    def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
+        """How far points are from the tube's surface [m], negative inside."""
+        aside = sqrt(point.x * point.x + point.y * point.y) - shape.size.x
+        return sqrt(aside * aside + point.z * point.z) - shape.size.y
 
     def mesh(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A grid of 32 by 16 points over the two angles."""

@@ -115,6 +115,21 @@ class Geom(Base):
 
 
 @dataclass
+class Pair(Base):
+    """What the contacts of some pairs of geoms are like, where it is not mixed from the two's."""
+
+    friction: jax.Array
+    """Friction of sliding along the two tangents, of twisting, and of rolling about the two, shape
+    (n_pairs, 5)."""
+    solref: jax.Array
+    """Time constant and damping ratio, MuJoCo's, shape (n_pairs, 2)."""
+    solimp: jax.Array
+    """Impedance, MuJoCo's, shape (n_pairs, 5)."""
+    margin: jax.Array
+    """Distance at which contacts begin to act [m], shape (n_pairs,)."""
+
+
+@dataclass
 class Site(Base):
     """Places on links, where sensors measure and actuators act."""
 

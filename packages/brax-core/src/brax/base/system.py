@@ -14,6 +14,7 @@ from brax.base.parts import (
     Joint,
     Link,
     Option,
+    Pair,
     Sensor,
     Site,
     Tendon,
@@ -46,6 +47,11 @@ class System(Base):
     points: jax.Array
     """Points of the geoms that have some, such as a mesh's corners, geom after geom, in the geoms'
     frames [m], shape (n_points, 3)."""
+    heights: jax.Array
+    """Heights of the geoms that are a grid of them, geom after geom, row after row, over the plane
+    z = 0 of the geoms' frames [m], shape (n_heights,)."""
+    pair: Pair
+    """Pairs of geoms that are given what their contacts are like."""
     site: Site
     """Places on links."""
     tendon: Tendon
@@ -109,10 +115,17 @@ class System(Base):
     """Whether a medium acts on each geom as an ellipsoid, and so not on its link as a box."""
     geom_points: tuple[int, ...] = static()
     """How many of the points each geom has."""
+    geom_grid: tuple[tuple[int, int], ...] = static()
+    """Rows and columns of the heights of each geom: rows along y, columns along x, from the least
+    to the largest; (0, 0) of one that has none."""
     geom_priority: tuple[int, ...] = static()
     """In a pair of unequal priority the higher geom's friction, `solref` and `solimp` count."""
     collisions: tuple[Any, ...] = static()
     """The `brax.colliders.CollisionGroup`s: which geoms are tested against which, and by what."""
+    pair_names: tuple[str, ...] = static()
+    """Name of each pair that is given what its contacts are like."""
+    pair_uneven: tuple[bool, ...] = static()
+    """Whether each of them slides otherwise along its two tangents."""
     site_names: tuple[str, ...] = static()
     """Name of each site."""
     site_types: tuple[Any, ...] = static()

@@ -13,6 +13,7 @@ from brax.base import (
     Joint,
     Link,
     Option,
+    Pair,
     Sensor,
     Site,
     System,
@@ -47,6 +48,7 @@ class Parts(NamedTuple):
     sensors: Sequence[Element]
     sensor_types: tuple[Any, ...]
     collisions: tuple[CollisionGroup, ...]
+    pairs: Sequence[Element]
     integrator: Any
     init_q: np.ndarray | None
 
@@ -70,6 +72,15 @@ def assemble(parts: Parts) -> System:
         dof=_dof(joints, types),
         geom=_geom(parts.geoms, parts.geom_types),
         points=array(np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)),
+        heights=array(
+            np.concatenate([np.zeros(0), *(g.heights.ravel() for g in parts.geoms)]), (-1,)
+        ),
+        pair=Pair(
+            column(parts.pairs, "friction", 5),
+            column(parts.pairs, "solref", 2),
+            column(parts.pairs, "solimp", 5),
+            column(parts.pairs, "margin", 1)[:, 0],
+        ),
         site=Site(
             Transform(column(parts.sites, "pos", 3), column(parts.sites, "quat", 4)),
             column(parts.sites, "size", 3),
@@ -104,8 +115,11 @@ def assemble(parts: Parts) -> System:
         geom_mocap=tuple(mocap_ids[g.on] for g in parts.geoms),
         geom_streamed=tuple(g.streamed for g in parts.geoms),
         geom_points=tuple(len(g.points) for g in parts.geoms),
+        geom_grid=tuple(g.heights.shape for g in parts.geoms),
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
+        pair_names=tuple(p.name for p in parts.pairs),
+        pair_uneven=tuple(bool(p.friction[0] != p.friction[1]) for p in parts.pairs),
         site_names=tuple(s.name for s in parts.sites),
         site_types=parts.site_types,
         site_link=tuple(links[s.body] for s in parts.sites),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, rows, vectors
+from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, grid, rows, vectors
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.joints import DEFAULT_JOINT
 
@@ -19,6 +19,7 @@ class Bodies:
         self._equalities: list[Element] = []
         self._actuators: list[Element] = []
         self._sensors: list[Element] = []
+        self._pairs: list[Element] = []
         self._excluded: set[frozenset[str]] = set()
         self._problems: list[str] = []
 
@@ -162,6 +163,7 @@ class Bodies:
         *,
         size: Sequence[float] = (),
         points: Sequence[Sequence[float]] = (),
+        heights: Sequence[Sequence[float]] = (),
         friction: Sequence[float] = (1.0, 0.005, 0.0001),
         elasticity: float = 0.0,
         condim: int = 3,
@@ -187,6 +189,8 @@ class Bodies:
             quat: orientation in the body's frame.
             size: MuJoCo's size parameters of the type [m].
             points: of a type that has some, in the geom's frame [m], (n, 3).
+            heights: of a height field, over the plane z = 0 of its frame [m], (rows, columns): rows
+                along y, columns along x, from the least to the largest.
             friction: sliding, torsional and rolling friction.
             elasticity: coefficient of restitution, 0 to 1.
             condim: 1 without friction, 3 with that of sliding, 4 with that of twisting too, 6 with
@@ -224,6 +228,7 @@ class Bodies:
             contype=int(contype),
             conaffinity=int(conaffinity),
             points=rows(self._problems, f"geom '{name}'{line}", points),
+            heights=grid(self._problems, f"geom '{name}'{line}", heights),
             **vectors(
                 self._problems,
                 f"geom '{name}'{line}",

@@ -26,10 +26,11 @@ def names(
     equalities: Sequence[Element],
     actuators: Sequence[Element],
     sensors: Sequence[Element],
+    pairs: Sequence[Element],
 ) -> Iterator[str]:
     """Names given twice, names that nothing has, and bodies that hang on what comes later."""
     yield from _order(bodies)
-    for kind in (joints, geoms, sites, tendons, equalities, actuators, sensors):
+    for kind in (joints, geoms, sites, tendons, equalities, actuators, sensors, pairs):
         given = [e.name for e in kind]
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():
@@ -49,6 +50,9 @@ def names(
         "tendon": [t.name for t in tendons],
         "site": [s.name for s in sites],
     }
+    for pair in pairs:
+        for geom in (pair.geom1, pair.geom2):
+            yield from _missing(pair, "geom", geom, [g.name for g in geoms])
     for equality in equalities:
         yield from _ends(equality, {"body": list(known), **there})
     for actuator in actuators:
@@ -197,32 +201,6 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
     if joint.actuator_range is not None and kind.qd_width != 1:
         yield f"{joint}: actuator_range needs a joint with one degree of freedom"
     yield from _bounds(joint, "actuator_range", strict=False)
-
-
-def geom(geom: Element, kind: Any) -> Iterator[str]:
-    """A geom of a known type."""
-    for name, value in zip(kind.size_names, geom.size, strict=False):
-        if not value > 0:
-            yield f"{geom}: {name} must be > 0, got {value}"
-    if kind.least_points and np.linalg.matrix_rank(geom.points[1:] - geom.points[:1]) < 3:
-        yield (
-            f"{geom}: a {kind.name} needs at least {kind.least_points} points that are not all in "
-            f"one plane, got {len(geom.points)}"
-        )
-    if len(geom.points) and not kind.least_points:
-        yield f"{geom}: a {kind.name} has no points; leave them out"
-    if kind.only_static and geom.body != WORLD:
-        yield f"{geom}: a {kind.name} is only allowed on the world, not on '{geom.body}'"
-    if (geom.friction < 0).any():
-        yield f"{geom}: friction must be >= 0, got {geom.friction.tolist()}"
-    if geom.condim not in (1, 3, 4, 6):
-        yield f"{geom}: condim must be 1, 3, 4 or 6, got {geom.condim}"
-    if not 0 <= geom.solmix < np.inf:
-        yield f"{geom}: solmix must be >= 0, got {geom.solmix}"
-    if not np.isfinite(geom.margin):
-        yield f"{geom}: margin is not finite: {geom.margin}"
-    if not 0 <= geom.elasticity <= 1:
-        yield f"{geom}: elasticity must lie in [0, 1], got {geom.elasticity}"
 
 
 def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:

@@ -6,9 +6,7 @@ from typing import Any
 from brax import plugins
 from brax.builder.elements import WORLD, Element
 from brax.colliders import CollisionGroup
-from brax.colliders.fallback import between
-
-Pairs = list[tuple[int, int]]
+from brax.colliders.fallback import Solid, between_solids
 
 
 def candidates(
@@ -38,25 +36,39 @@ def collisions(
     geoms: Sequence[Element],
     types: Sequence[Any],
     pairs: Iterator[tuple[int, int]],
+    given: Sequence[Element],
 ) -> tuple[CollisionGroup, ...]:
     """Groups pairs of geoms by the collider that tests them, and by their `condim`.
 
     The collider is the registered one, else one that follows from what the two types say of
     themselves. A pair that has neither is noted as a problem.
+
+    Args:
+        problems: where to note them.
+        geoms: all geoms.
+        types: of the geoms.
+        pairs: of geoms that may touch.
+        given: the pairs that are given what their contacts are like; they are groups of their own.
     """
     colliders = [plugins.get("collider", name) for name in plugins.names("collider")]
     by_types = {c.types: c for c in colliders}
-    groups: dict[tuple[Any, int], Pairs] = {}
-    for i, j in pairs:
+    numbers = {g.name: i for i, g in enumerate(geoms)}
+    own = [(numbers[p.geom1], numbers[p.geom2]) for p in given]
+    taken = {frozenset(pair) for pair in own}
+    every = [(pair, p.condim, k) for k, (pair, p) in enumerate(zip(own, given, strict=True))]
+    mixed = [(i, j) for i, j in pairs if frozenset((i, j)) not in taken]
+    every = [((i, j), _condim(geoms[i], geoms[j]), -1) for i, j in mixed] + every
+    groups: dict[tuple[Any, int, bool], list[tuple[int, int, int]]] = {}
+    for (i, j), condim, number in every:
         a, b = geoms[i], geoms[j]
         collider = (
             by_types.get((a.type, b.type))
             or by_types.get((b.type, a.type))
-            or between(types[i], types[j])
+            or between_solids(_solid(a, types[i]), _solid(b, types[j]))
         )
         if collider is not None:
             pair = (i, j) if collider.types == (a.type, b.type) else (j, i)
-            groups.setdefault((collider, _condim(a, b)), []).append(pair)
+            groups.setdefault((collider, condim, number >= 0), []).append((*pair, number))
         else:
             problems.append(
                 f"{a} and {b} can touch, but no collider is registered for {a.type} and "
@@ -64,9 +76,19 @@ def collisions(
                 "pair out by contype and conaffinity, or install a plugin that brings one"
             )
     return tuple(
-        CollisionGroup(collider, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), condim)
-        for (collider, condim), pairs in groups.items()
+        _group(collider, condim, own, pairs) for (collider, condim, own), pairs in groups.items()
     )
+
+
+def _group(
+    collider: Any, condim: int, own: bool, pairs: Sequence[tuple[int, int, int]]
+) -> CollisionGroup:
+    first, second, numbers = zip(*pairs, strict=True)
+    return CollisionGroup(collider, first, second, condim, numbers if own else ())
+
+
+def _solid(geom: Element, kind: Any) -> Solid:
+    return Solid(kind, geom.size, geom.points, geom.heights.shape, geom.margin)
 
 
 def _condim(a: Element, b: Element) -> int:

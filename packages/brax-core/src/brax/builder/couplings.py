@@ -11,6 +11,47 @@ from brax.builder.routes import stretches
 class Couplings(Bodies):
     """What couples the parts of a model; see `Description`."""
 
+    def add_pair(
+        self,
+        geom1: str,
+        geom2: str,
+        name: str = "",
+        *,
+        condim: int = 3,
+        friction: Sequence[float] = (1.0, 1.0, 0.005, 0.0001, 0.0001),
+        solref: Sequence[float] = SOLREF,
+        solimp: Sequence[float] = SOLIMP,
+        margin: float = 0.0,
+        line: str = "",
+    ) -> str:
+        """Says what the contacts of two geoms are like, which are tested whatever their bits.
+
+        Args:
+            geom1: one of them, likewise `geom2`; on different bodies.
+            name: its name; by default those of the geoms.
+            condim: 1 without friction, 3 with that of sliding, 4 with that of twisting too, 6 with
+                that of rolling too.
+            friction: of sliding along the two tangents, of twisting, of rolling about the two.
+            solref: MuJoCo's time constant [s] and damping ratio.
+            solimp: MuJoCo's impedance.
+            margin: distance at which the contacts begin to act [m].
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        name = name or f"{geom1}-{geom2}"
+        numbers = vectors(
+            self._problems,
+            f"pair '{name}'{line}",
+            friction=(friction, 5),
+            solref=(solref, 2),
+            solimp=(solimp, 5),
+        )
+        values = dict(geom1=geom1, geom2=geom2, condim=condim, margin=float(margin), **numbers)
+        self._pairs.append(Element("pair", name, values, line))
+        return name
+
     def add_tendon(
         self,
         joints: Mapping[str, float],

@@ -73,6 +73,18 @@ def rows(problems: list[str], what: str, points: Sequence[Sequence[float]]) -> n
     return array
 
 
+def grid(problems: list[str], what: str, heights: Sequence[Sequence[float]]) -> np.ndarray:
+    """Converts heights to (rows, columns), noting what are none; (0, 0) if there are none."""
+    try:
+        array = np.asarray(heights, float).reshape(len(heights), -1 if len(heights) else 0)
+    except (TypeError, ValueError):
+        problems.append(f"{what}: heights need rows of equally many numbers")
+        return np.zeros((0, 0))
+    if not np.isfinite(array).all():
+        problems.append(f"{what}: a height is not finite")
+    return array
+
+
 def per_dof(joint: Element, key: str, kind: Any) -> np.ndarray:
     """A joint's numbers, one for each degree of freedom; NaN if it has neither one nor all."""
     value, width = joint.values[key], kind.qd_width

@@ -8,7 +8,7 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import checks, fluids, routes, sense
+from brax.builder import checks, fluids, routes, sense, touch
 from brax.builder.assemble import Parts, assemble, at_rest
 from brax.builder.collide import candidates, collisions
 from brax.builder.coupled import measured
@@ -87,6 +87,7 @@ class ModelBuilder(Description):
             self._equalities,
             self._actuators,
             self._sensors,
+            self._pairs,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
         welded = weld(self._bodies, joints, self._geoms, self._sites, self._equalities)
@@ -110,7 +111,9 @@ class ModelBuilder(Description):
             if kind is not None:
                 problems += sense.sensor(sensor, kind, elements, widths)
         pairs = candidates(welded.links, welded.geoms, self._excluded)
-        collided = () if problems else collisions(problems, welded.geoms, geom_types, pairs)
+        collided = (
+            () if problems else collisions(problems, welded.geoms, geom_types, pairs, self._pairs)
+        )
         if problems:
             raise ModelError.of(problems)
         parts = Parts(
@@ -130,6 +133,7 @@ class ModelBuilder(Description):
             sensors=self._sensors,
             sensor_types=sensor_types,
             collisions=collided,
+            pairs=self._pairs,
             integrator=integrator,
             init_q=self._init_q,
         )
@@ -176,9 +180,11 @@ class ModelBuilder(Description):
             problems += checks.joint(joint, kind)
         for geom, kind in zip(welded.geoms, geom_types, strict=True):
             if kind is not None:
-                problems += [*checks.geom(geom, kind), *fluids.streamed(geom, kind)]
+                problems += [*touch.geom(geom, kind), *fluids.streamed(geom, kind)]
         if option["density"] or option["viscosity"]:
             problems += fluids.mixed(self._bodies, welded.carrier, welded.geoms)
+        for pair in self._pairs:
+            problems += touch.pair(pair, {g.name: g.body for g in welded.geoms})
         widths = {j.name: t.qd_width for j, t in known}
         shapes = {g.name: t for g, t in zip(welded.geoms, geom_types, strict=True)}
         for tendon in self._tendons:

@@ -85,8 +85,8 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
         return Corner(first - second, first)
 
     every = corner(starts)
-    best = _best(-starts.dot(every.point), STARTS)
-    normal, begin = _take(best, starts), Corner(*(_take(best, v) for v in every))
+    best = best_places(-starts.dot(every.point), STARTS)
+    normal, begin = take(best, starts), Corner(*(take(best, v) for v in every))
     found = Search((begin, begin, begin), begin, normal, normal, -normal.dot(begin.point))
 
     def step(_: jax.Array, found: Search) -> Search:
@@ -96,13 +96,13 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
         normal = where(better, found.direction, found.normal)
         gap = jnp.maximum(gap, found.gap)
         target = normal * jnp.where(gap > close, 0.0, _OUTSIDE * size - gap)
-        nearest, corners = _nearest(target, (new, *found.corners))
+        nearest, corners = nearest_point(target, (new, *found.corners))
         direction, _ = normalize(target - nearest.point, normal)
         return Search(corners, nearest, direction, normal, gap)
 
     found = jax.lax.fori_loop(0, STEPS, step, found)
-    best = _best(found.gap, 1)
-    normal, touching = (_take(best, v) for v in (found.normal, found.nearest.first))
+    best = best_places(found.gap, 1)
+    normal, touching = (take(best, v) for v in (found.normal, found.nearest.first))
     return Vec3(*(c[0] for c in normal)), Vec3(*(c[0] for c in touching))
 
 
@@ -111,7 +111,7 @@ def where(condition: jax.Array, x: Vec3, y: Vec3) -> Vec3:
     return Vec3(*(jnp.where(condition, a, b) for a, b in zip(x, y, strict=True)))
 
 
-def _best(score: jax.Array, n: int) -> jax.Array:
+def best_places(score: jax.Array, n: int) -> jax.Array:
     """Places of the `n` best along the first axis, (n, first axis, pairs, batch), 1 or 0."""
     places = jnp.arange(score.shape[0]).reshape((-1,) + (1,) * (score.ndim - 1))
     out = []
@@ -122,11 +122,12 @@ def _best(score: jax.Array, n: int) -> jax.Array:
     return jnp.stack(out)
 
 
-def _take(chosen: jax.Array, of: Vec3) -> Vec3:
+def take(chosen: jax.Array, of: Vec3) -> Vec3:
+    """The vectors at chosen places, (n, pairs, batch)."""
     return Vec3(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=1) for c in of))
 
 
-def _nearest(
+def nearest_point(
     target: Vec3, corners: tuple[Corner, ...]
 ) -> tuple[Corner, tuple[Corner, Corner, Corner]]:
     """The point of a tetrahedron that is nearest to a point outside, and the face that has it.
@@ -160,7 +161,7 @@ def _nearest(
     apart = points.point - target
     far = apart.dot(apart)
     far = jnp.concatenate([jnp.where(inside, far[:4], jnp.inf), far[4:]])
-    chosen = _best(-far, 1)
+    chosen = best_places(-far, 1)
     kept = jnp.stack(
         [
             jnp.any(jnp.stack([chosen[0, i] for i, k in enumerate(_KEPT) if k == face]), axis=0)

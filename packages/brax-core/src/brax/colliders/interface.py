@@ -22,6 +22,9 @@ class Shape(NamedTuple):
     points: Vec3 | None = None
     """The points of a type that has some, in the geom's frame [m], (points, pairs, batch); where a
     pair has fewer than another its last is repeated."""
+    heights: jax.Array | None = None
+    """The heights of a type that is a grid of them, over the plane z = 0 of the geom's frame [m],
+    row after row, (rows * columns, pairs, batch); one pair may stand for all."""
 
     @property
     def axis_z(self) -> Vec3:
@@ -60,6 +63,8 @@ class GeometryType(ABC):
     """Whether a medium may take it for an ellipsoid: whether it has `semi_axes`."""
     stops_rays: ClassVar[bool] = False
     """Whether rays find it: whether it has `ray`."""
+    has_heights: ClassVar[bool] = False
+    """Whether a geom of the type is a grid of heights."""
     corners: ClassVar[int] = 0
     """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
     one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""
@@ -94,6 +99,20 @@ class GeometryType(ABC):
         """
         raise NotImplementedError(f"{self.name} stops no rays")
 
+    def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
+        """How far points are from the surface [m], negative inside: enough to meet any other shape.
+
+        Args:
+            shape: its size; the place is not asked for.
+            point: in the shape's frame, (n, pairs, batch), as is the result.
+        """
+        raise NotImplementedError(f"{self.name} gives no signed distance")
+
+    @property
+    def has_distance(self) -> bool:
+        """Whether the type gives its signed distance."""
+        return type(self).signed_distance is not GeometryType.signed_distance
+
     def mesh(
         self, size: np.ndarray, points: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -101,7 +120,8 @@ class GeometryType(ABC):
 
         Args:
             size: the size parameters (3,).
-            points: those of the geom (n, 3); not given if it has none.
+            points: those of the geom (n, 3), or its heights (rows, columns); not given if it has
+                neither.
         """
         return None
 
@@ -131,3 +151,5 @@ class CollisionGroup:
     condim: int = 3
     """Directions in which the contacts push: 1, the normal alone; 3, with sliding friction; 4, with
     torsional friction too; 6, with rolling friction too."""
+    pairs: tuple[int, ...] = ()
+    """Which of the model's pairs each is, if they are given what their contacts are like."""

@@ -20,6 +20,8 @@ class Contacts(NamedTuple):
     touch: Touch
     friction: jax.Array
     """Sliding friction, the larger of the two geoms', (pairs, batch)."""
+    sideways: jax.Array
+    """That along the second tangent; the same but in a pair of its own friction."""
     elasticity: jax.Array
     """Restitution, the mean of the two, (pairs, batch)."""
 
@@ -29,8 +31,10 @@ class Surface(NamedTuple):
 
     friction: jax.Array
     """Sliding friction, the larger of the two geoms'; zero where `condim` is 1."""
-    turning: tuple[jax.Array, jax.Array]
-    """Torsional and rolling friction, the larger of the two [m]."""
+    sideways: jax.Array
+    """That along the second tangent; the same but in a pair of its own friction."""
+    turning: tuple[jax.Array, jax.Array, jax.Array]
+    """Torsional and, twice, rolling friction, the larger of the two [m]."""
     elasticity: jax.Array
     """Restitution, the mean of the two."""
     solref: tuple[jax.Array, ...]
@@ -66,7 +70,7 @@ def contacts(sys: System, frames: Frames) -> list[Contacts]:
     """
     found = touches(sys, local_shapes(sys), frames)
     return [
-        Contacts(touch, surface.friction, surface.elasticity)
+        Contacts(touch, surface.friction, surface.sideways, surface.elasticity)
         for touch, surface in zip(found, surfaces(sys), strict=True)
     ]
 
@@ -77,7 +81,8 @@ def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:
     every = Shape(pos, rot, vec3(sys.geom.size))
 
     def shapes(geoms: Sequence[int]) -> Shape:
-        return rows(every, geoms)._replace(points=_points(sys, geoms))
+        found = rows(every, geoms)
+        return found._replace(points=_points(sys, geoms), heights=_heights(sys, geoms))
 
     return [(shapes(group.geom1), shapes(group.geom2)) for group in sys.collisions]
 
@@ -91,6 +96,19 @@ def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
     last = starts + np.maximum(counts, 1) - 1
     index = np.minimum(starts + np.arange(max(counts))[:, None], last)
     return Vec3(*(c[index] for c in vec3(sys.points)))
+
+
+def _heights(sys: System, geoms: Sequence[int]) -> jax.Array | None:
+    """The geoms' heights, (rows * columns, pairs, batch); one pair for all if they have one geom.
+
+    A collider is of one grid, so that all geoms of a group have equally many.
+    """
+    counts = [rows * columns for rows, columns in sys.geom_grid]
+    if not any(counts[g] for g in geoms):
+        return None
+    starts = np.cumsum([0, *counts])
+    alone = geoms[:1] if len(set(geoms)) == 1 else geoms
+    return jnp.stack([sys.heights[starts[g] : starts[g + 1]] for g in alone], axis=1)
 
 
 def touches(sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: Frames) -> list[Touch]:
@@ -114,11 +132,28 @@ def place(shape: Shape, links: Sequence[int], frames: Frames) -> Shape:
 def surfaces(sys: System) -> list[Surface]:
     """Combines the parameters of the two geoms of each pair; constant, so outside of any loop.
 
-    Where one geom has the higher priority, its friction, `solref` and `solimp` count alone.
+    A pair that is given its own has those, but for the geoms' elasticity. Else, where one geom has
+    the higher priority, its friction, `solref` and `solimp` count alone.
 
     Source: MuJoCo's documentation, Computation, "Contact parameters".
     """
-    return [_surface(sys, group) for group in sys.collisions]
+    return [_given(sys, group) if group.pairs else _surface(sys, group) for group in sys.collisions]
+
+
+def _given(sys: System, group: CollisionGroup) -> Surface:
+    mine = rows(sys.pair, group.pairs)
+    first, second, *turning = (mine.friction[:, k] for k in range(5))
+    elasticity = [rows(sys.geom.elasticity, geoms) for geoms in _geoms(group)]
+    none = jnp.zeros_like(first)
+    return Surface(
+        first if group.condim > 1 else none,
+        second if group.condim > 1 else none,
+        (turning[0], turning[1], turning[2]),
+        0.5 * total(elasticity),
+        tuple(mine.solref[:, i] for i in range(2)),
+        tuple(mine.solimp[:, i] for i in range(5)),
+        mine.margin,
+    )
 
 
 def _surface(sys: System, group: CollisionGroup) -> Surface:
@@ -128,7 +163,8 @@ def _surface(sys: System, group: CollisionGroup) -> Surface:
         return rows(leaf, geoms[0]), rows(leaf, geoms[1])
 
     geom = sys.geom
-    friction, *turning = (jnp.maximum(*both(geom.friction[:, k])) for k in range(3))
+    friction, twist, roll = (jnp.maximum(*both(geom.friction[:, k])) for k in range(3))
+    sliding = friction if group.condim > 1 else jnp.zeros_like(friction)
     mix1, mix2 = both(jnp.maximum(geom.solmix, 1e-15))
     share = mix1 / (mix1 + mix2)
     solref1, solref2 = both(geom.solref)
@@ -140,8 +176,9 @@ def _surface(sys: System, group: CollisionGroup) -> Surface:
     )
     solimp = weigh * solimp1 + (1 - weigh) * solimp2
     return Surface(
-        friction if group.condim > 1 else jnp.zeros_like(friction),
-        (turning[0], turning[1]),
+        sliding,
+        sliding,
+        (twist, roll, roll),
         0.5 * total(both(geom.elasticity, _geoms(group))),
         tuple(solref[:, i] for i in range(2)),
         tuple(solimp[:, i] for i in range(5)),

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import Force, State, System
-from brax.contracts import DAMPING, ELASTICITY, TIME_OF_IMPACT
+from brax.contracts import DAMPING, ELASTICITY, TIME_OF_IMPACT, UNEVEN_ELLIPSE
 from brax.generalized.constraints import softness
 from brax.generalized.moves import JointMoves
 from brax.generalized.problem import Motion, Problem
@@ -30,6 +30,7 @@ class Generalized(Pipeline[Problem, Motion]):
     lacks = (
         "a range of a joint with a quaternion",
         TIME_OF_IMPACT,
+        UNEVEN_ELLIPSE,
     )
     approximates: ClassVar[Mapping[str, str]] = {
         ELASTICITY: "it has no effect; the softness of contacts takes its place",

@@ -29,6 +29,8 @@ class Touching(NamedTuple):
     """What contacts are like, constant during a step, (slots, 1 or batch)."""
 
     friction: jax.Array
+    sideways: jax.Array
+    """Friction of sliding along the second tangent."""
     turning: tuple[jax.Array, ...]
     """Friction of torsion and, twice, of rolling, as far as they have any."""
     sliding: jax.Array
@@ -50,10 +52,11 @@ def touching_softness(sys: System, family: Family) -> Touching:
         spring, damper = reference(surface.solref, surface.solimp[1], sys.opt.timestep)
         weight = rows(weights, group.geom1) + rows(weights, group.geom2)
         slide = jnp.full_like(surface.friction, group.condim > 1)
-        torsion, roll = (jnp.maximum(x, LEAST_FRICTION) for x in surface.turning)
+        turning = tuple(jnp.maximum(x, LEAST_FRICTION) for x in surface.turning)
         mine = Touching(
             jnp.maximum(surface.friction, LEAST_FRICTION) * slide,
-            (torsion, roll, roll)[: family.width - 3],
+            jnp.maximum(surface.sideways, LEAST_FRICTION) * slide,
+            turning[: family.width - 3],
             slide, surface.solimp, spring, damper, surface.margin, weight,
         )  # fmt: skip
         parts += [mine] * group.collider.n_contacts
@@ -122,5 +125,5 @@ def _law(sys: System, soft: Touching, dist: jax.Array) -> tuple[Pyramid | Ellips
         edge = 2.0 * mu * mu / sys.opt.impratio
         compliance = jnp.where(soft.sliding > 0, compliance * edge, compliance)
         stiffness = jnp.where(active, 1.0 / compliance, 0.0)
-        law = Pyramid(stiffness, (mu, mu, *soft.turning), soft.sliding)
+        law = Pyramid(stiffness, (mu, soft.sideways, *soft.turning), soft.sliding)
     return law, -soft.spring * share * distance

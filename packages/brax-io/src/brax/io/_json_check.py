@@ -47,7 +47,7 @@ def _mistyped(system: System) -> list[str]:
 
 def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
-    kinds = ["link", "fixed", "joint", "geom", "site", "tendon", "equality", "actuator", "sensor"]
+    kinds = "link fixed joint geom pair site tendon equality actuator sensor".split()
     return {k: len(getattr(system, f"{k}_names")) for k in kinds}
 
 
@@ -102,6 +102,7 @@ def _dangling(system: System) -> list[str]:
         "actuator_tendon": (system.actuator_tendon, -1, count["tendon"]),
         "actuator_joint": (system.actuator_joint, -1, count["joint"]),
         "collisions": (groups, 0, count["geom"]),
+        "collisions' pairs": ([p for g in system.collisions for p in g.pairs], 0, count["pair"]),
     }
     found = [
         f"system.{name}: {index} is not among {low} to {end - 1}"
@@ -122,6 +123,13 @@ def _dangling(system: System) -> list[str]:
         )
         if kind not in ends or not all(-1 <= k < count[ends[kind]] for k in pair)
     ]
+    found += [
+        f"system.collisions: geom {index} is no height field of {grid}"
+        for group in system.collisions
+        if (grid := getattr(group.collider, "grid", None))
+        for index in group.geom1
+        if index < count["geom"] and system.geom_grid[index] != grid
+    ]
     if sorted(system.joint_link) != list(system.joint_link):
         found.append("system.joint_link: joints must be in the order of their links")
     return found
@@ -134,6 +142,7 @@ def _misshapen(system: System) -> list[str]:
         "init_q": system.q_size(),
         "ref": system.q_size(),
         "points": sum(system.geom_points),
+        "heights": sum(rows * columns for rows, columns in system.geom_grid),
     }
     patterns = dict(_leaves(_pattern()))
     problems = []

@@ -1,11 +1,9 @@
 """From MuJoCo's compiled model to a `System`, through the model builder."""
 
 import warnings
-from collections.abc import Mapping
 
 import mujoco
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from brax import plugins
 from brax.base import System
@@ -14,6 +12,7 @@ from brax.colliders import DEFAULT_GEOMETRY
 from brax.io import _mjcf_custom, _mjcf_rules
 from brax.io._mjcf_actuators import actuator_law, is_disabled
 from brax.io._mjcf_equality import equalities
+from brax.io._mjcf_geoms import Places, geoms, pairs
 from brax.io._mjcf_names import (
     body_names,
     disabled,
@@ -25,10 +24,7 @@ from brax.io._mjcf_names import (
 from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS
 from brax.io._mjcf_sensors import read_sensor
 from brax.io._mjcf_tendons import tendons
-from brax.io._mjcf_touch import excluded_bodies, no_contact
-
-Places = Mapping[tuple[str, int], str]
-"""Where each element (kind, id) stands in a file, such as ' (ant.xml:12)'."""
+from brax.io._mjcf_touch import no_contact
 
 
 def build(model: mujoco.MjModel, places: Places) -> System:
@@ -58,7 +54,9 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _options(builder, model, custom)
     _bodies(builder, model, places)
     _joints(builder, model, custom, places)
-    _geoms(builder, model, custom, places)
+    geoms(builder, model, custom, places)
+    if not no_contact(model):
+        pairs(builder, model, places)
     _sites(builder, model, places)
     tendons(builder, model, places)
     if not disabled(model, "EQUALITY", "CONSTRAINT"):
@@ -156,70 +154,6 @@ def _joints(
             user=model.jnt_user[j].tolist(),
             line=places.get(("joint", j), ""),
         )
-
-
-def _geoms(
-    builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
-) -> None:
-    bodies, geoms = body_names(model), names(model, "geom")
-    known, only_drawn = plugins.names("geometry_type"), no_contact(model)
-    for g, body in enumerate(model.geom_bodyid):
-        shape = keyword(mujoco.mjtGeom, model.geom_type[g])
-        if shape not in known:
-            continue  # refused if it can touch, else reported as not drawn
-        builder.add_geom(
-            bodies[body],
-            shape,
-            geoms[g],
-            model.geom_pos[g],
-            model.geom_quat[g],
-            size=model.geom_size[g],
-            points=_mesh_points(model, g).tolist(),
-            friction=model.geom_friction[g].tolist(),
-            condim=int(model.geom_condim[g]),
-            priority=int(model.geom_priority[g]),
-            solref=model.geom_solref[g],
-            solimp=model.geom_solimp[g],
-            solmix=float(model.geom_solmix[g]),
-            margin=float(model.geom_margin[g]),
-            elasticity=float(custom.elasticity[g]),
-            **_fluid(model, g),
-            rgba=_colour(model, g).tolist(),
-            contype=0 if only_drawn else int(model.geom_contype[g]),
-            conaffinity=0 if only_drawn else int(model.geom_conaffinity[g]),
-            line=places.get(("geom", g), ""),
-        )
-    for first, second in zip(*excluded_bodies(model), strict=True):
-        builder.exclude(bodies[first], bodies[second])
-
-
-def _fluid(model: mujoco.MjModel, geom: int) -> dict[str, list[float]]:
-    """A geom as an ellipsoid in a medium, if it is one: on a body with mass, and in a medium."""
-    numbers = model.geom_fluid[geom].tolist()
-    heavy = model.body_mass[model.geom_bodyid[geom]] > 0
-    acts = numbers[0] and heavy and (model.opt.density or model.opt.viscosity)
-    return dict(fluidcoef=numbers[1:6], fluid_added=numbers[6:]) if acts else {}
-
-
-def _mesh_points(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """The corners of a mesh's convex hull (n, 3), MuJoCo's own if it made one; of others none."""
-    mesh = model.geom_dataid[geom]
-    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_MESH:
-        return np.zeros((0, 3))
-    begin = model.mesh_vertadr[mesh]
-    vertices = model.mesh_vert[begin : begin + model.mesh_vertnum[mesh]]
-    graph = model.mesh_graph[max(model.mesh_graphadr[mesh], 0) :]
-    if model.mesh_graphadr[mesh] < 0:
-        return vertices[ConvexHull(vertices).vertices]
-    corners = int(graph[0])  # then come the number of faces, and a row and an index of each corner
-    return vertices[graph[2 + corners : 2 + 2 * corners]]
-
-
-def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """A geom's own colour, or its material's if it has none of its own."""
-    rgba, material = model.geom_rgba[geom], model.geom_matid[geom]
-    plain = np.allclose(rgba, (0.5, 0.5, 0.5, 1))
-    return model.mat_rgba[material] if material >= 0 and plain else rgba
 
 
 def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:

@@ -38,6 +38,10 @@ _LEAVE = {
         ("geom_surfacevel", 0, "surfacevel"),
         ("geom_plugin", -1, "a plugin's shape"),
     ),
+    "pair": (
+        ("pair_solreffriction", 0, "solreffriction"),
+        ("pair_adhesion", 0, "adhesion"),
+    ),
     "actuator": (
         ("actuator_plugin", -1, "a plugin's force"),
         ("actuator_damping", 0, "damping of an actuator"),
@@ -87,7 +91,6 @@ _WITHOUT_EFFECT = {
 }
 
 _REFUSED_KINDS = {
-    "pair": "an explicit contact pair is not supported; use contype, conaffinity and friction",
     "flex": "deformable bodies are not supported",
     "plugin": "MuJoCo's plugins are not supported",
 }
@@ -158,6 +161,8 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
     for i in _rows_unlike(model, "geom_gap", 0):
         yield Note("geom", i, "ignored", "gap: only contacts that act are computed")
+    for i in _rows_unlike(model, "pair_gap", 0):
+        yield Note("pair", i, "ignored", "gap: only contacts that act are computed")
 
 
 def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:

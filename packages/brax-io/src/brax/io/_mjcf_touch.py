@@ -10,7 +10,7 @@ def touching(model: mujoco.MjModel) -> np.ndarray:
     """Whether each pair of geoms is tested for contact, (ngeom, ngeom).
 
     MuJoCo's filter: contype and conaffinity, bodies without a joint between them, a body and
-    its carrier unless that is the world, and excluded pairs of bodies.
+    its carrier unless that is the world, and excluded pairs of bodies. Explicit pairs pass it.
     """
     if no_contact(model):
         return np.zeros((model.ngeom, model.ngeom), bool)
@@ -23,12 +23,15 @@ def touching(model: mujoco.MjModel) -> np.ndarray:
     excluded = np.zeros((model.nbody, model.nbody), bool)
     first, second = excluded_bodies(model)
     excluded[first, second] = excluded[second, first] = True
-    return (
+    meets = (
         (bits | bits.T)
         & (of[:, None] != of[None, :])
         & ~(nested | nested.T)
         & ~excluded[np.ix_(body, body)]
     )
+    first, second = model.pair_geom1, model.pair_geom2
+    meets[first, second] = meets[second, first] = True
+    return meets
 
 
 def excluded_bodies(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:

@@ -39,8 +39,8 @@ TRANSLATED = {
     "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link fixed_mocap "
     "mocap_fixed link_mocap geom_mocap geom_body site_body site_mocap equality_mocap joint_names "
     "joint_types joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority "
-    "collisions site_names site_types site_link tendon_names tendon_joints tendon_path "
-    "actuator_names actuator_types "
+    "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
+    "tendon_joints tendon_path actuator_names actuator_types "
     "actuator_joint actuator_tendon actuator_site actuator_refsite sensor_names sensor_types "
     "sensor_object sensor_reference integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
@@ -200,7 +200,8 @@ def _contacts(spec: mujoco.MjSpec, bodies: dict[int, Any], sys: System) -> None:
             made = spec.add_pair(geomname1=_name(pair[0]), geomname2=_name(pair[1]))
             made.condim, made.margin = group.condim, float(numbers.margin[k, 0])
             sliding = float(numbers.friction[k, 0])
-            made.friction = [sliding, sliding, 0.0, 0.0, 0.0]
+            sideways = float(numbers.sideways[k, 0])
+            made.friction = [sliding, sideways, 0.0, 0.0, 0.0]
             made.solref = [row[k, 0] for row in numbers.solref]
             made.solimp = [row[k, 0] for row in numbers.solimp]
 

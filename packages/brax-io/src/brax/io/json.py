@@ -22,7 +22,7 @@ import numpy as np
 from brax import plugins
 from brax.base import System
 from brax.colliders import CollisionGroup, GeometryType
-from brax.colliders.fallback import between
+from brax.colliders.fallback import DERIVED, follows
 from brax.errors import BraxError, ModelError, closest
 from brax.io._json_check import inconsistent, model_kinds
 
@@ -209,8 +209,9 @@ class _Reader:
         """A registered object by kind and name, or a group of pairs that collide, or a collider."""
         if isinstance(value, dict) and "geom1" in value:
             return self._dataclass(value, CollisionGroup, place)
-        if isinstance(value, dict) and set(value) == {"first", "second"}:
-            return self._fallback(value, place)
+        for cls in DERIVED if isinstance(value, dict) else ():
+            if set(value) == {field.name for field in dataclasses.fields(cls)}:
+                return self._derived(value, cls, place)
         kinds = model_kinds().keys()
         if not isinstance(value, dict) or len(value) != 1 or not set(value) <= set(kinds):
             return self._refuse(
@@ -224,12 +225,15 @@ class _Reader:
         except BraxError as error:
             return self._refuse(f"{place}: {error}")
 
-    def _fallback(self, value: Any, place: str) -> Any:
-        """The collider of two geometry types that none is registered for."""
-        kinds = [self._object(value[key], f"{place}.{key}") for key in ("first", "second")]
-        if not all(isinstance(kind, GeometryType) for kind in kinds):
-            return self._refuse(f"{place}: expected two geometry types, got {value!r:.60}")
-        collider = between(*kinds)
-        if collider is None:
-            self._refuse(f"{place}: no collider follows for {kinds[0].name} and {kinds[1].name}")
-        return collider
+    def _derived(self, value: dict[str, Any], cls: Any, place: str) -> Any:
+        """A collider that is not registered, but follows from geometry types."""
+        hints = typing.get_type_hints(cls)
+        parts = {name: self.read(value[name], hints[name], f"{place}.{name}") for name in value}
+        for name, part in parts.items():
+            if hints[name] is GeometryType and not isinstance(part, GeometryType | None):
+                return self._refuse(f"{place}.{name}: expected a geometry type, got {part!r:.60}")
+        if None in parts.values():
+            return None  # noted
+        if not follows(cls(**parts)):
+            self._refuse(f"{place}: no such collider follows from its geometry types")
+        return cls(**parts)

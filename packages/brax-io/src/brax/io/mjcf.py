@@ -26,6 +26,7 @@ _LISTED = (
     "body",
     "joint",
     "geom",
+    "pair",
     "site",
     "tendon",
     "actuator",

@@ -25,9 +25,14 @@ def describe(sys: System) -> dict[str, Any]:
 
 
 def _points(sys: System, index: int) -> list[np.ndarray]:
-    """The points of a geom, if its type has some."""
+    """The points of a geom, or its heights, if its type has some."""
     begin, count = sum(sys.geom_points[:index]), sys.geom_points[index]
-    return [np.asarray(sys.points[begin : begin + count], float)] if count else []
+    if count:
+        return [np.asarray(sys.points[begin : begin + count], float)]
+    *before, (rows, columns) = sys.geom_grid[: index + 1]
+    begin = sum(n * m for n, m in before)
+    heights = np.asarray(sys.heights[begin : begin + rows * columns], float)
+    return [heights.reshape(rows, columns)] if rows else []
 
 
 def _geom(sys: System, index: int) -> dict[str, Any]:

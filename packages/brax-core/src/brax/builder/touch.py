@@ -1,0 +1,54 @@
+"""What makes a described geom, or pair of them, none."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from brax.builder.elements import WORLD, Element
+
+
+def geom(geom: Element, kind: Any) -> Iterator[str]:
+    """A geom of a known type."""
+    for name, value in zip(kind.size_names, geom.size, strict=False):
+        if not value > 0:
+            yield f"{geom}: {name} must be > 0, got {value}"
+    if kind.least_points and np.linalg.matrix_rank(geom.points[1:] - geom.points[:1]) < 3:
+        yield (
+            f"{geom}: a {kind.name} needs at least {kind.least_points} points that are not all in "
+            f"one plane, got {len(geom.points)}"
+        )
+    if len(geom.points) and not kind.least_points:
+        yield f"{geom}: a {kind.name} has no points; leave them out"
+    if kind.has_heights and min(geom.heights.shape) < 2:
+        yield (
+            f"{geom}: a {kind.name} needs heights in at least 2 rows of at least 2, got "
+            f"{' x '.join(map(str, geom.heights.shape))}"
+        )
+    if geom.heights.size and not kind.has_heights:
+        yield f"{geom}: a {kind.name} has no heights; leave them out"
+    if kind.only_static and geom.body != WORLD:
+        yield f"{geom}: a {kind.name} is only allowed on the world, not on '{geom.body}'"
+    if (geom.friction < 0).any():
+        yield f"{geom}: friction must be >= 0, got {geom.friction.tolist()}"
+    if geom.condim not in (1, 3, 4, 6):
+        yield f"{geom}: condim must be 1, 3, 4 or 6, got {geom.condim}"
+    if not 0 <= geom.solmix < np.inf:
+        yield f"{geom}: solmix must be >= 0, got {geom.solmix}"
+    if not np.isfinite(geom.margin):
+        yield f"{geom}: margin is not finite: {geom.margin}"
+    if not 0 <= geom.elasticity <= 1:
+        yield f"{geom}: elasticity must lie in [0, 1], got {geom.elasticity}"
+
+
+def pair(pair: Element, bodies: Mapping[str, str]) -> Iterator[str]:
+    """A pair of geoms, given the body that each geom moves with."""
+    ends = [bodies.get(geom) for geom in (pair.geom1, pair.geom2)]
+    if None not in ends and ends[0] == ends[1]:
+        yield f"{pair}: geoms '{pair.geom1}' and '{pair.geom2}' do not move against each other"
+    if pair.condim not in (1, 3, 4, 6):
+        yield f"{pair}: condim must be 1, 3, 4 or 6, got {pair.condim}"
+    if (pair.friction < 0).any():
+        yield f"{pair}: friction must be >= 0, got {pair.friction.tolist()}"
+    if not np.isfinite(pair.margin):
+        yield f"{pair}: margin is not finite: {pair.margin}"

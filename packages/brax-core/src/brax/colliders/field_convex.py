@@ -1,0 +1,258 @@
+"""A convex shape on a height field.
+
+Each triangle of the field is the top of a prism, and the prisms near the shape meet it as convex
+bodies do. What is inside of the field is none of its surface: where a prism would push the shape
+out through a side that it shares with another, or further around an edge than the triangle beyond
+leans, it pushes along its own normal if the shape's lowest point is over its triangle, else no
+further around that edge.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.colliders.convex import where
+from brax.colliders.convex_convex import ConvexConvex
+from brax.colliders.height_field import Triangles, triangles
+from brax.colliders.interface import Collider, GeometryType, Shape, Touch
+from brax.colliders.manifold import widest_four
+from brax.colliders.mesh import MESH
+from brax.components import Quat, Vec3, normalize
+
+_LEAN = 1e-2
+"""Sine by which a normal may lean too far around an edge."""
+
+_ASIDE = 1e-3
+"""Share of the shape's size by which a point may lie aside of a triangle that it is over."""
+
+_NEAR = 0.02
+"""Share of the shape's size by which a touching point may be farther than the nearest."""
+
+_NEAREST = 6
+"""Triangles that are kept because they are the nearest."""
+
+_OUTERMOST = 8
+"""Triangles that are kept because they are the outermost of those that are near."""
+
+_FEW = 18
+"""Triangles that are all kept: those of nine cells."""
+
+
+class Spot(NamedTuple):
+    """A point where the two touch, in the field's frame."""
+
+    x: jax.Array
+    y: jax.Array
+    z: jax.Array
+    """The distance between the surfaces [m]."""
+    height: jax.Array
+    normal: Vec3
+
+
+class Seen(NamedTuple):
+    """A convex shape in the field's frame."""
+
+    kind: GeometryType
+    shape: Shape
+    low: Vec3
+    """Corner of the box around it along the field's axes; the box has no height here."""
+    high: Vec3
+
+    @property
+    def size(self) -> jax.Array:
+        """Its width [m]."""
+        return jnp.maximum(self.high.x - self.low.x, self.high.y - self.low.y)
+
+    def farthest(self, direction: Vec3) -> Vec3:
+        """Its point that is farthest along a direction, (n, pairs, batch)."""
+        return self.placed(self.kind.support(self.shape, self.shape.rot.inv_rotate(direction)))
+
+    def placed(self, point: Vec3) -> Vec3:
+        """A point of its own frame."""
+        return self.shape.pos + self.shape.rot.rotate(point)
+
+
+@dataclass(frozen=True)
+class FieldConvex(Collider):
+    """Up to four points: the deepest, and wide ones of those that touch."""
+
+    kind: GeometryType
+    grid: tuple[int, int]
+    """Rows and columns of the field."""
+    window: tuple[int, int]
+    """Rows and columns of cells that the shape can be over."""
+
+    n_contacts = 4
+
+    @property
+    def types(self) -> tuple[str, str]:  # type: ignore[override]
+        """Names of the two geometry types."""
+        return "hfield", self.kind.name
+
+    def collide(self, a: Shape, b: Shape) -> list[Touch]:
+        """The shape against each prism near it."""
+        axes = a.rot.matrix()
+        local = b._replace(pos=axes.inv_rotate(b.pos - a.pos), rot=a.rot.inv_mul(b.rot))
+        seen = _seen(self.kind, local)
+        near = _nearest(triangles(a, self.grid, self.window, seen.low), seen)
+        found, there = _spots(near, seen, a.size.z)
+        least = jnp.min(jnp.where(there, found.z, jnp.inf), axis=0)
+        there &= found.z < jnp.maximum(least, 0.0) + _NEAR * seen.size
+        return [
+            Touch(p.z, a.pos + axes.rotate(Vec3(p.x, p.y, p.height)), axes.rotate(p.normal))
+            for p in widest_four(found, there, seen.size)
+        ]
+
+
+def _seen(kind: GeometryType, shape: Shape) -> Seen:
+    one = jnp.ones((4, *shape.pos.x.shape), shape.pos.x.dtype)
+    x, y = (one * np.reshape(c, (4, 1, 1)) for c in ((1.0, -1.0, 0.0, 0.0), (0.0, 0.0, 1.0, -1.0)))
+    alone = Seen(kind, shape, shape.pos, shape.pos)
+    ends = alone.farthest(Vec3(x, y, 0.0 * one))
+    low, high = Vec3(ends.x[1], ends.y[3], ends.z[0]), Vec3(ends.x[0], ends.y[2], ends.z[0])
+    return alone._replace(low=low, high=high)
+
+
+def _nearest(every: Triangles, seen: Seen) -> Triangles:
+    """Those triangles that can matter.
+
+    Of a shape that lies flat on many, those that keep it from tipping: the outermost in eight
+    directions.
+    """
+    if every.normal.x.shape[0] <= _FEW:
+        return every
+    gap = _least_gap(every, seen)
+    near = gap < jnp.maximum(jnp.min(gap, axis=0), 0.0) + _NEAR * seen.size
+    nearest = jnp.moveaxis(jax.lax.top_k(jnp.moveaxis(-gap, 0, -1), _NEAREST)[1], -1, 0)
+    a, b, c = every.corners
+    outermost = []
+    for angle in (np.arange(_OUTERMOST) * 2 * np.pi / _OUTERMOST).tolist():
+        outward = (a.x + b.x + c.x) * math.cos(angle) + (a.y + b.y + c.y) * math.sin(angle)
+        outermost.append(jnp.argmax(jnp.where(near, outward, -jnp.inf), axis=0))
+    index = jnp.concatenate([nearest, jnp.stack(outermost)])
+    return jax.tree.map(lambda x: jnp.take_along_axis(x, index, axis=0), every)
+
+
+def _least_gap(every: Triangles, seen: Seen) -> jax.Array:
+    """A bound from below of the gap between the shape and each prism: that along some normals.
+
+    The triangle's own, the sides', and between them.
+    """
+
+    def along(normal: Vec3, corner: Vec3) -> jax.Array:
+        return normal.dot(seen.farthest(-normal) - corner)
+
+    gap = along(every.normal, every.corners[0])
+    for corner, out in zip(every.corners, every.out, strict=True):
+        side, _ = normalize(out._replace(z=jnp.zeros_like(out.z)))
+        between, _ = normalize(every.normal + out)
+        steep = jnp.where(between.z > 0, along(between, corner), gap)
+        gap = jnp.maximum(gap, jnp.maximum(along(side, corner), steep))
+    return gap
+
+
+def _spots(near: Triangles, seen: Seen, base: jax.Array) -> tuple[Spot, jax.Array]:
+    """All points of all prisms, and whether each is one of the field's surface."""
+    points = ConvexConvex(seen.kind, MESH).collide(*_tiled(near, seen.shape, base))
+    shape = near.normal.x.shape
+    first, *others = (jax.tree.map(lambda x: x.reshape(shape), p) for p in points)
+    first, *others = (p._replace(normal=-p.normal) for p in (first, *others))
+    first, *others = (p._replace(dist=_followed(near, seen, p)) for p in (first, *others))
+    normal, proper = _proper(near, first)
+    own, over = _along_own_normal(near, seen)
+    first = jax.tree.map(
+        lambda x, y: jnp.where(over & ~proper, y, x), first._replace(normal=normal), own
+    )
+    spots = [Spot(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in (first, *others)]
+    there = [jnp.ones_like(proper), *(proper for _ in others)]
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *spots), jnp.concatenate(there)
+
+
+def _followed(near: Triangles, seen: Seen, touch: Touch) -> jax.Array:
+    """The distance, with the derivative of the points that touch, at a fixed normal.
+
+    A prism's support point is any corner of a side that lies flat on the shape, but what touches
+    there moves with all of its corners.
+    """
+    still, dist, pos, normal = jax.tree.map(
+        jax.lax.stop_gradient, (seen.shape, touch.dist, touch.pos, touch.normal)
+    )
+    below, above = pos - normal * (0.5 * dist), pos + normal * (0.5 * dist)
+    shares = jax.lax.stop_gradient(_shares(near, below))
+    terms = [corner * share for corner, share in zip(near.corners, shares, strict=True)]
+    moved = seen.placed(still.rot.inv_rotate(above - still.pos)) - terms[0] - terms[1] - terms[2]
+    reach = seen.kind.support(seen.shape, still.rot.inv_rotate(-normal))
+    change = normal.dot(moved) + normal.dot(still.rot.rotate(reach))
+    return dist + change - jax.lax.stop_gradient(change)
+
+
+def _shares(near: Triangles, point: Vec3) -> list[jax.Array]:
+    """How much of a triangle's point is each of its corners; none is negative."""
+    ahead = (*near.corners[1:], near.corners[0])
+    # Each corner counts by the distance from the edge that begins after it.
+    far = [
+        jnp.maximum(out.dot(begin - point) / out.dot(begin - corner), 0.0)
+        for corner, begin, out in zip(
+            near.corners, ahead, (*near.out[1:], near.out[0]), strict=True
+        )
+    ]
+    total = jnp.maximum(far[0] + far[1] + far[2], 1e-6)
+    return [share / total for share in far]
+
+
+def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
+    """A normal that is one of the field's surface at a triangle, and whether it was that before.
+
+    Where the two are apart any will do, since a prism that they do not share is nearer.
+    """
+    normal = touch.normal
+    up = normal.z > -_LEAN
+    upright = near.normal * normal.dot(near.normal)
+    proper, share = up, jnp.ones_like(touch.dist)
+    for out, turn in zip(near.out, near.turn, strict=True):
+        lean = normal.dot(out)
+        proper &= lean < turn + _LEAN
+        share = jnp.minimum(share, turn / jnp.maximum(lean, jnp.maximum(turn, _LEAN)))
+    proper |= touch.dist > 0
+    turned = where(up, upright + (normal - upright) * share, near.normal)
+    return where(proper, normal, normalize(turned, near.normal)[0]), proper
+
+
+def _along_own_normal(near: Triangles, seen: Seen) -> tuple[Touch, jax.Array]:
+    """The shape's point that is deepest below each triangle, and whether the triangle has it."""
+    lowest = seen.farthest(-near.normal)
+    dist = near.normal.dot(lowest - near.corners[0])
+    over = dist < np.inf
+    for corner, out in zip(near.corners, near.out, strict=True):
+        over &= out.dot(lowest - corner) < _ASIDE * seen.size
+    return Touch(dist, lowest - near.normal * (0.5 * dist), near.normal), over
+
+
+def _tiled(near: Triangles, shape: Shape, base: jax.Array) -> tuple[Shape, Shape]:
+    """The shape, once for each prism, and the prisms, (triangles * pairs, batch)."""
+    n, *rest = near.normal.x.shape
+
+    def flat(x: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(x, (n, *rest)).reshape(-1, rest[-1])
+
+    def each(points: Any) -> Any:
+        return jax.tree.map(lambda x: jnp.stack([flat(row) for row in x]), points)
+
+    a, *others = near.corners
+    bottom = jnp.minimum(jnp.minimum(0.0, others[0].z - a.z), others[1].z - a.z) - base
+    top = [a * 0.0, *(c - a for c in others)]
+    points = [*top, *(c._replace(z=bottom) for c in top)]
+    stacked = Vec3(*(jnp.stack(c) for c in zip(*points, strict=True)))
+    one, zero = jnp.ones_like(a.x), jnp.zeros_like(a.x)
+    prism = Shape(a, Quat(one, zero, zero, zero), Vec3(one, one, one), stacked)
+    own = shape.points
+    tiled = jax.tree.map(flat, shape._replace(points=None))
+    placed = jax.tree.map(flat, prism._replace(points=None))
+    return (
+        tiled._replace(points=None if own is None else each(own)),
+        placed._replace(points=each(stacked)),
+    )

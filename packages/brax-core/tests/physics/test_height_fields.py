@@ -1,0 +1,241 @@
+"""Height fields, against MuJoCo, planes and what must happen on them."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull
+
+from brax import plugins
+from brax.builder import ModelBuilder
+from brax.colliders import Shape
+from brax.colliders.fallback import Solid, between_solids
+from brax.components import Quat, Vec3
+from brax.errors import ModelError
+
+SIZES = {
+    "sphere": (0.15, 0, 0),
+    "capsule": (0.1, 0.2, 0),
+    "box": (0.1, 0.15, 0.2),
+    "cylinder": (0.12, 0.1, 0),
+    "ellipsoid": (0.1, 0.15, 0.2),
+    "mesh": (0.2, 0.2, 0.2),
+}
+CORNERS = np.random.default_rng(5).normal(size=(12, 3))
+CORNERS *= 0.2 / np.linalg.norm(CORNERS, axis=1, keepdims=True)
+EXTENT = (1.5, 1.0, 0.2)
+"""Half-sizes and base of the field."""
+BUMPS = np.random.default_rng(0).uniform(0, 0.3, (6, 8))
+
+
+def collider(name, grid):
+    kind, field = (plugins.get("geometry_type", n) for n in (name, "hfield"))
+    points = CORNERS if name == "mesh" else np.zeros((0, 3))
+    ground = Solid(field, np.array(EXTENT), np.zeros((0, 3)), grid, 0.0)
+    return between_solids(Solid(kind, np.array(SIZES[name]), points, (0, 0), 0.0), ground)
+
+
+def touches(name, heights, place):
+    """Distances (points, batch), normals and places (points, batch, 3) at places (batch, 7)."""
+    heights = jnp.asarray(heights)
+    ones = jnp.ones((1, len(place)))
+    ground = Shape(
+        Vec3(0 * ones, 0 * ones, 0 * ones),
+        Quat(ones, 0 * ones, 0 * ones, 0 * ones),
+        Vec3(*(s * ones for s in EXTENT)),
+        heights=heights.reshape(-1, 1, 1),
+    )
+    size = Vec3(*(s * ones for s in SIZES[name]))
+    shape = Shape(Vec3(*place.T[:3, None]), Quat(*place.T[3:, None]), size)
+    if name == "mesh":
+        shape = shape._replace(points=Vec3(*(jnp.asarray(c)[:, None, None] for c in CORNERS.T)))
+    found = collider(name, heights.shape).collide(ground, shape)
+    rows = [[jnp.stack(v)[:, 0].T for v in (p.normal, p.pos)] for p in found]
+    return jnp.stack([p.dist[0] for p in found]), *(jnp.stack(r) for r in zip(*rows, strict=True))
+
+
+@functools.cache
+def program(name):
+    return jax.jit(functools.partial(touches, name))
+
+
+def turned(rng, n):
+    quat = rng.normal(size=(n, 4))
+    return quat / np.linalg.norm(quat, axis=1, keepdims=True)
+
+
+def mujoco_model(name):
+    rows = " ".join(map(str, BUMPS[::-1].ravel()))  # from the far row to the near one
+    size = f"{EXTENT[0]} {EXTENT[1]} {np.ptp(BUMPS)} {EXTENT[2]}"
+    return mujoco.MjModel.from_xml_string(
+        '<mujoco><option ccd_tolerance="1e-10" ccd_iterations="500"/><asset>'
+        f'<hfield name="h" nrow="6" ncol="8" size="{size}" elevation="{rows}"/></asset>'
+        '<worldbody><geom type="hfield" hfield="h"/><body><freejoint/>'
+        f'<geom type="{name}" size="{" ".join(map(str, SIZES[name]))}" margin=".05"/></body>'
+        "</worldbody></mujoco>"
+    )
+
+
+def mujoco_nearest(model, data, place):
+    """MuJoCo's least distance, its normal there, and all of its normals."""
+    data.qpos[:] = place
+    mujoco.mj_fwdPosition(model, data)
+    if not data.ncon:
+        return 1.0, None
+    nearest = int(data.contact.dist.argmin())
+    return float(data.contact.dist[nearest]), data.contact.frame[nearest, :3].copy()
+
+
+def lowered(model, data, place, gap):
+    """The place at the height at which MuJoCo's least distance is `gap`."""
+    low, high = 0.0, 1.2
+    for _ in range(40):
+        place[2] = 0.5 * (low + high)
+        above = mujoco_nearest(model, data, place)[0] > gap
+        low, high = (low, place[2]) if above else (place[2], high)
+    return np.array(place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sphere", "capsule", "box"])
+def test_the_nearest_point_is_mujocos(f64, name):
+    """2 mm apart, and 2 mm deep: both give the distance to 1e-8 and the normal to 1e-5 or so."""
+    model, rng = mujoco_model(name), np.random.default_rng(1)
+    data = mujoco.MjData(model)
+    heights = model.hfield_data.reshape(6, 8) * model.hfield_size[0, 2]
+    spots = np.column_stack([rng.uniform((-1.2, -0.7), (1.2, 0.7), (60, 2)), np.zeros(60)])
+    spots = np.concatenate([spots, turned(rng, 60)], axis=1)
+    places = np.stack([lowered(model, data, p, 0.002 * (-1) ** k) for k, p in enumerate(spots)])
+    dist, normal, _ = map(np.asarray, program(name)(heights, places))
+    expected, its_normal = zip(*(mujoco_nearest(model, data, p) for p in places), strict=True)
+    least = dist.argmin(axis=0)
+    np.testing.assert_allclose(dist.min(axis=0), expected, atol=1e-6)
+    np.testing.assert_allclose(normal[least, np.arange(60)], its_normal, atol=1e-3)
+
+
+SLOPE = np.add.outer(0.2 * np.linspace(-1, 1, 6), -0.3 * np.linspace(-1.5, 1.5, 8))
+"""A field that is a plane: z = 0.2 y - 0.3 x."""
+UP = np.array([0.3, -0.2, 1.0]) / np.linalg.norm([0.3, -0.2, 1.0])
+
+
+def depth_of(name, quat):
+    """How far each shape reaches along -UP, by textbook support functions."""
+    w, u = quat[:, :1], quat[:, 1:]
+    n = UP - 2 * w * np.cross(u, UP) + 2 * np.cross(u, np.cross(u, UP))
+    x, y, z = SIZES[name]
+    return {
+        "sphere": lambda: x * np.ones(len(n)),
+        "capsule": lambda: x + y * np.abs(n[:, 2]),
+        "box": lambda: np.abs(n) @ [x, y, z],
+        "cylinder": lambda: x * np.hypot(n[:, 0], n[:, 1]) + y * np.abs(n[:, 2]),
+        "ellipsoid": lambda: np.linalg.norm(n * [x, y, z], axis=1),
+        "mesh": lambda: (-n @ CORNERS.T).max(axis=1),
+    }[name]()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_an_even_field_is_a_plane(f64, name):
+    """Sides that triangles share push nothing aside, at any depth down to a third of the shape.
+
+    A normal may lean by a hundredth around an edge; measured: 5e-4 at most, of a capsule.
+    """
+    rng = np.random.default_rng(2)
+    quat = turned(rng, 40)
+    gap = rng.uniform(-0.05, 0.02, 40)
+    centre = rng.uniform((-1, -0.6), (1, 0.6), (40, 2))
+    centre = np.column_stack([centre, 0.2 * centre[:, 1] - 0.3 * centre[:, 0]])
+    centre += UP * (gap + depth_of(name, quat))[:, None]
+    dist, normal, _ = program(name)(SLOPE, np.concatenate([centre, quat], axis=1))
+    np.testing.assert_allclose(dist.min(axis=0), gap, atol=1e-6)
+    pushing = np.asarray(dist) < 0
+    np.testing.assert_allclose(np.asarray(normal)[pushing] - UP, 0, atol=1e-2)
+
+
+@pytest.mark.slow
+def test_a_box_stands_on_many_fine_cells(f64):
+    """Over 18 triangles some are left out, but not those that keep the box from tipping."""
+    place = np.array([[0.013, 0.021, 0.199, 1, 0, 0, 0]])
+    dist, normal, pos = (np.asarray(a)[:, 0] for a in program("box")(np.zeros((41, 61)), place))
+    np.testing.assert_allclose(dist, -0.001, atol=1e-9)
+    np.testing.assert_allclose(normal - [0, 0, 1], 0, atol=1e-6)
+    hull = ConvexHull(pos[:, :2] - [0.013, 0.021])
+    assert (hull.equations[:, 2] < -0.05).all()  # from the middle of the base to its edges
+    assert hull.volume > 0.7 * (0.2 * 0.3)
+
+
+@pytest.mark.slow
+def test_the_distance_falls_as_heights_rise(f64):
+    """By the share that each corner of a triangle has in the point below a sphere."""
+    place = np.array([[0.1, 0.3, 0.149, 1, 0, 0, 0]])
+    grid = np.zeros((2, 2))  # one cell, three by two metres; the point is over its upper half
+    slope = jax.grad(lambda h: program("sphere")(h, place)[0].min())(grid)
+    u, v = (0.1 + 1.5) / 3, (0.3 + 1) / 2
+    np.testing.assert_allclose(slope, [[-(1 - v), 0], [-(v - u), -u]], atol=1e-6)
+
+
+def model(heights, **geom):
+    builder = ModelBuilder()
+    builder.add_geom("world", "hfield", "ground", heights=heights, size=EXTENT)
+    builder.add_body("ball", pos=(0.3, 0.2, 1.0), mass=1.0, inertia=(0.01,) * 3)
+    builder.add_joint("ball", "free")
+    builder.add_geom("ball", **({"size": (0.1,)} | geom))
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("heights", "told"),
+    [
+        ((), "needs heights in at least 2 rows of at least 2"),
+        (((1, 2), (3,)), "heights need rows of equally many numbers"),
+        (((1, 2), (3, np.nan)), "a height is not finite"),
+    ],
+)
+def test_what_is_no_field_is_refused(heights, told):
+    with pytest.raises(ModelError, match=told):
+        model(heights).build()
+
+
+def test_only_fields_have_heights():
+    with pytest.raises(ModelError, match="a sphere has no heights"):
+        builder = model(BUMPS)
+        builder.add_geom("ball", "sphere", size=(0.1,), heights=BUMPS)
+        builder.build()
+
+
+@pytest.mark.slow
+def test_a_rover_drives_over_bumps_and_stays_on_them():
+    """Four wheels with motors and a chassis, two seconds at about half a metre a second."""
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.004)
+    y, x = np.meshgrid(np.linspace(-1, 1, 9), np.linspace(-1.5, 1.5, 13), indexing="ij")
+    heights = 0.03 * np.cos(4 * x) * np.cos(5 * y)
+    builder.add_geom("world", "hfield", heights=heights, size=EXTENT)
+    builder.add_body("chassis", pos=(-0.8, 0, 0.15), mass=2.0, inertia=(0.01, 0.02, 0.03))
+    builder.add_joint("chassis", "free")
+    for i in (-1, 1):
+        for j in (-1, 1):
+            name = f"wheel{i}{j}"
+            quat = (0.5**0.5, 0.5**0.5, 0, 0)
+            builder.add_body(name, "chassis", pos=(0.15 * i, 0.12 * j, 0), mass=0.2,
+                             inertia=(4e-4, 7e-4, 4e-4))  # fmt: skip
+            builder.add_joint(name, "hinge", name, axis=(0, 1, 0))
+            builder.add_geom(name, "sphere", size=(0.08,), quat=quat)
+            builder.add_actuator(name, gainprm=(0.1,), biasprm=(0, 0, -0.1))
+    sys, pipeline = builder.build(), plugins.get("pipeline", "generalized")
+    state = jax.jit(pipeline.init)(sys, sys.init_q, jnp.zeros(10))
+    drive = jax.jit(lambda s: pipeline.step(sys, s, jnp.full(4, 6.0), n_frames=25))
+    path = []
+    for _ in range(20):
+        state = drive(state)
+        path.append(np.concatenate([state.x.pos[0], state.x.rot[0]]))
+    path = np.array(path)
+    ground = 0.03 * np.cos(4 * path[:, 0]) * np.cos(5 * path[:, 1])
+    assert path[-1, 0] - path[0, 0] > 0.5
+    assert np.abs(path[:, 1]).max() < 0.3
+    # The hubs' height above what is below the middle: a wheel's radius, give or take the bumps.
+    assert (np.abs(path[2:, 2] - ground[2:] - 0.08) < 0.06).all()
+    assert (path[:, 3] ** 2 + path[:, 6] ** 2 > 0.9).all()  # upright

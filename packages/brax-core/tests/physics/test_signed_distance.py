@@ -1,0 +1,144 @@
+"""A shape that is known by its signed distance alone, where other colliders know the answer."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from brax import plugins
+from brax.colliders import GeometryType, Shape
+from brax.colliders.fallback import between
+from brax.components import Quat, Vec3, normalize_quat, sqrt
+
+
+class Ball(GeometryType):
+    """A ball that says nothing else of itself."""
+
+    name = "ball"
+    size_names = ("radius",)
+
+    def signed_distance(self, shape, point):
+        return sqrt(point.dot(point)) - shape.size.x
+
+
+BALL = Ball()
+SIZES = {
+    "plane": (0, 0, 0),
+    "sphere": (0.2, 0, 0),
+    "capsule": (0.15, 0.3, 0),
+    "box": (0.2, 0.3, 0.25),
+    "cylinder": (0.2, 0.3, 0),
+    "ellipsoid": (0.2, 0.3, 0.25),
+    "mesh": (0.3, 0.3, 0.3),
+}
+CORNERS = np.random.default_rng(5).normal(size=(12, 3))
+CORNERS *= 0.3 / np.linalg.norm(CORNERS, axis=1, keepdims=True)
+RADIUS = 0.25
+SLOW = ("cylinder", "ellipsoid", "mesh")
+"""Those that the convex shapes' routine is the answer for, which takes long to compile."""
+KINDS = [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SIZES]
+
+
+def shape(name, place, size):
+    """Shapes (1, batch) at places and quaternions (batch, 7), of sizes (batch, 3)."""
+    turn = normalize_quat(Quat(*place.T[3:, None]))
+    made = Shape(Vec3(*place.T[:3, None]), turn, Vec3(*size.T[:, None]))
+    points = Vec3(*(jnp.asarray(c)[:, None, None] for c in CORNERS.T))
+    return made._replace(points=points) if name == "mesh" else made
+
+
+def nearest(collider, order, names, places, sizes):
+    """Least distance (batch,), normal and place there (batch, 3)."""
+    shapes = [shape(*each) for each in zip(names, places, sizes, strict=True)]
+    points = collider.collide(*(shapes[k] for k in order))
+    dist = jnp.stack([p.dist[0] for p in points])
+    least = jnp.argmin(dist, axis=0)[None, :, None]
+
+    def rows(vectors):
+        every = jnp.stack([jnp.stack([c[0] for c in v], axis=-1) for v in vectors])
+        return jnp.take_along_axis(every, least, axis=0)[0]
+
+    return jnp.min(dist, axis=0), rows([p.normal for p in points]), rows([p.pos for p in points])
+
+
+def colliders(name):
+    """The collider of the ball known by its distance, and that of a sphere, and their orders."""
+    kind, sphere = (plugins.get("geometry_type", n) for n in (name, "sphere"))
+    registered = {plugins.get("collider", n).types: n for n in plugins.names("collider")}
+    mine = between(BALL, kind)
+    for types in (("sphere", name), (name, "sphere")):
+        if types in registered:
+            return mine, plugins.get("collider", registered[types]), types
+    theirs = between(sphere, kind)
+    return mine, theirs, theirs.types
+
+
+def scene(name, n=40):
+    rng = np.random.default_rng(3)
+    places = rng.normal(size=(2, n, 7)) * ([0.25] * 3 + [1] * 4)
+    sizes = [np.tile(s, (n, 1)) for s in ((RADIUS, 0, 0), SIZES[name])]
+    return places, [jnp.asarray(s, float) for s in sizes]
+
+
+@functools.cache
+def programs(name):
+    mine, theirs, types = colliders(name)
+    first = (0, 1) if types == ("sphere", name) else (1, 0)
+    return tuple(
+        jax.jit(functools.partial(nearest, collider, order, names))
+        for collider, order, names in (
+            (mine, (0, 1), ("ball", name)),
+            (theirs, first, ("sphere", name)),
+        )
+    ), first
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_ball_known_by_its_distance_is_a_sphere(f64, name):
+    """Down to a depth at which the other shape still has none of the ball's middle."""
+    (mine, theirs), order = programs(name)
+    dist, normal, pos = map(np.asarray, mine(*scene(name)))
+    expected, its_normal, its_pos = map(np.asarray, theirs(*scene(name)))
+    clear = expected > -0.9 * RADIUS
+    assert clear.sum() > 15
+    turn = 1 if order == (0, 1) else -1
+    np.testing.assert_allclose(dist[clear], expected[clear], atol=1e-6)
+    np.testing.assert_allclose(normal[clear], turn * its_normal[clear], atol=2e-3)
+    np.testing.assert_allclose(pos[clear], its_pos[clear], atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plane", "capsule", "box"])
+def test_the_derivatives_are_those_of_a_sphere(f64, name):
+    """By places, turns and sizes of both."""
+    places, sizes = scene(name)
+    (mine, theirs), _ = programs(name)
+    clear = np.asarray(theirs(places, sizes)[0]) > -0.9 * RADIUS
+
+    def slope(run):
+        return jax.grad(lambda p, s: jnp.where(clear, run(p, s)[0], 0.0).sum(), (0, 1))(
+            jnp.asarray(places), sizes
+        )
+
+    for got, expected in zip(*map(jax.tree.leaves, (slope(mine), slope(theirs))), strict=True):
+        np.testing.assert_allclose(got, expected, atol=2e-3)
+
+
+def test_two_balls_known_by_their_distances_meet(f64):
+    collider = between(BALL, BALL)
+    places = np.zeros((2, 1, 7))
+    places[..., 3] = 1
+    places[1, 0, :3] = (0.3, 0.4, 0)
+    sizes = [jnp.full((1, 3), r) for r in (0.3, 0.25)]
+    run = jax.jit(functools.partial(nearest, collider, (0, 1), ("ball", "ball")))
+    dist, normal, _ = run(places, sizes)
+    np.testing.assert_allclose(dist, -0.05, atol=1e-8)
+    np.testing.assert_allclose(normal, [[0.6, 0.8, 0]], atol=1e-5)
+
+
+def test_a_shape_that_says_nothing_of_itself_meets_none():
+    silent = type("Silent", (GeometryType,), {"name": "silent", "size_names": ()})()
+    assert between(silent, plugins.get("geometry_type", "sphere")) is None
+    assert between(silent, BALL) is None

@@ -1,0 +1,119 @@
+"""Geoms of MuJoCo's compiled model, and explicit pairs of them."""
+
+from collections.abc import Mapping
+
+import mujoco
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from brax import plugins
+from brax.builder import ModelBuilder
+from brax.io import _mjcf_custom
+from brax.io._mjcf_names import body_names, keyword, names
+from brax.io._mjcf_touch import excluded_bodies, no_contact
+
+Places = Mapping[tuple[str, int], str]
+"""Where each element (kind, id) stands in a file, such as ' (ant.xml:12)'."""
+
+
+def geoms(
+    builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
+) -> None:
+    """Adds the geoms whose type is registered; others are refused or reported as not drawn."""
+    bodies, named = body_names(model), names(model, "geom")
+    known, only_drawn = plugins.names("geometry_type"), no_contact(model)
+    for g, body in enumerate(model.geom_bodyid):
+        shape = keyword(mujoco.mjtGeom, model.geom_type[g])
+        if shape not in known:
+            continue  # refused if it can touch, else reported as not drawn
+        builder.add_geom(
+            bodies[body],
+            shape,
+            named[g],
+            model.geom_pos[g],
+            model.geom_quat[g],
+            size=_size(model, g).tolist(),
+            points=_mesh_points(model, g).tolist(),
+            heights=_heights(model, g).tolist(),
+            friction=model.geom_friction[g].tolist(),
+            condim=int(model.geom_condim[g]),
+            priority=int(model.geom_priority[g]),
+            solref=model.geom_solref[g],
+            solimp=model.geom_solimp[g],
+            solmix=float(model.geom_solmix[g]),
+            margin=float(model.geom_margin[g]),
+            elasticity=float(custom.elasticity[g]),
+            **_fluid(model, g),
+            rgba=_colour(model, g).tolist(),
+            contype=0 if only_drawn else int(model.geom_contype[g]),
+            conaffinity=0 if only_drawn else int(model.geom_conaffinity[g]),
+            line=places.get(("geom", g), ""),
+        )
+    for first, second in zip(*excluded_bodies(model), strict=True):
+        builder.exclude(bodies[first], bodies[second])
+
+
+def pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+    """Adds the explicit pairs of geoms whose types are registered; others are refused."""
+    named, known = names(model, "geom"), plugins.names("geometry_type")
+    for p, name in enumerate(names(model, "pair")):
+        ends = [int(model.pair_geom1[p]), int(model.pair_geom2[p])]
+        if any(keyword(mujoco.mjtGeom, model.geom_type[g]) not in known for g in ends):
+            continue  # refused
+        builder.add_pair(
+            named[ends[0]],
+            named[ends[1]],
+            name,
+            condim=int(model.pair_dim[p]),
+            friction=model.pair_friction[p],
+            solref=model.pair_solref[p],
+            solimp=model.pair_solimp[p],
+            margin=float(model.pair_margin[p]),
+            line=places.get(("pair", p), ""),
+        )
+
+
+def _fluid(model: mujoco.MjModel, geom: int) -> dict[str, list[float]]:
+    """A geom as an ellipsoid in a medium, if it is one: on a body with mass, and in a medium."""
+    numbers = model.geom_fluid[geom].tolist()
+    heavy = model.body_mass[model.geom_bodyid[geom]] > 0
+    acts = numbers[0] and heavy and (model.opt.density or model.opt.viscosity)
+    return dict(fluidcoef=numbers[1:6], fluid_added=numbers[6:]) if acts else {}
+
+
+def _mesh_points(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """The corners of a mesh's convex hull (n, 3), MuJoCo's own if it made one; of others none."""
+    mesh = model.geom_dataid[geom]
+    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_MESH:
+        return np.zeros((0, 3))
+    begin = model.mesh_vertadr[mesh]
+    vertices = model.mesh_vert[begin : begin + model.mesh_vertnum[mesh]]
+    graph = model.mesh_graph[max(model.mesh_graphadr[mesh], 0) :]
+    if model.mesh_graphadr[mesh] < 0:
+        return vertices[ConvexHull(vertices).vertices]
+    corners = int(graph[0])  # then come the number of faces, and a row and an index of each corner
+    return vertices[graph[2 + corners : 2 + 2 * corners]]
+
+
+def _heights(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """The heights of a height field (rows, columns) [m]; of others none."""
+    field = model.geom_dataid[geom]
+    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_HFIELD:
+        return np.zeros((0, 0))
+    begin, shape = model.hfield_adr[field], (model.hfield_nrow[field], model.hfield_ncol[field])
+    shares = model.hfield_data[begin : begin + shape[0] * shape[1]].reshape(shape)
+    return shares * model.hfield_size[field, 2]
+
+
+def _size(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """A geom's size parameters; a height field's are not those of the box around it."""
+    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_HFIELD:
+        return model.geom_size[geom]
+    return model.hfield_size[model.geom_dataid[geom]][[0, 1, 3]]
+
+
+def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """A geom's own colour, or its material's if it has none of its own."""
+    rgba, material = model.geom_rgba[geom], model.geom_matid[geom]
+    plain = np.allclose(rgba, (0.5, 0.5, 0.5, 1))
+    return model.mat_rgba[material] if material >= 0 and plain else rgba
