@@ -47,8 +47,8 @@ def _mistyped(system: System) -> list[str]:
 
 def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
-    kinds = "link fixed joint geom pair site tendon equality actuator sensor".split()
-    return {k: len(getattr(system, f"{k}_names")) for k in kinds}
+    kinds = [name[: -len("_names")] for name in vars(system) if name.endswith("_names")]
+    return {kind: len(getattr(system, f"{kind}_names")) for kind in kinds}
 
 
 def _miscounted(system: System) -> list[str]:
