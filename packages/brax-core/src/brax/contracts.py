@@ -70,6 +70,17 @@ def check_external(function: str, sys: System, external: Force | None) -> None:
             )
 
 
+def check_step(function: str, sys: System, state: State, act: Any, external: Force | None) -> None:
+    """Checks what a step takes: controls, a state and external forces.
+
+    Raises:
+        ShapeError: naming function, what was expected and what came.
+    """
+    check_vector(function, "act", act, sys.act_size(), "actuators")
+    check_state(function, sys, state)
+    check_external(function, sys, external)
+
+
 def _curved(sys: System) -> list[int]:
     """Joints whose coordinates are not plain numbers."""
     return [j for j, t in enumerate(sys.joint_types) if t.q_width != t.qd_width]

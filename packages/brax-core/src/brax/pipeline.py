@@ -128,9 +128,7 @@ class Pipeline(ABC, Generic[P, M]):
         """
         function = f"{self.name}.step"
         self._check_integrator(function, sys)
-        contracts.check_vector(function, "act", act, sys.act_size(), "actuators")
-        contracts.check_state(function, sys, state)
-        contracts.check_external(function, sys, external)
+        contracts.check_step(function, sys, state, act, external)
         if state.activation is None:
             state = state.replace(activation=at_rest(sys, state))
         state = state.replace(contact=None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, rows, vectors
+from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, padded, rows, vectors
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.joints import DEFAULT_JOINT
 
@@ -21,6 +21,14 @@ class Bodies:
         self._sensors: list[Element] = []
         self._excluded: set[frozenset[str]] = set()
         self._problems: list[str] = []
+
+    def _add(
+        self, to: list[Element], element: Element, **given: tuple[Sequence[float], int]
+    ) -> str:
+        """Puts an element down, its vectors (`given`, each with its length) checked."""
+        element.values |= vectors(self._problems, str(element), **given)
+        to.append(element)
+        return element.name
 
     def add_body(
         self,
@@ -51,21 +59,15 @@ class Bodies:
         Returns:
             The name.
         """
-        values = dict(
-            parent=parent,
-            mass=mass,
-            **vectors(
-                self._problems,
-                f"body '{name}'{line}",
-                pos=(pos, 3),
-                quat=(quat, 4),
-                inertia=(inertia, 3),
-                ipos=(ipos, 3),
-                iquat=(iquat, 4),
-            ),
+        return self._add(
+            self._bodies,
+            Element("body", name, dict(parent=parent, mass=mass), line),
+            pos=(pos, 3),
+            quat=(quat, 4),
+            inertia=(inertia, 3),
+            ipos=(ipos, 3),
+            iquat=(iquat, 4),
         )
-        self._bodies.append(Element("body", name, values, line))
-        return name
 
     def add_joint(
         self,
@@ -132,19 +134,17 @@ class Bodies:
             margin=margin,
             actuator_range=actuator_range,
             user=tuple(float(u) for u in user),
-            **vectors(
-                self._problems,
-                f"joint '{name}'{line}",
-                pos=(pos, 3),
-                axis=(axis, 3),
-                solref_limit=(solref_limit, 2),
-                solimp_limit=(solimp_limit, 5),
-                solref_friction=(solref_friction, 2),
-                solimp_friction=(solimp_friction, 5),
-            ),
         )
-        self._joints.append(Element("joint", name, values, line))
-        return name
+        return self._add(
+            self._joints,
+            Element("joint", name, values, line),
+            pos=(pos, 3),
+            axis=(axis, 3),
+            solref_limit=(solref_limit, 2),
+            solimp_limit=(solimp_limit, 5),
+            solref_friction=(solref_friction, 2),
+            solimp_friction=(solimp_friction, 5),
+        )
 
     def add_geom(
         self,
@@ -199,7 +199,6 @@ class Bodies:
             The name.
         """
         name = name or f"{body}_{type}{len(self._geoms)}"
-        padded = tuple(size) + (0.0,) * (3 - len(tuple(size)))
         values = dict(
             body=body,
             type=type,
@@ -211,20 +210,18 @@ class Bodies:
             contype=int(contype),
             conaffinity=int(conaffinity),
             points=rows(self._problems, f"geom '{name}'{line}", points),
-            **vectors(
-                self._problems,
-                f"geom '{name}'{line}",
-                pos=(pos, 3),
-                quat=(quat, 4),
-                size=(padded, 3),
-                friction=(friction, 3),
-                solref=(solref, 2),
-                solimp=(solimp, 5),
-                rgba=(rgba, 4),
-            ),
         )
-        self._geoms.append(Element("geom", name, values, line))
-        return name
+        return self._add(
+            self._geoms,
+            Element("geom", name, values, line),
+            pos=(pos, 3),
+            quat=(quat, 4),
+            size=(padded(size, 3), 3),
+            friction=(friction, 3),
+            solref=(solref, 2),
+            solimp=(solimp, 5),
+            rgba=(rgba, 4),
+        )
 
     def add_site(
         self,
@@ -251,20 +248,13 @@ class Bodies:
         Returns:
             The name.
         """
-        padded = tuple(size) + (0.0,) * (3 - len(tuple(size)))
-        values = dict(
-            body=body,
-            type=type,
-            **vectors(
-                self._problems,
-                f"site '{name}'{line}",
-                pos=(pos, 3),
-                quat=(quat, 4),
-                size=(padded, 3),
-            ),
+        return self._add(
+            self._sites,
+            Element("site", name, dict(body=body, type=type), line),
+            pos=(pos, 3),
+            quat=(quat, 4),
+            size=(padded(size, 3), 3),
         )
-        self._sites.append(Element("site", name, values, line))
-        return name
 
     def exclude(self, body1: str, body2: str) -> None:
         """Takes the pairs between two bodies out of collision."""

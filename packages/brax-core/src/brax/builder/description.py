@@ -6,7 +6,7 @@ import numpy as np
 
 from brax.actuators import DEFAULT_ACTUATOR
 from brax.builder.couplings import Couplings
-from brax.builder.elements import Element, vectors
+from brax.builder.elements import Element, padded
 
 
 class Description(Couplings):
@@ -74,18 +74,16 @@ class Description(Couplings):
             activation_range=activation_range,
             force_range=force_range,
             early=bool(early),
-            **vectors(
-                self._problems,
-                f"actuator '{name}'{line}",
-                wrench=(wrench if site else (0.0,) * 6, 6),
-                gainprm=(_padded(gainprm), 10),
-                biasprm=(_padded(biasprm), 10),
-                dynprm=(_padded(dynprm), 10),
-                length_range=(length_range, 2),
-            ),
         )
-        self._actuators.append(Element("actuator", name, values, line))
-        return name
+        return self._add(
+            self._actuators,
+            Element("actuator", name, values, line),
+            wrench=(wrench if site else (0.0,) * 6, 6),
+            gainprm=(padded(gainprm, 10), 10),
+            biasprm=(padded(biasprm, 10), 10),
+            dynprm=(padded(dynprm, 10), 10),
+            length_range=(length_range, 2),
+        )
 
     def add_sensor(
         self,
@@ -113,10 +111,4 @@ class Description(Couplings):
         """
         name = name or f"{object[1]}_{type}"
         values = dict(type=type, object=tuple(object), reference=reference, cutoff=float(cutoff))
-        self._sensors.append(Element("sensor", name, values, line))
-        return name
-
-
-def _padded(numbers: Sequence[float]) -> tuple[float, ...]:
-    """A list of parameters, filled up with zeros to ten."""
-    return (*numbers, *(0.0,) * (10 - len(tuple(numbers))))
+        return self._add(self._sensors, Element("sensor", name, values, line))

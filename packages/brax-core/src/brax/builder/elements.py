@@ -61,6 +61,12 @@ def vectors(
     return out
 
 
+def padded(numbers: Sequence[float], length: int) -> tuple[float, ...]:
+    """Numbers, filled up with zeros to a length."""
+    given = tuple(numbers)
+    return given + (0.0,) * (length - len(given))
+
+
 def rows(problems: list[str], what: str, points: Sequence[Sequence[float]]) -> np.ndarray:
     """Converts points to (n, 3), noting what are none."""
     try:
