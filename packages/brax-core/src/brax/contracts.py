@@ -135,7 +135,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
     """
     n, nq, nv, nu = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size()
     ng, nj, nt = len(sys.geom_names), len(sys.joint_names), len(sys.tendon_names)
-    ne = len(sys.equality_names)
+    ne, nk = len(sys.equality_names), len(sys.keyframe_names)
     table: list[tuple[str, Any, tuple[int, ...], str]] = [
         ("opt.timestep", sys.opt.timestep, (), "> 0"),
         ("opt.gravity", sys.opt.gravity, (3,), ""),
@@ -183,6 +183,9 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
         ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),
         ("actuator.length_range", sys.actuator.length_range, (nu, 2), ""),
+        ("keyframes.q", sys.keyframes.q, (nk, nq), ""),
+        ("keyframes.qd", sys.keyframes.qd, (nk, nv), ""),
+        ("keyframes.ctrl", sys.keyframes.ctrl, (nk, nu), ""),
         ("vel_damping", sys.vel_damping, (), "<= 0"),
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]

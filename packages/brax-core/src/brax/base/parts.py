@@ -199,6 +199,20 @@ class Sensor(Base):
 
 
 @dataclass
+class Keyframe(Base):
+    """States that the model names, to start from."""
+
+    q: jax.Array
+    """Coordinates of each, shape (n_keyframes, nq)."""
+    qd: jax.Array
+    """Rates of each, shape (n_keyframes, nv)."""
+    activation: jax.Array
+    """Activations of each, shape (n_keyframes, na)."""
+    ctrl: jax.Array
+    """Controls of each, shape (n_keyframes, nu)."""
+
+
+@dataclass
 class Option(Base):
     """Settings of the simulation."""
 

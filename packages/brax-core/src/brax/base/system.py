@@ -12,6 +12,7 @@ from brax.base.parts import (
     Equality,
     Geom,
     Joint,
+    Keyframe,
     Link,
     Option,
     Sensor,
@@ -20,7 +21,7 @@ from brax.base.parts import (
 )
 from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Transform
-from brax.errors import closest
+from brax.errors import ModelError, closest
 
 
 @dataclass
@@ -56,6 +57,8 @@ class System(Base):
     """Actuators."""
     sensor: Sensor
     """Sensors."""
+    keyframes: Keyframe
+    """States that the model names; `keyframe` has one of them."""
     fixed: Transform
     """Frames of the bodies without joints, in the link that carries them, shape (n_fixed, ...)."""
     init_q: jax.Array
@@ -144,6 +147,8 @@ class System(Base):
     """Kind and index of what each sensor measures."""
     sensor_reference: tuple[tuple[str, int] | None, ...] = static()
     """Kind and index of what each sensor measures in the frame of; None for the world."""
+    keyframe_names: tuple[str, ...] = static()
+    """Name of each keyframe."""
     integrator: Any = static()
     """The `brax.integrators.Integrator` that advances time."""
 
@@ -162,6 +167,18 @@ class System(Base):
     def act_size(self) -> int:
         """Number of actuators, MuJoCo's nu."""
         return len(self.actuator_names)
+
+    def keyframe(self, name: str) -> Keyframe:
+        """A state that the model names: `q` (nq,), `qd` (nv,), `activation` (na,), `ctrl` (nu,).
+
+        Raises:
+            ModelError: if there is none of that name.
+        """
+        if name not in self.keyframe_names:
+            known = ", ".join(self.keyframe_names) or "none"
+            hint = closest(name, self.keyframe_names)
+            raise ModelError(f"there is no keyframe '{name}'. Keyframes: {known}.{hint}")
+        return self.keyframes.take(self.keyframe_names.index(name))
 
     def stateful_actuators(self) -> tuple[int, ...]:
         """Actuators that have an activation, in the order of `State.activation`."""

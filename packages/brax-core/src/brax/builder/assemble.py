@@ -21,6 +21,7 @@ from brax.base import (
 )
 from brax.builder.coupled import equality_numbers, tendon_numbers
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
+from brax.builder.keys import keyframes, normalized
 from brax.builder.numbers import array, column
 from brax.colliders import CollisionGroup
 
@@ -45,6 +46,9 @@ class Parts(NamedTuple):
     actuator_types: tuple[Any, ...]
     sensors: Sequence[Element]
     sensor_types: tuple[Any, ...]
+    keys: Sequence[Element]
+    sizes: dict[str, int]
+    """How many numbers each part of a keyframe has."""
     collisions: tuple[CollisionGroup, ...]
     integrator: Any
     init_q: np.ndarray | None
@@ -59,6 +63,7 @@ def assemble(parts: Parts) -> System:
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
     refs = [_ref(j, t) for j, t in zip(joints, types, strict=True)]
+    start = _rest(parts) if parts.init_q is None else normalized(parts.init_q, types)
     return System(
         opt=_opt(option),
         link=_link(parts.links, free),
@@ -75,7 +80,8 @@ def assemble(parts: Parts) -> System:
         actuator=_actuator(parts.actuators),
         sensor=Sensor(column(parts.sensors, "cutoff", 1)[:, 0]),
         fixed=Transform(column(parts.fixed, "pos", 3), column(parts.fixed, "quat", 4)),
-        init_q=array(_start(parts), (-1,)),
+        keyframes=keyframes(parts.keys, start, types, parts.sizes),
+        init_q=array(start, (-1,)),
         ref=array(np.concatenate(refs), (-1,)),
         vel_damping=array(option["vel_damping"], ()),
         ang_damping=array(option["ang_damping"], ()),
@@ -121,6 +127,7 @@ def assemble(parts: Parts) -> System:
         sensor_types=parts.sensor_types,
         sensor_object=tuple(_object(parts, *s.object) for s in parts.sensors),
         sensor_reference=tuple(s.reference and _object(parts, *s.reference) for s in parts.sensors),
+        keyframe_names=tuple(k.name for k in parts.keys),
         integrator=parts.integrator,
     )
 
@@ -142,16 +149,6 @@ def _object(parts: Parts, kind: str, name: str) -> tuple[str, int]:
     if kind == "body":
         kind = "link" if name in index["link"] else "fixed"
     return kind, index["link" if kind == "inertia" else kind].index(name)
-
-
-def _start(parts: Parts) -> np.ndarray:
-    """The coordinates asked for, their quaternions normalized; else the model as described."""
-    if parts.init_q is None:
-        return _rest(parts)
-    q, ends = parts.init_q.copy(), np.cumsum([t.q_width for t in parts.joint_types])
-    for end in ends[[not is_plain(t) for t in parts.joint_types]]:
-        q[end - 4 : end] /= max(float(np.linalg.norm(q[end - 4 : end])), 1e-12)
-    return q
 
 
 def _rest(parts: Parts) -> np.ndarray:

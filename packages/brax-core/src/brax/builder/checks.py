@@ -25,10 +25,11 @@ def names(
     equalities: Sequence[Element],
     actuators: Sequence[Element],
     sensors: Sequence[Element],
+    keys: Sequence[Element],
 ) -> Iterator[str]:
     """Names given twice, names that nothing has, and bodies that hang on what comes later."""
     yield from _order(bodies)
-    for kind in (joints, geoms, sites, tendons, equalities, actuators, sensors):
+    for kind in (joints, geoms, sites, tendons, equalities, actuators, sensors, keys):
         given = [e.name for e in kind]
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():

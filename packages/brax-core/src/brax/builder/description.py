@@ -112,3 +112,30 @@ class Description(Couplings):
         name = name or f"{object[1]}_{type}"
         values = dict(type=type, object=tuple(object), reference=reference, cutoff=float(cutoff))
         return self._add(self._sensors, Element("sensor", name, values, line))
+
+    def add_keyframe(
+        self,
+        name: str,
+        q: Sequence[float] | None = None,
+        *,
+        qd: Sequence[float] | None = None,
+        activation: Sequence[float] | None = None,
+        ctrl: Sequence[float] | None = None,
+        line: str = "",
+    ) -> str:
+        """Names a state to start from, which `System.keyframe` has.
+
+        Args:
+            name: its name.
+            q: coordinates; by default those that the model starts at.
+            qd: rates; by default zero.
+            activation: of the actuators that have one; by default zero.
+            ctrl: controls; by default zero.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        given = dict(q=q, qd=qd, activation=activation, ctrl=ctrl)
+        values = {k: None if v is None else np.asarray(v, float) for k, v in given.items()}
+        return self._add(self._keys, Element("keyframe", name, values, line))

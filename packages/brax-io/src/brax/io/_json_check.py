@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -49,7 +50,17 @@ def _count(system: System) -> dict[str, int]:
     """How many there are of each element."""
     return {
         k: len(getattr(system, f"{k}_names"))
-        for k in ("link", "fixed", "joint", "geom", "site", "tendon", "actuator", "sensor")
+        for k in (
+            "link",
+            "fixed",
+            "joint",
+            "geom",
+            "site",
+            "tendon",
+            "equality",
+            "actuator",
+            "sensor",
+        )
     }
 
 
@@ -87,6 +98,11 @@ def _dangling(system: System) -> list[str]:
         if not low <= index < end
     ]
     found += [
+        f"system.{name}[{i}]: there is no {kind} {index}"
+        for name, i, (kind, index) in _named_objects(system)
+        if not -1 <= index < count.get(kind, 0)
+    ]
+    found += [
         f"system.link_parents[{i}]: {parent} is not a link before it, nor -1"
         for i, parent in enumerate(system.link_parents)
         if not -1 <= parent < i
@@ -96,12 +112,31 @@ def _dangling(system: System) -> list[str]:
     return found
 
 
+def _named_objects(system: System) -> Iterator[tuple[str, int, tuple[str, int]]]:
+    """References with their kind: what equalities tie and sensors measure."""
+    for i, (kind, pair) in enumerate(zip(system.equality_types, system.equality_pair, strict=True)):
+        for index in pair:
+            yield "equality_pair", i, ("link" if kind in ("connect", "weld") else kind, index)
+    for name in ("sensor_object", "sensor_reference"):
+        for i, (kind, index) in enumerate(o for o in getattr(system, name) if o is not None):
+            if kind != "world":
+                yield name, i, ("link" if kind == "inertia" else kind, index)
+
+
 def _misshapen(system: System) -> list[str]:
     """Arrays of another shape than the elements ask for."""
+    nk, nq, nv = len(system.keyframe_names), system.q_size(), system.qd_size()
+    special = {
+        "tendon.coef": (sum(map(len, system.tendon_joints)),),
+        "keyframes.q": (nk, nq),
+        "keyframes.qd": (nk, nv),
+        "keyframes.activation": (nk, len(system.stateful_actuators())),
+        "keyframes.ctrl": (nk, system.act_size()),
+    }
     rows = _count(system) | {
-        "dof": system.qd_size(),
-        "init_q": system.q_size(),
-        "ref": system.q_size(),
+        "dof": nv,
+        "init_q": nq,
+        "ref": nq,
         "points": sum(system.geom_points),
     }
     patterns = dict(_leaves(_pattern()))
@@ -110,8 +145,7 @@ def _misshapen(system: System) -> list[str]:
         wanted = patterns[place].shape
         if (group := place.split(".")[0]) in rows:
             wanted = (rows[group], *wanted[1:])
-        if place == "tendon.coef":
-            wanted = (sum(map(len, system.tendon_joints)),)
+        wanted = special.get(place, wanted)
         if place == "joint.user":  # as wide as the widest joint type asks for
             wanted = (*wanted[:1], *array.shape[1:2])
         if array.shape != wanted:

@@ -164,13 +164,14 @@ def _length(states: State, done: np.ndarray) -> int:
     return max(1, min(ends))
 
 
-def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
-    """Returns a model's movement from its first state, with all controls at zero.
+def passive(path: Path, seconds: float, pipeline: str, keyframe: str = "") -> Trajectory:
+    """Returns a model's movement from where `start` puts it, under constant controls.
 
     Args:
         path: the model file.
         seconds: how long it is followed [s].
         pipeline: name of the pipeline.
+        keyframe: name of the state that it starts at; the model's first one if empty.
 
     Raises:
         BraxError: if nothing reads such files, or the model is refused.
@@ -178,7 +179,7 @@ def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
     engine, sys, substeps = model(path, pipeline)
     dt = substeps * float(sys.opt.timestep)
     steps = max(1, round(seconds / dt))
-    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys))
+    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys, keyframe))
     return Trajectory(sys, fall(), dt, path.name, {})
 
 
@@ -194,13 +195,29 @@ def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
     return engine, sys, max(1, round(_FRAME / float(sys.opt.timestep)))
 
 
-def _fall(engine: Any, substeps: int, steps: int, sys: System) -> State:
-    """The first state and those after each of `steps` frames, stacked, with all controls zero."""
+def start(engine: Any, sys: System, keyframe: str) -> tuple[State, jax.Array]:
+    """A model's first state and its controls: zero, or those of a keyframe if one is named.
+
+    Raises:
+        ModelError: if there is no such keyframe, or the pipeline refuses the model.
+    """
+    if not keyframe:
+        still = jnp.zeros(sys.qd_size())
+        return engine.init(sys, sys.init_q, still), jnp.zeros(sys.act_size())
+    key = sys.keyframe(keyframe)
+    state = engine.init(sys, key.q, key.qd)
+    if state.activation is not None:
+        state = state.replace(activation=key.activation)
+    return state, key.ctrl
+
+
+def _fall(engine: Any, substeps: int, steps: int, sys: System, keyframe: str) -> State:
+    """The first state and those after each of `steps` frames, stacked."""
+    first, ctrl = start(engine, sys, keyframe)
 
     def step(state: State, _: None) -> tuple[State, State]:
-        return engine.step(sys, state, jnp.zeros(sys.act_size()), substeps), state
+        return engine.step(sys, state, ctrl, substeps), state
 
-    first = engine.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
     _, states = jax.lax.scan(step, first, length=steps + 1)
     return states
 
