@@ -68,6 +68,8 @@ def test_the_command_starts_at_one(tmp_path):
         _rollout.passive(path, 0.1, "spring", "down")
     with pytest.raises(ConfigError, match="keyframe 'up': only model files have some, not 'ant'"):
         _live_source.source("ant", "spring", 0, "up")
+    shown = _rollout.passive(path, 0.1, "spring", "up", forces=True)
+    assert shown.forces.shape == (len(shown.states.q), 0, 3)
     first, _ = next(_live_source.source(str(path), "spring", 0, "up").moments)
     assert first.q[0] == 1
 

@@ -60,6 +60,7 @@ def render(
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="How long; 5 if not.")
 @click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
 @click.option("--keyframe", default="", metavar="NAME", help="The model's state to start from.")
+@click.option("--forces", is_flag=True, help="Show the forces at the contacts too.")
 @click.option("--live", is_flag=True, help="Serve a page on this computer that shows it go on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of --live; 0 is any.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of --live: of all chance.")
@@ -70,6 +71,7 @@ def view(
     seconds: float | None,
     pipeline: str,
     keyframe: str,
+    forces: bool,
     live: bool,
     port: int,
     seed: int,
@@ -89,14 +91,14 @@ def view(
     from brax.io import _rollout
 
     if live:
-        _refuse_with_live(output=output, seconds=seconds)
+        _refuse_with_live(output=output, seconds=seconds, forces=forces or None)
         _serve(target, pipeline, keyframe, port, seed, show)
         return
     model = Path(target)
     if not model.is_file():
         raise ConfigError(f"there is no file '{target}'; runs and environments need --live")
     path = _writable(output or Path(model.stem + ".html"))
-    _rollout.passive(model, seconds or 5.0, pipeline, keyframe).save(path)
+    _rollout.passive(model, seconds or 5.0, pipeline, keyframe, forces).save(path)
     _finish(path, show)
 
 
