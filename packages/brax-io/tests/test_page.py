@@ -170,7 +170,7 @@ def test_a_click_inspects_a_link(visit):
     visit.act(visit.page.locator(".brax-viewer > canvas").click, position=place)
     assert card.locator("h2").inner_text() == EVIL
     assert card.locator("dt:text-is('mass') + dd").inner_text() == "1 kg"
-    assert card.locator("dt:text-is('carried by') + dd").inner_text() == "world"
+    assert card.locator("dt:text-is('parent') + dd").inner_text() == "world"
     assert card.locator("dt:text-is('position') + dd").inner_text() == "1.000 0.000 0.240"
     visit.page.get_by_text("Links (3)").click()
     visit.act(visit.page.locator(".bx-links").get_by_role("button", name="leg").click)

@@ -27,10 +27,10 @@ export class Inspector {
     this.values = new Map();
     const parent = this.model.links[this.model.parents[link]] ?? "world";
     this.table.replaceChildren(
-      ...this.row("carried by", parent),
+      ...this.row("parent", parent),
       ...this.row("mass", `${shorten(this.model.masses[link])} kg`),
       ...this.row("position", ""),
-      ...this.row("quaternion", ""),
+      ...this.row("rotation", ""),
       ...this.joints.flatMap((joint) => this.row(joint.name, "", told(joint))),
     );
     this.update(frame);
@@ -49,7 +49,7 @@ export class Inspector {
     const place = [...pos.data.subarray(3 * at, 3 * at + 3)];
     this.values.get("position").textContent = place.map((x) => x.toFixed(3)).join(" ");
     const turn = [...rot.data.subarray(4 * at, 4 * at + 4)];
-    this.values.get("quaternion").textContent = turn.map((x) => x.toFixed(3)).join(" ");
+    this.values.get("rotation").textContent = turn.map((x) => x.toFixed(2)).join(" ");
     for (const joint of this.joints) {
       const start = frame * q.shape[1] + joint.q[0];
       const numbers = q.data.subarray(start, start + joint.q[1]);
