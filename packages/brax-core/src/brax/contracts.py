@@ -183,6 +183,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
         ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),
         ("actuator.length_range", sys.actuator.length_range, (nu, 2), ""),
+        ("camera.fovy", sys.camera.fovy, (len(sys.camera_names),), "> 0"),
         ("keyframes.q", sys.keyframes.q, (nk, nq), ""),
         ("keyframes.qd", sys.keyframes.qd, (nk, nv), ""),
         ("keyframes.ctrl", sys.keyframes.ctrl, (nk, nu), ""),

@@ -7,6 +7,7 @@ them can be batched for domain randomization or differentiated. Conventions: `do
 
 from brax.base.parts import (
     Actuator,
+    Camera,
     DoF,
     Equality,
     Geom,
@@ -27,6 +28,7 @@ from brax.base.system import System
 __all__ = [
     "Actuator",
     "Base",
+    "Camera",
     "Contact",
     "DoF",
     "Equality",

@@ -199,6 +199,16 @@ class Sensor(Base):
 
 
 @dataclass
+class Camera(Base):
+    """Where pictures are taken from: a camera looks along its -z axis, and y is up."""
+
+    transform: Transform
+    """Frame in the link's frame, shape (n_cameras, ...)."""
+    fovy: jax.Array
+    """Angle of view from bottom to top [degrees], shape (n_cameras,)."""
+
+
+@dataclass
 class Keyframe(Base):
     """States that the model names, to start from."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from brax.base import flat
 from brax.base.parts import (
     Actuator,
+    Camera,
     DoF,
     Equality,
     Geom,
@@ -57,6 +58,8 @@ class System(Base):
     """Actuators."""
     sensor: Sensor
     """Sensors."""
+    camera: Camera
+    """Where pictures are taken from."""
     keyframes: Keyframe
     """States that the model names; `keyframe` has one of them."""
     fixed: Transform
@@ -147,6 +150,16 @@ class System(Base):
     """Kind and index of what each sensor measures."""
     sensor_reference: tuple[tuple[str, int] | None, ...] = static()
     """Kind and index of what each sensor measures in the frame of; None for the world."""
+    camera_names: tuple[str, ...] = static()
+    """Name of each camera."""
+    camera_link: tuple[int, ...] = static()
+    """Link that carries each camera, -1 for the world."""
+    camera_modes: tuple[str, ...] = static()
+    """How each moves, MuJoCo's modes: `fixed` to its link; `track` and `trackcom` beside its link,
+    or the centre of mass of all that it carries, never turning; `targetbody` and `targetbodycom`
+    fixed to its link, turned towards another link, or the centre of mass of all that it carries."""
+    camera_target: tuple[int, ...] = static()
+    """Link that each camera is turned towards, -1 for the world or none."""
     keyframe_names: tuple[str, ...] = static()
     """Name of each keyframe."""
     integrator: Any = static()

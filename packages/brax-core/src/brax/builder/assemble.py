@@ -8,6 +8,7 @@ import numpy as np
 
 from brax.base import (
     Actuator,
+    Camera,
     DoF,
     Geom,
     Inertia,
@@ -46,6 +47,7 @@ class Parts(NamedTuple):
     actuator_types: tuple[Any, ...]
     sensors: Sequence[Element]
     sensor_types: tuple[Any, ...]
+    cameras: Sequence[Element]
     keys: Sequence[Element]
     sizes: dict[str, int]
     """How many numbers each part of a keyframe has."""
@@ -80,6 +82,10 @@ def assemble(parts: Parts) -> System:
         actuator=_actuator(parts.actuators),
         sensor=Sensor(column(parts.sensors, "cutoff", 1)[:, 0]),
         fixed=Transform(column(parts.fixed, "pos", 3), column(parts.fixed, "quat", 4)),
+        camera=Camera(
+            Transform(column(parts.cameras, "pos", 3), column(parts.cameras, "quat", 4)),
+            column(parts.cameras, "fovy", 1)[:, 0],
+        ),
         keyframes=keyframes(parts.keys, start, types, parts.sizes),
         init_q=array(start, (-1,)),
         ref=array(np.concatenate(refs), (-1,)),
@@ -127,6 +133,10 @@ def assemble(parts: Parts) -> System:
         sensor_types=parts.sensor_types,
         sensor_object=tuple(_object(parts, *s.object) for s in parts.sensors),
         sensor_reference=tuple(s.reference and _object(parts, *s.reference) for s in parts.sensors),
+        camera_names=tuple(c.name for c in parts.cameras),
+        camera_link=tuple(links[c.body] for c in parts.cameras),
+        camera_modes=tuple(c.mode for c in parts.cameras),
+        camera_target=tuple(links[c.target] for c in parts.cameras),
         keyframe_names=tuple(k.name for k in parts.keys),
         integrator=parts.integrator,
     )

@@ -19,6 +19,7 @@ class Bodies:
         self._equalities: list[Element] = []
         self._actuators: list[Element] = []
         self._sensors: list[Element] = []
+        self._cameras: list[Element] = []
         self._keys: list[Element] = []
         self._excluded: set[frozenset[str]] = set()
         self._problems: list[str] = []

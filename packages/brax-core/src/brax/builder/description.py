@@ -6,7 +6,7 @@ import numpy as np
 
 from brax.actuators import DEFAULT_ACTUATOR
 from brax.builder.couplings import Couplings
-from brax.builder.elements import Element, padded
+from brax.builder.elements import NO_TURN, Element, padded
 
 
 class Description(Couplings):
@@ -112,6 +112,37 @@ class Description(Couplings):
         name = name or f"{object[1]}_{type}"
         values = dict(type=type, object=tuple(object), reference=reference, cutoff=float(cutoff))
         return self._add(self._sensors, Element("sensor", name, values, line))
+
+    def add_camera(
+        self,
+        body: str,
+        name: str,
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = NO_TURN,
+        *,
+        mode: str = "fixed",
+        target: str = "",
+        fovy: float = 45.0,
+        line: str = "",
+    ) -> str:
+        """Adds a place that pictures are taken from; it looks along its -z axis, and y is up.
+
+        Args:
+            body: the body that carries it, or the world.
+            name: its name.
+            pos: frame in the body's frame [m].
+            quat: orientation in the body's frame.
+            mode: how it moves, one of MuJoCo's modes; see `System.camera_modes`.
+            target: the body that it is turned towards, of the modes that are.
+            fovy: angle of view from bottom to top [degrees].
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        values = dict(body=body, mode=mode, target=target, fovy=float(fovy))
+        element = Element("camera", name, values, line)
+        return self._add(self._cameras, element, pos=(pos, 3), quat=(quat, 4))
 
     def add_keyframe(
         self,

@@ -15,6 +15,9 @@ SOLREF = (0.02, 1.0)
 SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
 """MuJoCo's default impedance of a soft constraint."""
 
+CAMERA_MODES = ("fixed", "track", "trackcom", "targetbody", "targetbodycom")
+"""How a camera moves; see `System.camera_modes`."""
+
 NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 

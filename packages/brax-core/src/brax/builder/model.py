@@ -87,10 +87,13 @@ class ModelBuilder(Description):
             self._equalities,
             self._actuators,
             self._sensors,
+            self._cameras,
             self._keys,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
-        welded = weld(self._bodies, joints, self._geoms, self._sites, self._equalities)
+        welded = weld(
+            self._bodies, joints, self._geoms, self._sites, self._cameras, self._equalities
+        )
         types = self._resolve("joint_type", joints)
         geom_types = self._resolve("geometry_type", welded.geoms)
         site_types = self._resolve("geometry_type", welded.sites)
@@ -134,6 +137,7 @@ class ModelBuilder(Description):
                 actuator_types=actuator_types,
                 sensors=self._sensors,
                 sensor_types=sensor_types,
+                cameras=welded.cameras,
                 keys=self._keys,
                 sizes=sizes,
                 collisions=collided,

@@ -60,6 +60,7 @@ def _count(system: System) -> dict[str, int]:
             "equality",
             "actuator",
             "sensor",
+            "camera",
         )
     }
 
@@ -84,6 +85,8 @@ def _dangling(system: System) -> list[str]:
         "fixed_link": (system.fixed_link, -1, count["link"]),
         "geom_link": (system.geom_link, -1, count["link"]),
         "site_link": (system.site_link, -1, count["link"]),
+        "camera_link": (system.camera_link, -1, count["link"]),
+        "camera_target": (system.camera_target, -1, count["link"]),
         "actuator_site": (system.actuator_site, -1, count["site"]),
         "actuator_refsite": (system.actuator_refsite, -1, count["site"]),
         "tendon_joints": ([j for each in system.tendon_joints for j in each], 0, count["joint"]),

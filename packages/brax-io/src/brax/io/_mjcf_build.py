@@ -13,6 +13,7 @@ from brax.builder import ModelBuilder
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.io import _mjcf_custom, _mjcf_rules
 from brax.io._mjcf_actuators import actuator_law, is_disabled
+from brax.io._mjcf_cameras import cameras
 from brax.io._mjcf_equality import equalities
 from brax.io._mjcf_keys import keyframes
 from brax.io._mjcf_names import (
@@ -60,6 +61,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     _joints(builder, model, custom, places)
     _geoms(builder, model, custom, places)
     _sites(builder, model, places)
+    cameras(builder, model, places)
     _tendons(builder, model, places)
     if not _disabled(model, "EQUALITY", "CONSTRAINT"):
         equalities(builder, model, body_names(model), places)

@@ -84,7 +84,6 @@ _SOLVER = (
 )
 
 _WITHOUT_EFFECT = {
-    "camera": "the viewer has its own",
     "light": "the viewer has its own",
     "text": "only informs",
     "texture": "colours are drawn, textures are not",
