@@ -8,7 +8,7 @@ import { Player } from "./player.js";
 import { Stage } from "./stage.js";
 import css from "./style.css";
 
-const READING = 60; // milliseconds between two writings of the numbers while it plays
+const READING = 100; // milliseconds between two writings of the numbers while it plays
 
 // Takes its place in `root`, one of possibly many viewers in a notebook.
 async function start(root) {
