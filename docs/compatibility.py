@@ -4,11 +4,11 @@
 only, as the page then says; without it all are simulated.
 """
 
-import importlib.util
 import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from importlib import metadata, util
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,14 +38,11 @@ deeper than a centimetre, or than one and a half times what MuJoCo has after the
 is refused is refused for the reasons given; what was only loaded is said to be.
 """
 
-
 QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
 """Each program runs for a second of simulation only."""
 
-
 _ELEMENT = re.compile(r"^\w+ '[^']*'( \([^)]*\))?( and \w+ '[^']*'( \([^)]*\))?)?:? ?")
 """What a problem begins with: the element, or the two, that it is of."""
-
 
 STATUSES = ("runs", "loads", "refused", "fails")
 
@@ -62,7 +59,7 @@ class Row(NamedTuple):
 def files() -> Iterator[tuple[str, Path]]:
     """The files, by package and path in it."""
     for package in PACKAGES:
-        spec = importlib.util.find_spec(package)
+        spec = util.find_spec(package)
         if spec is None or spec.origin is None:
             raise SystemExit(f"{package} is not installed: pip install {package}")
         root = Path(spec.origin).parent
@@ -151,7 +148,7 @@ def table(found: Sequence[Row]) -> str:
 
 def page(found: Sequence[Row]) -> str:
     """The whole page."""
-    versions = {p: importlib.import_module("importlib.metadata").version(p) for p in PACKAGES}
+    versions = {p: metadata.version(p) for p in PACKAGES}
     parts = [HEAD.strip().format(mujoco=mujoco.__version__, **versions)]
     for package in PACKAGES:
         mine = [row for row in found if row.file.startswith(f"{package}/")]

@@ -57,9 +57,12 @@ def unpack(page):
     """What the page's own code would read: the model, and its arrays."""
     model = json.loads(re.search(r'class="brax-model">(.*?)</script>', page, re.S)[1])
     text = re.search(r'class="brax-numbers">(.*?)</script>', page, re.S)[1]
-    flat = np.frombuffer(gzip.decompress(base64.b64decode(text)), "<f4")
+    planes = np.frombuffer(gzip.decompress(base64.b64decode(text)), np.uint8).reshape(4, -1)
+    flat = np.ascontiguousarray(planes.T).view("<f4").ravel()
     arrays = {}
-    for name, shape in model["arrays"]:
-        arrays[name], flat = flat[: math.prod(shape)].reshape(shape), flat[math.prod(shape) :]
+    for name, (frames, *shape) in model["arrays"]:
+        size = frames * math.prod(shape)
+        arrays[name] = np.moveaxis(flat[:size].reshape(*shape, frames), -1, 0)
+        flat = flat[size:]
     assert not flat.size
     return model, arrays

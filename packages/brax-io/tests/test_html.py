@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 from scenes import EVIL, glide, turn, unpack, walk, walker
 
-from brax.base import Transform
+from brax import plugins
+from brax.base import State, Transform
+from brax.builder import ModelBuilder
 from brax.colliders.interface import GeometryType
 from brax.errors import BraxError, ConfigError, ModelError
 from brax.io import html
+from brax.kinematics import forward
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +50,81 @@ def test_dt_is_the_time_step_unless_given(sys):
         html.render(sys, walk(2), dt=0.0)
 
 
+def matrix(rot):
+    w, x, y, z = rot
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def world_axes(model, arrays):
+    """Anchor and axis of each joint in the world, as the page finds them, in the first frame."""
+    rows = []
+    for joint in model["joints"]:
+        local = [joint["anchor"], joint["axis"]]
+        if joint["row"] >= 0:
+            local = arrays["axes"][0, joint["row"]].reshape(2, 3)
+        turned = np.array(local) @ matrix(arrays["rot"][0, joint["link"]]).T
+        rows.append([*turned[0] + arrays["pos"][0, joint["link"]], *turned[1]])
+    return np.array(rows)
+
+
+def test_a_joint_in_a_stack_turns_from_its_ref():
+    """At its ref the second hinge has not turned, so the first stands as it is described."""
+    made = ModelBuilder()
+    made.add_body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    made.add_joint("arm", "hinge", axis=(0, 0, 1))
+    made.add_joint("arm", "hinge", axis=(0, 1, 0), ref=0.4)
+    state = plugins.get("pipeline", "spring").init(made.build(), np.array([0, 0.4]), np.zeros(2))
+    first, second = world_axes(*unpack(html.render(made.build(), [state])))
+    np.testing.assert_allclose(first[3:], [0, 0, 1], atol=1e-6)
+    np.testing.assert_allclose(second[3:], [0, 1, 0], atol=1e-6)
+
+
+def test_links_and_joints_are_described(sys):
+    model, _ = unpack(html.render(sys, walk(1)))
+    assert (model["parents"], model["masses"]) == ([-1, 0, 0], [1, 1, 1])
+    told = [(j["name"], j["type"], j["link"], j["q"], j["unit"]) for j in model["joints"]]
+    assert told == [
+        ("torso_free0", "free", 0, [0, 7], ""),
+        ("knee", "hinge", 1, [7, 1], "rad"),
+        ("swing", "hinge", 2, [8, 1], "rad"),
+        ("lift", "hinge", 2, [9, 1], "rad"),
+    ]
+
+
+def test_forces_stand_at_their_contacts(sys):
+    """The ball lies 1 cm in the plane; four more contacts that there might be do not touch."""
+    forces = np.arange(30.0).reshape(2, 5, 3)
+    _, arrays = unpack(html.render(sys, walk(2), forces=forces))
+    assert arrays["contacts"].shape == (2, 1, 7)
+    np.testing.assert_array_equal(arrays["forces"], forces[:, :1])
+    with pytest.raises(ConfigError, match=r"forces have shape \(2, 3\); expected \(2, 5, 3\)"):
+        html.render(sys, walk(2), forces=np.zeros((2, 3)))
+    with pytest.raises(ConfigError, match="forces are not finite"):
+        html.render(sys, walk(2), forces=forces * np.nan)
+
+
+@pytest.mark.slow
+def test_forces_at_rest_carry_the_weight():
+    """A ball of 2 kg, where a second has brought it to rest in its contact's softness."""
+    made = ModelBuilder()
+    made.add_body("ball", pos=(0, 0, 0.1), mass=2.0, inertia=(0.01, 0.01, 0.01))
+    made.add_joint("ball", "free")
+    made.add_geom(type="plane")
+    made.add_geom("ball", "sphere", size=(0.1,))
+    system, engine = made.build(), plugins.get("pipeline", "generalized")
+    state = engine.init(system, system.init_q, np.zeros(6))
+    state = jax.jit(engine.step, static_argnums=3)(system, state, np.zeros(0), 500)
+    found = html.contact_forces(system, [state, state])
+    assert found.shape == (2, 1, 3)
+    np.testing.assert_allclose(found[1, 0], [0, 0, 2 * 9.81], atol=1e-2)
+
+
 def test_joint_axes_follow_the_stack(sys):
     """The first hinge of a stack is not turned by the second; the second is, by the first."""
     swing, lift = 0.7, 0.4
@@ -64,8 +142,8 @@ def test_joint_axes_follow_the_stack(sys):
     pos[2], rot[2] = second - 0.1 * forward, both
     q = np.array(state.q)
     q[-2:] = swing, lift
-    _, arrays = unpack(html.render(sys, [state.replace(x=Transform(pos, rot), q=q)]))
-    free, knee, z, y = arrays["joints"][0]
+    model, arrays = unpack(html.render(sys, [state.replace(x=Transform(pos, rot), q=q)]))
+    free, knee, z, y = world_axes(model, arrays)
     np.testing.assert_allclose(free, [2, 0, 0.24, 0, 0, 0], atol=1e-6)  # no one axis: none drawn
     np.testing.assert_allclose(knee, [2.3, 0, 0.24, 0, 1, 0], atol=1e-6)
     np.testing.assert_allclose(z, [*first, 0, 0, 1], atol=1e-6)
@@ -145,6 +223,24 @@ def test_the_licence_of_three_is_in_the_page(sys):
     page = html.render(sys, walk(1))
     assert "three.js authors" in page
     assert "The above copyright notice and this permission notice shall be included in" in page
+
+
+@pytest.mark.slow
+def test_five_thousand_frames_of_the_humanoid_are_less_than_four_megabytes():
+    """Random poses, actions and rewards: nothing in them repeats."""
+    envs, rng = pytest.importorskip("brax.envs"), np.random.default_rng(0)
+    system = envs.get_environment("humanoid").sys
+    q = np.array(system.init_q) + 0.02 * rng.normal(size=(5000, system.q_size())).cumsum(axis=0)
+    q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+    still = jnp.zeros((5000, system.qd_size()))
+    x, xd = jax.jit(jax.vmap(forward, (None, 0, 0)))(system, jnp.asarray(q, jnp.float32), still)
+    action = rng.uniform(-1, 1, size=(5000, system.act_size()))
+    page = html.render(
+        system,
+        State(jnp.asarray(q, jnp.float32), still, x, xd),
+        series={"reward": action.sum(axis=1), "action": action},
+    )
+    assert len(page) < 4e6  # 3.36e6
 
 
 class Wedge(GeometryType):

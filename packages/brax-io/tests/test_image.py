@@ -165,7 +165,7 @@ def test_files_are_written_by_suffix(gl, tmp_path):
     [
         ({"height": 0}, "height must be a positive whole number of pixels, got 0"),
         ({"width": 9.5}, "width must be a positive whole number of pixels, got 9.5"),
-        ({"camera": "toso"}, r"there is no link 'toso'\. .*Did you mean 'torso'"),
+        ({"camera": "toso"}, r"no camera and no link 'toso'\. .*Did you mean 'torso'"),
         ({"fmt": "mp4", "height": 31}, "an MP4 needs an even height and width, got 31 and 320"),
         ({"dt": 0.0}, "dt must be a positive number of seconds"),
     ],

@@ -53,6 +53,12 @@ def rich():
         dynprm=(1 / 70, 0.04),
         length_range=(-1 / 3, 0.1),
     )
+    made.add_connect("arm", anchor=(0, 0, 1 / 3), name="loop")
+    made.add_weld("trunk", "arm", name="glue")
+    made.add_coupling("elbow", polycoef=(1 / 3, 0, 0, 0, 0), name="held")
+    made.add_geom("arm", "mesh", name="wedge", points=np.eye(4, 3) / 3)
+    made.add_keyframe("up", [0, 0, 1 / 3, 1, 0, 0, 0, 1, 0, 0, 0, -0.2], ctrl=[0.1, 1 / 7, 0.3])
+    made.add_keyframe("fast", qd=np.arange(10) / 3, activation=[1 / 3])
     return made.build()
 
 
@@ -196,8 +202,15 @@ def changed(system, path, value):
         ("joint_link", [0, 1, 2], r"joint_link: 2 is not among 0 to 1"),
         ("joint_link", [1, 0, 1], "joints must be in the order of their links"),
         ("link_parents.1", 1, r"link_parents\[1\]: 1 is not a link before it"),
-        ("collisions.0.geom1.0", 9, "collisions: 9 is not among 0 to 2"),
-        ("geom.size.shape", [9], r"system\.geom\.size: expected shape \(3, 3\), got \(9,\)"),
+        ("collisions.0.geom1.0", 9, "collisions: 9 is not among 0 to 3"),
+        ("geom.size.shape", [12], r"system\.geom\.size: expected shape \(4, 3\), got \(12,\)"),
+        ("equality_pair.0", [1, 2], r"system\.equality_pair\[0\]: there is no link 2"),
+        ("equality_pair.2", [3, -1], r"system\.equality_pair\[2\]: there is no joint 3"),
+        ("sensor_object.0", ["site", 1], r"system\.sensor_object\[0\]: there is no site 1"),
+        ("sensor_object.0", ["wheel", 0], r"sensor_object\[0\]: there is no wheel 0"),
+        ("sensor_reference.1", ["geom", 4], r"sensor_reference\[0\]: there is no geom 4"),
+        ("keyframe_names", ["up"], r"keyframes\.q: expected shape \(1, 12\), got \(2, 12\)"),
+        ("keyframes.ctrl.shape", [3, 2], r"keyframes\.ctrl: expected shape \(2, 3\), got"),
         ("link", [], r"system\.link: expected an object"),
     ],
 )

@@ -211,6 +211,34 @@ def test_mesh_in_its_folder(tmp_path):
     )
 
 
+BAD_MESHES = {
+    "not a number": (STL.replace(FACES[0, 1].tobytes(), np.full(3, np.nan, "<f4").tobytes()), ""),
+    "broken off": (STL[:-30], ""),
+    "empty": (b"", ""),
+    "inside out": (
+        b" " * 80
+        + struct.pack("<I", 4)
+        + b"".join(bytes(12) + f[::-1].tobytes() + bytes(2) for f in FACES),
+        'inertia="exact"',
+    ),
+}
+SAID = {
+    "not a number": "vertex coordinate .* is not finite",
+    "broken off": "has wrong size",
+    "empty": "is empty",
+    "inside out": "mesh volume is negative",
+}
+
+
+@pytest.mark.parametrize("what", BAD_MESHES)
+def test_bad_mesh_files(tmp_path, what):
+    content, attributes = BAD_MESHES[what]
+    (tmp_path / "t.stl").write_bytes(content)
+    asset = f'<asset><mesh name="m" file="t.stl" {attributes}/></asset>'
+    path = write(tmp_path, main=world('<body><joint/><geom type="mesh" mesh="m"/></body>', asset))
+    assert re.match(f"main.xml:2: <mesh name='m'>: .*{SAID[what]}", refused(path))
+
+
 def test_mesh_of_an_unknown_kind(tmp_path):
     path = write(tmp_path, main=world(BODY, '<asset><mesh name="m" file="t.xyz"/></asset>'))
     (tmp_path / "t.xyz").write_bytes(STL)

@@ -267,7 +267,7 @@ def test_accepted(what):
             ACCEPTED["decoration"],
             ("sensor", "sensor_0", "type 'clock' is not supp"),
         ),
-        (ACCEPTED["decoration"], ("camera", "camera_0", "viewer")),
+        (ACCEPTED["decoration"], ("light", "light_0", "viewer")),
         (ACCEPTED["earlier tuning"], ("numeric", "spring_mass_scale", "true masses")),
         (ACCEPTED["inactive equality"], ("equality", "equality_0", "not active")),
     ],

@@ -61,7 +61,8 @@ def visit(browser, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "walk.html"
     rows = np.arange(41.0)
     series = {"reward": rows, "action": np.stack([rows, -rows], axis=1)}
-    html.save(path, walker(EVIL), walk(41), title="walk", series=series)
+    forces = np.tile([0.0, 0, 30], (41, 5, 1))
+    html.save(path, walker(EVIL), walk(41), title="walk", series=series, forces=forces)
     context = browser.new_context(viewport={"width": 640, "height": 420})
     yield Visit(context, path.as_uri())
     context.close()
@@ -139,7 +140,16 @@ def test_the_body_moves_and_the_camera_follows(visit):
     assert abs(ball_columns(visit.picture()).mean() - centred) < 3
 
 
-@pytest.mark.parametrize("name, mark", [("Contacts", (255, 61, 87)), ("Joints", (47, 123, 255))])
+MARKS = {
+    "Contacts": (255, 61, 87),
+    "Forces": (255, 163, 25),
+    "Joints": (47, 123, 255),
+    "Axes": (48, 164, 108),
+    "Mass": (214, 64, 159),
+}
+
+
+@pytest.mark.parametrize("name, mark", MARKS.items())
 def test_overlays_appear(visit, name, mark):
     visit.seek(1)
     box = visit.page.get_by_label(name)
@@ -147,6 +157,56 @@ def test_overlays_appear(visit, name, mark):
     shown = count_of(visit.picture(), mark)
     visit.act(box.uncheck)
     assert shown > count_of(visit.picture(), mark) + 20
+
+
+def test_a_click_inspects_a_link(visit):
+    """The knee bends by half the sine of the time: at 1 s by .4207 rad, which is 24 degrees."""
+    visit.page.get_by_label("Follow").select_option(label=EVIL)
+    visit.seek(20)
+    visit.act(visit.page.get_by_role("button", name="Reset view").click)
+    card = visit.page.get_by_label("Inspector")
+    columns = ball_columns(visit.picture())
+    place = {"x": float(columns.mean()), "y": 170.0}
+    visit.act(visit.page.locator(".brax-viewer > canvas").click, position=place)
+    assert card.locator("h2").inner_text() == EVIL
+    assert card.locator("dt:text-is('mass') + dd").inner_text() == "1 kg"
+    assert card.locator("dt:text-is('parent') + dd").inner_text() == "world"
+    assert card.locator("dt:text-is('position') + dd").inner_text() == "1.000 0.000 0.240"
+    visit.page.get_by_text("Links (3)").click()
+    visit.act(visit.page.locator(".bx-links").get_by_role("button", name="leg").click)
+    knee = card.locator("dt:text-is('knee') + dd")
+    assert knee.inner_text() == "0.421 rad (24°)"
+    visit.seek(0)
+    assert knee.inner_text() == "0.000 rad (0°)"
+    visit.page.get_by_text("Links (3)").click()
+    visit.act(card.get_by_role("button", name="Close").click)
+    assert card.is_hidden()
+
+
+def test_keys_do_what_their_card_says(visit):
+    viewer = visit.page.locator(".brax-viewer")
+    visit.seek(5)
+    viewer.focus()
+    for key, frame in (("ArrowRight", 6), ("PageDown", 16), ("ArrowLeft", 15), ("End", 40)):
+        visit.act(viewer.press, key)
+        assert visit.readout("frame") == f"{frame + 1} of 41", key
+    visit.act(viewer.press, "Home")
+    theme = viewer.get_attribute("data-theme")
+    visit.act(viewer.press, "t")
+    assert viewer.get_attribute("data-theme") != theme
+    visit.act(viewer.press, "t")
+    for key, name in (("c", "Contacts"), ("o", "Forces"), ("j", "Joints"), ("m", "Mass")):
+        visit.act(viewer.press, key)
+        assert visit.page.get_by_label(name).is_checked(), name
+        visit.act(viewer.press, key)
+    viewer.press("+")
+    assert visit.page.get_by_label("Speed").input_value() == "2"
+    viewer.press("-")
+    keys = visit.page.get_by_label("Keys")
+    viewer.press("?")
+    assert "play or pause" in keys.inner_text()
+    viewer.press("Escape")
+    assert keys.is_hidden()
 
 
 def test_a_malicious_name_is_shown_as_text(visit):

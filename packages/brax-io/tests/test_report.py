@@ -16,7 +16,7 @@ MODEL = """<mujoco>
 <option><flag energy="enable"/></option>
 <custom><numeric name="vel_damping" data="-0.1"/></custom>
 <worldbody>
-  <camera/>
+  <light/>
   <geom name="floor" type="plane" size="1 1 1"/>
   <body name="ball" pos="0 0 1"><freejoint/><geom name="skin" size=".1"/></body>
   <body name="arm" pos="1 0 1">
@@ -57,7 +57,7 @@ def test_the_command(tmp_path, capsys):
     assert cli.main(["report", str(tmp_path / "a.xml")]) == 0
     out = capsys.readouterr().out
     assert re.match(r"\d+ supported\n", out)
-    assert "ignored      camera camera_0: the viewer has its own\n" in out
+    assert "ignored      light light_0: the viewer has its own\n" in out
     assert f"approximated model {contracts.SOFTNESS}: they are hard\n" in out
     assert cli.main(["report", str(tmp_path / "a.xml"), "--pipeline", "generalized"]) == 1
     assert "refused      model a range of a joint with a quaternion" in capsys.readouterr().out

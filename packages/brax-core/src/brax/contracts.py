@@ -87,6 +87,17 @@ def check_external(function: str, sys: System, external: Force | None) -> None:
             )
 
 
+def check_step(function: str, sys: System, state: State, act: Any, external: Force | None) -> None:
+    """Checks what a step takes: controls, a state and external forces.
+
+    Raises:
+        ShapeError: naming function, what was expected and what came.
+    """
+    check_vector(function, "act", act, sys.act_size(), "actuators")
+    check_state(function, sys, state)
+    check_external(function, sys, external)
+
+
 def _curved(sys: System) -> list[int]:
     """Joints whose coordinates are not plain numbers."""
     return [j for j, t in enumerate(sys.joint_types) if t.q_width != t.qd_width]
@@ -155,7 +166,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
     """
     n, nq, nv, nu = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size()
     ng, nj, nt = len(sys.geom_names), len(sys.joint_names), len(sys.tendon_names)
-    ne = len(sys.equality_names)
+    ne, nk = len(sys.equality_names), len(sys.keyframe_names)
     table: list[tuple[str, Any, tuple[int, ...], str]] = [
         ("opt.timestep", sys.opt.timestep, (), "> 0"),
         ("opt.gravity", sys.opt.gravity, (3,), ""),
@@ -213,6 +224,10 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
         ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),
         ("actuator.length_range", sys.actuator.length_range, (nu, 2), ""),
+        ("camera.fovy", sys.camera.fovy, (len(sys.camera_names),), "> 0"),
+        ("keyframes.q", sys.keyframes.q, (nk, nq), ""),
+        ("keyframes.qd", sys.keyframes.qd, (nk, nv), ""),
+        ("keyframes.ctrl", sys.keyframes.ctrl, (nk, nu), ""),
         ("vel_damping", sys.vel_damping, (), "<= 0"),
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from brax.base import Force, Motion, State, System, Transform
 from brax.batch_last import batch_last
 from brax.components import Vec3, quat, vec3
-from brax.contracts import check_external, check_state, check_vector
+from brax.contracts import check_step, check_vector
 from brax.generalized import fronts
 from brax.generalized.pipeline import GENERALIZED
 from brax.generalized.reaction import reaction
@@ -165,9 +165,7 @@ def constraint_forces(
         `brax.contact.get` the force [N] on its second geom, world axes, shape (n_contacts, 3). On
         the first geom acts the opposite one, at the same point.
     """
-    check_state("constraint_forces", sys, state)
-    check_vector("constraint_forces", "act", act, sys.act_size(), "actuators")
-    check_external("constraint_forces", sys, external)
+    check_step("constraint_forces", sys, state, act, external)
     return _constraint_forces(sys, state.replace(contact=None), jnp.asarray(act), external)
 
 

@@ -127,9 +127,7 @@ class Pipeline(ABC, Generic[P, M]):
         """
         function = f"{self.name}.step"
         self._check_integrator(function, sys)
-        contracts.check_vector(function, "act", act, sys.act_size(), "actuators")
-        contracts.check_state(function, sys, state)
-        contracts.check_external(function, sys, external)
+        contracts.check_step(function, sys, state, act, external)
         state = completed(sys, state).replace(contact=None)
         return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
 

@@ -4,9 +4,11 @@ The models are written for these tests: the bodies that users know, without thei
 """
 
 import functools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 import physics_lab
@@ -14,7 +16,7 @@ import pytest
 from physics_lab import FAST_COMPILE
 
 from brax import dynamics
-from brax.base import System
+from brax.base import State, System
 from brax.generalized.pipeline import GENERALIZED
 from brax.io import mjcf
 
@@ -191,6 +193,24 @@ def both(xml: str, **options: object) -> Peer:
     for key, value in {"tolerance": 0.0, "iterations": 100, "ls_iterations": 50, **options}.items():
         setattr(model.opt, key, value)
     return Peer(mjcf.loads(xml), model, mujoco.MjData(model))
+
+
+INTEGRATORS = (
+    "Euler",
+    *(pytest.param(n, marks=pytest.mark.long) for n in ("implicitfast", "implicit", "RK4")),
+)
+"""Those that both have; the first with every change, for compiling takes long."""
+
+
+def side_by_side(peer: Peer, steps: int) -> Iterator[State]:
+    """Steps both from where MuJoCo's data are, with their controls; yields our states."""
+    data = peer.data
+    step, act = jax.jit(GENERALIZED.step, compiler_options=FAST_COMPILE), jnp.array(data.ctrl)
+    state = GENERALIZED.init(peer.sys, jnp.array(data.qpos), jnp.array(data.qvel))
+    for _ in range(steps):
+        mujoco.mj_step(peer.model, data)
+        state = step(peer.sys, state, act)
+        yield state
 
 
 def generic(peer: Peer, rng: np.random.Generator, spread: float = 0.3) -> tuple[np.ndarray, ...]:

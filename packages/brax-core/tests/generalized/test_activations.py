@@ -2,10 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both
+from generalized_lab import FAST_COMPILE, INTEGRATORS, both, side_by_side
 
 from brax.generalized.pipeline import GENERALIZED
 
@@ -30,24 +29,13 @@ actlimited="true" actrange="-.1 .1"/><motor joint="a" gear="5" group="3"/></actu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "integrator",
-    [
-        "Euler",
-        *(pytest.param(n, marks=pytest.mark.long) for n in ("implicitfast", "implicit", "RK4")),
-    ],
-)
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_motion_is_mujocos(f64, integrator):
     peer = both(ARM.format(integrator))
     rng, data = np.random.default_rng(0), peer.data
     data.qpos, data.qvel = 0.3 * rng.normal(size=3), rng.normal(size=3)
     data.ctrl = [0.2, 0.5, 0.4, 0.8, -0.6, 0.7, 0.4, 0.9, -0.7, 1.0]
-    step = jax.jit(GENERALIZED.step, compiler_options=FAST_COMPILE)
-    act = jnp.array(data.ctrl)
-    state = GENERALIZED.init(peer.sys, jnp.array(data.qpos), jnp.array(data.qvel))
-    for _ in range(100):
-        mujoco.mj_step(peer.model, data)
-        state = step(peer.sys, state, act)
+    for state in side_by_side(peer, 100):
         for got, want in ((state.q, data.qpos), (state.qd, data.qvel)):
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)  # 2e-15
         np.testing.assert_allclose(state.activation, data.act, rtol=0, atol=1e-12)  # 6e-16

@@ -1,13 +1,8 @@
 """Actuators on sites, and bounds of a joint's actuators: MuJoCo's motion."""
 
-import jax
-import jax.numpy as jnp
-import mujoco
 import numpy as np
 import pytest
-from generalized_lab import FAST_COMPILE, both, generic
-
-from brax.generalized.pipeline import GENERALIZED
+from generalized_lab import INTEGRATORS, both, generic, side_by_side
 
 CRAFT = """<mujoco><option timestep=".002" integrator="{}"/><compiler angle="radian"/>
 <default><joint damping=".02" armature=".01"/></default><worldbody>
@@ -31,25 +26,15 @@ CRAFT = """<mujoco><option timestep=".002" integrator="{}"/><compiler angle="rad
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "integrator",
-    [
-        "Euler",
-        *(pytest.param(n, marks=pytest.mark.long) for n in ("implicitfast", "implicit", "RK4")),
-    ],
-)
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_motion_is_mujocos(f64, integrator):
     peer = both(CRAFT.format(integrator))
     data = peer.data
     data.qpos, data.qvel = generic(peer, np.random.default_rng(0))
     data.ctrl = [0.2, 0.5, 0.4, 0.8, -0.6, 0.7, 0.4, 0.9]
-    step, act = jax.jit(GENERALIZED.step, compiler_options=FAST_COMPILE), jnp.array(data.ctrl)
-    state = GENERALIZED.init(peer.sys, jnp.array(data.qpos), jnp.array(data.qvel))
     saturated = 0
-    for _ in range(50):
-        mujoco.mj_step(peer.model, data)
+    for state in side_by_side(peer, 50):
         saturated += data.qfrc_actuator[6] in (-0.05, 0.04)
-        state = step(peer.sys, state, act)
         got = state.q, state.qd, state.activation
         for mine, want in zip(got, (data.qpos, data.qvel, data.act), strict=True):
             np.testing.assert_allclose(mine, want, rtol=0, atol=1e-12)  # 2e-15

@@ -1,5 +1,6 @@
 """What `ModelBuilder` refuses, in words that name the element, what came and what is allowed."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -253,3 +254,32 @@ def test_an_infinite_inertia_of_a_part_is_named():
     made.add_body("hand", "arm", mass=1.0, inertia=(np.inf, 1, 1))
     with pytest.raises(ModelError, match="body 'hand': inertia is not finite"):
         made.build()
+
+
+def test_a_keyframe_has_what_it_is_given_and_starts_at_rest_else():
+    model = ModelBuilder()
+    body(model)
+    model.add_joint("a", "ball")
+    model.add_actuator("a_ball0", "filter", name="wrong")
+    model.add_keyframe("bad", [1, 0, 0], qd=[0, np.nan, 0], ctrl=[1, 2])
+    model.add_keyframe("bad")
+    with pytest.raises(ModelError) as caught:
+        model.build()
+    told = str(caught.value)
+    assert "keyframe 'bad': q needs 4 numbers, got 3" in told
+    assert "keyframe 'bad': qd is not finite: [0.0, nan, 0.0]" in told
+    assert "keyframe 'bad': ctrl needs 1 numbers, got 2" in told
+    assert "keyframe 'bad': there is another keyframe of that name" in told
+    model = ModelBuilder()
+    body(model)
+    model.add_joint("a", "ball")
+    model.add_joint("a", "hinge", "j")
+    model.add_actuator("j", "filter")
+    model.set_init_q([0, 1, 0, 0, 0.3])
+    model.add_keyframe("given", [0, 0, 2, 0, 0.1], qd=[1, 2, 3, 4], activation=[5], ctrl=[6])
+    model.add_keyframe("rest")
+    sys = model.build()
+    got = [leaf.tolist() for leaf in jax.tree.leaves(sys.keyframe("given"))]
+    assert got == [pytest.approx([0, 0, 1, 0, 0.1]), [1, 2, 3, 4], [5], [6]]
+    assert sys.keyframe("rest").q.tolist() == pytest.approx([0, 1, 0, 0, 0.3])
+    assert not sys.keyframe("rest").qd.any() and not sys.keyframe("rest").ctrl.any()

@@ -1,23 +1,20 @@
-// What the visitor reads and presses. Every text is put in as text, never as markup.
+// What the visitor reads and presses.
 
+import { element, option } from "./dom.js";
+import { Inspector } from "./inspector.js";
+import { Keys } from "./keys.js";
 import { Plot } from "./plot.js";
 
 const OTHER = { light: "dark", dark: "light" };
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
-
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value);
-  }
-  made.append(...children);
-  return made;
-}
-
-function option(value, text) {
-  return element("option", { value }, text);
-}
+const STILL = 4; // pixels that a click may move
+const MARKS = [
+  ["Contacts", "contacts", "Where bodies touch"],
+  ["Forces", "forces", "How hard bodies touch"],
+  ["Joints", "joints", "What bodies turn about or slide along"],
+  ["Axes", "axes", "Frames of the links: x red, y green, z blue"],
+  ["Mass", "masses", "Centres of mass of the links, and of all of them"],
+];
 
 export class Controls {
   constructor(root, model, player, stage) {
@@ -25,7 +22,10 @@ export class Controls {
     this.series = model.series.map((name) => [name, model.arrays[`series/${name}`]]);
     const bar = this.bar();
     const left = element("div", { class: "bx-left" }, this.readout(), ...this.plotPanel());
-    root.append(left, this.panel(), bar, this.label());
+    this.inspector = new Inspector(model, stage);
+    const right = element("div", { class: "bx-right" }, this.panel(), this.inspector.card);
+    this.keys = new Keys(this);
+    root.append(left, right, bar, this.label(), this.keys.card);
     const fit = () => stage.resize(root.clientWidth, root.clientHeight, bar.offsetHeight + 12);
     new ResizeObserver(fit).observe(root);
     fit();
@@ -84,19 +84,7 @@ export class Controls {
 
   panel() {
     const links = this.model.links.map((name, i) =>
-      element(
-        "li",
-        {},
-        element(
-          "button",
-          {
-            onclick: () => this.setFollow(this.followed === i ? -1 : i),
-            onpointerenter: () => this.stage.highlight(i),
-            onpointerleave: () => this.stage.highlight(-1),
-          },
-          name,
-        ),
-      ),
+      element("li", {}, element("button", this.linkActions(i), name)),
     );
     this.linkList = element("ul", {}, ...links);
     const open = this.root.clientWidth > 760 && this.root.clientHeight > 380;
@@ -106,6 +94,17 @@ export class Controls {
       element("summary", {}, `Links (${links.length})`),
       this.linkList,
     );
+  }
+
+  linkActions(i) {
+    return {
+      onclick: () => {
+        this.setFollow(this.followed === i ? -1 : i);
+        this.inspect(this.inspector.link === i ? -1 : i);
+      },
+      onpointerenter: () => this.stage.highlight(i),
+      onpointerleave: () => this.stage.highlight(this.inspector.link),
+    };
   }
 
   bar() {
@@ -147,23 +146,26 @@ export class Controls {
     return [
       element("label", {}, "Speed ", this.speed),
       element("label", {}, "Follow ", this.followSelect),
-      this.switch("Contacts", "contacts", "Where bodies touch"),
-      this.switch("Joints", "joints", "What bodies turn about or slide along"),
+      ...this.marks(),
       element("button", { onclick: () => this.home() }, "Reset view"),
-      element("button", { onclick: () => this.setTheme(OTHER[this.theme]) }, "Light / dark"),
-      element("span", { class: "bx-help" }, "Drag to turn, right-drag to move, scroll to zoom"),
+      element("button", { onclick: () => this.switchTheme() }, "Light / dark"),
+      element("button", { title: "Keys (?)", onclick: () => this.help() }, "?"),
+      element("span", { class: "bx-help" }, "Drag turns, right-drag moves, scroll zooms, click inspects"),
     ];
   }
 
-  switch(text, overlay, title) {
-    const box = element("input", {
-      type: "checkbox",
-      onchange: () => {
-        this.stage.overlays[overlay].group.visible = box.checked;
-        this.stage.dirty = true;
-      },
+  // A box to tick for each kind of marks that there is.
+  marks() {
+    this.switches = {};
+    const there = MARKS.filter(([, name]) => name in this.stage.overlays);
+    return there.map(([text, name, title]) => {
+      const box = element("input", {
+        type: "checkbox",
+        onchange: () => this.stage.mark(name, box.checked),
+      });
+      this.switches[name] = box;
+      return element("label", { title }, box, ` ${text}`);
     });
-    return element("label", { title }, box, ` ${text}`);
   }
 
   label() {
@@ -176,15 +178,17 @@ export class Controls {
     canvas.addEventListener("pointerleave", () => (this.hint.hidden = true));
     this.root.tabIndex = 0;
     this.root.addEventListener("keydown", (event) => this.key(event));
+    let from = [0, 0];
+    canvas.addEventListener("pointerdown", (event) => (from = [event.offsetX, event.offsetY]));
+    canvas.addEventListener("click", ({ offsetX: x, offsetY: y }) => {
+      if (Math.hypot(x - from[0], y - from[1]) > STILL) return; // the view was turned
+      this.inspect(this.stage.pick(x, y)?.link ?? -1);
+    });
   }
 
   key(event) {
     if (event.target !== this.root && event.target.tagName !== "CANVAS") return;
-    const steps = { ArrowLeft: -1, ArrowRight: 1 };
-    if (event.key === " ") this.toggle();
-    else if (event.key in steps) this.seek(this.player.frame + steps[event.key]);
-    else return;
-    event.preventDefault();
+    if (this.keys.press(event)) event.preventDefault();
   }
 
   point({ offsetX, offsetY, buttons }) {
@@ -222,6 +226,40 @@ export class Controls {
     );
   }
 
+  followNext() {
+    const next = this.followed + 1;
+    this.setFollow(next < this.model.links.length ? next : -1);
+  }
+
+  // The present frame's row in the arrays.
+  get row() {
+    return Math.min(this.player.frame - this.model.first, this.model.frames - 1);
+  }
+
+  // Shows what a link is; none for -1.
+  inspect(link) {
+    this.inspector.show(link, this.row);
+  }
+
+  changeSpeed(by) {
+    const next = SPEEDS.indexOf(this.player.speed) + by;
+    this.player.speed = SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, next))];
+    this.update();
+  }
+
+  help() {
+    this.keys.card.hidden = !this.keys.card.hidden;
+  }
+
+  close() {
+    this.keys.card.hidden = true;
+    this.inspect(-1);
+  }
+
+  switchTheme() {
+    this.setTheme(OTHER[this.theme]);
+  }
+
   setTheme(theme) {
     this.theme = this.root.dataset.theme = theme;
     this.stage.theme(theme);
@@ -231,7 +269,7 @@ export class Controls {
   update() {
     const { frames, time, end, playing, speed } = this.player;
     const { first } = this.model;
-    const frame = Math.min(this.player.frame - first, this.model.frames - 1);
+    const frame = this.row;
     this.scrub.min = String(first);
     this.scrub.max = String(frames - 1);
     this.speed.value = String(speed);
@@ -244,6 +282,7 @@ export class Controls {
     for (const [name, values] of this.numbers)
       this.values.get(name).textContent = values.data[frame].toFixed(3);
     this.plot?.draw();
+    this.inspector.update(frame);
     if (!this.plotDetails?.open) return;
     for (const plot of this.plots) {
       plot.text.textContent = plot.value(frame);

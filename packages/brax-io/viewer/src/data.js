@@ -8,16 +8,25 @@ export async function read(root) {
     scene.arrays.map(([name, shape]) => {
       const size = shape.reduce((a, b) => a * b, 1);
       start += size;
-      return [name, { shape, data: numbers.subarray(start - size, start) }];
+      return [name, { shape, data: rows(numbers.subarray(start - size, start), shape[0]) }];
     }),
   );
   scene.first = 0; // the frame that the first rows are of
   return scene;
 }
 
-// Base64 of gzip of little-endian float32.
+// Columns over the frames, as rows of one frame each.
+function rows(columns, frames) {
+  const width = columns.length / frames;
+  return columns.map((_, i) => columns[(i % width) * frames + Math.floor(i / width)]);
+}
+
+// Base64 of gzip of little-endian float32: the first bytes of all numbers, then the second and so on.
 async function floats(text) {
-  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Float32Array(await new Response(stream).arrayBuffer());
+  const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const count = planes.length / 4;
+  const bytes = planes.map((_, i) => planes[(i % 4) * count + (i >> 2)]);
+  return new Float32Array(bytes.buffer);
 }

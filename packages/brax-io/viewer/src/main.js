@@ -8,6 +8,8 @@ import { Player } from "./player.js";
 import { Stage } from "./stage.js";
 import css from "./style.css";
 
+const READING = 100; // milliseconds between two writings of the numbers while it plays
+
 // Takes its place in `root`, one of possibly many viewers in a notebook.
 async function start(root) {
   root.dataset.state = "loading";
@@ -44,6 +46,7 @@ function playerOf(root, scene) {
 // Draws when something changed; a page that stands still costs nothing.
 function run(root, scene, stage, player, controls) {
   let shown = "";
+  let told = 0; // when numbers and curves were last written
   let drawn = 0;
   const tick = (now) => {
     player.advance(now);
@@ -51,9 +54,12 @@ function run(root, scene, stage, player, controls) {
     if (state !== shown) {
       shown = state;
       stage.pose(player.time / player.dt - scene.first);
-      controls.update();
+      if (!player.playing || now - told > READING) {
+        told = now;
+        controls.update();
+      }
     }
-    if (stage.draw()) root.dataset.drawn = String(++drawn);
+    if (stage.draw(now)) root.dataset.drawn = String(++drawn);
     requestAnimationFrame(tick);
   };
   requestAnimationFrame(tick);

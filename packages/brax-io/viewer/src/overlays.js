@@ -1,24 +1,31 @@
-// What is drawn over the bodies: where they touch, and what they turn about.
+// What is drawn over the bodies: where they touch and how hard, what they turn about, their frames
+// and where their mass is.
 
 import * as THREE from "three";
 
 const UP = new THREE.Vector3(0, 1, 0);
 const HIDDEN = new THREE.Matrix4().makeScale(0, 0, 0);
 
-// A dot and a rod for each of `count` places, seen through whatever is in front of them.
+function material(color) {
+  return new THREE.MeshBasicMaterial({ color, depthTest: false, transparent: true });
+}
+
+// `count` copies of a shape, seen through whatever is in front of them.
+function copies(geometry, color, count) {
+  const mesh = new THREE.InstancedMesh(geometry, material(color), count);
+  mesh.frustumCulled = false;
+  mesh.renderOrder = 1;
+  return mesh;
+}
+
+// A dot and a rod for each of `count` places; a rod of length 1 is `length` long.
 class Marks {
   constructor(count, color, dot, length) {
-    const material = new THREE.MeshBasicMaterial({ color, depthTest: false, transparent: true });
-    const rod = new THREE.CylinderGeometry(dot / 3, dot / 3, length, 8);
-    this.dots = new THREE.InstancedMesh(new THREE.SphereGeometry(dot, 16, 12), material, count);
-    this.rods = new THREE.InstancedMesh(rod, material, count);
+    this.dots = copies(new THREE.SphereGeometry(dot, 16, 12), color, count);
+    this.rods = copies(new THREE.CylinderGeometry(dot / 3, dot / 3, length, 8), color, count);
     this.length = length;
     this.group = new THREE.Group().add(this.dots, this.rods);
     this.group.visible = false;
-    for (const mesh of this.group.children) {
-      mesh.frustumCulled = false;
-      mesh.renderOrder = 1;
-    }
   }
 
   hide(i) {
@@ -27,11 +34,11 @@ class Marks {
   }
 
   // Puts mark `i` at `place`; its rod along `along` starts at the place or is centred on it.
-  put(i, place, along, centred) {
+  put(i, place, along, centred, long = 1) {
     const turn = new THREE.Quaternion().setFromUnitVectors(UP, along.clone().normalize());
-    const shift = centred ? 0 : this.length / 2;
+    const shift = centred ? 0 : (this.length * long) / 2;
     const middle = UP.clone().applyQuaternion(turn).multiplyScalar(shift).add(place);
-    const size = new THREE.Vector3().setScalar(along.lengthSq() > 0 ? 1 : 0);
+    const size = new THREE.Vector3(1, long, 1).multiplyScalar(along.lengthSq() > 0 ? 1 : 0);
     this.dots.setMatrixAt(i, new THREE.Matrix4().setPosition(place));
     this.rods.setMatrixAt(i, new THREE.Matrix4().compose(middle, turn, size));
   }
@@ -53,9 +60,7 @@ export class Contacts {
 
   pose(frame) {
     for (let i = 0; i < this.count; i++) {
-      const start = 7 * (frame * this.count + i);
-      const [touches, ...row] = this.rows.data.subarray(start, start + 7);
-      const [place, normal] = vectors(row);
+      const [touches, place, normal] = contact(this.rows, frame, i);
       if (touches) this.marks.put(i, place, normal, false);
       else this.marks.hide(i);
     }
@@ -63,25 +68,118 @@ export class Contacts {
   }
 }
 
-// Each row: the anchor, and the axis (zero where a joint has none).
-export class Joints {
+// Each row: the force at the contact of the same number. The largest of all is as long as the model.
+export class Forces {
   constructor(model, radius) {
-    this.rows = model.arrays.joints;
+    this.contacts = model.arrays.contacts;
+    this.rows = model.arrays.forces;
     this.count = this.rows.shape[1];
-    this.marks = new Marks(this.count, 0x2f7bff, 0.03 * radius, 0.35 * radius);
+    this.marks = new Marks(this.count, 0xffa319, 0.03 * radius, 1.2 * radius);
     this.group = this.marks.group;
+    const { data } = this.rows;
+    this.largest = 1e-12;
+    for (let i = 0; i < data.length; i += 3)
+      this.largest = Math.max(this.largest, Math.hypot(data[i], data[i + 1], data[i + 2]));
   }
 
   pose(frame) {
     for (let i = 0; i < this.count; i++) {
-      const start = 6 * (frame * this.count + i);
-      const [place, axis] = vectors([...this.rows.data.subarray(start, start + 6)]);
-      this.marks.put(i, place, axis, true);
+      const force = vector(this.rows.data, 3 * (frame * this.count + i));
+      const [touches, place] = contact(this.contacts, frame, i);
+      if (touches) this.marks.put(i, place, force, false, force.length() / this.largest);
+      else this.marks.hide(i);
     }
     this.marks.done();
   }
 }
 
-function vectors([x, y, z, a, b, c]) {
-  return [new THREE.Vector3(x, y, z), new THREE.Vector3(a, b, c)];
+// Anchors and axes stand in the links' frames, those of `axes` anew in every frame.
+export class Joints {
+  constructor(model, radius, links) {
+    Object.assign(this, { joints: model.joints, axes: model.arrays.axes, links });
+    this.marks = new Marks(this.joints.length, 0x2f7bff, 0.03 * radius, 0.35 * radius);
+    this.group = this.marks.group;
+  }
+
+  pose(frame) {
+    this.joints.forEach((joint, i) => {
+      const start = 6 * (frame * this.axes.shape[1] + joint.row);
+      const [anchor, axis] =
+        joint.row < 0
+          ? [vector(joint.anchor, 0), vector(joint.axis, 0)]
+          : [vector(this.axes.data, start), vector(this.axes.data, start + 3)];
+      const link = this.links[joint.link];
+      axis.applyQuaternion(link.quaternion);
+      this.marks.put(i, anchor.applyQuaternion(link.quaternion).add(link.position), axis, true);
+    });
+    this.marks.done();
+  }
+}
+
+// Three short rods along the axes of every link: x red, y green, z blue.
+export class Axes {
+  constructor(model, radius, links) {
+    this.group = new THREE.Group();
+    this.group.visible = false;
+    this.links = links;
+    const length = 0.25 * radius;
+    const rod = new THREE.CylinderGeometry(0.02 * radius, 0.02 * radius, length, 8);
+    rod.translate(0, length / 2, 0);
+    const turns = [["z", -1], ["x", 0], ["x", 1]]; // from along y
+    this.rods = [0xe5484d, 0x30a46c, 0x3e63dd].map((color, i) => {
+      const [about, quarter] = turns[i];
+      const geometry = rod.clone();
+      if (about === "x") geometry.rotateX((quarter * Math.PI) / 2);
+      else geometry.rotateZ((quarter * Math.PI) / 2);
+      return copies(geometry, color, links.length);
+    });
+    this.group.add(...this.rods);
+  }
+
+  pose() {
+    this.links.forEach((link, i) => {
+      link.updateMatrix();
+      this.rods.forEach((rod) => rod.setMatrixAt(i, link.matrix));
+    });
+    this.rods.forEach((rod) => (rod.instanceMatrix.needsUpdate = true));
+  }
+}
+
+// A dot at the centre of mass of every link, and a larger one at that of all of them.
+export class Masses {
+  constructor(model, radius, links) {
+    Object.assign(this, { model, links });
+    this.total = model.masses.reduce((a, b) => a + b, 0);
+    this.dots = copies(new THREE.SphereGeometry(0.025 * radius, 16, 12), 0x12a594, links.length);
+    this.whole = copies(new THREE.SphereGeometry(0.06 * radius, 24, 16), 0xd6409f, 1);
+    this.group = new THREE.Group().add(this.dots, this.whole);
+    this.group.visible = false;
+  }
+
+  // The centre of mass of all links, where they stand now.
+  centre() {
+    const sum = new THREE.Vector3();
+    this.links.forEach((_, i) => sum.addScaledVector(this.of(i), this.model.masses[i] / this.total));
+    return sum;
+  }
+
+  of(i) {
+    const { position, quaternion } = this.links[i];
+    return vector(this.model.centres[i], 0).applyQuaternion(quaternion).add(position);
+  }
+
+  pose() {
+    this.links.forEach((_, i) => this.dots.setMatrixAt(i, new THREE.Matrix4().setPosition(this.of(i))));
+    this.whole.setMatrixAt(0, new THREE.Matrix4().setPosition(this.centre()));
+    this.dots.instanceMatrix.needsUpdate = this.whole.instanceMatrix.needsUpdate = true;
+  }
+}
+
+function contact({ data, shape }, frame, i) {
+  const start = 7 * (frame * shape[1] + i);
+  return [data[start], vector(data, start + 1), vector(data, start + 4)];
+}
+
+function vector(values, start) {
+  return new THREE.Vector3().fromArray(values, start);
 }

@@ -9,8 +9,8 @@ const alongZ = (geometry) => geometry.rotateX(Math.PI / 2);
 
 const SHAPES = {
   plane: ([x, y]) => new THREE.PlaneGeometry(2 * x || PLANE_EXTENT, 2 * y || PLANE_EXTENT),
-  sphere: ([r]) => new THREE.SphereGeometry(r, 48, 32),
-  capsule: ([r, half]) => alongZ(new THREE.CapsuleGeometry(r, 2 * half, 16, 48)),
+  sphere: ([r]) => new THREE.SphereGeometry(r, 40, 24),
+  capsule: ([r, half]) => alongZ(new THREE.CapsuleGeometry(r, 2 * half, 8, 32)),
   cylinder: ([r, half]) => alongZ(new THREE.CylinderGeometry(r, r, 2 * half, 40)),
   box: ([x, y, z]) => new THREE.BoxGeometry(2 * x, 2 * y, 2 * z),
   ellipsoid: ([x, y, z]) => new THREE.SphereGeometry(1, 40, 24).scale(x, y, z),

@@ -2,8 +2,18 @@
 
 import * as THREE from "three";
 import { Camera } from "./camera.js";
-import { Contacts, Joints } from "./overlays.js";
+import { Pace } from "./pace.js";
+import { Axes, Contacts, Forces, Joints, Masses } from "./overlays.js";
 import { lines, shape, squares } from "./shapes.js";
+
+// Whether there is no graphics card: smooth edges would take most of the time then.
+const SOFTWARE = (() => {
+  const context = document.createElement("canvas").getContext("webgl2");
+  const told = context?.getExtension("WEBGL_debug_renderer_info");
+  const name = told ? context.getParameter(told.UNMASKED_RENDERER_WEBGL) : "";
+  context?.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software|basic render/i.test(name);
+})();
 
 const THEMES = {
   light: { sky: 0xe6edf3, floor: 0xbccad5, grid: 0x8796a3, sun: 2.6, fill: 1.6 },
@@ -13,6 +23,7 @@ const THEMES = {
 export class Stage {
   constructor(root, model) {
     this.model = model;
+    this.pace = new Pace(SOFTWARE);
     this.scene = new THREE.Scene();
     this.links = model.links.map(() => new THREE.Group());
     this.world = new THREE.Group();
@@ -69,7 +80,10 @@ export class Stage {
   }
 
   addOverlays(model, radius) {
-    this.overlays = { contacts: new Contacts(model, radius), joints: new Joints(model, radius) };
+    const kinds = { contacts: Contacts, joints: Joints, axes: Axes, masses: Masses };
+    if (model.arrays.forces) kinds.forces = Forces;
+    for (const [name, Kind] of Object.entries(kinds))
+      this.overlays[name] = new Kind(model, radius, this.links);
     Object.values(this.overlays).forEach((overlay) => this.scene.add(overlay.group));
   }
 
@@ -96,10 +110,9 @@ export class Stage {
   }
 
   addRenderer(root) {
-    this.renderer = new THREE.WebGLRenderer({ antialias: true });
+    this.renderer = new THREE.WebGLRenderer({ antialias: !SOFTWARE });
     this.renderer.shadowMap.enabled = true;
     this.renderer.shadowMap.type = THREE.PCFShadowMap;
-    this.renderer.setPixelRatio(Math.min(window.devicePixelRatio, 2));
     root.append(this.renderer.domElement);
   }
 
@@ -128,8 +141,22 @@ export class Stage {
       link.position.fromArray(pos.data, 3 * a).lerp(SPOT.fromArray(pos.data, 3 * b), share);
       link.quaternion.copy(quaternion(rot.data, 4 * a)).slerp(quaternion(rot.data, 4 * b), share);
     });
-    Object.values(this.overlays).forEach((overlay) => overlay.pose(first));
+    this.frame = first;
+    this.markOverlays();
     this.camera?.track(this.links);
+    this.dirty = true;
+  }
+
+  // What is not seen is not computed.
+  markOverlays() {
+    for (const overlay of Object.values(this.overlays))
+      if (overlay.group.visible) overlay.pose(this.frame);
+  }
+
+  // Shows one kind of marks, or hides it.
+  mark(name, visible) {
+    this.overlays[name].group.visible = visible;
+    this.markOverlays();
     this.dirty = true;
   }
 
@@ -154,16 +181,27 @@ export class Stage {
     return ray.intersectObjects([this.world, ...this.links])[0]?.object.userData;
   }
 
+  // Sets how fine the picture is.
+  apply({ pixels, shadows }) {
+    const ratio = Math.min(window.devicePixelRatio, pixels);
+    if (ratio !== this.renderer.getPixelRatio()) this.renderer.setPixelRatio(ratio);
+    this.sun.castShadow = shadows;
+  }
+
   resize(width, height, covered) {
+    this.pace.reset();
     this.renderer.setSize(width, height);
     this.camera.resize(width, height, covered);
     this.dirty = true;
   }
 
   // Draws if anything changed since the last time; tells whether it did.
-  draw() {
+  draw(now) {
     this.camera.update();
-    if (!this.dirty) return false;
+    const due = this.pace.isDue(now);
+    if (!this.dirty && !due) return false;
+    this.apply(this.pace.look(this.dirty));
+    this.pace.frame(now);
     this.dirty = false;
     this.sun.target.position.copy(this.camera.target);
     this.sun.position.copy(this.camera.target).add(this.sunOffset);

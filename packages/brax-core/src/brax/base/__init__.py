@@ -7,11 +7,13 @@ them can be batched for domain randomization or differentiated. Conventions: `do
 
 from brax.base.parts import (
     Actuator,
+    Camera,
     DoF,
     Equality,
     Geom,
     Inertia,
     Joint,
+    Keyframe,
     Link,
     Option,
     Pair,
@@ -27,6 +29,7 @@ from brax.base.system import System
 __all__ = [
     "Actuator",
     "Base",
+    "Camera",
     "Contact",
     "DoF",
     "Equality",
@@ -34,6 +37,7 @@ __all__ = [
     "Geom",
     "Inertia",
     "Joint",
+    "Keyframe",
     "Link",
     "Motion",
     "Option",

@@ -229,6 +229,30 @@ class Sensor(Base):
 
 
 @dataclass
+class Camera(Base):
+    """Where pictures are taken from: a camera looks along its -z axis, and y is up."""
+
+    transform: Transform
+    """Frame in the link's frame, shape (n_cameras, ...)."""
+    fovy: jax.Array
+    """Angle of view from bottom to top [degrees], shape (n_cameras,)."""
+
+
+@dataclass
+class Keyframe(Base):
+    """States that the model names, to start from."""
+
+    q: jax.Array
+    """Coordinates of each, shape (n_keyframes, nq)."""
+    qd: jax.Array
+    """Rates of each, shape (n_keyframes, nv)."""
+    activation: jax.Array
+    """Activations of each, shape (n_keyframes, na)."""
+    ctrl: jax.Array
+    """Controls of each, shape (n_keyframes, nu)."""
+
+
+@dataclass
 class Option(Base):
     """Settings of the simulation."""
 

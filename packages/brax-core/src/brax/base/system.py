@@ -8,10 +8,12 @@ import numpy as np
 from brax.base import flat
 from brax.base.parts import (
     Actuator,
+    Camera,
     DoF,
     Equality,
     Geom,
     Joint,
+    Keyframe,
     Link,
     Option,
     Pair,
@@ -21,7 +23,7 @@ from brax.base.parts import (
 )
 from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Transform
-from brax.errors import closest
+from brax.errors import ModelError, closest
 
 
 @dataclass
@@ -62,6 +64,10 @@ class System(Base):
     """Actuators."""
     sensor: Sensor
     """Sensors."""
+    camera: Camera
+    """Where pictures are taken from."""
+    keyframes: Keyframe
+    """States that the model names; `keyframe` has one of them."""
     fixed: Transform
     """Frames of the bodies without joints, in the link that carries them, shape (n_fixed, ...)."""
     init_q: jax.Array
@@ -178,6 +184,18 @@ class System(Base):
     """Kind and index of what each sensor measures."""
     sensor_reference: tuple[tuple[str, int] | None, ...] = static()
     """Kind and index of what each sensor measures in the frame of; None for the world."""
+    camera_names: tuple[str, ...] = static()
+    """Name of each camera."""
+    camera_link: tuple[int, ...] = static()
+    """Link that carries each camera, -1 for the world."""
+    camera_modes: tuple[str, ...] = static()
+    """How each moves, MuJoCo's modes: `fixed` to its link; `track` and `trackcom` beside its link,
+    or the centre of mass of all that it carries, never turning; `targetbody` and `targetbodycom`
+    fixed to its link, turned towards another link, or the centre of mass of all that it carries."""
+    camera_target: tuple[int, ...] = static()
+    """Link that each camera is turned towards, -1 for the world or none."""
+    keyframe_names: tuple[str, ...] = static()
+    """Name of each keyframe."""
     integrator: Any = static()
     """The `brax.integrators.Integrator` that advances time."""
 
@@ -196,6 +214,18 @@ class System(Base):
     def act_size(self) -> int:
         """Number of actuators, MuJoCo's nu."""
         return len(self.actuator_names)
+
+    def keyframe(self, name: str) -> Keyframe:
+        """A state that the model names: `q` (nq,), `qd` (nv,), `activation` (na,), `ctrl` (nu,).
+
+        Raises:
+            ModelError: if there is none of that name.
+        """
+        if name not in self.keyframe_names:
+            known = ", ".join(self.keyframe_names) or "none"
+            hint = closest(name, self.keyframe_names)
+            raise ModelError(f"there is no keyframe '{name}'. Keyframes: {known}.{hint}")
+        return self.keyframes.take(self.keyframe_names.index(name))
 
     def stateful_actuators(self) -> tuple[int, ...]:
         """Actuators that have an activation, in the order of `State.activation`."""

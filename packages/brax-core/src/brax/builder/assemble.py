@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import (
+    Camera,
     DoF,
     Geom,
     Inertia,
@@ -23,6 +24,7 @@ from brax.builder.coupled import equality_numbers, tendon_numbers
 from brax.builder.drives import actuator_numbers
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
 from brax.builder.fluids import fluid_numbers
+from brax.builder.keys import keyframes, normalized
 from brax.builder.numbers import array, bounds, column
 from brax.colliders import CollisionGroup
 
@@ -47,6 +49,10 @@ class Parts(NamedTuple):
     actuator_types: tuple[Any, ...]
     sensors: Sequence[Element]
     sensor_types: tuple[Any, ...]
+    cameras: Sequence[Element]
+    keys: Sequence[Element]
+    sizes: dict[str, int]
+    """How many numbers each part of a keyframe has."""
     collisions: tuple[CollisionGroup, ...]
     pairs: Sequence[Element]
     integrator: Any
@@ -65,6 +71,7 @@ def assemble(parts: Parts) -> System:
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
     refs = [_ref(j, t) for j, t in zip(joints, types, strict=True)]
+    start = at_rest(parts) if parts.init_q is None else normalized(parts.init_q, types)
     return System(
         opt=_opt(option, any(np.any(link.gravcomp_arm) or link.gravcomp for link in parts.links)),
         link=_link(parts.links, free),
@@ -90,7 +97,12 @@ def assemble(parts: Parts) -> System:
         actuator=actuator_numbers(parts.actuators),
         sensor=Sensor(column(parts.sensors, "cutoff", 1)[:, 0]),
         fixed=Transform(column(parts.fixed, "pos", 3), column(parts.fixed, "quat", 4)),
-        init_q=array(_start(parts), (-1,)),
+        camera=Camera(
+            Transform(column(parts.cameras, "pos", 3), column(parts.cameras, "quat", 4)),
+            column(parts.cameras, "fovy", 1)[:, 0],
+        ),
+        keyframes=keyframes(parts.keys, start, types, parts.sizes),
+        init_q=array(start, (-1,)),
         ref=array(np.concatenate(refs), (-1,)),
         vel_damping=array(option["vel_damping"], ()),
         ang_damping=array(option["ang_damping"], ()),
@@ -157,6 +169,11 @@ def assemble(parts: Parts) -> System:
         sensor_types=parts.sensor_types,
         sensor_object=tuple(_object(parts, *s.object) for s in parts.sensors),
         sensor_reference=tuple(s.reference and _object(parts, *s.reference) for s in parts.sensors),
+        camera_names=tuple(c.name for c in parts.cameras),
+        camera_link=tuple(links[c.body] for c in parts.cameras),
+        camera_modes=tuple(c.mode for c in parts.cameras),
+        camera_target=tuple(links[c.target] for c in parts.cameras),
+        keyframe_names=tuple(k.name for k in parts.keys),
         integrator=parts.integrator,
     )
 
@@ -178,16 +195,6 @@ def _object(parts: Parts, kind: str, name: str) -> tuple[str, int]:
     if kind == "body":
         kind = "link" if name in index["link"] else "fixed"
     return kind, index["link" if kind == "inertia" else kind].index(name)
-
-
-def _start(parts: Parts) -> np.ndarray:
-    """The coordinates asked for, their quaternions normalized; else the model as described."""
-    if parts.init_q is None:
-        return at_rest(parts)
-    q, ends = parts.init_q.copy(), np.cumsum([t.q_width for t in parts.joint_types])
-    for end in ends[[not is_plain(t) for t in parts.joint_types]]:
-        q[end - 4 : end] /= max(float(np.linalg.norm(q[end - 4 : end])), 1e-12)
-    return q
 
 
 def at_rest(parts: Parts) -> np.ndarray:

@@ -2,7 +2,17 @@
 
 from collections.abc import Sequence
 
-from brax.builder.elements import NO_TURN, SOLIMP, SOLREF, WORLD, Element, grid, rows, vectors
+from brax.builder.elements import (
+    NO_TURN,
+    SOLIMP,
+    SOLREF,
+    WORLD,
+    Element,
+    grid,
+    padded,
+    rows,
+    vectors,
+)
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.joints import DEFAULT_JOINT
 
@@ -20,8 +30,18 @@ class Bodies:
         self._actuators: list[Element] = []
         self._sensors: list[Element] = []
         self._pairs: list[Element] = []
+        self._cameras: list[Element] = []
+        self._keys: list[Element] = []
         self._excluded: set[frozenset[str]] = set()
         self._problems: list[str] = []
+
+    def _add(
+        self, to: list[Element], element: Element, **given: tuple[Sequence[float], int]
+    ) -> str:
+        """Puts an element down, its vectors (`given`, each with its length) checked."""
+        element.values |= vectors(self._problems, str(element), **given)
+        to.append(element)
+        return element.name
 
     def add_body(
         self,
@@ -56,23 +76,16 @@ class Bodies:
         Returns:
             The name.
         """
-        values = dict(
-            parent=parent,
-            mass=mass,
-            gravcomp=float(gravcomp),
-            mocap=bool(mocap),
-            **vectors(
-                self._problems,
-                f"body '{name}'{line}",
-                pos=(pos, 3),
-                quat=(quat, 4),
-                inertia=(inertia, 3),
-                ipos=(ipos, 3),
-                iquat=(iquat, 4),
-            ),
+        values = dict(parent=parent, mass=mass, gravcomp=float(gravcomp), mocap=bool(mocap))
+        return self._add(
+            self._bodies,
+            Element("body", name, values, line),
+            pos=(pos, 3),
+            quat=(quat, 4),
+            inertia=(inertia, 3),
+            ipos=(ipos, 3),
+            iquat=(iquat, 4),
         )
-        self._bodies.append(Element("body", name, values, line))
-        return name
 
     def add_joint(
         self,
@@ -139,19 +152,17 @@ class Bodies:
             margin=margin,
             actuator_range=actuator_range,
             user=tuple(float(u) for u in user),
-            **vectors(
-                self._problems,
-                f"joint '{name}'{line}",
-                pos=(pos, 3),
-                axis=(axis, 3),
-                solref_limit=(solref_limit, 2),
-                solimp_limit=(solimp_limit, 5),
-                solref_friction=(solref_friction, 2),
-                solimp_friction=(solimp_friction, 5),
-            ),
         )
-        self._joints.append(Element("joint", name, values, line))
-        return name
+        return self._add(
+            self._joints,
+            Element("joint", name, values, line),
+            pos=(pos, 3),
+            axis=(axis, 3),
+            solref_limit=(solref_limit, 2),
+            solimp_limit=(solimp_limit, 5),
+            solref_friction=(solref_friction, 2),
+            solimp_friction=(solimp_friction, 5),
+        )
 
     def add_geom(
         self,
@@ -216,7 +227,6 @@ class Bodies:
             The name.
         """
         name = name or f"{body}_{type}{len(self._geoms)}"
-        padded = tuple(size) + (0.0,) * (3 - len(tuple(size)))
         values = dict(
             body=body,
             type=type,
@@ -229,23 +239,22 @@ class Bodies:
             conaffinity=int(conaffinity),
             points=rows(self._problems, f"geom '{name}'{line}", points),
             heights=grid(self._problems, f"geom '{name}'{line}", heights),
-            **vectors(
-                self._problems,
-                f"geom '{name}'{line}",
-                pos=(pos, 3),
-                quat=(quat, 4),
-                size=(padded, 3),
-                friction=(friction, 3),
-                solref=(solref, 2),
-                solimp=(solimp, 5),
-                fluidcoef=(fluidcoef or (0.0,) * 5, 5),
-                rgba=(rgba, 4),
-                **({} if fluid_added is None else {"fluid_added": (fluid_added, 6)}),
-            ),
+            fluid_added=None,
+            streamed=fluidcoef is not None,
         )
-        values = {"fluid_added": None, "streamed": fluidcoef is not None} | values
-        self._geoms.append(Element("geom", name, values, line))
-        return name
+        return self._add(
+            self._geoms,
+            Element("geom", name, values, line),
+            pos=(pos, 3),
+            quat=(quat, 4),
+            size=(padded(size, 3), 3),
+            friction=(friction, 3),
+            solref=(solref, 2),
+            solimp=(solimp, 5),
+            fluidcoef=(fluidcoef or (0.0,) * 5, 5),
+            rgba=(rgba, 4),
+            **({} if fluid_added is None else {"fluid_added": (fluid_added, 6)}),
+        )
 
     def add_site(
         self,
@@ -272,20 +281,13 @@ class Bodies:
         Returns:
             The name.
         """
-        padded = tuple(size) + (0.0,) * (3 - len(tuple(size)))
-        values = dict(
-            body=body,
-            type=type,
-            **vectors(
-                self._problems,
-                f"site '{name}'{line}",
-                pos=(pos, 3),
-                quat=(quat, 4),
-                size=(padded, 3),
-            ),
+        return self._add(
+            self._sites,
+            Element("site", name, dict(body=body, type=type), line),
+            pos=(pos, 3),
+            quat=(quat, 4),
+            size=(padded(size, 3), 3),
         )
-        self._sites.append(Element("site", name, values, line))
-        return name
 
     def exclude(self, body1: str, body2: str) -> None:
         """Takes the pairs between two bodies out of collision."""

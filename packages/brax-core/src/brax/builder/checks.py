@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from brax.builder import routes
-from brax.builder.elements import WORLD, Element, is_free, is_plain, per_dof
+from brax.builder.elements import CAMERA_MODES, WORLD, Element, is_free, is_plain, per_dof
 from brax.errors import closest
 
 CONES = ("pyramidal", "elliptic")
@@ -27,10 +27,13 @@ def names(
     actuators: Sequence[Element],
     sensors: Sequence[Element],
     pairs: Sequence[Element],
+    cameras: Sequence[Element],
+    keys: Sequence[Element],
 ) -> Iterator[str]:
     """Names given twice, names that nothing has, and bodies that hang on what comes later."""
     yield from _order(bodies)
-    for kind in (joints, geoms, sites, tendons, equalities, actuators, sensors, pairs):
+    named = (joints, geoms, sites, tendons, equalities, actuators, sensors, pairs, cameras, keys)
+    for kind in named:
         given = [e.name for e in kind]
         twice = {e.name: e for e in kind if given.count(e.name) > 1}
         for element in twice.values():
@@ -40,7 +43,7 @@ def names(
         if body.mocap and (body.parent != WORLD or body.name in jointed):
             yield f"{body}: a mocap body must be a child of the world, without joints"
     known = {WORLD, *(b.name for b in bodies)}
-    for element in [*joints, *geoms, *sites]:
+    for element in [*joints, *geoms, *sites, *cameras]:
         if element.body not in known:
             yield f"{element}: there is no body '{element.body}'.{closest(element.body, known)}"
         elif element.kind == "joint" and element.body == WORLD:
@@ -53,6 +56,8 @@ def names(
     for pair in pairs:
         for geom in (pair.geom1, pair.geom2):
             yield from _missing(pair, "geom", geom, [g.name for g in geoms])
+    for camera in cameras:
+        yield from _camera(camera, list(known))
     for equality in equalities:
         yield from _ends(equality, {"body": list(known), **there})
     for actuator in actuators:
@@ -78,6 +83,18 @@ def names(
 def _missing(element: Element, kind: str, name: str, there: Sequence[str]) -> Iterator[str]:
     if name not in there:
         yield f"{element}: there is no {kind} '{name}'.{closest(name, there)}"
+
+
+def _camera(camera: Element, bodies: Sequence[str]) -> Iterator[str]:
+    """A camera moves in a known way, and turns towards what is there."""
+    if camera.mode not in CAMERA_MODES:
+        hint = closest(camera.mode, CAMERA_MODES)
+        allowed = ", ".join(CAMERA_MODES)
+        yield f"{camera}: mode is '{camera.mode}'; allowed: {allowed}.{hint}"
+    elif camera.mode.startswith("target"):
+        yield from _missing(camera, "body", camera.target, bodies)
+    if not 0 < camera.fovy < 180:
+        yield f"{camera}: fovy must lie between 0 and 180 degrees, got {camera.fovy}"
 
 
 def _ends(equality: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -104,17 +104,15 @@ class Couplings(Bodies):
             range=range,
             margin=float(margin),
             frictionloss=float(frictionloss),
-            **vectors(
-                self._problems,
-                f"tendon '{name}'{line}",
-                solref_limit=(solref_limit, 2),
-                solimp_limit=(solimp_limit, 5),
-                solref_friction=(solref_friction, 2),
-                solimp_friction=(solimp_friction, 5),
-            ),
         )
-        self._tendons.append(Element("tendon", name, values, line))
-        return name
+        return self._add(
+            self._tendons,
+            Element("tendon", name, values, line),
+            solref_limit=(solref_limit, 2),
+            solimp_limit=(solimp_limit, 5),
+            solref_friction=(solref_friction, 2),
+            solimp_friction=(solimp_friction, 5),
+        )
 
     def add_connect(
         self,
@@ -228,8 +226,7 @@ class Couplings(Bodies):
         solimp: Sequence[float],
     ) -> str:
         name = name or f"{first}_{second}_{kind}"
-        what = f"equality '{name}'{line}"
-        numbers = vectors(self._problems, what, **given, solref=(solref, 2), solimp=(solimp, 5))
-        values = dict(type=kind, first=first, second=second) | values | numbers
-        self._equalities.append(Element("equality", name, values, line))
-        return name
+        values = dict(type=kind, first=first, second=second) | values
+        element = Element("equality", name, values, line)
+        given |= dict(solref=(solref, 2), solimp=(solimp, 5))
+        return self._add(self._equalities, element, **given)

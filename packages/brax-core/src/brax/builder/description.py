@@ -6,7 +6,7 @@ import numpy as np
 
 from brax.actuators import DEFAULT_ACTUATOR
 from brax.builder.couplings import Couplings
-from brax.builder.elements import Element, vectors
+from brax.builder.elements import NO_TURN, Element, padded
 
 
 class Description(Couplings):
@@ -74,18 +74,16 @@ class Description(Couplings):
             activation_range=activation_range,
             force_range=force_range,
             early=bool(early),
-            **vectors(
-                self._problems,
-                f"actuator '{name}'{line}",
-                wrench=(wrench if site else (0.0,) * 6, 6),
-                gainprm=(_padded(gainprm), 10),
-                biasprm=(_padded(biasprm), 10),
-                dynprm=(_padded(dynprm), 10),
-                length_range=(length_range, 2),
-            ),
         )
-        self._actuators.append(Element("actuator", name, values, line))
-        return name
+        return self._add(
+            self._actuators,
+            Element("actuator", name, values, line),
+            wrench=(wrench if site else (0.0,) * 6, 6),
+            gainprm=(padded(gainprm, 10), 10),
+            biasprm=(padded(biasprm, 10), 10),
+            dynprm=(padded(dynprm, 10), 10),
+            length_range=(length_range, 2),
+        )
 
     def add_sensor(
         self,
@@ -113,10 +111,62 @@ class Description(Couplings):
         """
         name = name or f"{object[1]}_{type}"
         values = dict(type=type, object=tuple(object), reference=reference, cutoff=float(cutoff))
-        self._sensors.append(Element("sensor", name, values, line))
-        return name
+        return self._add(self._sensors, Element("sensor", name, values, line))
 
+    def add_camera(
+        self,
+        body: str,
+        name: str,
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = NO_TURN,
+        *,
+        mode: str = "fixed",
+        target: str = "",
+        fovy: float = 45.0,
+        line: str = "",
+    ) -> str:
+        """Adds a place that pictures are taken from; it looks along its -z axis, and y is up.
 
-def _padded(numbers: Sequence[float]) -> tuple[float, ...]:
-    """A list of parameters, filled up with zeros to ten."""
-    return (*numbers, *(0.0,) * (10 - len(tuple(numbers))))
+        Args:
+            body: the body that carries it, or the world.
+            name: its name.
+            pos: frame in the body's frame [m].
+            quat: orientation in the body's frame.
+            mode: how it moves, one of MuJoCo's modes; see `System.camera_modes`.
+            target: the body that it is turned towards, of the modes that are.
+            fovy: angle of view from bottom to top [degrees].
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        values = dict(body=body, mode=mode, target=target, fovy=float(fovy))
+        element = Element("camera", name, values, line)
+        return self._add(self._cameras, element, pos=(pos, 3), quat=(quat, 4))
+
+    def add_keyframe(
+        self,
+        name: str,
+        q: Sequence[float] | None = None,
+        *,
+        qd: Sequence[float] | None = None,
+        activation: Sequence[float] | None = None,
+        ctrl: Sequence[float] | None = None,
+        line: str = "",
+    ) -> str:
+        """Names a state to start from, which `System.keyframe` has.
+
+        Args:
+            name: its name.
+            q: coordinates; by default those that the model starts at.
+            qd: rates; by default zero.
+            activation: of the actuators that have one; by default zero.
+            ctrl: controls; by default zero.
+            line: where it stands in a file, for messages.
+
+        Returns:
+            The name.
+        """
+        given = dict(q=q, qd=qd, activation=activation, ctrl=ctrl)
+        values = {k: None if v is None else np.asarray(v, float) for k, v in given.items()}
+        return self._add(self._keys, Element("keyframe", name, values, line))

@@ -15,6 +15,9 @@ SOLREF = (0.02, 1.0)
 SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
 """MuJoCo's default impedance of a soft constraint."""
 
+CAMERA_MODES = ("fixed", "track", "trackcom", "targetbody", "targetbodycom")
+"""How a camera moves; see `System.camera_modes`."""
+
 NO_TURN = (1.0, 0.0, 0.0, 0.0)
 
 
@@ -59,6 +62,12 @@ def vectors(
             vector = vector / max(size, 1e-300)
         out[key] = vector
     return out
+
+
+def padded(numbers: Sequence[float], length: int) -> tuple[float, ...]:
+    """Numbers, filled up with zeros to a length."""
+    given = tuple(numbers)
+    return given + (0.0,) * (length - len(given))
 
 
 def rows(problems: list[str], what: str, points: Sequence[Sequence[float]]) -> np.ndarray:

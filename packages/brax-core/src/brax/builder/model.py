@@ -14,6 +14,7 @@ from brax.builder.collide import candidates, collisions
 from brax.builder.coupled import measured
 from brax.builder.description import Description
 from brax.builder.elements import Element, vectors
+from brax.builder.keys import keyframe_problems
 from brax.builder.weld import Welded, weld
 from brax.errors import BraxError, ModelError, closest
 from brax.generalized.weights import inverse_weights
@@ -88,9 +89,13 @@ class ModelBuilder(Description):
             self._actuators,
             self._sensors,
             self._pairs,
+            self._cameras,
+            self._keys,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
-        welded = weld(self._bodies, joints, self._geoms, self._sites, self._equalities)
+        welded = weld(
+            self._bodies, joints, self._geoms, self._sites, self._cameras, self._equalities
+        )
         types = self._resolve("joint_type", joints)
         geom_types = self._resolve("geometry_type", welded.geoms)
         site_types = self._resolve("geometry_type", welded.sites)
@@ -110,6 +115,9 @@ class ModelBuilder(Description):
         for sensor, kind in zip(self._sensors, sensor_types, strict=True):
             if kind is not None:
                 problems += sense.sensor(sensor, kind, elements, widths)
+        sizes = self._sizes(types, actuator_types)
+        for key in self._keys if sizes else ():
+            problems += keyframe_problems(key, sizes)
         pairs = candidates(welded.links, welded.geoms, self._excluded)
         collided = (
             () if problems else collisions(problems, welded.geoms, geom_types, pairs, self._pairs)
@@ -132,6 +140,9 @@ class ModelBuilder(Description):
             actuator_types=actuator_types,
             sensors=self._sensors,
             sensor_types=sensor_types,
+            cameras=welded.cameras,
+            keys=self._keys,
+            sizes=sizes,
             collisions=collided,
             pairs=self._pairs,
             integrator=integrator,
@@ -155,6 +166,17 @@ class ModelBuilder(Description):
         first = {e.type: e for e in reversed(elements)}
         found = {t: self._lookup(kind, t, e) for t, e in reversed(first.items())}
         return tuple(found[e.type] for e in elements)
+
+    def _sizes(self, joints: tuple[Any, ...], actuators: tuple[Any, ...]) -> dict[str, int]:
+        """How many numbers a state has; none where a type is not known."""
+        if None in (*joints, *actuators):
+            return {}
+        return {
+            "q": sum(t.q_width for t in joints),
+            "qd": sum(t.qd_width for t in joints),
+            "activation": sum(t.stateful for t in actuators),
+            "ctrl": len(actuators),
+        }
 
     def _check(
         self,

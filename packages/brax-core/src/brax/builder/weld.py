@@ -18,6 +18,7 @@ class Welded(NamedTuple):
     links: list[Element]
     geoms: list[Element]
     sites: list[Element]
+    cameras: list[Element]
     fixed: list[Element]
     """The bodies that are gone: their frames in the link that carries them."""
     equalities: list[Element]
@@ -31,6 +32,7 @@ def weld(
     joints: Sequence[Element],
     geoms: Sequence[Element],
     sites: Sequence[Element],
+    cameras: Sequence[Element],
     equalities: Sequence[Element],
 ) -> Welded:
     """Gives masses, geoms and sites of bodies without joints to the nearest body that has some.
@@ -40,6 +42,7 @@ def weld(
         joints: all joints.
         geoms: all geoms.
         sites: all sites.
+        cameras: all cameras.
         equalities: all equalities.
 
     Returns:
@@ -66,10 +69,10 @@ def weld(
         inertial = frame[body.name].do(body.ipos, body.iquat)
         parts.setdefault(carrier[body.name], []).append((inertial, body))
 
-    def attach(part: Element) -> Element:
+    def attach(part: Element, **more: str) -> Element:
         on = part.body if part.body in carrier else WORLD  # a problem of its own, too
         pose = frame[on].do(part.pos, part.quat)
-        return _moved(part, "body", carrier[on], pose, origin=part.body, on=mocap[on])
+        return _moved(part, "body", carrier[on], pose, origin=part.body, on=mocap[on], **more)
 
     heavy = [_with_mass(link, parts[link.name]) for link in links]
     centres = {WORLD: np.zeros(3)} | {
@@ -84,6 +87,7 @@ def weld(
         heavy,
         [attach(g) for g in geoms],
         [attach(s) for s in sites],
+        [attach(c, target=carrier.get(c.target, WORLD)) for c in cameras],
         fixed,
         tied(equalities, bodies, carrier, frame, mocap),
         Places(

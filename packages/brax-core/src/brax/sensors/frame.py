@@ -8,11 +8,16 @@ from brax.sensors.here import Here
 from brax.sensors.interface import FRAMES, Asked, SensorType
 
 
-class _Relative(SensorType):
-    """A sensor that may measure in another frame."""
+class _Frame(SensorType):
+    """A sensor of three numbers of a frame."""
 
     width = 3
     objects = FRAMES
+
+
+class _Relative(_Frame):
+    """One that may measure in another frame."""
+
     relative = True
 
 
@@ -80,24 +85,20 @@ class FrameAngularVelocity(_Relative):
         return stack(ref.rot.inv_rotate(mine.ang - ref.ang))
 
 
-class FrameAcceleration(SensorType):
+class FrameAcceleration(_Frame):
     """The acceleration of a frame's origin, less gravity's, world axes [m/s^2]."""
 
     name = "framelinacc"
-    width = 3
-    objects = FRAMES
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
         """What is at rest accelerates upwards."""
         return stack(here.accelerations(asked.objects).lin - here.gravity)
 
 
-class FrameAngularAcceleration(SensorType):
+class FrameAngularAcceleration(_Frame):
     """The angular acceleration of a frame, world axes [rad/s^2]."""
 
     name = "frameangacc"
-    width = 3
-    objects = FRAMES
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
         """With the constraints."""

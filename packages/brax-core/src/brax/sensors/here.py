@@ -127,17 +127,14 @@ class Here:
             return net
         return net - loads(self.problem, self.motion, self.forces)
 
-    def subtree(self, link: int) -> list[int]:
-        """A link, and all that it carries; all links for the world, -1."""
+    def subtree(self, thing: Object) -> list[int]:
+        """The link that carries an element, and all that this one carries; the world has all."""
+        link = self._place(thing)[0]
         out = [link] if link >= 0 else []
         for child, parent in enumerate(self.sys.link_parents):
             if parent in out or (link < 0 and parent < 0):
                 out.append(child)
         return out
-
-    def link_of(self, thing: Object) -> int:
-        """The link that carries an element, -1 for the world."""
-        return self._place(thing)[0]
 
     def _frames_on(self, objects: Sequence[Object], links: Frames) -> Frames:
         places = [self._place(thing) for thing in objects]

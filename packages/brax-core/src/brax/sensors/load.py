@@ -43,8 +43,7 @@ class TorqueSensor(_Between):
 def _at_sites(here: Here, asked: Asked) -> tuple[Frames, Spatial]:
     """The sites, and the loads of their bodies about the world's origin."""
     loads = [
-        jax.tree.map(sum_first, rows(here.borne, here.subtree(here.link_of(site))))
-        for site in asked.objects
+        jax.tree.map(sum_first, rows(here.borne, here.subtree(site))) for site in asked.objects
     ]
     return here.frames(asked.objects), join(loads)
 

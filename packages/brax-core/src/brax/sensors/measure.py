@@ -7,7 +7,7 @@ import numpy as np
 from brax.base import Force, State, System
 from brax.batch_last import batch_last
 from brax.components import rows
-from brax.contracts import check_external, check_state, check_vector
+from brax.contracts import check_step
 from brax.generalized.pipeline import GENERALIZED
 from brax.mocap import placed
 from brax.pipeline import completed
@@ -33,9 +33,7 @@ def sensors(sys: System, state: State, act: jax.Array, external: Force | None = 
     Raises:
         ShapeError: if an array does not fit the model.
     """
-    check_state("sensors", sys, state)
-    check_vector("sensors", "act", act, sys.act_size(), "actuators")
-    check_external("sensors", sys, external)
+    check_step("sensors", sys, state, act, external)
     if not sys.sensor_names:
         return jnp.zeros(0, state.q.dtype)
     state = completed(sys, state).replace(contact=None)

@@ -46,14 +46,14 @@ class SubtreeAngularMomentum(_Subtree):
         return stack(join([self._of(here, thing) for thing in asked.objects]))
 
     def _of(self, here: Here, thing: Object) -> Vec3:
-        centre, _, momenta = rows(here.bodies, here.subtree(here.link_of(thing)))
+        centre, _, momenta = rows(here.bodies, here.subtree(thing))
         about = centre - _mean(here, thing, here.bodies[0])
         return jax.tree.map(sum_first, momenta.ang + about.cross(momenta.lin))
 
 
 def _mean(here: Here, thing: Object, values: Vec3) -> Vec3:
     """The mean over a subtree, weighted by mass, (1, batch)."""
-    mine = here.subtree(here.link_of(thing))
+    mine = here.subtree(thing)
     mass = rows(here.sys.link.inertia.mass, mine)
     return jax.tree.map(lambda x: sum_first(rows(x, mine) * mass) / sum_first(mass), values)
 

@@ -8,11 +8,13 @@ import sys as platform
 from collections.abc import Iterator
 from typing import Any
 
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 
-from brax.base import System
+from brax.base import System, Transform
 from brax.errors import ConfigError, closest
+from brax.io._camera import places
 from brax.io.viewer import scene
 
 _LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
@@ -29,8 +31,15 @@ class Canvas:
         self._model = _drawable(sys, height, width)
         self._data = mujoco.MjData(self._model)
         self._links = list(sys.link_names)
-        self._camera = camera if isinstance(camera, mujoco.MjvCamera) else mujoco.MjvCamera()
-        self._followed = None if isinstance(camera, mujoco.MjvCamera) else self._index(camera)
+        own = isinstance(camera, mujoco.MjvCamera)
+        self._camera = camera if own else mujoco.MjvCamera()
+        self._sys, self._mounted = sys, None if own else _number(sys, camera)
+        self._eyes = Transform.create(pos=np.zeros((0, 3)))
+        self._drawn = 0
+        if self._mounted is not None:
+            self._model.cam_fovy[0] = float(sys.camera.fovy[self._mounted])
+            self._camera.type, self._camera.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, 0
+        self._followed = None if own or self._mounted is not None else self._index(camera)
         self._scene = mujoco.MjvScene(self._model, maxgeom=len(sys.geom_names) + 100)
         self._context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
@@ -40,8 +49,15 @@ class Canvas:
         """Releases what the renderer holds."""
         self._context.free()
 
-    def aim(self, pos: np.ndarray) -> None:
-        """Sets the camera so that a whole trajectory is seen, link positions (frames, n, 3)."""
+    def aim(self, pos: np.ndarray, rot: np.ndarray) -> None:
+        """Sets the camera for a whole trajectory, link frames (frames, n, 3) and (frames, n, 4).
+
+        One of the model's moves as the model says; else the camera sees all of the trajectory.
+        """
+        if self._mounted is not None:
+            self._eyes = places(
+                self._sys, self._mounted, Transform(jnp.asarray(pos), jnp.asarray(rot))
+            )
         if self._followed is None:
             return
         apart = np.linalg.norm(pos - pos[:, self._followed, None], axis=-1).max()
@@ -51,7 +67,11 @@ class Canvas:
 
     def draw(self, pos: np.ndarray, rot: np.ndarray) -> np.ndarray:
         """Returns the picture of link frames (n, 3) and (n, 4): bytes (height, width, 3)."""
-        self._data.mocap_pos[:], self._data.mocap_quat[:] = pos, rot
+        self._data.mocap_pos[:-1], self._data.mocap_quat[:-1] = pos, rot
+        if self._mounted is not None:
+            self._data.mocap_pos[-1] = self._eyes.pos[self._drawn]
+            self._data.mocap_quat[-1] = self._eyes.rot[self._drawn]
+            self._drawn += 1
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)
         if self._followed is not None:
@@ -83,11 +103,22 @@ class Canvas:
         if link is None:
             return 0
         if link not in self._links:
+            cameras = list(self._sys.camera_names)
             raise ConfigError(
-                f"camera: there is no link '{link}'. Links: {', '.join(self._links)}."
-                f"{closest(link, self._links)}"
+                f"camera: there is no camera and no link '{link}'. Cameras: "
+                f"{', '.join(cameras) or 'none'}. Links: {', '.join(self._links)}."
+                f"{closest(link, cameras + self._links)}"
             )
         return self._links.index(link)
+
+
+def _number(sys: System, camera: str | int | None) -> int | None:
+    """Which of the model's cameras is meant; None for none of them."""
+    if isinstance(camera, int):
+        if not 0 <= camera < len(sys.camera_names):
+            raise ConfigError(f"camera {camera}: the model has {len(sys.camera_names)} cameras")
+        return camera
+    return sys.camera_names.index(camera) if camera in sys.camera_names else None
 
 
 @contextlib.contextmanager
@@ -98,7 +129,8 @@ def canvas(sys: System, height: int, width: int, camera: Any) -> Iterator[Canvas
         sys: the system.
         height: of the pictures [pixels].
         width: of the pictures [pixels].
-        camera: name of the link to follow, the first by default; or a `mujoco.MjvCamera`.
+        camera: name or number of one of the model's cameras, or name of a link to follow, the
+            first by default; or a `mujoco.MjvCamera`.
 
     Raises:
         ConfigError: if an argument is not allowed, or there is nothing to draw with.
@@ -157,6 +189,8 @@ def _drawable(sys: System, height: int, width: int) -> mujoco.MjModel:
         castshadow=False,  # without a graphics card shadows take half of the time
     )
     bodies = [spec.worldbody.add_body(name=f"link{i}", mocap=True) for i in range(sys.num_links())]
+    eye = spec.worldbody.add_body(name="eye", mocap=True)
+    eye.add_camera(name="eye")
     for i, geom in enumerate(scene.describe(sys)["geoms"]):
         _add(spec, spec.worldbody if geom["link"] < 0 else bodies[geom["link"]], i, geom)
     return spec.compile()

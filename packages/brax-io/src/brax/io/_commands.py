@@ -59,6 +59,8 @@ def render(
 @_output
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="How long; 5 if not.")
 @click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
+@click.option("--keyframe", default="", metavar="NAME", help="The model's state to start from.")
+@click.option("--forces", is_flag=True, help="Show the forces at the contacts too.")
 @click.option("--live", is_flag=True, help="Serve a page on this computer that shows it go on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of --live; 0 is any.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of --live: of all chance.")
@@ -68,12 +70,16 @@ def view(
     output: Path | None,
     seconds: float | None,
     pipeline: str,
+    keyframe: str,
+    forces: bool,
     live: bool,
     port: int,
     seed: int,
     show: bool,
 ) -> None:
     """Shows a model file, TARGET: how it moves when all of its actuators are off.
+
+    With --keyframe it starts at the state of that name, under its controls.
 
     The page is written beside where you are, named after the model, unless --output names a file;
     FILE.mp4 and FILE.gif are films.
@@ -85,14 +91,14 @@ def view(
     from brax.io import _rollout
 
     if live:
-        _refuse_with_live(output=output, seconds=seconds)
-        _serve(target, pipeline, port, seed, show)
+        _refuse_with_live(output=output, seconds=seconds, forces=forces or None)
+        _serve(target, pipeline, keyframe, port, seed, show)
         return
     model = Path(target)
     if not model.is_file():
         raise ConfigError(f"there is no file '{target}'; runs and environments need --live")
     path = _writable(output or Path(model.stem + ".html"))
-    _rollout.passive(model, seconds or 5.0, pipeline).save(path)
+    _rollout.passive(model, seconds or 5.0, pipeline, keyframe, forces).save(path)
     _finish(path, show)
 
 
@@ -102,7 +108,7 @@ def _refuse_with_live(**options: object) -> None:
         raise ConfigError(f"{' and '.join(given)} cannot go with --live, which writes no file")
 
 
-def _serve(target: str, pipeline: str, port: int, seed: int, show: bool) -> None:
+def _serve(target: str, pipeline: str, keyframe: str, port: int, seed: int, show: bool) -> None:
     from brax.io import _live_source, live
 
     def ready(address: str) -> None:
@@ -110,7 +116,7 @@ def _serve(target: str, pipeline: str, port: int, seed: int, show: bool) -> None
         if show:
             click.launch(address)
 
-    live.serve(_live_source.source(target, pipeline, seed), port, ready)
+    live.serve(_live_source.source(target, pipeline, seed, keyframe), port, ready)
 
 
 @click.command()

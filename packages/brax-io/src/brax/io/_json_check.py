@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -81,6 +82,8 @@ def _dangling(system: System) -> list[str]:
             len(system.mocap_fixed),
         ),
         "site_link": (system.site_link, -1, count["link"]),
+        "camera_link": (system.camera_link, -1, count["link"]),
+        "camera_target": (system.camera_target, -1, count["link"]),
         "actuator_site": (system.actuator_site, -1, count["site"]),
         "actuator_refsite": (system.actuator_refsite, -1, count["site"]),
         "tendon_joints": ([j for each in system.tendon_joints for j in each], 0, count["joint"]),
@@ -111,17 +114,14 @@ def _dangling(system: System) -> list[str]:
         if not low <= index < end
     ]
     found += [
+        f"system.{name}[{i}]: there is no {kind} {index}"
+        for name, i, (kind, index) in _named_objects(system)
+        if not -1 <= index < count.get(kind, 0)
+    ]
+    found += [
         f"system.link_parents[{i}]: {parent} is not a link before it, nor -1"
         for i, parent in enumerate(system.link_parents)
         if not -1 <= parent < i
-    ]
-    ends = {"connect": "link", "weld": "link", "joint": "joint", "tendon": "tendon"}
-    found += [
-        f"system.equality_pair[{i}]: {pair} are not two of kind '{kind}'"
-        for i, (kind, pair) in enumerate(
-            zip(system.equality_types, system.equality_pair, strict=True)
-        )
-        if kind not in ends or not all(-1 <= k < count[ends[kind]] for k in pair)
     ]
     found += [
         f"system.collisions: geom {index} is no height field of {grid}"
@@ -135,12 +135,32 @@ def _dangling(system: System) -> list[str]:
     return found
 
 
+def _named_objects(system: System) -> Iterator[tuple[str, int, tuple[str, int]]]:
+    """References with their kind: what equalities tie and sensors measure."""
+    for i, (kind, pair) in enumerate(zip(system.equality_types, system.equality_pair, strict=True)):
+        for index in pair:
+            yield "equality_pair", i, ("link" if kind in ("connect", "weld") else kind, index)
+    for name in ("sensor_object", "sensor_reference"):
+        for i, (kind, index) in enumerate(o for o in getattr(system, name) if o is not None):
+            if kind != "world":
+                yield name, i, ("link" if kind == "inertia" else kind, index)
+
+
 def _misshapen(system: System) -> list[str]:
     """Arrays of another shape than the elements ask for."""
+    nk, nq, nv = len(system.keyframe_names), system.q_size(), system.qd_size()
+    special = {
+        "tendon.coef": (sum(map(len, system.tendon_joints)),),
+        "tendon.share": (sum(map(len, system.tendon_path)),),
+        "keyframes.q": (nk, nq),
+        "keyframes.qd": (nk, nv),
+        "keyframes.activation": (nk, len(system.stateful_actuators())),
+        "keyframes.ctrl": (nk, system.act_size()),
+    }
     rows = _count(system) | {
-        "dof": system.qd_size(),
-        "init_q": system.q_size(),
-        "ref": system.q_size(),
+        "dof": nv,
+        "init_q": nq,
+        "ref": nq,
         "points": sum(system.geom_points),
         "heights": sum(rows * columns for rows, columns in system.geom_grid),
     }
@@ -150,10 +170,7 @@ def _misshapen(system: System) -> list[str]:
         wanted = patterns[place].shape
         if (group := place.split(".")[0]) in rows:
             wanted = (rows[group], *wanted[1:])
-        if place == "tendon.coef":
-            wanted = (sum(map(len, system.tendon_joints)),)
-        if place == "tendon.share":
-            wanted = (sum(map(len, system.tendon_path)),)
+        wanted = special.get(place, wanted)
         if place == "joint.user":  # as wide as the widest joint type asks for
             wanted = (*wanted[:1], *array.shape[1:2])
         if array.shape != wanted:

@@ -20,25 +20,28 @@ LONGEST = 1000
 Moments = Iterator[tuple[State, dict[str, Any]]]
 
 
-def source(target: str, pipeline: str, seed: int) -> Source:
-    """Returns what a target does: a run's agent, an environment at random, a model at rest.
+def source(target: str, pipeline: str, seed: int, keyframe: str = "") -> Source:
+    """Returns what a target does: a run's agent, an environment at random, a model by itself.
 
     Args:
         target: the folder of a run or of its checkpoint, a model file, or an environment's name.
         pipeline: what computes a model's steps.
         seed: of the first state and of all chance.
+        keyframe: name of the state that a model starts at; its first one if empty.
 
     Raises:
         BraxError: if it is none of them, or cannot be shown.
     """
     path = Path(target)
+    if keyframe and not path.is_file():
+        raise ConfigError(f"keyframe '{keyframe}': only model files have some, not '{target}'")
     if path.is_dir():
         run = _rollout.find_run(path)
         env, policy = _rollout.trained(run, path)
         title, repeat = f"{run.environment}, {run.trainer}", run.action_repeat
         return _acting(env, run.environment, policy, repeat, seed, title)
     if path.is_file():
-        return _passive(path, pipeline)
+        return _passive(path, pipeline, keyframe)
     names = plugins.names("environment")
     if target not in names:
         raise ConfigError(
@@ -88,15 +91,15 @@ def _finite(state: State) -> bool:
     return bool(np.isfinite(state.x.pos).all() and np.isfinite(state.x.rot).all())
 
 
-def _passive(path: Path, pipeline: str) -> Source:
-    """A model with all controls at zero; it starts again where it is lost."""
+def _passive(path: Path, pipeline: str, keyframe: str) -> Source:
+    """A model under constant controls; it starts again where it is lost."""
     engine, sys, substeps = _rollout.model(path, pipeline)
-    rest = jnp.zeros(sys.act_size())
-    step = jax.jit(lambda state: engine.step(sys, state, rest, substeps))
+    first, ctrl = _rollout.start(engine, sys, keyframe)
+    step = jax.jit(lambda state: engine.step(sys, state, ctrl, substeps))
 
     def moments() -> Moments:
         while True:
-            state = engine.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
+            state = first
             while _finite(state):
                 yield state, {}
                 state = step(state)

@@ -11,8 +11,10 @@ from brax.builder import ModelBuilder
 from brax.colliders import DEFAULT_GEOMETRY
 from brax.io import _mjcf_custom, _mjcf_rules
 from brax.io._mjcf_actuators import actuator_law, is_disabled
+from brax.io._mjcf_cameras import cameras
 from brax.io._mjcf_equality import equalities
 from brax.io._mjcf_geoms import Places, geoms, pairs
+from brax.io._mjcf_keys import keyframes
 from brax.io._mjcf_names import (
     body_names,
     disabled,
@@ -22,7 +24,7 @@ from brax.io._mjcf_names import (
     names,
 )
 from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS
-from brax.io._mjcf_sensors import read_sensor
+from brax.io._mjcf_sensors import sensors
 from brax.io._mjcf_tendons import tendons
 from brax.io._mjcf_touch import no_contact
 
@@ -48,9 +50,9 @@ def build(model: mujoco.MjModel, places: Places) -> System:
         note = _mjcf_rules.Note(kind, number, "ignored", reason)
         warnings.warn(describe(model, note, places), stacklevel=3)
     builder = ModelBuilder()
-    for note in _mjcf_rules.notes(model, custom):
-        if note.status == "refused":
-            builder.refuse(describe(model, note, places))
+    refused = [n for n in _mjcf_rules.notes(model, custom) if n.status == "refused"]
+    for note in refused:
+        builder.refuse(describe(model, note, places))
     _options(builder, model, custom)
     _bodies(builder, model, places)
     _joints(builder, model, custom, places)
@@ -58,11 +60,14 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     if not no_contact(model):
         pairs(builder, model, places)
     _sites(builder, model, places)
+    cameras(builder, model, places)
     tendons(builder, model, places)
     if not disabled(model, "EQUALITY", "CONSTRAINT"):
         equalities(builder, model, body_names(model), places)
     _actuators(builder, model, places)
-    _sensors(builder, model, places)
+    sensors(builder, model, places)
+    if not refused:
+        keyframes(builder, model, custom, places)
     if custom.init_q is not None:
         builder.set_init_q(custom.init_q.tolist())
     return builder.build()
@@ -206,19 +211,4 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
             force_range=bounds if enabled else (0.0, 0.0),
             early=bool(model.actuator_actearly[a]),
             line=places.get(("actuator", a), ""),
-        )
-
-
-def _sensors(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
-    for i, name in enumerate(names(model, "sensor")):
-        found = read_sensor(model, i)
-        if isinstance(found, str):
-            continue  # reported
-        builder.add_sensor(
-            found.type,
-            found.object,
-            name,
-            reference=found.reference,
-            cutoff=float(model.sensor_cutoff[i]) or np.inf,
-            line=places.get(("sensor", i), ""),
         )

@@ -14,6 +14,7 @@ _PLURALS = {
     "body": "bodies",
     "joint": "joints",
     "geom": "geoms",
+    "camera": "cameras",
     "actuator": "actuators",
     "equality": "equalities",
     "tendon": "tendons",

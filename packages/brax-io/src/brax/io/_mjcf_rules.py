@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from brax import plugins
-from brax.io import _mjcf_custom
+from brax.io import _mjcf_custom, _mjcf_keys
 from brax.io._mjcf_actuators import law_problems
 from brax.io._mjcf_names import count, is_flag_set, keyword
 from brax.io._mjcf_sensors import left_out
@@ -82,9 +82,7 @@ _SOLVER = (
 )
 
 _WITHOUT_EFFECT = {
-    "camera": "the viewer has its own",
     "light": "the viewer has its own",
-    "key": "the model starts at qpos0, or at the custom numeric init_qpos",
     "text": "only informs",
     "texture": "colours are drawn, textures are not",
     "skin": "only drawn by MuJoCo",
@@ -105,6 +103,7 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
         *_geom_notes(model, meets),
         *_actuator_notes(model),
         *_element_notes(model),
+        *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.left_out(model, custom)),
         *(Note(kind, i, "refused", reason) for kind, i, reason in custom.problems),
         *(Note(kind, i, "ignored", reason) for kind, i, reason in custom.unknown),
         *_ignored_numerics(model),

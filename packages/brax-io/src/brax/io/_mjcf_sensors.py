@@ -1,11 +1,13 @@
 """Which sensors of a compiled model are read, and why the others are not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import mujoco
+import numpy as np
 
 from brax import plugins
+from brax.builder import ModelBuilder
 from brax.io._mjcf_names import body_names, keyword, names
 from brax.sensors import SensorType
 
@@ -58,6 +60,24 @@ def _hidden(model: mujoco.MjModel, kind: SensorType, site: int) -> str:
     known = plugins.names("geometry_type")
     blind = [w for w in words if w not in known or not plugins.get("geometry_type", w).stops_rays]
     return f"a {blind[0]} stops no rays" if blind else ""
+
+
+def sensors(
+    builder: ModelBuilder, model: mujoco.MjModel, places: Mapping[tuple[str, int], str]
+) -> None:
+    """Adds the sensors that are read; the others are reported."""
+    for i, name in enumerate(names(model, "sensor")):
+        found = read_sensor(model, i)
+        if isinstance(found, str):
+            continue
+        builder.add_sensor(
+            found.type,
+            found.object,
+            name,
+            reference=found.reference,
+            cutoff=float(model.sensor_cutoff[i]) or np.inf,
+            line=places.get(("sensor", i), ""),
+        )
 
 
 def left_out(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:

@@ -42,7 +42,8 @@ TRANSLATED = {
     "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
     "tendon_joints tendon_path actuator_names actuator_types "
     "actuator_joint actuator_tendon actuator_site actuator_refsite sensor_names sensor_types "
-    "sensor_object sensor_reference integrator",
+    "sensor_object sensor_reference camera camera_names camera_link camera_modes camera_target "
+    "keyframes keyframe_names integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
     "enable_fluid",
     Link: "transform inertia invweight",

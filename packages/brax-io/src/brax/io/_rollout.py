@@ -41,13 +41,16 @@ class Trajectory:
     dt: float
     title: str
     series: dict[str, np.ndarray]
+    forces: np.ndarray | None = None
+    """At the contacts, as the page takes them."""
 
     def save(self, path: Path) -> None:
         """Writes a picture or a film, by its suffix; a page whatever the suffix else is."""
         if path.suffix in (".png", ".gif", ".mp4"):
             image.save(path, self.sys, self.states, dt=self.dt)
         else:
-            html.save(path, self.sys, self.states, dt=self.dt, title=self.title, series=self.series)
+            told = dict(title=self.title, series=self.series, forces=self.forces)
+            html.save(path, self.sys, self.states, dt=self.dt, **told)
 
 
 def save_beside(path: Path, trajectories: Mapping[str, Trajectory]) -> None:
@@ -164,13 +167,17 @@ def _length(states: State, done: np.ndarray) -> int:
     return max(1, min(ends))
 
 
-def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
-    """Returns a model's movement from its first state, with all controls at zero.
+def passive(
+    path: Path, seconds: float, pipeline: str, keyframe: str = "", forces: bool = False
+) -> Trajectory:
+    """Returns a model's movement from where `start` puts it, under constant controls.
 
     Args:
         path: the model file.
         seconds: how long it is followed [s].
         pipeline: name of the pipeline.
+        keyframe: name of the state that it starts at; the model's first one if empty.
+        forces: whether the forces at the contacts are wanted.
 
     Raises:
         BraxError: if nothing reads such files, or the model is refused.
@@ -178,8 +185,10 @@ def passive(path: Path, seconds: float, pipeline: str) -> Trajectory:
     engine, sys, substeps = model(path, pipeline)
     dt = substeps * float(sys.opt.timestep)
     steps = max(1, round(seconds / dt))
-    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys))
-    return Trajectory(sys, fall(), dt, path.name, {})
+    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys, keyframe))
+    states, ctrl = fall()
+    acting = html.contact_forces(sys, states, jnp.tile(ctrl, (steps + 1, 1))) if forces else None
+    return Trajectory(sys, states, dt, path.name, {}, acting)
 
 
 def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
@@ -194,15 +203,33 @@ def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
     return engine, sys, max(1, round(_FRAME / float(sys.opt.timestep)))
 
 
-def _fall(engine: Any, substeps: int, steps: int, sys: System) -> State:
-    """The first state and those after each of `steps` frames, stacked, with all controls zero."""
+def start(engine: Any, sys: System, keyframe: str) -> tuple[State, jax.Array]:
+    """A model's first state and its controls: zero, or those of a keyframe if one is named.
+
+    Raises:
+        ModelError: if there is no such keyframe, or the pipeline refuses the model.
+    """
+    if not keyframe:
+        still = jnp.zeros(sys.qd_size())
+        return engine.init(sys, sys.init_q, still), jnp.zeros(sys.act_size())
+    key = sys.keyframe(keyframe)
+    state = engine.init(sys, key.q, key.qd)
+    if state.activation is not None:
+        state = state.replace(activation=key.activation)
+    return state, key.ctrl
+
+
+def _fall(
+    engine: Any, substeps: int, steps: int, sys: System, keyframe: str
+) -> tuple[State, jax.Array]:
+    """The first state and those after each of `steps` frames, stacked, and the controls."""
+    first, ctrl = start(engine, sys, keyframe)
 
     def step(state: State, _: None) -> tuple[State, State]:
-        return engine.step(sys, state, jnp.zeros(sys.act_size()), substeps), state
+        return engine.step(sys, state, ctrl, substeps), state
 
-    first = engine.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
     _, states = jax.lax.scan(step, first, length=steps + 1)
-    return states
+    return states, ctrl
 
 
 def reader(path: Path) -> Any:

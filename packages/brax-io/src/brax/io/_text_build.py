@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -10,27 +9,26 @@ import numpy as np
 
 from brax.base import System
 from brax.builder import WORLD, ModelBuilder
-from brax.components import Quat, Vec3
+from brax.components import Vec3
 from brax.errors import ModelError, closest
 from brax.io._text_lines import Place
+from brax.io._text_shapes import (
+    NO_TURN,
+    ORIGIN,
+    UNIT,
+    Turn,
+    Vector,
+    axis_in,
+    euler,
+    geom,
+    shape_problems,
+    vector,
+)
 
 MAX_ELEMENTS = 1024
 """Bodies, joints, colliders and actuators that a model may have together."""
 
-SHAPES = ("box", "plane", "sphere", "capsule")
-"""The colliders that are read."""
-
 AXES = "xyz"
-UNIT = [Vec3(*row) for row in np.eye(3)]
-ORIGIN = (0.0, 0.0, 0.0)
-Vector = Any
-"""Three numbers."""
-Turn = Any
-"""A `Quat` of numbers."""
-
-NO_TURN: Turn = Quat(*np.array([1.0, 0.0, 0.0, 0.0]))
-
-_COLOR = re.compile("#[0-9a-fA-F]{6}")
 
 
 class Builder:
@@ -158,12 +156,12 @@ class Builder:
             self.q += [*pos, *turn]
             return
         for k in sorted(set(range(3)) - still):
-            self.made.add_joint(body.name, "slide", f"{body.name}_{AXES[k]}", axis=_axis(turn, k))
+            self.made.add_joint(body.name, "slide", f"{body.name}_{AXES[k]}", axis=axis_in(turn, k))
             self.q.append(0.0)
         turning = sorted(set(range(3)) - upright)
         name = f"{body.name}_turn"
         if len(turning) == 1:
-            self.made.add_joint(body.name, "hinge", name, axis=_axis(turn, turning[0]))
+            self.made.add_joint(body.name, "hinge", name, axis=axis_in(turn, turning[0]))
             self.q.append(0.0)
         elif len(turning) == 3:
             self.made.add_joint(body.name, "ball", name)
@@ -229,32 +227,11 @@ class Builder:
             self._refuse(f"body '{self.config.bodies[i].name}'", problem, "bodies", i)
 
     def _collider(self, body: str, collider: Any, *place: str | int) -> None:
-        kind, what = collider.WhichOneof("type"), f"body '{body}': collider {place[-1]}"
-        if kind not in SHAPES:
-            problem = f"'{kind}' is not supported" if kind else "it has no shape"
-            self._refuse(what, f"{problem}; allowed: {', '.join(SHAPES)}", *place)
-            return
-        if kind == "capsule" and collider.capsule.end:
-            self._refuse(what, "a capsule with one end is not supported; use a sphere", *place)
-        if collider.color and not _COLOR.fullmatch(collider.color):
-            self._refuse(what, f"color must be #rrggbb, got '{collider.color}'", *place)
-            return
-        material = collider.material if collider.HasField("material") else self.config
-        color = collider.color or "#808080"
-        rgb = [int(color[n : n + 2], 16) / 255 for n in (1, 3, 5)]
-        self.made.add_geom(
-            body,
-            kind,
-            pos=vector(collider.position),
-            quat=euler(vector(collider.rotation)),
-            size=_size(getattr(collider, kind), kind),
-            friction=(material.friction, 0.0, 0.0),
-            elasticity=material.elasticity,
-            rgba=(*rgb, 0.0 if collider.hidden else 1.0),
-            contype=int(not collider.no_contact),
-            conaffinity=int(not collider.no_contact),
-            line=self._line(*place),
-        )
+        problems = shape_problems(collider)
+        for problem in problems:
+            self._refuse(f"body '{body}': collider {place[-1]}", problem, *place)
+        if not problems:
+            self.made.add_geom(body, **geom(collider, self.config), line=self._line(*place))
 
     def _rest_of_defaults(self, standing: set[str]) -> None:
         """What a default says of bodies and joints that it cannot place."""
@@ -306,30 +283,3 @@ class Builder:
             for first, second in itertools.combinations(bodies, 2):
                 if frozenset((first, second)) not in included:
                     self.made.exclude(first, second)
-
-
-def vector(v: Any) -> Vector:
-    """The components of a Vector3."""
-    return (v.x, v.y, v.z)
-
-
-def euler(degrees: Vector) -> Turn:
-    """The turn about x, then about the new y, then about the new z."""
-    half = np.radians(degrees) / 2
-    rows = zip(np.cos(half), np.sin(half)[:, None] * np.eye(3), strict=True)
-    x, y, z = (Quat(cos, *sin) for cos, sin in rows)
-    return x.mul(y).mul(z)
-
-
-def _axis(turn: Turn, k: int) -> Vector:
-    """A world axis in the frame of a body that is turned."""
-    return turn.conj.rotate(UNIT[k])
-
-
-def _size(shape: Any, kind: str) -> Any:
-    """MuJoCo's size parameters."""
-    if kind == "box":
-        return vector(shape.halfsize)
-    if kind == "capsule":
-        return (shape.radius, shape.length / 2 - shape.radius)
-    return (shape.radius,) if kind == "sphere" else ()

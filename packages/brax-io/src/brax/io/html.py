@@ -10,11 +10,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from brax.base import State, System
+from brax.dynamics import constraint_forces
 from brax.errors import BraxError, ConfigError
 from brax.io.viewer import motion, scene
+from brax.io.viewer.packing import pack
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -64,6 +68,8 @@ class Trajectory(NamedTuple):
     """As `render` takes them."""
     series: Mapping[str, Any] = {}
     """As `render` takes them."""
+    forces: Any = None
+    """As `render` takes them."""
 
 
 def render(
@@ -76,6 +82,7 @@ def render(
     dt: float | None = None,
     title: str = "",
     series: Mapping[str, Any] | None = None,
+    forces: Any = None,
 ) -> Page:
     """Returns a page that plays a trajectory; it asks the network for nothing.
 
@@ -91,6 +98,8 @@ def render(
         title: what the page is called.
         series: numbers to show with the frames, such as `{"reward": rewards}`, each (frames,) or,
             like actions, (frames, n): all are drawn as curves, the first also above the slider.
+        forces: what to draw at the contacts: the force [N] on the second geom of each possible
+            contact, (frames, n, 3), such as `contact_forces` finds.
 
     Raises:
         ConfigError: if an argument is not allowed, or the trajectory is empty.
@@ -103,7 +112,7 @@ def render(
     title = title or "Brax"
     shown = height if colab else None
     page = _page(
-        title, _viewer(Trajectory(sys, states, series or {}), title, seconds, shown), shown
+        title, _viewer(Trajectory(sys, states, series or {}, forces), title, seconds, shown), shown
     )
     page.height = height
     return page
@@ -148,6 +157,29 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
     _write(path, render(sys, states, **{"colab": False, **options}))
 
 
+def contact_forces(
+    sys: System, states: State | Sequence[State], act: jax.Array | None = None
+) -> np.ndarray:
+    """Returns the forces at a trajectory's contacts, as the generalized pipeline finds them.
+
+    Args:
+        sys: the system.
+        states: states in order of time, or one state whose leaves have time in front.
+        act: the controls at each state, (frames, nu); zero if None.
+
+    Returns:
+        The force [N] on the second geom of each possible contact, world axes, (frames, n, 3).
+    """
+    whole = states
+    if isinstance(whole, Sequence):
+        whole = jax.tree.map(lambda *leaves: jnp.stack(leaves), *whole)
+    assert isinstance(whole, State)
+    whole = jax.tree.map(jnp.asarray, whole.replace(contact=None))
+    ctrl = jnp.zeros((len(whole.q), sys.act_size())) if act is None else jnp.asarray(act)
+    found = jax.jit(jax.vmap(constraint_forces, (None, 0, 0)))(sys, whole, ctrl)[1]
+    return np.asarray(found)
+
+
 def live_page(sys: System, numbers: Mapping[str, np.ndarray], *, dt: float, title: str) -> str:
     """Returns the page that goes on with the frames that its server sends (see `brax.io.live`).
 
@@ -182,7 +214,7 @@ def _series(name: str, values: Any, frames: int) -> np.ndarray:
 
 def _viewer(shown: Trajectory, title: str, dt: float, height: int | None) -> str:
     """The part of a page that plays one trajectory."""
-    numbers = motion.arrays(shown.sys, shown.states)
+    numbers = motion.arrays(shown.sys, shown.states, shown.forces)
     frames = len(numbers["pos"])
     series = {name: _series(name, values, frames) for name, values in shown.series.items()}
     numbers |= {f"series/{name}": values for name, values in series.items()}
@@ -205,11 +237,10 @@ def _part(
         "arrays": [[name, values.shape] for name, values in numbers.items()],
         "live": live,
     }
-    flat = [np.ravel(values).astype("<f4") for values in numbers.values()]
     return _VIEWER.format(
         height=f' data-height="{height}"' if height else "",
         model=_json(model),
-        numbers=base64.b64encode(gzip.compress(np.concatenate(flat).tobytes(), mtime=0)).decode(),
+        numbers=base64.b64encode(gzip.compress(pack(numbers.values()), mtime=0)).decode(),
     )
 
 

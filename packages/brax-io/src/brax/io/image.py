@@ -39,8 +39,8 @@ def render_array(
             state.
         height: of the pictures [pixels].
         width: of the pictures [pixels].
-        camera: name of the link that the camera follows, the first by default; or a
-            `mujoco.MjvCamera`.
+        camera: name or number of one of the model's cameras; or name of the link that the camera
+            follows, the first by default; or a `mujoco.MjvCamera`.
 
     Returns:
         Colours, bytes (frames, height, width, 3); of a single state (height, width, 3).
@@ -125,7 +125,7 @@ def _pictures(
 ) -> Iterator[np.ndarray]:
     """The pictures, one after another; the renderer is released after the last."""
     with canvas(sys, height, width, camera) as drawing:
-        drawing.aim(pos)
+        drawing.aim(pos, rot)
         for frame in zip(pos, rot, strict=True):
             yield drawing.draw(*frame)
 

@@ -31,6 +31,8 @@ _LISTED = (
     "tendon",
     "actuator",
     "sensor",
+    "camera",
+    "key",
     "exclude",
     "numeric",
     "tuple",
@@ -138,8 +140,8 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
             of its own.
 
     Returns:
-        One line for each body, joint, geom, site, tendon, actuator, sensor, exclude and custom
-        field, and one for each thing that is approximated, ignored or refused.
+        One line for each body, joint, geom, site, tendon, actuator, sensor, camera, key, exclude
+        and custom field, and one for each thing that is approximated, ignored or refused.
 
     Raises:
         UnknownNameError: if there is no pipeline of that name.

@@ -72,9 +72,7 @@ class Mjx:
         Arguments and errors are those of the other pipelines, and those of `init`.
         """
         model = _model(sys)
-        contracts.check_vector("mjx.step", "act", act, sys.act_size(), "actuators")
-        contracts.check_state("mjx.step", sys, state)
-        contracts.check_external("mjx.step", sys, external)
+        contracts.check_step("mjx.step", sys, state, act, external)
         fixed = _library().make_data(model).replace(ctrl=jnp.where(jnp.isnan(act), 0.0, act))
         if external is not None:
             wrench = jnp.concatenate([external.vel, external.ang], axis=1)

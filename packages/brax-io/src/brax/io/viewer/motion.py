@@ -1,45 +1,50 @@
-"""What moves in the viewer page: poses, contacts and joint axes, a row per frame."""
+"""What moves in the viewer page: poses, coordinates, contacts and joint axes, a row per frame."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from brax import contact, math
 from brax.base import State, System, Transform
-from brax.components import Quat, Vec3
 from brax.errors import ConfigError, ModelError
-from brax.joints.interface import JointParams
+from brax.io.viewer import overlays
 
 
-def arrays(sys: System, states: State | Sequence[State]) -> dict[str, np.ndarray]:
+def arrays(
+    sys: System, states: State | Sequence[State], forces: Any = None
+) -> dict[str, np.ndarray]:
     """Returns the numbers of a trajectory, each array with frames in front.
 
     Args:
         sys: the system that the states belong to.
         states: states in order of time, or one state whose leaves have time in front.
+        forces: on the second geom of each possible contact [N], (frames, n, 3), or None.
 
     Returns:
-        `pos` (frames, n_links, 3) and `rot` (frames, n_links, 4) of the links; `contacts`
-        (frames, n, 7): whether it touches, point and normal; `joints` (frames, n_joints, 6):
-        anchor and axis, the axis zero unless the joint has exactly one degree of freedom.
+        `pos` (frames, n_links, 3) and `rot` (frames, n_links, 4) of the links; `q` (frames, nq);
+        `axes` (frames, n, 6): anchor and axis, in their links' frames, of the joints that
+        `overlays.turning_joints` lists; `contacts` (frames, n, 7): whether it touches, point and
+        normal; and, if given, `forces` (frames, n, 3).
 
     Raises:
-        ConfigError: if there is no state, or the states are not one trajectory.
+        ConfigError: if there is no state, or the states or forces are not one trajectory's.
         ModelError: if the states belong to another system, or are not finite.
     """
     x, q = _checked(sys, states)
-    touches, axes = jax.device_get(_overlays(sys, x, q))
-    touches = touches[:, touches[..., 0].any(axis=0)]  # points that never touch need no rows
-    return {"pos": x.pos, "rot": x.rot, "contacts": touches, "joints": axes}
+    found = _found(sys, x, q)
+    touches = found.pop("contacts")
+    kept = touches[..., 0].any(axis=0)  # points that never touch need no rows
+    found["contacts"] = touches[:, kept]
+    if forces is not None:
+        acting = _forces(forces, touches)
+        found["forces"] = np.where(touches[..., :1] > 0, acting, 0.0)[:, kept]
+    return found
 
 
 def moment(sys: System, state: State) -> dict[str, np.ndarray]:
     """Returns the numbers of one state as `arrays` does, with a row for every possible contact."""
-    x, q = _checked(sys, [state])
-    contacts, axes = jax.device_get(_overlays(sys, x, q))
-    return {"pos": x.pos, "rot": x.rot, "contacts": contacts, "joints": axes}
+    return _found(sys, *_checked(sys, [state]))
 
 
 def poses(sys: System, states: State | Sequence[State]) -> tuple[np.ndarray, np.ndarray]:
@@ -107,54 +112,21 @@ def _check(sys: System, x: Transform, q: np.ndarray) -> None:
         raise ModelError(f"frame {frame}, link '{sys.link_names[link]}': not finite")
 
 
-@jax.jit
-def _overlays(sys: System, x: Transform, q: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return _touching(sys, x), jax.vmap(_joint_axes, in_axes=(None, 0, 0))(sys, x, q)
+def _found(sys: System, x: Transform, q: np.ndarray) -> dict[str, np.ndarray]:
+    touches = overlays.contacts(sys, x)
+    axes = overlays.turning_axes(sys, q)
+    found = {"pos": x.pos, "rot": x.rot, "q": q, "axes": axes, "contacts": touches}
+    return {name: np.asarray(values) for name, values in found.items()}
 
 
-def _touching(sys: System, x: Transform) -> jax.Array:
-    """Rows (touches, point, normal) of each frame, zero where the surfaces are apart."""
-    if not sys.collisions:
-        return jnp.zeros((len(x.pos), 0, 7))
-    found = jax.vmap(contact.get, (None, 0))(sys, jax.tree.map(jnp.asarray, x))
-    assert found is not None  # there are collisions
-    rows = jnp.concatenate([found.pos, found.frame[:, :, 0]], axis=-1)
-    touches = (found.dist <= 0) & jnp.isfinite(rows).all(axis=-1)
-    rows = jnp.where(touches[..., None], rows, 0.0)
-    return jnp.concatenate([touches[..., None].astype(rows.dtype), rows], axis=-1)
-
-
-def _joint_axes(sys: System, x: Transform, q: jax.Array) -> jax.Array:
-    """Rows (anchor, axis) in the world.
-
-    A link's frame comes after all of its joints, so they are undone from the last to the first.
-    """
-    rows: dict[int, jax.Array] = {}
-    starts = sys.joint_q_start()
-    for link in range(sys.num_links()):
-        frame = x.take(link)
-        for j in reversed(sys.link_joints(link)):
-            kind = sys.joint_types[j]
-            anchor = frame.do(Transform.create(pos=sys.joint.pos[j])).pos
-            axis = math.rotate(sys.joint.axis[j], frame.rot)
-            rows[j] = jnp.concatenate([anchor, axis * (kind.qd_width == 1)])
-            frame = _undo(sys, j, frame, anchor, q[starts[j] : starts[j] + kind.q_width])
-    return jnp.stack([rows[j] for j in sorted(rows)]) if rows else jnp.zeros((0, 6))
-
-
-def _undo(sys: System, j: int, after: Transform, anchor: jax.Array, q: jax.Array) -> Transform:
-    """The link's frame before joint `j` acts, from the frame after it."""
-    params = JointParams(Vec3(*_components(sys.joint.axis[j])), _components(sys.joint.user[j]))
-    shift, turn = sys.joint_types[j].transform(params, _components(q))
-    rot = after.rot if turn is None else math.quat_mul(after.rot, math.quat_inv(_vector(turn)))
-    start = sys.joint.pos[j] if shift is None else sys.joint.pos[j] + _vector(shift)
-    return Transform(anchor - math.rotate(start, rot), rot)
-
-
-def _components(values: jax.Array) -> tuple[jax.Array, ...]:
-    """The numbers of one joint as joint types want them, each (1 joint, batch of 1)."""
-    return tuple(value.reshape(1, 1) for value in values)
-
-
-def _vector(components: Vec3 | Quat) -> jax.Array:
-    return jnp.concatenate([c.reshape(1) for c in components])
+def _forces(forces: Any, touches: np.ndarray) -> np.ndarray:
+    """Forces, one for each possible contact in each frame."""
+    given, shape = np.asarray(forces, np.float32), (*touches.shape[:2], 3)
+    if given.shape != shape:
+        raise ConfigError(
+            f"forces have shape {given.shape}; expected {shape}: one for each possible contact of "
+            "`brax.contact.get` in each frame"
+        )
+    if not np.isfinite(given).all():
+        raise ConfigError("forces are not finite")
+    return given

@@ -6,13 +6,14 @@ import numpy as np
 
 from brax.base import System
 from brax.errors import ModelError
+from brax.io.viewer.overlays import joint_rows
 
 SHAPES = ("box", "capsule", "cylinder", "ellipsoid", "plane", "sphere")
 """Geometry types that the page draws by itself, given MuJoCo's sizes (viewer/src/shapes.js)."""
 
 
 def describe(sys: System) -> dict[str, Any]:
-    """Returns the links and geoms as JSON-ready values.
+    """Returns the links, joints and geoms as JSON-ready values.
 
     Raises:
         ModelError: naming every geom that cannot be drawn.
@@ -21,7 +22,15 @@ def describe(sys: System) -> dict[str, Any]:
     problems = [geom["problem"] for geom in geoms if "problem" in geom]
     if problems:
         raise ModelError("; ".join(problems))
-    return {"links": list(sys.link_names), "geoms": geoms}
+    inertia = sys.link.inertia
+    return {
+        "links": list(sys.link_names),
+        "parents": list(sys.link_parents),
+        "masses": np.asarray(inertia.mass, float).tolist(),
+        "centres": np.asarray(inertia.transform.pos, float).tolist(),
+        "joints": joint_rows(sys),
+        "geoms": geoms,
+    }
 
 
 def _points(sys: System, index: int) -> list[np.ndarray]:

@@ -1,0 +1,37 @@
+"""Keyframes of MuJoCo's compiled model."""
+
+from collections.abc import Iterator, Mapping
+
+import mujoco
+
+from brax.builder import ModelBuilder
+from brax.io._mjcf_custom import Custom
+from brax.io._mjcf_names import names
+
+
+def keyframes(
+    builder: ModelBuilder,
+    model: mujoco.MjModel,
+    custom: Custom,
+    places: Mapping[tuple[str, int], str],
+) -> None:
+    """Adds those that are read; the others are reported."""
+    unread = dict(left_out(model, custom))
+    for k, name in enumerate(names(model, "key")):
+        if k in unread:
+            continue
+        builder.add_keyframe(
+            name,
+            model.key_qpos[k],
+            qd=model.key_qvel[k],
+            activation=model.key_act[k],
+            ctrl=model.key_ctrl[k],
+            line=places.get(("key", k), ""),
+        )
+
+
+def left_out(model: mujoco.MjModel, custom: Custom) -> Iterator[tuple[int, str]]:
+    """Keyframes that are not read, and why."""
+    if custom.joint_types:
+        for k in range(model.nkey):
+            yield k, "joints of a type that MuJoCo does not know may have other coordinates"

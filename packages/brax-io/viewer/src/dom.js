@@ -1,0 +1,15 @@
+// Elements of the page. Every text is put in as text, never as markup.
+
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+export function option(value, text) {
+  return element("option", { value }, text);
+}

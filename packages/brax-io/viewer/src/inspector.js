@@ -1,0 +1,74 @@
+// What a link is and where it stands, and how far its joints have moved.
+
+import { element } from "./dom.js";
+
+export class Inspector {
+  constructor(model, stage) {
+    Object.assign(this, { model, stage, link: -1 });
+    this.name = element("h2");
+    this.table = element("dl");
+    const close = element("button", { "aria-label": "Close", onclick: () => this.show(-1) }, "×");
+    this.card = element(
+      "section",
+      { class: "bx-card bx-inspector", "aria-label": "Inspector", hidden: "" },
+      element("header", {}, this.name, close),
+      this.table,
+    );
+  }
+
+  // Shows one link, or none (-1).
+  show(link, frame = 0) {
+    this.link = link;
+    this.card.hidden = link < 0;
+    this.stage.highlight(link);
+    if (link < 0) return;
+    this.name.textContent = this.model.links[link];
+    this.joints = this.model.joints.filter((joint) => joint.link === link);
+    this.values = new Map();
+    const parent = this.model.links[this.model.parents[link]] ?? "world";
+    this.table.replaceChildren(
+      ...this.row("parent", parent),
+      ...this.row("mass", `${shorten(this.model.masses[link])} kg`),
+      ...this.row("position", ""),
+      ...this.row("rotation", ""),
+      ...this.joints.flatMap((joint) => this.row(joint.name, "", told(joint))),
+    );
+    this.update(frame);
+  }
+
+  row(name, text, title = name) {
+    const value = element("dd", {}, text);
+    this.values.set(name, value);
+    return [element("dt", { title }, name), value];
+  }
+
+  update(frame) {
+    if (this.link < 0) return;
+    const { pos, rot, q } = this.model.arrays;
+    const at = frame * this.model.links.length + this.link;
+    const place = [...pos.data.subarray(3 * at, 3 * at + 3)];
+    this.values.get("position").textContent = place.map((x) => x.toFixed(3)).join(" ");
+    const turn = [...rot.data.subarray(4 * at, 4 * at + 4)];
+    this.values.get("rotation").textContent = turn.map((x) => x.toFixed(2)).join(" ");
+    for (const joint of this.joints) {
+      const start = frame * q.shape[1] + joint.q[0];
+      const numbers = q.data.subarray(start, start + joint.q[1]);
+      this.values.get(joint.name).textContent = coordinates(joint, numbers);
+    }
+  }
+}
+
+// What a joint is, and how far it may go.
+function told({ name, type, range, unit }) {
+  return range ? `${name}: ${type}, ${range.map(shorten).join(" to ")} ${unit}` : `${name}: ${type}`;
+}
+
+function coordinates({ unit }, numbers) {
+  if (numbers.length > 1) return [...numbers].map((x) => x.toFixed(2)).join(" ");
+  const degrees = unit === "rad" ? ` (${((numbers[0] * 180) / Math.PI).toFixed(0)}°)` : "";
+  return `${numbers[0].toFixed(3)} ${unit}${degrees}`;
+}
+
+function shorten(x) {
+  return String(Number(x.toPrecision(4)));
+}

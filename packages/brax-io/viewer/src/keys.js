@@ -1,0 +1,59 @@
+// What keys do, and the card that says so.
+
+import { element } from "./dom.js";
+
+const LAST = 1e9; // a frame that no trajectory has
+
+// Each: the keys, as the browser names them, what they do in words, and the doing.
+function actions(controls) {
+  const { player, stage } = controls;
+  const by = (steps) => () => controls.seek(player.frame + steps);
+  const marks = (name) => () => controls.switches[name]?.click();
+  return [
+    [[" "], "play or pause", () => controls.toggle()],
+    [["ArrowLeft"], "one frame back", by(-1)],
+    [["ArrowRight"], "one frame on", by(1)],
+    [["PageUp"], "ten frames back", by(-10)],
+    [["PageDown"], "ten frames on", by(10)],
+    [["Home"], "first frame", () => controls.seek(0)],
+    [["End"], "last frame", () => controls.seek(LAST)],
+    [["-"], "slower", () => controls.changeSpeed(-1)],
+    [["+", "="], "faster", () => controls.changeSpeed(1)],
+    [["c"], "contacts", marks("contacts")],
+    [["o"], "forces of contacts", marks("forces")],
+    [["j"], "joints", marks("joints")],
+    [["x"], "frames of links", marks("axes")],
+    [["m"], "centres of mass", marks("masses")],
+    [["f"], "follow the next link", () => controls.followNext()],
+    [["r"], "reset the view", () => controls.home()],
+    [["t"], "light or dark", () => controls.switchTheme()],
+    [["Escape"], "close what is open", () => controls.close()],
+    [["?"], "these keys", () => controls.help()],
+  ].filter(([keys]) => keys[0] !== "o" || stage.overlays.forces);
+}
+
+const SHOWN = { " ": "Space", ArrowLeft: "←", ArrowRight: "→", "-": "−" };
+
+export class Keys {
+  constructor(controls) {
+    this.actions = actions(controls);
+    const rows = this.actions.flatMap(([[key], words]) => [
+      element("dt", {}, element("kbd", {}, SHOWN[key] ?? key)),
+      element("dd", {}, words),
+    ]);
+    this.card = element(
+      "section",
+      { class: "bx-card bx-keys", "aria-label": "Keys", hidden: "" },
+      element("dl", {}, ...rows),
+    );
+  }
+
+  // Does what a key says; tells whether it says anything.
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const found = this.actions.find(([keys]) => keys.includes(key));
+    found?.[2]();
+    return Boolean(found);
+  }
+}
