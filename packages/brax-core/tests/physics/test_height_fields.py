@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from brax import plugins
+from brax import contact, plugins
+from brax.base import Transform
 from brax.builder import ModelBuilder
 from brax.colliders import Shape
 from brax.colliders.fallback import Solid, between_solids
@@ -184,6 +185,23 @@ def model(heights, **geom):
     builder.add_joint("ball", "free")
     builder.add_geom("ball", **({"size": (0.1,)} | geom))
     return builder
+
+
+@pytest.mark.slow
+def test_each_environment_may_have_its_own_heights(f64):
+    """Level fields at two heights and two places, in one batch of a whole system."""
+    sys = model(np.zeros((3, 3))).build()
+    levels = jnp.array([0.0, 0.25])
+    pos = jnp.array([[[0.3, 0.2, 0.5]], [[-0.7, -0.1, 0.5]]])
+    turn = jnp.tile(jnp.array([1.0, 0, 0, 0]), (2, 1, 1))
+
+    def nearest(level, pos, turn):
+        moved = sys.replace(heights=sys.heights + level)
+        return contact.get(moved, Transform(pos, turn)).dist.min()
+
+    dist, slope = jax.vmap(jax.value_and_grad(nearest))(levels, pos, turn)
+    np.testing.assert_allclose(dist, [0.4, 0.15], atol=1e-9)
+    np.testing.assert_allclose(slope, -1, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,9 @@ _ASIDE = 1e-3
 _NEAR = 0.02
 """Share of the shape's size by which a touching point may be farther than the nearest."""
 
+_APART = 10.0
+"""Sizes that make the slack of `widest_four` a hundredth of the size: what is nearer is one."""
+
 _NEAREST = 6
 """Triangles that are kept because they are the nearest."""
 
@@ -102,9 +105,16 @@ class FieldConvex(Collider):
         found, there = _spots(near, seen, a.size.z)
         least = jnp.min(jnp.where(there, found.z, jnp.inf), axis=0)
         there &= found.z < jnp.maximum(least, 0.0) + _NEAR * seen.size
+        # Beyond the least, so that what is not there is farther than what is, however far that is.
+        far = _APART * seen.size
+        chosen = widest_four(found._replace(z=found.z - least), there, far)
         return [
-            Touch(p.z, a.pos + axes.rotate(Vec3(p.x, p.y, p.height)), axes.rotate(p.normal))
-            for p in widest_four(found, there, seen.size)
+            Touch(
+                jnp.where(p.z < far, p.z + least, jnp.abs(least) + far),
+                a.pos + axes.rotate(Vec3(p.x, p.y, p.height)),
+                axes.rotate(p.normal),
+            )
+            for p in chosen
         ]
 
 

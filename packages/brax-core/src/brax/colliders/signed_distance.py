@@ -72,7 +72,7 @@ class Spot(NamedTuple):
     x: jax.Array
     y: jax.Array
     z: jax.Array
-    """The distance [m]."""
+    """The distance beyond that of the nearest [m]."""
     point: Vec3
 
 
@@ -157,8 +157,9 @@ class SignedDistance(Collider):
         best, normal = (take(nearest, v) for v in (found.point, found.slope))
         s, t = tangents(normal)
         aside = found.point - best
-        spots = Spot(aside.dot(s), aside.dot(t), found.dist, found.point)
-        near = found.dist < jnp.maximum(jnp.min(found.dist, axis=0), 0.0) + _NEAR * reach
+        least = jnp.min(found.dist, axis=0)
+        spots = Spot(aside.dot(s), aside.dot(t), found.dist - least, found.point)
+        near = found.dist < jnp.maximum(least, 0.0) + _NEAR * reach
         first, *others = widest_four(spots, near, _APART * reach)
         there = [spot.z < _APART * reach for spot in others]
         return [
@@ -187,7 +188,8 @@ class SignedDistance(Collider):
         still = jax.tree.map(jax.lax.stop_gradient, b.rot.inv_rotate(normal))
         dist = dist + Other(self.other, b).growth(spot.point, still)
         far = _APART * _size(a)
-        return Touch(jnp.where(spot.z < far, dist, far), at - normal * (0.5 * dist), normal)
+        dist, pos = jnp.where(spot.z < far, dist, jnp.abs(dist) + far), at - normal * (0.5 * dist)
+        return Touch(dist, pos, normal)
 
 
 def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Vec3]:
