@@ -97,6 +97,27 @@ def test_links_and_joints_are_described(sys):
     ]
 
 
+def test_bodies_that_the_state_places_are_shown_where_it_has_them(sys):
+    made = ModelBuilder()
+    half = math.sqrt(0.5)
+    made.add_body("hand", pos=(1, 2, 3), quat=(half, 0, 0, half), mocap=True)
+    made.add_geom("hand", "box", "palm", pos=(0.1, 0, 0), size=(0.1, 0.2, 0.3))
+    made.add_body("ball", pos=(0, 0, 1), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    made.add_joint("ball", "free")
+    built = made.build()
+    first = plugins.get("pipeline", "generalized").init(built, built.init_q, jnp.zeros(6))
+    assert first.mocap is not None
+    second = first.replace(mocap=first.mocap.replace(pos=jnp.array([[4.0, 5.0, 6.0]])))
+    model, arrays = unpack(html.render(built, [first, second, first.replace(mocap=None)]))
+    assert model["links"] == ["ball", "hand"] and model["masses"] == [1.0, 0.0]
+    (palm,) = model["geoms"]
+    assert palm["link"] == 1
+    np.testing.assert_allclose(palm["pos"], [0.1, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(palm["rot"], [1, 0, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(arrays["pos"][:, 1], [[1, 2, 3], [4, 5, 6], [1, 2, 3]])
+    np.testing.assert_allclose(arrays["rot"][:, 1], [[half, 0, 0, half]] * 3, atol=1e-6)
+
+
 def test_forces_stand_at_their_contacts(sys):
     """The ball lies 1 cm in the plane; four more contacts that there might be do not touch."""
     forces = np.arange(30.0).reshape(2, 5, 3)

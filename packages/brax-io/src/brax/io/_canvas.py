@@ -30,7 +30,7 @@ class Canvas:
     def __init__(self, sys: System, height: int, width: int, camera: Any) -> None:
         self._model = _drawable(sys, height, width)
         self._data = mujoco.MjData(self._model)
-        self._links = list(sys.link_names)
+        self._links = scene.frame_names(sys)
         own = isinstance(camera, mujoco.MjvCamera)
         self._camera = camera if own else mujoco.MjvCamera()
         self._sys, self._mounted = sys, None if own else _number(sys, camera)
@@ -188,7 +188,8 @@ def _drawable(sys: System, height: int, width: int) -> mujoco.MjModel:
         type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
         castshadow=False,  # without a graphics card shadows take half of the time
     )
-    bodies = [spec.worldbody.add_body(name=f"link{i}", mocap=True) for i in range(sys.num_links())]
+    count = len(scene.frame_names(sys))
+    bodies = [spec.worldbody.add_body(name=f"link{i}", mocap=True) for i in range(count)]
     eye = spec.worldbody.add_body(name="eye", mocap=True)
     eye.add_camera(name="eye")
     for i, geom in enumerate(scene.describe(sys)["geoms"]):

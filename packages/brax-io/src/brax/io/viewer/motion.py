@@ -1,14 +1,15 @@
 """What moves in the viewer page: poses, coordinates, contacts and joint axes, a row per frame."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from brax.base import State, System, Transform
 from brax.errors import ConfigError, ModelError
-from brax.io.viewer import overlays
+from brax.io.viewer import overlays, scene
+from brax.mocap import at_rest
 
 
 def arrays(
@@ -22,7 +23,8 @@ def arrays(
         forces: on the second geom of each possible contact [N], (frames, n, 3), or None.
 
     Returns:
-        `pos` (frames, n_links, 3) and `rot` (frames, n_links, 4) of the links; `q` (frames, nq);
+        `pos` (frames, n, 3) and `rot` (frames, n, 4) of the links, then of the bodies that the
+        state places; `q` (frames, nq);
         `axes` (frames, n, 6): anchor and axis, in their links' frames, of the joints that
         `overlays.turning_joints` lists; `contacts` (frames, n, 7): whether it touches, point and
         normal; and, if given, `forces` (frames, n, 3).
@@ -31,8 +33,7 @@ def arrays(
         ConfigError: if there is no state, or the states or forces are not one trajectory's.
         ModelError: if the states belong to another system, or are not finite.
     """
-    x, q = _checked(sys, states)
-    found = _found(sys, x, q)
+    found = _found(sys, _checked(sys, states))
     touches = found.pop("contacts")
     kept = touches[..., 0].any(axis=0)  # points that never touch need no rows
     found["contacts"] = touches[:, kept]
@@ -44,16 +45,13 @@ def arrays(
 
 def moment(sys: System, state: State) -> dict[str, np.ndarray]:
     """Returns the numbers of one state as `arrays` does, with a row for every possible contact."""
-    return _found(sys, *_checked(sys, [state]))
+    return _found(sys, _checked(sys, [state]))
 
 
 def poses(sys: System, states: State | Sequence[State]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the link frames alone, (frames, n_links, 3) and (frames, n_links, 4).
-
-    Arguments and errors are those of `arrays`.
-    """
-    x, _ = _checked(sys, states)
-    return np.asarray(x.pos), np.asarray(x.rot)
+    """Returns `pos` and `rot` of `arrays` alone, with its arguments and errors."""
+    frames = _frames(_checked(sys, states))
+    return np.asarray(frames.pos), np.asarray(frames.rot)
 
 
 def interval(sys: System, dt: float | None) -> float:
@@ -68,36 +66,50 @@ def interval(sys: System, dt: float | None) -> float:
     return seconds
 
 
-def _checked(sys: System, states: State | Sequence[State]) -> tuple[Transform, np.ndarray]:
-    x, q = _stack(states)
-    _check(sys, x, q)
-    return x, q
+class _Moved(NamedTuple):
+    """A trajectory's numbers, frames in front."""
+
+    x: Transform
+    q: np.ndarray
+    mocap: Transform | None
 
 
-def _stack(states: State | Sequence[State]) -> tuple[Transform, np.ndarray]:
+def _checked(sys: System, states: State | Sequence[State]) -> _Moved:
+    rest = at_rest(sys)
+    moved = _stack(states, rest)
+    _check(sys, moved)
+    return moved
+
+
+def _stack(states: State | Sequence[State], rest: Transform | None) -> _Moved:
+    """The numbers, `rest` where a state does not say where it places bodies."""
     if not isinstance(states, Sequence):
-        x, q = jax.device_get((states.x, states.q))
-        if x.pos.ndim != 3 or q.ndim != 2:
+        moved = _Moved(*jax.device_get((states.x, states.q, states.mocap)))
+        if moved.x.pos.ndim != 3 or moved.q.ndim != 2:
             raise ConfigError(
-                f"states.x.pos has shape {x.pos.shape}: give a list of states, or one state whose "
-                "leaves have time (and nothing else) in front"
+                f"states.x.pos has shape {moved.x.pos.shape}: give a list of states, or one state "
+                "whose leaves have time (and nothing else) in front"
             )
-        return x, q
+        if moved.mocap is not None or rest is None:
+            return moved
+        always = jax.tree.map(lambda a: np.broadcast_to(a, (len(moved.q), *a.shape)), rest)
+        return moved._replace(mocap=always)
     if not states:
         raise ConfigError("the trajectory is empty: give at least one state")
-    rows = jax.device_get([(state.x, state.q) for state in states])
-    shapes = [row[0].pos.shape for row in rows]
+    numbers = jax.device_get([(s.x, s.q, rest if s.mocap is None else s.mocap) for s in states])
+    rows = [_Moved(*row) for row in numbers]
+    shapes = [row.x.pos.shape for row in rows]
     odd = next((i for i, shape in enumerate(shapes) if shape != shapes[0] or len(shape) != 2), None)
     if odd is not None:
         raise ConfigError(
             f"frame {odd}: state.x.pos has shape {shapes[odd]}, not (n_links, 3): "
             "give the states of one environment of one system"
         )
-    x, q = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-    return x, q
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
 
 
-def _check(sys: System, x: Transform, q: np.ndarray) -> None:
+def _check(sys: System, moved: _Moved) -> None:
+    x, q = moved.x, moved.q
     wanted = (sys.num_links(), sys.q_size())
     if (x.pos.shape[1], q.shape[1]) != wanted:
         raise ModelError(
@@ -106,16 +118,24 @@ def _check(sys: System, x: Transform, q: np.ndarray) -> None:
         )
     if not len(q):
         raise ConfigError("the trajectory is empty: give at least one state")
-    finite = np.isfinite(x.pos).all(-1) & np.isfinite(x.rot).all(-1)
+    frames = _frames(moved)
+    finite = np.isfinite(frames.pos).all(-1) & np.isfinite(frames.rot).all(-1)
     if not finite.all():
         frame, link = np.argwhere(~finite)[0]
-        raise ModelError(f"frame {frame}, link '{sys.link_names[link]}': not finite")
+        raise ModelError(f"frame {frame}, link '{scene.frame_names(sys)[link]}': not finite")
 
 
-def _found(sys: System, x: Transform, q: np.ndarray) -> dict[str, np.ndarray]:
-    touches = overlays.contacts(sys, x)
-    axes = overlays.turning_axes(sys, q)
-    found = {"pos": x.pos, "rot": x.rot, "q": q, "axes": axes, "contacts": touches}
+def _frames(moved: _Moved) -> Transform:
+    """Frames of the links, then of the bodies that the state places."""
+    if moved.mocap is None:
+        return moved.x
+    return jax.tree.map(lambda *each: np.concatenate(each, axis=1), moved.x, moved.mocap)
+
+
+def _found(sys: System, moved: _Moved) -> dict[str, np.ndarray]:
+    frames, touches = _frames(moved), overlays.contacts(sys, moved.x, moved.mocap)
+    axes = overlays.turning_axes(sys, moved.q)
+    found = {"pos": frames.pos, "rot": frames.rot, "q": moved.q, "axes": axes, "contacts": touches}
     return {name: np.asarray(values) for name, values in found.items()}
 
 

@@ -13,19 +13,21 @@ from brax.joints.interface import JointParams
 
 
 @jax.jit
-def contacts(sys: System, x: Transform) -> jax.Array:
+def contacts(sys: System, x: Transform, mocap: Transform | None = None) -> jax.Array:
     """Rows (touches, point, normal) of all possible contacts, zero where surfaces are apart.
 
     Args:
         sys: the system.
         x: link frames, (frames, n_links, ...).
+        mocap: frames of the bodies that the state places, (frames, n_mocap, ...), if any.
 
     Returns:
         Shape (frames, n_contacts, 7).
     """
     if not sys.collisions:
         return jnp.zeros((len(x.pos), 0, 7))
-    found = jax.vmap(contact.get, (None, 0))(sys, jax.tree.map(jnp.asarray, x))
+    moving = jax.tree.map(jnp.asarray, (x, mocap))
+    found = jax.vmap(lambda each: contact.get(sys, *each))(moving)
     assert found is not None  # there are collisions
     rows = jnp.concatenate([found.pos, found.frame[:, :, 0]], axis=-1)
     touches = (found.dist <= 0) & jnp.isfinite(rows).all(axis=-1)

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 
-from brax.base import System
+from brax.base import System, Transform
 from brax.errors import ModelError
 from brax.io.viewer.overlays import joint_rows
 
@@ -22,15 +23,20 @@ def describe(sys: System) -> dict[str, Any]:
     problems = [geom["problem"] for geom in geoms if "problem" in geom]
     if problems:
         raise ModelError("; ".join(problems))
-    inertia = sys.link.inertia
+    inertia, placed = sys.link.inertia, len(sys.mocap_fixed)
     return {
-        "links": list(sys.link_names),
-        "parents": list(sys.link_parents),
-        "masses": np.asarray(inertia.mass, float).tolist(),
-        "centres": np.asarray(inertia.transform.pos, float).tolist(),
+        "links": frame_names(sys),
+        "parents": [*sys.link_parents, *[-1] * placed],
+        "masses": [*np.asarray(inertia.mass, float).tolist(), *[0.0] * placed],
+        "centres": [*np.asarray(inertia.transform.pos, float).tolist(), *[[0.0] * 3] * placed],
         "joints": joint_rows(sys),
         "geoms": geoms,
     }
+
+
+def frame_names(sys: System) -> list[str]:
+    """What moves by itself: the links, then the bodies that the state places."""
+    return [*sys.link_names, *(sys.fixed_names[i] for i in sys.mocap_fixed)]
 
 
 def _points(sys: System, index: int) -> list[np.ndarray]:
@@ -44,17 +50,28 @@ def _points(sys: System, index: int) -> list[np.ndarray]:
     return [heights.reshape(rows, columns)] if rows else []
 
 
+def _place(sys: System, index: int) -> tuple[int, Transform]:
+    """Which of `frame_names` carries a geom, -1 for the world, and where it is on that."""
+    frame = jax.tree.map(lambda a: a[index], sys.geom.transform)
+    body = sys.geom_mocap[index]
+    if body < 0:
+        return sys.geom_link[index], frame
+    home = jax.tree.map(lambda a: a[sys.mocap_fixed[body]], sys.fixed)
+    return sys.num_links() + body, home.to_local(frame)
+
+
 def _geom(sys: System, index: int) -> dict[str, Any]:
     kind = sys.geom_types[index]
-    geom: dict[str, Any] = {"name": sys.geom_names[index], "link": sys.geom_link[index]}
+    link, frame = _place(sys, index)
+    geom: dict[str, Any] = {"name": sys.geom_names[index], "link": link}
     numbers = {
-        "pos": sys.geom.transform.pos,
-        "rot": sys.geom.transform.rot,
-        "size": sys.geom.size,
-        "rgba": sys.geom.rgba,
+        "pos": frame.pos,
+        "rot": frame.rot,
+        "size": sys.geom.size[index],
+        "rgba": sys.geom.rgba[index],
     }
     for name, values in numbers.items():
-        row = np.asarray(values[index], float)
+        row = np.asarray(values, float)
         if not np.isfinite(row).all():
             return {"problem": f"geom '{geom['name']}': {name} is not finite: {row.tolist()}"}
         geom[name] = row.tolist()
