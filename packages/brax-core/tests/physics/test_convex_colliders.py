@@ -12,6 +12,7 @@ from brax import plugins
 from brax.builder import ModelBuilder
 from brax.colliders import Shape
 from brax.colliders.fallback import between
+from brax.colliders.overlap import Spot, overlap
 from brax.components import Quat, Vec3
 from brax.testing import check_collider
 
@@ -229,3 +230,20 @@ def test_a_cylinder_stands_and_an_ellipsoid_settles_on_its_flat_side(f64):
     # MuJoCo's softness lets 1 kg sink by less than a millimetre.
     np.testing.assert_allclose(state.x.pos[:, 2], [0.2, 0.1], atol=1e-3)
     np.testing.assert_allclose(state.qd, 0, atol=1e-3)
+
+
+def test_a_line_seen_along_itself_is_a_point_of_its_middle():
+    """Such is the side of a capsule that stands upright on a face."""
+
+    def corner(x, y, z):
+        return Vec3(*(jnp.full((1, 1), c, jnp.float32) for c in (x, y, z)))
+
+    line = [corner(0, 0, 0.25), corner(0, 0, -0.25)]
+    square = [corner(x, y, 0.5) for x, y in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
+    zero = jnp.zeros((1, 1))
+    start = Spot(zero, zero, zero + 0.25, zero + 0.25)
+    spots = overlap(line, square, start, zero + 1.0)
+    assert np.isfinite(spots).all()
+    for spot in spots:
+        np.testing.assert_allclose([spot.x, spot.y], 0, atol=1e-6)
+        assert spot.z >= 0.25

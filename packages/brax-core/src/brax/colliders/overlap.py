@@ -143,6 +143,8 @@ def _height(side: Vec3, x: jax.Array, y: jax.Array, size: jax.Array) -> jax.Arra
     leaning = Vec3(-line.x * tilt, -line.y * tilt, 1.0 - line.z * tilt)
     wide = area.dot(area) > _SLACK**2 * length2 * jnp.maximum(length2, size * size)
     normal = Vec3(*(jnp.where(wide, i, j) for i, j in zip(area, leaning, strict=True)))
+    upright = normal.dot(normal) < _SLACK**2  # a line along z leans nowhere
+    normal = normal._replace(z=jnp.where(~wide & upright, 1.0, normal.z))
     least = _LEVEL * jnp.sqrt(normal.dot(normal))
     level = jnp.where(normal.z < 0, jnp.minimum(normal.z, -least), jnp.maximum(normal.z, least))
     middle = [jnp.mean(c, axis=0) for c in side]
