@@ -399,6 +399,17 @@ def test_the_metric_logger_writes_the_last_report(tmp_path):
     assert (tmp_path / "latest.txt").read_text() == "step 20\nreward 2.5\n"
 
 
+def test_the_renderer_draws_where_links_are():
+    made = ModelBuilder()
+    for name, x in (("a", 0.0), ("b", 0.1)):
+        made.add_body(name, pos=(x, 0, 1), mass=1.0, inertia=(0.1, 0.1, 0.1))
+        made.add_joint(name, "free")
+    sys = made.build()
+    state = plugins.get("pipeline", "spring").init(sys, sys.init_q, jnp.zeros(12))
+    picture = example("renderer", "chart")(sys, state, 20, 40)
+    assert np.argwhere(picture[..., 0]).tolist() == [[10, 20], [10, 30]]
+
+
 def test_looking_up_again_warns_no_more():
     plugins.names("environment")
     with warnings.catch_warnings():

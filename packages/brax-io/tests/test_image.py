@@ -10,6 +10,7 @@ from scenes import BALL, glide, walk, walker
 
 from brax.builder import ModelBuilder
 from brax.colliders import GeometryType
+from brax.env import PipelineEnv
 from brax.errors import ConfigError, ModelError
 from brax.io import _canvas, image
 
@@ -64,6 +65,14 @@ def test_a_trajectory_is_drawn(gl, opened):
     assert 40 < middles[0, 0] < 80 and 60 < middles[0, 1] < 100
     assert (pictures[0] != pictures[-1]).mean() > 0.1
     assert opened == [True]
+
+
+def test_an_environment_draws_its_states(gl):
+    class Walk(PipelineEnv):
+        reset = step = lambda self, *args: None
+
+    drawn = Walk(walker()).render(walk(2), height=60, width=80, camera="leg")
+    np.testing.assert_array_equal(drawn, image.render_array(walker(), walk(2), 60, 80, "leg"))
 
 
 def test_a_camera_that_stands_sees_the_ball_go_by(gl):

@@ -82,6 +82,12 @@ def brax_metric_loggers() -> list[Spec]:
 
 
 @hookimpl
+def brax_renderers() -> list[Spec]:
+    """Pictures without a graphics library."""
+    return [Spec("chart", "brax_example_plugin.renderer:chart", "where the links are, from above")]
+
+
+@hookimpl
 def brax_commands() -> list[Spec]:
     """A subcommand of `brax`."""
     return [Spec("weigh", "brax_example_plugin.command:weigh", "print the mass of a model")]

@@ -50,6 +50,32 @@ class PipelineEnv(Env):
         self._check(pipeline_state, action)
         return self._pipeline.step(self.sys, pipeline_state, action, self._n_frames)
 
+    def render(
+        self,
+        trajectory: Any,
+        height: int = 240,
+        width: int = 320,
+        camera: Any = None,
+        *,
+        renderer: str = "image",
+    ) -> Any:
+        """Draws states of the physics.
+
+        Args:
+            trajectory: pipeline states in order of time, or a single one.
+            height: of the pictures [pixels].
+            width: of the pictures [pixels].
+            camera: as the renderer takes it: of `image` a camera or link of the model.
+            renderer: name of a registered one; `image` is brax-io's.
+
+        Returns:
+            Colours, bytes (frames, height, width, 3); of a single state (height, width, 3).
+
+        Raises:
+            UnknownNameError: if there is no such renderer.
+        """
+        return plugins.get("renderer", renderer)(self.sys, trajectory, height, width, camera)
+
     @property
     def dt(self) -> jax.Array:
         """Duration of one step of the environment [s]."""

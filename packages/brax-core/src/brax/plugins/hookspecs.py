@@ -67,5 +67,10 @@ def brax_metric_loggers() -> list[Spec]:  # type: ignore[empty-body]
 
 
 @hookspec
+def brax_renderers() -> list[Spec]:  # type: ignore[empty-body]
+    """Makers of pictures: functions `(sys, trajectory, height, width, camera)`."""
+
+
+@hookspec
 def brax_commands() -> list[Spec]:  # type: ignore[empty-body]
     """Subcommands of `brax`: instances of `click.Command`."""

@@ -42,6 +42,7 @@ KINDS = {
         Kind("trainer", members=("name", "train", "load_policy")),
         Kind("model_format", members=("suffixes", "load")),
         Kind("metric_logger", members=("__call__",)),
+        Kind("renderer", members=("__call__",)),
         Kind("command", "click:Command"),
     )
 }

@@ -23,6 +23,12 @@ def brax_pipelines() -> list[Spec]:
 
 
 @hookimpl
+def brax_renderers() -> list[Spec]:
+    """What `env.render` draws with."""
+    return [Spec("image", "brax.io.image:render_array", "pictures by MuJoCo's renderer")]
+
+
+@hookimpl
 def brax_model_formats() -> list[Spec]:
     """The model files that can be read."""
     return [
