@@ -112,13 +112,63 @@ def _heights(sys: System, geoms: Sequence[int]) -> jax.Array | None:
 
 
 def touches(sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: Frames) -> list[Touch]:
-    """The points of all pairs, (points, pairs, batch), by collision group; see `contacts`."""
-    out = []
-    for group, links, local in zip(sys.collisions, contact_links(sys), shapes, strict=True):
-        placed = [place(*each, frames) for each in zip(local, links, strict=True)]
-        points = group.collider.collide(*placed)
-        out.append(jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points))
+    """The points of all pairs, (points, pairs, batch), by collision group; see `contacts`.
+
+    Groups of one collider are one call of it: some are long programs.
+    """
+    placed = [
+        [place(*each, frames) for each in zip(local, links, strict=True)]
+        for links, local in zip(contact_links(sys), shapes, strict=True)
+    ]
+    out: dict[int, Touch] = {}
+    for same in _of_one_collider(sys):
+        together = [_joined([placed[i][side] for i in same]) for side in (0, 1)]
+        points = sys.collisions[same[0]].collider.collide(*together)
+        found = jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points)
+        ends = np.cumsum([len(sys.collisions[i].geom1) for i in same])
+        for i, each in zip(same, _split(found, ends.tolist()), strict=True):
+            out[i] = each
+    return [out[i] for i in range(len(out))]
+
+
+def _of_one_collider(sys: System) -> list[list[int]]:
+    """Numbers of the groups, those together whose shapes can be side by side."""
+    out: list[list[int]] = []
+    for i, group in enumerate(sys.collisions):
+        plain = not any(sys.geom_points[g] or sys.geom_grid[g][0] for g in _all_geoms(group))
+        same = [s for s in out if sys.collisions[s[0]].collider == group.collider]
+        if plain and same:
+            same[0].append(i)
+        else:
+            out.append([i])
     return out
+
+
+def _all_geoms(group: CollisionGroup) -> tuple[int, ...]:
+    return (*group.geom1, *group.geom2)
+
+
+def _joined(shapes: Sequence[Shape]) -> Shape:
+    """Shapes side by side, (pairs, batch)."""
+    if len(shapes) == 1:
+        return shapes[0]
+    batch = max(leaf.shape[-1] for leaf in jax.tree.leaves(shapes))
+
+    def join(*parts: jax.Array) -> jax.Array:
+        return jnp.concatenate([jnp.broadcast_to(p, (*p.shape[:-1], batch)) for p in parts])
+
+    return jax.tree.map(join, *shapes)
+
+
+def _split(found: Touch, ends: Sequence[int]) -> list[Touch]:
+    """The points of all pairs, cut behind pairs (the last end is that of all)."""
+    if len(ends) == 1:
+        return [found]
+    starts = (0, *ends[:-1])
+    return [
+        jax.tree.map(lambda x, a=a, b=b: x[:, a:b], found)
+        for a, b in zip(starts, ends, strict=True)
+    ]
 
 
 def place(shape: Shape, links: Sequence[int], frames: Frames) -> Shape:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 
 from brax.base import System
-from brax.colliders.pairs import Frames, frames_of
+from brax.colliders.pairs import Frames, frames_of, local_shapes, touches
 from brax.components import rows
 from brax.generalized.bonds import bonds, bonds_softness
 from brax.generalized.coupled import coupled, coupled_softness
@@ -88,11 +88,11 @@ def families_at(
     sys: System, links: Layout, plan: Plan, soft: Softness, here: Smooth, q: jax.Array
 ) -> list[Found]:
     """All but limits and dry friction of joints; see `constraints`."""
-    frames = _placed(links, here)
+    met = touches(sys, local_shapes(sys), _placed(links, here))
     found: list[Found] = []
     for family, mine in zip(plan.families, soft.families, strict=True):
         if family.kind == CONTACT:
-            found.append(touching(sys, plan, family, mine, here, frames))
+            found.append(touching(sys, plan, family, mine, here, met))
         elif family.kind == COUPLED:
             found.append(coupled(sys, links, plan, family, mine, here, q))
         else:

@@ -3,6 +3,7 @@
 Source: MuJoCo's documentation, chapter Computation, sections Constraint model and Contact.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.colliders.interface import Touch
-from brax.colliders.pairs import Frames, contacts, surfaces
+from brax.colliders.pairs import surfaces
 from brax.components import Vec3, rows, tangents
 from brax.generalized.jacobians import Ends, Found, jacobian
 from brax.generalized.laws import Ellipse, Pyramid, impedance, reference
@@ -64,10 +65,15 @@ def touching_softness(sys: System, family: Family) -> Touching:
 
 
 def touching(
-    sys: System, plan: Plan, family: Family, soft: Touching, here: Smooth, frames: Frames
+    sys: System,
+    plan: Plan,
+    family: Family,
+    soft: Touching,
+    here: Smooth,
+    found: Sequence[Touch],
 ) -> Found:
-    """Evaluates a family of contacts at a state."""
-    dist, point, axes = _located(sys, family, frames)
+    """Evaluates a family of contacts; `found` has all of them at a state, by collision group."""
+    dist, point, axes = _located(family, found)
     ends = Ends(point, None, axes, axes[: family.width - 3])
     law, normal = _law(sys, soft, dist)
     across = (jnp.zeros_like(normal),) * (family.width - 1)
@@ -75,11 +81,10 @@ def touching(
 
 
 def _located(
-    sys: System, family: Family, frames: Frames
+    family: Family, found: Sequence[Touch]
 ) -> tuple[jax.Array, Vec3, tuple[Vec3, Vec3, Vec3]]:
     """Distances, points and axes, normal first, of a family of contacts."""
-    found = contacts(sys, frames)
-    sized = [t._replace(along=_along(t)) for t in (c.touch for c in found)]
+    sized = [t._replace(along=_along(t)) for t in found]
     flat = [jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), t) for t in sized]
     touch = rows(jax.tree.map(stacked, *flat), family.order)
     first = _perpendicular(touch.along, touch.normal)
