@@ -10,6 +10,7 @@ import numpy as np
 from brax.base import System
 from brax.colliders.interface import CollisionGroup, Shape, Touch
 from brax.components import Quat, Vec3, quat, rows, total, vec3
+from brax.tree import join
 
 Frame = TypeVar("Frame", Vec3, Quat)
 
@@ -122,7 +123,7 @@ def touches(sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: Frames) 
     ]
     out: dict[int, Touch] = {}
     for same in _of_one_collider(sys):
-        together = [_joined([placed[i][side] for i in same]) for side in (0, 1)]
+        together = [join([placed[i][side] for i in same]) for side in (0, 1)]
         points = sys.collisions[same[0]].collider.collide(*together)
         found = jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points)
         ends = np.cumsum([len(sys.collisions[i].geom1) for i in same])
@@ -135,29 +136,15 @@ def _of_one_collider(sys: System) -> list[list[int]]:
     """Numbers of the groups, those together whose shapes can be side by side."""
     out: list[list[int]] = []
     for i, group in enumerate(sys.collisions):
-        plain = not any(sys.geom_points[g] or sys.geom_grid[g][0] for g in _all_geoms(group))
+        plain = not any(
+            sys.geom_points[g] or sys.geom_grid[g][0] for geoms in _geoms(group) for g in geoms
+        )
         same = [s for s in out if sys.collisions[s[0]].collider == group.collider]
         if plain and same:
             same[0].append(i)
         else:
             out.append([i])
     return out
-
-
-def _all_geoms(group: CollisionGroup) -> tuple[int, ...]:
-    return (*group.geom1, *group.geom2)
-
-
-def _joined(shapes: Sequence[Shape]) -> Shape:
-    """Shapes side by side, (pairs, batch)."""
-    if len(shapes) == 1:
-        return shapes[0]
-    batch = max(leaf.shape[-1] for leaf in jax.tree.leaves(shapes))
-
-    def join(*parts: jax.Array) -> jax.Array:
-        return jnp.concatenate([jnp.broadcast_to(p, (*p.shape[:-1], batch)) for p in parts])
-
-    return jax.tree.map(join, *shapes)
 
 
 def _split(found: Touch, ends: Sequence[int]) -> list[Touch]:

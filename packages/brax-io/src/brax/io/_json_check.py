@@ -87,29 +87,20 @@ def _dangling(system: System) -> list[str]:
         "actuator_site": (system.actuator_site, -1, count["site"]),
         "actuator_refsite": (system.actuator_refsite, -1, count["site"]),
         "tendon_joints": ([j for each in system.tendon_joints for j in each], 0, count["joint"]),
-        "tendon_path": (
-            [site for each in system.tendon_path for a, b, _, side in each for site in (a, b)],
-            0,
-            count["site"],
-        ),
-        "tendon_path ": (
-            [side for each in system.tendon_path for _, _, _, side in each],
-            -1,
-            count["site"],
-        ),
-        "tendon_path  ": (
-            [geom for each in system.tendon_path for _, _, geom, _ in each],
-            -1,
-            count["geom"],
-        ),
         "actuator_tendon": (system.actuator_tendon, -1, count["tendon"]),
         "actuator_joint": (system.actuator_joint, -1, count["joint"]),
         "collisions": (groups, 0, count["geom"]),
         "collisions' pairs": ([p for g in system.collisions for p in g.pairs], 0, count["pair"]),
     }
+    stretches = [stretch for each in system.tendon_path for stretch in each]
+    paths = [
+        ([site for first, last, _, _ in stretches for site in (first, last)], 0, count["site"]),
+        ([side for _, _, _, side in stretches], -1, count["site"]),
+        ([geom for _, _, geom, _ in stretches], -1, count["geom"]),
+    ]
     found = [
         f"system.{name}: {index} is not among {low} to {end - 1}"
-        for name, (indices, low, end) in references.items()
+        for name, (indices, low, end) in (*references.items(), *(("tendon_path", p) for p in paths))
         for index in indices
         if not low <= index < end
     ]
