@@ -144,16 +144,27 @@ def test_the_page_goes_on_as_frames_come(browser, address):
 
 @pytest.mark.slow
 def test_the_oldest_frames_go(browser):
-    """Of 700 frames the page keeps 500; the walker's reward tells which they are."""
-    moments = itertools.islice(gliding(), 701)
-    quick = live.Source(walker(), 0.001, "quick", moments)
+    """Of 700 frames the page keeps 500; the walker's reward tells which they are.
+
+    The walker rests at every 100th frame until the page says so: the server keeps no more for a
+    page that is held up than it does, and what rests must be told to its last frame.
+    """
+    seen = threading.Semaphore(0)
+
+    def moments():
+        for i, moment in enumerate(itertools.islice(gliding(), 701)):
+            assert i % 100 or i == 0 or seen.acquire(timeout=60)
+            yield moment
+
+    quick = live.Source(walker(), 0.001, "quick", moments())
     told = []
-    thread = threading.Thread(target=live.serve, args=(quick, 0, told.append), daemon=True)
-    thread.start()
+    threading.Thread(target=live.serve, args=(quick, 0, told.append), daemon=True).start()
     until(lambda: told)
     context = browser.new_context(viewport={"width": 640, "height": 420})
     visit = Visit(context, told[0])
-    thread.join(60)
+    for count in range(100, 701, 100):
+        until(lambda c=count: visit.readout("frame").endswith(f"of {c}"))
+        seen.release()
     until(lambda: visit.readout("frame").endswith("of 701"))
     visit.page.get_by_label("Frame").fill("0")
     until(lambda: visit.readout("frame") == "202 of 701")

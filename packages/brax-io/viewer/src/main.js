@@ -47,6 +47,7 @@ function playerOf(root, scene) {
 function run(root, scene, stage, player, controls) {
   let shown = "";
   let told = 0; // when numbers and curves were last written
+  let stale = false; // whether they are of an earlier moment than the picture
   let drawn = 0;
   const tick = (now) => {
     player.advance(now);
@@ -54,10 +55,12 @@ function run(root, scene, stage, player, controls) {
     if (state !== shown) {
       shown = state;
       stage.pose(player.time / player.dt - scene.first);
-      if (!player.playing || now - told > READING) {
-        told = now;
-        controls.update();
-      }
+      stale = true;
+    }
+    if (stale && (!player.playing || now - told > READING)) {
+      told = now;
+      stale = false;
+      controls.update();
     }
     if (stage.draw(now)) root.dataset.drawn = String(++drawn);
     requestAnimationFrame(tick);
