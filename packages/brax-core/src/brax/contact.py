@@ -1,12 +1,15 @@
 """Contacts at given link frames, for environments and for looking at."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from brax.base import Contact, System, Transform
 from brax.batch_last import batch_last
-from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of
+from brax.colliders.crowd import crowded, links_of, nearest, picked
+from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of, surfaces
 from brax.components import Quat, Vec3, quat, stack, tangents, vec3
 from brax.mocap import placed
 
@@ -20,10 +23,14 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
         mocap: frames of the mocap bodies, `State.mocap`; None for where the model has them.
 
     Returns:
-        All candidate points, near or far, shape (n_contacts, ...); None if nothing can touch.
+        All candidate points, near or far, shape (n_contacts, ...); None if nothing can touch. Where
+        a model has so many that the nearest are followed (see `Option.max_contact_points`) those,
+        and their links with the batch's axes.
     """
     if not sys.collisions:
         return None
+    if crowded(sys):
+        return Contact(*_nearest_behind_boundary(sys, x, mocap))
     dist, pos, frame, friction, elasticity = _behind_boundary(sys, x, mocap)
     links: list[list[int]] = [[], []]
     for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
@@ -33,27 +40,13 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
     return Contact(dist, pos, frame, friction, elasticity, (first, second))
 
 
-def points(
-    sys: System, pos: Vec3, rot: Quat
-) -> tuple[Vec3, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Points of all candidate contacts, (n_contacts, batch), and the links on both sides.
+def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
+    """Points of all candidate contacts, and normals from the first geom to the second.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
         pos: link frames in the world, in the model's order.
         rot: likewise.
-    """
-    found = [_table(f)[1] for f in contacts(sys, frames_of(pos, rot))]
-    sides = zip(sys.collisions, contact_links(sys), strict=True)
-    links = [tuple(s * group.collider.n_contacts for s in side) for group, side in sides]
-    first, second = (tuple(i for side in links for i in side[k]) for k in range(2))
-    return vec3(jnp.concatenate(found)), (first, second)
-
-
-def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
-    """Points of all candidate contacts, and normals from the first geom to the second.
-
-    Args as `points`.
     """
     found = [_table(f) for f in contacts(sys, frames_of(pos, rot))]
     table = [
@@ -65,6 +58,18 @@ def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
 def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array, ...]:
     found = contacts(placed(sys, mocap), frames_of(vec3(x.pos), quat(x.rot)))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *(_table(f) for f in found))
+
+
+def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ...]:
+    sys = placed(sys, mocap)
+    every = [(s.friction, s.sideways, s.elasticity) for s in surfaces(sys)]
+    surface = jax.tree.map(lambda *parts: jnp.concatenate(parts), *every)
+    tables = []
+    for near in nearest(sys, frames_of(vec3(x.pos), quat(x.rot))):
+        found = Contacts(near.touch, *picked(surface, near.pair))
+        links = tuple(links_of(sys, geoms) for geoms in near.geoms)
+        tables.append((*_table(found), links))
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *tables)
 
 
 def _table(found: Contacts) -> tuple[jax.Array, ...]:
@@ -85,3 +90,4 @@ def _table(found: Contacts) -> tuple[jax.Array, ...]:
 
 
 _behind_boundary = batch_last(_get)
+_nearest_behind_boundary = batch_last(_nearest)

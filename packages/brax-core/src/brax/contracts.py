@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import Force, State, System, Transform
+from brax.colliders.crowd import crowded
 from brax.errors import ModelError, ShapeError
 
 
@@ -103,6 +104,7 @@ def _curved(sys: System) -> list[int]:
     return [j for j, t in enumerate(sys.joint_types) if t.q_width != t.qd_width]
 
 
+CROWD = "more possible contacts than are followed at once"
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
 SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
@@ -121,6 +123,7 @@ CARRIED = "joints on mocap bodies"
 
 FEATURES: dict[str, Callable[[System], bool]] = {
     "a range of a joint with a quaternion": lambda s: any(s.joint_limited[j] for j in _curved(s)),
+    CROWD: crowded,
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
     SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),

@@ -109,7 +109,7 @@ def test_constraints_press_on_the_places_that_they_reach(f64):
     sides = np.ones((2, 2, 2, 2, 1), bool)
     sides[:, :, 1, 1] = False
     sides[0] = False
-    slots = Slots(0, 2, places, sides, reach)
+    slots = Slots(0, 2, places, sides, reach=reach)
     jacobian = rng.normal(size=(2, 2, 2, 2, 3)) * sides[1]  # directions, then as `reach`
     full = np.zeros((2, places, 2, 2, 3))
     for at, i, k in np.ndindex(reach.shape):

@@ -274,6 +274,12 @@ class Option(Base):
     """Steps of the constraint solver."""
     ls_iterations: int = static()
     """Steps of its line search."""
+    max_geom_pairs: int = static()
+    """How many pairs of geoms each collider tests at a state, the nearest ones; 0 for all or, where
+    a great many contacts could be, for 64."""
+    max_contact_points: int = static()
+    """How many contacts of each number of directions act at once, the nearest ones; 0 for all or,
+    where a great many could be, for 128."""
     time_of_impact: bool = static()
     """Whether what is thrown back flies freely before and after the impact within a step, which
     makes derivatives of bounces right."""

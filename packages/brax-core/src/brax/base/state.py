@@ -44,6 +44,9 @@ class State(Base):
     activation: jax.Array | None = None
     """Activations of the actuators that are stateful, MuJoCo's `act`, shape (na,), in the order of
     `System.stateful_actuators`; None where the model has none, zero where it is not given."""
+    overflow: jax.Array | None = None
+    """Where the generalized pipeline follows the nearest contacts alone: how many more there were
+    within their margins at a physics step, shape (); None where it follows all."""
     mocap: Transform | None = None
     """Frames in the world of the bodies that nothing moves but who sets this, MuJoCo's `mocap_pos`
     and `mocap_quat`, shape (n_mocap, ...), in the order of `System.mocap_fixed`; None where the

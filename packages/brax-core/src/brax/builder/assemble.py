@@ -28,6 +28,16 @@ from brax.builder.keys import keyframes, normalized
 from brax.builder.numbers import array, bounds, column
 from brax.colliders import CollisionGroup
 
+_SETTINGS = (
+    "cone",
+    "iterations",
+    "ls_iterations",
+    "max_geom_pairs",
+    "max_contact_points",
+    "time_of_impact",
+)
+"""Options that are no arrays."""
+
 
 class Parts(NamedTuple):
     """A description without bodies that have no joints, its types as objects."""
@@ -220,7 +230,7 @@ def _opt(option: dict[str, Any], compensated: bool) -> Option:
     return Option(
         **{key: array(option[key], ()) for key in numbers},
         **{key: array(option[key], (3,)) for key in ("gravity", "wind")},
-        **{key: option[key] for key in ("cone", "iterations", "ls_iterations", "time_of_impact")},
+        **{key: option[key] for key in _SETTINGS},
         enable_fluid=option["density"] > 0 or option["viscosity"] > 0,
         enable_gravcomp=compensated,
     )

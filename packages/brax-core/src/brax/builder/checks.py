@@ -146,6 +146,9 @@ def option(o: dict[str, Any]) -> Iterator[str]:
     for key in ("iterations", "ls_iterations"):
         if not (isinstance(o[key], int) and o[key] > 0):
             yield f"option {key} must be a number of steps, got {o[key]!r}"
+    for key in ("max_geom_pairs", "max_contact_points"):
+        if not (isinstance(o[key], int) and o[key] >= 0):
+            yield f"option {key} must be a whole number, 0 for as many as it takes, got {o[key]!r}"
     for key in ("vel_damping", "ang_damping"):
         if not o[key] <= 0:
             yield f"{key} is a rate of growth and must be <= 0 to damp, got {o[key]}"

@@ -65,11 +65,12 @@ def measured(sys: System, rest: np.ndarray, tendons: Sequence[Element]) -> Syste
     return sys.replace(tendon=sys.tendon.replace(**numbers))
 
 
-def _lengths(sys: System, q: np.ndarray) -> np.ndarray:
+@jax.jit
+def _lengths(sys: System, q: np.ndarray) -> jax.Array:
     """Lengths of all tendons at coordinates (nq,)."""
     lined = jax.tree.map(lambda a: a[..., None], sys)
     at, still = jnp.asarray(q)[:, None], jnp.zeros((sys.qd_size(), 1))
-    return np.asarray(actual.tendons(lined, at, still, link_frames(lined, at, still)).length[:, 0])
+    return actual.tendons(lined, at, still, link_frames(lined, at, still)).length[:, 0]
 
 
 def equality_numbers(equalities: Sequence[Element]) -> Equality:

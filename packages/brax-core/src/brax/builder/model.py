@@ -45,6 +45,8 @@ class ModelBuilder(Description):
             "cone": checks.CONES[0],
             "iterations": 5,
             "ls_iterations": 3,
+            "max_geom_pairs": 0,
+            "max_contact_points": 0,
             "time_of_impact": False,
         }
         self._init_q: Any = None
@@ -55,7 +57,8 @@ class ModelBuilder(Description):
         Args:
             options: `timestep`, `gravity`, `integrator`; `vel_damping`, `ang_damping`,
                 `baumgarte_erp`; `wind`, `density`, `viscosity`; `cone`, `impratio`,
-                `iterations`, `ls_iterations`; `time_of_impact`.
+                `iterations`, `ls_iterations`; `max_geom_pairs`, `max_contact_points`;
+                `time_of_impact`.
 
         Raises:
             ModelError: on a name that is not one of these.

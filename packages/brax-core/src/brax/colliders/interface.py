@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from brax.components import Quat, Vec3
@@ -43,6 +44,17 @@ class Touch(NamedTuple):
     """Unit normal, from the first shape to the second."""
     along: Vec3 | None = None
     """A direction that the first edge of a friction pyramid lies along; None if any does."""
+
+    def edge(self) -> Vec3:
+        """What that edge lies along; where any will do, as in MuJoCo, y, or z if that is near."""
+        if self.along is not None:
+            return self.along
+        sideways = jnp.abs(self.normal.y) < 0.5
+        return Vec3(
+            jnp.zeros_like(self.dist),
+            jnp.where(sideways, 1.0, 0.0),
+            jnp.where(sideways, 0.0, 1.0),
+        )
 
 
 class GeometryType(ABC):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.colliders.interface import CollisionGroup, Shape, Touch
+from brax.colliders.interface import Collider, CollisionGroup, Shape, Touch
 from brax.components import Quat, Vec3, quat, rows, total, vec3
 from brax.tree import join
 
@@ -122,17 +122,27 @@ def touches(sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: Frames) 
         for links, local in zip(contact_links(sys), shapes, strict=True)
     ]
     out: dict[int, Touch] = {}
-    for same in _of_one_collider(sys):
-        together = [join([placed[i][side] for i in same]) for side in (0, 1)]
-        points = sys.collisions[same[0]].collider.collide(*together)
-        found = jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points)
+    for same in of_one_collider(sys):
+        together = side_by_side([placed[i] for i in same])
+        found = collide(sys.collisions[same[0]].collider, *together)
         ends = np.cumsum([len(sys.collisions[i].geom1) for i in same])
         for i, each in zip(same, _split(found, ends.tolist()), strict=True):
             out[i] = each
     return [out[i] for i in range(len(out))]
 
 
-def _of_one_collider(sys: System) -> list[list[int]]:
+def side_by_side(placed: Sequence[Sequence[Shape]]) -> list[Shape]:
+    """The first and the second shapes of several groups, each together."""
+    return [join([shapes[side] for shapes in placed]) for side in (0, 1)]
+
+
+def collide(collider: Collider, a: Shape, b: Shape) -> Touch:
+    """The points of all pairs, (points, pairs, batch)."""
+    points = collider.collide(a, b)
+    return jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points)
+
+
+def of_one_collider(sys: System) -> list[list[int]]:
     """Numbers of the groups, those together whose shapes can be side by side."""
     out: list[list[int]] = []
     for i, group in enumerate(sys.collisions):

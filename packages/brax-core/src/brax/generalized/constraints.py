@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 
 from brax.base import System
-from brax.colliders.pairs import Frames, frames_of, local_shapes, touches
+from brax.colliders.pairs import frames_of
 from brax.components import rows
 from brax.generalized.bonds import bonds, bonds_softness
 from brax.generalized.coupled import coupled, coupled_softness
@@ -17,9 +17,9 @@ from brax.generalized.jacobians import Found
 from brax.generalized.laws import Rows
 from brax.generalized.newton import Constraints, Joined, along_families
 from brax.generalized.singles import Held, Single, braked, joined, limited, single
-from brax.generalized.slots import CONTACT, COUPLED, Plan
+from brax.generalized.slots import CONTACT, COUPLED, NEAR, Plan
 from brax.generalized.smooth import Smooth
-from brax.generalized.touching import touching, touching_softness
+from brax.generalized.touching import Met, meet, touching, touching_softness
 from brax.tree import Layout
 
 
@@ -45,7 +45,7 @@ def softness(sys: System, plan: Plan) -> Softness:
         dry = single(sys, *rows(tables, plan.dry))
     families: list[Any] = []
     for family in plan.families:
-        if family.kind == CONTACT:
+        if family.kind in (CONTACT, NEAR):
             families.append(touching_softness(sys, family))
         elif family.kind == COUPLED:
             families.append(coupled_softness(sys))
@@ -60,6 +60,7 @@ def constraints(
     plan: Plan,
     soft: Softness,
     here: Smooth,
+    met: Met,
     q: jax.Array,
     qd: jax.Array,
 ) -> Constraints:
@@ -71,11 +72,12 @@ def constraints(
         plan: its blocks, and what is constrained.
         soft: the constraints' parameters.
         here: the unconstrained dynamics at the state.
+        met: the contacts at it.
         q: coordinates (nq, batch).
         qd: rates (nv, batch), in the model's order.
     """
     arms, singles, asked = _scalar(sys, plan, soft, q, qd)
-    found = families_at(sys, links, plan, soft, here, q)
+    found = families_at(sys, links, plan, soft, here, met, q)
     moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
     families = tuple(
         Joined(f.law, f.jacobian, _less(f.wanted, f.damper, rates))
@@ -85,13 +87,12 @@ def constraints(
 
 
 def families_at(
-    sys: System, links: Layout, plan: Plan, soft: Softness, here: Smooth, q: jax.Array
+    sys: System, links: Layout, plan: Plan, soft: Softness, here: Smooth, met: Met, q: jax.Array
 ) -> list[Found]:
     """All but limits and dry friction of joints; see `constraints`."""
-    met = touches(sys, local_shapes(sys), _placed(links, here))
     found: list[Found] = []
     for family, mine in zip(plan.families, soft.families, strict=True):
-        if family.kind == CONTACT:
+        if family.kind in (CONTACT, NEAR):
             found.append(touching(sys, plan, family, mine, here, met))
         elif family.kind == COUPLED:
             found.append(coupled(sys, links, plan, family, mine, here, q))
@@ -100,10 +101,10 @@ def families_at(
     return found
 
 
-def _placed(links: Layout, here: Smooth) -> Frames:
-    """Gives the links' frames at a state, by their numbers in the model."""
+def contacts_at(sys: System, links: Layout, here: Smooth) -> Met:
+    """Finds the contacts at a state."""
     frames, place = frames_of(here.pos, here.rot), (*links.position, -1)
-    return lambda wanted: frames([place[i] for i in wanted])
+    return meet(sys, lambda wanted: frames([place[i] for i in wanted]))
 
 
 def _less(wanted: Any, damper: jax.Array, rates: Any) -> tuple[jax.Array, ...]:

@@ -3,6 +3,8 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from brax.components import Vec3
 from brax.generalized.fronts import on_paths
@@ -23,6 +25,8 @@ class Ends(NamedTuple):
     """Directions in which the second point moves away from the first."""
     angular: tuple[Vec3, ...] = ()
     """Axes about which the second link turns away from the first."""
+    links: tuple[jax.Array, jax.Array] | None = None
+    """The two links, -1 for the world, (slots, batch); None where they are always the same."""
 
 
 def jacobian(plan: Plan, family: Family, here: Smooth, ends: Ends) -> tuple[Along | None, ...]:
@@ -54,18 +58,28 @@ def _linear(slots: Slots, ends: Ends, origin: Vec3, ang: Vec3, lin: Vec3) -> lis
         return [lin.dot(t) + ang.dot(arm.cross(t)) for t in ends.linear]
 
     if ends.second is None:
-        return [_signed(slots, x) for x in moved(ends.first)]
+        return [_signed(slots, ends, x) for x in moved(ends.first)]
     first, second = slots.sides
     pairs = zip(moved(ends.first), moved(ends.second), strict=True)
     return [second * b - first * a for a, b in pairs]
 
 
 def _angular(slots: Slots, ends: Ends, ang: Vec3) -> list[jax.Array]:
-    return [_signed(slots, ang.dot(axis)) for axis in ends.angular]
+    return [_signed(slots, ends, ang.dot(axis)) for axis in ends.angular]
 
 
-def _signed(slots: Slots, x: jax.Array) -> jax.Array:
+def _signed(slots: Slots, ends: Ends, x: jax.Array) -> jax.Array:
+    if slots.swept is not None and ends.links is not None:
+        first, second = (_moves(slots.swept, link[0]) for link in ends.links)
+        return jnp.where(slots.sides[0], x * (second - first), 0.0)
     return x * slots.sign if (slots.sign != 1).any() else x
+
+
+def _moves(table: np.ndarray, link: jax.Array) -> jax.Array:
+    """Whether places move links (slots, copies, batch), 0 or 1, (path, slots, copies, batch)."""
+    entries = jnp.asarray(table.astype(np.int8))
+    each = [entries[:, :, k][link[:, k] + 1] for k in range(link.shape[1])]
+    return jnp.moveaxis(jnp.stack(each, axis=1), -1, 0)
 
 
 def _on_paths(plan: Plan, family: Family, tree: Any) -> list[Any]:

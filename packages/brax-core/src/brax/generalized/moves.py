@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from brax.actuators.drive import charged, charging
 from brax.generalized import fronts, newton
-from brax.generalized.constraints import constraints
+from brax.generalized.constraints import constraints, contacts_at
 from brax.generalized.forces import (
     applied_force,
     command,
@@ -21,6 +21,7 @@ from brax.generalized.glide import glide
 from brax.generalized.newton import Constraints, Solver
 from brax.generalized.problem import Motion, Problem
 from brax.generalized.smooth import Smooth, smooth
+from brax.generalized.touching import Met
 from brax.integrators import Flow
 from brax.pipeline import chart_rates, integrate
 
@@ -32,6 +33,8 @@ class Rates(NamedTuple):
     acceleration: jax.Array
     activation: jax.Array | None
     """(na, batch)."""
+    left: jax.Array | None
+    """Contacts that are not followed, (batch,); None where all are."""
 
 
 class Here(NamedTuple):
@@ -46,6 +49,13 @@ class Here(NamedTuple):
     """The constraints' share of that, (nv, batch)."""
     held: tuple[Solver, Constraints] | None
     """The constraints, and who solves them; None where nothing is ever constrained."""
+    met: Met | None = None
+    """The contacts, where anything is ever constrained."""
+
+    @property
+    def left(self) -> jax.Array | None:
+        """Contacts that are not followed, (batch,); None where all are."""
+        return None if self.met is None else self.met.left
 
 
 class JointMoves(Flow[Motion]):
@@ -78,19 +88,20 @@ class JointMoves(Flow[Motion]):
         here = self.forces(state)
         found = fronts.to_model(self.blocks, here.acceleration)
         moving = chart_rates(self.problem.sys, state.q, state.qd, start.q)
-        return Rates(moving, found, self._charging(state, here.smooth))
+        return Rates(moving, found, self._charging(state, here.smooth), here.left)
 
     def advance(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
         """Updates coordinates, velocities and activations at given rates."""
         moved = self.look_ahead(start, rates, dt)
-        return moved._replace(activation=self._charged(start, rates.activation, dt))
+        activation = self._charged(start, rates.activation, dt)
+        return moved._replace(activation=activation, left=_more(start.left, rates.left))
 
     def look_ahead(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
         """As `advance`, but activations go straight on, as in MuJoCo, even out of their ranges."""
         q = integrate(self.problem.sys, start.q, rates.velocity, dt)
         qd = start.qd + dt * rates.acceleration
         activation = jax.tree.map(lambda a, r: a + dt * r, start.activation, rates.activation)
-        return Motion(q, qd, rates.acceleration, activation)
+        return Motion(q, qd, rates.acceleration, activation, start.left)
 
     def implicit_kick(self, state: Motion, dt: jax.Array, inertia: bool) -> Motion:
         """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked."""
@@ -119,7 +130,8 @@ class JointMoves(Flow[Motion]):
         moved = state._replace(qd=state.qd + dt * change, activation=activation)
         if self.problem.plan.free:
             return moved
-        return moved._replace(warmstart=fronts.to_model(self.blocks, here.acceleration))
+        warmstart = fronts.to_model(self.blocks, here.acceleration)
+        return moved._replace(warmstart=warmstart, left=_more(state.left, here.left))
 
     def _charging(self, state: Motion, here: Smooth) -> jax.Array | None:
         links = driven_frames(self.problem, here)
@@ -139,12 +151,13 @@ class JointMoves(Flow[Motion]):
         if plan.free:
             found = fronts.solve(blocks, fronts.factor(blocks, here.mass), force)
             return Here(here, found, force, jnp.zeros_like(force), None)
-        held = constraints(sys, problem.links, plan, problem.soft, here, state.q, state.qd)
+        met = contacts_at(sys, problem.links, here)
+        held = constraints(sys, problem.links, plan, problem.soft, here, met, state.q, state.qd)
         solver = Solver(plan, sys.opt.iterations, sys.opt.ls_iterations)
         start = fronts.to_blocks(blocks, state.warmstart)
         found = solver.solve(newton.Problem(here.mass, force, held), start)
         net = fronts.multiply(blocks, here.mass, found)
-        return Here(here, found, net, net - force, (solver, held))
+        return Here(here, found, net, net - force, (solver, held), met)
 
     def _slope(self, state: Motion, at: Smooth, inertia: bool) -> jax.Array:
         """Derivative by the rates of what resists motion, (nv, nv, batch) in the model's order.
@@ -185,3 +198,8 @@ class JointMoves(Flow[Motion]):
         if couples_joints(problem.sys):
             slope = slope - jax.vmap(driven, out_axes=1)(units)
         return slope
+
+
+def _more(before: jax.Array | None, now: jax.Array | None) -> jax.Array | None:
+    """The larger number of contacts that were not followed."""
+    return now if before is None or now is None else jnp.maximum(before, now)

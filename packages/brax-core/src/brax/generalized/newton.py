@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.components import rows, sum_first, total
-from brax.generalized import fronts, reaching, written
+from brax.generalized import fronts, reaching, swept, written
 from brax.generalized.fronts import Front
 from brax.generalized.jacobians import of_block
 from brax.generalized.laws import TINY, Along, Ellipse, Matrix, Pyramid, Rows, Separate
@@ -146,11 +146,12 @@ class Solver:
                 mine = tuple(
                     tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
                 )
-                if slots.reach is None:
+                spread = _spread(slots)
+                if spread is written:
                     loaded[i] = written.press(slots, loaded[i], jacobian, mine)
                 else:
                     kind = fronts.algebra(self.plan.blocks.blocks[i])
-                    loaded[i] = kind.add_matrix(loaded[i], reaching.press(slots, jacobian, mine))
+                    loaded[i] = kind.add_matrix(loaded[i], spread.press(slots, jacobian, mine))
         return loaded
 
     def gradient(self, problem: Problem, a: jax.Array) -> jax.Array:
@@ -248,6 +249,8 @@ def _present(
 
 def _spread(slots: Slots) -> ModuleType:
     """What goes between constraints and the places of a path."""
+    if slots.swept is not None:
+        return swept
     return written if slots.reach is None else reaching
 
 

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import Force, State, System
-from brax.contracts import DAMPING, ELASTICITY, TIME_OF_IMPACT, UNEVEN_ELLIPSE
+from brax.colliders.crowd import crowded
+from brax.contracts import CROWD, DAMPING, ELASTICITY, TIME_OF_IMPACT, UNEVEN_ELLIPSE
 from brax.generalized.constraints import softness
 from brax.generalized.moves import JointMoves
 from brax.generalized.problem import Motion, Problem
@@ -35,11 +36,14 @@ class Generalized(Pipeline[Problem, Motion]):
     approximates: ClassVar[Mapping[str, str]] = {
         ELASTICITY: "it has no effect; the softness of contacts takes its place",
         DAMPING: "it has no effect; joints have their own",
+        CROWD: "those of the nearest pairs act; State.overflow counts those left out",
     }
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
         """As for all pipelines; the solver starts from accelerations of zero."""
-        return super().init(sys, q, qd).replace(warmstart=jnp.zeros_like(qd))
+        overflow = jnp.zeros(()) if crowded(sys) else None
+        state = super().init(sys, q, qd)
+        return state.replace(warmstart=jnp.zeros_like(qd), overflow=overflow)
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
         """Plans the factorization, and takes the constraints' constants apart."""
@@ -53,7 +57,8 @@ class Generalized(Pipeline[Problem, Motion]):
     def enter(self, problem: Problem, state: State) -> Motion:
         """Takes the coordinates; a state of another pipeline brings no warm start."""
         start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
-        return Motion(state.q, state.qd, start, state.activation)
+        left = jnp.zeros_like(state.q[0]) if crowded(problem.sys) else None
+        return Motion(state.q, state.qd, start, state.activation, left)
 
     def advance(self, problem: Problem, motion: Motion, dt: jax.Array) -> Motion:
         """Moves as the integrator says."""
@@ -63,8 +68,9 @@ class Generalized(Pipeline[Problem, Motion]):
         """Finds the links' frames."""
         x, xd = to_state(link_frames(problem.sys, motion.q, motion.qd))
         return State(
-            motion.q, motion.qd, x, xd, warmstart=motion.warmstart, activation=motion.activation
-        )
+            motion.q, motion.qd, x, xd, warmstart=motion.warmstart, activation=motion.activation,
+            overflow=motion.left,
+        )  # fmt: skip
 
 
 GENERALIZED = Generalized()

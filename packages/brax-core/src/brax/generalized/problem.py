@@ -29,3 +29,5 @@ class Motion(NamedTuple):
     qd: jax.Array
     warmstart: jax.Array
     activation: jax.Array | None
+    left: jax.Array | None = None
+    """The most contacts so far that were not followed, (batch,); None where all are."""

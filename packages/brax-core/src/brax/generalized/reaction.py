@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
+from brax.colliders.crowd import crowded, widths
 from brax.colliders.pairs import contact_links
 from brax.components import Vec3, rows, stack, total, zero_vec
 from brax.generalized import fronts
@@ -14,7 +15,7 @@ from brax.generalized.constraints import families_at
 from brax.generalized.jacobians import Ends
 from brax.generalized.moves import Here, JointMoves
 from brax.generalized.problem import Motion, Problem
-from brax.generalized.slots import CONTACT, Family
+from brax.generalized.slots import CONTACT, NEAR, Family
 from brax.spatial import Spatial
 from brax.tree import sum_rows
 
@@ -47,8 +48,9 @@ def _pushes(problem: Problem, motion: Motion, here: Here) -> list[_Push]:
         return []
     solver, held = here.held
     forces = solver.respond(held, solver.violation(held, here.acceleration))[0].families
+    assert here.met is not None
     found = families_at(problem.sys, problem.links, problem.plan, problem.soft, here.smooth,
-                        motion.q)  # fmt: skip
+                        here.met, motion.q)  # fmt: skip
     out = []
     for family, at, mine in zip(problem.plan.families, found, forces, strict=True):
         if at.ends is not None:
@@ -60,11 +62,14 @@ def _pushes(problem: Problem, motion: Motion, here: Here) -> list[_Push]:
 
 def contact_forces(problem: Problem, motion: Motion, here: Here) -> jax.Array:
     """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
-    count = sum(len(g.geom1) * g.collider.n_contacts for g in problem.sys.collisions)
+    sys = problem.sys
+    count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
+    if crowded(sys):
+        count = sum(widths(sys).values())
     tables = [jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)]
     places: dict[int, int] = {}
     for family, _, force, _ in _pushes(problem, motion, here):
-        if family.kind == CONTACT:
+        if family.kind in (CONTACT, NEAR):
             start = sum(map(len, tables))
             places |= {contact: start + slot for contact, slot in family.places.items()}
             tables.append(stack(force))
@@ -81,6 +86,11 @@ def loads(problem: Problem, motion: Motion, here: Here) -> Spatial:
     out = Spatial(zero, zero)
     for family, ends, push, turn in _pushes(problem, motion, here):
         points = ends.first, ends.first if ends.second is None else ends.second
+        if ends.links is not None:
+            load = Spatial(ends.first.cross(push) + turn, push)
+            first, second = (_on_links(load, link, n) for link in ends.links)
+            out = out + second - first
+            continue
         for sign, point, links in zip((-1.0, 1.0), points, _links(sys, family), strict=True):
             load = Spatial(point.cross(push) + turn, push) * sign
             real = {slot: links[k] for k, slot in family.places.items() if links[k] >= 0}
@@ -89,6 +99,12 @@ def loads(problem: Problem, motion: Motion, here: Here) -> Spatial:
                 summed = [[sum_rows(x, owners, n) for x in part] for part in mine_there]
                 out = out + Spatial(*(Vec3(*part) for part in summed))
     return out
+
+
+def _on_links(load: Spatial, links: jax.Array, n: int) -> Spatial:
+    """Sums what contacts (slots, batch) do to links that change as they move."""
+    mine = jnp.arange(n)[:, None, None] == links
+    return jax.tree.map(lambda x: jnp.sum(jnp.where(mine, x, 0.0), axis=1), load)
 
 
 def _along(axes: Sequence[Vec3], amounts: Sequence[jax.Array]) -> Vec3:

@@ -6,13 +6,15 @@ from typing import NamedTuple
 import numpy as np
 
 from brax.base import System
+from brax.colliders.crowd import crowded, widths
 from brax.colliders.pairs import contact_links
 from brax.generalized.strands import strands
 from brax.generalized.structure import Block, Structure, dof_parents, link_dofs, structure
 from brax.joints import JointType
 
-CONTACT, CONNECT, WELD, COUPLED = "contact", "connect", "weld", "coupled"
-"""Kinds of constraints: the three that join links, and scalar ones of several coordinates."""
+CONTACT, NEAR, CONNECT, WELD, COUPLED = "contact", "near", "connect", "weld", "coupled"
+"""Kinds of constraints: contacts, of all pairs or of the nearest, ties of two links, and scalar
+constraints of several coordinates."""
 
 
 MANY = 1000
@@ -31,6 +33,9 @@ class Slots(NamedTuple):
     sides: np.ndarray
     """Whether a place moves the first link, and the second, (2, path, slots, copies, 1); or of
     `reach`, (2, reach, slots, copies, 1)."""
+    swept: np.ndarray | None = None
+    """Of contacts of the nearest pairs, each of any two links as it comes: whether a place of the
+    path moves a link, the world first, (n_links + 1, path, copies)."""
     reach: np.ndarray | None = None
     """Where the path is long or the slots are many: the places that act on each constraint, in
     rising order, (reach, slots, copies); where there are fewer, any, and `sides` says so."""
@@ -112,7 +117,11 @@ def plan(sys: System) -> Plan:
     members = _members(sys)
     everyone = [m for kind in members.values() for m in kind]
     blocks = structure(dof_parents(sys), tuple(tuple(sorted(m.moved)) for m in everyone))
-    families = [_family(blocks, *key, mine) for key, mine in members.items()]
+    links = [link_dofs(sys, i) for i in range(-1, sys.num_links())]
+    families = [
+        _family(blocks, *key, mine, links if key[0] == NEAR else ())
+        for key, mine in members.items()
+    ]
     joints = list(enumerate(sys.dof_joint()))
     return Plan(
         blocks,
@@ -130,12 +139,15 @@ def _members(sys: System) -> dict[tuple[str, int], list[Member]]:
     """All constraints by kind and number of directions."""
     out: dict[tuple[str, int], list[Member]] = {}
     count = 0
-    for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
-        mine = out.setdefault((CONTACT, max(group.condim, 3)), [])
-        for a, b in [*zip(*sides, strict=True)] * group.collider.n_contacts:
-            first, second = link_dofs(sys, a), link_dofs(sys, b)
-            mine.append(Member(count, first, second, first ^ second))
-            count += 1
+    if crowded(sys):
+        out |= _near(sys)
+    else:
+        for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
+            mine = out.setdefault((CONTACT, max(group.condim, 3)), [])
+            for a, b in [*zip(*sides, strict=True)] * group.collider.n_contacts:
+                first, second = link_dofs(sys, a), link_dofs(sys, b)
+                mine.append(Member(count, first, second, first ^ second))
+                count += 1
     for kind, width in ((CONNECT, 3), (WELD, 6)):
         pairs = [p for t, p in zip(sys.equality_types, sys.equality_pair, strict=True) if t == kind]
         for number, (a, b) in enumerate(pairs):
@@ -148,8 +160,31 @@ def _members(sys: System) -> dict[tuple[str, int], list[Member]]:
     return out
 
 
-def _family(blocks: Structure, kind: str, width: int, members: Sequence[Member]) -> Family:
-    """Puts each constraint on the block that its path ends in."""
+def _near(sys: System) -> dict[tuple[str, int], list[Member]]:
+    """Contacts of the nearest pairs: each may be of any pair."""
+    moved: frozenset[int] = frozenset()
+    for sides in contact_links(sys):
+        for a, b in set(zip(*sides, strict=True)):
+            moved |= link_dofs(sys, a) ^ link_dofs(sys, b)
+    out: dict[tuple[str, int], list[Member]] = {}
+    count = 0
+    for width, n in widths(sys).items():
+        out[NEAR, width] = [Member(count + i, moved, moved, moved) for i in range(n)]
+        count += n
+    return out
+
+
+def _family(
+    blocks: Structure,
+    kind: str,
+    width: int,
+    members: Sequence[Member],
+    links: Sequence[frozenset[int]],
+) -> Family:
+    """Puts each constraint on the block that its path ends in.
+
+    `links` are, for constraints of any two links, the degrees of freedom that move each.
+    """
     on_copy: list[list[list[Member]]] = [[[] for _ in range(b.copies)] for b in blocks.blocks]
     home = {
         d: (i, k)
@@ -165,12 +200,18 @@ def _family(blocks: Structure, kind: str, width: int, members: Sequence[Member])
     order: list[int] = []
     for block, copies in zip(blocks.blocks, on_copy, strict=True):
         count = max(map(len, copies))
-        slots.append(_slots(block, copies, count, len(order)) if count else None)
+        slots.append(_slots(block, copies, count, len(order), links) if count else None)
         order += [c[i].number if i < len(c) else 0 for i in range(count) for c in copies]
     return Family(kind, width, tuple(slots), tuple(order))
 
 
-def _slots(block: Block, copies: Sequence[Sequence[Member]], count: int, start: int) -> Slots:
+def _slots(
+    block: Block,
+    copies: Sequence[Sequence[Member]],
+    count: int,
+    start: int,
+    links: Sequence[frozenset[int]],
+) -> Slots:
     sides = np.zeros((2, len(block.path[0]), count, len(copies)), bool)
     acting = np.zeros(sides.shape[1:], bool)
     for k, (path, members) in enumerate(zip(block.path, copies, strict=True)):
@@ -178,9 +219,12 @@ def _slots(block: Block, copies: Sequence[Sequence[Member]], count: int, start: 
             moved = [(d in member.first, d in member.second) for d in path]
             sides[:, :, i, k] = np.transpose(moved)
             acting[:, i, k] = [d in member.moved for d in path]
+    if links:
+        moves = [[[d in dofs for d in path] for path in block.path] for dofs in links]
+        return Slots(start, count, len(sides[0]), sides[..., None], np.swapaxes(moves, 1, 2))
     if not block.large and count * len(block.path[0]) < MANY:
         return Slots(start, count, len(sides[0]), sides[..., None])
     width = acting.sum(axis=0).max()
     reach = np.sort(np.argsort(~acting, axis=0, kind="stable")[:width], axis=0)
     near = np.take_along_axis(sides & acting, reach[None], axis=1)
-    return Slots(start, count, len(sides[0]), near[..., None], reach)
+    return Slots(start, count, len(sides[0]), near[..., None], reach=reach)

@@ -10,13 +10,14 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
+from brax.colliders.crowd import Near, crowded, links_of, nearest, picked, widths
 from brax.colliders.interface import Touch
-from brax.colliders.pairs import surfaces
-from brax.components import Vec3, rows, tangents
+from brax.colliders.pairs import Frames, local_shapes, surfaces, touches
+from brax.components import Vec3, rows, tangents, total
 from brax.generalized.jacobians import Ends, Found, jacobian
 from brax.generalized.laws import Ellipse, Pyramid, impedance, reference
 from brax.generalized.singles import SOFTEST, stacked
-from brax.generalized.slots import Family, Plan
+from brax.generalized.slots import NEAR, Family, Plan
 from brax.generalized.smooth import Smooth
 
 NEARLY_PARALLEL = 1e-8
@@ -24,6 +25,27 @@ NEARLY_PARALLEL = 1e-8
 
 LEAST_FRICTION = 1e-5
 """MuJoCo's bound from below."""
+
+
+class Met(NamedTuple):
+    """All contacts of a model at a state."""
+
+    touches: list[Touch]
+    """By collision group, (points, pairs, batch); none where the nearest are followed."""
+    near: list[Near]
+    """Those, by the number of their directions."""
+
+    @property
+    def left(self) -> jax.Array | None:
+        """How many more there are within their margins, (batch,)."""
+        return total(n.left for n in self.near)[0] if self.near else None
+
+
+def meet(sys: System, frames: Frames) -> Met:
+    """Finds the contacts."""
+    if crowded(sys):
+        return Met([], nearest(sys, frames))
+    return Met(touches(sys, local_shapes(sys), frames), [])
 
 
 class Touching(NamedTuple):
@@ -46,7 +68,17 @@ class Touching(NamedTuple):
 
 
 def touching_softness(sys: System, family: Family) -> Touching:
-    """The parameters of a family of contacts, slot by slot."""
+    """The parameters of a family of contacts, slot by slot; of the nearest, by pair."""
+    parts = _by_pair(sys, family.width)
+    if family.kind == NEAR:
+        return jax.tree.map(stacked, *parts)
+    counts = (group.collider.n_contacts for group in sys.collisions)
+    every = [mine for mine, count in zip(parts, counts, strict=True) for _ in range(count)]
+    return rows(jax.tree.map(stacked, *every), family.order)
+
+
+def _by_pair(sys: System, width: int) -> list[Touching]:
+    """What contacts of each group are like, pair by pair."""
     parts = []
     weights = sys.geom.invweight
     for group, surface in zip(sys.collisions, surfaces(sys), strict=True):
@@ -57,11 +89,11 @@ def touching_softness(sys: System, family: Family) -> Touching:
         mine = Touching(
             jnp.maximum(surface.friction, LEAST_FRICTION) * slide,
             jnp.maximum(surface.sideways, LEAST_FRICTION) * slide,
-            turning[: family.width - 3],
+            turning[: width - 3],
             slide, surface.solimp, spring, damper, surface.margin, weight,
         )  # fmt: skip
-        parts += [mine] * group.collider.n_contacts
-    return rows(jax.tree.map(stacked, *parts), family.order)
+        parts.append(mine)
+    return parts
 
 
 def touching(
@@ -70,35 +102,36 @@ def touching(
     family: Family,
     soft: Touching,
     here: Smooth,
-    found: Sequence[Touch],
+    met: Met,
 ) -> Found:
-    """Evaluates a family of contacts; `found` has all of them at a state, by collision group."""
-    dist, point, axes = _located(family, found)
-    ends = Ends(point, None, axes, axes[: family.width - 3])
+    """Evaluates a family of contacts."""
+    links = None
+    if family.kind == NEAR:
+        near = met.near[list(widths(sys)).index(family.width)]
+        first = min(family.places)
+        order = [max(n - first, 0) for n in family.order]
+        touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
+        soft, links = picked(soft, pair), (links_of(sys, geoms[0]), links_of(sys, geoms[1]))
+    else:
+        touch = _flat(family, met.touches)
+    dist, point, axes = _located(touch)
+    ends = Ends(point, None, axes, axes[: family.width - 3], links)
     law, normal = _law(sys, soft, dist)
     across = (jnp.zeros_like(normal),) * (family.width - 1)
     return Found(law, jacobian(plan, family, here, ends), (normal, *across), soft.damper, ends)
 
 
-def _located(
-    family: Family, found: Sequence[Touch]
-) -> tuple[jax.Array, Vec3, tuple[Vec3, Vec3, Vec3]]:
-    """Distances, points and axes, normal first, of a family of contacts."""
-    sized = [t._replace(along=_along(t)) for t in found]
+def _flat(family: Family, found: Sequence[Touch]) -> Touch:
+    """The contacts of a family, of all by collision group."""
+    sized = [t._replace(along=t.edge()) for t in found]
     flat = [jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), t) for t in sized]
-    touch = rows(jax.tree.map(stacked, *flat), family.order)
-    first = _perpendicular(touch.along, touch.normal)
+    return rows(jax.tree.map(stacked, *flat), family.order)
+
+
+def _located(touch: Touch) -> tuple[jax.Array, Vec3, tuple[Vec3, Vec3, Vec3]]:
+    """Distances, points and axes, normal first, of contacts."""
+    first = _perpendicular(touch.edge(), touch.normal)
     return touch.dist, touch.pos, (touch.normal, first, touch.normal.cross(first))
-
-
-def _along(touch: Touch) -> Vec3:
-    """What the first tangent lies along; as in MuJoCo y, or z where the normal is near y."""
-    if touch.along is not None:
-        return touch.along
-    sideways = jnp.abs(touch.normal.y) < 0.5
-    return Vec3(
-        jnp.zeros_like(touch.dist), jnp.where(sideways, 1.0, 0.0), jnp.where(sideways, 0.0, 1.0)
-    )
 
 
 def _perpendicular(v: Vec3, normal: Vec3) -> Vec3:

@@ -6,11 +6,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.actuators.drive import Drive, within_joint_limits
 from brax.actuators.sites import attached
 from brax.actuators.tendons import Tendons, tendons
 from brax.base import System, Transform
+from brax.colliders.crowd import Near, crowded
 from brax.components import Vec3, rows, vec3
 from brax.contact import normals
 from brax.dynamics import link_momenta
@@ -25,6 +27,7 @@ from brax.kinematics import Frames, link_frames
 from brax.pipeline import integrate
 from brax.sensors.interface import Object
 from brax.spatial import Spatial
+from brax.tree import join
 
 
 class Here:
@@ -71,7 +74,25 @@ class Here:
     @cached_property
     def contact_lines(self) -> tuple[Vec3, Vec3]:
         """Points of all contacts, and normals from the first geom to the second."""
+        if self._near:
+            touches = [near.touch for near in self._near]
+            return join([t.pos for t in touches]), join([t.normal for t in touches])
         return normals(self.sys, self.links.pos, self.links.rot)
+
+    @cached_property
+    def contact_geoms(self) -> tuple[np.ndarray | jax.Array, np.ndarray | jax.Array]:
+        """First and second geom of all contacts, (contacts, 1); where the nearest alone are
+        followed, (contacts, batch)."""
+        if self._near:
+            return join([near.geoms for near in self._near])
+        groups = [(g.geom1, g.geom2, g.collider.n_contacts) for g in self.sys.collisions]
+        sides = ([g for each in groups for g in each[k] * each[2]] for k in (0, 1))
+        first, second = (np.array(side)[:, None] for side in sides)
+        return first, second
+
+    @property
+    def _near(self) -> list[Near]:
+        return self.forces.met.near if crowded(self.sys) and self.forces.met else []
 
     @cached_property
     def contact_forces(self) -> Vec3:

@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.base import System
 from brax.components import Vec3, rows, vec3
 from brax.kinematics import Frames
 from brax.sensors.here import Here
-from brax.sensors.interface import Asked, Object, SensorType
+from brax.sensors.interface import Asked, SensorType
 
 FORWARD = (0.0, 0.0, 1.0)
 
@@ -34,17 +33,22 @@ class Touch(SensorType):
 
     def _at(self, here: Here, site: int, frame: Frames) -> jax.Array:
         sys, body = here.sys, here.sys.site_body[site]
-        sides = [_bodies(sys, side) for side in (0, 1)]
-        mine = [k for k, pair in enumerate(zip(*sides, strict=True)) if body in pair]
+        on = np.array([b == body for b in sys.geom_body])
+        first, second = (_among(on, geoms) for geoms in here.contact_geoms)
+        touched = first | second
+        mine = list(range(len(touched)))
+        if isinstance(touched, np.ndarray):
+            mine = np.flatnonzero(touched[:, 0]).tolist()
         if not mine:
             return jnp.zeros(here.qd.shape[-1], here.qd.dtype)
-        away = np.array([[1.0 if sides[0][k] == body else -1.0] for k in mine])
         point, normal = rows(here.contact_lines, mine)
-        local = [frame.rot.inv_rotate(v) for v in (point - frame.pos, normal * away)]
+        first, touched = (jnp.asarray(x)[np.array(mine)] for x in (first, touched))
+        away = normal * jnp.where(first, 1.0, -1.0)
+        local = [frame.rot.inv_rotate(v) for v in (point - frame.pos, away)]
         size = vec3(rows(sys.site.size, [site]))
         seen = jnp.isfinite(sys.site_types[site].ray(size, *local))
         pressed = rows(here.contact_forces, mine).dot(normal)
-        return jnp.sum(jnp.where(seen, pressed, 0.0), axis=0)
+        return jnp.sum(jnp.where(seen & touched, pressed, 0.0), axis=0)
 
 
 class RangeFinder(SensorType):
@@ -83,10 +87,10 @@ class RangeFinder(SensorType):
         return jnp.where(jnp.isfinite(found), found, -1.0)
 
 
-def _bodies(sys: System, side: int) -> list[Object]:
-    """The body of the first or second geom of each contact."""
-    groups = [((g.geom1, g.geom2)[side], g.collider.n_contacts) for g in sys.collisions]
-    return [sys.geom_body[g] for geoms, count in groups for g in geoms * count]
+def _among(marked: np.ndarray, index: np.ndarray | jax.Array) -> np.ndarray | jax.Array:
+    """Whether the elements at given places, which are known before or not, are marked."""
+    known = isinstance(index, np.ndarray)
+    return marked[index] if known else jnp.asarray(marked)[index]
 
 
 def _distances(

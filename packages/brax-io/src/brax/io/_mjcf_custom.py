@@ -10,7 +10,10 @@ from brax.errors import closest
 OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
 """One number each, set as options of the model."""
 
-HONOURED = (*OPTIONS, "elasticity", "init_qpos")
+COUNTS = ("max_geom_pairs", "max_contact_points")
+"""Likewise, whole numbers; below zero, as none, for no bound of the file's."""
+
+HONOURED = (*OPTIONS, *COUNTS, "elasticity", "init_qpos")
 
 JOINT_TYPE = "joint_type:"
 """A tuple of this name and a joint type's makes the joints that it lists joints of that type."""
@@ -27,8 +30,6 @@ IGNORED = {
     "constraint_limit_stiffness": "tuned an earlier joint solver",
     "constraint_ang_damping": "tuned an earlier joint solver",
     "constraint_vel_damping": "tuned an earlier joint solver",
-    "max_contact_points": "every pair that can touch is tested",
-    "max_geom_pairs": "every pair that can touch is tested",
 }
 """Names that model files carry for earlier engines, and why they change nothing."""
 
@@ -36,7 +37,7 @@ IGNORED = {
 class Custom(NamedTuple):
     """What a model's custom elements ask for."""
 
-    options: dict[str, float]
+    options: dict[str, float | int]
     elasticity: np.ndarray
     """Coefficient of restitution of each geom, (ngeom,)."""
     init_q: np.ndarray | None
@@ -78,7 +79,9 @@ def read(model: mujoco.MjModel) -> Custom:
                 unknown.append(("tuple", i, _unknown(name)))
         if problem:
             problems.append(("tuple", i, problem))
-    options = {name: float(numbers[name][0]) for name in OPTIONS if name in numbers}
+    options: dict[str, float | int] = {}
+    options |= {name: float(numbers[name][0]) for name in OPTIONS if name in numbers}
+    options |= {name: max(int(numbers[name][0]), 0) for name in COUNTS if name in numbers}
     init_q = numbers.get("init_qpos")
     start = None if init_q is None else init_q.copy()
     return Custom(options, elasticity, start, joint_types, problems, unknown)
@@ -94,8 +97,10 @@ def _unknown(name: str) -> str:
 def _wrong_size(name: str, value: np.ndarray, nq: int | None) -> str:
     if name == "init_qpos" and nq is not None and value.size != nq:
         return f"has {value.size} numbers; the joints have {nq} coordinates"
-    if name in (*OPTIONS, "elasticity") and value.size != 1:
+    if name in (*OPTIONS, *COUNTS, "elasticity") and value.size != 1:
         return f"needs one number, got {value.size}"
+    if name in COUNTS and value[0] != int(value[0]):
+        return f"needs a whole number, got {value[0]}"
     return ""
 
 

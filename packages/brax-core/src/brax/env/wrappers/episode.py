@@ -34,6 +34,9 @@ class EpisodeWrapper(Wrapper):
     - `episode_metrics`: `sum_reward`, `length` and the sum of each metric, in this episode.
     - `episode_done`: the same as `done`.
 
+    Where the physics follows the nearest contacts alone, the metric `contact_overflow` is one in a
+    step in which there were more.
+
     With `action_repeat`, reward and metrics are sums over the repeats. An environment that has
     ended stays as it is and earns nothing more, within a repeat and after it, until something
     (`AutoResetWrapper`) starts it anew.
@@ -63,6 +66,7 @@ class EpisodeWrapper(Wrapper):
     def reset(self, rng: jax.Array) -> State:
         """Starts episodes, with all accounts at zero."""
         state = self.env.reset(rng)
+        state = state.replace(metrics=state.metrics | _overflow(state))
         zero = jnp.zeros(state.done.shape, jnp.float32)
         accounts = {
             "steps": jnp.zeros(state.done.shape, jnp.int32),
@@ -92,6 +96,7 @@ class EpisodeWrapper(Wrapper):
         """One step of the inner environment, for those that have not ended."""
         running = state.done == 0
         new = self.env.step(state, action)
+        new = new.replace(metrics=new.metrics | _overflow(new))
         check_same_structure(type(self.unwrapped).__name__, _carried(state), _carried(new))
         sane = _is_sane(new)
         moved = running & sane
@@ -138,6 +143,12 @@ def without_accounts(info: dict[str, Any]) -> dict[str, Any]:
 
 def _carried(state: State) -> tuple[Any, Any, dict[str, Any]]:
     return state.pipeline_state, state.obs, without_accounts(state.info)
+
+
+def _overflow(state: State) -> dict[str, jax.Array]:
+    """Whether contacts were left out, where that can be."""
+    left = getattr(state.pipeline_state, "overflow", None)
+    return {} if left is None else {"contact_overflow": _flag(left > 0)}
 
 
 def _flag(condition: jax.Array) -> jax.Array:

@@ -1,0 +1,232 @@
+"""Models in which so many shapes could touch that only the nearest are followed at each state.
+
+What one collider tests are the pairs of least gap, bounded from below by the gap of their shadows
+on the line between the centres, or on a plane's normal. Of the points found the nearest are the
+contacts; which pairs these are of changes as the model moves.
+
+Source: Ericson (2005), Real-Time Collision Detection, section 5.2: separating axes.
+"""
+
+from typing import NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.base import System
+from brax.colliders.geometry import Plane
+from brax.colliders.interface import Collider, GeometryType, Shape, Touch
+from brax.colliders.pairs import (
+    Frames,
+    collide,
+    contact_links,
+    local_shapes,
+    of_one_collider,
+    place,
+    side_by_side,
+    surfaces,
+)
+from brax.components import Vec3, normalize, quat, rows, vec3
+from brax.once import apart
+from brax.tree import join
+
+T = TypeVar("T")
+
+MANY = 1000
+"""Points of contact that could be, from which on the nearest are followed unless all are asked."""
+
+PAIRS, POINTS = 64, 128
+"""Pairs of one collider, and contacts of one number of directions, that are then followed."""
+
+
+class Near(NamedTuple):
+    """The contacts of one number of directions, no order among them."""
+
+    touch: Touch
+    """(contacts, batch)."""
+    pair: jax.Array
+    """The pair of each, among those of all groups, (contacts, batch)."""
+    geoms: tuple[jax.Array, jax.Array]
+    """Its first and its second geom."""
+    left: jax.Array
+    """How many more there are within their margins, as far as is known, (1, batch)."""
+
+
+class Alike(NamedTuple):
+    """The pairs that one collider tests."""
+
+    collider: Collider
+    groups: tuple[int, ...]
+    pairs: np.ndarray
+    """Their numbers among the pairs of all groups."""
+    kept: int
+    """How many of them are tested at a state."""
+
+
+def crowded(sys: System) -> bool:
+    """Whether only the nearest contacts of a model are followed."""
+    pairs, points = _limits(sys)
+    few = all(len(a.pairs) == a.kept for a in _alike(sys, pairs))
+    return not (few and all(n <= points for n in _widths(sys, pairs).values()))
+
+
+def widths(sys: System) -> dict[int, int]:
+    """Of a crowded model how many contacts are followed, by the number of their directions."""
+    pairs, points = _limits(sys)
+    return {width: min(n, points) for width, n in _widths(sys, pairs).items()}
+
+
+def _limits(sys: System) -> tuple[int, int]:
+    """How many pairs of a collider, and contacts of a number of directions, are followed."""
+    every = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
+    asked = sys.opt.max_geom_pairs, sys.opt.max_contact_points
+    usual = (PAIRS, POINTS) if every > MANY else (every, every)
+    return asked[0] or usual[0], asked[1] or usual[1]
+
+
+def _widths(sys: System, most: int) -> dict[int, int]:
+    """How many points there can be at a state, by the number of directions."""
+    out: dict[int, int] = {}
+    width = _width(sys)
+    for alike in _alike(sys, most):
+        for w, n in zip(*np.unique(width[alike.pairs], return_counts=True), strict=True):
+            count = min(int(n), alike.kept) * alike.collider.n_contacts
+            out[int(w)] = out.get(int(w), 0) + count
+    return out
+
+
+def _width(sys: System) -> np.ndarray:
+    """How many directions the contacts of each pair of all groups have."""
+    return np.repeat(
+        [max(g.condim, 3) for g in sys.collisions], [len(g.geom1) for g in sys.collisions]
+    )
+
+
+def _alike(sys: System, most: int) -> list[Alike]:
+    counts = [len(g.geom1) for g in sys.collisions]
+    starts = np.cumsum([0, *counts])
+    out = []
+    for groups in of_one_collider(sys):
+        pairs = np.concatenate([starts[i] + np.arange(counts[i]) for i in groups])
+        group = sys.collisions[groups[0]]
+        kinds = [sys.geom_types[geoms[0]] for geoms in (group.geom1, group.geom2)]
+        plain = not any(sys.geom_points[geoms[0]] for geoms in (group.geom1, group.geom2))
+        kept = min(most, len(pairs)) if plain and _bounded(*kinds) else len(pairs)
+        out.append(Alike(group.collider, tuple(groups), pairs, kept))
+    return out
+
+
+def _bounded(a: GeometryType, b: GeometryType) -> bool:
+    return (isinstance(a, Plane) or a.corners > 0) and b.corners > 0
+
+
+def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
+    """First and second geoms of the pairs of all groups."""
+    first, second = ([g for c in sys.collisions for g in getattr(c, k)] for k in ("geom1", "geom2"))
+    return np.array(first), np.array(second)
+
+
+def nearest(sys: System, frames: Frames) -> list[Near]:
+    """The contacts of a crowded model at a state, in the order of `widths`.
+
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        frames: gives the links' frames.
+    """
+    most, _ = _limits(sys)
+    margins = jnp.concatenate([s.margin for s in surfaces(sys)])
+    local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
+    geoms = place(local, sys.geom_link, frames)
+    alike, width = _alike(sys, most), _width(sys)
+    tested = [
+        _nearest_pairs(sys, a, geoms, margins)
+        if a.kept < len(a.pairs)
+        else _all_pairs(sys, a, frames)
+        for a in alike
+    ]
+    out = []
+    for w, count in widths(sys).items():
+        parts = [t for t, a in zip(tested, alike, strict=True) if (width[a.pairs] == w).any()]
+        touch, pair, left = (join(list(part)) for part in zip(*parts, strict=True))
+        beyond = touch.dist - picked(margins, pair)
+        beyond = jnp.where(jnp.asarray(width == w)[pair], beyond, jnp.inf)
+        index = _least(beyond, count)
+        passed = jnp.sum(beyond < 0, axis=0, keepdims=True) - count
+        touch, pair = picked((touch, pair), index)
+        first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
+        more = jnp.maximum(passed, 0) + jnp.sum(left, axis=0, keepdims=True)
+        out.append(Near(touch, pair, (first, second), more.astype(beyond.dtype)))
+    return out
+
+
+def links_of(sys: System, geoms: jax.Array) -> jax.Array:
+    """Links that geoms are on, -1 for the world."""
+    return jnp.asarray(sys.geom_link)[geoms]
+
+
+Tested = tuple[Touch, jax.Array, jax.Array]
+"""Points and their pairs, (points, batch), and how many near pairs were left out, (1, batch)."""
+
+
+def _all_pairs(sys: System, alike: Alike, frames: Frames) -> Tested:
+    local, links = local_shapes(sys), contact_links(sys)
+    placed = [
+        [place(shape, side, frames) for shape, side in zip(local[i], links[i], strict=True)]
+        for i in alike.groups
+    ]
+    touch = _flat(collide(alike.collider, *side_by_side(placed)))
+    pair = np.tile(alike.pairs, alike.collider.n_contacts)[:, None]
+    whole = jnp.broadcast_to(jnp.asarray(pair), touch.dist.shape)
+    return touch, whole, jnp.zeros_like(whole[:1])
+
+
+def _nearest_pairs(sys: System, alike: Alike, geoms: Shape, margins: jax.Array) -> Tested:
+    sides = [side[alike.pairs] for side in pair_geoms(sys)]
+    a, b = (rows(geoms, side.tolist()) for side in sides)
+    kinds = sys.geom_types[sides[0][0]], sys.geom_types[sides[1][0]]
+    gap = _gap(*kinds, a, b) - rows(margins, alike.pairs.tolist())
+    index = _least(gap, alike.kept)
+    left = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - alike.kept, 0)
+    shapes = (picked(geoms, jnp.asarray(side)[index]) for side in sides)
+    touch = _flat(collide(alike.collider, *shapes))
+    pair = jnp.tile(jnp.asarray(alike.pairs)[index], (alike.collider.n_contacts, 1))
+    return touch, pair, left
+
+
+def _gap(kind1: GeometryType, kind2: GeometryType, a: Shape, b: Shape) -> jax.Array:
+    """What the distance between two shapes is not less than, (pairs, batch)."""
+    apart = b.pos - a.pos
+    if isinstance(kind1, Plane):
+        return a.axis_z.dot(apart) - _extent(kind2, b, -a.axis_z)
+    line, length = normalize(apart)
+    return length - _extent(kind1, a, line) - _extent(kind2, b, -line)
+
+
+def _extent(kind: GeometryType, shape: Shape, direction: Vec3) -> jax.Array:
+    """How far a convex shape reaches from its origin along a unit direction."""
+    local = shape.rot.inv_rotate(direction)
+    ahead = Vec3(*(c[None] for c in local))
+    return kind.support(shape, ahead).dot(ahead)[0]
+
+
+def _least(x: jax.Array, n: int) -> jax.Array:
+    """Where the `n` least of (rows, batch) are, (n, batch)."""
+    return jax.lax.top_k(-jax.lax.stop_gradient(x).T, n)[1].T
+
+
+def picked(tree: T, index: jax.Array) -> T:
+    """Takes rows of (rows, 1 or batch), in each environment its own, (n, batch)."""
+
+    def take(leaf: jax.Array) -> jax.Array:
+        if leaf.shape[-1] == 1:
+            return leaf[:, 0].at[index].get(mode="promise_in_bounds")
+        wide = jnp.broadcast_to(index, (len(index), leaf.shape[-1]))
+        return jnp.take_along_axis(leaf, wide, axis=0, mode="promise_in_bounds")
+
+    return apart(lambda tree, _: jax.tree.map(take, tree), tree, index)
+
+
+def _flat(touch: Touch) -> Touch:
+    """Points of pairs as rows, with what their first tangents lie along."""
+    sized = touch._replace(along=touch.edge())
+    return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), sized)

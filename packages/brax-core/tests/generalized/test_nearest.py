@@ -1,0 +1,198 @@
+"""Models of which the nearest contacts are followed: the same motion as with all, or it is told."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+from physics_lab import FAST_COMPILE
+
+from brax import contact, dynamics
+from brax.builder import ModelBuilder
+from brax.colliders import crowd
+from brax.colliders.interface import Shape
+from brax.colliders.pairs import frames_of, place
+from brax.components import quat, vec3
+from brax.contracts import CROWD
+from brax.errors import ModelError
+from brax.generalized.pipeline import GENERALIZED
+from brax.io import json as brax_json
+from brax.io import mjcf
+from brax.sensors import sensors
+from brax.spring.pipeline import SPRING
+
+BALLS = [(0, 0, 0.1), (0.3, 0, 0.1), (0, 0.3, 0.1), (0.3, 0.3, 0.1), (0.15, 0.15, 0.3)]
+BOUNDS = {"opt.max_geom_pairs": 5, "opt.max_contact_points": 8}
+
+
+@functools.cache
+def heap():
+    """Four balls on the ground and one on them, of mass one, with a sensor of touch below it."""
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.004)
+    builder.add_geom(type="plane", name="floor", size=(5, 5, 1))
+    for i, pos in enumerate(BALLS):
+        name = f"ball{i}"
+        builder.add_body(name, pos=pos, mass=1.0, inertia=(0.004,) * 3)
+        builder.add_joint(name, "free")
+        builder.add_geom(name, "sphere", size=(0.1,), condim=1 if i == 3 else 3)
+    builder.add_site("ball4", "belly", size=(0.11,))
+    builder.add_sensor("touch", ("site", "belly"))
+    return builder.build()
+
+
+@functools.cache
+def few():
+    """The heap, of whose 15 pairs those of the nearest 5 of each collider are tested."""
+    return heap().tree_replace(BOUNDS)
+
+
+def run(sys, steps=100, pipeline=GENERALIZED):
+    """The state after some steps."""
+
+    def step(state, _):
+        return pipeline.step(sys, state, jnp.zeros(0)), None
+
+    move = jax.jit(
+        lambda state: jax.lax.scan(step, state, length=steps)[0], compiler_options=FAST_COMPILE
+    )
+    return move(pipeline.init(sys, sys.init_q, jnp.zeros(sys.qd_size())))
+
+
+def _placed(sys, q):
+    """All geoms of a free body's model at coordinates (batch, 7)."""
+    geom = jax.tree.map(lambda x: x[..., None], sys.geom)
+    local = Shape(vec3(geom.transform.pos), quat(geom.transform.rot), vec3(geom.size))
+    at = jnp.asarray(q.T)[None]
+    return place(local, sys.geom_link, frames_of(vec3(at[:, :3]), quat(at[:, 3:])))
+
+
+@pytest.fixture(scope="module")
+def settled():
+    with jax.enable_x64(True):
+        return run(heap()), run(few())
+
+
+@pytest.mark.slow
+def test_few_pairs_give_all_there_are(settled):
+    """The heap never has more than 4 contacts between balls and 5 with the ground."""
+    every, nearest = settled
+    np.testing.assert_allclose(nearest.q, every.q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(nearest.qd, every.qd, rtol=0, atol=1e-7)
+    assert (every.overflow, float(nearest.overflow)) == (None, 0.0)
+
+
+@pytest.mark.slow
+def test_contacts_are_the_nearest_with_their_links_and_forces(settled):
+    """The forces of the ground carry all five balls in both."""
+    for sys, state, count in zip((heap(), few()), settled, (15, 5 + 4 + 1), strict=True):
+        _, force = dynamics.constraint_forces(sys, state, jnp.zeros(0))
+        found = contact.get(sys, state.x)
+        assert found.dist.shape == found.link_idx[0].shape == (len(force),)
+        assert len(force) <= count
+        ground = np.asarray(found.link_idx[0]) == -1
+        assert abs(force[ground, 2].sum() / (5 * 9.81) - 1) < 0.05
+
+
+@pytest.mark.slow
+def test_touch_feels_the_same(settled):
+    """The ball on top presses the site at its belly with about its weight."""
+    felt = [
+        sensors(sys, state, jnp.zeros(0))
+        for sys, state in zip((heap(), few()), settled, strict=True)
+    ]
+    assert abs(felt[0][0] / 9.81 - 1) < 0.5
+    np.testing.assert_allclose(felt[1], felt[0], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_environments_have_contacts_of_their_own():
+    """In a batch of two heaps, one upside down, each has the contacts that it has alone."""
+    sys = few()
+    q = jnp.stack([sys.init_q, sys.init_q.reshape(5, 7)[::-1].ravel()])
+    states = jax.vmap(lambda q: GENERALIZED.init(sys, q, jnp.zeros(30)))(q)
+    together = jax.vmap(lambda s: contact.get(sys, s.x))(states)
+    for i in range(2):
+        alone = contact.get(sys, jax.tree.map(lambda x, i=i: x[i], states.x))
+        for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
+            np.testing.assert_array_equal(a[i], b)
+    assert (together.link_idx[1][0] != together.link_idx[1][1]).any()
+
+
+@pytest.mark.slow
+def test_what_is_left_out_is_counted():
+    """Of the five contacts with sliding friction of the heap's four balls two are left out."""
+    sys = heap().tree_replace({"opt.max_geom_pairs": 15, "opt.max_contact_points": 3})
+    assert crowd.widths(sys) == {3: 3}
+    pressed = sys.init_q.reshape(5, 7).at[:, 2].add(-0.001).at[4, 2].set(1.0).ravel()
+    state = GENERALIZED.init(sys, pressed, jnp.zeros(30))
+    assert state.overflow == 0
+    assert GENERALIZED.step(sys, state, jnp.zeros(0)).overflow == 4 - 3
+
+
+@pytest.mark.slow
+def test_derivatives_go_through_the_nearest_contacts(settled):
+    """By central differences, with respect to rates of balls at rest on the ground."""
+    sys, (_, state) = few(), settled
+    direction = jnp.asarray(np.random.default_rng(0).normal(size=30))
+
+    @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+    def moved(x):
+        return GENERALIZED.step(sys, state.replace(qd=state.qd + x * direction), jnp.zeros(0)).qd
+
+    small = 1e-6
+    slope = jax.jvp(moved, (0.0,), (1.0,))[1]
+    measured = (moved(small) - moved(-small)) / (2 * small)
+    np.testing.assert_allclose(slope, measured, atol=1e-5)
+
+
+@pytest.mark.parametrize("first", ["plane", "sphere", "capsule", "box", "cylinder", "ellipsoid"])
+def test_the_bound_of_a_gap_is_none_too_high(first):
+    """Against MuJoCo's distances; of two spheres, and of a plane and anything, it is exact."""
+    rng, kinds = np.random.default_rng(1), ("sphere", "capsule", "box", "cylinder", "ellipsoid")
+    poses = rng.normal(size=(200, 2, 7)) * ([0.25] * 3 + [1] * 4)
+    for second in kinds:
+        size = {"plane": "1 1 1"}.get(first, ".1 .2 .15")
+        xml = f"""<mujoco><worldbody><geom type="{first}" size="{size}"/>
+        <body><freejoint/><geom type="{second}" size=".1 .2 .15"/></body></worldbody></mujoco>"""
+        model, sys = mujoco.MjModel.from_xml_string(xml), mjcf.loads(xml)
+        data, (group,) = mujoco.MjData(model), sys.collisions
+        bounds, exact = [], []
+        for _, pose in poses:
+            data.qpos[:] = pose / np.r_[1, 1, 1, [np.linalg.norm(pose[3:])] * 4]
+            mujoco.mj_forward(model, data)
+            exact.append(mujoco.mj_geomDistance(model, data, 0, 1, 9.0, None))
+            bounds.append(data.qpos.copy())
+        placed = [
+            jax.tree.map(lambda x, g=g: x[np.array(g)], _placed(sys, np.array(bounds)))
+            for g in (group.geom1, group.geom2)
+        ]
+        bound = crowd._gap(*(sys.geom_types[g[0]] for g in (group.geom1, group.geom2)), *placed)[0]
+        assert (bound <= np.array(exact) + 1e-6).all(), second
+        if first == "plane" or first == second == "sphere":
+            np.testing.assert_allclose(bound, exact, atol=1e-6)
+
+
+def test_bounds_come_from_a_file_and_survive_json():
+    xml = """<mujoco><custom><numeric name="max_geom_pairs" data="{}"/>
+    <numeric name="max_contact_points" data="-1"/></custom><worldbody><geom type="plane"
+    size="1 1 1"/><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+    sys = mjcf.loads(xml.format(7))
+    assert (sys.opt.max_geom_pairs, sys.opt.max_contact_points) == (7, 0)
+    assert brax_json.loads(brax_json.dumps(sys)).opt.max_geom_pairs == 7
+    with pytest.raises(ModelError, match=r"max_geom_pairs.*whole number, got 2\.5"):
+        mjcf.loads(xml.format(2.5))
+    builder = ModelBuilder()
+    builder.set_option(max_contact_points=-1)
+    with pytest.raises(ModelError, match="max_contact_points must be a whole number, 0 for"):
+        builder.build()
+
+
+def test_other_pipelines_follow_all_contacts():
+    every, nearest = (run(sys, 3, SPRING) for sys in (heap(), few()))
+    np.testing.assert_array_equal(every.q, nearest.q)
+    assert nearest.overflow is None
+    assert dict((f, s) for f, s, _ in GENERALIZED.report(few()))[CROWD] == "approximated"
+    assert dict((f, s) for f, s, _ in SPRING.report(few()))[CROWD] == "supported"
