@@ -8,7 +8,7 @@ import pytest
 from scenes import BALL
 
 from brax import kinematics
-from brax.base import State
+from brax.base import State, Transform
 from brax.builder import ModelBuilder
 from brax.errors import ConfigError, ModelError
 from brax.io import _camera, image, json, mjcf
@@ -58,6 +58,38 @@ def test_they_stand_where_mujocos_do(f64):
             np.testing.assert_allclose(found[c].pos[frame], data.cam_xpos[c], **close)
             np.testing.assert_allclose(turn, data.cam_xmat[c], **close)
     np.testing.assert_allclose(sys.cam_fovy, model.cam_fovy)
+
+
+CARRIED = """<mujoco><worldbody><body name="hand" mocap="true" pos="1 2 3" euler="10 20 30">
+<geom size=".1"/><camera name="on it" pos=".3 -2 .4" euler="50 0 20"/>
+<camera name="beside it" pos=".3 -2 .4" mode="track"/></body>
+<body name="ball"><freejoint/><geom size=".1"/>
+<camera name="towards it" pos="0 -1 0" mode="targetbody" target="hand"/></body>
+</worldbody></mujoco>"""
+
+
+def test_those_of_mocap_bodies_move_with_them(f64):
+    """On one, beside one, and turned towards one."""
+    sys, model = mjcf.loads(CARRIED), mujoco.MjModel.from_xml_string(CARRIED)
+    data, rng = mujoco.MjData(model), np.random.default_rng(1)
+    hand, ball = (rng.normal(size=(4, 7)) for _ in range(2))
+    for pose in (hand, ball):
+        pose[:, 3:] /= np.linalg.norm(pose[:, 3:], axis=1, keepdims=True)
+    both = jnp.stack([ball, hand], axis=1)
+    x = Transform(both[..., :3], both[..., 3:])
+    for c, name in enumerate(sys.camera_names):
+        found = _camera.places(sys, c, x)
+        for frame in range(4):
+            data.qpos = ball[frame]
+            data.mocap_pos[0], data.mocap_quat[0] = hand[frame, :3], hand[frame, 3:]
+            mujoco.mj_forward(model, data)
+            turn = np.zeros(9)
+            mujoco.mju_quat2Mat(turn, np.array(found.rot[frame]))
+            close = dict(atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(found.pos[frame], data.cam_xpos[c], **close)
+            np.testing.assert_allclose(turn, data.cam_xmat[c], **close)
+    still = _camera.places(sys, 0, Transform(x.pos[:, :1], x.rot[:, :1]))
+    np.testing.assert_allclose(still.pos, np.tile(sys.cam_pos[0], (4, 1)))
 
 
 def test_they_go_through_json():

@@ -192,8 +192,12 @@ class System(Base):
     """How each moves, MuJoCo's modes: `fixed` to its link; `track` and `trackcom` beside its link,
     or the centre of mass of all that it carries, never turning; `targetbody` and `targetbodycom`
     fixed to its link, turned towards another link, or the centre of mass of all that it carries."""
+    camera_mocap: tuple[int, ...] = static()
+    """Mocap body that carries each camera, -1 for none."""
     camera_target: tuple[int, ...] = static()
     """Link that each camera is turned towards, -1 for the world or none."""
+    camera_aim: tuple[int, ...] = static()
+    """Mocap body that each camera is turned towards, -1 for none."""
     keyframe_names: tuple[str, ...] = static()
     """Name of each keyframe."""
     integrator: Any = static()

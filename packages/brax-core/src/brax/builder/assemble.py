@@ -182,7 +182,9 @@ def assemble(parts: Parts) -> System:
         camera_names=tuple(c.name for c in parts.cameras),
         camera_link=tuple(links[c.body] for c in parts.cameras),
         camera_modes=tuple(c.mode for c in parts.cameras),
+        camera_mocap=tuple(mocap_ids[c.on] for c in parts.cameras),
         camera_target=tuple(links[c.target] for c in parts.cameras),
+        camera_aim=tuple(mocap_ids[c.aim] for c in parts.cameras),
         keyframe_names=tuple(k.name for k in parts.keys),
         integrator=parts.integrator,
     )

@@ -87,7 +87,10 @@ def weld(
         heavy,
         [attach(g) for g in geoms],
         [attach(s) for s in sites],
-        [attach(c, target=carrier.get(c.target, WORLD)) for c in cameras],
+        [
+            attach(c, target=carrier.get(c.target, WORLD), aim=mocap.get(c.target, ""))
+            for c in cameras
+        ],
         fixed,
         tied(equalities, bodies, carrier, frame, mocap),
         Places(

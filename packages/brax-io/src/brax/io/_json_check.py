@@ -74,7 +74,7 @@ def _dangling(system: System) -> list[str]:
         "mocap_fixed": (system.mocap_fixed, 0, count["fixed"]),
         **{
             f"{kind}_mocap": (getattr(system, f"{kind}_mocap"), -1, len(system.mocap_fixed))
-            for kind in ("link", "fixed", "geom", "site")
+            for kind in ("link", "fixed", "geom", "site", "camera")
         },
         "equality_mocap": (
             [k for pair in system.equality_mocap for k in pair],
@@ -84,6 +84,7 @@ def _dangling(system: System) -> list[str]:
         "site_link": (system.site_link, -1, count["link"]),
         "camera_link": (system.camera_link, -1, count["link"]),
         "camera_target": (system.camera_target, -1, count["link"]),
+        "camera_aim": (system.camera_aim, -1, len(system.mocap_fixed)),
         "actuator_site": (system.actuator_site, -1, count["site"]),
         "actuator_refsite": (system.actuator_refsite, -1, count["site"]),
         "tendon_joints": ([j for each in system.tendon_joints for j in each], 0, count["joint"]),

@@ -42,10 +42,10 @@ TRANSLATED = {
     "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
     "tendon_joints tendon_path actuator_names actuator_types "
     "actuator_joint actuator_tendon actuator_site actuator_refsite sensor_names sensor_types "
-    "sensor_object sensor_reference camera camera_names camera_link camera_modes camera_target "
-    "keyframes keyframe_names integrator",
+    "sensor_object sensor_reference camera camera_names camera_link camera_mocap camera_modes "
+    "camera_target camera_aim keyframes keyframe_names integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
-    "enable_fluid",
+    "max_geom_pairs max_contact_points enable_fluid",
     Link: "transform inertia invweight",
     Inertia: "transform i mass",
     Joint: "pos axis user solref solimp margin actuator_range",
