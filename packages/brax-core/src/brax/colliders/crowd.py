@@ -110,8 +110,7 @@ def _alike(sys: System, most: int) -> list[Alike]:
         pairs = np.concatenate([starts[i] + np.arange(counts[i]) for i in groups])
         group = sys.collisions[groups[0]]
         kinds = [sys.geom_types[geoms[0]] for geoms in (group.geom1, group.geom2)]
-        plain = not any(sys.geom_points[geoms[0]] for geoms in (group.geom1, group.geom2))
-        kept = min(most, len(pairs)) if plain and _bounded(*kinds) else len(pairs)
+        kept = min(most, len(pairs)) if _bounded(*kinds) else len(pairs)
         out.append(Alike(group.collider, tuple(groups), pairs, kept))
     return out
 
@@ -182,31 +181,69 @@ def _all_pairs(sys: System, alike: Alike, frames: Frames) -> Tested:
 
 def _nearest_pairs(sys: System, alike: Alike, geoms: Shape, margins: jax.Array) -> Tested:
     sides = [side[alike.pairs] for side in pair_geoms(sys)]
-    a, b = (rows(geoms, side.tolist()) for side in sides)
-    kinds = sys.geom_types[sides[0][0]], sys.geom_types[sides[1][0]]
-    gap = _gap(*kinds, a, b) - rows(margins, alike.pairs.tolist())
+    a, b = (_Bound.of(sys, geoms, side) for side in sides)
+    gap = _gap(a, b) - rows(margins, alike.pairs.tolist())
     index = _least(gap, alike.kept)
     left = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - alike.kept, 0)
-    shapes = (picked(geoms, jnp.asarray(side)[index]) for side in sides)
+    shapes = [_chosen(sys, geoms, side, jnp.asarray(side)[index]) for side in sides]
     touch = _flat(collide(alike.collider, *shapes))
     pair = jnp.tile(jnp.asarray(alike.pairs)[index], (alike.collider.n_contacts, 1))
     return touch, pair, left
 
 
-def _gap(kind1: GeometryType, kind2: GeometryType, a: Shape, b: Shape) -> jax.Array:
+class _Bound(NamedTuple):
+    """Shapes of one type, and how far each reaches at most, (pairs, 1 or batch), if by points."""
+
+    kind: GeometryType
+    shape: Shape
+    radius: jax.Array | None
+
+    @staticmethod
+    def of(sys: System, geoms: Shape, which: np.ndarray) -> "_Bound":
+        """Of given geoms of all."""
+        kind, index = sys.geom_types[which[0]], which.tolist()
+        radius = rows(_radii(sys), index) if sys.geom_points[which[0]] else None
+        return _Bound(kind, rows(geoms, index), radius)
+
+    def extent(self, direction: Vec3) -> jax.Array:
+        """How far the shapes reach from their origins along unit directions, or further."""
+        if self.radius is not None:
+            return self.radius
+        local = self.shape.rot.inv_rotate(direction)
+        ahead = Vec3(*(c[None] for c in local))
+        return self.kind.support(self.shape, ahead).dot(ahead)[0]
+
+
+def _radii(sys: System) -> jax.Array:
+    """How far the points of each geom are from its origin at most; zero of one without."""
+    owner = np.repeat(np.arange(len(sys.geom_points)), sys.geom_points)
+    points = vec3(sys.points)
+    squared = jax.ops.segment_max(points.dot(points), jnp.asarray(owner), len(sys.geom_points))
+    return jnp.sqrt(jnp.maximum(squared, 0.0))
+
+
+def _gap(a: _Bound, b: _Bound) -> jax.Array:
     """What the distance between two shapes is not less than, (pairs, batch)."""
-    apart = b.pos - a.pos
-    if isinstance(kind1, Plane):
-        return a.axis_z.dot(apart) - _extent(kind2, b, -a.axis_z)
+    apart = b.shape.pos - a.shape.pos
+    if isinstance(a.kind, Plane):
+        up = a.shape.axis_z
+        return up.dot(apart) - b.extent(-up)
     line, length = normalize(apart)
-    return length - _extent(kind1, a, line) - _extent(kind2, b, -line)
+    return length - a.extent(line) - b.extent(-line)
 
 
-def _extent(kind: GeometryType, shape: Shape, direction: Vec3) -> jax.Array:
-    """How far a convex shape reaches from its origin along a unit direction."""
-    local = shape.rot.inv_rotate(direction)
-    ahead = Vec3(*(c[None] for c in local))
-    return kind.support(shape, ahead).dot(ahead)[0]
+def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> Shape:
+    """Geoms by their numbers (pairs, batch), each one of `which`, with their points."""
+    shape: Shape = picked(geoms, index)
+    counts = np.array(sys.geom_points)
+    most = int(counts[which].max())
+    if not most:
+        return shape
+    starts = jnp.asarray(np.cumsum([0, *counts[:-1]]))
+    last = starts + jnp.maximum(jnp.asarray(counts), 1) - 1
+    at = jnp.minimum(starts[index] + jnp.arange(most)[:, None, None], last[index])
+    flat = picked(vec3(sys.points), at.reshape(-1, at.shape[-1]))
+    return shape._replace(points=jax.tree.map(lambda x: x.reshape(*at.shape[:2], -1), flat))
 
 
 def _least(x: jax.Array, n: int) -> jax.Array:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import mujoco
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.io import _mjcf_custom
+from brax.io import _mjcf_custom, _mjcf_hulls
 from brax.io._mjcf_names import body_names, keyword, names
 from brax.io._mjcf_touch import excluded_bodies, no_contact
 
@@ -33,7 +32,7 @@ def geoms(
             model.geom_pos[g],
             model.geom_quat[g],
             size=_size(model, g).tolist(),
-            points=_mesh_points(model, g).tolist(),
+            points=_mjcf_hulls.points(model, g).tolist(),
             heights=_heights(model, g).tolist(),
             friction=model.geom_friction[g].tolist(),
             condim=int(model.geom_condim[g]),
@@ -79,20 +78,6 @@ def _fluid(model: mujoco.MjModel, geom: int) -> dict[str, list[float]]:
     heavy = model.body_mass[model.geom_bodyid[geom]] > 0
     acts = numbers[0] and heavy and (model.opt.density or model.opt.viscosity)
     return dict(fluidcoef=numbers[1:6], fluid_added=numbers[6:]) if acts else {}
-
-
-def _mesh_points(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """The corners of a mesh's convex hull (n, 3), MuJoCo's own if it made one; of others none."""
-    mesh = model.geom_dataid[geom]
-    if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_MESH:
-        return np.zeros((0, 3))
-    begin = model.mesh_vertadr[mesh]
-    vertices = model.mesh_vert[begin : begin + model.mesh_vertnum[mesh]]
-    graph = model.mesh_graph[max(model.mesh_graphadr[mesh], 0) :]
-    if model.mesh_graphadr[mesh] < 0:
-        return vertices[ConvexHull(vertices).vertices]
-    corners = int(graph[0])  # then come the number of faces, and a row and an index of each corner
-    return vertices[graph[2 + corners : 2 + 2 * corners]]
 
 
 def _heights(model: mujoco.MjModel, geom: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from brax import plugins
-from brax.io import _mjcf_custom, _mjcf_keys
+from brax.io import _mjcf_custom, _mjcf_hulls, _mjcf_keys
 from brax.io._mjcf_actuators import law_problems
 from brax.io._mjcf_names import count, is_flag_set, keyword
 from brax.io._mjcf_sensors import left_out
@@ -23,7 +23,7 @@ class Note(NamedTuple):
 
     kind: str
     number: int
-    status: Literal["supported", "ignored", "refused"]
+    status: Literal["supported", "approximated", "ignored", "refused"]
     reason: str
 
 
@@ -158,6 +158,8 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
             yield Note("geom", i, "refused", f"a {shape} that can touch is not supported")
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
+        elif meets[i].any() and (less := _mjcf_hulls.left_out(model, i)):
+            yield Note("geom", i, "approximated", less)
     for i in _rows_unlike(model, "geom_gap", 0):
         yield Note("geom", i, "ignored", "gap: only contacts that act are computed")
     for i in _rows_unlike(model, "pair_gap", 0):

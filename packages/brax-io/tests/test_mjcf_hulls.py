@@ -1,0 +1,45 @@
+"""Hulls of meshes with more corners than a collider takes."""
+
+import mujoco
+import numpy as np
+
+from brax.io import _mjcf_hulls, mjcf
+
+
+def _ball(n):
+    return _mjcf_hulls._directions()[:: 1000 // n]
+
+
+def test_a_ball_keeps_256_of_its_1000_corners_and_its_shape():
+    """Corners 7 degrees apart leave 1 - cos(7 degrees) = 7 mm of a metre between them."""
+    every = _ball(1000)
+    kept, inside = _mjcf_hulls.thinned(every)
+    assert (len(kept), len(np.unique(kept, axis=0))) == (256, 256)
+    assert (every[:, None] == kept).all(axis=-1).any(axis=0).all()
+    assert inside < 0.01
+    some = np.random.default_rng(0).normal(size=(500, 3))
+    some /= np.linalg.norm(some, axis=1, keepdims=True)
+    lacking = (some @ every.T).max(axis=1) - (some @ kept.T).max(axis=1)
+    assert lacking.max() < 1.5 * inside
+
+
+def test_a_plate_with_rounded_rim_keeps_its_corners():
+    """Eight corners of a box that hold 1000 others between them are all that is kept."""
+    box = np.array(np.meshgrid([-1, 1], [-2, 2], [-3, 3])).reshape(3, 8).T
+    shares = np.random.default_rng(1).dirichlet(np.ones(8), size=1000)
+    kept, inside = _mjcf_hulls.thinned(np.concatenate([shares @ box, box]))
+    np.testing.assert_array_equal(np.unique(kept, axis=0), np.unique(box, axis=0))
+    assert inside < 1e-12
+
+
+def test_the_report_says_so():
+    """Of a mesh that can touch; 250 corners are left as they are."""
+    for n, told in ((1000, "256 of 1000 corners, and reaches up to"), (250, "")):
+        vertices = " ".join(f"{x:.6f}" for x in _ball(n).ravel())
+        model = mujoco.MjModel.from_xml_string(f"""<mujoco><asset>
+        <mesh name="m" vertex="{vertices}"/></asset><worldbody><geom type="plane" size="1 1 1"/>
+        <body><freejoint/><geom name="ball" type="mesh" mesh="m"/></body></worldbody></mujoco>""")
+        rows = [f for f in mjcf.report(model) if f.name == "ball" and f.status == "approximated"]
+        assert len(rows) == bool(told)
+        assert all(told in row.reason for row in rows)
+        assert sum(mjcf.load_model(model).geom_points) == min(n, 256)
