@@ -19,8 +19,7 @@ from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.colliders.pairs import (
     Frames,
     collide,
-    contact_links,
-    local_shapes,
+    local_shape,
     of_one_collider,
     place,
     side_by_side,
@@ -168,10 +167,13 @@ Tested = tuple[Touch, jax.Array, jax.Array]
 
 
 def _all_pairs(sys: System, alike: Alike, frames: Frames) -> Tested:
-    local, links = local_shapes(sys), contact_links(sys)
+    groups = [sys.collisions[i] for i in alike.groups]
     placed = [
-        [place(shape, side, frames) for shape, side in zip(local[i], links[i], strict=True)]
-        for i in alike.groups
+        [
+            place(local_shape(sys, side), [sys.geom_link[g] for g in side], frames)
+            for side in (group.geom1, group.geom2)
+        ]
+        for group in groups
     ]
     touch = _flat(collide(alike.collider, *side_by_side(placed)))
     pair = np.tile(alike.pairs, alike.collider.n_contacts)[:, None]

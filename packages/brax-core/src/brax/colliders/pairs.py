@@ -78,14 +78,13 @@ def contacts(sys: System, frames: Frames) -> list[Contacts]:
 
 def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:
     """The geoms of each pair in the frames of their links, by group; constant as `surfaces` is."""
-    pos, rot = vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot)
-    every = Shape(pos, rot, vec3(sys.geom.size))
+    return [(local_shape(sys, g.geom1), local_shape(sys, g.geom2)) for g in sys.collisions]
 
-    def shapes(geoms: Sequence[int]) -> Shape:
-        found = rows(every, geoms)
-        return found._replace(points=_points(sys, geoms), heights=_heights(sys, geoms))
 
-    return [(shapes(group.geom1), shapes(group.geom2)) for group in sys.collisions]
+def local_shape(sys: System, geoms: Sequence[int]) -> Shape:
+    """Geoms of one type in the frames of their links."""
+    pos, rot, size = rows((sys.geom.transform.pos, sys.geom.transform.rot, sys.geom.size), geoms)
+    return Shape(vec3(pos), quat(rot), vec3(size), _points(sys, geoms), _heights(sys, geoms))
 
 
 def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
