@@ -98,11 +98,6 @@ def check_step(function: str, sys: System, state: State, act: Any, external: For
     check_external(function, sys, external)
 
 
-def _curved(sys: System) -> list[int]:
-    """Joints whose coordinates are not plain numbers."""
-    return [j for j, t in enumerate(sys.joint_types) if t.q_width != t.qd_width]
-
-
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
 SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
@@ -120,7 +115,6 @@ TENDON_LIMITS = "limits and dry friction of tendons"
 CARRIED = "joints on mocap bodies"
 
 FEATURES: dict[str, Callable[[System], bool]] = {
-    "a range of a joint with a quaternion": lambda s: any(s.joint_limited[j] for j in _curved(s)),
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
     SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
