@@ -63,7 +63,7 @@ def _is_world(side: tuple[int, ...]) -> bool:
 def _pick(values: Sequence[jax.Array], side: tuple[int, ...], plan: Layout) -> jax.Array:
     """Rows of values kept by group, at positions; the world's are zero."""
     for value, group in zip(values, plan.groups, strict=True):
-        if all(link in group.links for link in side):
+        if set(side) <= set(group.links):
             return rows(value, [link - group.links[0] for link in side])
     every = join(list(values))
     if min(side) >= 0:
@@ -241,9 +241,8 @@ def _spread(value: jax.Array, side: tuple[int, ...], plan: Layout) -> list[tuple
     per_pair = sum_first(value)[0]
     out = []
     for index, group in enumerate(plan.groups):
-        mine = [k for k, link in enumerate(side) if link in group.links]
+        mine, owner = group.of(side)
         if mine:
-            owner = tuple(side[k] - group.links[0] for k in mine)
             out.append((index, sum_rows(rows(per_pair, mine), owner, len(group.links))))
     return out
 
