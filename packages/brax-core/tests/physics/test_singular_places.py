@@ -71,12 +71,28 @@ def slopes(pipeline, sys, q, qd):
     return jax.grad(total, argnums=(0, 1, 2))(sys, q, qd)
 
 
-@pytest.mark.parametrize("name", [*list(CASES)[:3], pytest.param("faces", marks=pytest.mark.long)])
-@pytest.mark.parametrize("pipeline", PIPELINES)
-def test_derivatives_are_finite(bound, pipeline, name):
+def check(pipeline, name):
     sys = CASES[name]().build()
     q = jnp.asarray(LOCKED, float) if name == "joints" else sys.init_q
     found = slopes(plugins.get("pipeline", pipeline), sys, q, jnp.zeros(sys.qd_size()))
     for path, slope in jax.tree_util.tree_leaves_with_path(found):
         assert np.isfinite(slope).all(), jax.tree_util.keystr(path)
     assert any(np.abs(x).max() > 0 for x in jax.tree.leaves(found))
+
+
+ONE = "centres"
+"""Each case compiles for half a minute."""
+EACH = [pytest.param(n, marks=[] if n == ONE else [pytest.mark.long]) for n in CASES]
+
+
+@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_derivatives_are_finite(f64, pipeline, name):
+    check(pipeline, name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_derivatives_are_finite_in_single_precision(pipeline, name):
+    check(pipeline, name)
