@@ -99,11 +99,6 @@ def check_step(function: str, sys: System, state: State, act: Any, external: For
     check_external(function, sys, external)
 
 
-def _curved(sys: System) -> list[int]:
-    """Joints whose coordinates are not plain numbers."""
-    return [j for j, t in enumerate(sys.joint_types) if t.q_width != t.qd_width]
-
-
 CROWD = "more possible contacts than are followed at once"
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
 SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
@@ -122,7 +117,6 @@ TENDON_LIMITS = "limits and dry friction of tendons"
 CARRIED = "joints on mocap bodies"
 
 FEATURES: dict[str, Callable[[System], bool]] = {
-    "a range of a joint with a quaternion": lambda s: any(s.joint_limited[j] for j in _curved(s)),
     CROWD: crowded,
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
     SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),

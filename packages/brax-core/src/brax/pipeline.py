@@ -139,6 +139,11 @@ class Pipeline(ABC, Generic[P, M]):
                 "needs accelerations of joint coordinates; choose one that all pipelines run, such "
                 "as 'euler' or 'variational', or the generalized pipeline"
             )
+        if sys.opt.time_of_impact and not integrator.drifts_last:
+            raise ModelError(
+                f"{function}: impacts at their time within a step (time_of_impact) need one kick "
+                f"and one drift a step, as of 'euler'; integrator '{integrator.name}' has others"
+            )
 
     def _run(
         self, sys: System, state: State, act: jax.Array, external: Force | None, n_frames: int

@@ -15,6 +15,9 @@ from brax.joints import JointType
 
 T = TypeVar("T")
 
+MANY = 24
+"""Owners from which on rows are summed by columns."""
+
 
 class Group(NamedTuple):
     """Links of one depth whose joints are of the same types, in the same order."""
@@ -33,6 +36,12 @@ class Group(NamedTuple):
     """For each degree of freedom of the stack, its index of each link."""
     stack: tuple[int, tuple[int, ...]] = (0, ())
     """Which of the layout's stacks its links belong to, and where they are in it."""
+
+    def of(self, links: Sequence[int]) -> tuple[list[int], tuple[int, ...]]:
+        """Which of `links` are in the group, and for each the place of the link there."""
+        place = {link: i for i, link in enumerate(self.links)}
+        mine = [k for k, link in enumerate(links) if link in place]
+        return mine, tuple(place[links[k]] for k in mine)
 
     @property
     def unconstrained(self) -> bool:
@@ -161,6 +170,8 @@ def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
         return values
     if set(owner) == {0} and n == 1:
         return jnp.sum(values, axis=0, keepdims=True)
+    if n > MANY:
+        return _sum_columns(values, tuple(owner), n)
     out = []
     for i in range(n):
         mine = [k for k, o in enumerate(owner) if o == i]
@@ -169,3 +180,23 @@ def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
         else:
             out.append(sum_first(rows(values, mine)))
     return jnp.concatenate(out, axis=0)
+
+
+def _sum_columns(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
+    """As `sum_rows`, in a few operations however many owners: one column for each."""
+    padded = jnp.concatenate([values, jnp.zeros_like(values[:1])])
+    table = _columns(owner, n)
+    taken = padded.at[table.ravel()].get(mode="promise_in_bounds")
+    return sum_first(taken.reshape(*table.shape, *values.shape[1:]))[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _columns(owner: tuple[int, ...], n: int) -> np.ndarray:
+    """The rows of each owner, from the top of its column; below them the number of all rows."""
+    mine: list[list[int]] = [[] for _ in range(n)]
+    for k, o in enumerate(owner):
+        mine[o].append(k)
+    table = np.full((max(map(len, mine)), n), len(owner))
+    for o, column in enumerate(mine):
+        table[: len(column), o] = column
+    return table

@@ -108,6 +108,41 @@ def test_a_step_with_contact_has_the_derivatives_of_differences():
         assert differences < 1e-6 and modes < 1e-10
 
 
+@functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+def ten_steps(sys, start, weights):
+    """A sum of the state after ten steps, and its derivative by the state before, of a batch."""
+
+    def total(start):
+        state = GENERALIZED.init(sys, start[:7], start[7:])
+        step = jax.checkpoint(lambda s, _: (GENERALIZED.step(sys, s, jnp.zeros(0)), None))
+        state = jax.lax.scan(step, state, None, length=10)[0]
+        return weights @ jnp.concatenate([state.q, state.qd])
+
+    return jax.vmap(jax.value_and_grad(total))(start)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("iterations", [1, 4, pytest.param(100, marks=pytest.mark.long)])
+def test_derivatives_through_ten_steps_of_contact(iterations):
+    """T84: of fifty states the median is within a twentieth of differences, whatever the solver."""
+    sys = balls()
+    sys = sys.replace(opt=sys.opt.replace(iterations=iterations))
+    rng = np.random.default_rng(0)
+    start = np.tile(np.concatenate([sys.init_q, np.zeros(6)]), (50, 1))
+    start[:, 2] -= rng.uniform(0.001, 0.003, size=50)
+    start[:, 3:7] = rng.normal(size=(50, 4))
+    start[:, 3:7] /= np.linalg.norm(start[:, 3:7], axis=1, keepdims=True)
+    start[:, 7:] = 0.3 * rng.normal(size=(50, 6))
+    unit, weights = rng.normal(size=start.shape), jnp.asarray(rng.normal(size=13))
+    _, slopes = ten_steps(sys, start, weights)
+    assert np.isfinite(slopes).all()
+    up, down = (ten_steps(sys, start + s * 1e-6 * unit, weights)[0] for s in (1, -1))
+    want, found = (up - down) / 2e-6, (slopes * unit).sum(axis=1)
+    error = np.abs(found - want) / np.abs(want)
+    print(iterations, np.median(error), np.percentile(error, 95))
+    assert np.median(error) < 0.05
+
+
 @pytest.mark.slow
 def test_derivatives_are_finite_at_rest():
     """T83: nothing moves, the ball touches with its lowest point."""

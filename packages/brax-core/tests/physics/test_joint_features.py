@@ -66,6 +66,16 @@ def test_a_ball_joint_stops_at_its_range(f64):
     )
 
 
+def test_a_ball_joint_with_a_range_passes_through_no_angle(f64):
+    # From .1 rad back at 1 rad/s: nothing holds it where the angle begins.
+    axis = np.array([0.6, 0.0, 0.8])
+    start = np.array([np.cos(0.05), *(np.sin(0.05) * axis)])
+    motion = record(ball_joint(range=(0.0, 0.5)), q=start, qd=-axis, steps=300)
+    want = np.array([np.cos(0.1), *(-np.sin(0.1) * axis)])
+    np.testing.assert_allclose(motion.q[-1], want, atol=1e-6)
+    np.testing.assert_allclose(motion.qd[-1], -axis, atol=1e-6)
+
+
 @pytest.mark.parametrize("armature", [0.0, 0.01])
 def test_gimbal_lock_is_survived(f64, armature):
     # Three crossed hinges, the second at 90 degrees, so the third's axis is the first's.

@@ -220,7 +220,6 @@ def on_mocap(model):
 
 
 LACKING = {
-    "a range of a joint with a quaternion": dict(kind="ball", range=(0, 1)),
     contracts.TIME_OF_IMPACT: dict(option=dict(time_of_impact=True)),
     contracts.SOFTNESS: dict(range=(0, 1)),
     contracts.PYRAMID: dict(ball={}, floor=True),

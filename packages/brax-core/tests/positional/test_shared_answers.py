@@ -43,6 +43,7 @@ from test_free_body import (
 from test_joint_features import (
     test_a_ball_joint_stops_at_its_range,
     test_a_ball_joint_swings_on_its_spring,
+    test_a_ball_joint_with_a_range_passes_through_no_angle,
     test_a_heavy_rotor_on_a_light_link,
     test_coordinates_at_rest_are_ref,
     test_dry_friction_holds_and_slips,

@@ -16,8 +16,9 @@ from brax.generalized.fronts import to_blocks
 from brax.generalized.jacobians import Found
 from brax.generalized.laws import Rows
 from brax.generalized.newton import Constraints, Joined, along_families
+from brax.generalized.ranges import ranges, ranges_softness
 from brax.generalized.singles import Held, Single, braked, joined, limited, single
-from brax.generalized.slots import CONTACT, COUPLED, NEAR, Plan
+from brax.generalized.slots import CONTACT, COUPLED, NEAR, RANGE, Plan
 from brax.generalized.smooth import Smooth
 from brax.generalized.touching import Met, meet, touching, touching_softness
 from brax.tree import Layout
@@ -49,6 +50,8 @@ def softness(sys: System, plan: Plan) -> Softness:
             families.append(touching_softness(sys, family))
         elif family.kind == COUPLED:
             families.append(coupled_softness(sys))
+        elif family.kind == RANGE:
+            families.append(ranges_softness(sys))
         else:
             families.append(bonds_softness(sys, family))
     return Softness(limits, dry, tuple(families))
@@ -96,6 +99,8 @@ def families_at(
             found.append(touching(sys, plan, family, mine, here, met))
         elif family.kind == COUPLED:
             found.append(coupled(sys, links, plan, family, mine, here, q))
+        elif family.kind == RANGE:
+            found.append(ranges(sys, plan, family, mine, q))
         else:
             found.append(bonds(sys, links, plan, family, mine, here))
     return found

@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from brax.actuators.paths import tendon_reach
 from brax.actuators.sites import Reach
 from brax.base import System
 from brax.components import rows
 from brax.generalized.frames import world_frames
-from brax.generalized.jacobians import Found
+from brax.generalized.jacobians import Found, at_places
 from brax.generalized.laws import Along, Separate
 from brax.generalized.singles import (
     Held,
@@ -183,16 +182,4 @@ def _jacobian(
     entries = list(zip(owner + other, dofs, strict=True))
     place = {entry: i for i, entry in enumerate(dict.fromkeys(entries))}
     found = sum_rows(values, tuple(place[e] for e in entries), len(place))
-    found = jnp.concatenate([found, jnp.zeros_like(found[:1])])
-    out: list[Along | None] = []
-    for block, slots in zip(plan.blocks.blocks, family.slots, strict=True):
-        if slots is None:
-            out.append(None)
-            continue
-        index = np.full(slots.real.shape, len(place))
-        for at, i, k in np.argwhere(slots.real):
-            number = family.order[slots.start + i * slots.copies + k]
-            where = at if slots.reach is None else slots.reach[at, i, k]
-            index[at, i, k] = place[number, block.path[k][where]]
-        out.append((rows(found, index.ravel().tolist()).reshape(*index.shape, -1),))
-    return tuple(out)
+    return at_places(plan, family, found, list(place))

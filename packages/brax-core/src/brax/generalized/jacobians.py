@@ -1,12 +1,13 @@
 """What the rates of a path move at its end: the Jacobians of what joins two links."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.components import Vec3
+from brax.components import Vec3, rows
 from brax.generalized.fronts import on_paths
 from brax.generalized.laws import Along
 from brax.generalized.reaching import reached
@@ -97,6 +98,33 @@ def _reached(slots: Slots | None, path: jax.Array) -> jax.Array:
     if slots is None or slots.reach is None:
         return path[:, None]
     return reached(slots.reach, path)
+
+
+def at_places(
+    plan: Plan, family: Family, values: jax.Array, entries: Sequence[tuple[int, int]]
+) -> tuple[Along | None, ...]:
+    """As `jacobian`, of constraints with one direction, whose rates are given.
+
+    Args:
+        plan: the blocks.
+        family: the constraints.
+        values: what a unit rate moves, (entries, batch).
+        entries: the constraint and the degree of freedom of each value.
+    """
+    place = {entry: i for i, entry in enumerate(entries)}
+    table = jnp.concatenate([values, jnp.zeros_like(values[:1])])
+    out: list[Along | None] = []
+    for block, slots in zip(plan.blocks.blocks, family.slots, strict=True):
+        if slots is None:
+            out.append(None)
+            continue
+        index = np.full(slots.real.shape, len(entries))
+        for at, i, k in np.argwhere(slots.real):
+            number = family.order[slots.start + i * slots.copies + k]
+            where = at if slots.reach is None else slots.reach[at, i, k]
+            index[at, i, k] = place[number, block.path[k][where]]
+        out.append((rows(table, index.ravel().tolist()).reshape(*index.shape, -1),))
+    return tuple(out)
 
 
 class Found(NamedTuple):

@@ -28,11 +28,7 @@ class Generalized(Pipeline[Problem, Motion]):
 
     name = "generalized"
     has_flow = True
-    lacks = (
-        "a range of a joint with a quaternion",
-        TIME_OF_IMPACT,
-        UNEVEN_ELLIPSE,
-    )
+    lacks = (TIME_OF_IMPACT, UNEVEN_ELLIPSE)
     approximates: ClassVar[Mapping[str, str]] = {
         ELASTICITY: "it has no effect; the softness of contacts takes its place",
         DAMPING: "it has no effect; joints have their own",

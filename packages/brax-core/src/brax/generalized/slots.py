@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from brax.base import System
@@ -12,9 +13,11 @@ from brax.generalized.strands import strands
 from brax.generalized.structure import Block, Structure, dof_parents, link_dofs, structure
 from brax.joints import JointType
 
-CONTACT, NEAR, CONNECT, WELD, COUPLED = "contact", "near", "connect", "weld", "coupled"
-"""Kinds of constraints: contacts, of all pairs or of the nearest, ties of two links, and scalar
-constraints of several coordinates."""
+CONTACT, NEAR, CONNECT, WELD = "contact", "near", "connect", "weld"
+"""Kinds of constraints that join links: contacts, of all pairs or of the nearest, and ties."""
+
+COUPLED, RANGE = "coupled", "range"
+"""Kinds of scalar constraints of several coordinates; the latter of one joint's."""
 
 
 MANY = 1000
@@ -85,7 +88,7 @@ class Plan(NamedTuple):
     blocks: Structure
     families: tuple[Family, ...]
     limited: tuple[int, ...]
-    """Degrees of freedom with limits."""
+    """Degrees of freedom with limits of their coordinate."""
     dry: tuple[int, ...]
     """Degrees of freedom with dry friction."""
 
@@ -122,17 +125,36 @@ def plan(sys: System) -> Plan:
         _family(blocks, *key, mine, links if key[0] == NEAR else ())
         for key, mine in members.items()
     ]
+    elsewhere = {j for group in bounded(sys) for j in group.joints}
     joints = list(enumerate(sys.dof_joint()))
     return Plan(
         blocks,
         tuple(f for f in families if f.order),
-        limited=tuple(d for d, j in joints if sys.joint_limited[j] and _plain(sys.joint_types[j])),
+        limited=tuple(d for d, j in joints if sys.joint_limited[j] and j not in elsewhere),
         dry=tuple(d for d, j in joints if sys.joint_dry[j]),
     )
 
 
-def _plain(kind: JointType) -> bool:
-    return kind.q_width == kind.qd_width
+class Bounded(NamedTuple):
+    """Joints with limits, of one type that says itself what they bound."""
+
+    kind: JointType
+    joints: tuple[int, ...]
+    each: int
+    """Limits of a joint; all joints' first ones come first."""
+
+
+def bounded(sys: System) -> list[Bounded]:
+    """Finds them; limits of coordinates are none."""
+    out = []
+    for kind in dict.fromkeys(sys.joint_types):
+        if type(kind).bounds is not JointType.bounds:
+            limited = zip(sys.joint_types, sys.joint_limited, strict=True)
+            joints = tuple(j for j, (k, has) in enumerate(limited) if has and k is kind)
+            like = [jax.ShapeDtypeStruct((1, 1), float)] * kind.q_width
+            each = len(jax.eval_shape(kind.bounds, tuple(like)))
+            out.append(Bounded(kind, joints, each))
+    return [group for group in out if group.joints and group.each]
 
 
 def _members(sys: System) -> dict[tuple[str, int], list[Member]]:
@@ -156,6 +178,12 @@ def _members(sys: System) -> dict[tuple[str, int], list[Member]]:
     for number, dofs in enumerate(strands(sys).dofs):
         moved = frozenset(dofs)
         mine = out.setdefault((COUPLED, 1), [])
+        mine.append(Member(number, frozenset(), moved, moved))
+    starts = sys.joint_qd_start()
+    limits = [(g.kind, j) for g in bounded(sys) for _ in range(g.each) for j in g.joints]
+    for number, (joint, j) in enumerate(limits):
+        moved = frozenset(range(starts[j], starts[j] + joint.qd_width))
+        mine = out.setdefault((RANGE, 1), [])
         mine.append(Member(number, frozenset(), moved, moved))
     return out
 

@@ -55,8 +55,9 @@ def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
     for i, jacobian in enumerate(jacobians):
         turned = rot[i] @ _matrix(sys.link.inertia.transform.rot[i])
         moments = turned @ np.diag(np.asarray(sys.link.inertia.i[i], float)) @ turned.T
-        ang, lin = jacobian[:3], jacobian[3:]
-        mass += ang.T @ moments @ ang + float(sys.link.inertia.mass[i]) * lin.T @ lin
+        dofs, (ang, lin) = _acting(jacobian)
+        own = ang.T @ moments @ ang + float(sys.link.inertia.mass[i]) * lin.T @ lin
+        mass[np.ix_(dofs, dofs)] += own
     inverse = np.linalg.pinv(mass, hermitian=True)
     along = _tendons(sys) + _paths(sys, at, places)
     found = {
@@ -85,8 +86,15 @@ def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
 
 def _mean(jacobian: Array, inverse: Array) -> Array:
     """Of a body's translation and rotation, over the three directions, (2,)."""
-    ang, lin = jacobian[:3], jacobian[3:]
-    return np.array([np.einsum("ij,jk,ik", part, inverse, part) / 3 for part in (lin, ang)])
+    dofs, (ang, lin) = _acting(jacobian)
+    near = inverse[np.ix_(dofs, dofs)]
+    return np.array([np.sum((part @ near) * part) / 3 for part in (lin, ang)])
+
+
+def _acting(jacobian: Array) -> tuple[Array, tuple[Array, Array]]:
+    """The degrees of freedom that move a body, and how they turn it and move its point."""
+    dofs = np.flatnonzero(np.abs(jacobian).sum(axis=0))
+    return dofs, (jacobian[:3, dofs], jacobian[3:, dofs])
 
 
 def _by_kind(sys: System, subspace: Array, diagonal: Array) -> Array:

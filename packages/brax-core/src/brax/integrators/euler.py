@@ -12,6 +12,7 @@ class Euler(Integrator[Moves[Any]]):
 
     name = "euler"
     order = 1
+    drifts_last = True
 
     def step(self, moves: Moves[Any], state: Any, dt: jax.Array) -> Any:
         """Kicks, then drifts."""

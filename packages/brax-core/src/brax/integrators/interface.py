@@ -82,6 +82,9 @@ class Integrator(ABC, Generic[M]):
     """Order of convergence on smooth motion."""
     needs_flow: ClassVar[bool] = False
     """Whether it calls for `Flow`, which not all pipelines have, rather than `Moves`."""
+    drifts_last: ClassVar[bool] = False
+    """Whether a step is one kick and then one drift, both over all of it. Only then do impacts at
+    their time within a step (`opt.time_of_impact`) come out right; with others they are refused."""
 
     @abstractmethod
     def step(self, moves: M, state: Any, dt: jax.Array) -> Any:

@@ -44,13 +44,17 @@ class Pose(NamedTuple):
     twists: list[tuple[Vec3 | None, Vec3 | None, Vec3 | None]]
     """For each degree of freedom its angular and linear velocity and the point they are taken
     about, None for the last anchor."""
+    before: list[Quat]
+    """Orientation of the frame before each joint."""
 
 
 def pose(stack: Stack, types: tuple[JointType, ...], q: PerDof) -> Pose:
     """Follows the joints of a stack from the parent to the link."""
     pos, rot, used = stack.hang_pos, stack.hang_rot, 0
     twists: list[tuple[Vec3 | None, Vec3 | None, Vec3 | None]] = []
+    before: list[Quat] = []
     for place, kind in enumerate(types):
+        before.append(rot)
         anchor, params = stack.anchors[place], stack.params[place]
         here = slice(used, used + kind.q_width)
         mine = tuple(x - r for x, r in zip(q[here], stack.ref[here], strict=True))
@@ -62,7 +66,7 @@ def pose(stack: Stack, types: tuple[JointType, ...], q: PerDof) -> Pose:
             twists.append((ang, vel, None if place == len(types) - 1 else point))
         rot = rot if turn is None else rot.mul(turn)
         pos = point - rot.rotate(anchor)
-    return Pose(point, rot, twists)
+    return Pose(point, rot, twists, before)
 
 
 def directions(stack: Stack, at: Pose, parent: Links | None, body: Links) -> Joints:

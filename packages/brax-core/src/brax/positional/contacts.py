@@ -21,7 +21,7 @@ from brax.base import System
 from brax.colliders.pairs import contact_links, contacts
 from brax.components import Quat, Vec3, rows, tangents, total
 from brax.spatial import Spatial, Sym6
-from brax.tree import Layout, join
+from brax.tree import MANY, Layout, join, sum_rows
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Side(NamedTuple):
     def take(self, values: Sequence[T], plan: Layout) -> T:
         """Rows kept by group of links, one a contact; the world's are zero."""
         for value, group in zip(values, plan.groups, strict=True):
-            if all(link in group.links for link in self.links):
+            if set(self.links) <= set(group.links):
                 return rows(value, [link - group.links[0] for link in self.links])
         return _rows_or_zero(join(list(values)), self.links)
 
@@ -51,6 +51,11 @@ class Side(NamedTuple):
         """Sums rows, one a contact, over the links of each group that has contacts."""
         out = []
         for index, group in enumerate(plan.groups):
+            if len(group.links) > MANY:
+                found, owner = group.of(self.links)
+                if found:
+                    out.append((index, _summed(rows(value, found), owner, len(group.links))))
+                continue
             mine = [[i for i, link in enumerate(self.links) if link == p] for p in group.links]
             most = max(map(len, mine))
             if most:
@@ -58,6 +63,10 @@ class Side(NamedTuple):
                 parts = [_rows_or_zero(value, layer) for layer in layers]
                 out.append((index, jax.tree.map(lambda *x: total(x), *parts)))
         return out
+
+
+def _summed(values: T, owner: tuple[int, ...], n: int) -> T:
+    return jax.tree.map(lambda x: sum_rows(x, owner, n), values)
 
 
 def _rows_or_zero(values: T, index: Sequence[int]) -> T:

@@ -26,9 +26,6 @@ from brax.tree import Layout, join, sum_rows
 
 T = TypeVar("T")
 
-RELAXATION = 0.9
-"""Share of the way that one sweep moves an impulse; below 1, since all move at once."""
-
 Sides = tuple[tuple[int, ...], tuple[int, ...]]
 """Positions of the first and the second link of each pair in the layout, -1 for the world."""
 
@@ -66,7 +63,7 @@ def _is_world(side: tuple[int, ...]) -> bool:
 def _pick(values: Sequence[jax.Array], side: tuple[int, ...], plan: Layout) -> jax.Array:
     """Rows of values kept by group, at positions; the world's are zero."""
     for value, group in zip(values, plan.groups, strict=True):
-        if all(link in group.links for link in side):
+        if set(side) <= set(group.links):
             return rows(value, [link - group.links[0] for link in side])
     every = join(list(values))
     if min(side) >= 0:
@@ -235,7 +232,7 @@ def _shared(contact: Rows, counts: Sequence[jax.Array | None], sides: Sides, pla
     for side in sides:
         if not _is_world(side):
             busy = jnp.maximum(busy, _pick(known, side, plan))
-    along, across = (RELAXATION / jnp.maximum(s * busy, 1e-12) for s in contact.step)
+    along, across = (1.0 / jnp.maximum(s * busy, 1e-12) for s in contact.step)
     return contact._replace(step=(along, across))
 
 
@@ -244,9 +241,8 @@ def _spread(value: jax.Array, side: tuple[int, ...], plan: Layout) -> list[tuple
     per_pair = sum_first(value)[0]
     out = []
     for index, group in enumerate(plan.groups):
-        mine = [k for k, link in enumerate(side) if link in group.links]
+        mine, owner = group.of(side)
         if mine:
-            owner = tuple(side[k] - group.links[0] for k in mine)
             out.append((index, sum_rows(rows(per_pair, mine), owner, len(group.links))))
     return out
 
@@ -257,18 +253,20 @@ def no_impulse(contact: Rows) -> Impulse:
     return Impulse(none, Vec3(none, none, none))
 
 
-def update(contact: Rows, impulse: Impulse, velocity: Vec3) -> Impulse:
+def update(contact: Rows, impulse: Impulse, velocity: Vec3, gain: jax.Array) -> Impulse:
     """Moves the impulses towards what the velocities ask for, within the friction cone.
 
     Args:
         contact: the contacts.
         impulse: their impulses so far.
         velocity: change of their relative velocities, world axes.
+        gain: share of the way to go.
     """
     along = contact.normal.dot(velocity)
-    normal = jnp.maximum(impulse.normal + contact.step[0] * (contact.target - along), 0.0)
+    step, turn = (s * gain for s in contact.step)
+    normal = jnp.maximum(impulse.normal + step * (contact.target - along), 0.0)
     slip = velocity + contact.slip - contact.normal * along
-    tangent = impulse.tangent - slip * contact.step[1]
+    tangent = impulse.tangent - slip * turn
     length = jnp.sqrt(tangent.dot(tangent) + 1e-30)
     bound = contact.friction * normal
     return Impulse(normal, tangent * jnp.minimum(bound / length, 1.0))

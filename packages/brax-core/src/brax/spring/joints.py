@@ -1,14 +1,17 @@
 """The joints of a stack as the spring pipeline finds them, and what it asks of them."""
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import jax
 
 from brax.components import Vec3, zero_vec
-from brax.joints import JointType
+from brax.joints import JointType, Twist
 from brax.maximal.joints import (
     Direction,
+    Pose,
     advance,
     directions,
     pose,
@@ -66,7 +69,8 @@ def measure(
     step, tilt, gap = project(joints, *separation(model, at, parent, body))
     velocity = relative_velocity(joints.point, parent, body)
     rates, spin, speed = project(joints, *velocity)
-    curve_ang, curve_lin = _curvature(parent, body, joints.point, joints.local, rates)
+    turning = _turning(model, types, q, at, joints.local, rates, parent)
+    curve_ang, curve_lin = _curvature(parent, body, joints.point, turning)
     drive_ang = tilt * (-ERP / dt) + curve_ang * (0.5 * dt) - spin
     drive_lin = gap * (-ERP / dt) + curve_lin * (0.5 * dt) - speed
     return Measured(
@@ -77,12 +81,58 @@ def measure(
     )
 
 
-def _curvature(
-    parent: Links | None,
-    body: Links,
-    point: Vec3,
+class Turning(NamedTuple):
+    """What one joint does to the link at its rates, world axes; a part that is zero is None."""
+
+    moving: Direction
+    drift: Twist
+    """How that changes because the joint's own axes move."""
+
+
+def _turning(
+    model: Stack,
+    types: tuple[JointType, ...],
+    q: PerDof,
+    at: Pose,
     local: Sequence[Direction],
     rates: PerDof,
+    parent: Links | None,
+) -> list[Turning]:
+    """For each joint of the stack."""
+    out: list[Turning] = []
+    i = j = 0
+    for kind, params, frame in zip(types, model.params, at.before, strict=True):
+        here, dofs = slice(i, i + kind.q_width), slice(j, j + kind.qd_width)
+        mine = tuple(x - r for x, r in zip(q[here], model.ref[here], strict=True))
+        drift = Twist(
+            *(
+                None if part is None else _in_world(parent, frame.rotate(part))
+                for part in kind.drift(params, mine, rates[dofs])
+            )
+        )
+        moving = Direction(
+            *(_sum(zip(p, rates[dofs], strict=True)) for p in zip(*local[dofs], strict=True))
+        )
+        out.append(Turning(moving, drift))
+        i, j = here.stop, dofs.stop
+    return out
+
+
+def _in_world(parent: Links | None, v: Vec3) -> Vec3:
+    return v if parent is None else parent.axes.rotate(v)
+
+
+def _sum(terms: Iterable[tuple[Vec3 | None, jax.Array]]) -> Vec3 | None:
+    return _add(*(None if v is None else v * rate for v, rate in terms))
+
+
+def _add(*terms: Vec3 | None) -> Vec3 | None:
+    given = [v for v in terms if v is not None]
+    return functools.reduce(operator.add, given) if given else None
+
+
+def _curvature(
+    parent: Links | None, body: Links, point: Vec3, turning: Sequence[Turning]
 ) -> tuple[Vec3, Vec3]:
     """Relative acceleration, at the anchor, by which the joint bends the links' free motion.
 
@@ -90,19 +140,18 @@ def _curvature(
     velocity must differ by for the joint to hold to second order at the end of the step.
     """
     arm = point - body.pos
-    ang = None
-    lin = body.ang.cross(arm).cross(body.ang)
+    ang: Vec3 | None = None
+    lin: Vec3 | None = body.ang.cross(arm).cross(body.ang)
     before = None
     if parent is not None:
         before, arm = parent.ang, point - parent.pos
-        lin = lin + before.cross(before.cross(arm))
-    for direction, rate in zip(local, rates, strict=True):
-        if before is not None and direction.ang is not None:
-            bent = before.cross(direction.ang * rate)
-            ang = bent if ang is None else ang + bent
-        if before is not None and direction.lin is not None:
-            lin = lin + before.cross(direction.lin * (2.0 * rate))
-        if direction.ang is not None:
-            turned = direction.ang * rate
-            before = turned if before is None else before + turned
+        lin = _add(lin, before.cross(before.cross(arm)))
+    for moving, drift in turning:
+        if before is not None and moving.ang is not None:
+            ang = _add(ang, before.cross(moving.ang))
+        if before is not None and moving.lin is not None:
+            lin = _add(lin, before.cross(moving.lin * 2.0))
+        ang, lin = _add(ang, drift.ang), _add(lin, drift.vel)
+        before = _add(before, moving.ang)
+    assert lin is not None
     return zero_vec(lin.x) if ang is None else ang, lin

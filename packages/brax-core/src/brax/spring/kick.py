@@ -24,6 +24,10 @@ from brax.tree import Layout, join
 SWEEPS = 4
 """Passes over contacts and limits in one step."""
 
+RELAXATION = 0.9
+"""Share of the way that a pass moves an impulse; below 1, since all move at once. The last one
+goes it all, so that nothing is left where an impulse is alone."""
+
 
 def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     """Updates velocities for `dt` at fixed positions.
@@ -213,14 +217,15 @@ def _resolve(
         loaded = [bounded.add_impulses(*each) for each in zip(loads, bounds, limit, strict=True)]
         return solve(plan, pivots, pushed, loaded, driven=True)
 
-    def sweep(_: int, impulses: tuple[Any, Any]) -> tuple[Any, Any]:
+    def sweep(i: jax.Array, impulses: tuple[Any, Any]) -> tuple[Any, Any]:
         changes, rates = respond(*impulses)
+        gain = jnp.where(i < SWEEPS - 1, RELAXATION, 1.0).astype(dt.dtype)
         touch = [
-            touching.update(c, t, touching.change(c.arms, changes, side, plan))
+            touching.update(c, t, touching.change(c.arms, changes, side, plan), gain)
             for c, t, side in zip(contact, impulses[0], sides, strict=True)
         ]
         limit = [
-            [bounded.update(b, old, rate) for b, old in zip(mine, olds, strict=True)]
+            [bounded.update(b, old, rate, gain) for b, old in zip(mine, olds, strict=True)]
             for mine, olds, rate in zip(bounds, impulses[1], rates, strict=True)
         ]
         return touch, limit

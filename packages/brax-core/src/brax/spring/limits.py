@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.components import total
 from brax.maximal.links import PerDof, Stack
-from brax.spring.contacts import RELAXATION
 from brax.tree import Group
 
 FAR = 1e10
@@ -59,7 +58,7 @@ def bounds(
             mine = q[used : used + kind.q_width]
             for k, bound in enumerate(kind.bounds(mine), start=dofs):
                 per_rate = (*free[:dofs], *bound.rates, *free[end:])
-                rate, step = _rate(per_rate, rates), RELAXATION * _step(per_rate, mobility)
+                rate, step = _rate(per_rate, rates), _step(per_rate, mobility)
                 low = (jnp.maximum(stack.lower[k], -FAR) - bound.value) / dt
                 high = (jnp.minimum(stack.upper[k], FAR) - bound.value) / dt
                 low = jnp.where(low > 0, sys.baumgarte_erp * low, low) - rate
@@ -83,11 +82,15 @@ def _step(per_rate: Sequence[jax.Array | None], mobility: PerDof) -> jax.Array:
     return 1.0 / jnp.maximum(seen, 1e-12)
 
 
-def update(bound: Bound, impulse: jax.Array, changes: PerDof) -> jax.Array:
-    """Moves an impulse: it only pushes back into the range, and is at most what friction gives."""
+def update(bound: Bound, impulse: jax.Array, changes: PerDof, gain: jax.Array) -> jax.Array:
+    """Moves an impulse: it only pushes back into the range, and is at most what friction gives.
+
+    A limit goes the share `gain` of the way; friction, which has a bound, goes it all.
+    """
     rate = _rate(bound.per_rate, changes)
-    new = jnp.maximum(impulse + bound.step * (bound.low - rate), 0.0) + jnp.minimum(
-        impulse + bound.step * (bound.high - rate), 0.0
+    step = bound.step * gain if bound.most is None else bound.step
+    new = jnp.maximum(impulse + step * (bound.low - rate), 0.0) + jnp.minimum(
+        impulse + step * (bound.high - rate), 0.0
     )
     return new if bound.most is None else jnp.clip(new, -bound.most, bound.most)
 

@@ -1,0 +1,68 @@
+"""Limits of quantities that a joint bounds beside its coordinates, such as a ball's whole angle.
+
+Source: MuJoCo's documentation, chapter Computation, section Constraint model.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from brax.base import System
+from brax.components import rows
+from brax.generalized.jacobians import Found, at_places
+from brax.generalized.laws import Separate
+from brax.generalized.singles import Single, limited, single
+from brax.generalized.slots import Bounded, Family, Plan, bounded
+from brax.tree import join
+
+
+def ranges_softness(sys: System) -> Single:
+    """The parameters of all these limits."""
+    joints, dofs = _owners(sys, bounded(sys))
+    numbers = rows((sys.joint.solref, sys.joint.solimp), joints)
+    return single(sys, *numbers, rows(sys.dof.invweight, dofs))
+
+
+def ranges(sys: System, plan: Plan, family: Family, soft: Single, q: jax.Array) -> Found:
+    """Evaluates a family at coordinates (nq, batch)."""
+    groups = bounded(sys)
+    joints, dofs = _owners(sys, groups)
+    value, rates = _measured(sys, groups, q)
+    limits, margin = rows(sys.dof.limit, dofs), rows(sys.joint.margin, joints)
+    held = limited(soft, value, limits, margin)
+    entries = _entries(sys, groups)
+    signed = rates * rows(held.arms, [number for number, _ in entries])
+    jacobian = at_places(plan, family, signed, entries)
+    law, wanted, damper = rows((held.law, held.wanted, soft.damper), family.order)
+    return Found(Separate((law,)), jacobian, (wanted,), damper, None)
+
+
+def _owners(sys: System, groups: Sequence[Bounded]) -> tuple[list[int], list[int]]:
+    """The joint of each limit, and the degree of freedom that its numbers are at."""
+    starts = sys.joint_qd_start()
+    pairs = [(j, starts[j] + k) for g in groups for k in range(g.each) for j in g.joints]
+    return [j for j, _ in pairs], [d for _, d in pairs]
+
+
+def _entries(sys: System, groups: Sequence[Bounded]) -> list[tuple[int, int]]:
+    """Limit and degree of freedom of each rate that `_measured` gives."""
+    starts, out, first = sys.joint_qd_start(), [], 0
+    for group in groups:
+        for _ in range(group.each):
+            for c in range(group.kind.qd_width):
+                out += [(first + i, starts[j] + c) for i, j in enumerate(group.joints)]
+            first += len(group.joints)
+    return out
+
+
+def _measured(sys: System, groups: Sequence[Bounded], q: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What is bounded, and its rates per unit of each degree of freedom."""
+    starts = sys.joint_q_start()
+    values, rates = [], []
+    for kind, joints, _ in groups:
+        mine = [rows(q, [starts[j] + c for j in joints]) for c in range(kind.q_width)]
+        for bound in kind.bounds(tuple(mine)):
+            values.append(bound.value)
+            rates += [jnp.zeros_like(bound.value) if r is None else r for r in bound.rates]
+    return join(values), join(rates)
