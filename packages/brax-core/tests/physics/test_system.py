@@ -220,6 +220,12 @@ def on_mocap(model):
 
 
 LACKING = {
+    contracts.CROWD: dict(
+        more=lambda m: m.add_geom("a", "sphere", "more", size=(0.1,)),
+        option=dict(max_geom_pairs=1),
+        ball={},
+        floor=True,
+    ),
     contracts.TIME_OF_IMPACT: dict(option=dict(time_of_impact=True)),
     contracts.SOFTNESS: dict(range=(0, 1)),
     contracts.PYRAMID: dict(ball={}, floor=True),
