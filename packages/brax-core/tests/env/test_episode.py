@@ -1,5 +1,7 @@
 """Counting, ending and repeating, against tables worked out by hand."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -109,6 +111,31 @@ def test_states_passed_in_are_not_changed(walker):
     env.step(state, jnp.ones((2, 1)))
     assert info == state.info and metrics == state.metrics  # the same objects, by identity
     assert jax.tree.all(jax.tree.map(np.array_equal, before, state))
+
+
+class Followed(NamedTuple):
+    """A state of physics that follows the nearest contacts alone."""
+
+    x: jax.Array
+    overflow: jax.Array
+
+
+def test_steps_in_which_contacts_are_left_out_are_counted(walker):
+    """The walker leaves out as many contacts as it has gone over 2 metres."""
+
+    class Crowded(walker):
+        def reset(self, rng):
+            state = super().reset(rng)
+            return state.replace(pipeline_state=Followed(jnp.zeros(()), jnp.zeros(())))
+
+        def step(self, state, action):
+            x = state.pipeline_state.x + action[0]
+            return state.replace(pipeline_state=Followed(x, jnp.maximum(x - 2.0, 0.0)))
+
+    env, state = episodes(Crowded(), 2, episode_length=5)
+    states = run(env, state, [[1, 2]] * 3)
+    assert table(states, lambda s: s.metrics["contact_overflow"]) == [[0, 0], [0, 1], [1, 1]]
+    assert states[-1].info["episode_metrics"]["contact_overflow"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("length, repeat", [(0, 1), (10, 0), (3, 4), (-1, 1)])
