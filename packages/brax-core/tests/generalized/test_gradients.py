@@ -131,8 +131,8 @@ def ten_steps(sys, start, weights):
                 pytest.mark.long,
                 pytest.mark.xfail(
                     strict=True,
-                    reason="measured .30, 95th percentile 3.6: one step is not yet at the solution, "
-                    "whose derivative this is",
+                    reason="measured .30, 95th percentile 3.6: one step is not at the solution "
+                    "yet, whose derivative this is",
                 ),
             ],
         ),
