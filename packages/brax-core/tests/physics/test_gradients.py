@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from physics_lab import FAST_COMPILE, ball_on_plane, chain, free_body, rail
+from physics_lab import ball_on_plane, chain, free_body, rail
 
 from brax.spring.pipeline import SPRING
 
@@ -23,9 +23,6 @@ QUICK = ("hinge",)
 """The others compile for half a minute and more."""
 
 CASES = [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in MODELS]
-
-
-compiled = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 
 
 @functools.lru_cache
@@ -45,7 +42,7 @@ def problem(name):
     def push(args, tangents):
         return jax.jvp(after, args, tangents)
 
-    return sys, compiled(pull), compiled(push)
+    return sys, jax.jit(pull), jax.jit(push)
 
 
 def state_of(sys, seed):
