@@ -1,4 +1,4 @@
-"""Robots in URDF: the same system as from MJCF, and every bad input by name."""
+"""Robots in URDF (T38): the same system as from MJCF, and every bad input by name."""
 
 import jax
 import jax.numpy as jnp

@@ -4,6 +4,7 @@ import jax
 
 from brax.components import Mat3, Quat, Vec3, exp_quat, unit_again
 from brax.maximal.links import Links
+from brax.maximal.turning import gyration, rotation_vector
 
 
 def scale(a: Vec3, b: Vec3) -> Vec3:
@@ -16,12 +17,8 @@ def _over(a: Vec3, b: Vec3) -> Vec3:
 
 
 def turn(moments: Vec3, axes: Mat3, ang: Vec3, dt: jax.Array) -> Quat:
-    """Rotation in principal axes of bodies that turn freely for `dt`, to second order.
-
-    Source: Euler's equations, Landau and Lifshitz (1976), Mechanics, section 36.
-    """
-    spin = axes.inv_rotate(ang)
-    return exp_quat(spin * dt + _over(scale(moments, spin).cross(spin), moments) * (0.5 * dt * dt))
+    """Rotation in principal axes of bodies that turn freely for `dt`."""
+    return exp_quat(rotation_vector(axes.inv_rotate(ang), gyration(moments), dt))
 
 
 def drift(moments: Vec3, bodies: Links, moved: Vec3, turned: Quat) -> Links:

@@ -6,6 +6,7 @@ import jax
 
 from brax.components import Quat, Vec3, exp_quat, unit_again
 from brax.maximal.links import Links, PerDof
+from brax.maximal.turning import rotation_vector
 from brax.spring.model import Model
 
 
@@ -50,19 +51,14 @@ def drift(model: Model, bodies: Bodies, dt: jax.Array) -> Bodies:
     """Free motion: straight lines, and rotation at constant angular momentum.
 
     The exponential and the conservation of angular momentum are exact to round-off. The rotation
-    vector of a link that nothing holds is exact to second order; that of a link held by joints is
+    vector of a link that nothing holds is exact to fourth order; that of a link held by joints is
     constant, which is what the joints count on.
 
     Source: Euler's equations, Landau and Lifshitz (1976), Mechanics, section 36.
     """
-    i, bend = model.links.moments, model.gyration
+    i = model.links.moments
     vel, spin = bodies.way[:2] if bodies.way else (bodies.vel, bodies.spin)
-    mean = (
-        spin
-        + Vec3(bend.x * (spin.y * spin.z), bend.y * (spin.z * spin.x), bend.z * (spin.x * spin.y))
-        * dt
-    )
-    turn = exp_quat(mean * dt)
+    turn = exp_quat(rotation_vector(spin, model.gyration, dt))
     kept = bodies.spin
     momentum = Vec3(kept.x * i.x, kept.y * i.y, kept.z * i.z)
     # What turning back adds to it, so that only the sum is rounded and not the momentum.

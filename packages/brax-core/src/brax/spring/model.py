@@ -18,6 +18,7 @@ from brax.colliders.pairs import (
 )
 from brax.components import Vec3, rows, sqrt
 from brax.maximal.links import Masses, Stack, masses, stacks
+from brax.maximal.turning import gyration
 from brax.surroundings import Surroundings
 from brax.tree import Layout, layout
 
@@ -29,7 +30,7 @@ class Model(NamedTuple):
     inverse: Vec3
     """One over the principal moments of inertia, one by one."""
     gyration: Vec3
-    """Half of Euler's factors (i.y - i.z) / i.x, ...; zero for links that joints hold."""
+    """Of `brax.maximal.turning`; zero for links that joints hold."""
     shapes: list[tuple[Shape, Shape]]
     """Geoms in the principal frames of their links, pair by pair, by collision group."""
     surfaces: list[Surface]
@@ -54,11 +55,11 @@ def constants(sys: System) -> Model:
     plan = layout(sys)
     links = masses(sys, plan)
     i = links.moments
-    half = jnp.asarray(_free(plan) * 0.5, i.x.dtype)
+    free = jnp.asarray(_free(plan), i.x.dtype)
     return Model(
         links=links,
         inverse=Vec3(*(1.0 / x for x in i)),
-        gyration=Vec3(half * (i.y - i.z) / i.x, half * (i.z - i.x) / i.y, half * (i.x - i.y) / i.z),
+        gyration=gyration(i) * free,
         shapes=_shapes(sys, links, plan),
         surfaces=surfaces(sys),
         gravity=sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True)),
