@@ -1,4 +1,4 @@
-"""Bodies without joints (T34): the same numbers as MuJoCo's own `fusestatic`, in double precision."""
+"""Bodies without joints (T34): the same numbers as MuJoCo's `fusestatic`, in double precision."""
 
 import jax
 import mujoco

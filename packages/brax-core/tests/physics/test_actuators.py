@@ -1,4 +1,4 @@
-"""Actuators on one slide: T23, T24. A force F on a mass of one for one step gives F dt."""
+"""Actuators on one slide: T23 to T25. A force F on a mass of one for one step gives F dt."""
 
 import jax
 import jax.numpy as jnp
