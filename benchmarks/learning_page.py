@@ -13,15 +13,15 @@ PAGE = ROOT / "docs" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning.png"
 HEAD = """# What is learned
 
-Written by `python benchmarks/learning.py page` from the curves in `benchmarks/results/learning/`, each stored by
-`python benchmarks/learning.py train ENV`, which trains by a recipe of the project over several seeds. The files tell the
-settings, the machine, the versions and every evaluation.
+Written by `python benchmarks/learning.py page` from the curves in `benchmarks/results/learning/`,
+each stored by `python benchmarks/learning.py train ENV`, which trains by a recipe of the project
+over several seeds. The files tell the settings, the machine, the versions and every evaluation.
 
-Returns are of the last evaluation: the mean over seeds, and those of the seeds. Random is what actions drawn evenly earn, in
-episodes of the same length. Time is of all seeds together, with compiling and evaluations, on a machine that did other work
-besides.
+Returns are of the last evaluation: the mean over seeds, and those of the seeds. Random is what
+actions drawn evenly earn, in episodes of the same length. Time is of all seeds together, with
+compiling and evaluations, on a machine that did other work besides.
 """
-TITLES = ("environment", "recipe", "steps", "episode", "random", "return", "of each seed", "time [s]")
+TITLES = "environment|recipe|steps|episode|random|return|of each seed|time [s]".split("|")
 
 
 def load(folder):

@@ -62,15 +62,13 @@ def theirs(policy, q, qd):
 def _episode(model, policy, q, qd):
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = q, qd
-    earned = 0.0
-    for length in range(1, LENGTH + 1):
+    earned, length = 0.0, 0
+    while length < LENGTH and 0.2 <= data.qpos[2] <= 1.0:
         x = data.qpos[0]
         data.ctrl[:] = act(policy, np.concatenate([data.qpos[2:], data.qvel]), np)
         mujoco.mj_step(model, data, N_FRAMES)
         speed = (data.qpos[0] - x) / (TIMESTEP * N_FRAMES)
-        earned += speed + 1 - 0.5 * np.sum(data.ctrl**2)
-        if not 0.2 <= data.qpos[2] <= 1.0:
-            break
+        earned, length = earned + speed + 1 - 0.5 * np.sum(data.ctrl**2), length + 1
     return earned, length
 
 
