@@ -21,7 +21,10 @@ Returns are of the last evaluation: the mean over seeds, and those of the seeds.
 actions drawn evenly earn, in episodes of the same length. Time is of all seeds together, with
 compiling and evaluations, on a machine that did other work besides.
 """
-TITLES = "environment|recipe|steps|episode|random|return|of each seed|time [s]".split("|")
+TITLES = (
+    *("environment", "recipe", "steps", "episode"),
+    *("random", "return", "of each seed", "time [s]"),
+)
 
 
 def load(folder):

@@ -7,7 +7,7 @@ import learning
 import learning_page
 import pytest
 
-from brax.training.agents.ppo.trainer import PPO
+from brax import plugins
 
 REPORTS = learning_page.load(learning.RESULTS)
 
@@ -20,8 +20,9 @@ def test_the_page_is_what_the_curves_make_of_it():
 def test_a_curve_is_of_the_recipe_as_it_is(name):
     report = REPORTS[name]
     asked = shlex.split(report["command"])
-    preset = asked[asked.index("--preset") + 1]
-    recipe = dict((PPO.presets["any"] | PPO.presets.get(name, {}))[preset])
+    trainer, preset = (asked[asked.index(option) + 1] for option in ("--trainer", "--preset"))
+    presets = plugins.get("trainer", trainer).presets
+    recipe = dict((presets["any"] | presets.get(name, {}))[preset])
     if "--steps" in asked:
         recipe["num_timesteps"] = int(asked[asked.index("--steps") + 1])
     recipe.pop("seed", None)
