@@ -20,6 +20,9 @@ over several seeds. The files tell the settings, the machine, the versions and e
 Returns are of the last evaluation: the mean over seeds, and those of the seeds. Random is what
 actions drawn evenly earn, in episodes of the same length. Time is of all seeds together, with
 compiling and evaluations, on a machine that did other work besides.
+
+Thick: the mean over seeds, with its 95 % interval by Student's t. Thin: the seeds. Dotted: random
+actions. A recipe with `--steps` was cut short: the curve says how fast it learns, not how far.
 """
 TITLES = (
     *("environment", "recipe", "steps", "episode"),
