@@ -13,10 +13,12 @@ from brax import envs
 from brax.envs.task import ASSETS
 
 POLICY = Path(__file__).parent / "policies" / "ant_generalized.npz"
+"""What PPO learned in five million steps on the pipeline `generalized`, as the benchmark's
+`export_policy.py` writes it; it walks at 0.5 m/s and falls in a fifth of its episodes."""
 EPISODES, LENGTH = 100, 1000
 TIMESTEP, N_FRAMES = 0.01, 5
 SHARE = 0.05
-"""The returns agree to this share of MuJoCo's."""
+"""Returns agree to this share of MuJoCo's; seen 1.1 %, and 2.2 % of lengths."""
 
 
 def act(policy, obs, xp):
