@@ -22,7 +22,7 @@ actions drawn evenly earn, in episodes of the same length. Time is of all seeds 
 compiling and evaluations, on a machine that did other work besides.
 
 Thick: the mean over seeds, with its 95 % interval by Student's t. Thin: the seeds. Dotted: random
-actions. A recipe with `--steps` was cut short: the curve says how fast it learns, not how far.
+actions, where they are in the picture.
 """
 TITLES = (
     *("environment", "recipe", "steps", "episode"),
