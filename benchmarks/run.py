@@ -3,14 +3,12 @@
 import datetime
 import json
 import os
-import platform
 import shlex
-import subprocess
 import sys
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 
+import about
 import cells
 import click
 import summary
@@ -19,7 +17,6 @@ from rich.console import Console
 from sides import BenchError, cores, peer_models, peer_python
 
 RESULTS = Path(__file__).parent / "results"
-VERSIONS = ("brax-core", "brax-io", "brax-envs", "jax", "jaxlib", "numpy", "mujoco")
 
 console = Console(stderr=True, highlight=False)
 
@@ -52,7 +49,7 @@ def main(size, only, only_list, resume, peer_python, models, name):
         click.echo("\n".join(cell.name for cell in wanted))
         return
     path = RESULTS / f"{name}.json"
-    commit = _commit()
+    commit = about.commit()
     report = _report(path, commit if resume else None)
     for i, cell in enumerate(wanted):
         if cell.name in report["cells"]:
@@ -91,8 +88,7 @@ def _measured(cell, size, pythons, commit):
     except BenchError as error:
         console.print(f"  failed: {error}")
         return {"failed": str(error)}
-    about = {"commit": commit, "load": os.getloadavg()[0], "without": missing}
-    return {**about, **found}
+    return {"commit": commit, "load": os.getloadavg()[0], "without": missing, **found}
 
 
 def _here(cell):
@@ -112,40 +108,14 @@ def _report(path, commit):
     report = {
         "command": shlex.join(["hatch", "run", "bench", *sys.argv[1:]]),
         "date": now,
-        "machine": _machine(),
-        "versions": {"python": platform.python_version()}
-        | {name: metadata.version(name) for name in VERSIONS},
+        "machine": about.machine(),
+        "versions": about.versions(),
         "cells": {},
     }
     if commit and path.exists():
         before = json.loads(path.read_text())["cells"]
         report["cells"] = {k: v for k, v in before.items() if v.get("commit") == commit}
     return report
-
-
-def _machine():
-    """The processor, its cores that may be used, and the memory [GiB]."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = {line.split(":")[1].strip() for line in lines if line.startswith("model name")}
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return {
-        "processor": ", ".join(sorted(names)) or platform.machine(),
-        "cores": cores(),
-        "memory": round(pages / 2**30, 1),
-        "platform": os.environ["JAX_PLATFORMS"],
-    }
-
-
-def _commit():
-    """What is measured; with `-dirty` where the code is not just that."""
-    head = _git("rev-parse", "--short", "HEAD")
-    code = _git("status", "--porcelain", "--", "packages", "benchmarks/*.py")
-    return f"{head}-dirty" if code else head
-
-
-def _git(*command):
-    done = subprocess.run(["git", *command], cwd=RESULTS.parents[1], capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def _write(path, report):

@@ -97,13 +97,29 @@ def picture(found: Sequence[Curve], metric: str, form: str) -> bytes:
     """
     try:
         from matplotlib.figure import Figure
-        from matplotlib.ticker import EngFormatter
     except ImportError as error:
         raise ConfigError(
             "curves need the package matplotlib: pip install 'brax-agents[plot]'"
         ) from error
     figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
     axes = figure.add_subplot()
+    panel(axes, found, metric)
+    axes.legend(frameon=False, fontsize="small")
+    content = io.BytesIO()
+    figure.savefig(content, format=form, metadata={"Date": None} if form == "svg" else None)
+    return content.getvalue()
+
+
+def panel(axes: Any, found: Sequence[Curve], metric: str) -> None:
+    """Draws curves into a panel of matplotlib.
+
+    Args:
+        axes: the panel.
+        found: the curves.
+        metric: what the vertical axis is.
+    """
+    from matplotlib.ticker import EngFormatter
+
     for number, curve in enumerate(found):
         _draw(axes, curve, f"C{number}")
     values = np.concatenate([values for curve in found for _, values in curve.runs])
@@ -114,10 +130,6 @@ def picture(found: Sequence[Curve], metric: str, form: str) -> bytes:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize="small")
-    content = io.BytesIO()
-    figure.savefig(content, format=form, metadata={"Date": None} if form == "svg" else None)
-    return content.getvalue()
 
 
 def _draw(axes: Any, curve: Curve, color: str) -> None:

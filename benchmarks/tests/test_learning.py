@@ -1,0 +1,56 @@
+"""docs/learning.md says what the stored curves say, and these are of the recipes as they are."""
+
+import json
+import shlex
+
+import learning
+import learning_page
+import pytest
+
+from brax import plugins
+
+REPORTS = learning_page.load(learning.RESULTS)
+
+
+def test_the_page_is_what_the_curves_make_of_it():
+    assert learning_page.PAGE.read_text() == learning_page.text(REPORTS)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_curve_is_of_the_recipe_as_it_is(name):
+    report = REPORTS[name]
+    asked = shlex.split(report["command"])
+    trainer, preset = (asked[asked.index(option) + 1] for option in ("--trainer", "--preset"))
+    presets = plugins.get("trainer", trainer).presets
+    recipe = dict((presets["any"] | presets.get(name, {}))[preset])
+    if "--steps" in asked:
+        recipe["num_timesteps"] = int(asked[asked.index("--steps") + 1])
+    recipe.pop("seed", None)
+    assert report["settings"] == recipe
+    assert len(report["returns"]) >= 3 and report["steps"][-1] >= recipe["num_timesteps"]
+    assert "dirty" not in report["commit"]
+
+
+def test_runs_become_a_report(tmp_path):
+    for seed in (0, 1):
+        folder = tmp_path / f"seed{seed}"
+        folder.mkdir()
+        record = {"environment": "ant", "environment_kwargs": {}, "trainer": "ppo"}
+        asked = record | {"config": {"seed": seed, "num_envs": 8}, "versions": {}}
+        (folder / "run.json").write_text(json.dumps(asked))
+        lines = [{"step": step, learning.METRIC: seed + step / 3} for step in (0, 10)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    found = learning.learned([tmp_path / "seed0", tmp_path / "seed1"])
+    assert found == {
+        "settings": {"num_envs": 8},
+        "steps": [0, 10],
+        "returns": [[0.0, 3.33333], [1.0, 4.33333]],
+    }
+
+
+def test_a_picture_has_a_panel_for_each_environment(tmp_path):
+    report = {"steps": [0, 10], "returns": [[0.0, 1.0], [0.0, 2.0]], "random": 0.5}
+    learning_page.draw({f"e{i}": report for i in range(5)}, tmp_path / "a.png")
+    from PIL import Image
+
+    assert Image.open(tmp_path / "a.png").size == (1200, 435)
