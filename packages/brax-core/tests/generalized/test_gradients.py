@@ -108,7 +108,7 @@ def test_a_step_with_contact_has_the_derivatives_of_differences():
         assert differences < 1e-6 and modes < 1e-10
 
 
-@functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+@jax.jit
 def ten_steps(sys, start, weights):
     """A sum of the state after ten steps, and its derivative by the state before, of a batch."""
 
