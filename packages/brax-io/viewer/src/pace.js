@@ -1,12 +1,13 @@
 // How fine to draw: as fine as it can be at thirty frames a second, and always fine at rest.
 
-const SLOW = 36; // milliseconds a frame, on average, that are too many
+const SLOW = 33; // milliseconds a frame, on average, that are too many
 const REST = 250; // milliseconds without a frame after which the picture is at rest
 const LEVELS = [
   { pixels: 2, shadows: true },
   { pixels: 1, shadows: false },
   { pixels: 0.6, shadows: false },
   { pixels: 0.4, shadows: false },
+  { pixels: 0.25, shadows: false },
 ];
 
 export class Pace {
