@@ -291,3 +291,17 @@ def test_the_same_from_text_file_and_compiled_model(tmp_path):
     for system in systems[1:]:
         assert system.geom_names == systems[0].geom_names
         np.testing.assert_array_equal(system.link.inertia.i, systems[0].link.inertia.i)
+
+
+def test_a_texture_tints_its_material():
+    """By the mean of its pixels: of a checker what is between its two colours."""
+    sys = mjcf.loads("""<mujoco><asset>
+    <texture name="flat" type="2d" builtin="flat" rgb1="1 .4 .2" width="8" height="8"/>
+    <texture name="checker" type="2d" builtin="checker" rgb1="1 .4 .2" rgb2="0 .4 .6" width="8"
+    height="8"/><material name="flat" texture="flat" rgba=".5 1 1 .25"/>
+    <material name="checker" texture="checker"/></asset><worldbody>
+    <geom type="plane" size="1 1 1" material="checker"/><body><freejoint/>
+    <geom size=".1" material="flat"/><geom size=".1" material="flat" rgba="0 1 0 1"/></body>
+    </worldbody></mujoco>""")
+    wanted = [(0.5, 0.4, 0.4, 1), (0.5, 0.4, 0.2, 0.25), (0, 1, 0, 1)]
+    np.testing.assert_allclose(sys.geom.rgba, wanted, atol=1 / 255)

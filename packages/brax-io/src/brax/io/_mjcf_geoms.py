@@ -98,7 +98,20 @@ def _size(model: mujoco.MjModel, geom: int) -> np.ndarray:
 
 
 def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """A geom's own colour, or its material's if it has none of its own."""
+    """A geom's own colour, or its material's if it has none of its own, tinted by its texture."""
     rgba, material = model.geom_rgba[geom], model.geom_matid[geom]
-    plain = np.allclose(rgba, (0.5, 0.5, 0.5, 1))
-    return model.mat_rgba[material] if material >= 0 and plain else rgba
+    if material < 0 or not np.allclose(rgba, (0.5, 0.5, 0.5, 1)):
+        return rgba
+    return model.mat_rgba[material] * (*_tint(model, material), 1.0)
+
+
+def _tint(model: mujoco.MjModel, material: int) -> np.ndarray:
+    """The mean colour (3,) of a material's texture; white where it has none."""
+    texture = model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB]
+    if texture < 0 or model.tex_nchannel[texture] < 3:
+        return np.ones(3)
+    channels = int(model.tex_nchannel[texture])
+    size = int(model.tex_width[texture]) * int(model.tex_height[texture]) * channels
+    begin = int(model.tex_adr[texture])
+    pixels = model.tex_data[begin : begin + size].reshape(-1, channels)
+    return pixels[:, :3].mean(axis=0) / 255.0

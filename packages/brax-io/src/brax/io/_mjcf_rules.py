@@ -84,7 +84,7 @@ _SOLVER = (
 _WITHOUT_EFFECT = {
     "light": "the viewer has its own",
     "text": "only informs",
-    "texture": "colours are drawn, textures are not",
+    "texture": "its mean colour is drawn, its picture is not",
     "skin": "only drawn by MuJoCo",
 }
 
