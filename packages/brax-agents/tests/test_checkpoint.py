@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import wait
 from pathlib import Path
 
 import jax
@@ -15,9 +17,10 @@ import pytest
 from agent_toys import Point
 
 from brax.errors import CheckpointError
-from brax.training import checkpoint, migrations
+from brax.training import checkpoint, manifest, migrations
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load_policy
+from brax.training.writer import Writer
 
 TREE = {
     "params": {"kernel": jnp.arange(6.0).reshape(2, 3), "bias.dotted": jnp.float32(3.5)},
@@ -30,7 +33,7 @@ TREE = {
 
 @pytest.fixture
 def writer(tmp_path):
-    writer = checkpoint.Writer(tmp_path / "checkpoints")
+    writer = Writer(tmp_path / "checkpoints")
     yield writer
     writer.close()
 
@@ -38,7 +41,7 @@ def writer(tmp_path):
 @pytest.fixture(scope="session")
 def three(tmp_path_factory):
     """Three whole checkpoints, at steps 1, 2 and 3; copy before damaging."""
-    writer = checkpoint.Writer(tmp_path_factory.mktemp("three"))
+    writer = Writer(tmp_path_factory.mktemp("three"))
     for step in (1, 2, 3):
         writer.save(step, {**TREE, "count": jnp.uint32(step)}, {"config": {"a": 1}})
     writer.close()
@@ -185,29 +188,29 @@ def test_saving_a_step_again_replaces_it(writer):
 
 def test_leftovers_of_interrupted_saves_are_removed_at_the_start(tmp_path):
     (tmp_path / ".tmp-000000000009" / "arrays").mkdir(parents=True)
-    checkpoint.Writer(tmp_path).close()
+    Writer(tmp_path).close()
     assert [p.name for p in tmp_path.iterdir()] == [".lock"]
 
 
 def test_a_second_writer_is_refused_until_the_first_is_done(writer):
     with pytest.raises(CheckpointError, match="another process is writing"):
-        checkpoint.Writer(writer.folder)
+        Writer(writer.folder)
     writer.close()
-    checkpoint.Writer(writer.folder).close()
+    Writer(writer.folder).close()
 
 
 @pytest.mark.parametrize("where", ["file/checkpoints", "file", "/sys/nobody_may_write_here"])
 def test_a_folder_that_cannot_be_made(tmp_path, where):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="cannot write checkpoints to"):
-        checkpoint.Writer(tmp_path / where)
+        Writer(tmp_path / where)
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written(tmp_path):
     tmp_path.chmod(0o555)
     with pytest.raises(CheckpointError, match="Permission denied"):
-        checkpoint.Writer(tmp_path)
+        Writer(tmp_path)
 
 
 SLOW = [pytest.mark.slow]
@@ -215,9 +218,9 @@ SLOW = [pytest.mark.slow]
 KILLED = """
 import sys
 import jax.numpy as jnp
-from brax.training import checkpoint
+from brax.training.writer import Writer
 
-writer = checkpoint.Writer(sys.argv[1])
+writer = Writer(sys.argv[1])
 for step in range(1, 1000):
     writer.save(step, {"a": jnp.full(1000, step), "b": jnp.full((10, 10), -step)}, {"x": step})
     print(step, flush=True)
@@ -251,8 +254,67 @@ def test_kill_9_while_saving_leaves_the_last_whole_checkpoint(tmp_path, kills):
         assert found.record["x"] == found.steps
         np.testing.assert_array_equal(found.arrays["a"], found.steps)
         np.testing.assert_array_equal(found.arrays["b"], -found.steps)
-        checkpoint.Writer(folder).close()
+        Writer(folder).close()
         assert not list(folder.glob(".tmp-*"))
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Saves wait for this event before they are complete."""
+    event, write = threading.Event(), manifest.write
+
+    def write_later(*args):
+        assert event.wait(60)
+        write(*args)
+
+    monkeypatch.setattr(manifest, "write", write_later)
+    return event
+
+
+def test_what_was_begun_is_written_while_its_arrays_are_donated(writer, held):
+    values = jnp.arange(1000.0)
+    writer.begin(1, {"a": values}, {})
+    overwritten = jax.jit(jnp.negative, donate_argnums=0)(values)
+    assert values.is_deleted() and overwritten[1] == -1
+    assert checkpoint.available(writer.folder) == []
+    writer.check()  # nothing has failed yet
+    held.set()
+    writer.finish()
+    found = checkpoint.load(writer.folder)
+    np.testing.assert_array_equal(found.arrays["a"], np.arange(1000.0))
+
+
+def test_one_save_waits_for_the_other(writer, held):
+    writer.begin(1, {"a": jnp.zeros(3)}, {})
+    threading.Timer(0.2, held.set).start()
+    writer.begin(2, {"a": jnp.ones(3)}, {})
+    assert checkpoint.available(writer.folder)[0] == 1
+    writer.finish()
+    assert checkpoint.available(writer.folder) == [1, 2]
+
+
+def test_a_failure_in_the_thread_is_told_once(tmp_path, monkeypatch):
+    writer = Writer(tmp_path)
+
+    def fail(*args):
+        raise OSError("disk is full")
+
+    def begin(step):
+        writer.begin(step, {"a": jnp.zeros(3)}, {})
+        wait([writer._under_way])
+
+    monkeypatch.setattr(manifest, "write", fail)
+    begin(1)
+    with pytest.raises(CheckpointError, match=r"cannot write checkpoint .*1': disk is full"):
+        writer.check()
+    writer.check()
+    begin(2)
+    with pytest.raises(CheckpointError, match=r"cannot write checkpoint .*2': disk is full"):
+        writer.begin(3, {"a": jnp.zeros(3)}, {})
+    begin(4)
+    with pytest.warns(UserWarning, match=r"cannot write checkpoint .*4': disk is full"):
+        writer.close()
+    Writer(tmp_path).close()  # it let go of the folder
 
 
 def test_a_save_that_dies_anywhere_leaves_the_earlier_one(writer, monkeypatch):
@@ -282,9 +344,10 @@ import resource, signal, sys
 import jax.numpy as jnp
 from brax.errors import CheckpointError
 from brax.training import checkpoint
+from brax.training.writer import Writer
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-writer = checkpoint.Writer(sys.argv[1])
+writer = Writer(sys.argv[1])
 writer.save(1, {"a": jnp.zeros(3)}, {})
 for limit in (0, 10, 1000, 100_000):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -333,7 +396,7 @@ def test_three_saved_are_three_listed(three):
 
 
 def test_as_many_are_kept_as_asked(tmp_path):
-    writer = checkpoint.Writer(tmp_path, keep=1)
+    writer = Writer(tmp_path, keep=1)
     for step, score in enumerate([5.0, 1.0, 2.0], start=1):
         writer.save(step, {"a": jnp.zeros(1)}, {"score": score})
     writer.close()
@@ -384,7 +447,7 @@ def test_a_policy_that_is_not_finite_is_not_handed_out(tmp_path):
         for part in inner:
             at = at.setdefault(part, {})
         at[last] = value
-    writer = checkpoint.Writer(tmp_path)
+    writer = Writer(tmp_path)
     record = {k: v for k, v in found.record.items() if k not in ("leaves", "steps")}
     writer.save(20, tree, record)
     writer.close()

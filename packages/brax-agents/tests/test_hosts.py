@@ -80,9 +80,8 @@ def test_a_lost_process_ends_the_other_and_leaves_a_checkpoint(tmp_path, victim)
     settings = {"num_timesteps": 10**9, "run_evals": False, "save_interval_steps": STEP}
     reports = {"log_training_metrics": True, "training_metrics_steps": STEP}
     both = [start(port, i, tmp_path, **settings, **reports) for i in range(2)]
-    while (
-        line := both[0].stdout.readline()
-    ) != f"{3 * STEP}\n":  # two are saved before this report
+    # Before this report three saves are begun, each after the one before it is on disk.
+    while (line := both[0].stdout.readline()) != f"{4 * STEP}\n":
         assert line, both[0].stderr.read()[-2000:]
     os.kill(both[victim].pid, signal.SIGKILL)
     both[victim].communicate()

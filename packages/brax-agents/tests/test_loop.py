@@ -1,10 +1,13 @@
 """The shared loop with a program that only counts: long runs, without training anything."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from brax.training import checkpoint
 from brax.training.loop import Loop, Reports, Schedule
+from brax.training.writer import Writer
 
 
 class Counting:
@@ -28,15 +31,15 @@ def test_counts_are_exact_past_2_to_the_31_and_32(tmp_path, env_steps):
     """Up to 2^20 training steps: 2^52 environment steps at most, more than float32 could tell."""
     total = 2**20
     evaluated, reported = [], []
-    writer = checkpoint.Writer(tmp_path, keep=9)
+    writer = Writer(tmp_path, keep=9)
 
-    def save(step, state, metrics):
-        writer.save(step * env_steps, {"steps": np.int64(state)}, {"training_steps": step})
+    def begin(step, state, metrics):
+        writer.begin(step * env_steps, {"steps": np.int64(state)}, {"training_steps": step})
 
     reports = Reports(
         evaluate=lambda steps, state, metrics: evaluated.append((steps, state)) or {},
         progress=lambda steps, metrics: reported.append(steps),
-        save=save,
+        saves=SimpleNamespace(begin=begin, check=writer.check, finish=writer.finish),
         every=None,
     )
     state, _ = Loop(Counting(), Schedule(total, env_steps, 5, 0), reports).run(0, total - 64)
@@ -56,7 +59,7 @@ def test_a_run_goes_on_across_the_words(reached):
     reports = Reports(
         evaluate=lambda steps, state, metrics: {},
         progress=lambda steps, metrics: seen.append(steps),
-        save=None,
+        saves=None,
         every=1,
     )
     state, _ = Loop(Counting(), Schedule(reached + 9, 1, 1, 0), reports).run(reached, reached)

@@ -75,13 +75,13 @@ class Agent:
         program = Program(learner, mesh)
         evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
         with setup.told_of_full_memory(config), contextlib.ExitStack() as stack:
-            save = setup.saver(stack, runtime, record, config)
+            saves = setup.saver(stack, runtime.save_checkpoint_path, record, config)
             saved = setup.saved_state(program, config, runtime, record)
             params = program.shapes().params
             setup.compile_all(program, evaluator, config.training_steps > 0, saved is None, params)
             state, step = setup.first_state(program, keys[1], runtime, saved)
             evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
-            reports = setup.reports(evaluate, runtime.progress_fn, save, config)
+            reports = setup.reports(evaluate, runtime.progress_fn, saves, config)
             state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
         params = jax.device_get(state.params)
         return policies.with_normalizer(make_policy, params), params, metrics

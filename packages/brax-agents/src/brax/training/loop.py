@@ -64,6 +64,19 @@ class Schedule:
         return {round(i * self.total / parts) for i in range(1, parts)}
 
 
+class Saves(Protocol):
+    """Saves training states while training goes on."""
+
+    def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+        """Takes a training state after so many training steps, to be written meanwhile."""
+
+    def check(self) -> None:
+        """Tells whether what was begun has failed."""
+
+    def finish(self) -> None:
+        """Waits until what was begun is on disk."""
+
+
 @dataclass(frozen=True)
 class Reports:
     """Where the loop sends what it learns. Steps are environment steps."""
@@ -72,8 +85,8 @@ class Reports:
     """From steps, state and training metrics to all metrics of an evaluation."""
     progress: Callable[[int, Mapping[str, Any]], None]
     """Told steps and metrics, at evaluations and in between."""
-    save: Callable[[int, Any, Mapping[str, Any]], None] | None
-    """Saves training steps, state and metrics; None where nothing is saved."""
+    saves: Saves | None
+    """Saves training states; None where nothing is saved."""
     every: int | None
     """Least steps between reports while training, 0 for one after every call of the program, which
     is about every second; None for no reports in between."""
@@ -132,7 +145,7 @@ class Loop:
             KeyboardInterrupt: on Ctrl-C, after saving.
             SystemExit: on SIGTERM, after saving.
         """
-        watch = self._interrupt.watch() if self._reports.save else contextlib.nullcontext()
+        watch = self._interrupt.watch() if self._reports.saves else contextlib.nullcontext()
         with watch, hosts.told_of_loss():
             return self._run(state, step)
 
@@ -153,6 +166,7 @@ class Loop:
                 metrics = self._evaluate(state, step, self._training_metrics(window))
                 window = Window()
                 self._save(state, step, metrics)
+        self._finish_saves()
         return state, metrics
 
     def _train(self, state: Any, step: int, stop: int, window: Window) -> Any:
@@ -169,6 +183,8 @@ class Loop:
             for each in (window, recent):
                 each.add(seconds, steps * self._schedule.env_steps, tally)
             self._check_gradients(state, step, recent)
+            if self._reports.saves is not None:
+                self._reports.saves.check()
             if self._reports.every is not None and recent.env_steps >= self._reports.every:
                 self._reports.progress(
                     step * self._schedule.env_steps, self._training_metrics(recent)
@@ -177,6 +193,7 @@ class Loop:
             if signal := hosts.largest(self._interrupt.signal or 0):
                 self._interrupt.signal = signal
                 self._save(state, step, {})
+                self._finish_saves()
                 self._interrupt.stop()
             if step < stop and hosts.agreed(self._save_is_due(step)):
                 self._save(state, step, {})
@@ -202,9 +219,13 @@ class Loop:
         return found
 
     def _save(self, state: Any, step: int, metrics: Mapping[str, Any]) -> None:
-        if self._reports.save is not None:
-            self._reports.save(step, state, metrics)
+        if self._reports.saves is not None:
+            self._reports.saves.begin(step, state, metrics)
         self._saved = (step, self._walltime)
+
+    def _finish_saves(self) -> None:
+        if self._reports.saves is not None:
+            self._reports.saves.finish()
 
     def _save_is_due(self, step: int) -> bool:
         """Whether steps or seconds enough have passed since the last save."""

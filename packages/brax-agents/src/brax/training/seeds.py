@@ -1,7 +1,6 @@
 """Training with several seeds side by side, as one compiled program."""
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from brax.training.agent import Agent
 from brax.training.learner import Learner, Tally
 from brax.training.loop import Loop
 from brax.training.program import Functions, Program
+from brax.training.saving import Saver, Several
 
 AXIS = "seeds"
 """Name of the mesh axis over which seeds are split."""
@@ -76,19 +76,14 @@ def train_seeds(
     with contextlib.ExitStack() as stack:
         savers = []
         for seed, folder in zip(seeds, folders, strict=True):
-            own = dataclasses.replace(runtime, save_checkpoint_path=folder)
             told = {**record, "config": {**record["config"], "seed": seed}}
-            savers.append(setup.saver(stack, own, told, config))
-
-        def save(step: int, states: Any, metrics: Mapping[str, Any]) -> None:
-            for i, saver in enumerate(savers):
-                if saver:
-                    saver(step, _part(states, i), _of(metrics, i))
-
+            saver = Saver(folder, told, config)
+            stack.callback(saver.close)
+            savers.append(saver)
         params = jax.eval_shape(learner.init, keys[0][1]).params
         setup.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
-        reports = setup.reports(evaluate, progress, save, config)
+        reports = setup.reports(evaluate, progress, Several(savers, _part, _of), config)
         _, metrics = Loop(program, setup.schedule(config), reports).run(states)
     return [dict(_of(metrics, i)) for i in range(len(seeds))]
 

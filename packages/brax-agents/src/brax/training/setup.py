@@ -3,20 +3,20 @@
 import contextlib
 import functools
 import inspect
-import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
 
 from brax.env import Env, State, wrap
-from brax.errors import CheckpointError, ConfigError, TrainingError
-from brax.training import acting, checkpoint, hosts, policies, restart
+from brax.errors import ConfigError, TrainingError
+from brax.training import acting, hosts, policies, restart
 from brax.training.config import RunConfig, Runtime
-from brax.training.loop import Reports, Schedule
+from brax.training.loop import Reports, Saves, Schedule
 from brax.training.program import Program
+from brax.training.saving import Saver
 
 
 def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array) -> Env:
@@ -71,34 +71,17 @@ def schedule(config: RunConfig) -> Schedule:
 
 
 def saver(
-    stack: contextlib.ExitStack, runtime: Runtime, record: Mapping[str, Any], config: RunConfig
-) -> Callable[[int, Any, Mapping[str, Any]], None] | None:
-    """What saves training states, if they are wanted; refuses a folder that cannot be written.
-
-    The mean evaluation return is a checkpoint's score.
-    """
-    if runtime.save_checkpoint_path is None:
+    stack: contextlib.ExitStack,
+    folder: Path | str | None,
+    record: Mapping[str, Any],
+    config: RunConfig,
+) -> Saver | None:
+    """What saves training states to a folder, if there is one; refuses one that it cannot write."""
+    if folder is None:
         return None
-    writer = None
-    if hosts.first():
-        writer = checkpoint.Writer(runtime.save_checkpoint_path, config.keep_checkpoints)
-        stack.callback(writer.close)
-
-    def save(step: int, state: Any, metrics: Mapping[str, Any]) -> None:
-        state = hosts.whole(state)
-        if writer is None:
-            return
-        reward = float(metrics.get("eval/episode_reward", math.nan))
-        score = reward if math.isfinite(reward) else None
-        told = {**record, "training_steps": step, "score": score}
-        try:
-            writer.save(step * config.env_steps_per_training_step, state, told)
-        except CheckpointError as error:
-            if config.failed_save == "stop":
-                raise
-            warnings.warn(f"{error} Training goes on without it.", stacklevel=2)
-
-    return save
+    found = Saver(folder, record, config)
+    stack.callback(found.close)
+    return found
 
 
 def saved_state(
@@ -118,17 +101,17 @@ def saved_state(
 def reports(
     evaluate: Callable[..., dict[str, Any]],
     progress: Callable[[int, Mapping[str, Any]], None],
-    save: Callable[[int, Any, Mapping[str, Any]], None] | None,
+    saves: Saves | None,
     config: RunConfig,
 ) -> Reports:
     """Where the loop sends what it learns, and how often."""
     return Reports(
         evaluate,
         progress,
-        save,
+        saves,
         every=(config.training_metrics_steps or 0) if config.log_training_metrics else None,
-        save_steps=config.save_interval_steps if save else None,
-        save_seconds=config.save_interval_seconds if save else None,
+        save_steps=config.save_interval_steps if saves else None,
+        save_seconds=config.save_interval_seconds if saves else None,
     )
 
 

@@ -1,0 +1,94 @@
+"""What saves the training states of a run: where, with what record, and what follows a failure."""
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from brax.errors import CheckpointError
+from brax.training import hosts
+from brax.training.config import RunConfig
+from brax.training.loop import Saves
+from brax.training.writer import Writer
+
+
+class Saver:
+    """Saves to one folder. The first process alone writes; all take part in gathering a state."""
+
+    def __init__(self, folder: Path | str, record: Mapping[str, Any], config: RunConfig) -> None:
+        """Takes the folder.
+
+        Args:
+            folder: where checkpoints go.
+            record: what every checkpoint records.
+            config: how many are kept, and what follows a save that fails.
+
+        Raises:
+            CheckpointError: if it cannot be written to.
+        """
+        self._record = record
+        self._config = config
+        self._writer = Writer(folder, config.keep_checkpoints) if hosts.first() else None
+
+    def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+        """Takes a training state; its mean evaluation return is the checkpoint's score."""
+        state = hosts.whole(state)
+        if self._writer is None:
+            return
+        self.finish()
+        reward = float(metrics.get("eval/episode_reward", math.nan))
+        score = reward if math.isfinite(reward) else None
+        told = {**self._record, "training_steps": step, "score": score}
+        self._writer.begin(step * self._config.env_steps_per_training_step, state, told)
+
+    def check(self) -> None:
+        """Tells whether what was begun has failed, by an error or a warning as was chosen."""
+        if self._writer is not None:
+            self._told(self._writer.check)
+
+    def finish(self) -> None:
+        """Waits until what was begun is on disk; tells if that fails, as `check` does."""
+        if self._writer is not None:
+            self._told(self._writer.finish)
+
+    def close(self) -> None:
+        """Lets go of the folder."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _told(self, look: Callable[[], None]) -> None:
+        try:
+            look()
+        except CheckpointError as error:
+            if self._config.failed_save == "stop":
+                raise
+            warnings.warn(f"{error} Training goes on without it.", stacklevel=3)
+
+
+class Several:
+    """Saves each part of a training state by a saver of its own."""
+
+    def __init__(
+        self,
+        savers: Sequence[Saves],
+        part: Callable[[Any, int], Any],
+        of: Callable[[Mapping[str, Any], int], Mapping[str, Any]],
+    ) -> None:
+        """Takes the savers, and functions from all states and all metrics to one saver's."""
+        self._savers, self._part, self._of = savers, part, of
+
+    def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+        """Takes all parts."""
+        for i, saver in enumerate(self._savers):
+            saver.begin(step, self._part(state, i), self._of(metrics, i))
+
+    def check(self) -> None:
+        """Tells whether one has failed."""
+        for saver in self._savers:
+            saver.check()
+
+    def finish(self) -> None:
+        """Waits for all."""
+        for saver in self._savers:
+            saver.finish()
