@@ -9,6 +9,13 @@ OURS, WRAPPED, PEER, MUJOCO = "brax", "brax, wrapped", "Google's brax", "MuJoCo 
 POLICY = str(Path(__file__).parent / "policies" / "ant.npz")
 ALONE = {"JAX_NUM_CPU_DEVICES": "1"}
 ACTIONS = {"random": None, "trained": POLICY}
+NETWORKS = {
+    "small": {"policy_hidden_layer_sizes": [32, 32], "value_hidden_layer_sizes": [64, 64]},
+    "default": {},
+}
+TRAINED = (("inverted_pendulum", "generalized"), ("ant", "spring"))
+EPOCHS = 4
+"""Of a training; the first is left out of its speed, since it holds what Google's compiles."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Cell:
-    """Sides by name that take turns in rollouts of `length` steps; or one that is asked once."""
+    """Sides by name that take turns in rollouts of `length` steps, or in answers to a request."""
 
     name: str
     sides: dict[str, Setup]
@@ -57,15 +64,15 @@ class Cell:
 
     @property
     def model(self):
-        return self.sides[OURS].settings["model"]
+        return self.sides[OURS].settings.get("model", {})
 
     @property
     def batch(self):
         return self.sides[OURS].settings["batch"]
 
 
-COMPARED = ("peer", "single", "mujoco")
-"""Parts with another program as a side, on CPUs only; our result must also obey Newton."""
+COMPARED = ("peer", "single", "mujoco", "training")
+"""Parts with another program as a side, on CPUs only; our rollouts must also obey Newton."""
 
 BARS = (*COMPARED, "memory", "gradient")
 CURVES = ("wrapped", "precision", "batch", "links", "contacts")
@@ -188,10 +195,38 @@ def _gradient(size, pipeline, folder, threads):
     yield Cell(f"gradient/{pipeline}", {OURS: setup}, request="gradient", arguments=arguments)
 
 
+def _training(size, pipeline, folder, threads):
+    """PPO in the environments of both, 4 passes over all that is seen, in 32 batches."""
+    for env, backend in TRAINED:
+        for name, networks in NETWORKS.items() if backend == pipeline else ():
+            settings = {"env": env, "backend": backend, "batch": size.batch, "networks": networks}
+            sides = {
+                OURS: Setup(settings, "training_worker.py"),
+                PEER: Setup(settings, "training_worker.py", python=PEER),
+            }
+            recipe = {
+                "num_timesteps": EPOCHS * 4 * 10 * size.batch,
+                "unroll_length": 5,
+                "batch_size": size.batch // 4,
+                "num_minibatches": 8,
+                "num_updates_per_batch": 4,
+                "episode_length": 1000,
+                "num_eval_envs": 16,
+                "normalize_observations": True,
+                "learning_rate": 1e-3,
+                "entropy_cost": 1e-2,
+                "discounting": 0.97,
+                "reward_scaling": 1.0,
+            }
+            arguments = {"epochs": EPOCHS, "settings": recipe}
+            yield Cell(f"training/{env}/{backend}/{name}", sides, 0, "train", arguments)
+
+
 PARTS = {
     "peer": _peer,
     "single": _single,
     "mujoco": _mujoco,
+    "training": _training,
     "wrapped": _wrapped,
     "precision": _precision,
     "batch": _batch,

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import cells
 from sides import BenchError, Side
-from validation import problems
+from validation import problems, untaught
 
 
 def measure(cell, size, pythons, say):
@@ -20,6 +20,8 @@ def measure(cell, size, pythons, say):
         BenchError: if a side fails, the devices differ, or our result is not valid.
     """
     about = {"batch": cell.batch, "length": cell.length}
+    if cell.request and len(cell.sides) > 1:
+        return about | cell.arguments | {"sides": _answers(cell, size, pythons, say)}
     if cell.request:
         with ExitStack() as stack:
             (side,) = _start(cell, pythons, stack)
@@ -35,6 +37,21 @@ def measure(cell, size, pythons, say):
             if i + 1 == turns:
                 _run(cell, size, started, results, say)
     return about | {"sides": results}
+
+
+def _answers(cell, size, pythons, say):
+    """The answers of sides that take turns, each in a fresh process."""
+    results = {name: {"answers": []} for name in cell.sides}
+    for i in range(size.compiles):
+        with ExitStack() as stack:
+            for side in _start(cell, pythons, stack):
+                answer = side.ask(cell.request, **cell.arguments)
+                if found := untaught(answer):
+                    raise BenchError(f"{side.name} is not valid, so not counted: {found}")
+                results[side.name] |= side.about
+                results[side.name]["answers"].append(answer)
+                say(f"  answered {i + 1} of {size.compiles}: {side.name}")
+    return results
 
 
 def _start(cell, pythons, stack):

@@ -13,6 +13,7 @@ TITLES = {
     "peer": "Against Google's brax",
     "single": "Against Google's brax with one JAX device",
     "mujoco": "Against MuJoCo C, ant",
+    "training": "Training by PPO, against Google's brax",
     "memory": "Memory of a compiled step, ant",
     "gradient": "Reverse mode through a rollout, ant",
     "wrapped": "What the training wrappers cost, ant",
@@ -110,6 +111,36 @@ def _compared(other):
     return row
 
 
+def _training(name, cell):
+    """Speeds and times to the first epoch's end, less what an epoch takes; medians of turns."""
+    ours = cell["sides"][OURS]["answers"]
+    theirs = cell["sides"].get(PEER, {}).get("answers")
+    row = [f"{median(map(_speed, ours)):,.0f}"]
+    if not theirs:
+        return (*name, *row, "", "", f"{median(map(_lead, ours)):.1f}", "", "")
+    pairs = list(zip(ours, theirs, strict=True))
+    return (
+        *name,
+        *row,
+        f"{median(map(_speed, theirs)):,.0f}",
+        f"{median(_speed(a) / _speed(b) for a, b in pairs):.2f} x",
+        f"{median(map(_lead, ours)):.1f}",
+        f"{median(map(_lead, theirs)):.1f}",
+        f"{median(_lead(a) / _lead(b) for a, b in pairs):.2f} x",
+    )
+
+
+def _speed(reports):
+    """Of all epochs but the first."""
+    return median(report["speed"] for report in reports[2:])
+
+
+def _lead(reports):
+    """Seconds from the call to the end of the first epoch that it does not take later."""
+    first, second = (report["seconds"] for report in reports[1:3])
+    return first - (second - first)
+
+
 def _point(name, cell):
     (ours,) = summarize(cell).values()
     batch = f"{cell['batch']:,}"
@@ -145,6 +176,20 @@ TABLES = {
     "single": (_header("model", "pipeline", other=PEER), _compared(PEER)),
     "mujoco": (_header("model", "pipeline", "actions", other=MUJOCO), _compared(MUJOCO)),
     "wrapped": (_header("model", "pipeline", other="wrapped"), _compared(WRAPPED)),
+    "training": (
+        (
+            "environment",
+            "pipeline",
+            "networks",
+            "steps/s",
+            PEER,
+            "faster",
+            "before training [s]",
+            f"{PEER} [s]",
+            "of it",
+        ),
+        _training,
+    ),
     "precision": (("pipeline", "precision", "batch", *POINT), _point),
     "batch": (("pipeline", "batch", *POINT), lambda name, cell: _point(name[:1], cell)),
     "links": (("pipeline", "links", "batch", *POINT), _point),

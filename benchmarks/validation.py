@@ -5,6 +5,9 @@ import numpy as np
 HOPPERS = 0.02
 """At most this share may be higher than the model's `hop`."""
 
+LEARNS = 200_000
+"""Environment steps after which a policy should earn more than at first."""
+
 
 def problems(check, limits, flight=None):
     """Everything that is wrong with a side's result; nothing if it may count.
@@ -32,6 +35,20 @@ def problems(check, limits, flight=None):
     if not least <= heights.mean() <= most:
         found.append(f"mean height of the torsos is {heights.mean():.3g} m, not {least} to {most}")
     return found + (momentum_problems(flight, limits["drift"]) if flight else [])
+
+
+def untaught(reports):
+    """What is wrong with a training, or an empty string.
+
+    Args:
+        reports: `steps` and `return` of each evaluation.
+    """
+    returns = [report["return"] for report in reports]
+    if not np.isfinite(returns).all():
+        return f"returns are {returns}"
+    if reports[-1]["steps"] >= LEARNS and returns[-1] <= returns[0]:
+        return f"it learned nothing: {returns[0]:.1f} at first, {returns[-1]:.1f} at last"
+    return ""
 
 
 def momentum_problems(flight, drift):

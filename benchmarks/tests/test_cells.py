@@ -41,3 +41,13 @@ def test_without_a_folder_there_is_no_model_of_google():
     found = {cell.name: cell for cell in cells(SIZES["normal"], None, threads=2)}
     assert found["peer/humanoid/spring/random"].model["path"] is None
     assert found["mujoco/ant/spring/random"].model["path"]
+
+
+@pytest.mark.parametrize("networks", ["small", "default"])
+@pytest.mark.parametrize("task", ["inverted_pendulum/generalized", "ant/spring"])
+def test_training_is_measured_with_the_same_settings(task, networks):
+    cell = names("normal")[f"training/{task}/{networks}"]
+    assert cell.sides[OURS].settings == cell.sides[PEER].settings
+    recipe = cell.arguments["settings"]
+    step = recipe["unroll_length"] * recipe["batch_size"] * recipe["num_minibatches"]
+    assert recipe["num_timesteps"] == cell.arguments["epochs"] * 4 * step  # epochs of equal length

@@ -66,3 +66,28 @@ def test_tables_have_a_row_for_each_cell_and_its_failure():
     assert rows[2][3:] == ("500", "", "", "", "4.0", "", "")
     assert found["Memory of a compiled step, ant"][1] == [("spring", "65,536", "512.0", "256.0")]
     assert found["Batch, ant"][1] == [("spring", "100", "500", "4.0")]
+
+
+def answers(*starts, speed):
+    """Trainings that report at first, then every 10 s from a start on, the first epoch slower."""
+    return [
+        [{"seconds": 1.0, "speed": 0.0}]
+        + [{"seconds": s + 10.0 * i, "speed": speed / (1 if i else 7)} for i in range(4)]
+        for s in starts
+    ]
+
+
+def test_a_training_is_fast_after_its_first_epoch_and_that_tells_what_comes_before():
+    sides = {
+        OURS: {"answers": answers(15.0, 19.0, speed=600.0)},
+        PEER: {"answers": answers(40.0, 40.0, speed=200.0)},
+    }
+    report = {"cells": {"training/ant/spring/small": {"sides": sides}}}
+    ((_, header, rows),) = tables(report)
+    given = ("ant", "spring", "small")
+    # Before training 15 - 10 = 5 s and 9 s, of 30 s.
+    assert rows == [(*given, "600", "200", "3.00 x", "7.0", "30.0", "0.23 x")]
+    assert len(header) == len(rows[0])
+    del sides[PEER]
+    ((_, header, rows),) = tables(report)
+    assert rows == [(*given, "600", "", "", "7.0", "", "")]

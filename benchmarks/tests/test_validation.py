@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from momentum import momenta
-from validation import problems
+from validation import problems, untaught
 
 SANE = {"not_finite": [], "heights": [0.6, 0.5, 1.3, -0.2]}
 LIMITS = {"low": -0.5, "high": 4.0, "hop": 1.5, "mean": (0.2, 1.0), "drift": (1e-3, 1e-3)}
@@ -89,3 +89,17 @@ def test_momenta_use_the_principal_axes():
     x = SimpleNamespace(pos=np.zeros((1, 3)), rot=np.array([[1.0, 0, 0, 0]]))
     xd = SimpleNamespace(ang=np.array([[2.0, 0, 0]]), vel=np.zeros((1, 3)))
     np.testing.assert_allclose(momenta(inertia, x, xd)[1], [6.0, 0, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("steps", "returns", "message"),
+    [
+        (300_000, (10.0, 90.0), ""),
+        (300_000, (10.0, 9.0), "it learned nothing: 10.0 at first, 9.0 at last"),
+        (1000, (10.0, 9.0), ""),
+        (1000, (10.0, float("nan")), "returns are [10.0, nan]"),
+    ],
+)
+def test_a_training_that_learns_nothing_is_found_out(steps, returns, message):
+    reports = [{"steps": s, "return": r} for s, r in zip((0, steps), returns, strict=True)]
+    assert untaught(reports) == message
