@@ -115,10 +115,8 @@ def test_the_pendulum_stays_up(name):
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.xfail(strict=True, reason="44, 47, 48 of 950; once 753 on the way")
 def test_the_pendulum_stays_up_by_short_horizons():
-    """By the median of three seeds: the outcome of one turns on the last bit."""
-    assert sorted(_return("shac", seed=seed) for seed in range(3))[1] >= 950
+    assert min(_return("shac", seed=seed) for seed in range(3)) >= 950
 
 
 @pytest.mark.long
