@@ -66,6 +66,11 @@ class RunConfig(abc.ABC):
         """Environments that run side by side, over all devices."""
 
     @property
+    def vision(self) -> bool:
+        """Whether the agent's own networks read images."""
+        return False
+
+    @property
     @abc.abstractmethod
     def env_steps_per_training_step(self) -> int:
         """Environment steps of one training step."""

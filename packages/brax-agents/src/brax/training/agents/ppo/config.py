@@ -12,8 +12,6 @@ from brax.training.agents.ppo.optimizer import LRSchedule
 from brax.training.settings import choice, number
 
 UNSUPPORTED: dict[str, Any] = {
-    "vision": False,
-    "augment_pixels": False,
     "normalize_observations_mode": "welford",
     "use_pmap_on_reset": True,
 }
@@ -73,6 +71,10 @@ class PPOConfig(config.RunConfig):
     """Let the value network learn quantiles of the return; the value is their mean."""
     bootstrap_on_timeout: bool = False
     """Learn from truncated steps too, with the value of the true last observation."""
+    vision: bool = False
+    """Let the networks read images, the observations whose names begin with `pixels/`."""
+    augment_pixels: bool = False
+    """Shift the images by up to 4 pixels, drawn for each sample of each update."""
 
     @property
     def num_unrolls(self) -> int:
@@ -128,6 +130,10 @@ class PPOConfig(config.RunConfig):
             raise ConfigError(
                 f"clipping_epsilon_value={self.clipping_epsilon_value} bounds the change of a "
                 "value; use_distributional_critic=True has quantiles instead: leave one out."
+            )
+        if self.augment_pixels and not self.vision:
+            raise ConfigError(
+                "augment_pixels=True shifts images: set vision=True, or leave it out."
             )
         stretches = self.batch_size * self.num_minibatches
         if stretches % self.num_envs == 0:
