@@ -1,6 +1,8 @@
 """Networks that read images, shifts of images, and what is refused of them."""
 
 import functools
+import json
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ from agent_toys import SMALL, Dot, Point
 from flax import linen
 
 from brax.errors import ConfigError
-from brax.training import devices, images, policies
+from brax.training import checkpoint, devices, images, policies
 from brax.training.agents.ppo import learner as ppo_learner
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.losses import Batch
@@ -174,6 +176,22 @@ def learner_of(environment, **settings):
     return PPO.build(environment, config, runtime, devices.env_mesh(config.num_envs, 1), KEY)[0]
 
 
+def test_no_key_of_an_update_is_used_twice():
+    learner = learner_of(Dot(), augment_pixels=True, normalize_observations=False)
+    made, many = learner.networks, jnp.zeros((2, 3))
+    weights = (
+        made.policy_network.init(jax.random.key(1)),
+        made.value_network.init(jax.random.key(2)),
+    )
+    learned = ppo_learner.Learned(*weights, learner._optimizer.init(weights), jnp.int32(0))
+    obs = {"pixels/view": jnp.zeros((2, 3, 8, 8, 1))}
+    last = {"pixels/view": jnp.zeros((2, 8, 8, 1))}
+    batch = Batch(obs, last, many[..., None], many, many, many, many, None)
+    with jax.debug_key_reuse(True):
+        _, (_, finite) = jax.jit(learner._update)(learned, (), batch, jax.random.key(3))
+    assert finite
+
+
 def test_statistics_are_kept_of_vectors_alone():
     learner = learner_of(Dot())
     obs = {"pixels/view": drawn((7, 8, 8, 1)), "state": drawn((7, 2), 1)}
@@ -273,7 +291,7 @@ def test_refused(environment, settings, message):
 
 
 def test_an_agent_without_eyes_says_which_has_them():
-    with pytest.raises(ConfigError, match="set vision=True, which PPO has"):
+    with pytest.raises(ConfigError, match="set vision=True, which PPO and BC have"):
         sac.train(Blind(), num_timesteps=100, min_replay_size=10)
 
 
@@ -284,7 +302,7 @@ def test_where_there_is_a_vector_too_dense_networks_read_it():
     assert params["params"]["hidden_0"]["kernel"].shape == (2, 4)
 
 
-def test_a_factory_of_ones_own_is_described_and_found_again():
+def test_a_factory_is_described_and_found_again():
     factory = functools.partial(make_ppo_networks_vision, **TINY, normalise_channels=True)
     config, runtime = PPO.check({**VISION, "network_factory": factory})
     mesh = devices.env_mesh(config.num_envs, 1)
@@ -293,3 +311,9 @@ def test_a_factory_of_ones_own_is_described_and_found_again():
     assert record["network"]["cnn_activation"] == "relu"
     assert record["network"]["cnn_stride"] == [2, 1]
     assert record["network"]["normalise_channels"] is True
+    read = json.loads(json.dumps(record))
+    found = checkpoint.Checkpoint(Path(), 0, {}, read)
+    again = policies.described(PPO._own_factories, found)(read["observation_size"], 1)
+    first = factory(Dot().observation_size, 1)
+    one, other = (jax.eval_shape(made.policy_network.init, KEY) for made in (again, first))
+    assert jax.tree.map(lambda x: x.shape, one) == jax.tree.map(lambda x: x.shape, other)

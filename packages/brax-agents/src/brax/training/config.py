@@ -71,6 +71,11 @@ class RunConfig(abc.ABC):
         return False
 
     @property
+    def augment_pixels(self) -> bool:
+        """Whether images are shifted in updates."""
+        return False
+
+    @property
     @abc.abstractmethod
     def env_steps_per_training_step(self) -> int:
         """Environment steps of one training step."""
@@ -100,6 +105,10 @@ class RunConfig(abc.ABC):
             raise ConfigError(
                 f"action_repeat={self.action_repeat} must not exceed "
                 f"episode_length={self.episode_length}."
+            )
+        if self.augment_pixels and not self.vision:
+            raise ConfigError(
+                "augment_pixels=True shifts images: set vision=True, or leave it out."
             )
 
 

@@ -115,7 +115,7 @@ def observation_width(size: types.ObservationSize, key: str) -> int:
     if not isinstance(size, Mapping):
         return int(size)
     images = any(name.startswith(types.PIXELS) for name in size)
-    hint = "; to learn from images, set vision=True, which PPO has." if images else "."
+    hint = "; to learn from images, set vision=True, which PPO and BC have." if images else "."
     if key not in size:
         raise ConfigError(
             f"the environment has no observation '{key}'. It has: {', '.join(size)}."

@@ -131,10 +131,6 @@ class PPOConfig(config.RunConfig):
                 f"clipping_epsilon_value={self.clipping_epsilon_value} bounds the change of a "
                 "value; use_distributional_critic=True has quantiles instead: leave one out."
             )
-        if self.augment_pixels and not self.vision:
-            raise ConfigError(
-                "augment_pixels=True shifts images: set vision=True, or leave it out."
-            )
         stretches = self.batch_size * self.num_minibatches
         if stretches % self.num_envs == 0:
             return

@@ -1,15 +1,18 @@
-"""Runs of PPO that learn from images: stopped, resumed, read again; and that they learn."""
+"""Runs that learn from images: stopped, resumed, read again; and that they learn."""
 
 import json
 import types
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from agent_toys import Dot
 
 from brax import cli, plugins
 from brax.plugins import Spec, hookimpl
+from brax.training.agents.bc import train as bc
+from brax.training.agents.bc.checkpoint import load_policy as load_pupil
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load_policy
 
@@ -138,3 +141,40 @@ def test_it_learns_where_the_dot_is(seed):
 def test_where_nothing_can_be_seen_it_does_not():
     """The deviation of this mean of 640 rewards is below 0.02."""
     assert earned(Dot(colour=0), 0) < BLIND + 0.1
+
+
+def looks(obs, key):
+    """Says where the dot is."""
+    column = jnp.argmax(obs["pixels/view"].sum(axis=(-3, -1)), axis=-1)
+    return (column[..., None] - 3.0) / 3.0, {}
+
+
+PUPIL = {
+    "teacher_inference_fn": looks,
+    "vision": True,
+    "demo_length": 20,
+    "num_envs": 16,
+    "epochs": 10,
+    "batch_size": 64,
+    "episode_length": 20,
+    "learning_rate": 3e-3,
+    "num_eval_envs": 32,
+    "deterministic_eval": True,
+    "network_factory": {k: v for k, v in TINY.items() if k != "value_hidden_layer_sizes"},
+}
+
+
+def test_a_pupil_learns_to_see(tmp_path):
+    _, params, metrics = bc.train(Dot(), 20 * 320, **PUPIL, save_checkpoint_path=tmp_path)
+    assert metrics["eval/episode_reward"] / 20 > 0.8
+    obs = Dot().reset(jax.random.key(0)).obs
+    action, _ = load_pupil(tmp_path)(obs, jax.random.key(0))
+    assert abs(float(action[0]) - float(looks(obs, None)[0][0])) < 0.3
+    assert params.normalizer.mean.keys() == {"state"}
+
+
+def test_a_pupil_of_shifted_images_learns_something_else():
+    """The teacher says where the dot was before."""
+    _, plain, _ = bc.train(Dot(), 320, **{**PUPIL, "run_evals": False})
+    _, shifted, _ = bc.train(Dot(), 320, **{**PUPIL, "run_evals": False}, augment_pixels=True)
+    assert not same(plain, shifted)
