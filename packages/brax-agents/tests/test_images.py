@@ -16,6 +16,7 @@ from brax.training import checkpoint, devices, images, policies
 from brax.training.agents.ppo import learner as ppo_learner
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.losses import Batch
+from brax.training.agents.ppo.networks import make_ppo_networks
 from brax.training.agents.ppo.networks_vision import make_ppo_networks_vision
 from brax.training.agents.ppo.trainer import PPO
 from brax.training.agents.sac import train as sac
@@ -246,6 +247,7 @@ DENSE = {**SMALL, "run_evals": False}
     ("environment", "settings", "message"),
     [
         (Point(), VISION, "no image: .* begins with 'pixels/'. It has: one array. .*vision=False"),
+        (Point(), {**VISION, "network_factory": make_ppo_networks}, "has no image"),
         (Shown(state=(3,), pixel=(8, 8, 1)), VISION, "no image: .* It has: pixel, state"),
         (
             Shown(pixels__a=(8, 7, 3), pixels__b=(8, 8, 3), pixels__c=(8, 8)),

@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from brax.env import Env
 from brax.errors import ConfigError
-from brax.training import devices, hosts, policies, presets, setup, types
+from brax.training import devices, hosts, images, policies, presets, setup, types
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.learner import Learner, Parts
 from brax.training.loop import Loop
@@ -108,6 +108,8 @@ class Agent:
         """
         env = setup.wrapped(environment, config, runtime, config.num_envs, key)
         info = setup.check_env(env, config)
+        if config.vision:
+            images.shapes(environment.observation_size)  # refuses to go on without any
         factory = self._factory(runtime.network_factory, config)
         networks = factory(
             environment.observation_size,

@@ -76,6 +76,23 @@ def vectors(obs: Any) -> Any:
     return {name: part for name, part in obs.items() if not is_image(name)}
 
 
+def shapes(obs_size: types.ObservationSize) -> dict[str, tuple[int, ...]]:
+    """The shapes of all images, by name.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    sizes = obs_size if isinstance(obs_size, Mapping) else {}
+    found = {name: tuple(sizes[name]) for name in sizes if is_image(name)}
+    if not found:
+        have = ", ".join(sizes) or "one array"
+        raise ConfigError(
+            f"the environment has no image: no observation's name begins with '{types.PIXELS}'. It "
+            f"has: {have}. Name the images so, or set vision=False."
+        )
+    return found
+
+
 def as_floats(name: str, image: jax.Array) -> jax.Array:
     """Colours in [0, 1], of bytes or of floats, which are so already.
 
@@ -116,8 +133,8 @@ def reader(
     Raises:
         ConfigError: if there is no image, one does not fit the layers, or there is no such vector.
     """
-    shapes = _image_shapes(obs_size, output_channels, kernel_size, stride)
-    example = {name: jnp.zeros((1, *shape)) for name, shape in shapes.items()}
+    found = _fitting_shapes(obs_size, output_channels, kernel_size, stride)
+    example = {name: jnp.zeros((1, *shape)) for name, shape in found.items()}
     if obs_key:
         example[obs_key] = jnp.zeros((1, networks.observation_width(obs_size, obs_key)))
     make_cnn = functools.partial(
@@ -168,7 +185,7 @@ def randomly_shifted(obs: Mapping[str, jax.Array], key: jax.Array) -> dict[str, 
     return {name: move(part, by) if is_image(name) else part for name, part in obs.items()}
 
 
-def _image_shapes(
+def _fitting_shapes(
     obs_size: types.ObservationSize,
     output_channels: Sequence[int],
     kernel_size: Sequence[int],
@@ -180,19 +197,12 @@ def _image_shapes(
             f"cnn_output_channels={output_channels}, cnn_kernel_size={kernel_size} and "
             f"cnn_stride={stride} must be of the same length: one number for each convolution."
         )
-    sizes = obs_size if isinstance(obs_size, Mapping) else {}
-    shapes = {name: tuple(sizes[name]) for name in sizes if is_image(name)}
-    if not shapes:
-        have = ", ".join(sizes) or "one array"
-        raise ConfigError(
-            f"the environment has no image: no observation's name begins with '{types.PIXELS}'. It "
-            f"has: {have}. Name the images so, or set vision=False."
-        )
+    found = shapes(obs_size)
     least = math.prod(stride)
-    problems = [_problem(name, shape, least) for name, shape in shapes.items()]
+    problems = [_problem(name, shape, least) for name, shape in found.items()]
     if any(problems):
         raise ConfigError(" ".join(filter(None, problems)))
-    return shapes
+    return found
 
 
 def _problem(name: str, shape: tuple[int, ...], least: int) -> str:
