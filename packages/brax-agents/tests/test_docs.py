@@ -55,6 +55,16 @@ def test_no_other_setting_is_listed():
     assert {name for name, *_ in ROW.findall(TEXT)} <= fields | networks
 
 
+@pytest.mark.slow
+def test_the_example_of_images_learns():
+    """By chance it earns 0, and what is best without seeing is 0 too."""
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    (block,) = [block for block in blocks if "Lamp" in block]
+    names = {}
+    exec(compile(block, PAGE.name, "exec"), names)
+    assert names["metrics"]["eval/episode_reward"] > 10
+
+
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_what_has_another_name_or_is_not_supported_is_listed(agent):
     for name in [*agent.config.unsupported, *agent.config.old_names]:

@@ -38,7 +38,7 @@ REFUSED = [
     ({"entropy_cost": -1e-3}, "entropy_cost=-0.001 must be at least 0"),
     ({"max_grad_norm": 0.0}, "max_grad_norm=0.0 must be above 0"),
     ({"leraning_rate": 1e-3}, "unknown setting 'leraning_rate'. Did you mean 'learning_rate'?"),
-    ({"vision": True}, "vision=True is not supported yet"),
+    ({"use_pmap_on_reset": False}, "use_pmap_on_reset=False is not supported yet"),
     (
         {"learning_rate_schedule": "ADAPTIVE"},
         "learning_rate_schedule='ADAPTIVE' must be one of None, NONE, ADAPTIVE_KL. .*'ADAPTIVE_KL'",

@@ -175,6 +175,17 @@ def test_what_cannot_be_exported_is_refused(policy, said):
         export.to_numpy(policy, WIDTH)
 
 
+@pytest.mark.parametrize("kind", ["tanh_normal", "normal"])
+def test_a_policy_that_reads_images_is_refused_as_such(kind):
+    vision = pytest.importorskip("brax.training.agents.ppo.networks_vision")
+    size = {"pixels/view": (8, 8, 1)}
+    networks = vision.make_ppo_networks_vision(size, 2, distribution_type=kind)
+    params = (), networks.policy_network.init(KEY)
+    policy = vision.make_inference_fn(networks)(params, deterministic=True)
+    with pytest.raises(ConfigError, match=r"a policy that reads images, .* cannot be exported"):
+        export.to_numpy(policy, size)
+
+
 def test_other_files_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"written to \.py or \.onnx\. Did you mean '\.onnx'"):
         export.save(tmp_path / "policy.onn", linear, WIDTH)

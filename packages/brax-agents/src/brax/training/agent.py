@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from brax.env import Env
 from brax.errors import ConfigError
-from brax.training import devices, hosts, policies, presets, setup, types
+from brax.training import devices, hosts, images, policies, presets, setup, types
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.learner import Learner, Parts
 from brax.training.loop import Loop
@@ -40,6 +40,8 @@ class Agent:
     """What it is given besides numbers."""
     make_inference_fn: Callable[[Any], Callable[..., types.Policy]] = policies.make_inference_fn
     """Makes policies, given the networks."""
+    make_vision_networks: Callable[..., Any] | None = None
+    """Makes networks that read images, where it can learn from them: `config` then has `vision`."""
 
     def check(self, settings: Mapping[str, Any]) -> tuple[Any, Any]:
         """Refuses settings that `train` would refuse, without an environment.
@@ -106,6 +108,8 @@ class Agent:
         """
         env = setup.wrapped(environment, config, runtime, config.num_envs, key)
         info = setup.check_env(env, config)
+        if config.vision:
+            images.shapes(environment.observation_size)  # refuses to go on without any
         factory = self._factory(runtime.network_factory, config)
         networks = factory(
             environment.observation_size,
@@ -158,14 +162,20 @@ class Agent:
             CheckpointError: if there is no such checkpoint, or it is damaged or of another kind.
         """
         found = policies.read(path, self.name)
-        factory = network_factory or policies.described(self.make_networks, found)
+        factory = network_factory or policies.described(self._own_factories, found)
         return policies.restore(found, factory, self.make_inference_fn, deterministic)
+
+    @property
+    def _own_factories(self) -> list[Callable[..., Any]]:
+        """What makes networks, of the agent's own."""
+        return [self.make_networks, *filter(None, [self.make_vision_networks])]
 
     def _factory(self, given: Any, config: RunConfig) -> Callable[..., Any]:
         """The function that makes the networks, from what a user gave."""
         more = config.network_settings
         if given is None or isinstance(given, Mapping):
-            given, more = self.make_networks, {**(given or {}), **more}
+            own = self.make_vision_networks if config.vision else None
+            given, more = own or self.make_networks, {**(given or {}), **more}
         unknown = set(more) - set(inspect.signature(given).parameters)
         if unknown:
             raise ConfigError(f"network_factory takes no {' and no '.join(sorted(unknown))}.")
@@ -177,7 +187,7 @@ class Agent:
             "agent": self.name,
             "environment": type(env.unwrapped).__name__,
             "config": dataclasses.asdict(config),
-            "network": policies.describe_networks(self.make_networks, factory),
+            "network": policies.describe_networks(self._own_factories, factory),
             "observation_size": policies.plain(env.observation_size),
             "action_size": env.action_size,
         }

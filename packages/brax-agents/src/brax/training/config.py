@@ -66,6 +66,16 @@ class RunConfig(abc.ABC):
         """Environments that run side by side, over all devices."""
 
     @property
+    def vision(self) -> bool:
+        """Whether the agent's own networks read images."""
+        return False
+
+    @property
+    def augment_pixels(self) -> bool:
+        """Whether images are shifted in updates."""
+        return False
+
+    @property
     @abc.abstractmethod
     def env_steps_per_training_step(self) -> int:
         """Environment steps of one training step."""
@@ -95,6 +105,10 @@ class RunConfig(abc.ABC):
             raise ConfigError(
                 f"action_repeat={self.action_repeat} must not exceed "
                 f"episode_length={self.episode_length}."
+            )
+        if self.augment_pixels and not self.vision:
+            raise ConfigError(
+                "augment_pixels=True shifts images: set vision=True, or leave it out."
             )
 
 

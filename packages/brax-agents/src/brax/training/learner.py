@@ -11,6 +11,7 @@ import optax
 from jax.sharding import Mesh
 
 from brax.env import Env, State
+from brax.training import images
 from brax.training.acme import running_statistics
 
 EPISODE_INFO = ("truncation", "nan", "episode_done", "episode_metrics")
@@ -113,20 +114,21 @@ class Learner(abc.ABC):
         return self.env.reset(jax.random.split(key, self.config.num_envs))
 
     def first_normalizer(self) -> Any:
-        """Statistics of no observations, `()` where they are not normalized."""
-        if not self.config.normalize_observations:
+        """Statistics of no observations, `()` where none is normalized; images never are."""
+        vectors = images.vectors(self.sample_obs)
+        if not (self.config.normalize_observations and jax.tree.leaves(vectors)):
             return ()
-        return running_statistics.init_state(self.sample_obs)
+        return running_statistics.init_state(vectors)
 
     def normalizer_after(
         self, normalizer: Any, observations: Any, weights: jax.Array | None = None
     ) -> Any:
         """The statistics with these observations, leading axes first, weight 0 leaves one out."""
-        if not self.config.normalize_observations:
+        if not jax.tree.leaves(normalizer):
             return normalizer
         return running_statistics.update(
             normalizer,
-            observations,
+            images.vectors(observations),
             weights=weights,
             std_eps=self.config.normalize_observations_std_eps,
             until_count=self.config.normalize_until_count,

@@ -10,12 +10,12 @@ from flax import linen
 
 from brax.errors import ConfigError, closest
 from brax.training import types
-
-ActivationFn = Callable[[jax.Array], jax.Array]
-Initializer = Callable[..., Any]
-
-KERNEL_INIT: Initializer = jax.nn.initializers.lecun_uniform()
-"""How the weights of a layer start, where nothing else is said."""
+from brax.training.modules import KERNEL_INIT, Encoded
+from brax.training.modules import MLP as MLP
+from brax.training.modules import ActivationFn as ActivationFn
+from brax.training.modules import Critics as Critics
+from brax.training.modules import Initializer as Initializer
+from brax.training.modules import NormalHead as NormalHead
 
 ACTIVATION: dict[str, ActivationFn] = {
     "celu": linen.celu,
@@ -58,72 +58,16 @@ class FeedForwardNetwork:
     """`apply(normalizer_params, params, *inputs) -> outputs`."""
 
 
-class MLP(linen.Module):
-    """Dense layers with an activation between them, and on request a layer norm after each."""
+@dataclass(frozen=True)
+class Reader:
+    """What a network reads of an observation."""
 
-    layer_sizes: Sequence[int]
-    activation: ActivationFn = linen.relu
-    kernel_init: Initializer = KERNEL_INIT
-    activate_final: bool = False
-    layer_norm: bool = False
-
-    @linen.compact
-    def __call__(self, data: jax.Array) -> jax.Array:
-        """Maps (..., inputs) to (..., layer_sizes[-1])."""
-        for i, size in enumerate(self.layer_sizes):
-            data = linen.Dense(size, name=f"hidden_{i}", kernel_init=self.kernel_init)(data)
-            if i != len(self.layer_sizes) - 1 or self.activate_final:
-                data = self.activation(data)
-                if self.layer_norm:
-                    data = linen.LayerNorm(name=f"norm_{i}")(data)
-        return data
-
-
-class NormalHead(linen.Module):
-    """A mean that is a network of the observation, and a deviation that is learned by itself or
-    depends on the observation too."""
-
-    event_size: int
-    hidden_layer_sizes: Sequence[int]
-    activation: ActivationFn
-    kernel_init: Initializer
-    mean_kernel_init: Initializer
-    first_std: float
-    """What the deviation's parameter starts at, before the distribution makes a deviation of it."""
-    state_dependent_std: bool
-
-    @linen.compact
-    def __call__(self, data: jax.Array) -> jax.Array:
-        """Maps (..., inputs) to (..., 2 event_size): means, then what makes the deviations."""
-        sizes = self.hidden_layer_sizes
-        data = MLP(sizes, self.activation, self.kernel_init, activate_final=True, name="trunk")(
-            data
-        )
-        mean = linen.Dense(self.event_size, kernel_init=self.mean_kernel_init, name="mean")(data)
-        start = jax.nn.initializers.constant(self.first_std)
-        std = self.param("std", start, (self.event_size,))
-        if self.state_dependent_std:
-            std += linen.Dense(self.event_size, kernel_init=self.kernel_init, name="std_of")(data)
-        return jnp.concatenate([mean, jnp.broadcast_to(std, mean.shape)], axis=-1)
-
-
-class Critics(linen.Module):
-    """Several networks that judge the same observation and action."""
-
-    number: int
-    layer_sizes: Sequence[int]
-    activation: ActivationFn
-    layer_norm: bool
-
-    @linen.compact
-    def __call__(self, features: jax.Array, action: jax.Array) -> jax.Array:
-        """Maps (..., features) and (..., actions) to (..., number)."""
-        data = jnp.concatenate([features, action], axis=-1)
-        networks = [
-            MLP(self.layer_sizes, self.activation, layer_norm=self.layer_norm, name=f"critic_{i}")
-            for i in range(self.number)
-        ]
-        return jnp.concatenate([network(data) for network in networks], axis=-1)
+    example: Any
+    """What `take` makes of a batch of one, to make weights for."""
+    take: Callable[[Any], Any]
+    """Takes it out of an observation, which is preprocessed already."""
+    encoder: linen.Module | None = None
+    """Makes features (..., n) of it; None where it is features."""
 
 
 def activation_of(value: str | ActivationFn) -> ActivationFn:
@@ -166,50 +110,83 @@ def observation_width(size: types.ObservationSize, key: str) -> int:
     """Number of features that a network reading the observation `key` has.
 
     Raises:
-        ConfigError: if a dictionary of observations has no such entry.
+        ConfigError: if a dictionary of observations has no such entry, or it is no vector.
     """
     if not isinstance(size, Mapping):
         return int(size)
+    images = any(name.startswith(types.PIXELS) for name in size)
+    hint = "; to learn from images, set vision=True, which PPO and BC have." if images else "."
     if key not in size:
         raise ConfigError(
             f"the environment has no observation '{key}'. It has: {', '.join(size)}."
-            f"{closest(key, size)} Set policy_obs_key or value_obs_key."
+            f"{closest(key, size)} Set policy_obs_key or value_obs_key{hint}"
         )
-    shape = size[key]
-    return int(shape if isinstance(shape, int) else shape[-1])
+    shape = (size[key],) if isinstance(size[key], int) else tuple(size[key])
+    if len(shape) != 1:
+        raise ConfigError(
+            f"the observation '{key}' has the shape {shape}; dense networks read vectors. Set "
+            f"policy_obs_key or value_obs_key to one{hint}"
+        )
+    return int(shape[0])
+
+
+def vector(obs_size: types.ObservationSize, obs_key: str) -> Reader:
+    """Reads a vector: the observation, or that entry of a dictionary of them.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+
+    def take(obs: Any) -> jax.Array:
+        return obs[obs_key] if isinstance(obs, Mapping) else obs
+
+    return Reader(jnp.zeros((1, observation_width(obs_size, obs_key))), take)
 
 
 def make_mlp(
     output_size: int,
-    obs_size: types.ObservationSize,
+    reader: Reader,
     preprocess_observations_fn: types.PreprocessObservationFn,
     hidden_layer_sizes: Sequence[int],
     activation_fn: str | ActivationFn,
-    obs_key: str,
     layer_norm: bool = False,
     kernel_init: Initializer = KERNEL_INIT,
 ) -> FeedForwardNetwork:
-    """Makes a dense network of one observation, which is preprocessed first."""
+    """Makes a network of dense layers over what is read of an observation."""
     sizes = (*hidden_layer_sizes, output_size)
     module = MLP(sizes, activation_of(activation_fn), kernel_init, layer_norm=layer_norm)
-    return of_module(module, obs_size, preprocess_observations_fn, obs_key)
+    return of_module(module, reader, preprocess_observations_fn)
 
 
 def of_module(
     module: linen.Module,
-    obs_size: types.ObservationSize,
+    reader: Reader,
     preprocess_observations_fn: types.PreprocessObservationFn,
-    obs_key: str,
+    *examples: jax.Array,
 ) -> FeedForwardNetwork:
-    """Makes a network of a module that reads one observation, which is preprocessed first."""
-    width = observation_width(obs_size, obs_key)
+    """Makes a network of a module over features of an observation.
 
-    def apply(normalizer_params: Any, params: Any, obs: Any) -> jax.Array:
-        features = _features(preprocess_observations_fn(obs, normalizer_params), obs_key)
-        outputs: jax.Array = module.apply(params, features)  # type: ignore[assignment]
+    Args:
+        module: called with the features, and with what else `apply` is given.
+        reader: what it reads of the observation.
+        preprocess_observations_fn: applied to the observation first.
+        *examples: batches of one of what else the module is called with.
+    """
+    whole = module if reader.encoder is None else Encoded(reader.encoder, module)
+
+    def apply(normalizer_params: Any, params: Any, obs: Any, *more: jax.Array) -> jax.Array:
+        seen = reader.take(preprocess_observations_fn(obs, normalizer_params))
+        outputs: jax.Array = whole.apply(params, seen, *more)  # type: ignore[assignment]
         return outputs
 
-    return FeedForwardNetwork(lambda key: module.init(key, jnp.zeros((1, width))), apply)
+    return FeedForwardNetwork(lambda key: whole.init(key, reader.example, *examples), apply)
+
+
+def single(network: FeedForwardNetwork) -> FeedForwardNetwork:
+    """A network of one output (..., 1), without that axis."""
+    return FeedForwardNetwork(
+        network.init, lambda *inputs: jnp.squeeze(network.apply(*inputs), axis=-1)
+    )
 
 
 def make_policy_network(
@@ -238,11 +215,10 @@ def make_policy_network(
     """
     return make_mlp(
         param_size,
-        obs_size,
+        vector(obs_size, obs_key),
         preprocess_observations_fn,
         hidden_layer_sizes,
         activation,
-        obs_key,
         layer_norm,
         kernel_init,
     )
@@ -257,24 +233,17 @@ def make_value_network(
     activation: str | ActivationFn = linen.relu,
     obs_key: str = "state",
     kernel_init: Initializer = KERNEL_INIT,
-    num_quantiles: int = 0,
 ) -> FeedForwardNetwork:
-    """Makes a network from observations to one value each, or, where `num_quantiles` is not 0, to
-    that many quantiles; other arguments as `make_policy_network`."""
+    """Makes a network from observations to one value each; arguments as `make_policy_network`."""
     network = make_mlp(
-        num_quantiles or 1,
-        obs_size,
+        1,
+        vector(obs_size, obs_key),
         preprocess_observations_fn,
         hidden_layer_sizes,
         activation,
-        obs_key,
         kernel_init=kernel_init,
     )
-    if num_quantiles:
-        return network
-    return FeedForwardNetwork(
-        network.init, lambda *inputs: jnp.squeeze(network.apply(*inputs), axis=-1)
-    )
+    return single(network)
 
 
 def make_q_network(
@@ -298,19 +267,5 @@ def make_q_network(
         n_critics: how many networks.
     """
     module = Critics(n_critics, (*hidden_layer_sizes, 1), activation_of(activation), layer_norm)
-    width = observation_width(obs_size, obs_key)
-
-    def apply(normalizer_params: Any, params: Any, obs: Any, action: jax.Array) -> jax.Array:
-        features = _features(preprocess_observations_fn(obs, normalizer_params), obs_key)
-        outputs: jax.Array = module.apply(params, features, action)  # type: ignore[assignment]
-        return outputs
-
-    def init(key: jax.Array) -> Any:
-        return module.init(key, jnp.zeros((1, width)), jnp.zeros((1, action_size)))
-
-    return FeedForwardNetwork(init, apply)
-
-
-def _features(obs: Any, obs_key: str) -> jax.Array:
-    """The observation that a network reads."""
-    return obs[obs_key] if isinstance(obs, Mapping) else obs
+    reader = vector(obs_size, obs_key)
+    return of_module(module, reader, preprocess_observations_fn, jnp.zeros((1, action_size)))

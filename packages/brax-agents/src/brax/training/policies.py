@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 
 from brax import plugins
 from brax.errors import CheckpointError, ConfigError
-from brax.training import checkpoint, distribution, networks, types
+from brax.training import checkpoint, distribution, images, networks, types
 from brax.training.acme import running_statistics
 
 
@@ -59,8 +59,16 @@ class ActorCriticParams(NamedTuple):
 def preprocessor(normalize_observations: bool) -> Callable[..., Any]:
     """What observations go through before a network sees them."""
     if normalize_observations:
-        return running_statistics.normalize
+        return _normalized
     return types.identity_observation_preprocessor
+
+
+def _normalized(observation: Any, normalizer: Any) -> Any:
+    """An observation whose vectors are normalized; images stay as they are."""
+    vectors = images.vectors(observation)
+    if jax.tree.leaves(vectors):
+        vectors = running_statistics.normalize(vectors, normalizer)
+    return {**observation, **vectors} if isinstance(observation, Mapping) else vectors
 
 
 def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
@@ -186,42 +194,43 @@ def restore(
 
 
 def describe_networks(
-    make_networks: Callable[..., Any], factory: Callable[..., Any]
+    own: Sequence[Callable[..., Any]], factory: Callable[..., Any]
 ) -> dict[str, Any]:
     """A network factory as JSON can say it.
 
     Args:
-        make_networks: the agent's own network factory: told with all of its settings.
-        factory: the one that is used; another than `make_networks` is told by its name.
+        own: the agent's own network factories: told with all of their settings.
+        factory: the one that is used; one that is not among `own` is told by its name.
     """
     inner = factory.func if isinstance(factory, functools.partial) else factory
     given = factory.keywords if isinstance(factory, functools.partial) else {}
     positional = factory.args if isinstance(factory, functools.partial) else ()
-    if inner is not make_networks or positional:
+    if inner not in own or positional:
         return {"factory": getattr(inner, "__qualname__", repr(inner))}
     settings = {
         name: given.get(name, parameter.default)
-        for name, parameter in inspect.signature(make_networks).parameters.items()
+        for name, parameter in inspect.signature(inner).parameters.items()
         if name not in ("observation_size", "action_size", "preprocess_observations_fn")
     }
-    return {"factory": make_networks.__name__, **{k: plain(v) for k, v in settings.items()}}
+    return {"factory": inner.__name__, **{k: plain(v) for k, v in settings.items()}}
 
 
 def described(
-    make_networks: Callable[..., Any], found: checkpoint.Checkpoint
+    own: Sequence[Callable[..., Any]], found: checkpoint.Checkpoint
 ) -> Callable[..., Any]:
     """The network factory that a checkpoint describes.
 
     Raises:
-        CheckpointError: if it is not `make_networks` with some settings.
+        CheckpointError: if it is not one of `own`, the agent's, with some settings.
     """
     settings = dict(found.record["network"])
     factory = settings.pop("factory")
-    if factory != make_networks.__name__:
+    known = {make_networks.__name__: make_networks for make_networks in own}
+    if factory not in known:
         raise CheckpointError(
             f"the networks of '{found.path}' were made by {factory}: pass it as network_factory."
         )
-    return functools.partial(make_networks, **settings)
+    return functools.partial(known[factory], **settings)
 
 
 def plain(value: Any) -> Any:

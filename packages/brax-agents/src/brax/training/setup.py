@@ -12,7 +12,7 @@ import jax
 
 from brax.env import Env, State, wrap
 from brax.errors import ConfigError, TrainingError
-from brax.training import acting, hosts, policies, restart
+from brax.training import acting, hosts, policies, restart, types
 from brax.training.config import RunConfig, Runtime
 from brax.training.loop import Reports, Saves, Schedule
 from brax.training.program import Program
@@ -50,6 +50,12 @@ def check_env(env: Env, config: RunConfig) -> State:
         raise ConfigError(
             f"the environment's reward has shape {state.reward.shape}; expected "
             f"({config.num_envs},), one for each of num_envs. Is it batched?"
+        )
+    if not isinstance(state.obs, Mapping) and state.obs.ndim > 2:
+        raise ConfigError(
+            f"the environment's observation is one array of the shape {state.obs.shape[1:]}; "
+            "agents read vectors. Put an image into a dictionary, by a name such as "
+            f"'{types.PIXELS}view', for agents that have the setting vision."
         )
     missing = [name for name in config.needs if name not in state.info]
     if missing:

@@ -13,6 +13,9 @@ Action = jax.Array
 Extra = Mapping[str, Any]
 PRNGKey = jax.Array
 
+PIXELS = "pixels/"
+"""What the names of images begin with in a dictionary of observations."""
+
 
 class Transition(NamedTuple):
     """What one environment step produced."""

@@ -132,9 +132,11 @@ class _Builder:
                 needed.update(node.inputs)
         if "key" in needed:
             raise ConfigError("the policy draws its actions: export the deterministic one")
-        for node in nodes:
-            if node.op.startswith("?"):
-                raise ConfigError(f"the policy has an operation that is not known: {node.op[1:]}")
+        unknown = [node.op[1:] for node in nodes if node.op.startswith("?")]
+        if "conv_general_dilated" in unknown:
+            raise ConfigError("a policy that reads images, by convolutions, cannot be exported")
+        if unknown:
+            raise ConfigError(f"the policy has an operation that is not known: {unknown[0]}")
         return Graph(
             {name: shape for name, shape in inputs.items() if name in needed},
             {name: value for name, value in self._constants.items() if name in needed},

@@ -25,7 +25,6 @@ class BCConfig(RunConfig):
         "tanh_squash": True,
         "scramble_time": 0,
         "madrona_backend": False,
-        "augment_pixels": False,
         "reset": True,
     }
     step_formula = "demo_length * num_envs * action_repeat"
@@ -47,6 +46,11 @@ class BCConfig(RunConfig):
     """Scale observations by their running statistics."""
     teacher: str = ""
     """Run or checkpoint, of any agent, whose policy is the teacher."""
+    vision: bool = False
+    """Let the pupil read images, the observations whose names begin with `pixels/`."""
+    augment_pixels: bool = False
+    """Shift the images that it learns from by up to 4 pixels, drawn for each sample of each
+    update."""
 
     @property
     def env_steps_per_training_step(self) -> int:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training import acting, policies, types
+from brax.training import acting, images, policies, types
 from brax.training.learner import (
     Learner,
     Parts,
@@ -125,6 +125,14 @@ class BCLearner(Learner):
 
         return policy
 
+    def _lessons(self, replay: ReplayBufferState, key: jax.Array) -> Lesson:
+        """Draws what one update learns from, with images shifted where that is asked for."""
+        if not self.config.augment_pixels:
+            return self._buffer.sample(replay, key)
+        draw_key, shift_key = jax.random.split(key)
+        drawn = self._buffer.sample(replay, draw_key)
+        return drawn._replace(observation=images.randomly_shifted(drawn.observation, shift_key))
+
     def _learn(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
         """Fits the pupil's mean action to the teacher's, by the mean square of the difference.
 
@@ -134,7 +142,7 @@ class BCLearner(Learner):
         network = self.networks.policy_network
 
         def update(state: TrainingState, key: jax.Array) -> tuple[TrainingState, Any]:
-            lesson = self._buffer.sample(state.replay, key)
+            lesson = self._lessons(state.replay, key)
 
             def loss(policy: Any) -> jax.Array:
                 logits = network.apply(state.params.normalizer, policy, lesson.observation)

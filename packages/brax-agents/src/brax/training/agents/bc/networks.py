@@ -1,10 +1,11 @@
 """The networks of BC."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from flax import linen
 
-from brax.training import distribution, networks, types
+from brax.training import distribution, images, networks, types
 from brax.training.policies import ActorNetworks
 from brax.training.policies import make_inference_fn as make_inference_fn
 
@@ -42,5 +43,52 @@ def make_bc_networks(
         policy_hidden_layer_sizes,
         activation,
         policy_obs_key,
+    )
+    return ActorNetworks(network, actions)
+
+
+def make_bc_networks_vision(
+    observation_size: types.ObservationSize,
+    action_size: int,
+    preprocess_observations_fn: types.PreprocessObservationFn = (
+        types.identity_observation_preprocessor
+    ),
+    policy_hidden_layer_sizes: Sequence[int] = (32,) * 4,
+    activation: str | networks.ActivationFn = linen.swish,
+    normalise_channels: bool = False,
+    policy_obs_key: str = "",
+    distribution_type: str = "tanh_normal",
+    cnn_output_channels: Sequence[int] = (32, 64, 64),
+    cnn_kernel_size: Sequence[int] = (8, 4, 3),
+    cnn_stride: Sequence[int] = (4, 2, 1),
+    cnn_activation: str | networks.ActivationFn = linen.relu,
+    cnn_kernel_init_fn: str | Callable[..., Any] = "lecun_normal",
+    cnn_kernel_init_kwargs: Mapping[str, Any] | None = None,
+) -> ActorNetworks:
+    """Makes the network of a pupil that reads images.
+
+    Arguments as `make_bc_networks`, and those of images as
+    `brax.training.agents.ppo.networks_vision.make_ppo_networks_vision`.
+
+    Raises:
+        ConfigError: if there is no image or one does not fit the strides, or a name is unknown.
+    """
+    actions = distribution.of_type(distribution_type, action_size)
+    reader = images.reader(
+        observation_size,
+        policy_obs_key,
+        normalise_channels,
+        cnn_output_channels,
+        cnn_kernel_size,
+        cnn_stride,
+        cnn_activation,
+        networks.initializer_of(cnn_kernel_init_fn, cnn_kernel_init_kwargs),
+    )
+    network = networks.make_mlp(
+        actions.param_size,
+        reader,
+        preprocess_observations_fn,
+        policy_hidden_layer_sizes,
+        activation,
     )
     return ActorNetworks(network, actions)

@@ -6,7 +6,7 @@ from brax.training import presets
 from brax.training.agent import Agent
 from brax.training.agents.bc.config import BCConfig, BCRuntime
 from brax.training.agents.bc.learner import BCLearner
-from brax.training.agents.bc.networks import make_bc_networks
+from brax.training.agents.bc.networks import make_bc_networks, make_bc_networks_vision
 
 BC = Agent(
     name="bc",
@@ -15,4 +15,5 @@ BC = Agent(
     learner=BCLearner,
     presets=presets.read(Path(__file__).parent / "presets.toml"),
     runtime=BCRuntime,
+    make_vision_networks=make_bc_networks_vision,
 )

@@ -12,8 +12,6 @@ from brax.training.agents.ppo.optimizer import LRSchedule
 from brax.training.settings import choice, number
 
 UNSUPPORTED: dict[str, Any] = {
-    "vision": False,
-    "augment_pixels": False,
     "normalize_observations_mode": "welford",
     "use_pmap_on_reset": True,
 }
@@ -73,6 +71,10 @@ class PPOConfig(config.RunConfig):
     """Let the value network learn quantiles of the return; the value is their mean."""
     bootstrap_on_timeout: bool = False
     """Learn from truncated steps too, with the value of the true last observation."""
+    vision: bool = False
+    """Let the networks read images, the observations whose names begin with `pixels/`."""
+    augment_pixels: bool = False
+    """Shift the images by up to 4 pixels, drawn for each sample of each update."""
 
     @property
     def num_unrolls(self) -> int:

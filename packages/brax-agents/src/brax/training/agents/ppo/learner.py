@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.env import State
-from brax.training import acting, devices
+from brax.training import acting, devices, images
 from brax.training.agents.ppo.losses import Batch, compute_ppo_loss
 from brax.training.agents.ppo.networks import PPOParams
 from brax.training.agents.ppo.optimizer import LRSchedule, adaptive_kl_learning_rate, make_optimizer
@@ -164,6 +164,9 @@ class PPOLearner(Learner):
         self, learned: Learned, normalizer: Any, batch: Batch, key: jax.Array
     ) -> tuple[Learned, tuple[dict[str, jax.Array], jax.Array]]:
         """Takes one gradient step, or none where the gradient is not finite."""
+        if self.config.augment_pixels:
+            key, shift_key = jax.random.split(key)
+            batch = _shifted(batch, shift_key)
         weights = (learned.policy, learned.value)
 
         def loss(weights: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
@@ -186,3 +189,15 @@ class PPOLearner(Learner):
         )
         bad_updates = in_a_row(learned.bad_updates, finite)
         return Learned(policy, value, optimizer_state, bad_updates), (losses, finite)
+
+
+def _shifted(batch: Batch, key: jax.Array) -> Batch:
+    """Experience whose images are shifted, each sample by a draw of its own.
+
+    The densities that ratios are taken to stay those of the images that the policy saw.
+    """
+    now_key, last_key = jax.random.split(key)
+    return batch._replace(
+        observation=images.randomly_shifted(batch.observation, now_key),
+        last_observation=images.randomly_shifted(batch.last_observation, last_key),
+    )

@@ -67,6 +67,59 @@ def make_ppo_networks(
     Raises:
         ConfigError: if a name is unknown, or a number not allowed.
     """
+    return of_readers(
+        networks.vector(observation_size, policy_obs_key),
+        networks.vector(observation_size, value_obs_key),
+        action_size,
+        preprocess_observations_fn,
+        policy_hidden_layer_sizes=policy_hidden_layer_sizes,
+        value_hidden_layer_sizes=value_hidden_layer_sizes,
+        activation=activation,
+        distribution_type=distribution_type,
+        noise_std_type=noise_std_type,
+        init_noise_std=init_noise_std,
+        state_dependent_std=state_dependent_std,
+        policy_network_kernel_init_fn=policy_network_kernel_init_fn,
+        policy_network_kernel_init_kwargs=policy_network_kernel_init_kwargs,
+        value_network_kernel_init_fn=value_network_kernel_init_fn,
+        value_network_kernel_init_kwargs=value_network_kernel_init_kwargs,
+        mean_kernel_init_fn=mean_kernel_init_fn,
+        mean_kernel_init_kwargs=mean_kernel_init_kwargs,
+        use_distributional_critic=use_distributional_critic,
+        num_quantiles=num_quantiles,
+    )
+
+
+def of_readers(
+    policy_reader: networks.Reader,
+    value_reader: networks.Reader,
+    action_size: int,
+    preprocess_observations_fn: types.PreprocessObservationFn,
+    *,
+    policy_hidden_layer_sizes: Sequence[int],
+    value_hidden_layer_sizes: Sequence[int],
+    activation: str | networks.ActivationFn,
+    distribution_type: str,
+    noise_std_type: str,
+    init_noise_std: float,
+    state_dependent_std: bool,
+    policy_network_kernel_init_fn: str | Callable[..., Any],
+    policy_network_kernel_init_kwargs: Mapping[str, Any] | None,
+    value_network_kernel_init_fn: str | Callable[..., Any],
+    value_network_kernel_init_kwargs: Mapping[str, Any] | None,
+    mean_kernel_init_fn: str | Callable[..., Any] | None,
+    mean_kernel_init_kwargs: Mapping[str, Any] | None,
+    use_distributional_critic: bool,
+    num_quantiles: int,
+) -> PPONetworks:
+    """Makes PPO's networks over what readers take of observations.
+
+    Arguments as `make_ppo_networks`, and:
+
+    Args:
+        policy_reader: what the policy reads.
+        value_reader: what the value network reads.
+    """
     policy_init = networks.initializer_of(
         policy_network_kernel_init_fn, policy_network_kernel_init_kwargs
     )
@@ -87,30 +140,26 @@ def make_ppo_networks(
             actions.inverse_scale(init_noise_std),
             state_dependent_std,
         )
-        policy_network = networks.of_module(
-            head, observation_size, preprocess_observations_fn, policy_obs_key
-        )
+        policy_network = networks.of_module(head, policy_reader, preprocess_observations_fn)
     else:
-        policy_network = networks.make_policy_network(
+        policy_network = networks.make_mlp(
             actions.param_size,
-            observation_size,
+            policy_reader,
             preprocess_observations_fn,
             policy_hidden_layer_sizes,
             activation,
-            policy_obs_key,
             kernel_init=policy_init,
         )
-    value_network = networks.make_value_network(
-        observation_size,
+    value_network = networks.make_mlp(
+        num_quantiles if use_distributional_critic else 1,
+        value_reader,
         preprocess_observations_fn,
         value_hidden_layer_sizes,
         activation,
-        value_obs_key,
-        value_init,
-        num_quantiles if use_distributional_critic else 0,
+        kernel_init=value_init,
     )
     if not use_distributional_critic:
-        return PPONetworks(policy_network, value_network, actions)
+        return PPONetworks(policy_network, networks.single(value_network), actions)
     means = networks.FeedForwardNetwork(
         value_network.init, lambda *inputs: jnp.mean(value_network.apply(*inputs), axis=-1)
     )

@@ -7,6 +7,7 @@ from brax.training.agent import Agent
 from brax.training.agents.ppo.config import PPOConfig, PPORuntime
 from brax.training.agents.ppo.learner import PPOLearner
 from brax.training.agents.ppo.networks import make_ppo_networks
+from brax.training.agents.ppo.networks_vision import make_ppo_networks_vision
 
 PPO = Agent(
     name="ppo",
@@ -15,4 +16,5 @@ PPO = Agent(
     learner=PPOLearner,
     presets=presets.read(Path(__file__).parent / "presets.toml"),
     runtime=PPORuntime,
+    make_vision_networks=make_ppo_networks_vision,
 )

@@ -1,0 +1,102 @@
+"""The networks of PPO for environments whose observations are images."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flax import linen
+
+from brax.training import images, networks, types
+from brax.training.agents.ppo.networks import PPONetworks as PPONetworks
+from brax.training.agents.ppo.networks import make_inference_fn as make_inference_fn
+from brax.training.agents.ppo.networks import of_readers
+
+
+def make_ppo_networks_vision(
+    observation_size: types.ObservationSize,
+    action_size: int,
+    preprocess_observations_fn: types.PreprocessObservationFn = (
+        types.identity_observation_preprocessor
+    ),
+    policy_hidden_layer_sizes: Sequence[int] = (256, 256),
+    value_hidden_layer_sizes: Sequence[int] = (256, 256),
+    activation: str | networks.ActivationFn = linen.swish,
+    normalise_channels: bool = False,
+    policy_obs_key: str = "",
+    value_obs_key: str = "",
+    distribution_type: str = "tanh_normal",
+    noise_std_type: str = "scalar",
+    init_noise_std: float = 1.0,
+    state_dependent_std: bool = False,
+    policy_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
+    policy_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    value_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
+    value_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    mean_kernel_init_fn: str | Callable[..., Any] | None = None,
+    mean_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    cnn_output_channels: Sequence[int] = (32, 64, 64),
+    cnn_kernel_size: Sequence[int] = (8, 4, 3),
+    cnn_stride: Sequence[int] = (4, 2, 1),
+    cnn_activation: str | networks.ActivationFn = linen.relu,
+    cnn_kernel_init_fn: str | Callable[..., Any] = "lecun_normal",
+    cnn_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    use_distributional_critic: bool = False,
+    num_quantiles: int = 32,
+) -> PPONetworks:
+    """Makes PPO's networks for a dictionary of observations with images in it.
+
+    The images are the entries whose names begin with `pixels/`, (height, width, channels), floats
+    in [0, 1] or uint8. Policy and value network each have a CNN for every image; dense layers
+    follow. Other arguments as `make_ppo_networks`.
+
+    Args:
+        normalise_channels: scale each channel of each image to mean 0, deviation 1 over its pixels.
+        policy_obs_key: vector that the policy reads besides the images, if any.
+        value_obs_key: vector that the value network reads besides them, if any.
+        cnn_output_channels: channels that each convolution makes.
+        cnn_kernel_size: rows and columns of its kernel.
+        cnn_stride: rows and columns that the kernel moves on.
+        cnn_activation: function after each convolution, or its name.
+        cnn_kernel_init_fn: how the weights of convolutions start.
+        cnn_kernel_init_kwargs: its settings.
+
+    Raises:
+        ConfigError: if there is no image or one does not fit the strides, a name is unknown, or a
+            number not allowed.
+
+    Source: kernels and channels of the CNN are those of Mnih et al. 2015; the mean over the last
+    one's image instead of all of it is from Lin, Chen, Yan 2013 (1312.4400), section 3.2.
+    """
+
+    def reader(obs_key: str) -> networks.Reader:
+        return images.reader(
+            observation_size,
+            obs_key,
+            normalise_channels,
+            cnn_output_channels,
+            cnn_kernel_size,
+            cnn_stride,
+            cnn_activation,
+            networks.initializer_of(cnn_kernel_init_fn, cnn_kernel_init_kwargs),
+        )
+
+    return of_readers(
+        reader(policy_obs_key),
+        reader(value_obs_key),
+        action_size,
+        preprocess_observations_fn,
+        policy_hidden_layer_sizes=policy_hidden_layer_sizes,
+        value_hidden_layer_sizes=value_hidden_layer_sizes,
+        activation=activation,
+        distribution_type=distribution_type,
+        noise_std_type=noise_std_type,
+        init_noise_std=init_noise_std,
+        state_dependent_std=state_dependent_std,
+        policy_network_kernel_init_fn=policy_network_kernel_init_fn,
+        policy_network_kernel_init_kwargs=policy_network_kernel_init_kwargs,
+        value_network_kernel_init_fn=value_network_kernel_init_fn,
+        value_network_kernel_init_kwargs=value_network_kernel_init_kwargs,
+        mean_kernel_init_fn=mean_kernel_init_fn,
+        mean_kernel_init_kwargs=mean_kernel_init_kwargs,
+        use_distributional_critic=use_distributional_critic,
+        num_quantiles=num_quantiles,
+    )

@@ -1,0 +1,217 @@
+"""Images in observations: networks that read them, and their random shifts."""
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen
+
+from brax.errors import ConfigError
+from brax.training import networks, types
+
+MAX_SHIFT = 4
+"""How far an image is shifted at most, along either axis [pixels]."""
+
+
+class CNN(linen.Module):
+    """Convolutions with an activation after each, then the mean over what is left of the image.
+
+    The edge is continued by zeros, so that a layer gives as many rows as it takes, over its stride.
+    """
+
+    output_channels: Sequence[int]
+    kernel_size: Sequence[int]
+    stride: Sequence[int]
+    activation: networks.ActivationFn
+    kernel_init: networks.Initializer
+
+    @linen.compact
+    def __call__(self, image: jax.Array) -> jax.Array:
+        """Maps (..., height, width, channels) to (..., output_channels[-1])."""
+        layers = zip(self.output_channels, self.kernel_size, self.stride, strict=True)
+        for i, (channels, size, stride) in enumerate(layers):
+            convolution = linen.Conv(
+                channels,
+                (size, size),
+                (stride, stride),
+                kernel_init=self.kernel_init,
+                name=f"conv_{i}",
+            )
+            image = self.activation(convolution(image))
+        return jnp.mean(image, axis=(-3, -2))
+
+
+class Views(linen.Module):
+    """Features of every image by a CNN of its own, and behind them the vectors as they are."""
+
+    make_cnn: Callable[..., CNN]
+    """Makes a CNN of that `name`."""
+    normalise_channels: bool
+    """Scale each channel of each image to mean 0, deviation 1 over its pixels."""
+
+    @linen.compact
+    def __call__(self, seen: Mapping[str, jax.Array]) -> jax.Array:
+        """Maps images (..., height, width, channels) and vectors (..., m), by name, to (..., n)."""
+        names = sorted(filter(is_image, seen))
+        images = [as_floats(name, seen[name]) for name in names]
+        if self.normalise_channels:
+            images = [jax.nn.standardize(image, axis=(-3, -2)) for image in images]
+        found = [self.make_cnn(name=f"view_{i}")(image) for i, image in enumerate(images)]
+        vectors = [seen[name] for name in sorted(seen) if not is_image(name)]
+        return jnp.concatenate([*found, *vectors], axis=-1)
+
+
+def is_image(name: str) -> bool:
+    """Whether an entry of a dictionary of observations is an image, by its name."""
+    return name.startswith(types.PIXELS)
+
+
+def vectors(obs: Any) -> Any:
+    """An observation without its images."""
+    if not isinstance(obs, Mapping):
+        return obs
+    return {name: part for name, part in obs.items() if not is_image(name)}
+
+
+def shapes(obs_size: types.ObservationSize) -> dict[str, tuple[int, ...]]:
+    """The shapes of all images, by name.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    sizes = obs_size if isinstance(obs_size, Mapping) else {}
+    found = {name: tuple(sizes[name]) for name in sizes if is_image(name)}
+    if not found:
+        have = ", ".join(sizes) or "one array"
+        raise ConfigError(
+            f"the environment has no image: no observation's name begins with '{types.PIXELS}'. It "
+            f"has: {have}. Name the images so, or set vision=False."
+        )
+    return found
+
+
+def as_floats(name: str, image: jax.Array) -> jax.Array:
+    """Colours in [0, 1], of bytes or of floats, which are so already.
+
+    Raises:
+        ConfigError: if they are neither.
+    """
+    if image.dtype == jnp.uint8:
+        return image / jnp.float32(255)
+    if jnp.issubdtype(image.dtype, jnp.floating):
+        return image
+    raise ConfigError(
+        f"the image '{name}' is {image.dtype}; images are floats in [0, 1] or uint8 up to 255."
+    )
+
+
+def reader(
+    obs_size: types.ObservationSize,
+    obs_key: str,
+    normalise_channels: bool,
+    output_channels: Sequence[int],
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    activation: str | networks.ActivationFn,
+    kernel_init: networks.Initializer,
+) -> networks.Reader:
+    """Reads all images of a dictionary of observations, and on request a vector of it.
+
+    Args:
+        obs_size: shapes of observations by name; those of images are (height, width, channels).
+        obs_key: the vector, or an empty string.
+        normalise_channels: scale each channel of each image to mean 0, deviation 1 over its pixels.
+        output_channels: of each convolution, for each image.
+        kernel_size: rows and columns of each convolution's kernel.
+        stride: rows and columns that each kernel moves on.
+        activation: function after each convolution, or its name.
+        kernel_init: how the weights of convolutions start.
+
+    Raises:
+        ConfigError: if there is no image, one does not fit the layers, or there is no such vector.
+    """
+    found = _fitting_shapes(obs_size, output_channels, kernel_size, stride)
+    example = {name: jnp.zeros((1, *shape)) for name, shape in found.items()}
+    if obs_key:
+        example[obs_key] = jnp.zeros((1, networks.observation_width(obs_size, obs_key)))
+    make_cnn = functools.partial(
+        CNN,
+        tuple(output_channels),
+        tuple(kernel_size),
+        tuple(stride),
+        networks.activation_of(activation),
+        kernel_init,
+    )
+    return networks.Reader(
+        example,
+        lambda obs: {name: obs[name] for name in example},
+        Views(make_cnn, normalise_channels),
+    )
+
+
+def shifted(image: jax.Array, by: jax.Array) -> jax.Array:
+    """Moves an image up and to the left; what comes in repeats the edge.
+
+    Args:
+        image: (height, width, channels).
+        by: rows and columns, int, shape (2,).
+    """
+    height, width, _ = image.shape
+    rows = jnp.clip(jnp.arange(height) + by[0], 0, height - 1)
+    columns = jnp.clip(jnp.arange(width) + by[1], 0, width - 1)
+    return image[rows[:, None], columns]
+
+
+def randomly_shifted(obs: Mapping[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
+    """Shifts the images of every sample by up to `MAX_SHIFT` pixels along each axis, evenly drawn.
+
+    All images of a sample are shifted alike; what is no image stays.
+
+    Args:
+        obs: observations with any leading axes.
+        key: for the draw.
+
+    Source: Kostrikov, Yarats, Fergus 2020 (2004.13649): a pad of 4 pixels that repeats the edge,
+    then a random crop of the old size, to the same effect.
+    """
+    batch = next(obs[name].shape[:-3] for name in obs if is_image(name))
+    by = jax.random.randint(key, (*batch, 2), -MAX_SHIFT, MAX_SHIFT + 1)
+    move = shifted
+    for _ in batch:
+        move = jax.vmap(move)
+    return {name: move(part, by) if is_image(name) else part for name, part in obs.items()}
+
+
+def _fitting_shapes(
+    obs_size: types.ObservationSize,
+    output_channels: Sequence[int],
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+) -> dict[str, tuple[int, ...]]:
+    """The shapes of all images by name; refuses those that do not fit the layers."""
+    if not len(output_channels) == len(kernel_size) == len(stride):
+        raise ConfigError(
+            f"cnn_output_channels={output_channels}, cnn_kernel_size={kernel_size} and "
+            f"cnn_stride={stride} must be of the same length: one number for each convolution."
+        )
+    found = shapes(obs_size)
+    least = math.prod(stride)
+    problems = [_problem(name, shape, least) for name, shape in found.items()]
+    if any(problems):
+        raise ConfigError(" ".join(filter(None, problems)))
+    return found
+
+
+def _problem(name: str, shape: tuple[int, ...], least: int) -> str:
+    """What is wrong with an image of that shape, or an empty string."""
+    if len(shape) != 3:
+        return f"the image '{name}' has the shape {shape}; it must be (height, width, channels)."
+    if min(shape[:2]) < least:
+        return (
+            f"the image '{name}' is {shape[0]} x {shape[1]} pixels; the product of cnn_stride, "
+            f"{least}, must not exceed either: use smaller strides or larger images."
+        )
+    return ""

@@ -1,0 +1,93 @@
+"""Parts of networks, as Flax has them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen
+
+ActivationFn = Callable[[jax.Array], jax.Array]
+Initializer = Callable[..., Any]
+
+KERNEL_INIT: Initializer = jax.nn.initializers.lecun_uniform()
+"""How the weights of a layer start, where nothing else is said."""
+
+
+class Encoded(linen.Module):
+    """A module that sees features which another makes."""
+
+    encoder: linen.Module
+    head: linen.Module
+
+    def __call__(self, data: Any, *more: jax.Array) -> jax.Array:
+        """Gives `head` the features of `data`, and the rest as it is."""
+        return self.head(self.encoder(data), *more)
+
+
+class MLP(linen.Module):
+    """Dense layers with an activation between them, and on request a layer norm after each."""
+
+    layer_sizes: Sequence[int]
+    activation: ActivationFn = linen.relu
+    kernel_init: Initializer = KERNEL_INIT
+    activate_final: bool = False
+    layer_norm: bool = False
+
+    @linen.compact
+    def __call__(self, data: jax.Array) -> jax.Array:
+        """Maps (..., inputs) to (..., layer_sizes[-1])."""
+        for i, size in enumerate(self.layer_sizes):
+            data = linen.Dense(size, name=f"hidden_{i}", kernel_init=self.kernel_init)(data)
+            if i != len(self.layer_sizes) - 1 or self.activate_final:
+                data = self.activation(data)
+                if self.layer_norm:
+                    data = linen.LayerNorm(name=f"norm_{i}")(data)
+        return data
+
+
+class NormalHead(linen.Module):
+    """A mean that is a network of the observation, and a deviation that is learned by itself or
+    depends on the observation too."""
+
+    event_size: int
+    hidden_layer_sizes: Sequence[int]
+    activation: ActivationFn
+    kernel_init: Initializer
+    mean_kernel_init: Initializer
+    first_std: float
+    """What the deviation's parameter starts at, before the distribution makes a deviation of it."""
+    state_dependent_std: bool
+
+    @linen.compact
+    def __call__(self, data: jax.Array) -> jax.Array:
+        """Maps (..., inputs) to (..., 2 event_size): means, then what makes the deviations."""
+        sizes = self.hidden_layer_sizes
+        data = MLP(sizes, self.activation, self.kernel_init, activate_final=True, name="trunk")(
+            data
+        )
+        mean = linen.Dense(self.event_size, kernel_init=self.mean_kernel_init, name="mean")(data)
+        start = jax.nn.initializers.constant(self.first_std)
+        std = self.param("std", start, (self.event_size,))
+        if self.state_dependent_std:
+            std += linen.Dense(self.event_size, kernel_init=self.kernel_init, name="std_of")(data)
+        return jnp.concatenate([mean, jnp.broadcast_to(std, mean.shape)], axis=-1)
+
+
+class Critics(linen.Module):
+    """Several networks that judge the same observation and action."""
+
+    number: int
+    layer_sizes: Sequence[int]
+    activation: ActivationFn
+    layer_norm: bool
+
+    @linen.compact
+    def __call__(self, features: jax.Array, action: jax.Array) -> jax.Array:
+        """Maps (..., features) and (..., actions) to (..., number)."""
+        data = jnp.concatenate([features, action], axis=-1)
+        networks = [
+            MLP(self.layer_sizes, self.activation, layer_norm=self.layer_norm, name=f"critic_{i}")
+            for i in range(self.number)
+        ]
+        return jnp.concatenate([network(data) for network in networks], axis=-1)
