@@ -118,9 +118,17 @@ def agents():
     from brax import plugins
 
     names = [n for n in plugins.names("trainer") if n != "random_search"]
-    return [(name, {}) for name in names] + [
-        ("ppo", {"activation": a}) for a in ("gelu", "leaky_relu", "celu", "softplus", "sigmoid")
-    ]
+    return (
+        [(name, {}) for name in names]
+        + [
+            ("ppo", {"activation": a})
+            for a in ("gelu", "leaky_relu", "celu", "softplus", "sigmoid")
+        ]
+        + [
+            ("ppo", {"distribution_type": "normal", "state_dependent_std": s})
+            for s in (False, True)
+        ]
+    )
 
 
 @pytest.mark.slow

@@ -122,6 +122,8 @@ class _Builder:
     def __init__(self) -> None:
         self._nodes: list[Node] = []
         self._constants: dict[str, np.ndarray] = {}
+        self._joined: dict[str, tuple[int, list[_Value]]] = {}
+        """Axis and parts of what was concatenated, by its name."""
 
     def graph(self, inputs: dict[str, tuple[int, ...]], action: _Value) -> Graph:
         """What the action needs, and nothing else."""
@@ -207,10 +209,12 @@ class _Builder:
             order = (0, *(axis + 1 for axis in params["permutation"]))
             return self._add("transpose", args, shape, order)
         if name == "concatenate":
-            parts = [self._batched(arg) for arg in args]
-            return self._add("concat", parts, shape, params["dimension"] + 1)
+            axis = params["dimension"]
+            joined = self._add("concat", [self._batched(arg) for arg in args], shape, axis + 1)
+            self._joined[joined.name] = axis, args
+            return joined
         if name == "slice" and not params["strides"]:
-            return self._slice(first, params["start_indices"], params["limit_indices"], shape)
+            return self._slice(first, params["start_indices"], params["limit_indices"])
         if name == "dot_general":
             return self._dot(args, params["dimension_numbers"], shape)
         return self._add(
@@ -253,17 +257,28 @@ class _Builder:
         placed = self._add("reshape", [arg], spread, spread) if spread != arg.shape else arg
         return self._add("expand", [placed], shape, shape) if spread != shape else placed
 
-    def _slice(self, arg: _Value, starts: Any, ends: Any, shape: tuple[int, ...]) -> _Value:
+    def _slice(self, arg: _Value, starts: Any, ends: Any) -> _Value:
         for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            if (start, end) != (0, arg.shape[axis]):
-                inner = (*arg.shape[:axis], end - start, *arg.shape[axis + 1 :])
-                arg = self._add("slice", [arg], inner, (axis + 1, int(start), int(end)))
+            arg = self._cut(arg, axis, int(start), int(end))
         return arg
+
+    def _cut(self, arg: _Value, axis: int, start: int, end: int) -> _Value:
+        """A value from `start` to `end` along an axis; a part of what was joined is itself."""
+        if (start, end) == (0, arg.shape[axis]):
+            return arg
+        joined, parts = self._joined.get(arg.name, (None, []))
+        if joined == axis:
+            ends = np.cumsum([part.shape[axis] for part in parts])
+            for part, last in zip(parts, ends, strict=True):
+                if (start, end) == (last - part.shape[axis], last):
+                    return part
+        shape = (*arg.shape[:axis], end - start, *arg.shape[axis + 1 :])
+        return self._add("slice", [arg], shape, (axis + 1, start, end))
 
     def _split(self, arg: _Value, axis: int, shapes: list[tuple[int, ...]]) -> list[_Value]:
         ends = np.cumsum([shape[axis] for shape in shapes])
         return [
-            self._add("slice", [arg], s, (axis + 1, int(end - s[axis]), int(end)))
+            self._cut(arg, axis, int(end - s[axis]), int(end))
             for s, end in zip(shapes, ends, strict=True)
         ]
 
