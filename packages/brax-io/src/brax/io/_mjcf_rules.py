@@ -111,6 +111,13 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
     return list(dict.fromkeys(found))
 
 
+def approximations(model: mujoco.MjModel) -> Iterator[Note]:
+    """Geoms that can touch and whose shape is simplified; finding them takes as long as loading."""
+    for i in np.flatnonzero(touching(model).any(axis=1)).tolist():
+        if less := _mjcf_hulls.left_out(model, i):
+            yield Note("geom", i, "approximated", less)
+
+
 def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
     option = model.opt
     if is_flag_set(option.disableflags, mujoco.mjtDisableBit, ("ACTUATION", "FILTERPARENT")):
@@ -158,8 +165,6 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
             yield Note("geom", i, "refused", f"a {shape} that can touch is not supported")
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
-        elif meets[i].any() and (less := _mjcf_hulls.left_out(model, i)):
-            yield Note("geom", i, "approximated", less)
     for i in _rows_unlike(model, "geom_gap", 0):
         yield Note("geom", i, "ignored", "gap: only contacts that act are computed")
     for i in _rows_unlike(model, "pair_gap", 0):
