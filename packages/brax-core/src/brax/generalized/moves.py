@@ -151,7 +151,7 @@ class JointMoves(Flow[Motion]):
         if plan.free:
             found = fronts.solve(blocks, fronts.factor(blocks, here.mass), force)
             return Here(here, found, force, jnp.zeros_like(force), None)
-        met = contacts_at(sys, problem.links, here)
+        met = contacts_at(sys, problem.links, plan, problem.soft, here)
         held = constraints(sys, problem.links, plan, problem.soft, here, met, state.q, state.qd)
         solver = Solver(plan, sys.opt.iterations, sys.opt.ls_iterations)
         start = fronts.to_blocks(blocks, state.warmstart)
@@ -202,4 +202,4 @@ class JointMoves(Flow[Motion]):
 
 def _more(before: jax.Array | None, now: jax.Array | None) -> jax.Array | None:
     """The larger number of contacts that were not followed."""
-    return now if before is None or now is None else jnp.maximum(before, now)
+    return before if before is None or now is None else jnp.maximum(before, now)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.colliders.crowd import Near, crowded, links_of, nearest, picked, widths
+from brax.colliders.crowd import Near, links_of, nearest, picked, widths
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import Frames, local_shapes, surfaces, touches
 from brax.components import Vec3, rows, tangents, total
@@ -41,10 +41,10 @@ class Met(NamedTuple):
         return total(n.left for n in self.near)[0] if self.near else None
 
 
-def meet(sys: System, frames: Frames) -> Met:
-    """Finds the contacts."""
-    if crowded(sys):
-        return Met([], nearest(sys, frames))
+def meet(sys: System, margins: jax.Array | None, frames: Frames) -> Met:
+    """Finds the contacts; the nearest alone if their pairs' margins are given."""
+    if margins is not None:
+        return Met([], nearest(sys, margins, frames))
     return Met(touches(sys, local_shapes(sys), frames), [])
 
 
