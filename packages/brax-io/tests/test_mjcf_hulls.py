@@ -32,14 +32,28 @@ def test_a_plate_with_rounded_rim_keeps_its_corners():
     assert inside < 1e-12
 
 
+def _model(n):
+    vertices = " ".join(f"{x:.6f}" for x in _ball(n).ravel())
+    return mujoco.MjModel.from_xml_string(f"""<mujoco><asset>
+    <mesh name="m" vertex="{vertices}"/></asset><worldbody><geom type="plane" size="1 1 1"/>
+    <body><freejoint/><geom name="ball" type="mesh" mesh="m"/></body></worldbody></mujoco>""")
+
+
 def test_the_report_says_so():
     """Of a mesh that can touch; 250 corners are left as they are."""
     for n, told in ((1000, "256 of 1000 corners, and reaches up to"), (250, "")):
-        vertices = " ".join(f"{x:.6f}" for x in _ball(n).ravel())
-        model = mujoco.MjModel.from_xml_string(f"""<mujoco><asset>
-        <mesh name="m" vertex="{vertices}"/></asset><worldbody><geom type="plane" size="1 1 1"/>
-        <body><freejoint/><geom name="ball" type="mesh" mesh="m"/></body></worldbody></mujoco>""")
+        model = _model(n)
         rows = [f for f in mjcf.report(model) if f.name == "ball" and f.status == "approximated"]
         assert len(rows) == bool(told)
         assert all(told in row.reason for row in rows)
         assert sum(mjcf.load_model(model).geom_points) == min(n, 256)
+
+
+def test_loading_thins_a_hull_once(monkeypatch):
+    """Thinning is most of what loading a large mesh takes."""
+    seen, thinned = [], _mjcf_hulls.thinned
+    monkeypatch.setattr(
+        _mjcf_hulls, "thinned", lambda corners: (seen.append(len(corners)), thinned(corners))[1]
+    )
+    mjcf.load_model(_model(1000))
+    assert seen == [1000]

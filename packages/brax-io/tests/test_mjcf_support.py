@@ -54,6 +54,12 @@ def mujoco_model(xml: str) -> mujoco.MjModel:
 TENDON = '<tendon><fixed name="t" {}><joint joint="j" coef="1"/></fixed></tendon>'
 
 
+ADHESION = (
+    '<actuator><adhesion name="a" body="b" ctrlrange="0 1"/></actuator>'
+    '<sensor><actuatorvel name="rate" actuator="a"/></sensor>'
+)
+
+
 def spatial(after: str = "") -> str:
     sites = '<site name="s" pos=".1 0 0"/><site name="p"/>'
     path = '<tendon><spatial name="t"><site site="s"/><site site="p"/></spatial></tendon>'
@@ -90,9 +96,13 @@ REFUSED = {
         r"actuator 'actuator_0'.*transmission 'slidercrank' is not supported; allowed: joint, "
         "jointinparent, tendon, site",
     ),
-    "adhesion of a body": (
-        actuator('<adhesion body="b" ctrlrange="0 1"/>'),
-        r"actuator 'actuator_0'.*transmission 'body' is not supported",
+    "adhesion by a rate": (
+        actuator('<general body="b" ctrlrange="0 1" biastype="affine" biasprm="0 0 -1"/>'),
+        r"actuator 'actuator_0'.*adhesion whose force depends on its rate is not supported",
+    ),
+    "adhesion without bounds": (
+        actuator('<general name="a" body="b"/>'),
+        r"actuator 'a'.*it only pulls, so its ctrl_range needs bounds that are not negative",
     ),
     "free joint driven": (
         actuator('<motor name="m" joint="f" gear="1 0 0 0 0 0"/>'),
@@ -209,6 +219,7 @@ ACCEPTED = {
     "solmix": geom('solmix="3"'),
     "priority": geom('priority="1"'),
     "condim 1 among 3": geom('condim="1" friction="2"'),
+    "adhesion": model(HINGE + '<geom name="g" size=".1" gap=".02"/>', after=ADHESION),
     "margin and gap": geom('margin="0.01" gap="0.02"'),
     "frictionloss": joint('frictionloss="1"'),
     "ref": joint('ref="0.1"'),
@@ -281,6 +292,14 @@ def test_ignored_things_are_listed(xml, line):
 def test_a_geom_of_which_a_part_is_ignored_is_supported():
     findings = mjcf.report(mujoco_model(ACCEPTED["margin and gap"]))
     assert [f.status for f in findings if f[:2] == ("geom", "g")] == ["supported", "ignored"]
+
+
+def test_a_gap_counts_where_something_adheres():
+    findings = mjcf.report(mujoco_model(ACCEPTED["adhesion"]))
+    assert [f.status for f in findings if f[:2] == ("geom", "g")] == ["supported"]
+    assert mjcf.loads(ACCEPTED["adhesion"]).geom_gap[1] == np.float32(0.02)
+    left = {f.name: f.reason for f in findings if f.status == "ignored"}
+    assert left == {"rate": "only observes; the rate of adhesion is not computed"}
 
 
 def test_report_of_a_model_without_joints():

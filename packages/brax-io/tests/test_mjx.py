@@ -65,16 +65,18 @@ def test_what_is_not_translated_is_named(without_fusion):
     made = ModelBuilder()
     made.add_body("arm", mass=1.0, inertia=(1, 1, 1))
     made.add_joint("arm", "ball", "wrist", damping=(1, 2, 1))
+    made.add_actuator(body="arm", name="hold", ctrl_range=(0, 1))
     made.set_option(integrator="variational", time_of_impact=True)
     sys = made.build()
-    with pytest.raises(ModelError, match="the model has 3 problems") as caught:
+    with pytest.raises(ModelError, match="the model has 4 problems") as caught:
         pipeline.MJX.init(sys, sys.init_q, jnp.zeros(3))
     told = str(caught.value)
     assert "mjx: option 'integrator': 'variational' is none of euler, implicitfast, rk4" in told
     assert "mjx: joint 'wrist': damping differs between its axes" in told
+    assert "mjx: actuator 'hold': adhesion is not translated" in told
     assert "mjx: Option.time_of_impact is not translated" in told
     rows = pipeline.MJX.report(sys)
-    assert [status for _, status, _ in rows].count("refused") == 3
+    assert [status for _, status, _ in rows].count("refused") == 4
 
 
 def test_links_in_another_order_are_refused():

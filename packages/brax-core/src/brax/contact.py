@@ -12,6 +12,7 @@ from brax.colliders.crowd import crowded, links_of, nearest, picked
 from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of, surfaces
 from brax.components import Quat, Vec3, quat, stack, tangents, vec3
 from brax.mocap import placed
+from brax.tree import join
 
 
 def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | None:
@@ -62,10 +63,10 @@ def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array,
 
 def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ...]:
     sys = placed(sys, mocap)
-    every = [(s.friction, s.sideways, s.elasticity) for s in surfaces(sys)]
-    surface = jax.tree.map(lambda *parts: jnp.concatenate(parts), *every)
+    every = [((s.friction, s.sideways, s.elasticity), s.margin) for s in surfaces(sys)]
+    surface, margins = join(every)
     tables = []
-    for near in nearest(sys, frames_of(vec3(x.pos), quat(x.rot))):
+    for near in nearest(sys, margins, frames_of(vec3(x.pos), quat(x.rot))):
         found = Contacts(near.touch, *picked(surface, near.pair))
         links = tuple(links_of(sys, geoms) for geoms in near.geoms)
         tables.append((*_table(found), links))

@@ -115,6 +115,9 @@ UNEVEN_ELLIPSE = "elliptic cones of pairs whose friction differs between the two
 EQUALITY = "equality constraints"
 TENDON_LIMITS = "limits and dry friction of tendons"
 CARRIED = "joints on mocap bodies"
+ADHESION = "adhesion (actuators of a body)"
+ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside adhesion"
+
 
 FEATURES: dict[str, Callable[[System], bool]] = {
     CROWD: crowded,
@@ -127,6 +130,8 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     EQUALITY: lambda s: bool(s.equality_names),
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
     CARRIED: lambda s: max(s.link_mocap) >= 0,
+    ADHESION: lambda s: any(s.actuator_body),
+    ADHESION_LIMITS: lambda s: any(s.actuator_body) and any(s.joint_actuator_limited),
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
     SITE_LIMITS: lambda s: (
         any(s.joint_actuator_limited)
@@ -140,7 +145,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (TURNING, UNEVEN, EQUALITY, TENDON_LIMITS, CARRIED)
+UNCOUPLED = (TURNING, UNEVEN, EQUALITY, TENDON_LIMITS, CARRIED, ADHESION, ADHESION_LIMITS)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {
@@ -195,11 +200,13 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("geom.solimp", sys.geom.solimp, (ng, 5), ""),
         ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
         ("geom.margin", sys.geom.margin, (ng,), ""),
+        ("geom.gap", sys.geom.gap, (ng,), ">= 0"),
         ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
         ("pair.friction", sys.pair.friction, (len(sys.pair_names), 5), ">= 0"),
         ("pair.solref", sys.pair.solref, (len(sys.pair_names), 2), ""),
         ("pair.solimp", sys.pair.solimp, (len(sys.pair_names), 5), ""),
         ("pair.margin", sys.pair.margin, (len(sys.pair_names),), ""),
+        ("pair.gap", sys.pair.gap, (len(sys.pair_names),), ">= 0"),
         ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
         ("tendon.share", sys.tendon.share, (sum(map(len, sys.tendon_path)),), ""),
         ("tendon.length0", sys.tendon.length0, (nt,), ""),

@@ -217,3 +217,24 @@ def test_meshes_are_followed_too():
     np.testing.assert_allclose(found.dist, [[-0.001] * 8, [-0.003] * 8], atol=1e-9)
     assert {*np.ravel(found.link_idx[0]).tolist()} == {-1}
     assert {*np.ravel(found.link_idx[1]).tolist()} == {0, 2}
+
+
+def test_geoms_vary_between_environments_and_a_pair_does_not():
+    """Two balls on the ground, one with friction of its own against it; the third is far away."""
+    builder = ModelBuilder()
+    builder.set_option(max_contact_points=2)
+    builder.add_geom(type="plane", name="floor", size=(5, 5, 1))
+    for i, height in enumerate((0.1, 0.1, 0.5)):
+        builder.add_body(f"body{i}", pos=(i, 0, height), mass=1.0, inertia=(0.004,) * 3)
+        builder.add_joint(f"body{i}", "free")
+        builder.add_geom(f"body{i}", "sphere", f"ball{i}", size=(0.1,))
+    builder.add_pair("floor", "ball0", friction=(0.7, 0.7, 0, 0, 0))
+    sys = builder.build()
+    x, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(sys.qd_size()))
+
+    def friction(scale):
+        geom = sys.geom.replace(friction=sys.geom.friction * scale)
+        return contact.get(sys.replace(geom=geom), x).friction[:, 0]
+
+    found = np.sort(jax.vmap(friction)(jnp.array([1.0, 2.0])))
+    np.testing.assert_allclose(found, [[0.7, 1.0], [0.7, 2.0]], rtol=1e-6)

@@ -14,6 +14,8 @@ import numpy as np
 from brax import plugins
 from brax.base import State, System
 from brax.builder import ModelBuilder
+from brax.colliders import Shape
+from brax.components import Quat, Vec3, normalize_quat
 from brax.spring.pipeline import SPRING
 
 G = 9.81
@@ -35,6 +37,22 @@ PIPELINES = [
     name for name, spec in plugins.specs("pipeline").items() if spec.distribution == "brax-core"
 ]
 """Names of the pipelines of this distribution."""
+
+
+SIZES = {
+    "plane": (0, 0, 0),
+    "sphere": (0.2, 0, 0),
+    "capsule": (0.15, 0.3, 0),
+    "box": (0.2, 0.3, 0.25),
+    "cylinder": (0.2, 0.3, 0),
+    "ellipsoid": (0.2, 0.3, 0.25),
+    "mesh": (0.3, 0.3, 0.3),
+}
+"""One of each type of geometry, of about the same size [m]."""
+
+CORNERS = np.random.default_rng(5).normal(size=(12, 3))
+CORNERS /= np.linalg.norm(CORNERS, axis=1, keepdims=True)
+"""Of a mesh of size one, all on a sphere, so that none is within their hull."""
 
 
 class Motion(NamedTuple):
@@ -174,3 +192,42 @@ def slope(degrees: float) -> tuple[float, float, float]:
     """Gravity in the axes of a plane that falls towards x."""
     a = np.radians(degrees)
     return (G * np.sin(a), 0.0, -G * np.cos(a))
+
+
+def shape(name, place, size):
+    """Shapes (1, batch) at places and quaternions (batch, 7), of size (3,) or (batch, 3)."""
+    size = jnp.broadcast_to(jnp.asarray(size, place.dtype), (len(place), 3))
+    turn = normalize_quat(Quat(*place.T[3:, None]))
+    plain = Shape(Vec3(*place.T[:3, None]), turn, Vec3(*size.T[:, None]))
+    points = Vec3(*(jnp.asarray(c)[:, None, None] * plain.size.x for c in CORNERS.T))
+    return plain._replace(points=points) if name == "mesh" else plain
+
+
+def nearest(collider, first, second):
+    """Least distance of two shapes (batch,), normal and place there (batch, 3)."""
+    points = collider.collide(first, second)
+    dist = jnp.stack([p.dist[0] for p in points])
+    least = jnp.argmin(dist, axis=0)[None, :, None]
+
+    def rows(vectors):
+        every = jnp.stack([jnp.stack([c[0] for c in v], axis=-1) for v in vectors])
+        return jnp.take_along_axis(every, least, axis=0)[0]
+
+    return jnp.min(dist, axis=0), rows([p.normal for p in points]), rows([p.pos for p in points])
+
+
+def reach(name, size, turn, along):
+    """How far shapes turned by quaternions (batch, 4) reach along unit vectors (batch, 3), by NumPy
+    and the textbook support functions."""
+    x, y, z = size
+    w, u = turn[:, :1], turn[:, 1:]
+    n = along - 2 * w * np.cross(u, along) + 2 * np.cross(u, np.cross(u, along))
+    across = np.hypot(n[:, 0], n[:, 1])
+    return {
+        "sphere": lambda: x * np.ones(len(n)),
+        "capsule": lambda: x + y * np.abs(n[:, 2]),
+        "box": lambda: np.abs(n) @ [x, y, z],
+        "cylinder": lambda: x * across + y * np.abs(n[:, 2]),
+        "ellipsoid": lambda: np.linalg.norm(n * [x, y, z], axis=1),
+        "mesh": lambda: x * (n @ CORNERS.T).max(axis=1),
+    }[name]()

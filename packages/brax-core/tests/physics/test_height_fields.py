@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from physics_lab import CORNERS, reach, shape
 from scipy.spatial import ConvexHull
 
 from brax import contact, plugins
@@ -25,8 +26,6 @@ SIZES = {
     "ellipsoid": (0.1, 0.15, 0.2),
     "mesh": (0.2, 0.2, 0.2),
 }
-CORNERS = np.random.default_rng(5).normal(size=(12, 3))
-CORNERS *= 0.2 / np.linalg.norm(CORNERS, axis=1, keepdims=True)
 EXTENT = (1.5, 1.0, 0.2)
 """Half-sizes and base of the field."""
 BUMPS = np.random.default_rng(0).uniform(0, 0.3, (6, 8))
@@ -34,7 +33,7 @@ BUMPS = np.random.default_rng(0).uniform(0, 0.3, (6, 8))
 
 def collider(name, grid):
     kind, field = (plugins.get("geometry_type", n) for n in (name, "hfield"))
-    points = CORNERS if name == "mesh" else np.zeros((0, 3))
+    points = SIZES["mesh"][0] * CORNERS if name == "mesh" else np.zeros((0, 3))
     ground = Solid(field, np.array(EXTENT), np.zeros((0, 3)), grid, 0.0)
     return between_solids(Solid(kind, np.array(SIZES[name]), points, (0, 0), 0.0), ground)
 
@@ -49,11 +48,7 @@ def touches(name, heights, place):
         Vec3(*(s * ones for s in EXTENT)),
         heights=heights.reshape(-1, 1, 1),
     )
-    size = Vec3(*(s * ones for s in SIZES[name]))
-    shape = Shape(Vec3(*place.T[:3, None]), Quat(*place.T[3:, None]), size)
-    if name == "mesh":
-        shape = shape._replace(points=Vec3(*(jnp.asarray(c)[:, None, None] for c in CORNERS.T)))
-    found = collider(name, heights.shape).collide(ground, shape)
+    found = collider(name, heights.shape).collide(ground, shape(name, place, SIZES[name]))
     rows = [[jnp.stack(v)[:, 0].T for v in (p.normal, p.pos)] for p in found]
     return jnp.stack([p.dist[0] for p in found]), *(jnp.stack(r) for r in zip(*rows, strict=True))
 
@@ -124,17 +119,7 @@ UP = np.array([0.3, -0.2, 1.0]) / np.linalg.norm([0.3, -0.2, 1.0])
 
 def depth_of(name, quat):
     """How far each shape reaches along -UP, by textbook support functions."""
-    w, u = quat[:, :1], quat[:, 1:]
-    n = UP - 2 * w * np.cross(u, UP) + 2 * np.cross(u, np.cross(u, UP))
-    x, y, z = SIZES[name]
-    return {
-        "sphere": lambda: x * np.ones(len(n)),
-        "capsule": lambda: x + y * np.abs(n[:, 2]),
-        "box": lambda: np.abs(n) @ [x, y, z],
-        "cylinder": lambda: x * np.hypot(n[:, 0], n[:, 1]) + y * np.abs(n[:, 2]),
-        "ellipsoid": lambda: np.linalg.norm(n * [x, y, z], axis=1),
-        "mesh": lambda: (-n @ CORNERS.T).max(axis=1),
-    }[name]()
+    return reach(name, SIZES[name], quat, np.tile(-UP, (len(quat), 1)))
 
 
 @pytest.mark.slow

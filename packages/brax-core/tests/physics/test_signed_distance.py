@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from physics_lab import SIZES, nearest, shape
 
 from brax import plugins
-from brax.colliders import GeometryType, Shape
+from brax.colliders import GeometryType
 from brax.colliders.fallback import between
-from brax.components import Quat, Vec3, normalize_quat, sqrt
+from brax.components import sqrt
 
 
 class Ball(GeometryType):
@@ -24,43 +25,16 @@ class Ball(GeometryType):
 
 
 BALL = Ball()
-SIZES = {
-    "plane": (0, 0, 0),
-    "sphere": (0.2, 0, 0),
-    "capsule": (0.15, 0.3, 0),
-    "box": (0.2, 0.3, 0.25),
-    "cylinder": (0.2, 0.3, 0),
-    "ellipsoid": (0.2, 0.3, 0.25),
-    "mesh": (0.3, 0.3, 0.3),
-}
-CORNERS = np.random.default_rng(5).normal(size=(12, 3))
-CORNERS *= 0.3 / np.linalg.norm(CORNERS, axis=1, keepdims=True)
 RADIUS = 0.25
 SLOW = ("cylinder", "ellipsoid", "mesh")
 """Those that the convex shapes' routine is the answer for, which takes long to compile."""
 KINDS = [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SIZES]
 
 
-def shape(name, place, size):
-    """Shapes (1, batch) at places and quaternions (batch, 7), of sizes (batch, 3)."""
-    turn = normalize_quat(Quat(*place.T[3:, None]))
-    made = Shape(Vec3(*place.T[:3, None]), turn, Vec3(*size.T[:, None]))
-    points = Vec3(*(jnp.asarray(c)[:, None, None] for c in CORNERS.T))
-    return made._replace(points=points) if name == "mesh" else made
-
-
-def nearest(collider, order, names, places, sizes):
-    """Least distance (batch,), normal and place there (batch, 3)."""
+def met(collider, order, names, places, sizes):
+    """What is known of the nearest points of two shapes, put to the collider in an order."""
     shapes = [shape(*each) for each in zip(names, places, sizes, strict=True)]
-    points = collider.collide(*(shapes[k] for k in order))
-    dist = jnp.stack([p.dist[0] for p in points])
-    least = jnp.argmin(dist, axis=0)[None, :, None]
-
-    def rows(vectors):
-        every = jnp.stack([jnp.stack([c[0] for c in v], axis=-1) for v in vectors])
-        return jnp.take_along_axis(every, least, axis=0)[0]
-
-    return jnp.min(dist, axis=0), rows([p.normal for p in points]), rows([p.pos for p in points])
+    return nearest(collider, *(shapes[k] for k in order))
 
 
 def colliders(name):
@@ -87,7 +61,7 @@ def programs(name):
     mine, theirs, types = colliders(name)
     first = (0, 1) if types == ("sphere", name) else (1, 0)
     return tuple(
-        jax.jit(functools.partial(nearest, collider, order, names))
+        jax.jit(functools.partial(met, collider, order, names))
         for collider, order, names in (
             (mine, (0, 1), ("ball", name)),
             (theirs, first, ("sphere", name)),
@@ -132,7 +106,7 @@ def test_two_balls_known_by_their_distances_meet(f64):
     places[..., 3] = 1
     places[1, 0, :3] = (0.3, 0.4, 0)
     sizes = [jnp.full((1, 3), r) for r in (0.3, 0.25)]
-    run = jax.jit(functools.partial(nearest, collider, (0, 1), ("ball", "ball")))
+    run = jax.jit(functools.partial(met, collider, (0, 1), ("ball", "ball")))
     dist, normal, _ = run(places, sizes)
     np.testing.assert_allclose(dist, -0.05, atol=1e-8)
     np.testing.assert_allclose(normal, [[0.6, 0.8, 0]], atol=1e-5)

@@ -219,6 +219,10 @@ def on_mocap(model):
     model.add_joint("b")
 
 
+def adhering(model):
+    model.add_actuator(body="a", ctrl_range=(0, 1))
+
+
 LACKING = {
     contracts.CROWD: dict(
         more=lambda m: m.add_geom("a", "sphere", "more", size=(0.1,)),
@@ -237,6 +241,8 @@ LACKING = {
     contracts.UNEVEN_ELLIPSE: dict(more=uneven, option=dict(cone="elliptic")),
     contracts.EQUALITY: dict(more=lambda m: m.add_coupling("joint")),
     contracts.CARRIED: dict(more=on_mocap),
+    contracts.ADHESION: dict(more=adhering),
+    contracts.ADHESION_LIMITS: dict(more=adhering, actuator_range=(-1, 1)),
     contracts.TENDON_LIMITS: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", range=(0, 1))),
 }
 

@@ -103,6 +103,8 @@ class Geom(Base):
     """Weight of this geom's `solref` and `solimp` in a pair, shape (n_geoms,)."""
     margin: jax.Array
     """Distance at which contacts begin to act [m]; a pair's is the sum; shape (n_geoms,)."""
+    gap: jax.Array
+    """How much farther adhesion reaches than the margin [m]; a pair's is the sum; (n_geoms,)."""
     invweight: jax.Array
     """How easily the centre of mass of each one's body moves [1/kg] in the model at rest, as built
     (MuJoCo's `body_invweight0` of that body): the scale of contacts' softness, (n_geoms,)."""
@@ -127,6 +129,8 @@ class Pair(Base):
     """Impedance, MuJoCo's, shape (n_pairs, 5)."""
     margin: jax.Array
     """Distance at which contacts begin to act [m], shape (n_pairs,)."""
+    gap: jax.Array
+    """How much farther adhesion reaches than the margin [m], shape (n_pairs,)."""
 
 
 @dataclass

@@ -174,6 +174,9 @@ class System(Base):
     """Site that each actuator acts on, -1 if it acts on none."""
     actuator_refsite: tuple[int, ...] = static()
     """Site that each actuator on a site acts against, -1 if against none."""
+    actuator_body: tuple[tuple[str, int] | None, ...] = static()
+    """Kind and index of the body that each actuator lets adhere to what it touches: a link, fixed,
+    or the world, -1; None if it does not."""
     actuator_early: tuple[bool, ...] = static()
     """Whether each actuator's force is that of its activation after the step."""
     sensor_names: tuple[str, ...] = static()

@@ -97,6 +97,7 @@ def assemble(parts: Parts) -> System:
             column(parts.pairs, "solref", 2),
             column(parts.pairs, "solimp", 5),
             column(parts.pairs, "margin", 1)[:, 0],
+            column(parts.pairs, "gap", 1)[:, 0],
         ),
         site=Site(
             Transform(column(parts.sites, "pos", 3), column(parts.sites, "quat", 4)),
@@ -174,6 +175,9 @@ def assemble(parts: Parts) -> System:
         actuator_tendon=tuple(tendon_ids[a.tendon] if a.tendon else -1 for a in parts.actuators),
         actuator_site=tuple(site_ids[a.site] for a in parts.actuators),
         actuator_refsite=tuple(site_ids[a.refsite] for a in parts.actuators),
+        actuator_body=tuple(
+            _object(parts, "body", a.body) if a.body else None for a in parts.actuators
+        ),
         actuator_early=tuple(a.early for a in parts.actuators),
         sensor_names=tuple(s.name for s in parts.sensors),
         sensor_types=parts.sensor_types,
@@ -313,6 +317,7 @@ def _geom(geoms: Sequence[Element], types: Sequence[Any]) -> Geom:
         solimp=column(geoms, "solimp", 5),
         solmix=column(geoms, "solmix", 1)[:, 0],
         margin=column(geoms, "margin", 1)[:, 0],
+        gap=column(geoms, "gap", 1)[:, 0],
         invweight=array(np.zeros(len(geoms)), (-1,)),
         fluid=array([fluid_numbers(g, t) for g, t in zip(geoms, types, strict=True)], (-1, 11)),
         rgba=column(geoms, "rgba", 4),

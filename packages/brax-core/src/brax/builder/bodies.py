@@ -183,6 +183,7 @@ class Bodies:
         solimp: Sequence[float] = SOLIMP,
         solmix: float = 1.0,
         margin: float = 0.0,
+        gap: float = 0.0,
         fluidcoef: Sequence[float] | None = None,
         fluid_added: Sequence[float] | None = None,
         rgba: Sequence[float] = (0.5, 0.5, 0.5, 1.0),
@@ -212,6 +213,7 @@ class Bodies:
             solimp: MuJoCo's impedance of contacts.
             solmix: weight of `solref` and `solimp` in a pair.
             margin: distance at which contacts begin to act [m]; a pair has the sum.
+            gap: how much farther than that adhesion reaches [m]; a pair has the sum.
             fluidcoef: drag if blunt, drag if slender, angular drag, Kutta lift and Magnus lift of
                 the ellipsoid that a medium takes it for, MuJoCo's `fluidshape`; None if the medium
                 acts on its link as a box. All bodies of a link have such geoms, or none.
@@ -235,6 +237,7 @@ class Bodies:
             priority=int(priority),
             solmix=solmix,
             margin=margin,
+            gap=gap,
             contype=int(contype),
             conaffinity=int(conaffinity),
             points=rows(self._problems, f"geom '{name}'{line}", points),

@@ -53,6 +53,7 @@ def names(
         "tendon": [t.name for t in tendons],
         "site": [s.name for s in sites],
     }
+    driving = there | {"body": list(known)}
     for pair in pairs:
         for geom in (pair.geom1, pair.geom2):
             yield from _missing(pair, "geom", geom, [g.name for g in geoms])
@@ -61,14 +62,14 @@ def names(
     for equality in equalities:
         yield from _ends(equality, {"body": list(known), **there})
     for actuator in actuators:
-        driven = [key for key in there if actuator.values[key]]
+        driven = [key for key in driving if actuator.values[key]]
         if len(driven) != 1:
             yield (
-                f"{actuator}: it needs a joint to drive, a tendon to pull or a site to act on, "
-                "one of them"
+                f"{actuator}: it needs a joint to drive, a tendon to pull, a site to act on or a "
+                "body that adheres, one of them"
             )
         for key in driven:
-            yield from _missing(actuator, key, actuator.values[key], there[key])
+            yield from _missing(actuator, key, actuator.values[key], driving[key])
         if actuator.refsite and "site" not in driven:
             yield f"{actuator}: it has a refsite, but acts on no site"
         elif actuator.refsite:
@@ -268,6 +269,12 @@ def actuator(actuator: Element, kind: Any, widths: Mapping[str, int]) -> Iterato
         yield from _bounds(actuator, "length_range", strict=True)
     for key in ("ctrl_range", "activation_range", "force_range"):
         yield from _bounds(actuator, key, strict=False)
+    given = (-1.0,) if actuator.ctrl_range is None else actuator.ctrl_range
+    if actuator.body and not np.min(given) >= 0:
+        yield (
+            f"{actuator}: it only pulls, so its ctrl_range needs bounds that are not negative, got "
+            f"{actuator.ctrl_range}"
+        )
 
 
 def _bounds(element: Element, key: str, strict: bool) -> Iterator[str]:

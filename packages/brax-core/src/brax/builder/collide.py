@@ -88,7 +88,7 @@ def _group(
 
 
 def _solid(geom: Element, kind: Any) -> Solid:
-    return Solid(kind, geom.size, geom.points, geom.heights.shape, geom.margin)
+    return Solid(kind, geom.size, geom.points, geom.heights.shape, geom.margin + geom.gap)
 
 
 def _condim(a: Element, b: Element) -> int:

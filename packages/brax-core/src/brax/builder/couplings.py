@@ -22,6 +22,7 @@ class Couplings(Bodies):
         solref: Sequence[float] = SOLREF,
         solimp: Sequence[float] = SOLIMP,
         margin: float = 0.0,
+        gap: float = 0.0,
         line: str = "",
     ) -> str:
         """Says what the contacts of two geoms are like, which are tested whatever their bits.
@@ -35,6 +36,7 @@ class Couplings(Bodies):
             solref: MuJoCo's time constant [s] and damping ratio.
             solimp: MuJoCo's impedance.
             margin: distance at which the contacts begin to act [m].
+            gap: how much farther than that adhesion reaches [m].
             line: where it stands in a file, for messages.
 
         Returns:
@@ -48,8 +50,8 @@ class Couplings(Bodies):
             solref=(solref, 2),
             solimp=(solimp, 5),
         )
-        values = dict(geom1=geom1, geom2=geom2, condim=condim, margin=float(margin), **numbers)
-        self._pairs.append(Element("pair", name, values, line))
+        values = dict(geom1=geom1, geom2=geom2, condim=condim, margin=float(margin), gap=float(gap))
+        self._pairs.append(Element("pair", name, values | numbers, line))
         return name
 
     def add_tendon(

@@ -25,6 +25,7 @@ class Description(Couplings):
         tendon: str = "",
         site: str = "",
         refsite: str = "",
+        body: str = "",
         gear: float = 1.0,
         wrench: Sequence[float] = (0, 0, 1, 0, 0, 0),
         gainprm: Sequence[float] = (1.0,),
@@ -37,7 +38,7 @@ class Description(Couplings):
         early: bool = False,
         line: str = "",
     ) -> str:
-        """Adds an actuator, which drives a joint, pulls a tendon or acts on a site: one of them.
+        """Adds an actuator, which drives a joint, a tendon, a site or the adhesion of a body.
 
         Args:
             joint: the joint that it drives, with one degree of freedom.
@@ -46,13 +47,15 @@ class Description(Couplings):
             tendon: the tendon that it pulls.
             site: the site that it acts on.
             refsite: the site that it acts against; it then has a length.
+            body: the body that it pulls against all that the body's geoms touch, by equal shares of
+                its force along the normals; it has no gear, and its length and rate are zero.
             gear: transmission ratio.
             wrench: force and torque on the site per unit, in its axes or the reference site's.
             gainprm: up to ten gain parameters.
             biasprm: up to ten bias parameters.
             dynprm: up to ten parameters of the dynamics of the activation.
             length_range: smallest and largest length of a muscle.
-            ctrl_range: bounds of the control; unlimited if None.
+            ctrl_range: bounds of the control; unlimited if None, which adhesion must not be.
             activation_range: bounds of the activation, if it has one; unlimited if None.
             force_range: bounds of the force [N or N m]; unlimited if None.
             early: whether the force is that of the activation after the step, so that there is no
@@ -62,12 +65,13 @@ class Description(Couplings):
         Returns:
             The name.
         """
-        name = name or f"{joint or tendon or site}_{type}"
+        name = name or f"{joint or tendon or site or body}_{type}"
         values = dict(
             joint=joint,
             tendon=tendon,
             site=site,
             refsite=refsite,
+            body=body,
             type=type,
             gear=gear,
             ctrl_range=ctrl_range,

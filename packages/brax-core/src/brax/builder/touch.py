@@ -35,8 +35,7 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
         yield f"{geom}: condim must be 1, 3, 4 or 6, got {geom.condim}"
     if not 0 <= geom.solmix < np.inf:
         yield f"{geom}: solmix must be >= 0, got {geom.solmix}"
-    if not np.isfinite(geom.margin):
-        yield f"{geom}: margin is not finite: {geom.margin}"
+    yield from _reach(geom)
     if not 0 <= geom.elasticity <= 1:
         yield f"{geom}: elasticity must lie in [0, 1], got {geom.elasticity}"
 
@@ -50,5 +49,11 @@ def pair(pair: Element, bodies: Mapping[str, str]) -> Iterator[str]:
         yield f"{pair}: condim must be 1, 3, 4 or 6, got {pair.condim}"
     if (pair.friction < 0).any():
         yield f"{pair}: friction must be >= 0, got {pair.friction.tolist()}"
-    if not np.isfinite(pair.margin):
-        yield f"{pair}: margin is not finite: {pair.margin}"
+    yield from _reach(pair)
+
+
+def _reach(element: Element) -> Iterator[str]:
+    if not np.isfinite(element.margin):
+        yield f"{element}: margin is not finite: {element.margin}"
+    if not 0 <= element.gap < np.inf:
+        yield f"{element}: gap must be >= 0, got {element.gap}"

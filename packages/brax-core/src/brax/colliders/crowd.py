@@ -23,7 +23,6 @@ from brax.colliders.pairs import (
     of_one_collider,
     place,
     side_by_side,
-    surfaces,
 )
 from brax.components import Vec3, normalize, quat, rows, vec3
 from brax.once import apart
@@ -124,15 +123,15 @@ def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
     return np.array(first), np.array(second)
 
 
-def nearest(sys: System, frames: Frames) -> list[Near]:
+def nearest(sys: System, margins: jax.Array, frames: Frames) -> list[Near]:
     """The contacts of a crowded model at a state, in the order of `widths`.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
+        margins: of the pairs of all groups, as in `Surface`, (pairs, 1 or batch).
         frames: gives the links' frames.
     """
     most, _ = _limits(sys)
-    margins = jnp.concatenate([s.margin for s in surfaces(sys)])
     local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
     geoms = place(local, sys.geom_link, frames)
     alike, width = _alike(sys, most), _width(sys)

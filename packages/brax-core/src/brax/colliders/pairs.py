@@ -44,6 +44,8 @@ class Surface(NamedTuple):
     """MuJoCo's five numbers: the mean weighted by `solmix`."""
     margin: jax.Array
     """Distance at which they begin to act [m], the sum of the two."""
+    gap: jax.Array
+    """How much farther adhesion reaches [m], the sum of the two."""
 
 
 def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -199,6 +201,7 @@ def _given(sys: System, group: CollisionGroup) -> Surface:
         tuple(mine.solref[:, i] for i in range(2)),
         tuple(mine.solimp[:, i] for i in range(5)),
         mine.margin,
+        mine.gap,
     )
 
 
@@ -229,6 +232,7 @@ def _surface(sys: System, group: CollisionGroup) -> Surface:
         tuple(solref[:, i] for i in range(2)),
         tuple(solimp[:, i] for i in range(5)),
         total(both(geom.margin, _geoms(group))),
+        total(both(geom.gap, _geoms(group))),
     )
 
 

@@ -106,10 +106,11 @@ def families_at(
     return found
 
 
-def contacts_at(sys: System, links: Layout, here: Smooth) -> Met:
+def contacts_at(sys: System, links: Layout, plan: Plan, soft: Softness, here: Smooth) -> Met:
     """Finds the contacts at a state."""
+    near = [s.margin for f, s in zip(plan.families, soft.families, strict=True) if f.kind == NEAR]
     frames, place = frames_of(here.pos, here.rot), (*links.position, -1)
-    return meet(sys, lambda wanted: frames([place[i] for i in wanted]))
+    return meet(sys, near[0] if near else None, lambda wanted: frames([place[i] for i in wanted]))
 
 
 def _less(wanted: Any, damper: jax.Array, rates: Any) -> tuple[jax.Array, ...]:

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 
 from brax.actuators.drive import charged, charging
 from brax.generalized import fronts, newton
+from brax.generalized.adhesion import adhering, adhesion
 from brax.generalized.constraints import constraints, contacts_at
 from brax.generalized.forces import (
     applied_force,
     command,
     couples_joints,
+    drive_here,
     drive_slope,
     driven_frames,
     outer_force,
@@ -51,6 +53,8 @@ class Here(NamedTuple):
     """The constraints, and who solves them; None where nothing is ever constrained."""
     met: Met | None = None
     """The contacts, where anything is ever constrained."""
+    adhesion: jax.Array | None = None
+    """Its share of what acts without constraints, (nv, batch); None if there is none."""
 
     @property
     def left(self) -> jax.Array | None:
@@ -151,13 +155,18 @@ class JointMoves(Flow[Motion]):
         if plan.free:
             found = fronts.solve(blocks, fronts.factor(blocks, here.mass), force)
             return Here(here, found, force, jnp.zeros_like(force), None)
-        met = contacts_at(sys, problem.links, here)
+        met = contacts_at(sys, problem.links, plan, problem.soft, here)
         held = constraints(sys, problem.links, plan, problem.soft, here, met, state.q, state.qd)
         solver = Solver(plan, sys.opt.iterations, sys.opt.ls_iterations)
+        pull = None
+        if adhering(sys):
+            driven = drive_here(problem, state, here)
+            pull = adhesion(problem, solver, held, met, driven, force)
+            force = force + pull
         start = fronts.to_blocks(blocks, state.warmstart)
         found = solver.solve(newton.Problem(here.mass, force, held), start)
         net = fronts.multiply(blocks, here.mass, found)
-        return Here(here, found, net, net - force, (solver, held), met)
+        return Here(here, found, net, net - force, (solver, held), met, pull)
 
     def _slope(self, state: Motion, at: Smooth, inertia: bool) -> jax.Array:
         """Derivative by the rates of what resists motion, (nv, nv, batch) in the model's order.
@@ -202,4 +211,4 @@ class JointMoves(Flow[Motion]):
 
 def _more(before: jax.Array | None, now: jax.Array | None) -> jax.Array | None:
     """The larger number of contacts that were not followed."""
-    return now if before is None or now is None else jnp.maximum(before, now)
+    return before if before is None or now is None else jnp.maximum(before, now)

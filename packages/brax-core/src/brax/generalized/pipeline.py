@@ -12,7 +12,14 @@ import jax.numpy as jnp
 
 from brax.base import Force, State, System
 from brax.colliders.crowd import crowded
-from brax.contracts import CROWD, DAMPING, ELASTICITY, TIME_OF_IMPACT, UNEVEN_ELLIPSE
+from brax.contracts import (
+    ADHESION_LIMITS,
+    CROWD,
+    DAMPING,
+    ELASTICITY,
+    TIME_OF_IMPACT,
+    UNEVEN_ELLIPSE,
+)
 from brax.generalized.constraints import softness
 from brax.generalized.moves import JointMoves
 from brax.generalized.problem import Motion, Problem
@@ -28,7 +35,7 @@ class Generalized(Pipeline[Problem, Motion]):
 
     name = "generalized"
     has_flow = True
-    lacks = (TIME_OF_IMPACT, UNEVEN_ELLIPSE)
+    lacks = (TIME_OF_IMPACT, UNEVEN_ELLIPSE, ADHESION_LIMITS)
     approximates: ClassVar[Mapping[str, str]] = {
         ELASTICITY: "it has no effect; the softness of contacts takes its place",
         DAMPING: "it has no effect; joints have their own",

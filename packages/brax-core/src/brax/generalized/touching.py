@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.base import System
-from brax.colliders.crowd import Near, crowded, links_of, nearest, picked, widths
+from brax.colliders.crowd import Near, links_of, nearest, picked, widths
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import Frames, local_shapes, surfaces, touches
 from brax.components import Vec3, rows, tangents, total
@@ -41,10 +42,10 @@ class Met(NamedTuple):
         return total(n.left for n in self.near)[0] if self.near else None
 
 
-def meet(sys: System, frames: Frames) -> Met:
-    """Finds the contacts."""
-    if crowded(sys):
-        return Met([], nearest(sys, frames))
+def meet(sys: System, margins: jax.Array | None, frames: Frames) -> Met:
+    """Finds the contacts; the nearest alone if their pairs' margins are given."""
+    if margins is not None:
+        return Met([], nearest(sys, margins, frames))
     return Met(touches(sys, local_shapes(sys), frames), [])
 
 
@@ -63,6 +64,8 @@ class Touching(NamedTuple):
     """Stiffness and damping of the acceleration asked for."""
     damper: jax.Array
     margin: jax.Array
+    gap: jax.Array
+    """How much farther adhesion reaches."""
     weight: jax.Array
     """Inverse weight of the two links."""
 
@@ -90,7 +93,7 @@ def _by_pair(sys: System, width: int) -> list[Touching]:
             jnp.maximum(surface.friction, LEAST_FRICTION) * slide,
             jnp.maximum(surface.sideways, LEAST_FRICTION) * slide,
             turning[: width - 3],
-            slide, surface.solimp, spring, damper, surface.margin, weight,
+            slide, surface.solimp, spring, damper, surface.margin, surface.gap, weight,
         )  # fmt: skip
         parts.append(mine)
     return parts
@@ -105,20 +108,37 @@ def touching(
     met: Met,
 ) -> Found:
     """Evaluates a family of contacts."""
+    touch, soft, geoms = followed(sys, family, soft, met)
     links = None
     if family.kind == NEAR:
-        near = met.near[list(widths(sys)).index(family.width)]
-        first = min(family.places)
-        order = [max(n - first, 0) for n in family.order]
-        touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
-        soft, links = picked(soft, pair), (links_of(sys, geoms[0]), links_of(sys, geoms[1]))
-    else:
-        touch = _flat(family, met.touches)
+        links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
     dist, point, axes = _located(touch)
     ends = Ends(point, None, axes, axes[: family.width - 3], links)
     law, normal = _law(sys, soft, dist)
     across = (jnp.zeros_like(normal),) * (family.width - 1)
     return Found(law, jacobian(plan, family, here, ends), (normal, *across), soft.damper, ends)
+
+
+class Followed(NamedTuple):
+    """The contacts of a family, slot by slot; an empty slot has any."""
+
+    touch: Touch
+    soft: Touching
+    geoms: tuple[jax.Array, jax.Array]
+    """First and second, (slots, 1 or batch)."""
+
+
+def followed(sys: System, family: Family, soft: Touching, met: Met) -> Followed:
+    """Finds them among all; `soft` as `touching_softness` has it."""
+    if family.kind == NEAR:
+        near = met.near[list(widths(sys)).index(family.width)]
+        first = min(family.places)
+        order = [max(n - first, 0) for n in family.order]
+        touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
+        return Followed(touch, picked(soft, pair), geoms)
+    every = [np.tile([g.geom1, g.geom2], g.collider.n_contacts) for g in sys.collisions]
+    first, second = jnp.asarray(np.concatenate(every, axis=1)[:, list(family.order), None])
+    return Followed(_flat(family, met.touches), soft, (first, second))
 
 
 def _flat(family: Family, found: Sequence[Touch]) -> Touch:

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 from brax import impacts
 from brax.base import System
 from brax.colliders.pairs import contact_links, contacts
-from brax.components import Quat, Vec3, rows, tangents, total
+from brax.components import Quat, Vec3, rows, tangents
 from brax.spatial import Spatial, Sym6
-from brax.tree import MANY, Layout, join, sum_rows
+from brax.tree import Layout, join, sum_rows
 
 T = TypeVar("T")
 
@@ -51,17 +51,9 @@ class Side(NamedTuple):
         """Sums rows, one a contact, over the links of each group that has contacts."""
         out = []
         for index, group in enumerate(plan.groups):
-            if len(group.links) > MANY:
-                found, owner = group.of(self.links)
-                if found:
-                    out.append((index, _summed(rows(value, found), owner, len(group.links))))
-                continue
-            mine = [[i for i, link in enumerate(self.links) if link == p] for p in group.links]
-            most = max(map(len, mine))
-            if most:
-                layers = [[m[k] if k < len(m) else -1 for m in mine] for k in range(most)]
-                parts = [_rows_or_zero(value, layer) for layer in layers]
-                out.append((index, jax.tree.map(lambda *x: total(x), *parts)))
+            found, owner = group.of(self.links)
+            if found:
+                out.append((index, _summed(rows(value, found), owner, len(group.links))))
         return out
 
 

@@ -17,6 +17,7 @@ from brax.components import Vec3, rows, vec3
 from brax.contact import normals
 from brax.dynamics import link_momenta
 from brax.generalized import fronts
+from brax.generalized.adhesion import adhering
 from brax.generalized.forces import actuator_force, drive_here
 from brax.generalized.moves import Here as Forces
 from brax.generalized.moves import JointMoves
@@ -69,7 +70,9 @@ class Here:
     def actuator_force(self) -> jax.Array:
         """What the actuators do along the degrees of freedom, (nv, batch)."""
         force = actuator_force(self.problem, self.smooth, self.drive)
-        return within_joint_limits(self.sys, force)
+        force = within_joint_limits(self.sys, force)
+        pull = self.forces.adhesion if adhering(self.sys) else None
+        return force if pull is None else force + fronts.to_model(self.problem.plan.blocks, pull)
 
     @cached_property
     def contact_lines(self) -> tuple[Vec3, Vec3]:

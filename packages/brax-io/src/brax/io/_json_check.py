@@ -132,7 +132,7 @@ def _named_objects(system: System) -> Iterator[tuple[str, int, tuple[str, int]]]
     for i, (kind, pair) in enumerate(zip(system.equality_types, system.equality_pair, strict=True)):
         for index in pair:
             yield "equality_pair", i, ("link" if kind in ("connect", "weld") else kind, index)
-    for name in ("sensor_object", "sensor_reference"):
+    for name in ("sensor_object", "sensor_reference", "actuator_body"):
         for i, (kind, index) in enumerate(o for o in getattr(system, name) if o is not None):
             if kind != "world":
                 yield name, i, ("link" if kind == "inertia" else kind, index)

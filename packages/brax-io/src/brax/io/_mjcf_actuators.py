@@ -58,6 +58,16 @@ def law_problems(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
             yield actuator, problem
 
 
+def sees_rate(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether an actuator's force depends on how fast it lengthens."""
+    _, gain, bias = _words(model, actuator)
+    slopes = (
+        (gain != "fixed", model.actuator_gainprm[actuator, 2]),
+        (bias != "none", model.actuator_biasprm[actuator, 2]),
+    )
+    return any(counts and slope for counts, slope in slopes)
+
+
 def is_disabled(model: mujoco.MjModel, actuator: int) -> bool:
     """Whether an actuator's group is switched off, so that it has no force."""
     group = int(model.actuator_group[actuator])

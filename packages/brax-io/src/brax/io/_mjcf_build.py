@@ -180,6 +180,7 @@ def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None
 def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
     pulled, sites = names(model, "tendon"), names(model, "site")
+    bodies = body_names(model)
     clamped = not disabled(model, "CLAMPCTRL")
     for a, transmission in enumerate(model.actuator_trntype):
         what = keyword(mujoco.mjtTrn, transmission)
@@ -200,6 +201,7 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
             tendon=pulled[on] if what == "tendon" else "",
             site=sites[on] if what == "site" else "",
             refsite=sites[ref] if relative else "",
+            body=bodies[on] if what == "body" else "",
             gear=1.0 if what == "site" else float(model.actuator_gear[a, 0]),
             wrench=model.actuator_gear[a],
             gainprm=law.gainprm,

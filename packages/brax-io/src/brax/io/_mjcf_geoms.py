@@ -41,6 +41,7 @@ def geoms(
             solimp=model.geom_solimp[g],
             solmix=float(model.geom_solmix[g]),
             margin=float(model.geom_margin[g]),
+            gap=float(model.geom_gap[g]),
             elasticity=float(custom.elasticity[g]),
             **_fluid(model, g),
             rgba=_colour(model, g).tolist(),
@@ -68,6 +69,7 @@ def pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
             solref=model.pair_solref[p],
             solimp=model.pair_solimp[p],
             margin=float(model.pair_margin[p]),
+            gap=float(model.pair_gap[p]),
             line=places.get(("pair", p), ""),
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from brax import plugins
 from brax.io import _mjcf_custom, _mjcf_hulls, _mjcf_keys
-from brax.io._mjcf_actuators import law_problems
+from brax.io._mjcf_actuators import law_problems, sees_rate
 from brax.io._mjcf_names import count, is_flag_set, keyword
 from brax.io._mjcf_sensors import left_out
 from brax.io._mjcf_touch import touching
@@ -68,7 +68,7 @@ EQUALITIES = ("connect", "weld", "joint", "tendon")
 ON_JOINT = ("joint", "jointinparent")
 """Transmissions by a joint; on one with one degree of freedom they are the same."""
 
-TRANSMISSIONS = (*ON_JOINT, "tendon", "site")
+TRANSMISSIONS = (*ON_JOINT, "tendon", "site", "body")
 """Transmissions that are supported."""
 
 _DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
@@ -109,6 +109,13 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
         *_ignored_numerics(model),
     ]
     return list(dict.fromkeys(found))
+
+
+def approximations(model: mujoco.MjModel) -> Iterator[Note]:
+    """Geoms that can touch and whose shape is simplified; finding them takes as long as loading."""
+    for i in np.flatnonzero(touching(model).any(axis=1)).tolist():
+        if less := _mjcf_hulls.left_out(model, i):
+            yield Note("geom", i, "approximated", less)
 
 
 def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
@@ -158,12 +165,10 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
             yield Note("geom", i, "refused", f"a {shape} that can touch is not supported")
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
-        elif meets[i].any() and (less := _mjcf_hulls.left_out(model, i)):
-            yield Note("geom", i, "approximated", less)
-    for i in _rows_unlike(model, "geom_gap", 0):
-        yield Note("geom", i, "ignored", "gap: only contacts that act are computed")
-    for i in _rows_unlike(model, "pair_gap", 0):
-        yield Note("pair", i, "ignored", "gap: only contacts that act are computed")
+    if (model.actuator_trntype != mujoco.mjtTrn.mjTRN_BODY).all():
+        for kind in ("geom", "pair"):
+            for i in _rows_unlike(model, f"{kind}_gap", 0):
+                yield Note(kind, i, "ignored", "gap: only adhesion reaches over it")
 
 
 def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
@@ -171,6 +176,9 @@ def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
         word = keyword(mujoco.mjtTrn, value)
         if word not in TRANSMISSIONS:
             reason = f"transmission '{word}' is not supported; allowed: {', '.join(TRANSMISSIONS)}"
+            yield Note("actuator", i, "refused", reason)
+        elif word == "body" and sees_rate(model, i):
+            reason = "adhesion whose force depends on its rate is not supported; give it a motor's"
             yield Note("actuator", i, "refused", reason)
     for i, reason in law_problems(model):
         yield Note("actuator", i, "refused", reason)

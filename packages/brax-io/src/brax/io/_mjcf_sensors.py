@@ -33,6 +33,8 @@ def read_sensor(model: mujoco.MjModel, sensor: int) -> Read | str:
     if name not in plugins.names("sensor"):
         return f"only observes; type '{name}' is not supported"
     kind = plugins.get("sensor", name)
+    if name == "actuatorvel" and _adheres(model, int(model.sensor_objid[sensor])):
+        return "only observes; the rate of adhesion is not computed"
     if model.sensor_history[sensor].any() or model.sensor_delay[sensor]:
         return "only observes; a history or delay of a sensor is not supported"
     if model.sensor_dim[sensor] != kind.width:
@@ -49,6 +51,10 @@ def read_sensor(model: mujoco.MjModel, sensor: int) -> Read | str:
             return f"only observes; {each}"
     assert not isinstance(what, str) and not isinstance(against, str)
     return Read(name, what, against)
+
+
+def _adheres(model: mujoco.MjModel, actuator: int) -> bool:
+    return bool(model.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_BODY)
 
 
 def _hidden(model: mujoco.MjModel, kind: SensorType, site: int) -> str:

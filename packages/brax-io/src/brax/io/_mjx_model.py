@@ -40,8 +40,8 @@ TRANSLATED = {
     "mocap_fixed link_mocap geom_mocap geom_body site_body site_mocap equality_mocap joint_names "
     "joint_types joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority "
     "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
-    "tendon_joints tendon_path actuator_names actuator_types "
-    "actuator_joint actuator_tendon actuator_site actuator_refsite sensor_names sensor_types "
+    "tendon_joints tendon_path actuator_names actuator_types actuator_joint actuator_tendon "
+    "actuator_site actuator_refsite actuator_body sensor_names sensor_types "
     "sensor_object sensor_reference camera camera_names camera_link camera_mocap camera_modes "
     "camera_target camera_aim keyframes keyframe_names integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
@@ -50,7 +50,7 @@ TRANSLATED = {
     Inertia: "transform i mass",
     Joint: "pos axis user solref solimp margin actuator_range",
     DoF: "armature damping stiffness springref limit frictionloss invweight solref solimp",
-    Geom: "transform size friction elasticity solref solimp solmix margin invweight fluid rgba",
+    Geom: "transform size friction elasticity solref solimp solmix margin gap invweight fluid rgba",
     Tendon: "coef share length0 stiffness damping lengthspring limit margin solref_limit "
     "solimp_limit solref_friction solimp_friction invweight",
     Actuator: "gear gainprm biasprm dynprm length_range ctrl_range activation_range force_range",
@@ -118,6 +118,9 @@ def lacking(sys: System) -> Iterator[str]:
     for name, site in zip(sys.actuator_names, sys.actuator_site, strict=True):
         if site >= 0:
             yield f"actuator '{name}': it acts on a site, which is not translated"
+    for name, body in zip(sys.actuator_names, sys.actuator_body, strict=True):
+        if body is not None:
+            yield f"actuator '{name}': adhesion is not translated"
     for group in sys.collisions:
         if group.condim not in (1, 3):
             yield f"contacts of condim {group.condim} are not translated; only 1 and 3 are"

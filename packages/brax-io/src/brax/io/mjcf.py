@@ -147,7 +147,10 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
         UnknownNameError: if there is no pipeline of that name.
     """
     pipeline = None if backend is None else plugins.get("pipeline", backend)
-    notes = _mjcf_rules.notes(mj, _mjcf_custom.read(mj))
+    notes = [
+        *_mjcf_rules.notes(mj, _mjcf_custom.read(mj)),
+        *_mjcf_rules.approximations(mj),
+    ]
     listed = {kind: names(mj, kind) for kind in {n.kind for n in notes if n.number >= 0}}
     found = [
         Finding(n.kind, listed[n.kind][n.number] if n.number >= 0 else "", n.status, n.reason)

@@ -29,6 +29,10 @@ _MOVING = ("qpos", "qvel", "qacc_warmstart")
 _FUSION = "xla_cpu_use_multi_output_fusion"
 
 
+REFUSED = (contracts.TIME_OF_IMPACT, contracts.ADHESION, contracts.ADHESION_LIMITS)
+"""What `lacking` names."""
+
+
 class Mjx:
     """`init` and `step` of MJX."""
 
@@ -41,7 +45,7 @@ class Mjx:
             if feature in APPROXIMATED
             else (feature, "supported", "")
             for feature, has in contracts.FEATURES.items()
-            if has(sys) and feature != contracts.TIME_OF_IMPACT  # which is refused
+            if has(sys) and feature not in REFUSED
         ]
         return rows + [("the model", "refused", problem) for problem in lacking(sys)]
 
