@@ -157,6 +157,33 @@ def test_an_implicit_step_is_mujocos(name):
     np.testing.assert_allclose(found, peer.data.qpos, atol=1e-12)
 
 
+ALONE = """<mujoco><option timestep=".01" integrator="implicitfast" {}/><worldbody>
+<body><freejoint/><site name="a" pos=".1 0 .2"/>
+<inertial pos=".1 .05 0" mass="1" diaginertia=".1 .12 .15"/></body>
+<body pos="1 0 0"><freejoint/><site name="b" pos="-.1 .2 .1"/>
+<inertial pos="0 .1 0" mass="2" diaginertia=".2 .12 .15"/></body>
+<body pos="0 1 0"><freejoint/><inertial pos=".1 0 .05" mass="1" diaginertia=".1 .12 .15"/>
+<body pos=".3 0 0"><joint axis="0 1 .3" damping=".1"/>
+<inertial pos=".2 .1 0" mass=".5" diaginertia=".01 .02 .025"/></body></body>
+</worldbody>{}</mujoco>"""
+TIED = """<tendon><spatial damping="3"><site site="a"/><site site="b"/></spatial></tendon>"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("option", "more"), [("", ""), ('density="100" viscosity=".5"', ""), ("", TIED)]
+)
+def test_a_fast_implicit_step_of_bodies_that_carry_nothing_is_mujocos(option, more):
+    """It is implicit in their gyroscopic torque; not in that of the body that carries a hinge."""
+    peer = both(ALONE.format(option, more))
+    q, qd = generic(peer, np.random.default_rng(0))
+    peer.data.qpos[:], peer.data.qvel[:] = q, 3 * qd
+    found, rates = move(peer.sys, q, 3 * qd, jnp.zeros(0), 1)
+    mujoco.mj_step(peer.model, peer.data)
+    np.testing.assert_allclose(rates, peer.data.qvel, atol=1e-12)
+    np.testing.assert_allclose(found, peer.data.qpos, atol=1e-12)
+
+
 @pytest.mark.slow
 def test_rk4_of_hinges_is_mujocos():
     """Where coordinates are plain numbers both take the same steps, dampers and all."""

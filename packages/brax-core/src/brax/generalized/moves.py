@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.actuators.drive import charged, charging
+from brax.base import System
 from brax.generalized import fronts, newton
 from brax.generalized.adhesion import adhering, adhesion
 from brax.generalized.constraints import constraints, contacts_at
@@ -108,26 +110,60 @@ class JointMoves(Flow[Motion]):
         return Motion(q, qd, rates.acceleration, activation, start.left)
 
     def implicit_kick(self, state: Motion, dt: jax.Array, inertia: bool) -> Motion:
-        """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked."""
+        """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked.
+
+        For a free body that carries no joints it is so unasked, as in MuJoCo.
+        """
         here = self.forces(state)
         resisted = resistance(self.problem, state, here.smooth)
         sys = self.problem.sys
-        if not (inertia or couples_joints(sys) or self.problem.surroundings.medium is not None):
-            return self._kick(state, dt, here, resisted)
-        slope = self._slope(state, here.smooth, inertia)
-        matrix = fronts.dense(self.blocks, here.smooth.mass) + dt * slope
-        matrix = matrix + jnp.eye(len(state.qd), dtype=dt.dtype)[..., None] * (dt * resisted)
         net = fronts.to_model(self.blocks, here.net)
-        columns = jnp.moveaxis(net, -1, 0)[..., None]
-        change = jnp.linalg.solve(jnp.moveaxis(matrix, -1, 0), columns)[..., 0]
-        return self._kicked(state, dt, here, jnp.moveaxis(change, 0, -1))
+        if inertia or couples_joints(sys) or self.problem.surroundings.medium is not None:
+            units = np.eye(len(state.qd))
+            slope = self._slope(state, here.smooth, inertia, units)
+            matrix = fronts.dense(self.blocks, here.smooth.mass) + dt * slope
+            change = _solved(matrix, dt * resisted, net)
+        else:
+            change = self._damped(dt, here, resisted)
+        alone = free_alone(sys)
+        if inertia or not alone.size:
+            return self._kicked(state, dt, here, change)
+        matrix = self._mass_alone(here.smooth) + dt * self._slope_alone(state, here.smooth)
+        mine = _solved(matrix, dt * resisted[alone], net[alone])
+        return self._kicked(state, dt, here, change.at[alone].set(mine))
 
     def _kick(self, state: Motion, dt: jax.Array, here: Here, resisted: jax.Array) -> Motion:
         """Kicks by forces at a state, implicitly in what resists each rate."""
+        return self._kicked(state, dt, here, self._damped(dt, here, resisted))
+
+    def _damped(self, dt: jax.Array, here: Here, resisted: jax.Array) -> jax.Array:
+        """The acceleration that `_kick` kicks by, (nv, batch) in the model's order."""
         diagonal = fronts.to_blocks(self.blocks, resisted) * dt
         damped = fronts.add_diagonal(self.blocks, here.smooth.mass, diagonal)
         change = fronts.solve(self.blocks, fronts.factor(self.blocks, damped), here.net)
-        return self._kicked(state, dt, here, fronts.to_model(self.blocks, change))
+        return fronts.to_model(self.blocks, change)
+
+    def _mass_alone(self, here: Smooth) -> jax.Array:
+        """The inertia of every free body that carries no joints, (bodies, 6, 6, batch)."""
+        alone = free_alone(self.problem.sys)
+        blocks, batch = self.blocks, here.bias.shape[1:]
+
+        def column(unit: jax.Array) -> jax.Array:
+            rates = fronts.to_blocks(blocks, jnp.broadcast_to(unit[:, None], (len(unit), *batch)))
+            return fronts.to_model(blocks, fronts.multiply(blocks, here.mass, rates))
+
+        units = np.eye(len(blocks.order))[alone].sum(axis=0)  # no body feels another's
+        return jax.vmap(column, out_axes=1)(jnp.asarray(units, here.bias.dtype))[alone]
+
+    def _slope_alone(self, state: Motion, at: Smooth) -> jax.Array:
+        """As `_slope`, each such body by its own rates, (bodies, 6, 6, batch)."""
+        alone = free_alone(self.problem.sys)
+        units = np.eye(len(state.qd))[alone]
+        if not couples_joints(self.problem.sys):  # no body feels another's
+            return self._slope(state, at, True, units.sum(axis=0))[alone]
+        slope = self._slope(state, at, True, units.reshape(-1, len(state.qd)))
+        slope = slope.reshape(len(slope), *alone.shape, -1)
+        return slope[alone, np.arange(len(alone))[:, None]]
 
     def _kicked(self, state: Motion, dt: jax.Array, here: Here, change: jax.Array) -> Motion:
         activation = self._charged(state, self._charging(state, here.smooth), dt)
@@ -168,11 +204,11 @@ class JointMoves(Flow[Motion]):
         net = fronts.multiply(blocks, here.mass, found)
         return Here(here, found, net, net - force, (solver, held), met, pull)
 
-    def _slope(self, state: Motion, at: Smooth, inertia: bool) -> jax.Array:
-        """Derivative by the rates of what resists motion, (nv, nv, batch) in the model's order.
+    def _slope(self, state: Motion, at: Smooth, inertia: bool, units: np.ndarray) -> jax.Array:
+        """Derivative by the rates, along `units`, (n, nv), of what resists motion, (nv, n, batch).
 
-        The medium's drag; where joints are coupled, tendons and motors; and the bias force if
-        asked; not what `resistance` has.
+        Rows in the model's order. The medium's drag; where joints are coupled, tendons and motors;
+        and the bias force if asked; not what `resistance` has.
         """
         problem = self.problem
         above = problem.plan.blocks.ancestors
@@ -199,14 +235,30 @@ class JointMoves(Flow[Motion]):
         def along_all(unit: jax.Array) -> jax.Array:
             return jnp.broadcast_to(unit[:, None], state.qd.shape)
 
-        units = jnp.eye(len(state.qd), dtype=state.qd.dtype)
-        slope = jax.vmap(column, out_axes=1)(units)
+        directions = jnp.asarray(units, state.qd.dtype)
+        slope = jax.vmap(column, out_axes=1)(directions)
         if not inertia:
             # A medium's is not symmetric; MuJoCo's fast factorization asks for that.
             slope = 0.5 * (slope + jnp.swapaxes(slope, 0, 1))
         if couples_joints(problem.sys):
-            slope = slope - jax.vmap(driven, out_axes=1)(units)
+            slope = slope - jax.vmap(driven, out_axes=1)(directions)
         return slope
+
+
+def free_alone(sys: System) -> np.ndarray:
+    """Degrees of freedom of each free body that carries no joints, (bodies, 6)."""
+    carry = set(sys.link_parents)
+    alone = [i for i, kind in enumerate(sys.link_types) if kind == "f" and i not in carry]
+    links = np.asarray(sys.dof_link())
+    found = [np.flatnonzero(links == i) for i in alone if sys.link_parents[i] == -1]
+    return np.reshape(found, (-1, 6)).astype(int)
+
+
+def _solved(matrix: jax.Array, diagonal: jax.Array, right: jax.Array) -> jax.Array:
+    """Solves systems of equations with the batch last, (..., n, n, batch), plus a diagonal."""
+    whole = matrix + jnp.eye(right.shape[-2], dtype=right.dtype)[..., None] * diagonal[..., None, :]
+    columns = jnp.moveaxis(right, -1, 0)[..., None]
+    return jnp.moveaxis(jnp.linalg.solve(jnp.moveaxis(whole, -1, 0), columns)[..., 0], 0, -1)
 
 
 def _more(before: jax.Array | None, now: jax.Array | None) -> jax.Array | None:

@@ -30,7 +30,10 @@ class ImplicitFast(Integrator[Flow[Any]]):
     needs_flow = True
 
     def step(self, moves: Flow[Any], state: Any, dt: jax.Array) -> Any:
-        """Kicks implicitly in dampers, motors and the medium, then drifts."""
+        """Kicks implicitly in dampers, motors and the medium, then drifts.
+
+        In all forces for a free body that carries no joints.
+        """
         return moves.drift(moves.implicit_kick(state, dt, inertia=False), dt)
 
 
