@@ -81,7 +81,7 @@ def test_a_tendon_pulls_by_its_weights(f64, pipeline, want, q, qd, act, model):
         ("tendon 'band': the weight of joint 'slide0' is not", dict(joints={"slide0": np.nan})),
         ("tendon 'band': stiffness must be finite and >= 0, got -1.0", dict(stiffness=-1)),
         ("tendon 'band': lengthspring needs a lower and a larger", dict(lengthspring=(1, 0))),
-        ("a tendon to pull or a site to act on, one of", dict(actuator=dict(joint="slide0"))),
+        ("a site to act on or a body that adheres, one of", dict(actuator=dict(joint="slide0"))),
     ],
 )
 def test_a_bad_tendon_is_refused(message, model):
