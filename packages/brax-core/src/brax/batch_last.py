@@ -164,7 +164,7 @@ def _by_tiles(fun: Flat, operands: Sequence[jax.Array], tile: int) -> list[jax.A
     size = _batch_size(operands)
     if size < 2 * tile or any(jax.typeof(x).sharding.spec[-1] is not None for x in operands):
         # What only some use of is not computed again for them: a check of every number of a state
-        # that is thrown away made a step 40 times slower.
+        # that is thrown away made a step 60 times slower.
         return once(list(fun(*operands)))
     count = -(-size // tile)
     width = -(-size // (count * LANES)) * LANES

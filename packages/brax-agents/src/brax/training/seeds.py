@@ -77,9 +77,7 @@ def train_seeds(
         savers = []
         for seed, folder in zip(seeds, folders, strict=True):
             told = {**record, "config": {**record["config"], "seed": seed}}
-            saver = Saver(folder, told, config)
-            stack.callback(saver.close)
-            savers.append(saver)
+            savers.append(stack.enter_context(contextlib.closing(Saver(folder, told, config))))
         params = jax.eval_shape(learner.init, keys[0][1]).params
         setup.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))

@@ -85,9 +85,7 @@ def saver(
     """What saves training states to a folder, if there is one; refuses one that it cannot write."""
     if folder is None:
         return None
-    found = Saver(folder, record, config)
-    stack.callback(found.close)
-    return found
+    return stack.enter_context(contextlib.closing(Saver(folder, record, config)))
 
 
 def saved_state(

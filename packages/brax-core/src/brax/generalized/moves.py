@@ -128,7 +128,7 @@ class JointMoves(Flow[Motion]):
         alone = free_alone(sys)
         if inertia or not alone.size:
             return self._kicked(state, dt, here, change)
-        matrix = self._mass_alone(here.smooth) + dt * self._slope_alone(state, here.smooth)
+        matrix = self._mass_of(alone, here.smooth) + dt * self._slope_of(alone, state, here.smooth)
         mine = _solved(matrix, dt * resisted[alone], net[alone])
         return self._kicked(state, dt, here, change.at[alone].set(mine))
 
@@ -143,9 +143,8 @@ class JointMoves(Flow[Motion]):
         change = fronts.solve(self.blocks, fronts.factor(self.blocks, damped), here.net)
         return fronts.to_model(self.blocks, change)
 
-    def _mass_alone(self, here: Smooth) -> jax.Array:
-        """The inertia of every free body that carries no joints, (bodies, 6, 6, batch)."""
-        alone = free_alone(self.problem.sys)
+    def _mass_of(self, alone: np.ndarray, here: Smooth) -> jax.Array:
+        """The inertia of free bodies that carry no joints, (bodies, 6, 6, batch)."""
         blocks, batch = self.blocks, here.bias.shape[1:]
 
         def column(unit: jax.Array) -> jax.Array:
@@ -155,9 +154,8 @@ class JointMoves(Flow[Motion]):
         units = np.eye(len(blocks.order))[alone].sum(axis=0)  # no body feels another's
         return jax.vmap(column, out_axes=1)(jnp.asarray(units, here.bias.dtype))[alone]
 
-    def _slope_alone(self, state: Motion, at: Smooth) -> jax.Array:
+    def _slope_of(self, alone: np.ndarray, state: Motion, at: Smooth) -> jax.Array:
         """As `_slope`, each such body by its own rates, (bodies, 6, 6, batch)."""
-        alone = free_alone(self.problem.sys)
         units = np.eye(len(state.qd))[alone]
         if not couples_joints(self.problem.sys):  # no body feels another's
             return self._slope(state, at, True, units.sum(axis=0))[alone]
