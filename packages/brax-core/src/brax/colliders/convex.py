@@ -29,8 +29,9 @@ Support = Callable[[Vec3], tuple[Vec3, Vec3]]
 """Gives, for unit directions (n, pairs, batch), the point a of the first shape that is farthest
 along them, and the point b of the second that is farthest against them."""
 
-STEPS = 32
-"""Of the iteration."""
+STEPS = {4: 32, 8: 40}
+"""Of the iteration, by the bytes of a number. Where an edge and a rim overlap, four steps win one
+digit of the gap; most other pairs are exact after twenty."""
 
 STARTS = 4
 """Normals that it runs from."""
@@ -100,7 +101,7 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
         direction, _ = normalize(target - nearest.point, normal)
         return Search(corners, nearest, direction, normal, gap)
 
-    found = jax.lax.fori_loop(0, STEPS, step, found)
+    found = jax.lax.fori_loop(0, STEPS[size.dtype.itemsize], step, found)
     best = best_places(found.gap, 1)
     normal, touching = (take(best, v) for v in (found.normal, found.nearest.first))
     return Vec3(*(c[0] for c in normal)), Vec3(*(c[0] for c in touching))
