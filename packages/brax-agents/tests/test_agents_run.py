@@ -31,6 +31,8 @@ AGENTS = {
 """Small settings of each agent, its environment steps of one training step, and how many of those
 to take."""
 
+DIVIDED = [n if n in ("sac", "shac") else pytest.param(n, marks=pytest.mark.long) for n in AGENTS]
+
 
 def train(name, **more):
     """A short run of an agent."""
@@ -89,7 +91,7 @@ print(json.dumps([on_devices(sys.argv[2], count) for count in (1, 8)]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", DIVIDED)
 def test_eight_devices_learn_what_one_learns(name):
     done = subprocess.run(
         [sys.executable, "-c", DEVICES, os.path.dirname(__file__), name],

@@ -127,6 +127,7 @@ def test_the_pendulum_stays_up_by_search_and_its_pupil_keeps_it_up(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.xfail(strict=True, reason="35 of 950: each step earns 1, which has no gradient")
 def test_the_pendulum_stays_up_by_its_gradient():
     assert _return("apg", num_timesteps=200_000) >= 950

@@ -64,7 +64,10 @@ def cost(peer, q, qd, acceleration):
     return total(acceleration), total(data.qacc.copy())
 
 
-LONG = {("humanoid", "pyramidal"): [pytest.mark.long]}
+LONG = {
+    name: [pytest.mark.long]
+    for name in [("humanoid", "pyramidal"), ("ant", "elliptic"), ("hopper", "elliptic")]
+}
 CASES = [
     pytest.param(name, cone, marks=[pytest.mark.slow, *LONG.get((name, cone), [])])
     for name in MODELS

@@ -66,16 +66,8 @@ def test_a_smooth_step_has_the_derivatives_of_differences(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "joints",
-        *(
-            pytest.param(n, marks=pytest.mark.long)
-            for n in ("weld", "tendons", "rolling, elliptic")
-        ),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["joints", "weld", "tendons", "rolling, elliptic"])
 def test_a_step_with_ties_has_the_derivatives_of_differences(name):
     """Links and tendons that are tied, and a ball that rolls with friction; at the solution."""
     sys = both(TIED[name]).sys
@@ -122,22 +114,20 @@ def ten_steps(sys, start, weights):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "iterations",
     [
         pytest.param(
             1,
-            marks=[
-                pytest.mark.long,
-                pytest.mark.xfail(
-                    strict=True,
-                    reason="measured .30, 95th percentile 3.6: one step is not at the solution "
-                    "yet, whose derivative this is",
-                ),
-            ],
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="measured .30, 95th percentile 3.6: one step is not at the solution "
+                "yet, whose derivative this is",
+            ),
         ),
         4,
-        pytest.param(100, marks=pytest.mark.long),
+        100,
     ],
 )
 def test_derivatives_through_ten_steps_of_contact(iterations):

@@ -51,7 +51,7 @@ ACT = np.array([2.0, 0.1, 0.02, -0.3, 0.4])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("integrator", ["Euler", "implicit"])
+@pytest.mark.parametrize("integrator", ["Euler", pytest.param("implicit", marks=pytest.mark.long)])
 def test_motion_is_mujocos(integrator):
     peer = both(ARM.format(integrator))
     sys, model, data = peer

@@ -84,7 +84,7 @@ LEFT_OUT = ("n3", "n4", "n5")
     [
         pytest.param(1.0, ROBOT, id="flying"),
         pytest.param(0.15, ROBOT, id="touching"),
-        pytest.param(0.15, TIED, id="tied and twisted"),
+        pytest.param(0.15, TIED, id="tied and twisted", marks=pytest.mark.long),
     ],
 )
 def test_sensors_are_mujocos(f64, height, xml):

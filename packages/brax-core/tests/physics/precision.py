@@ -15,9 +15,9 @@ def bound(request):
     yield from _choice(request.param == "f64")
 
 
-@pytest.fixture(params=["f64", pytest.param("f32", marks=pytest.mark.slow)])
+@pytest.fixture(params=["f64", pytest.param("f32", marks=[pytest.mark.slow, pytest.mark.long])])
 def bound_slow(request):
-    """As `bound`, for models slow to compile: in single precision among the slow tests."""
+    """As `bound`, for models slow to compile: in single precision among the long tests."""
     yield from _choice(request.param == "f64")
 
 
