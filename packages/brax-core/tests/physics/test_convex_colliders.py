@@ -124,7 +124,9 @@ def test_against_mujoco_in_a_thousand_poses(f64, first, second):
     check_against_mujoco(first, second, 1000)
 
 
-@pytest.mark.parametrize(("first", "second"), marked([*ROUND, *FLAT]))
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize(("first", "second"), [*ROUND, *FLAT])
 def test_contract(first, second):
     check_collider(collider(first, second))
 
