@@ -20,7 +20,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import PartitionSpec as P
 
-from brax.once import once
+from brax.tiles import batch_size, by_tiles, merge
 
 Flat = Callable[..., tuple[jax.Array, ...]]
 """A function of arrays with a trailing batch axis, to a tuple of such arrays."""
@@ -72,13 +72,9 @@ def _flat_function(
     return flat, lambda: structure[0]
 
 
-def _batch_size(operands: Sequence[Any]) -> int:
-    return max((x.shape[-1] for x in operands), default=1)
-
-
 def _widen(x: jax.Array, beside: Sequence[jax.Array]) -> jax.Array:
     """Broadcasts to the batch of the operands it stands beside, and shards it as theirs."""
-    size = _batch_size(beside)
+    size = batch_size(beside)
     if x.shape[-1] == size:
         return x
     aval = _beside([jax.typeof(a) for a in beside], (*x.shape[:-1], size), x.dtype)
@@ -109,7 +105,7 @@ def _results(fun: Flat, *operands: tuple[tuple[int, ...], Any]) -> list[tuple[An
 
 
 def _abstract(*avals: Any, fun: Flat) -> list[Any]:
-    size = _batch_size(avals)
+    size = batch_size(avals)
     results = _results(fun, *((a.shape[:-1], a.dtype) for a in avals))
     return [_beside(avals, (*shape, size), dtype) for shape, dtype in results]
 
@@ -139,54 +135,17 @@ mlir.register_lowering(
     _boundary, mlir.lower_fun(lambda *operands, fun: list(fun(*operands)), multiple_results=True)
 )
 
-TILE = 512
-"""Environments that a CPU works on at once, so that their arrays stay in its cache."""
-
-LANES = 16
-"""Numbers in a CPU's widest register; a tile is a multiple of it, or its loops have a slow end."""
-
 
 def _lower_on_cpu(ctx: Any, *operands: Any, fun: Flat) -> Any:
-    # A program for several devices has each tile's share on every one of them.
-    tile = TILE * getattr(ctx.module_context.axis_context, "num_devices", 1)
+    devices = getattr(ctx.module_context.axis_context, "num_devices", 1)
 
     def tiled(*operands: jax.Array) -> list[jax.Array]:
-        return _by_tiles(fun, operands, tile)
+        return by_tiles(fun, operands, devices)
 
     return mlir.lower_fun(tiled, multiple_results=True)(ctx, *operands)
 
 
 mlir.register_lowering(_boundary, _lower_on_cpu, platform="cpu")
-
-
-def _by_tiles(fun: Flat, operands: Sequence[jax.Array], tile: int) -> list[jax.Array]:
-    """Runs the function on tiles of the batch, one after another."""
-    size = _batch_size(operands)
-    if size < 2 * tile or any(jax.typeof(x).sharding.spec[-1] is not None for x in operands):
-        # What only some use of is not computed again for them: a check of every number of a state
-        # that is thrown away made a step 60 times slower.
-        return once(list(fun(*operands)))
-    count = -(-size // tile)
-    width = -(-size // (count * LANES)) * LANES
-    shared = [x.shape[-1] == 1 for x in operands]
-    split = [_split_tiles(x, width, count) for x, s in zip(operands, shared, strict=True) if not s]
-    common = [x for x, s in zip(operands, shared, strict=True) if s]
-    out = jax.lax.map(lambda mine: fun(*_merge(mine, common, shared)), split)
-    return [_join_tiles(x)[..., :size] for x in out]
-
-
-def _split_tiles(x: jax.Array, width: int, count: int) -> jax.Array:
-    """Puts tiles first; a batch that they do not divide is filled up with its last environment.
-
-    Neighbours go to different tiles, so that a batch sharded over devices stays where it is.
-    """
-    filled = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, width * count - x.shape[-1])], mode="edge")
-    return jnp.moveaxis(filled.reshape(*x.shape[:-1], width, count), -1, 0)
-
-
-def _join_tiles(x: jax.Array) -> jax.Array:
-    tiles_last = jnp.moveaxis(x, 0, -1)
-    return tiles_last.reshape(*tiles_last.shape[:-2], -1)
 
 
 def _batch(operands: Sequence[Any], dims: Sequence[Any], *, fun: Flat) -> tuple[Any, Any]:
@@ -254,7 +213,7 @@ class _Linearized:
         given = [_widen(t, operands) for t in operands[n:]]
 
         def smooth_part(*moved: jax.Array) -> list[jax.Array]:
-            out = self.fun(*_merge(still, moved, self.moving))
+            out = self.fun(*merge(still, moved, self.moving))
             return [x for x, s in zip(out, self.smooth, strict=True) if s]
 
         return tuple(jax.jvp(smooth_part, tuple(moved), tuple(given))[1])
@@ -270,11 +229,6 @@ def _split(items: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], lis
     return [x for x, c in pairs if not c], [x for x, c in pairs if c]
 
 
-def _merge(others: Sequence[Any], chosen: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
-    rest, given = iter(others), iter(chosen)
-    return [next(given) if m else next(rest) for m in mask]
-
-
 def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any]:
     """Binds the transpose, which gives each environment's share; shared operands sum them."""
     linear = tuple(ad.is_undefined_primal(x) for x in operands)
@@ -282,7 +236,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any
     known, unknown = _split(operands, linear)
     avals = [x.aval for x in unknown]
     if not any(present):
-        return _merge([None] * len(known), [ad.Zero(a) for a in avals], linear)
+        return merge([None] * len(known), [ad.Zero(a) for a in avals], linear)
     given = [c for c, p in zip(cotangents, present, strict=True) if p]
     shapes = tuple((a.shape[:-1], a.dtype) for a in avals)
     shares = _boundary.bind(
@@ -292,7 +246,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any
         x if x.shape[-1] == a.shape[-1] else jnp.sum(x, axis=-1, keepdims=True)
         for x, a in zip(shares, avals, strict=True)
     ]
-    return _merge([None] * len(known), summed, linear)
+    return merge([None] * len(known), summed, linear)
 
 
 ad.primitive_transposes[_boundary] = _transpose
@@ -311,11 +265,11 @@ class _Transposed:
         known, given = operands[:n], [_widen(c, operands) for c in operands[n:]]
 
         def linear_part(*unknown: jax.Array) -> list[jax.Array]:
-            out = self.fun(*_merge(known, unknown, self.linear))
+            out = self.fun(*merge(known, unknown, self.linear))
             return [x for x, p in zip(out, self.present, strict=True) if p]
 
         avals = [jax.typeof(c) for c in given]
-        size = _batch_size(operands)
+        size = batch_size(operands)
         wide = [_beside(avals, (*shape, size), dtype) for shape, dtype in self.shapes]
         return tuple(jax.linear_transpose(linear_part, *wide)(given))
 

@@ -16,6 +16,7 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from brax import tiles
 from brax.batch_last import batch_last
 
 
@@ -216,8 +217,8 @@ def test_boundary_is_closed_under(name):
 @pytest.mark.parametrize("name", [n for n in CASES if "vmap" in n])
 def test_a_large_batch_runs_in_tiles(name, monkeypatch):
     # Three tiles for eight environments: the last is filled up.
-    monkeypatch.setattr(sys.modules["brax.batch_last"], "TILE", 3)
-    monkeypatch.setattr(sys.modules["brax.batch_last"], "LANES", 1)
+    monkeypatch.setattr(tiles, "TILE", 3)
+    monkeypatch.setattr(tiles, "LANES", 1)
     compare(CASES[name])
 
 
@@ -316,7 +317,7 @@ def main():
     assert jax.device_count() == N, jax.devices()
     cases = sharded_cases()
     for tile in (1, 512):
-        sys.modules["brax.batch_last"].TILE = tile
+        tiles.TILE = tile
         agree(cases)
         jax.clear_caches()
     print(len(cases), "agree")
