@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from brax.base import (
     Camera,
-    DoF,
     Geom,
     Inertia,
-    Joint,
     Link,
     Option,
     Pair,
@@ -22,10 +19,11 @@ from brax.base import (
 )
 from brax.builder.coupled import equality_numbers, tendon_numbers
 from brax.builder.drives import actuator_numbers
-from brax.builder.elements import NO_TURN, WORLD, Element, is_free, is_plain, per_dof
+from brax.builder.elements import NO_TURN, WORLD, Element, is_free
 from brax.builder.fluids import fluid_numbers
+from brax.builder.joints import dof_numbers, joint_numbers, reference
 from brax.builder.keys import keyframes, normalized
-from brax.builder.numbers import array, bounds, column
+from brax.builder.numbers import array, column
 from brax.colliders import CollisionGroup
 
 _SETTINGS = (
@@ -80,13 +78,13 @@ def assemble(parts: Parts) -> System:
     joint_ids = {j.name: i for i, j in enumerate(parts.joints)}
     joints, types, option = parts.joints, parts.joint_types, parts.option
     free = {j.body for j, t in zip(joints, types, strict=True) if is_free(t)}
-    refs = [_ref(j, t) for j, t in zip(joints, types, strict=True)]
+    refs = [reference(j, t) for j, t in zip(joints, types, strict=True)]
     start = at_rest(parts) if parts.init_q is None else normalized(parts.init_q, types)
     return System(
         opt=_opt(option, any(np.any(link.gravcomp_arm) or link.gravcomp for link in parts.links)),
         link=_link(parts.links, free),
-        joint=_joint(joints),
-        dof=_dof(joints, types),
+        joint=joint_numbers(joints),
+        dof=dof_numbers(joints, types),
         geom=_geom(parts.geoms, parts.geom_types),
         points=array(np.concatenate([np.zeros((0, 3)), *(g.points for g in parts.geoms)]), (-1, 3)),
         heights=array(
@@ -220,15 +218,10 @@ def at_rest(parts: Parts) -> np.ndarray:
         [
             np.concatenate([bodies[j.body].pos, bodies[j.body].quat])
             if is_free(t)
-            else np.array([float(x) for x in t.zero(np.zeros(()))]) + _ref(j, t)
+            else np.array([float(x) for x in t.zero(np.zeros(()))]) + reference(j, t)
             for j, t in zip(parts.joints, parts.joint_types, strict=True)
         ]
     )
-
-
-def _ref(joint: Element, kind: Any) -> np.ndarray:
-    """The coordinates that a joint starts to act from; none but plain numbers can have any."""
-    return per_dof(joint, "ref", kind) if is_plain(kind) else np.zeros(kind.q_width)
 
 
 def _opt(option: dict[str, Any], compensated: bool) -> Option:
@@ -254,56 +247,6 @@ def _link(bodies: Sequence[Element], free: set[str]) -> Link:
         invweight=array(np.zeros((len(pos), 2)), (-1, 2)),
         gravcomp=column(bodies, "gravcomp", 1)[:, 0],
         gravcomp_arm=column(bodies, "gravcomp_arm", 3),
-    )
-
-
-def _joint(joints: Sequence[Element]) -> Joint:
-    width = max((len(j.user) for j in joints), default=0)
-    user = [tuple(j.user) + (0.0,) * (width - len(j.user)) for j in joints]
-    return Joint(
-        column(joints, "pos", 3),
-        column(joints, "axis", 3),
-        array(user, (len(joints), width)),
-        column(joints, "solref_limit", 2),
-        column(joints, "solimp_limit", 5),
-        column(joints, "margin", 1)[:, 0],
-        bounds(joints, "actuator_range"),
-    )
-
-
-def _range(joint: Element, kind: Any) -> tuple[float, float]:
-    """Lower and upper limit; an angle that is never negative has no lower one."""
-    if joint.range is None:
-        return -np.inf, np.inf
-    return (joint.range[0] if is_plain(kind) else -np.inf), joint.range[1]
-
-
-def _dof(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
-    each = list(zip(joints, types, strict=True))
-
-    def numbers(key: str) -> Any:
-        return array(np.concatenate([per_dof(j, key, t) for j, t in each]), (-1,))
-
-    limits = [_range(j, t) for j, t in each]
-    lower, upper = (
-        array([b[k] for b, t in zip(limits, types, strict=True) for _ in range(t.qd_width)], (-1,))
-        for k in range(2)
-    )
-
-    def repeated(key: str, width: int) -> Any:
-        rows = [j.values[key] for j, t in each for _ in range(t.qd_width)]
-        return array(rows, (len(rows), width))
-
-    return DoF(
-        armature=numbers("armature"),
-        damping=numbers("damping"),
-        stiffness=numbers("stiffness"),
-        springref=numbers("springref"),
-        limit=(lower, upper),
-        frictionloss=numbers("frictionloss"),
-        invweight=jnp.zeros_like(numbers("armature")),
-        solref=repeated("solref_friction", 2),
-        solimp=repeated("solimp_friction", 5),
     )
 
 

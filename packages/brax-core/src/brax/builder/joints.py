@@ -1,0 +1,68 @@
+"""From joints to the numbers of a `System`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from brax.base import DoF, Joint
+from brax.builder.elements import Element, is_plain, per_dof
+from brax.builder.numbers import array, bounds, column
+
+
+def joint_numbers(joints: Sequence[Element]) -> Joint:
+    """What joints have one of each."""
+    width = max((len(j.user) for j in joints), default=0)
+    user = [tuple(j.user) + (0.0,) * (width - len(j.user)) for j in joints]
+    return Joint(
+        column(joints, "pos", 3),
+        column(joints, "axis", 3),
+        array(user, (len(joints), width)),
+        column(joints, "solref_limit", 2),
+        column(joints, "solimp_limit", 5),
+        column(joints, "margin", 1)[:, 0],
+        bounds(joints, "actuator_range"),
+    )
+
+
+def _range(joint: Element, kind: Any) -> tuple[float, float]:
+    """Lower and upper limit; an angle that is never negative has no lower one."""
+    if joint.range is None:
+        return -np.inf, np.inf
+    return (joint.range[0] if is_plain(kind) else -np.inf), joint.range[1]
+
+
+def dof_numbers(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
+    """What joints have for each degree of freedom."""
+    each = list(zip(joints, types, strict=True))
+
+    def numbers(key: str) -> Any:
+        return array(np.concatenate([per_dof(j, key, t) for j, t in each]), (-1,))
+
+    limits = [_range(j, t) for j, t in each]
+    lower, upper = (
+        array([b[k] for b, t in zip(limits, types, strict=True) for _ in range(t.qd_width)], (-1,))
+        for k in range(2)
+    )
+
+    def repeated(key: str, width: int) -> Any:
+        rows = [j.values[key] for j, t in each for _ in range(t.qd_width)]
+        return array(rows, (len(rows), width))
+
+    return DoF(
+        armature=numbers("armature"),
+        damping=numbers("damping"),
+        stiffness=numbers("stiffness"),
+        springref=numbers("springref"),
+        limit=(lower, upper),
+        frictionloss=numbers("frictionloss"),
+        invweight=jnp.zeros_like(numbers("armature")),
+        solref=repeated("solref_friction", 2),
+        solimp=repeated("solimp_friction", 5),
+    )
+
+
+def reference(joint: Element, kind: Any) -> np.ndarray:
+    """The coordinates that a joint starts to act from; none but plain numbers can have any."""
+    return per_dof(joint, "ref", kind) if is_plain(kind) else np.zeros(kind.q_width)
