@@ -20,7 +20,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import PartitionSpec as P
 
-from brax.tiles import batch_size, by_tiles, merge
+from brax.tiles import batch_size, by_tiles, merge, split
 
 Flat = Callable[..., tuple[jax.Array, ...]]
 """A function of arrays with a trailing batch axis, to a tuple of such arrays."""
@@ -208,7 +208,7 @@ class _Linearized:
 
     def __call__(self, *operands: jax.Array) -> tuple[jax.Array, ...]:
         n = len(self.moving)
-        still, moved = _split(operands[:n], self.moving)
+        still, moved = split(operands[:n], self.moving)
         moved = [_widen(x, operands) for x in moved]
         given = [_widen(t, operands) for t in operands[n:]]
 
@@ -224,16 +224,11 @@ def _linearized(fun: Flat, moving: tuple[bool, ...], smooth: tuple[bool, ...]) -
     return _Linearized(fun, moving, smooth)
 
 
-def _split(items: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-    pairs = list(zip(items, chosen, strict=True))
-    return [x for x, c in pairs if not c], [x for x, c in pairs if c]
-
-
 def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any]:
     """Binds the transpose, which gives each environment's share; shared operands sum them."""
     linear = tuple(ad.is_undefined_primal(x) for x in operands)
     present = tuple(not _is_zero(c) for c in cotangents)
-    known, unknown = _split(operands, linear)
+    known, unknown = split(operands, linear)
     avals = [x.aval for x in unknown]
     if not any(present):
         return merge([None] * len(known), [ad.Zero(a) for a in avals], linear)

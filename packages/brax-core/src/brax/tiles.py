@@ -35,9 +35,9 @@ def by_tiles(
     count = -(-size // tile)
     width = -(-size // (count * LANES)) * LANES
     shared = [x.shape[-1] == 1 for x in operands]
-    split = [_split_tiles(x, width, count) for x, s in zip(operands, shared, strict=True) if not s]
-    common = [x for x, s in zip(operands, shared, strict=True) if s]
-    out = jax.lax.map(lambda mine: fun(*merge(mine, common, shared)), split)
+    own, common = split(operands, shared)
+    tiles = [_split_tiles(x, width, count) for x in own]
+    out = jax.lax.map(lambda mine: fun(*merge(mine, common, shared)), tiles)
     return [_join_tiles(x)[..., :size] for x in out]
 
 
@@ -53,6 +53,12 @@ def _split_tiles(x: jax.Array, width: int, count: int) -> jax.Array:
 def _join_tiles(x: jax.Array) -> jax.Array:
     tiles_last = jnp.moveaxis(x, 0, -1)
     return tiles_last.reshape(*tiles_last.shape[:-2], -1)
+
+
+def split(items: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """The items that are not chosen, and those that are."""
+    pairs = list(zip(items, chosen, strict=True))
+    return [x for x, c in pairs if not c], [x for x, c in pairs if c]
 
 
 def merge(others: Sequence[Any], chosen: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
