@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import time
 
 import pytest
 
@@ -68,6 +69,9 @@ def test_wandb_keeps_a_run_on_the_disk(tmp_path, monkeypatch):
     logger.write(20, {"eval/episode_reward": 2.5})
     logger.close()
     (kept,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
-    content = kept.read_bytes()
-    assert content.count(b"eval/episode_reward") >= 2
+    # wandb's own process closes the file a moment after `finish` has returned.
+    late = time.monotonic() + 60
+    while (content := kept.read_bytes()).count(b"eval/episode_reward") < 2:
+        assert time.monotonic() < late, content
+        time.sleep(0.1)
     assert b"a-world-of-its-own" in content
