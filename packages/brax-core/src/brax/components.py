@@ -185,6 +185,14 @@ def total(items: Iterable[jax.Array]) -> jax.Array:
     return functools.reduce(operator.add, items)
 
 
+def polynomial(coefficients: Sequence[jax.Array], x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A polynomial, lowest power first, and its slope."""
+    value, slope = jnp.zeros_like(x), jnp.zeros_like(x)
+    for c in reversed(coefficients):
+        value, slope = c + x * value, value + x * slope
+    return value, slope
+
+
 def zero_vec(like: jax.Array) -> Vec3:
     """The zero vector, shaped as `like`."""
     return Vec3(*(jnp.zeros_like(like) for _ in range(3)))

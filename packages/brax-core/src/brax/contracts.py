@@ -101,7 +101,7 @@ def check_step(function: str, sys: System, state: State, act: Any, external: For
 
 CROWD = "more possible contacts than are followed at once"
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
-SOFTNESS = "soft contacts, limits and dry friction (solref, solimp, margin)"
+SOFTNESS = "soft contacts, limits, dry friction and ties (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
@@ -112,7 +112,7 @@ SITE_LIMITS = (
 TURNING = "friction against twisting and rolling (condim 4 and 6)"
 UNEVEN = "pairs whose friction differs between the two tangents"
 UNEVEN_ELLIPSE = "elliptic cones of pairs whose friction differs between the two tangents"
-EQUALITY = "equality constraints"
+TENDON_TIES = "equality constraints between tendons"
 TENDON_LIMITS = "limits and dry friction of tendons"
 CARRIED = "joints on mocap bodies"
 ADHESION = "adhesion (actuators of a body)"
@@ -122,12 +122,14 @@ ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside adhes
 FEATURES: dict[str, Callable[[System], bool]] = {
     CROWD: crowded,
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
-    SOFTNESS: lambda s: bool(s.collisions) or any(s.joint_limited) or any(s.joint_dry),
+    SOFTNESS: lambda s: (
+        bool(s.collisions or s.equality_names) or any(s.joint_limited) or any(s.joint_dry)
+    ),
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
     TURNING: lambda s: any(g.condim > 3 for g in s.collisions),
     UNEVEN: lambda s: any(s.pair_uneven),
     UNEVEN_ELLIPSE: lambda s: s.opt.cone == "elliptic" and any(s.pair_uneven),
-    EQUALITY: lambda s: bool(s.equality_names),
+    TENDON_TIES: lambda s: "tendon" in s.equality_types,
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
     CARRIED: lambda s: max(s.link_mocap) >= 0,
     ADHESION: lambda s: any(s.actuator_body),
@@ -145,7 +147,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (TURNING, UNEVEN, EQUALITY, TENDON_LIMITS, CARRIED, ADHESION, ADHESION_LIMITS)
+UNCOUPLED = (TURNING, UNEVEN, TENDON_TIES, TENDON_LIMITS, CARRIED, ADHESION, ADHESION_LIMITS)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {

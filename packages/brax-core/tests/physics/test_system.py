@@ -195,6 +195,12 @@ def uneven(model):
     model.add_pair("floor", "ball", friction=(1, 2, 0, 0, 0))
 
 
+def tied_tendons(model):
+    for name in ("long", "short"):
+        model.add_tendon({"joint": 1.0}, name)
+    model.add_coupling("long", "short", of="tendon")
+
+
 def one_joint(
     kind="hinge", option=None, ball=None, floor=False, site=False, more=lambda m: None, **values
 ):
@@ -239,7 +245,7 @@ LACKING = {
     contracts.TURNING: dict(ball=dict(condim=4), floor=True),
     contracts.UNEVEN: dict(more=uneven),
     contracts.UNEVEN_ELLIPSE: dict(more=uneven, option=dict(cone="elliptic")),
-    contracts.EQUALITY: dict(more=lambda m: m.add_coupling("joint")),
+    contracts.TENDON_TIES: dict(more=tied_tendons),
     contracts.CARRIED: dict(more=on_mocap),
     contracts.ADHESION: dict(more=adhering),
     contracts.ADHESION_LIMITS: dict(more=adhering, actuator_range=(-1, 1)),

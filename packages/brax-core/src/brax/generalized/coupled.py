@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from brax.actuators.paths import tendon_reach
 from brax.actuators.sites import Reach
 from brax.base import System
-from brax.components import rows
+from brax.components import polynomial, rows
 from brax.generalized.frames import world_frames
 from brax.generalized.jacobians import Found, at_places
 from brax.generalized.laws import Along, Separate
@@ -89,7 +89,7 @@ def coupled(
         moved = q - sys.ref
         since = table._replace(length=table.length - stacked(sys.tendon.length0, one - one))
         coefficients = columns(rows(sys.equality.data, mine.equalities))[:5]
-        wanted, slope = _polynomial(coefficients, _lengths(since, mine.second[:n], moved))
+        wanted, slope = polynomial(coefficients, _lengths(since, mine.second[:n], moved))
         parts.append(tied(soft.ties, _lengths(since, mine.first[:n], moved) - wanted))
         slopes.append(-slope)
         dampers.append(soft.ties.damper)
@@ -106,14 +106,6 @@ def coupled(
     law, wanted, damper = rows((held.law, held.wanted, damper), family.order)
     jacobian = _jacobian(table, plan, family, mine, held.arms, stacked(*slopes))
     return Found(Separate((law,)), jacobian, (wanted,), damper, None)
-
-
-def _polynomial(coefficients: Sequence[jax.Array], x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A polynomial, lowest power first, and its slope."""
-    value, slope = jnp.zeros_like(x), jnp.zeros_like(x)
-    for c in reversed(coefficients):
-        value, slope = c + x * value, value + x * slope
-    return value, slope
 
 
 def _table(sys: System, links: Layout, plan: Plan, mine: Strands, here: Smooth) -> Table:

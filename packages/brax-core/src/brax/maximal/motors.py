@@ -60,7 +60,7 @@ def driven(
     """
     if not (sys.actuator_names or sys.tendon_names):
         return None
-    joints = _in_model_order(sys, plan, q, rates)
+    joints = coordinates_in_order(sys, plan, q), rates_in_order(sys, plan, rates)
     links = _driven_frames(sys, plan, masses, bodies)
     if not sys.actuator_names:
         return Driven(*joints, None, tendons(sys, *joints, links))
@@ -129,7 +129,7 @@ def next_activation(
     if command.activation is None:
         return None
     links = _driven_frames(sys, plan, masses, bodies)
-    joints = _in_model_order(sys, plan, q, rates)
+    joints = coordinates_in_order(sys, plan, q), rates_in_order(sys, plan, rates)
     return charged(sys, command, charging(sys, command, *joints, links), dt)
 
 
@@ -162,19 +162,22 @@ def _stretched(stack: Stack, group: Group, q: PerDof) -> list[jax.Array]:
     return out
 
 
-def _in_model_order(
-    sys: System, plan: Layout, q: Sequence[PerDof], rates: Sequence[PerDof]
-) -> tuple[jax.Array, jax.Array]:
-    """Coordinates and rates in the model's order; those of links that nothing holds are zero."""
+def coordinates_in_order(sys: System, plan: Layout, q: Sequence[PerDof]) -> jax.Array:
+    """Coordinates in the model's order; those of links that nothing holds are zero."""
     held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
     if not held:
-        still = jnp.zeros((sys.qd_size(), 1), sys.init_q.dtype)
-        return jnp.zeros_like(sys.init_q), still
+        return jnp.zeros_like(sys.init_q)
     places = [index for i in held for place in plan.stacks[i].q for index in place]
-    speeds = [index for i in held for index in plan.stacks[i].qd]
-    all_q = _in_order(places, [x for i in held for x in q[i]], sys.q_size())
-    all_qd = _in_order(speeds, [x for i in held for x in rates[i]], sys.qd_size())
-    return all_q, all_qd
+    return _in_order(places, [x for i in held for x in q[i]], sys.q_size())
+
+
+def rates_in_order(sys: System, plan: Layout, rates: Sequence[PerDof]) -> jax.Array:
+    """Rates in the model's order; those of links that nothing holds are zero."""
+    held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
+    if not held:
+        return jnp.zeros((sys.qd_size(), 1), sys.init_q.dtype)
+    places = [index for i in held for index in plan.stacks[i].qd]
+    return _in_order(places, [x for i in held for x in rates[i]], sys.qd_size())
 
 
 def _in_order(index: Sequence[tuple[int, ...]], parts: Sequence[jax.Array], n: int) -> jax.Array:

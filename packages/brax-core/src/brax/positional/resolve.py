@@ -12,6 +12,7 @@ from brax.components import Vec3, rows, total
 from brax.maximal.coordinates import link_poses
 from brax.maximal.links import Links, PerDof, by_group, by_link
 from brax.maximal.solve import Pivot, mobility, solve, without_drives
+from brax.maximal.ties import Held, Tied, kept
 from brax.positional import contacts as touching
 from brax.positional import limits as bounded
 from brax.positional.model import Model
@@ -43,10 +44,13 @@ class Loads(NamedTuple):
 class Setting(NamedTuple):
     """What the sweeps know."""
 
+    sys: System
     plan: Layout
     pivots: list[Pivot]
     contact: touching.Contacts | None
     limits: bounded.Limits | None
+    held: Held | None
+    """What is tied; None if nothing is."""
 
 
 class Sweep(NamedTuple):
@@ -76,6 +80,7 @@ def resolve(
     before: Spatial,
     momentum: Spatial,
     forces: Sequence[PerDof],
+    tied: Tied | None,
     dt: jax.Array,
 ) -> tuple[Motion, Motion]:
     """Finds the velocities over the step, which move the links, and those after it.
@@ -87,6 +92,8 @@ def resolve(
     base = by_group(plan, forces)
     momenta = by_link(plan, momentum)
     free = Motion(*solve(plan, pivots, without_drives(pivots, momenta), base, driven=True))
+    if tied is not None:
+        free = Motion(*kept(sys, plan, tied.held, free, tied.wanted))
     if not sys.collisions and not any(sys.joint_limited) and not any(sys.joint_dry):
         return free, free
     mobile, freedom = mobility(plan, pivots)
@@ -94,7 +101,7 @@ def resolve(
     centres = by_link(plan, origins)
     contact = _contacts(sys, plan, model, bodies, mobile, centres, was, dt)
     limits = bounded.prepare(sys, plan, model.stacks, q, freedom, dt)
-    setting = Setting(plan, pivots, contact, limits)
+    setting = Setting(sys, plan, pivots, contact, limits, tied and tied.held)
     speeds = _speeds(setting, free)
     if contact is not None and sys.opt.time_of_impact:
         contact = touching.in_time(contact, speeds.contact.normal, dt)
@@ -118,7 +125,8 @@ def _response(setting: Setting, loads: Loads) -> Motion:
         momenta = touching.as_momenta(setting.contact, loads.contact, plan)
     if setting.limits is not None and loads.limit is not None:
         pushes = bounded.on_joints(setting.limits, loads.limit, plan)
-    return Motion(*solve(plan, setting.pivots, momenta, pushes, driven=False))
+    found = solve(plan, setting.pivots, momenta, pushes, driven=False)
+    return Motion(*(kept(setting.sys, plan, setting.held, found) if setting.held else found))
 
 
 def _speeds(setting: Setting, motion: Motion) -> Loads:

@@ -28,7 +28,9 @@ from brax.maximal.motors import (
     motor_wrench,
     next_activation,
 )
-from brax.maximal.solve import factor
+from brax.maximal.solve import Pivot, factor
+from brax.maximal.standing import standing
+from brax.maximal.ties import Tied, hold, speeds
 from brax.once import once
 from brax.positional.bodies import drift, turn
 from brax.positional.model import Problem
@@ -56,6 +58,8 @@ class Closing(NamedTuple):
     """Relative velocity beside the degrees of freedom, about the tree's common point."""
     taken: PerDof
     """Rates at which the links would move from the coordinates that were expected."""
+    expected: PerDof
+    """These coordinates."""
 
 
 class Kicked(NamedTuple):
@@ -103,7 +107,10 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
     bodies = _damped(problem.sys, state.bodies, dt)
     origins = rows(bodies.pos, plan.root)
     joints = _measured(problem, bodies, state.q)
-    closing = _closing(problem, joints, bodies, origins, state, dt)
+    free = bodies._replace(vel=bodies.vel + _gravity(problem.sys) * dt)
+    turned = turn(model.links.moments, free.axes, free.ang, dt)
+    ahead = drift(model.links.moments, free, free.vel * dt, turned)
+    closing = _closing(problem, joints, free, ahead, origins, state, dt)
     told = Command(problem.act, state.activation)
     motors = driven(problem.sys, plan, model.links, told, bodies, state.q, state.rates)
     inertia, before, momentum = _momenta(problem, bodies, origins, motors, dt)
@@ -119,9 +126,21 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
         )
     )
     forces = _joint_momenta(problem, state, motors, dt)
+    tied = _tied(problem, pivots, origins, state, free, ahead, closing, dt)
     found = once(
         resolve(
-            problem.sys, plan, model, pivots, bodies, origins, state.q, before, momentum, forces, dt
+            problem.sys,
+            plan,
+            model,
+            pivots,
+            bodies,
+            origins,
+            state.q,
+            before,
+            momentum,
+            forces,
+            tied,
+            dt,
         )
     )
     (over, over_rates), (after, after_rates) = (
@@ -215,20 +234,18 @@ def _subspace(group: Group, joints: Joints | None, origins: Vec3) -> tuple[Spati
 def _closing(
     problem: Problem,
     joints: Sequence[Joints | None],
-    bodies: Links,
+    free: Links,
+    ahead: Links,
     origins: Vec3,
     state: Moving,
     dt: jax.Array,
 ) -> list[Closing]:
-    """Lets all links move freely for the step, and asks the joints to undo what parts them."""
-    free = bodies._replace(vel=bodies.vel + _gravity(problem.sys) * dt)
-    turned = turn(problem.model.links.moments, free.axes, free.ang, dt)
-    ahead = drift(problem.model.links.moments, free, free.vel * dt, turned)
+    """Asks the joints to undo what parts links that move freely for the step, from `free`."""
     out = []
     for i, (group, stack) in enumerate(zip(problem.plan.stacks, problem.model.stacks, strict=True)):
         mine = joints[i]
         if mine is None:
-            out.append(Closing(None, ()))
+            out.append(Closing(None, (), ()))
             continue
         expected = advance(group.types, state.q[i], state.rates[i], dt)
         body, parent = rows(ahead, group.links), parents(ahead, group)
@@ -236,8 +253,30 @@ def _closing(
         ang, lin = relative_velocity(mine.point, parents(free, group), rows(free, group.links))
         taken, ang, lin = project(mine, ang - tilt * (1.0 / dt), lin - gap * (1.0 / dt))
         arm = mine.point - rows(origins, group.links)
-        out.append(Closing(Spatial(ang, lin + arm.cross(ang)), taken))
+        out.append(Closing(Spatial(ang, lin + arm.cross(ang)), taken, expected))
     return out
+
+
+def _tied(
+    problem: Problem,
+    pivots: list[Pivot],
+    origins: Vec3,
+    state: Moving,
+    free: Links,
+    ahead: Links,
+    closing: Sequence[Closing],
+    dt: jax.Array,
+) -> Tied | None:
+    """The ties, which are to undo what parts links that move freely, as joints do."""
+    sys, plan, masses = problem.sys, problem.plan, problem.model.links
+    if not sys.equality_names:
+        return None
+    held = hold(sys, plan, pivots, origins, standing(sys, plan, masses, state.bodies, state.q))
+    parting = standing(sys, plan, masses, ahead, [c.expected for c in closing])
+    links = Spatial(free.ang, free.vel - free.ang.cross(free.pos - origins))
+    taken = by_group(plan, [c.taken for c in closing])
+    rates = speeds(sys, plan, held, (by_link(plan, links), taken))
+    return once(Tied(held, rates - parting.apart * (1.0 / dt)))
 
 
 def _momenta(

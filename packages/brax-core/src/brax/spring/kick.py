@@ -13,11 +13,13 @@ from brax.components import Quat, Sym3, Vec3, rows
 from brax.maximal.links import Links, PerDof, Stack, by_group, by_link, by_stack, parents
 from brax.maximal.motors import Driven, applied_forces, driven, motor_wrench
 from brax.maximal.solve import Pivot, factor, mobility, solve, without_drives
+from brax.maximal.standing import standing
+from brax.maximal.ties import Motion, Tied, hold, kept, speeds
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.spring import contacts as touching
 from brax.spring import limits as bounded
 from brax.spring.bodies import Bodies, Way
-from brax.spring.joints import Measured, measure
+from brax.spring.joints import ERP, Measured, measure
 from brax.spring.model import Problem
 from brax.tree import Layout, join
 
@@ -58,7 +60,8 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     motors = _driven(problem, bodies, links, measured)
     pushes = without_drives(pivots, _outer_impulses(problem, links, arm, inertias, motors, dt))
     loads = by_group(plan, _joint_impulses(problem, bodies, measured, motors, dt))
-    after, over = _resolve(problem, pivots, links, joints, origin, pushes, loads, dt)
+    tied = _tied(problem, pivots, links, origin, measured, dt)
+    after, over = _resolve(problem, pivots, links, joints, origin, pushes, loads, tied, dt)
 
     def changed(changes: Sequence[Spatial], rates: Sequence[Any]) -> Way:
         change = join(changes)
@@ -175,10 +178,6 @@ def _joint_impulses(
     ]
 
 
-Changes = tuple[Sequence[Spatial], Sequence[PerDof]]
-"""Of the links' velocities and of the joints' rates, by group."""
-
-
 def _resolve(
     problem: Problem,
     pivots: list[Pivot],
@@ -187,15 +186,21 @@ def _resolve(
     origin: Vec3,
     pushes: Sequence[Spatial],
     loads: Sequence[PerDof],
+    tied: Tied | None,
     dt: jax.Array,
-) -> tuple[Changes, Changes | None]:
-    """Changes of velocities and rates with limits and contacts, by sweeps from those without.
+) -> tuple[Motion, Motion | None]:
+    """Motion of velocities and rates with limits and contacts, by sweeps from those without.
 
     Where impacts are resolved in time also those over the step, in which an impulse has its share.
     """
     sys, plan = problem.sys, problem.plan
+
+    def changes_by(pushed: Any, loaded: Any) -> Motion:
+        found = solve(plan, pivots, pushed, loaded, driven=True)
+        return found if tied is None else kept(sys, plan, tied.held, found, tied.wanted)
+
     if not sys.collisions and not any(sys.joint_limited) and not any(sys.joint_dry):
-        return solve(plan, pivots, pushes, loads, driven=True), None
+        return changes_by(pushes, loads), None
     link_mobility, dof_mobility = mobility(plan, pivots)
     bounds = [
         [] if m is None else bounded.bounds(sys, group, stack, m.q, m.rates, w, dt)
@@ -207,7 +212,7 @@ def _resolve(
     sides = _sides(problem)
     in_time = bool(sys.collisions) and sys.opt.time_of_impact
     if sys.collisions:
-        free = solve(plan, pivots, pushes, loads, driven=True)[0] if in_time else None
+        free = changes_by(pushes, loads)[0] if in_time else None
         contact = touching.prepare(
             _touches(problem, links), sides, problem, link_mobility, origin, links, free, dt
         )
@@ -215,7 +220,7 @@ def _resolve(
     def respond(touch: Any, limit: Any) -> tuple[Any, Any]:
         pushed = touching.add_impulses(pushes, contact, touch, sides, plan)
         loaded = [bounded.add_impulses(*each) for each in zip(loads, bounds, limit, strict=True)]
-        return solve(plan, pivots, pushed, loaded, driven=True)
+        return changes_by(pushed, loaded)
 
     def sweep(i: jax.Array, impulses: tuple[Any, Any]) -> tuple[Any, Any]:
         changes, rates = respond(*impulses)
@@ -240,6 +245,29 @@ def _resolve(
         return after, None
     acting = [touching.over_step(c, t) for c, t in zip(contact, touch, strict=True)]
     return after, respond(acting, limit)
+
+
+def _tied(
+    problem: Problem,
+    pivots: list[Pivot],
+    links: Links,
+    origin: Vec3,
+    measured: Sequence[Measured | None],
+    dt: jax.Array,
+) -> Tied | None:
+    """The ties, which stop what parts links, close what is open, and follow the motion's curvature,
+    as joints do."""
+    sys, plan = problem.sys, problem.plan
+    if not sys.equality_names:
+        return None
+    at = standing(
+        sys, plan, problem.model.links, links, [() if m is None else m.q for m in measured]
+    )
+    held = hold(sys, plan, pivots, origin, at)
+    moving = Spatial(links.ang, links.vel - links.ang.cross(links.pos - origin))
+    rates = by_group(plan, [() if m is None else m.rates for m in measured])
+    now = speeds(sys, plan, held, (by_link(plan, moving), rates))
+    return Tied(held, at.apart * (-ERP / dt) - at.bend * (0.5 * dt) - now)
 
 
 def _sides(problem: Problem) -> list[touching.Sides]:
