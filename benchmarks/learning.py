@@ -2,9 +2,10 @@
 
     python benchmarks/learning.py train ant
     python benchmarks/learning.py train pusher --steps 1000000 --seeds 3
+    python benchmarks/learning.py train ant --trainer shac --name ant_shac
     python benchmarks/learning.py page
 
-A curve is stored in `benchmarks/results/learning/ENV.json`; the page is docs/learning.md.
+A curve is stored in `benchmarks/results/learning/`; the page is docs/learning.md.
 """
 
 import datetime
@@ -43,7 +44,8 @@ def main():
 @click.option("--trainer", default="ppo", show_default=True)
 @click.option("--steps", type=int, help="Environment steps, if not as many as the recipe says.")
 @click.option("--seeds", default=3, show_default=True)
-def train(env, preset, trainer, steps, seeds):
+@click.option("--name", help="Of the file; by default ENV.")
+def train(env, preset, trainer, steps, seeds, name):
     """Trains in ENV over seeds, by a recipe alone, and stores the curves."""
     command = ["sweep", env, "--trainer", trainer, "--preset", preset, "--seeds", str(seeds)]
     command += [] if steps is None else ["--steps", str(steps)]
@@ -65,7 +67,7 @@ def train(env, preset, trainer, steps, seeds):
         report |= learned(found)
     report |= {"load": os.getloadavg()[0], "random": random_return(env, report["settings"])}
     RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{env}.json").write_text(json.dumps(report, indent=1) + "\n")
+    (RESULTS / f"{name or env}.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
 def learned(folders):

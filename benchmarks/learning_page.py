@@ -15,7 +15,8 @@ HEAD = """# What is learned
 
 Written by `python benchmarks/learning.py page` from the curves in `benchmarks/results/learning/`,
 each stored by `python benchmarks/learning.py train ENV`, which trains by a recipe of the project
-over several seeds. The files tell the settings, the machine, the versions and every evaluation.
+over several seeds; `ant_shac` is the ant by another agent. The files tell the settings, the
+machine, the versions and every evaluation.
 
 Returns are of the last evaluation: the mean over seeds, and those of the seeds. Random is what
 actions drawn evenly earn, in episodes of the same length. Time is of all seeds together, with
@@ -31,7 +32,7 @@ TITLES = (
 
 
 def load(folder):
-    """The stored reports, by environment."""
+    """The stored reports, by name."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 

@@ -22,7 +22,7 @@ def test_a_curve_is_of_the_recipe_as_it_is(name):
     asked = shlex.split(report["command"])
     trainer, preset = (asked[asked.index(option) + 1] for option in ("--trainer", "--preset"))
     presets = plugins.get("trainer", trainer).presets
-    recipe = dict((presets["any"] | presets.get(name, {}))[preset])
+    recipe = dict((presets["any"] | presets.get(report["environment"], {}))[preset])
     if "--steps" in asked:
         recipe["num_timesteps"] = int(asked[asked.index("--steps") + 1])
     recipe.pop("seed", None)

@@ -115,23 +115,3 @@ def make_learner(agent, environment, **settings):
     )
     mesh = devices.env_mesh(config.num_envs, 1)
     return agent.learner(Parts(env, networks, config, runtime, mesh, setup.check_env(env, config)))
-
-
-class Pushed(Env):
-    """A mass at rest on a line, pushed with 1 m/s^2 in every step of 0.02 s in which the action is
-    above zero. It earns its position.
-
-    Pushed in each of 128 steps it earns 0.02^2 * 128 * 129 * 130 / 6 = 143.1, in none nothing.
-    """
-
-    action_size = 1
-
-    def reset(self, rng: jax.Array) -> State:
-        rest, zero = jnp.zeros(2), jnp.zeros(())
-        return State(rest, rest, zero, zero, {}, {})
-
-    def step(self, state: State, action: jax.Array) -> State:
-        position, velocity = state.pipeline_state
-        velocity = velocity + 0.02 * (action[0] > 0)
-        moved = jnp.stack([position + 0.02 * velocity, velocity])
-        return state.replace(pipeline_state=moved, obs=moved, reward=moved[0])

@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agent_toys import Point, make_learner
+from jax.flatten_util import ravel_pytree
 
 from brax import plugins
+from brax.training.agents.shac.limits import limit
 from brax.training.agents.shac.losses import short_horizon_return
 
 pytestmark = pytest.mark.slow
@@ -80,3 +82,32 @@ def test_the_gradient_goes_through_the_environment(name):
         difference = (at(3e-3) - at(-3e-3)) / 6e-3
         assert abs(slope) > 1e-2
         assert float(slope) == pytest.approx(float(difference), rel=2e-2)
+
+
+def test_what_comes_back_of_each_environment_is_limited():
+    """Direction kept, whatever the size; nothing of what is not finite."""
+    grads = [
+        jnp.array([[3.0, 0.0], [0.3, 0.0], [3e30, 0.0], [0.0, 0.0], [jnp.inf, 1.0]]),
+        jnp.array([4.0, 0.4, 4e30, 0.0, 1.0]),
+    ]
+    leaves = [jnp.ones((5, 2)), jnp.ones(5)]
+    wide, thin = jax.vjp(lambda x: limit(x, 1.0), leaves)[1](grads)[0]
+    np.testing.assert_allclose(wide[:, 0], [0.6, 0.3, 0.6, 0.0, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(wide[:, 1], 0.0)
+    np.testing.assert_allclose(thin, [0.8, 0.4, 0.8, 0.0, 0.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("most", "differs"), [(1e-3, True), (1e6, False)])
+def test_a_limit_changes_derivatives_alone(most, differs):
+    found = []
+    for limited in (None, most):
+        settings = {**SMALL, "network_factory": HIDDEN["shac"], "max_state_gradient": limited}
+        learner = make_learner(plugins.get("trainer", "shac"), Point(), **settings)
+        state = jax.jit(learner.init)(jax.random.key(0))
+        loss = jax.jit(jax.value_and_grad(learner.actor_loss, has_aux=True))
+        (value, _), grads = loss(state.params.policy, state, jax.random.key(1))
+        found.append((float(value), ravel_pytree(grads)[0]))
+    (value, plain), (same, limited) = found
+    assert value == same
+    assert np.allclose(plain, limited, rtol=1e-5, atol=1e-7) != differs
+    assert float(jnp.vdot(plain, limited)) > 0

@@ -1,4 +1,4 @@
-"""PPO and SAC, by the presets for small computers, solves the environments that have one."""
+"""PPO, SAC and SHAC, by the presets for small computers, solve the environments that have one."""
 
 import numpy as np
 import pytest
@@ -32,6 +32,7 @@ def mean_return(name, trainer):
         # A controller that knows the arm earns -5.9, an untrained policy about -200.
         ("reacher", "sac", -15),
         ("ant", "ppo", 2500),
+        ("ant", "shac", 2500),
         # 2.7 m/s on the mean, the start and what the motors cost included.
         ("halfcheetah", "sac", 2700),
     ],

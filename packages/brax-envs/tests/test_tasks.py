@@ -356,6 +356,22 @@ def test_a_wrong_action_is_named():
         jax.eval_shape(env.step, state, jnp.zeros(3))
 
 
+def test_fast_earns_its_position():
+    env = envs.get_environment("fast")
+
+    def earned(action):
+        state = env.reset(jax.random.key(0))
+
+        def step(state, _):
+            state = env.step(state, jnp.full(1, action))
+            return state, state.reward
+
+        return jax.lax.scan(step, state, None, length=128)[1].sum()
+
+    np.testing.assert_allclose(earned(0.1), 0.02**2 * 128 * 129 * 130 / 6, rtol=1e-5)
+    assert earned(-0.1) == 0.0
+
+
 def test_fast_observes_what_is_asked_for():
     assert envs.get_environment("fast").observation_size == 2
     both = envs.get_environment("fast", asymmetric_obs=True)

@@ -1,13 +1,22 @@
 """Placing a batch of environments on several devices: the batch is split, the rest is copied."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from brax import _xla
 from brax.errors import ConfigError
+
+T = TypeVar("T")
+
+Apply = Callable[..., Any]
+"""`apply(normalizer, weights, *inputs)` of a network; inputs and outputs have their rows first."""
 
 AXIS = "envs"
 """Name of the mesh axis over which environments are split."""
@@ -58,6 +67,66 @@ def shardings(tree: Any, mesh: Mesh, num_envs: int) -> Any:
         return NamedSharding(mesh, PartitionSpec(AXIS) if split else PartitionSpec())
 
     return jax.tree.map(place, tree)
+
+
+def share(tree: T, mesh: Mesh, axis: int = 0) -> T:
+    """Splits an axis of traced arrays over the devices, if it can be split evenly.
+
+    What is gathered from rows of all devices would be worked on by each of them otherwise.
+    """
+    count = mesh.size
+
+    def place(x: jax.Array) -> jax.Array:
+        if x.shape[axis] % count:
+            return x
+        spec = PartitionSpec(*[None] * axis, AXIS)
+        return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, spec))
+
+    return jax.tree.map(place, tree) if count > 1 else tree
+
+
+def grad(
+    loss: Callable[[Any, Callable[[Apply], Apply]], tuple[jax.Array, T]],
+    weights: Any,
+    mesh: Mesh,
+    rows: int,
+) -> tuple[Any, T]:
+    """The gradient of a loss over rows that the devices share, and what else it returns.
+
+    Each device has a copy of the weights, so that their gradients are summed once, as one vector;
+    else they are layer by layer, and the devices wait for each other every time.
+
+    Args:
+        loss: `loss(weights, over)`, which calls networks as `over(apply)`.
+        weights: what the gradient is by.
+        mesh: the devices.
+        rows: first axis of what the networks are given.
+    """
+    count = mesh.size
+    if count == 1 or rows % count:
+        return jax.grad(loss, has_aux=True)(weights, lambda apply: apply)
+    vector, restore = ravel_pytree(weights)
+    copies = share(jnp.broadcast_to(vector, (count, *vector.shape)), mesh)
+
+    def by_copies(copies: jax.Array) -> tuple[jax.Array, T]:
+        return loss(jax.vmap(restore)(copies), lambda apply: _on_shares(apply, mesh))
+
+    grads, rest = jax.grad(by_copies, has_aux=True)(copies)
+    return restore(jnp.sum(grads, axis=0)), rest
+
+
+def _on_shares(apply: Apply, mesh: Mesh) -> Apply:
+    """A network that every device has its own copy of, for its share of the rows."""
+
+    def divide(x: jax.Array) -> jax.Array:
+        return share(x.reshape(mesh.size, -1, *x.shape[1:]), mesh)
+
+    def on_shares(normalizer: Any, weights: Any, *inputs: Any) -> Any:
+        one = functools.partial(apply, normalizer)
+        out = jax.vmap(one)(weights, *jax.tree.map(divide, inputs))
+        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), out)
+
+    return on_shares
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

@@ -37,13 +37,15 @@ class MLP(linen.Module):
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
         """Maps (..., inputs) to (..., layer_sizes[-1])."""
+        # Rows along one axis: over several, XLA's CPU compiler copies what gradients are made of.
+        before, data = data.shape[:-1], data.reshape(-1, data.shape[-1])
         for i, size in enumerate(self.layer_sizes):
             data = linen.Dense(size, name=f"hidden_{i}", kernel_init=self.kernel_init)(data)
             if i != len(self.layer_sizes) - 1 or self.activate_final:
                 data = self.activation(data)
                 if self.layer_norm:
                     data = linen.LayerNorm(name=f"norm_{i}")(data)
-        return data
+        return data.reshape(*before, data.shape[-1])
 
 
 class NormalHead(linen.Module):

@@ -1,11 +1,12 @@
 """Policies: out of parameters, and out of a checkpoint."""
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -34,6 +35,17 @@ class ActorCriticNetworks:
     value_quantiles: Callable[..., jax.Array] | None = None
     """As `value_network.apply`, but the quantiles that a value is the mean of, (..., quantiles);
     None where it gives the value itself."""
+
+    def over(self, change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Self:
+        """These networks with each `apply` changed."""
+        policy, value = (
+            dataclasses.replace(network, apply=change(network.apply))
+            for network in (self.policy_network, self.value_network)
+        )
+        quantiles = self.value_quantiles and change(self.value_quantiles)
+        return dataclasses.replace(
+            self, policy_network=policy, value_network=value, value_quantiles=quantiles
+        )
 
 
 class PolicyParams(NamedTuple):

@@ -7,7 +7,7 @@ BRAX_PLUGIN_API = 1
 ENVIRONMENTS = (
     ("acrobot", "acrobot:Acrobot", "two hanging rods that swing up by one motor"),
     ("ant", "ant:Ant", "four legs that learn to run along x"),
-    ("fast", "fast:Fast", "no physics, for trying agents"),
+    ("fast", "fast:Fast", "a mass that is pushed along a line, for trying agents"),
     ("fetch", "fetch:Fetch", "a dog of boxes that runs to one target after another"),
     ("grasp", "grasp:Grasp", "a hand that carries a ball to one target after another"),
     ("halfcheetah", "half_cheetah:Halfcheetah", "a planar runner with two legs"),

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training import acting, images, policies, types
+from brax.training import acting, devices, images, policies, types
 from brax.training.learner import (
     Learner,
     Parts,
@@ -128,10 +128,13 @@ class BCLearner(Learner):
     def _lessons(self, replay: ReplayBufferState, key: jax.Array) -> Lesson:
         """Draws what one update learns from, with images shifted where that is asked for."""
         if not self.config.augment_pixels:
-            return self._buffer.sample(replay, key)
+            return self._drawn(replay, key)
         draw_key, shift_key = jax.random.split(key)
-        drawn = self._buffer.sample(replay, draw_key)
+        drawn = self._drawn(replay, draw_key)
         return drawn._replace(observation=images.randomly_shifted(drawn.observation, shift_key))
+
+    def _drawn(self, replay: ReplayBufferState, key: jax.Array) -> Lesson:
+        return devices.share(self._buffer.sample(replay, key), self.mesh)
 
     def _learn(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
         """Fits the pupil's mean action to the teacher's, by the mean square of the difference.

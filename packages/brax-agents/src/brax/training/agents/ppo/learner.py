@@ -135,18 +135,20 @@ class PPOLearner(Learner):
         stretches = config.batch_size * config.num_minibatches
         normalizer = state.params.normalizer
 
-        def minibatch(learned: Learned, inputs: Any) -> tuple[Learned, Any]:
-            rows, key = inputs
-            part = jax.tree.map(
-                lambda x: x.at[rows].get(mode="promise_in_bounds", unique_indices=True), batch
-            )
-            return self._update(learned, normalizer, part, key)
+        def minibatch(learned: Learned, inputs: tuple[Batch, jax.Array]) -> tuple[Learned, Any]:
+            return self._update(learned, normalizer, *inputs)
 
         def epoch(learned: Learned, key: jax.Array) -> tuple[Learned, Any]:
             shuffle, rest = jax.random.split(key)
             rows = jax.random.permutation(shuffle, stretches)
-            rows = rows.reshape(config.num_minibatches, config.batch_size)
-            return jax.lax.scan(minibatch, learned, (rows, jax.random.split(rest, len(rows))))
+
+            def deal(x: jax.Array) -> jax.Array:
+                dealt = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
+                return dealt.reshape(config.num_minibatches, config.batch_size, *x.shape[1:])
+
+            parts = devices.share(jax.tree.map(deal, batch), self.mesh, axis=1)
+            keys = jax.random.split(rest, config.num_minibatches)
+            return jax.lax.scan(minibatch, learned, (parts, keys))
 
         learned = Learned(
             state.params.policy, state.params.value, state.optimizer_state, state.bad_updates
@@ -169,11 +171,11 @@ class PPOLearner(Learner):
             batch = _shifted(batch, shift_key)
         weights = (learned.policy, learned.value)
 
-        def loss(weights: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
-            params = PPOParams(normalizer, *weights)
-            return compute_ppo_loss(params, batch, key, self.networks, self.config.loss)
+        def loss(weights: Any, over: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
+            params, networks = PPOParams(normalizer, *weights), self.networks.over(over)
+            return compute_ppo_loss(params, batch, key, networks, self.config.loss)
 
-        grads, losses = jax.grad(loss, has_aux=True)(weights)
+        grads, losses = devices.grad(loss, weights, self.mesh, len(batch.reward))
         optimizer_state = learned.optimizer_state
         if self.config.learning_rate_schedule == LRSchedule.ADAPTIVE_KL:
             optimizer_state, rate = adaptive_kl_learning_rate(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training import acting
+from brax.training import acting, devices
 from brax.training.agents.sac.losses import LossConfig, Weights, compute_sac_loss
 from brax.training.learner import (
     Learner,
@@ -116,7 +116,7 @@ class SACLearner(Learner):
     def _update(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
         """Takes one gradient step, or none where the gradient is not finite."""
         sample_key, loss_key = jax.random.split(key)
-        batch = self._buffer.sample(state.replay, sample_key)
+        batch = devices.share(self._buffer.sample(state.replay, sample_key), self.mesh)
         weights = Weights(state.params.policy, state.q, state.log_alpha)
         grads, losses = jax.grad(compute_sac_loss, has_aux=True)(
             weights,

@@ -35,6 +35,8 @@ class SHACConfig(RunConfig):
     """Factor on rewards before they are learned from."""
     max_gradient_norm: float = number(1.0, 0, open_low=True)
     """Greatest norm of a gradient."""
+    max_state_gradient: float | None = number(None, 0, open_low=True)
+    """Greatest norm of the gradient of a return by what a step starts from; None: any."""
 
     @property
     def env_steps_per_training_step(self) -> int:

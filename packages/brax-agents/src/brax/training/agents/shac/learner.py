@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training import acting, types
+from brax.training import acting, devices, types
 from brax.training.advantages import compute_gae
+from brax.training.agents.shac.limits import GradientLimit
 from brax.training.agents.shac.losses import short_horizon_return
 from brax.training.learner import (
     Learner,
@@ -43,6 +44,10 @@ class SHACLearner(Learner):
         """Prepares the functions; compiles nothing."""
         super().__init__(parts)
         self._make_policy = make_inference_fn(parts.networks)
+        self._way = self.env
+        if self.config.max_state_gradient is not None:
+            share = self.config.horizon_length * self.config.num_envs
+            self._way = GradientLimit(self.env, self.config.max_state_gradient / share)
         rates = self.config.learning_rate, self.config.critic_learning_rate
         self._actor, self._critic = (
             optax.chain(
@@ -103,7 +108,7 @@ class SHACLearner(Learner):
     def actor_loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[Any, Any]:
         """Against the mean return of a step of the window; also where the window led."""
         env_state, data = acting.generate_unroll(
-            self.env,
+            self._way,
             state.env_state,
             self._make_policy((state.params.normalizer, policy)),
             key,
@@ -152,9 +157,9 @@ class SHACLearner(Learner):
         rows = targets.size
         flat_obs, flat = jax.tree.map(lambda x: x.reshape(rows, *x.shape[2:]), (obs, targets))
 
-        def minibatch(carry: tuple[Any, Any], chosen: jax.Array) -> tuple[Any, Any]:
+        def minibatch(carry: tuple[Any, Any], part: tuple[Any, jax.Array]) -> tuple[Any, Any]:
             value, critic_state = carry
-            part_obs, target = jax.tree.map(lambda x: x[chosen], (flat_obs, flat))
+            part_obs, target = part
 
             def loss(value: Any) -> jax.Array:
                 error = self.networks.value_network.apply(normalizer, value, part_obs) - target
@@ -166,7 +171,8 @@ class SHACLearner(Learner):
 
         def one_pass(carry: tuple[Any, Any], key: jax.Array) -> tuple[Any, Any]:
             order = jax.random.permutation(key, rows).reshape(self.config.num_minibatches, -1)
-            return jax.lax.scan(minibatch, carry, order)
+            parts = jax.tree.map(lambda x: x[order], (flat_obs, flat))
+            return jax.lax.scan(minibatch, carry, devices.share(parts, self.mesh, axis=1))
 
         keys = jax.random.split(key, self.config.critic_updates)
         (value, critic_state), (errors, finite) = jax.lax.scan(
