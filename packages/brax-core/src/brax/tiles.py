@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from brax.once import once
 
-TILE = 512
+TILE = 256
 """Environments that a CPU works on at once, so that their arrays stay in its cache."""
 
 LANES = 16
