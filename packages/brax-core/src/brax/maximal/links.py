@@ -9,6 +9,7 @@ from brax.base import System
 from brax.components import Mat3, Quat, Vec3, quat, rows, vec3
 from brax.joints import JointParams
 from brax.kinematics import joint_params
+from brax.spatial import Spatial
 from brax.tree import Group, Layout, join
 
 T = TypeVar("T")
@@ -120,6 +121,11 @@ def _stack(sys: System, plan: Layout, stack: Group, of: Masses) -> Stack:
 def parents(links: Links, stack: Group) -> Links | None:
     """The parents of a stack's links; None for the world."""
     return None if stack.parents is None else rows(links, stack.parents)
+
+
+def about(links: Links, origins: Vec3) -> Spatial:
+    """Velocities of the links about points that they carry."""
+    return Spatial(links.ang, links.vel - links.ang.cross(links.pos - origins))
 
 
 def by_link(plan: Layout, values: T) -> list[T]:

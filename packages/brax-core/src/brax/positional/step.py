@@ -20,7 +20,7 @@ from brax.maximal.joints import (
     separation,
     spatial,
 )
-from brax.maximal.links import Links, PerDof, Stack, by_group, by_link, by_stack, parents
+from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
 from brax.maximal.motors import (
     Driven,
     applied_forces,
@@ -273,9 +273,8 @@ def _tied(
         return None
     held = hold(sys, plan, pivots, origins, standing(sys, plan, masses, state.bodies, state.q))
     parting = standing(sys, plan, masses, ahead, [c.expected for c in closing])
-    links = Spatial(free.ang, free.vel - free.ang.cross(free.pos - origins))
     taken = by_group(plan, [c.taken for c in closing])
-    rates = speeds(sys, plan, held, (by_link(plan, links), taken))
+    rates = speeds(sys, plan, held, (by_link(plan, about(free, origins)), taken))
     return once(Tied(held, rates - parting.apart * (1.0 / dt)))
 
 
@@ -290,7 +289,6 @@ def _momenta(
     arm = bodies.pos - origins
     moments = Sym3.from_principal(bodies.axes, model.moments)
     linear = (bodies.vel + _gravity(problem.sys) * dt) * model.mass
-    before = Spatial(bodies.ang, bodies.vel - bodies.ang.cross(arm))
     angular = moments.mul(bodies.ang)
     wrench = problem.surroundings.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel))
     pushed = motor_wrench(problem.sys, problem.plan, model, bodies, motors)
@@ -298,4 +296,4 @@ def _momenta(
         if push is not None:
             angular, linear = angular + push.ang * dt, linear + push.lin * dt
     momentum = Spatial(angular + arm.cross(linear), linear)
-    return rigid_inertia(model.mass, arm, moments), before, momentum
+    return rigid_inertia(model.mass, arm, moments), about(bodies, origins), momentum

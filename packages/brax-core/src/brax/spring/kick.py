@@ -10,7 +10,7 @@ from brax.actuators.law import Command
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import contact_links, frames_of, touches
 from brax.components import Quat, Sym3, Vec3, rows
-from brax.maximal.links import Links, PerDof, Stack, by_group, by_link, by_stack, parents
+from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
 from brax.maximal.motors import Driven, applied_forces, driven, motor_wrench
 from brax.maximal.solve import Pivot, factor, mobility, solve, without_drives
 from brax.maximal.standing import standing
@@ -264,9 +264,8 @@ def _tied(
         sys, plan, problem.model.links, links, [() if m is None else m.q for m in measured]
     )
     held = hold(sys, plan, pivots, origin, at)
-    moving = Spatial(links.ang, links.vel - links.ang.cross(links.pos - origin))
     rates = by_group(plan, [() if m is None else m.rates for m in measured])
-    now = speeds(sys, plan, held, (by_link(plan, moving), rates))
+    now = speeds(sys, plan, held, (by_link(plan, about(links, origin)), rates))
     return Tied(held, at.apart * (-ERP / dt) - at.bend * (0.5 * dt) - now)
 
 
