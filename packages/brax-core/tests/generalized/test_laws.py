@@ -2,10 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 
-from brax.generalized.laws import Ellipse, Pyramid, Rows, Separate
+from brax.generalized.laws import Ellipse, Pyramid, Rows, Separate, impedance
 
 N = 200
 
@@ -111,3 +112,30 @@ def test_power_and_curvature_along_a_line_are_the_energys_derivatives(name):
     power, curvature = law.along(v, change, far)
     np.testing.assert_allclose(power, -first, atol=1e-9)
     np.testing.assert_allclose(curvature, second, atol=1e-9)
+
+
+SOFTNESS = (
+    ".9 .95 .001 .5 2",
+    ".2 .9 .03 .3 3",
+    ".2 .9 .03 .8 1",
+    ".99 1 0",  # no transition: dm_control's rodent has such limits
+    "0 .5 0 .2 4",
+)
+
+
+def test_impedance_is_mujocos():
+    hinges = "".join(
+        f'<body><joint range=".02 1" limited="true" solimplimit="{numbers}"/>'
+        '<geom size=".1" contype="0"/></body>'
+        for numbers in SOFTNESS
+    )
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><compiler angle="radian"/><worldbody>{hinges}</worldbody></mujoco>'
+    )
+    data = mujoco.MjData(model)
+    for angle in (0.019, 0.01, 0.0, -0.1):
+        data.qpos[:] = angle
+        mujoco.mj_forward(model, data)
+        solimp = tuple(jnp.asarray(model.jnt_solimp.T))
+        found = impedance(solimp, jnp.asarray(data.efc_pos))
+        np.testing.assert_allclose(found, data.efc_KBIP[:, 2], rtol=1e-12)

@@ -17,6 +17,9 @@ from brax.components import total
 TINY = 1e-20
 """Keeps square roots and quotients from zero; far below any squared acceleration that matters."""
 
+NARROW = 1e-15
+"""Width [m or rad] below which an impedance has no transition."""
+
 
 class Line(NamedTuple):
     """Of each constraint, on the way along a change of `v`."""
@@ -192,20 +195,22 @@ def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:
     """How far a constraint has its way, between 0 and 1, at a violation.
 
     Args:
-        solimp: least and most impedance, width [m or rad], midpoint and power of the transition.
+        solimp: least and most impedance, width [m or rad], midpoint and power of the transition. As
+            in MuJoCo a width of zero means no transition, but the mean of the two.
         distance: violation, of either sign.
     """
     low, high, width, middle, power = solimp
     low, high = (jnp.clip(x, 1e-4, 0.9999) for x in (low, high))
     middle, power = jnp.clip(middle, 1e-4, 0.9999), jnp.maximum(power, 1.0)
-    x = jnp.minimum(jnp.abs(distance) / jnp.maximum(width, 1e-15), 1.0)
+    x = jnp.minimum(jnp.abs(distance) / jnp.maximum(width, NARROW), 1.0)
     below = x <= middle
     # The power of what is not taken must have a finite derivative too.
     rise = middle * _power(jnp.where(below, x, middle) / middle, power)
     fall = 1.0 - (1.0 - middle) * _power(
         (1.0 - jnp.where(below, middle, x)) / (1.0 - middle), power
     )
-    return low + jnp.where(below, rise, fall) * (high - low)
+    share = jnp.where(width < NARROW, 0.5, jnp.where(below, rise, fall))
+    return low + share * (high - low)
 
 
 def _power(x: jax.Array, power: jax.Array) -> jax.Array:
