@@ -308,6 +308,17 @@ def rows(tree: T, index: Sequence[int]) -> T:
     return jax.tree.map(take, tree)
 
 
+def put_rows(tree: T, index: Sequence[int], values: T) -> T:
+    """Puts `values` at the given indices, each once, by slices; the other elements stay."""
+    place = {i: k for k, i in enumerate(index)}
+
+    def put(a: jax.Array, b: jax.Array) -> jax.Array:
+        n = len(a)
+        return rows(jnp.concatenate([a, b]), [n + place[i] if i in place else i for i in range(n)])
+
+    return jax.tree.map(put, tree, values)
+
+
 @functools.lru_cache(maxsize=4096)
 def _runs(index: tuple[int, ...]) -> list[tuple[int, int, int]]:
     """Splits indices into runs of equal steps: first index, step and length."""

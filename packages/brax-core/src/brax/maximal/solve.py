@@ -196,7 +196,9 @@ def mobility(plan: Layout, pivots: Sequence[Pivot]) -> tuple[list[Sym6], list[Pe
                 continue
             pull = mobile.mul(gain)
             mine.append(own + gain.dot(pull))
-            mobile = mobile.sub_outer(s, pull).sub_outer(pull, s).add_outer(s, s * mine[-1])
+            # Two products rather than three: s s^T is shared between the other two.
+            pull = pull - s * (0.5 * mine[-1])
+            mobile = mobile.sub_outer(s, pull).sub_outer(pull, s)
         links[index], dofs[index] = mobile, tuple(mine)
     return links, dofs
 

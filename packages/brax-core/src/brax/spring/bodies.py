@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import jax
 
-from brax.components import Quat, Vec3, exp_quat, unit_again
+from brax.components import Quat, Vec3, exp_quat, put_rows, rows, unit_again
 from brax.maximal.links import Links, PerDof
 from brax.maximal.turning import rotation_vector
-from brax.spring.model import Model
+from brax.spring.model import Problem, unheld
 
 
 class Way(NamedTuple):
@@ -47,7 +47,7 @@ def links_of(bodies: Bodies) -> Links:
     return Links(bodies.pos, bodies.rot, axes, bodies.vel, axes.rotate(bodies.spin))
 
 
-def drift(model: Model, bodies: Bodies, dt: jax.Array) -> Bodies:
+def drift(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     """Free motion: straight lines, and rotation at constant angular momentum.
 
     The exponential and the conservation of angular momentum are exact to round-off. The rotation
@@ -56,9 +56,13 @@ def drift(model: Model, bodies: Bodies, dt: jax.Array) -> Bodies:
 
     Source: Euler's equations, Landau and Lifshitz (1976), Mechanics, section 36.
     """
+    model = problem.model
     i = model.links.moments
     vel, spin = bodies.way[:2] if bodies.way else (bodies.vel, bodies.spin)
-    turn = exp_quat(rotation_vector(spin, model.gyration, dt))
+    turned = spin * dt
+    if free := unheld(problem.plan):
+        turned = put_rows(turned, free, rotation_vector(rows(spin, free), model.gyration, dt))
+    turn = exp_quat(turned)
     kept = bodies.spin
     momentum = Vec3(kept.x * i.x, kept.y * i.y, kept.z * i.z)
     # What turning back adds to it, so that only the sum is rounded and not the momentum.

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from brax.base import System
 from brax.colliders.interface import Shape
@@ -30,7 +29,7 @@ class Model(NamedTuple):
     inverse: Vec3
     """One over the principal moments of inertia, one by one."""
     gyration: Vec3
-    """Of `brax.maximal.turning`; zero for links that joints hold."""
+    """Of `brax.maximal.turning`, of the links that nothing holds."""
     shapes: list[tuple[Shape, Shape]]
     """Geoms in the principal frames of their links, pair by pair, by collision group."""
     surfaces: list[Surface]
@@ -55,11 +54,10 @@ def constants(sys: System) -> Model:
     plan = layout(sys)
     links = masses(sys, plan)
     i = links.moments
-    free = jnp.asarray(_free(plan), i.x.dtype)
     return Model(
         links=links,
         inverse=Vec3(*(1.0 / x for x in i)),
-        gyration=gyration(i) * free,
+        gyration=gyration(rows(i, unheld(plan))),
         shapes=_shapes(sys, links, plan),
         surfaces=surfaces(sys),
         gravity=sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True)),
@@ -67,11 +65,9 @@ def constants(sys: System) -> Model:
     )
 
 
-def _free(plan: Layout) -> np.ndarray:
-    free = np.zeros((len(plan.order), 1))
-    for group in plan.stacks:
-        free[list(group.links)] = group.unconstrained
-    return free
+def unheld(plan: Layout) -> tuple[int, ...]:
+    """Positions of the links that nothing holds."""
+    return tuple(link for group in plan.groups if group.unconstrained for link in group.links)
 
 
 def _shapes(sys: System, links: Masses, plan: Layout) -> list[tuple[Shape, Shape]]:

@@ -81,7 +81,7 @@ class _Moves(Moves[Bodies]):
         return kick(self.problem, state, dt)
 
     def drift(self, state: Bodies, dt: jax.Array) -> Bodies:
-        moved = drift(self.problem.model, state, dt)
+        moved = drift(self.problem, state, dt)
         speeds = state.way.rates if state.way else state.rates
         q = tuple(
             advance(stack.types, q, rates, dt) if q else ()
