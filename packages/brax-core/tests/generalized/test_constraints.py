@@ -112,6 +112,27 @@ def test_solver_goes_to_mujocos_solution_with_more_steps():
         np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
 
 
+SMOOTH = """<mujoco><option cone="elliptic"/><worldbody><geom type="plane" size="1 1 1" condim="1"/>
+<body pos="0 0 .1"><freejoint/><geom type="capsule" size=".1 .2" euler="90 0 0" condim="1"/></body>
+</worldbody></mujoco>"""
+"""A contact without friction under the round cone."""
+
+
+def test_a_contact_without_friction_does_not_mind_how_fast_it_slides():
+    """A friction of 1e-5, MuJoCo's least, would take a share of that of the normal force."""
+    peer = both(SMOOTH)
+    rng = np.random.default_rng(0)
+    q = np.tile(peer.sys.init_q, (8, 1)) - 1e-3 * np.eye(7)[2]
+    qd = rng.normal(size=(8, 6)) * [100, 100, 0.1, 0.1, 0.1, 100]
+    found, _ = one_step(peer.sys, q, qd, np.zeros((8, 6)))
+    wanted = []
+    for before, rates in zip(q, qd, strict=True):
+        peer.data.qpos[:], peer.data.qvel[:], peer.data.qacc_warmstart[:] = before, rates, 0.0
+        mujoco.mj_step(peer.model, peer.data)
+        wanted.append(peer.data.qvel.copy())
+    np.testing.assert_allclose(found, np.array(wanted), rtol=1e-10, atol=1e-10)
+
+
 @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 def forces_at(sys, q, qd, warm):
     state = GENERALIZED.init(sys, q, qd).replace(warmstart=warm)

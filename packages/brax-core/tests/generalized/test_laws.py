@@ -26,9 +26,11 @@ LAWS = {
     "ellipse": lambda: _ellipse(()),
     "ellipse with torsion": lambda: _ellipse(TURNING[:1]),
     "ellipse with rolling": lambda: _ellipse(TURNING),
+    "ellipse without friction": lambda: _smooth(),
     "separate": lambda: Separate(tuple(_rows(k) for k in range(3))),
 }
 WIDTH = {"rows": 1, "separate": 3, "pyramid": 3, "ellipse": 3, "ellipse with torsion": 4}
+WIDTH["ellipse without friction"] = 3
 
 
 def _rows(seed):
@@ -40,6 +42,12 @@ def _ellipse(turning):
     normal, ratio = numbers(0.5, 2, 0), numbers(0.5, 4, 2)
     ratios = tuple(x / MU for x in turning)
     return Ellipse(normal, normal * ratio, MU, MU / jnp.sqrt(ratio), ratios)
+
+
+def _smooth():
+    """A contact of `condim` 1 in a model of round cones."""
+    nothing = jnp.zeros((N, 1))
+    return Ellipse(numbers(0.5, 2, 0), nothing, nothing, nothing + 1e-5)
 
 
 def energy(law, v):

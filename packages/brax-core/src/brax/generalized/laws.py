@@ -138,9 +138,9 @@ class Ellipse(NamedTuple):
     tangent: jax.Array
     """Stiffness along the tangents, zero where a contact has no friction."""
     friction: jax.Array
-    """Sliding friction."""
+    """Sliding friction, zero where a contact has none."""
     mu: jax.Array
-    """Friction of the regularized cone."""
+    """Friction of the regularized cone, never zero."""
     ratios: tuple[jax.Array, ...] = ()
     """Friction of torsion and rolling as a share of sliding friction, direction by direction."""
 

@@ -174,10 +174,10 @@ def _law(sys: System, soft: Touching, dist: jax.Array) -> tuple[Pyramid | Ellips
         compliance = jnp.maximum((1.0 - share) / share * weight, SOFTEST)
         normal = jnp.where(active, 1.0 / compliance, 0.0)
         ratio = sys.opt.impratio
-        mu = jnp.maximum(mu, LEAST_FRICTION)
+        some = jnp.maximum(mu, LEAST_FRICTION)
         tangent = normal * ratio * soft.sliding
-        ratios = tuple(x / mu for x in soft.turning)
-        law: Pyramid | Ellipse = Ellipse(normal, tangent, mu, mu / jnp.sqrt(ratio), ratios)
+        ratios = tuple(x / some for x in soft.turning)
+        law: Pyramid | Ellipse = Ellipse(normal, tangent, mu, some / jnp.sqrt(ratio), ratios)
     else:
         compliance = jnp.maximum((1.0 - share) / share * weight * (1.0 + mu * mu), SOFTEST)
         edge = 2.0 * mu * mu / sys.opt.impratio
