@@ -13,17 +13,9 @@ IMPORT_AND_RESET = 40
 """Seconds of the process for what is not counted, so that it ends soon after a miss."""
 
 
-def missed(pipeline, seconds):
-    """A pipeline that is known to take at least so long."""
-    mark = pytest.mark.xfail(strict=True, reason=f"{pipeline}: {seconds} s or more")
-    return pytest.param(pipeline, marks=mark)
-
-
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "pipeline", ["spring", missed("positional", 37), missed("generalized", 200)]
-)
+@pytest.mark.parametrize("pipeline", models.PIPELINES)
 def test_a_long_chain_compiles_in_time(pipeline):
     settings = {"model": models.chain(LINKS), "backend": pipeline, "batch": 256}
     with closing(Side(pipeline, sys.executable, settings)) as side:

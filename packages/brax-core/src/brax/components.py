@@ -180,8 +180,8 @@ class Sym3(NamedTuple):
         )
 
 
-def total(items: Iterable[jax.Array]) -> jax.Array:
-    """Sum of one or more arrays."""
+def total(items: Iterable[T]) -> T:
+    """Sum of one or more arrays, or of what is made of arrays."""
     return functools.reduce(operator.add, items)
 
 

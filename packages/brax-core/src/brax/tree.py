@@ -1,7 +1,7 @@
 """How a model's links are laid out in kernels: by depth, links with equal joints together."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,15 +12,23 @@ import numpy as np
 from brax.base import System
 from brax.components import rows, sum_first
 from brax.joints import JointType
+from brax.once import once
 
 T = TypeVar("T")
 
 MANY = 24
 """Owners from which on rows are summed by columns."""
 
+LONG = 16
+"""Depths from which on equal links, each on the one before, are one group."""
+
 
 class Group(NamedTuple):
-    """Links of one depth whose joints are of the same types, in the same order."""
+    """Links of one depth whose joints are of the same types, in the same order.
+
+    Where as many such links of a next depth hang on them, each on its own, and nothing else does,
+    and so on for `LONG` depths, the links of all these depths are one group.
+    """
 
     links: tuple[int, ...]
     """Positions in the layout's order: consecutive."""
@@ -36,6 +44,15 @@ class Group(NamedTuple):
     """For each degree of freedom of the stack, its index of each link."""
     stack: tuple[int, tuple[int, ...]] = (0, ())
     """Which of the layout's stacks its links belong to, and where they are in it."""
+    depths: int = 1
+    """Of how many depths the links are, as many of each, the nearest to the root first."""
+
+    @property
+    def first(self) -> "Group":
+        """The links of the first depth."""
+        n = len(self.links) // self.depths
+        parents = None if self.parents is None else self.parents[:n]
+        return self._replace(links=self.links[:n], parents=parents)
 
     def of(self, links: Sequence[int]) -> tuple[list[int], tuple[int, ...]]:
         """Which of `links` are in the group, and for each the place of the link there."""
@@ -62,6 +79,9 @@ class Layout(NamedTuple):
     """Groups, parents before children."""
     stacks: tuple[Group, ...]
     """Links with equal joints over all depths, for what does not recurse."""
+    jumps: tuple[tuple[int, ...], ...]
+    """Positions of the 1st, 2nd, 4th, 8th ... ancestors of the links that have one: the last ones
+    in the order."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -107,12 +127,44 @@ def _layout(
     flat = list(dict.fromkeys(kind[1:] for kind in kinds))
     alike = [[i for i in order if key[i][1:] == kind] for kind in flat]
     groups = []
-    for kind, group in zip(kinds, members, strict=True):
-        index = flat.index(kind[1:])
+    for run in _runs([kind[1:] for kind in kinds], members, parents):
+        kind, group = kinds[run[0]][1:], [i for k in run for i in members[k]]
+        index = flat.index(kind)
         here = (index, tuple(alike[index].index(i) for i in group))
-        groups.append(gather(*kind[1:], group)._replace(stack=here))
+        groups.append(gather(*kind, group)._replace(stack=here, depths=len(run)))
     together = tuple(gather(*kind, group) for kind, group in zip(flat, alike, strict=True))
-    return Layout(order, position, tuple(root), tuple(groups), together)
+    above = tuple(position[parents[i]] if parents[i] >= 0 else -1 for i in order)
+    return Layout(order, position, tuple(root), tuple(groups), together, _jumps(above))
+
+
+def _jumps(above: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Each round goes twice as far up as the one before; `above` has the parents, -1 the world."""
+    out = []
+    while max(above, default=-1) >= 0:
+        out.append(tuple(p for p in above if p >= 0))
+        above = tuple(above[p] if p >= 0 else -1 for p in above)
+    return tuple(out)
+
+
+def _runs(
+    kinds: Sequence[Any], members: Sequence[Sequence[int]], parents: Sequence[int]
+) -> list[list[int]]:
+    """Puts long runs of depths together of which each carries the next and nothing else."""
+    carried = [[i for i, p in enumerate(parents) if p in mine] for mine in members]
+    runs: list[list[int]] = []
+    for k, mine in enumerate(members):
+        last = runs[-1][-1] if runs else k
+        follows = (
+            last == k - 1
+            and kinds[last] == kinds[k]
+            and [parents[i] for i in mine] == list(members[last])
+            and set(carried[last]) == set(mine)
+        )
+        if follows:
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    return [part for run in runs for part in ([run] if len(run) >= LONG else [[k] for k in run])]
 
 
 def layout(sys: System) -> Layout:
@@ -130,7 +182,7 @@ def down(values: Sequence[Any], group: Group, plan: Layout) -> Any:
     """
     if group.parents is None:
         return None
-    for value, target in zip(values, plan.groups, strict=True):
+    for value, target in zip(values, plan.groups, strict=False):
         if all(p in target.links for p in group.parents):
             return rows(value, [p - target.links[0] for p in group.parents])
     return rows(join([v for v in values if v is not None]), group.parents)
@@ -150,6 +202,46 @@ def up(values: T, group: Group, plan: Layout) -> list[tuple[int, T]]:
 
             out.append((index, jax.tree.map(add, values)))
     return out
+
+
+def from_roots(values: T, plan: Layout, compose: Callable[[T, T], T]) -> T:
+    """Composes what each link has, and all links that carry it, the root first.
+
+    By doubling, in as many rounds as the depth has binary digits.
+
+    Args:
+        values: rows of the links, in the layout's order.
+        plan: the layout.
+        compose: an associative operation on rows, the link nearer to the root first.
+
+    Source: Hillis, Steele (1986), Data parallel algorithms, Communications of the ACM 29 (12).
+    """
+    n, values = len(plan.order), once(values)
+    for above in plan.jumps:
+        first = n - len(above)
+        below = rows(values, range(first, n))
+        values = once(join([rows(values, range(first)), compose(rows(values, above), below)]))
+    return values
+
+
+def over_subtrees(values: T, plan: Layout) -> T:
+    """Sums what each link has and all links that it carries, rows in the layout's order."""
+    n, values = len(plan.order), once(values)
+    for above in plan.jumps:
+        first, stop = n - len(above), max(above) + 1
+
+        def add(x: jax.Array, a: Any = above, first: int = first, stop: int = stop) -> jax.Array:
+            more = sum_rows(rows(x, range(first, n)), a, stop)
+            return jnp.concatenate([x[:stop] + more, x[stop:]])
+
+        values = once(jax.tree.map(add, values))
+    return values
+
+
+def in_order(plan: Layout, values: Sequence[T]) -> T:
+    """Rows kept by stack, in the layout's order."""
+    found = [p for stack in plan.stacks for p in stack.links]
+    return rows(join(values), [int(k) for k in np.argsort(found)])
 
 
 def join(groups: Sequence[T]) -> T:

@@ -1,5 +1,6 @@
 """What all pipelines must hold alike: T18, T26, T67, T68, T72, T75, T76."""
 
+import functools
 import re
 
 import jax
@@ -7,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import physics_lab
 import pytest
-from physics_lab import G, ball_on_plane, chain, rail, record, settings
+from physics_lab import FAST_COMPILE, G, ball_on_plane, chain, rail, record, settings
 
+from brax import tree
+from brax.batch_last import batch_last
 from brax.builder import ModelBuilder
 from brax.generalized.pipeline import GENERALIZED
 from brax.positional.pipeline import POSITIONAL
@@ -73,6 +76,32 @@ def test_a_triple_pendulum_of_springs_swings_as_in_joint_coordinates(f64, monkey
     assert apart[0] < 2e-2
     assert np.ptp(found["spring", 1e-4], axis=0).max() > 1.0
     assert 1.5 < apart[1] / apart[0] < 2.5 or apart[1] < 1e-4
+
+
+@pytest.mark.parametrize("derived", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", [SPRING, POSITIONAL], ids=lambda p: p.name)
+def test_a_long_chain_moves_in_loops_as_written_out(f64, monkeypatch, kind, derived):
+    """Its motion after four steps, and that motion's derivatives by where and how it starts."""
+    sys = settings(chain(5, free=True, damping=0.1, stiffness=2.0, range=(-0.3, 0.3)), 5e-3)
+    rng = np.random.default_rng(0)
+    q = sys.init_q + 0.4 * rng.normal(size=sys.q_size())
+    qd, weights = rng.normal(size=sys.qd_size()), rng.normal(size=sys.q_size())
+    found = []
+    for long in (4, 1000):
+        monkeypatch.setattr(tree, "LONG", long)
+        tree._layout.cache_clear()
+        assert max(g.depths for g in tree.layout(sys).groups) == (4 if long == 4 else 1)
+        run = batch_last(functools.partial(kind._run, n_frames=4), full=(1, 2))
+
+        def reached(q, qd, run=run):
+            after = run(sys, kind.init(sys, q, qd), jnp.zeros(0), None)
+            return weights @ after.q, (after.q, after.qd)
+
+        slope = jax.value_and_grad(reached, argnums=(0, 1), has_aux=True) if derived else reached
+        found.append(jax.jit(slope, compiler_options=FAST_COMPILE)(q, qd))
+    tree._layout.cache_clear()
+    for looped, written in zip(*map(jax.tree.leaves, found), strict=True):
+        np.testing.assert_allclose(looped, written, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow

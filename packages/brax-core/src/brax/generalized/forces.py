@@ -19,11 +19,11 @@ from brax.components import Vec3, quat, rows, total, vec3
 from brax.generalized import fronts
 from brax.generalized.frames import world_frames
 from brax.generalized.problem import Motion, Problem
-from brax.generalized.smooth import Smooth, common_points, composites, smooth
+from brax.generalized.smooth import Smooth, common_points, smooth
 from brax.generalized.structure import Structure
 from brax.kinematics import Frames
 from brax.spatial import Spatial
-from brax.tree import Layout, join
+from brax.tree import Layout, over_subtrees
 
 
 def applied_force(problem: Problem, motion: Motion, here: Smooth) -> jax.Array:
@@ -156,7 +156,7 @@ def on_dofs(
     arm = point - common_points(plan, here.pos)
     about = Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin)
     owners = sys.dof_link()
-    mine = rows(join(composites(plan, about)), [plan.position[owners[d]] for d in structure.order])
+    mine = rows(over_subtrees(about, plan), [plan.position[owners[d]] for d in structure.order])
     return here.subspace.dot(mine)
 
 

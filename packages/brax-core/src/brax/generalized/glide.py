@@ -18,11 +18,11 @@ from brax.components import Quat, Vec3, quat, rows, vec3
 from brax.generalized import fronts
 from brax.generalized.forces import on_dofs
 from brax.generalized.problem import Motion, Problem
-from brax.generalized.smooth import Smooth, link_frames, smooth
+from brax.generalized.smooth import Smooth, smooth
+from brax.kinematics.frames import hung, poses
 from brax.once import once
 from brax.pipeline import integrate
 from brax.spatial import Spatial
-from brax.tree import join
 
 CORRECTIONS = 6
 """Quasi-Newton steps; each makes the error smaller by about a link's turn within the step."""
@@ -63,8 +63,10 @@ def glide(problem: Problem, motion: Motion, dt: jax.Array) -> Motion:
 
 
 def _at(problem: Problem, q: jax.Array) -> Placed:
-    frames = link_frames(problem.sys, problem.links, q, jnp.zeros((problem.sys.qd_size(), 1)))
-    return _placed(problem, *once((join([f.pos for f in frames]), join([f.rot for f in frames]))))
+    sys, plan = problem.sys, problem.links
+    still = jnp.zeros((sys.qd_size(), 1), q.dtype)
+    stacks = [hung(sys, plan, group, q - sys.ref, still) for group in plan.stacks]
+    return _placed(problem, *once(poses(plan, stacks)))
 
 
 def _placed(problem: Problem, pos: Vec3, rot: Quat) -> Placed:

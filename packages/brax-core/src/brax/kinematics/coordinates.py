@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from brax.base import Motion, System, Transform
 from brax.batch_last import batch_last
 from brax.components import Quat, Vec3, exp_quat, log_quat, quat, rows, sqrt, total, vec3
-from brax.kinematics.frames import Frames, group_frames, joint_params
+from brax.kinematics.frames import Frames, joint_params, stack_frames
 from brax.math import safe_arccos
 from brax.spatial import Spatial, invert
 from brax.tree import Group, Layout, layout
@@ -28,7 +28,7 @@ def _inverse(sys: System, x: Transform, xd: Motion) -> tuple[jax.Array, jax.Arra
     size = max(leaf.shape[-1] for leaf in jax.tree.leaves((sys, world)))
     q = jnp.zeros((sys.q_size(), size), x.pos.dtype)
     qd = jnp.zeros((sys.qd_size(), size), x.pos.dtype)
-    for group in plan.groups:
+    for group in plan.stacks:
         links = [plan.order[p] for p in group.links]
         parents = None if group.parents is None else [plan.order[p] for p in group.parents]
         target = _Target(None if parents is None else rows(world, parents), rows(world, links))
@@ -64,7 +64,7 @@ def _guess(sys: System, plan: Layout, group: Group, target: _Target) -> list[tup
     """Coordinates of one joint exactly; of several, their rotations where there are up to three."""
     none = jnp.zeros((sys.q_size(), 1)), jnp.zeros((sys.qd_size(), 1))
     rest = _put(none[0], group, [k.zero(jnp.zeros(())[None, None]) for k in group.types])
-    bare = group_frames(sys, plan, group, target.parent, rest, none[1])
+    bare = stack_frames(sys, plan, group, target.parent, rest, none[1])
     turn = bare.rot.conj.mul(target.own.rot)
     params = [joint_params(sys, joints) for joints in group.joints]
     if len(group.types) == 1:
@@ -125,10 +125,10 @@ def _columns(
 ) -> tuple[Frames, list[Spatial]]:
     """The group's frames at rest on its parents, and their velocity for each unit of rate."""
     still = jnp.zeros((sys.qd_size(), 1), q.dtype)
-    here = group_frames(sys, plan, group, target.parent, q, still)
+    here = stack_frames(sys, plan, group, target.parent, q, still)
 
     def moved(rates: jax.Array) -> Spatial:
-        frames = group_frames(sys, plan, group, target.parent, q, rates)
+        frames = stack_frames(sys, plan, group, target.parent, q, rates)
         return Spatial(frames.ang - here.ang, frames.vel - here.vel)
 
     units = [still.at[jnp.asarray(index)].set(1.0) for index in group.qd]

@@ -1,16 +1,18 @@
 """From joint coordinates to link frames."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 
 from brax.base import Motion, System, Transform
 from brax.batch_last import batch_last
-from brax.components import Quat, Vec3, quat, rows, stack, vec3, zero_vec
+from brax.components import Quat, Vec3, quat, rows, stack, total, vec3, zero_vec
 from brax.errors import ModelError, closest
-from brax.joints import JointParams
+from brax.joints import JointParams, JointType, Twist
 from brax.math import normalize
-from brax.tree import Group, Layout, down, join, layout
+from brax.spatial import Spatial
+from brax.tree import Group, Layout, from_roots, in_order, layout
 
 
 class Frames(NamedTuple):
@@ -31,44 +33,154 @@ def joint_params(sys: System, joints: tuple[int, ...]) -> JointParams:
     )
 
 
-def group_frames(
-    sys: System, plan: Layout, group: Group, parent: Frames | None, q: jax.Array, qd: jax.Array
-) -> Frames:
-    """Frames of the links of a group, from those of their parents; None where it is the world."""
-    links = [plan.order[p] for p in group.links]
+class Joint(NamedTuple):
+    """One joint of a stack, of all links that have such a stack.
+
+    In the frames of the links' parents, which for roots is the world, or in the world.
+    """
+
+    kind: JointType
+    params: JointParams
+    q: tuple[jax.Array, ...]
+    """Its coordinates, each (links, batch)."""
+    rates: tuple[jax.Array, ...]
+    rot: Quat
+    """The axes before the joint acts."""
+    point: Vec3
+    """The moved anchor."""
+
+    def seen(self, parent: tuple[Vec3, Quat] | None) -> "Joint":
+        """The joint in the world, from the poses of the parents; None where it is there already."""
+        if parent is None:
+            return self
+        pos, rot = parent
+        return self._replace(rot=rot.mul(self.rot), point=pos + rot.rotate(self.point))
+
+    def twists(self) -> list[Twist]:
+        """About `point`, for each degree of freedom."""
+        return [self.turned(t) for t in self.kind.motion_subspace(self.params, self.q)]
+
+    def turned(self, twist: Twist) -> Twist:
+        """A twist in the axes before the joint, in those that `rot` turns to."""
+        return Twist(*(None if part is None else self.rot.rotate(part) for part in twist))
+
+    def twist(self) -> Twist:
+        """About `point`, at the joint's rates; a part that is always zero is None."""
+        parts: list[Vec3 | None] = [None, None]
+        for twist, rate in zip(self.twists(), self.rates, strict=True):
+            for k, part in enumerate(twist):
+                if part is not None:
+                    here = parts[k]
+                    parts[k] = part * rate if here is None else here + part * rate
+        return Twist(*parts)
+
+
+class Hung(NamedTuple):
+    """Links whose joints are alike, in the frames of their parents."""
+
+    pos: Vec3
+    rot: Quat
+    joints: list[Joint]
+
+
+def hung(sys: System, plan: Layout, stack: Group, q: jax.Array, qd: jax.Array) -> Hung:
+    """Evaluates the joints of a stack.
+
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        plan: its links.
+        stack: those that are asked for.
+        q: coordinates less `ref`, (nq, batch).
+        qd: rates, (nv, batch).
+    """
+    links = [plan.order[p] for p in stack.links]
     pos = vec3(rows(sys.link.transform.pos, links))
     rot = quat(rows(sys.link.transform.rot, links))
-    ang = vel = zero_vec(q[:1] * 0 + pos.x)
-    if parent is not None:
-        pos, rot = parent.pos + parent.rot.rotate(pos), parent.rot.mul(rot)
-        ang, vel = parent.ang, parent.vel + parent.ang.cross(pos - parent.pos)
-    rates = iter(rows(qd, index) for index in group.qd)
-    for kind, joints, index in zip(group.types, group.joints, group.q, strict=True):
-        params, anchor = joint_params(sys, joints), vec3(rows(sys.joint.pos, joints))
+    rates = iter(rows(qd, index) for index in stack.qd)
+    joints = []
+    for kind, mine, index in zip(stack.types, stack.joints, stack.q, strict=True):
+        params, anchor = joint_params(sys, mine), vec3(rows(sys.joint.pos, mine))
         coordinates = tuple(rows(q, i) for i in index)
         shift, turn = kind.transform(params, coordinates)
-        old, point = pos, pos + rot.rotate(anchor if shift is None else anchor + shift)
-        moved, turned = zero_vec(point.x), zero_vec(point.x)
-        for twist in kind.motion_subspace(params, coordinates):
-            rate = next(rates)
-            if twist.ang is not None:
-                turned = turned + rot.rotate(twist.ang) * rate
-            if twist.vel is not None:
-                moved = moved + rot.rotate(twist.vel) * rate
+        point = pos + rot.rotate(anchor if shift is None else anchor + shift)
+        speeds = tuple(next(rates) for _ in range(kind.qd_width))
+        joints.append(Joint(kind, params, coordinates, speeds, rot, point))
         rot = rot if turn is None else rot.mul(turn)
         pos = point - rot.rotate(anchor)
-        vel = vel + ang.cross(pos - old) + moved + turned.cross(pos - point)
-        ang = ang + turned
+    return Hung(pos, rot, joints)
+
+
+def stack_frames(
+    sys: System, plan: Layout, stack: Group, parent: Frames | None, q: jax.Array, qd: jax.Array
+) -> Frames:
+    """Frames of links whose joints are alike, from those of their parents; None for the world."""
+    pos, rot, joints = hung(sys, plan, stack, q, qd)
+    ang = vel = zero_vec(q[:1] * 0 + pos.x)
+    pose = None
+    if parent is not None:
+        pose = parent.pos, parent.rot
+        pos, rot = _beyond(pose, (pos, rot))
+        ang, vel = parent.ang, parent.vel + parent.ang.cross(pos - parent.pos)
+    for joint in joints:
+        here = joint.seen(pose)
+        turned, moved = here.twist()
+        vel = vel if moved is None else vel + moved
+        if turned is not None:
+            ang, vel = ang + turned, vel + turned.cross(pos - here.point)
     return Frames(pos, rot, ang, vel)
+
+
+def poses(plan: Layout, stacks: Sequence[Hung]) -> tuple[Vec3, Quat]:
+    """Positions and rotations of all links in the world, in the layout's order."""
+    own = [(stack.pos, stack.rot) for stack in stacks]
+    return from_roots(in_order(plan, own), plan, _beyond)
+
+
+def _beyond(above: tuple[Vec3, Quat], below: tuple[Vec3, Quat]) -> tuple[Vec3, Quat]:
+    return above[0] + above[1].rotate(below[0]), above[1].mul(below[1])
+
+
+def seen(plan: Layout, stacks: Sequence[Hung], pose: tuple[Vec3, Quat]) -> list[list[Joint]]:
+    """All joints in the world, by stack, from the poses of all links."""
+    parents = [None if s.parents is None else rows(pose, s.parents) for s in plan.stacks]
+    return [
+        [joint.seen(parent) for joint in stack.joints]
+        for stack, parent in zip(stacks, parents, strict=True)
+    ]
+
+
+def about(twist: Twist, arm: Vec3) -> Spatial:
+    """A twist about a point `arm` away from another, about that other."""
+    ang, vel = twist
+    if ang is None:
+        vel = zero_vec(arm.x) if vel is None else vel
+        return Spatial(zero_vec(arm.x), vel + zero_vec(arm.x))
+    swing = arm.cross(ang)
+    return Spatial(ang + zero_vec(arm.x), swing if vel is None else swing + vel)
 
 
 def link_frames(sys: System, q: jax.Array, qd: jax.Array) -> Frames:
     """Frames of all links in the model's order, for arrays with a trailing batch axis."""
     plan, q = layout(sys), q - sys.ref
-    frames: list[Any] = [None] * len(plan.groups)
-    for i, group in enumerate(plan.groups):
-        frames[i] = group_frames(sys, plan, group, down(frames, group, plan), q, qd)
-    return rows(join(frames), plan.position)
+    stacks = [hung(sys, plan, group, q, qd) for group in plan.stacks]
+    pos, rot = poses(plan, stacks)
+    origin = rows(pos, common(plan))
+    own = []
+    for group, joints in zip(plan.stacks, seen(plan, stacks, (pos, rot)), strict=True):
+        centre = on_links(origin, group)
+        own.append(total(about(joint.twist(), joint.point - centre) for joint in joints))
+    ang, lin = from_roots(in_order(plan, own), plan, Spatial.__add__)
+    return rows(Frames(pos, rot, ang, lin + ang.cross(pos - origin)), plan.position)
+
+
+def common(plan: Layout) -> tuple[int, ...]:
+    """The link whose origin is each link's tree's common point; one row if there is one tree."""
+    return (0,) if len(set(plan.root)) == 1 else plan.root
+
+
+def on_links(origin: Vec3, group: Group) -> Vec3:
+    """Of the common points, those of a group's links."""
+    return origin if len(origin.x) == 1 else rows(origin, group.links)
 
 
 def to_state(frames: Frames) -> tuple[Transform, Motion]:

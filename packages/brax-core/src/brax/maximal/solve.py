@@ -9,7 +9,7 @@ Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 7.3, for im
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,8 @@ from brax.components import Sym3, Vec3
 from brax.maximal.links import PerDof
 from brax.spatial import Rigid, Spatial, Sym6
 from brax.tree import Layout, down, up
+
+T = TypeVar("T")
 
 LEAST = 1e-10
 """Inertia [kg m^2 or kg] below which a direction is one that the others of its stack have."""
@@ -66,29 +68,62 @@ def factor(
             free = _full(inertia).inverse()
             pivots[index] = Pivot((), (), (), (), None, None, free)
             continue
-        push = inertia.mul(drive)
-        forces, gains, mobile = [], [], []
-        for s, extra in zip(reversed(subspaces[index]), reversed(impedance[index]), strict=True):
-            force = inertia.mul(s)
-            inverse = 1.0 / (jnp.maximum(s.dot(force), LEAST) + extra)
-            gain = force * inverse
-            inertia = _full(inertia).sub_outer(force, gain)
-            forces.append(force)
-            gains.append(gain)
-            mobile.append(inverse)
-        pivots[index] = Pivot(
-            subspaces[index],
-            tuple(reversed(forces)),
-            tuple(reversed(gains)),
-            tuple(reversed(mobile)),
-            drive,
-            push,
-            None,
-        )
-        if group.parents is not None:
-            for target, part in up(_full(inertia), group, plan):
-                loaded[target] = _full(loaded[target]) + part
+        own = inertia, subspaces[index], drive, impedance[index]
+        if group.depths == 1:
+            pivots[index], left = _pivot(*own)
+        else:
+            pivots[index], left = _pivots(group.depths, own)
+        for target, part in up(left, group.first, plan):
+            loaded[target] = _full(loaded[target]) + part
     return pivots
+
+
+def _pivot(
+    inertia: Rigid | Sym6, subspace: tuple[Spatial, ...], drive: Spatial, impedance: PerDof
+) -> tuple[Pivot, Sym6]:
+    """The elimination of links of one depth, and the inertia that is left of them."""
+    push = inertia.mul(drive)
+    forces, gains, mobile = [], [], []
+    for s, extra in zip(reversed(subspace), reversed(impedance), strict=True):
+        force = inertia.mul(s)
+        inverse = 1.0 / (jnp.maximum(s.dot(force), LEAST) + extra)
+        gain = force * inverse
+        inertia = _full(inertia).sub_outer(force, gain)
+        forces.append(force)
+        gains.append(gain)
+        mobile.append(inverse)
+    found = tuple(reversed(forces)), tuple(reversed(gains)), tuple(reversed(mobile))
+    return Pivot(subspace, *found, drive, push, None), _full(inertia)
+
+
+def _pivots(depths: int, own: Any) -> tuple[Pivot, Sym6]:
+    """The same for many depths, one after another."""
+    inertia, *rest = _depths(depths, (_full(own[0]), *own[1:]))
+
+    def eliminate(carried: Sym6, here: Any) -> tuple[Sym6, Pivot]:
+        inertia, *rest = here
+        pivot, left = _pivot(inertia + carried, *rest)
+        return left, pivot
+
+    nothing = jax.tree.map(lambda x: jnp.zeros_like(x[0]), inertia)
+    left, found = jax.lax.scan(eliminate, nothing, (inertia, *rest), reverse=True)
+    return _links(found), left
+
+
+def _depths(depths: int, tree: T) -> T:
+    """Splits rows of links into (depths, links, batch), all of one batch size."""
+    size = max(x.shape[-1] for x in jax.tree.leaves(tree))
+
+    def split(x: jax.Array) -> jax.Array:
+        apart = x.reshape(depths, -1, x.shape[-1])
+        return jnp.broadcast_to(apart, (*apart.shape[:2], size))
+
+    return jax.tree.map(split, tree)
+
+
+def _links(tree: T) -> T:
+    """Undoes `_depths`."""
+    return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), tree)
 
 
 def _full(inertia: Rigid | Sym6) -> Sym6:
@@ -129,23 +164,52 @@ def solve(
         group, pivot, momentum = plan.groups[index], pivots[index], loaded[index]
         if pivot.free is not None:
             continue
-        rates = []
-        for k in reversed(range(len(pivot.subspace))):
-            load = impulses[index][k]
-            if momentum is not None:
-                along = pivot.subspace[k].dot(momentum)
-                load = along if load is None else load + along
-            if load is None:
-                load = jnp.zeros_like(pivot.mobility[k])
-            rates.append(load * pivot.mobility[k])
-            pull = pivot.force[k] * rates[-1]
-            momentum = pull * -1.0 if momentum is None else momentum - pull
-        pushed[index] = tuple(reversed(rates))
-        if group.parents is not None and momentum is not None:
-            for target, part in up(momentum, group, plan):
+        if group.depths == 1:
+            pushed[index], left = _push(pivot, momentum, impulses[index])
+        else:
+            pushed[index], left = _pushes(group.depths, pivot, momentum, impulses[index])
+        if left is not None:
+            for target, part in up(left, group.first, plan):
                 old = loaded[target]
                 loaded[target] = part if old is None else old + part
     return _respond(plan, pivots, loaded, pushed, driven)
+
+
+def _push(
+    pivot: Pivot, momentum: Spatial | None, impulses: tuple[jax.Array | None, ...]
+) -> tuple[PerDof, Spatial | None]:
+    """The rates that links of one depth would have on still ones, and the momentum they pass on."""
+    rates = []
+    for k in reversed(range(len(pivot.subspace))):
+        load = impulses[k]
+        if momentum is not None:
+            along = pivot.subspace[k].dot(momentum)
+            load = along if load is None else load + along
+        if load is None:
+            load = jnp.zeros_like(pivot.mobility[k])
+        rates.append(load * pivot.mobility[k])
+        pull = pivot.force[k] * rates[-1]
+        momentum = pull * -1.0 if momentum is None else momentum - pull
+    return tuple(reversed(rates)), momentum
+
+
+def _pushes(
+    depths: int,
+    pivot: Pivot,
+    momentum: Spatial | None,
+    impulses: tuple[jax.Array | None, ...],
+) -> tuple[PerDof, Spatial]:
+    """The same for many depths, one after another."""
+    every = _depths(depths, (pivot, momentum, impulses))
+
+    def pass_on(carried: Spatial, here: Any) -> tuple[Spatial, PerDof]:
+        pivot, own, impulses = here
+        rates, left = _push(pivot, carried if own is None else own + carried, impulses)
+        return carried if left is None else left, rates
+
+    nothing = jax.tree.map(lambda x: jnp.zeros_like(x[0]), every[0].drive)
+    left, rates = jax.lax.scan(pass_on, nothing, every, reverse=True)
+    return _links(rates), left
 
 
 def _respond(
@@ -165,15 +229,34 @@ def _respond(
                 load = jax.tree.map(jnp.zeros_like, Spatial(*pivot.free.h[:2]))
             velocities[index] = pivot.free.mul(load)
             continue
-        velocity, mine = down(velocities, group, plan), []
-        for k, rate in enumerate(pushed[index]):
-            mine.append(rate if velocity is None else rate - pivot.gain[k].dot(velocity))
-            along = pivot.subspace[k] * mine[-1]
-            velocity = along if velocity is None else velocity + along
-        if driven:
-            velocity = velocity + pivot.drive
-        velocities[index], rates[index] = velocity, tuple(mine)
+        velocity = down(velocities, group.first, plan)
+        if group.depths == 1:
+            velocities[index], rates[index] = _moved(pivot, pushed[index], velocity, driven)
+            continue
+        every = _depths(group.depths, (pivot, pushed[index]))
+        first = jax.tree.map(lambda x: jnp.zeros_like(x[0]), every[0].drive)
+
+        def move(parent: Spatial, here: Any) -> tuple[Spatial, tuple[Spatial, PerDof]]:
+            pivot, pushed = here
+            found = _moved(pivot, pushed, parent, driven)
+            return found[0], found
+
+        found = jax.lax.scan(move, first if velocity is None else first + velocity, every)[1]
+        velocities[index], rates[index] = _links(found)
     return velocities, rates
+
+
+def _moved(
+    pivot: Pivot, pushed: PerDof, velocity: Spatial | None, driven: bool
+) -> tuple[Spatial, PerDof]:
+    """Velocities and rates of links of one depth, from those of their parents, None if at rest."""
+    out: Any = velocity
+    mine = []
+    for k, rate in enumerate(pushed):
+        mine.append(rate if out is None else rate - pivot.gain[k].dot(out))
+        along = pivot.subspace[k] * mine[-1]
+        out = along if out is None else out + along
+    return (out + pivot.drive if driven else out), tuple(mine)
 
 
 def mobility(plan: Layout, pivots: Sequence[Pivot]) -> tuple[list[Sym6], list[PerDof]]:
@@ -188,19 +271,37 @@ def mobility(plan: Layout, pivots: Sequence[Pivot]) -> tuple[list[Sym6], list[Pe
         if pivot.free is not None:
             links[index] = pivot.free
             continue
-        mobile, mine = down(links, group, plan), []
-        for s, gain, own in zip(pivot.subspace, pivot.gain, pivot.mobility, strict=True):
-            if mobile is None:
-                mine.append(own)
-                mobile = _zero(own).add_outer(s, s * own)
-                continue
-            pull = mobile.mul(gain)
-            mine.append(own + gain.dot(pull))
-            # Two products rather than three: s s^T is shared between the other two.
-            pull = pull - s * (0.5 * mine[-1])
-            mobile = mobile.sub_outer(s, pull).sub_outer(pull, s)
-        links[index], dofs[index] = mobile, tuple(mine)
+        parent = down(links, group.first, plan)
+        if group.depths == 1:
+            links[index], dofs[index] = _mobile(pivot, parent)
+            continue
+        every = _depths(group.depths, pivot)
+        first = _zero(every.mobility[0][0])
+
+        def hang(above: Sym6, here: Pivot) -> tuple[Sym6, tuple[Sym6, PerDof]]:
+            found = _mobile(here, above)
+            return found[0], found
+
+        found = jax.lax.scan(hang, first if parent is None else first + parent, every)[1]
+        links[index], dofs[index] = _links(found)
     return links, dofs
+
+
+def _mobile(pivot: Pivot, mobile: Sym6 | None) -> tuple[Sym6, PerDof]:
+    """The mobility of links of one depth, from that of their parents, None if they stand still."""
+    out: Any = mobile
+    mine = []
+    for s, gain, own in zip(pivot.subspace, pivot.gain, pivot.mobility, strict=True):
+        if out is None:
+            mine.append(own)
+            out = _zero(own).add_outer(s, s * own)
+            continue
+        pull = out.mul(gain)
+        mine.append(own + gain.dot(pull))
+        # Two products rather than three: s s^T is shared between the other two.
+        pull = pull - s * (0.5 * mine[-1])
+        out = out.sub_outer(s, pull).sub_outer(pull, s)
+    return out, tuple(mine)
 
 
 def _zero(like: jax.Array) -> Sym6:
