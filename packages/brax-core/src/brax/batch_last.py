@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 from jax.sharding import PartitionSpec as P
 
 from brax.tiles import batch_size, by_tiles, merge, split
@@ -100,7 +101,8 @@ def _varying(x: Any) -> frozenset[str]:
 @functools.lru_cache(maxsize=4096)
 def _results(fun: Flat, *operands: tuple[tuple[int, ...], Any]) -> list[tuple[Any, Any]]:
     """Shape without the batch, and type, of each result; the function is traced for this once."""
-    out = jax.eval_shape(fun, *(jax.ShapeDtypeStruct((*s, 1), dtype) for s, dtype in operands))
+    with use_abstract_mesh(AbstractMesh((), ())):
+        out = jax.eval_shape(fun, *(jax.ShapeDtypeStruct((*s, 1), dtype) for s, dtype in operands))
     return [(x.shape[:-1], x.dtype) for x in out]
 
 
@@ -125,6 +127,20 @@ def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
 _boundary.def_abstract_eval(_abstract)
 
 
+def _placed(fun: Flat, operands: Sequence[jax.Array], run: Callable[..., Any]) -> list[jax.Array]:
+    """Calls `run`, which gives what `fun` gives, with arrays that the compiler places.
+
+    On a mesh whose axes are `Explicit` every operation would have to say where its result is; as
+    much is known of the whole function.
+    """
+    avals = [jax.typeof(x) for x in operands]
+    mesh = get_abstract_mesh()
+    if not mesh.explicit_axes:
+        return list(run(*operands))
+    out = tuple(a.sharding.spec for a in _abstract(*avals, fun=fun))
+    return list(jax.sharding.auto_axes(run, axes=mesh.explicit_axes, out_sharding=out)(*operands))
+
+
 @functools.lru_cache(maxsize=1024)
 def _compiled(fun: Flat) -> Flat:
     return jax.jit(fun)
@@ -132,7 +148,8 @@ def _compiled(fun: Flat) -> Flat:
 
 _boundary.def_impl(lambda *operands, fun: list(_compiled(fun)(*operands)))
 mlir.register_lowering(
-    _boundary, mlir.lower_fun(lambda *operands, fun: list(fun(*operands)), multiple_results=True)
+    _boundary,
+    mlir.lower_fun(lambda *x, fun: _placed(fun, x, lambda *x: fun(*x)), multiple_results=True),
 )
 
 
@@ -140,7 +157,12 @@ def _lower_on_cpu(ctx: Any, *operands: Any, fun: Flat) -> Any:
     devices = getattr(ctx.module_context.axis_context, "num_devices", 1)
 
     def tiled(*operands: jax.Array) -> list[jax.Array]:
-        return by_tiles(fun, operands, devices)
+        sharded = any(jax.typeof(x).sharding.spec[-1] is not None for x in operands)
+
+        def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
+            return tuple(by_tiles(fun, operands, devices, sharded))
+
+        return _placed(fun, operands, run)
 
     return mlir.lower_fun(tiled, multiple_results=True)(ctx, *operands)
 

@@ -21,14 +21,17 @@ def batch_size(operands: Sequence[Any]) -> int:
 
 
 def by_tiles(
-    fun: Callable[..., tuple[jax.Array, ...]], operands: Sequence[jax.Array], devices: int
+    fun: Callable[..., tuple[jax.Array, ...]],
+    operands: Sequence[jax.Array],
+    devices: int,
+    sharded: bool,
 ) -> list[jax.Array]:
-    """Runs the function on tiles of the batch, one after another.
+    """Runs the function on tiles of the batch, one after another; a sharded batch as it is.
 
     A program for several devices has each tile's share on every one of them.
     """
     size, tile = batch_size(operands), TILE * devices
-    if size < 2 * tile or any(jax.typeof(x).sharding.spec[-1] is not None for x in operands):
+    if sharded or size < 2 * tile:
         # What only some use of is not computed again for them: a check of every number of a state
         # that is thrown away made a step 60 times slower.
         return once(list(fun(*operands)))
