@@ -39,6 +39,7 @@ FLOOR = (
 SELF = '<pair geom1="ball" geom2="top"/>'
 SIDE = '<pair geom1="ball" geom2="other" friction=".3 .3 .01 .001 .001"/>'
 UNEVEN = ".2 .6 .02 .005 .003"
+SOLVER = 'iterations="20" ls_iterations="{}"'
 
 
 def xml(condim=3, friction=UNEVEN, others="", option=""):
@@ -89,10 +90,16 @@ def test_its_numbers_are_leaves_and_come_back_from_json():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("condim", [1, 3, 4, 6])
-def test_a_step_is_mujocos(condim):
+@pytest.mark.parametrize(
+    ("condim", "cone"),
+    [(1, "pyramidal"), (3, "pyramidal"), (4, "pyramidal"), (6, "pyramidal"), (3, "elliptic")],
+)
+def test_a_step_is_mujocos(condim, cone):
     """The ball sinks by 5 mm, slides both ways and spins; only the pair's numbers hold it."""
-    system, model = loaded(condim, UNEVEN, "", 'iterations="20" ls_iterations="20"')
+    # Of round cones each step of the search along a line is a long program.
+    solver = SOLVER.format(20 if cone == "pyramidal" else 4)
+    system, model = loaded(condim, UNEVEN, "", f'cone="{cone}" {solver}')
+    model.opt.ls_iterations = 50
     data = mujoco.MjData(model)
     rng = np.random.default_rng(0)
     pipeline = plugins.get("pipeline", "generalized")
@@ -112,12 +119,6 @@ def test_pipelines_of_maximal_coordinates_take_even_friction_alone(name):
     with pytest.raises(ModelError, match="friction differs between the two tangents"):
         pipeline.init(uneven, uneven.init_q, jnp.zeros(uneven.qd_size()))
     pipeline.init(even, even.init_q, jnp.zeros(even.qd_size()))
-
-
-def test_an_elliptic_cone_takes_even_friction_alone():
-    uneven = loaded(3, UNEVEN, "", 'cone="elliptic"')[0]
-    with pytest.raises(ModelError, match="elliptic cones of pairs whose friction differs"):
-        plugins.get("pipeline", "generalized").init(uneven, uneven.init_q, jnp.zeros(13))
 
 
 def ball_on_a_floor(**pair):

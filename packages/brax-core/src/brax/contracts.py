@@ -111,7 +111,6 @@ SITE_LIMITS = (
 
 TURNING = "friction against twisting and rolling (condim 4 and 6)"
 UNEVEN = "pairs whose friction differs between the two tangents"
-UNEVEN_ELLIPSE = "elliptic cones of pairs whose friction differs between the two tangents"
 TENDON_TIES = "equality constraints between tendons"
 TENDON_LIMITS = "limits and dry friction of tendons"
 CARRIED = "joints on mocap bodies"
@@ -128,7 +127,6 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
     TURNING: lambda s: any(g.condim > 3 for g in s.collisions),
     UNEVEN: lambda s: any(s.pair_uneven),
-    UNEVEN_ELLIPSE: lambda s: s.opt.cone == "elliptic" and any(s.pair_uneven),
     TENDON_TIES: lambda s: "tendon" in s.equality_types,
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
     CARRIED: lambda s: max(s.link_mocap) >= 0,

@@ -182,7 +182,7 @@ def down(values: Sequence[Any], group: Group, plan: Layout) -> Any:
     """
     if group.parents is None:
         return None
-    for value, target in zip(values, plan.groups, strict=False):
+    for value, target in zip(values, plan.groups, strict=True):
         if all(p in target.links for p in group.parents):
             return rows(value, [p - target.links[0] for p in group.parents])
     return rows(join([v for v in values if v is not None]), group.parents)

@@ -26,11 +26,12 @@ LAWS = {
     "ellipse": lambda: _ellipse(()),
     "ellipse with torsion": lambda: _ellipse(TURNING[:1]),
     "ellipse with rolling": lambda: _ellipse(TURNING),
+    "ellipse of two frictions": lambda: _ellipse(())._replace(sideways=numbers(0.3, 2, 7)),
     "ellipse without friction": lambda: _smooth(),
     "separate": lambda: Separate(tuple(_rows(k) for k in range(3))),
 }
 WIDTH = {"rows": 1, "separate": 3, "pyramid": 3, "ellipse": 3, "ellipse with torsion": 4}
-WIDTH["ellipse without friction"] = 3
+WIDTH |= {"ellipse without friction": 3, "ellipse of two frictions": 3}
 
 
 def _rows(seed):
@@ -62,7 +63,7 @@ def energy(law, v):
         pairs = list(zip(law.friction, across, strict=True))
         edges = [normal + s * mu * t for mu, t in pairs for s in (1, -1)]
         return 0.5 * law.stiffness * sum(jnp.minimum(e, 0.0) ** 2 for e in edges)
-    ratios = (1.0, 1.0, *law.ratios)
+    ratios = (1.0, 1.0 if law.sideways is None else law.sideways, *law.ratios)
     speed = jnp.sqrt(sum((r * x) ** 2 for r, x in zip(ratios, across, strict=True)))
     n, t = law.mu * normal, law.friction * speed
     inside = law.normal * normal**2 + law.tangent * speed**2
@@ -147,3 +148,35 @@ def test_impedance_is_mujocos():
         solimp = tuple(jnp.asarray(model.jnt_solimp.T))
         found = impedance(solimp, jnp.asarray(data.efc_pos))
         np.testing.assert_allclose(found, data.efc_KBIP[:, 2], rtol=1e-12)
+
+
+def test_friction_of_each_tangent_is_mujocos():
+    """Force and stiffness of a contact whose second tangent is rougher, in all three zones."""
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><option cone="elliptic" impratio="3"/><worldbody>
+        <geom name="floor" type="plane" size="1 1 1"/>
+        <body pos="0 0 .09"><freejoint/><geom name="ball" size=".1"/></body></worldbody>
+        <contact><pair geom1="floor" geom2="ball" condim="4" friction=".3 .8 .05 0 0"/></contact>
+        </mujoco>"""
+    )
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    v = np.random.default_rng(0).normal(size=(60, 4)) * [0.5, 1, 1, 5]
+    v[:20, 1:] *= 0.01
+    forces, zones = [], set()
+    for x in v:
+        mujoco.mj_constraintUpdate(model, data, x, None, 0)
+        forces.append(data.efc_force.copy())
+        zones |= set(data.efc_state.tolist())
+    assert len(zones) == 3
+    stiff, mu = data.efc_D[:2, None, None], 0.3
+    law = Ellipse(
+        jnp.asarray(stiff[0]),
+        jnp.asarray(stiff[1]),
+        jnp.full((1, 1), mu),
+        jnp.asarray(data.contact.mu[:, None]),
+        (jnp.full((1, 1), 0.05 / mu),),
+        jnp.full((1, 1), 0.8 / mu),
+    )
+    found, _ = law.response(tuple(jnp.asarray(v[:, k : k + 1]) for k in range(4)))
+    np.testing.assert_allclose(np.concatenate(found, axis=1), forces, rtol=1e-9, atol=1e-9)

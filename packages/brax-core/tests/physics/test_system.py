@@ -244,7 +244,6 @@ LACKING = {
     contracts.DAMPING: dict(option=dict(vel_damping=-1.0)),
     contracts.TURNING: dict(ball=dict(condim=4), floor=True),
     contracts.UNEVEN: dict(more=uneven),
-    contracts.UNEVEN_ELLIPSE: dict(more=uneven, option=dict(cone="elliptic")),
     contracts.TENDON_TIES: dict(more=tied_tendons),
     contracts.CARRIED: dict(more=on_mocap),
     contracts.ADHESION: dict(more=adhering),

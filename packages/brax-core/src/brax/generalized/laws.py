@@ -143,11 +143,15 @@ class Ellipse(NamedTuple):
     """Friction of the regularized cone, never zero."""
     ratios: tuple[jax.Array, ...] = ()
     """Friction of torsion and rolling as a share of sliding friction, direction by direction."""
+    sideways: jax.Array | None = None
+    """Sliding friction along the second tangent as a share of that along the first; None where they
+    are the same."""
 
     def _scaled(self, across: Sequence[jax.Array]) -> list[jax.Array]:
         """Scales what is across the normal by its friction, as a share of sliding friction."""
+        first, second = across[:2]
         turning = [x * r for x, r in zip(across[2:], self.ratios, strict=True)]
-        return [*across[:2], *turning]
+        return [first, second if self.sideways is None else second * self.sideways, *turning]
 
     def _zones(self, v: Along) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Scaled distance from the cone, speed across it, and where v is in cone and dual."""

@@ -18,7 +18,6 @@ from brax.contracts import (
     DAMPING,
     ELASTICITY,
     TIME_OF_IMPACT,
-    UNEVEN_ELLIPSE,
 )
 from brax.generalized.constraints import softness
 from brax.generalized.moves import JointMoves
@@ -35,7 +34,7 @@ class Generalized(Pipeline[Problem, Motion]):
 
     name = "generalized"
     has_flow = True
-    lacks = (TIME_OF_IMPACT, UNEVEN_ELLIPSE, ADHESION_LIMITS)
+    lacks = (TIME_OF_IMPACT, ADHESION_LIMITS)
     approximates: ClassVar[Mapping[str, str]] = {
         ELASTICITY: "it has no effect; the softness of contacts takes its place",
         DAMPING: "it has no effect; joints have their own",

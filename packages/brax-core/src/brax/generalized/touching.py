@@ -177,7 +177,10 @@ def _law(sys: System, soft: Touching, dist: jax.Array) -> tuple[Pyramid | Ellips
         some = jnp.maximum(mu, LEAST_FRICTION)
         tangent = normal * ratio * soft.sliding
         ratios = tuple(x / some for x in soft.turning)
-        law: Pyramid | Ellipse = Ellipse(normal, tangent, mu, some / jnp.sqrt(ratio), ratios)
+        across = soft.sideways / some if any(sys.pair_uneven) else None
+        law: Pyramid | Ellipse = Ellipse(
+            normal, tangent, mu, some / jnp.sqrt(ratio), ratios, across
+        )
     else:
         compliance = jnp.maximum((1.0 - share) / share * weight * (1.0 + mu * mu), SOFTEST)
         edge = 2.0 * mu * mu / sys.opt.impratio
