@@ -78,7 +78,9 @@ def test_a_triple_pendulum_of_springs_swings_as_in_joint_coordinates(f64, monkey
     assert 1.5 < apart[1] / apart[0] < 2.5 or apart[1] < 1e-4
 
 
-@pytest.mark.parametrize("derived", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "derived", [False, pytest.param(True, marks=[pytest.mark.slow, pytest.mark.long])]
+)
 @pytest.mark.parametrize("kind", [SPRING, POSITIONAL], ids=lambda p: p.name)
 def test_a_long_chain_moves_in_loops_as_written_out(f64, monkeypatch, kind, derived):
     """Its motion after four steps, and that motion's derivatives by where and how it starts."""
