@@ -7,7 +7,6 @@ leans, it pushes along its own normal if the shape's lowest point is over its tr
 further around that edge.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -130,20 +129,24 @@ def _seen(kind: GeometryType, shape: Shape) -> Seen:
 def _nearest(every: Triangles, seen: Seen) -> Triangles:
     """Those triangles that can matter.
 
-    Of a shape that lies flat on many, those that keep it from tipping: the outermost in eight
-    directions.
+    Of a shape that lies flat on many, those that keep it from tipping: those below its outermost
+    points in eight directions.
     """
     if every.normal.x.shape[0] <= _FEW:
         return every
     gap = _least_gap(every, seen)
-    near = gap < jnp.maximum(jnp.min(gap, axis=0), 0.0) + _NEAR * seen.size
     nearest = jnp.moveaxis(jax.lax.top_k(jnp.moveaxis(-gap, 0, -1), _NEAREST)[1], -1, 0)
-    a, b, c = every.corners
-    outermost = []
-    for angle in (np.arange(_OUTERMOST) * 2 * np.pi / _OUTERMOST).tolist():
-        outward = (a.x + b.x + c.x) * math.cos(angle) + (a.y + b.y + c.y) * math.sin(angle)
-        outermost.append(jnp.argmax(jnp.where(near, outward, -jnp.inf), axis=0))
-    index = jnp.concatenate([nearest, jnp.stack(outermost)])
+    near = gap < jnp.maximum(jnp.min(gap, axis=0), 0.0) + _NEAR * seen.size
+    angles = (np.arange(_OUTERMOST) * (2 * np.pi / _OUTERMOST)).reshape(-1, 1, 1)
+    x, y = (jnp.asarray(f(angles), gap.dtype) for f in (np.cos, np.sin))
+    end = jax.lax.stop_gradient(seen.farthest(Vec3(x, y, 0.0 * x)))
+    sides = [
+        out.x * (end.x[:, None] - corner.x) + out.y * (end.y[:, None] - corner.y)
+        for corner, out in zip(every.corners, every.out, strict=True)
+    ]
+    aside = jnp.maximum(jnp.maximum(*sides[:2]), sides[2])
+    outermost = jnp.argmin(jnp.where(near, aside, jnp.inf), axis=1)
+    index = jnp.concatenate([nearest, outermost])
     return jax.tree.map(lambda x: jnp.take_along_axis(x, index, axis=0), every)
 
 
@@ -174,11 +177,11 @@ def _spots(near: Triangles, seen: Seen, base: jax.Array) -> tuple[Spot, jax.Arra
     first, *others = (p._replace(dist=_followed(near, seen, p)) for p in (first, *others))
     normal, proper = _proper(near, first)
     own, over = _along_own_normal(near, seen)
-    first = jax.tree.map(
-        lambda x, y: jnp.where(over & ~proper, y, x), first._replace(normal=normal), own
-    )
+    over &= ~(proper | (first.dist > 0))
+    first = jax.tree.map(lambda x, y: jnp.where(over, y, x), first._replace(normal=normal), own)
+    least = first.dist <= jnp.min(first.dist, axis=0)
     spots = [Spot(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in (first, *others)]
-    there = [jnp.ones_like(proper), *(proper for _ in others)]
+    there = [proper | over | least, *(proper for _ in others)]
     return jax.tree.map(lambda *x: jnp.concatenate(x), *spots), jnp.concatenate(there)
 
 
@@ -217,7 +220,7 @@ def _shares(near: Triangles, point: Vec3) -> list[jax.Array]:
 def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
     """A normal that is one of the field's surface at a triangle, and whether it was that before.
 
-    Where the two are apart any will do, since a prism that they do not share is nearer.
+    Where the two are apart any will do for the least distance, since it is the least of all prisms.
     """
     normal = touch.normal
     up = normal.z > -_LEAN
@@ -227,9 +230,9 @@ def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
         lean = normal.dot(out)
         proper &= lean < turn + _LEAN
         share = jnp.minimum(share, turn / jnp.maximum(lean, jnp.maximum(turn, _LEAN)))
-    proper |= touch.dist > 0
     turned = where(up, upright + (normal - upright) * share, near.normal)
-    return where(proper, normal, normalize(turned, near.normal)[0]), proper
+    keeps = proper | (touch.dist > 0)
+    return where(keeps, normal, normalize(turned, near.normal)[0]), proper
 
 
 def _along_own_normal(near: Triangles, seen: Seen) -> tuple[Touch, jax.Array]:
