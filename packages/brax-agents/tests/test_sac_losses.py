@@ -48,7 +48,7 @@ def _draw(policy, obs, key):
     layer = jax.tree.map(np.float64, policy["params"]["hidden_0"])
     logits = obs @ layer["kernel"] + layer["bias"]
     loc, scale = logits[:, :ACT], np.log1p(np.exp(logits[:, ACT:])) + 0.001
-    unit = np.asarray(jax.random.normal(key, (N, ACT)), np.float64)
+    unit = np.asarray(jax.random.normal(key, (ACT, N)), np.float64).T
     raw = loc + scale * unit
     log_prob = -0.5 * unit**2 - np.log(scale * np.sqrt(2 * np.pi)) - np.log(1 - np.tanh(raw) ** 2)
     return np.tanh(raw), log_prob.sum(axis=1)
