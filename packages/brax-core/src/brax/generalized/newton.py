@@ -30,6 +30,10 @@ MANY = 64
 """Rows from which on a sum is no longer written out."""
 
 
+WRITTEN = 8
+"""Looks along a direction up to which they are written out, not looped over."""
+
+
 class Violation(NamedTuple):
     """Accelerations along the constraints, less what they ask for."""
 
@@ -83,6 +87,37 @@ def along_families(
         flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
         out.append(tuple(jnp.concatenate(x) for x in zip(*flat, strict=True)))
     return out
+
+
+class _Line(NamedTuple):
+    """What is known of the cost's slope along a direction: sizes and slopes, (1, batch)."""
+
+    low: tuple[jax.Array, jax.Array]
+    """The largest size that is known to be too short."""
+    high: tuple[jax.Array, jax.Array]
+    """The least that is known to be too long."""
+    size: jax.Array
+    """To be looked at next."""
+    best: tuple[jax.Array, jax.Array]
+    """The flattest seen, and how steep it is."""
+
+    def at(self, slope: jax.Array, curve: jax.Array) -> "_Line":
+        """With the slope and its derivative at the size."""
+        size = self.size
+        short, better = slope < 0, jnp.abs(slope) < self.best[1]
+        low, high, best = (
+            (jnp.where(take, size, end[0]), jnp.where(take, value, end[1]))
+            for take, value, end in (
+                (short, slope, self.low),
+                (~short, slope, self.high),
+                (better, jnp.abs(slope), self.best),
+            )
+        )
+        guess = size - slope / curve
+        bounded = jnp.minimum(high[0], 4.0 * low[0] + 1.0)
+        secant = low[0] - low[1] * (bounded - low[0]) / (high[1] - low[1] + TINY)
+        within = (guess > low[0]) & (guess < high[0])
+        return _Line(low, high, jnp.where(within, guess, secant), best)
 
 
 class Solver:
@@ -200,24 +235,20 @@ class Solver:
         Newton's method from the full step; a step that would leave the bracket goes where the
         secant of its ends vanishes. The flattest point seen is taken, none if none is flatter.
         """
-        low: tuple[jax.Array, ...] = (jnp.zeros_like(first), steep)
-        high: tuple[jax.Array, ...] = (jnp.full_like(first, jnp.inf), -steep)
-        size, best = jnp.ones_like(first), (jnp.zeros_like(first), jnp.abs(steep))
-        for _ in range(self.search_steps + 1):
-            power, curvature = self._along_line(c, v, change, size)
-            slope, curve = first + size * second - power, second + curvature
-            short, here = slope < 0, (size, slope)
-            low, high = (
-                tuple(jnp.where(take, x, y) for x, y in zip(here, end, strict=True))
-                for take, end in ((short, low), (~short, high))
-            )
-            better = jnp.abs(slope) < best[1]
-            best = jnp.where(better, size, best[0]), jnp.where(better, jnp.abs(slope), best[1])
-            guess = size - slope / curve
-            bounded = jnp.minimum(high[0], 4.0 * low[0] + 1.0)
-            secant = low[0] - low[1] * (bounded - low[0]) / (high[1] - low[1] + TINY)
-            size = jnp.where((guess > low[0]) & (guess < high[0]), guess, secant)
-        return best[0]
+        zero = jnp.zeros_like(first)
+        seen = _Line(
+            low=(zero, steep),
+            high=(jnp.full_like(first, jnp.inf), -steep),
+            size=jnp.ones_like(first),
+            best=(zero, jnp.abs(steep)),
+        )
+
+        def look(_: int, seen: _Line) -> _Line:
+            power, curvature = self._along_line(c, v, change, seen.size)
+            return seen.at(first + seen.size * second - power, second + curvature)
+
+        turns = self.search_steps + 1
+        return jax.lax.fori_loop(0, turns, look, seen, unroll=turns <= WRITTEN).best[0]
 
     def _along_line(
         self, c: Constraints, v: Violation, change: Violation, size: jax.Array
