@@ -19,7 +19,7 @@ from brax.spring.pipeline import SPRING
 
 PIPELINES = [
     pytest.param(SPRING, id="spring"),
-    pytest.param(POSITIONAL, id="positional"),
+    pytest.param(POSITIONAL, id="positional", marks=pytest.mark.long),
     pytest.param(GENERALIZED, id="generalized"),
 ]
 

@@ -82,11 +82,12 @@ def check(pipeline, name):
 
 ONE = "centres"
 """Each case compiles for half a minute."""
+HERE = [pytest.param(p, marks=[pytest.mark.long] * (p == "generalized")) for p in PIPELINES]
 EACH = [pytest.param(n, marks=[] if n == ONE else [pytest.mark.long]) for n in CASES]
 
 
 @pytest.mark.parametrize("name", EACH)
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("pipeline", HERE)
 def test_derivatives_are_finite(f64, pipeline, name):
     check(pipeline, name)
 

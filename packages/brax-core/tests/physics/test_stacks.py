@@ -45,7 +45,7 @@ def after(sys, name, steps):
         ("spring", 3, 1e-3),
         ("positional", 5, 0.1),
         ("generalized", 3, 1e-3),
-        ("generalized", 20, 1e-3),
+        pytest.param("generalized", 20, 1e-3, marks=pytest.mark.long),
     ],
 )
 def test_a_tower_stands(f64, name, n, speed):
