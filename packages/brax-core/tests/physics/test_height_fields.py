@@ -149,6 +149,7 @@ def test_a_box_stands_on_many_fine_cells(f64):
     place = np.zeros((n, 7))
     place[:, :2], place[:, 2] = rng.uniform(-0.3, 0.3, (n, 2)), 0.199
     place[:, 3], place[:, 6] = np.cos(half_turn), np.sin(half_turn)
+    place[0] = (0.013, 0.021, 0.199, 1, 0, 0, 0)  # along the cells
     dist, normal, pos = map(np.asarray, program("box")(np.zeros((41, 61)), place))
     touching = np.abs(dist + 0.001) < 1e-9
     assert (touching.sum(axis=0) >= 3).all()
@@ -158,8 +159,10 @@ def test_a_box_stands_on_many_fine_cells(f64):
         ConvexHull(pos[touching[:, i], i, :2] - place[i, :2], qhull_options="QJ") for i in range(n)
     ]
     inside = np.array([-hull.equations[:, 2].max() for hull in hulls])
+    share = np.array([hull.volume for hull in hulls]) / (0.2 * 0.3)
     assert (inside > 0.01).mean() > 0.95  # from the middle of the base to the hull's edges
-    assert np.median([hull.volume for hull in hulls]) > 0.85 * (0.2 * 0.3)
+    assert np.median(share) > 0.85
+    assert touching[:, 0].all() and inside[0] > 0.05 and share[0] > 0.7
 
 
 @pytest.mark.slow
