@@ -21,13 +21,19 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 from jax.sharding import PartitionSpec as P
 
+from brax.native.call import DEVICES, Kernel, trace
 from brax.tiles import batch_size, by_tiles, merge, split
 
 Flat = Callable[..., tuple[jax.Array, ...]]
 """A function of arrays with a trailing batch axis, to a tuple of such arrays."""
 
-_boundary = Primitive("batch_last")
-_boundary.multiple_results = True
+_primitive = Primitive("batch_last")
+_primitive.multiple_results = True
+
+
+def _boundary(*operands: Any, fun: Flat) -> list[jax.Array]:
+    """The function of flat operands, as one operation."""
+    return list(_primitive.bind(*operands, fun=fun, devices=DEVICES))
 
 
 def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..., Any]:
@@ -51,7 +57,7 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
         widen = tuple(owner in full for owner in owners)
         flat, out_tree = _flat_function(fun, tree, widen)
         columns = _align([jnp.asarray(leaf)[..., None] for leaf in leaves])
-        out = _boundary.bind(*columns, fun=flat)
+        out = _boundary(*columns, fun=flat)
         return jax.tree.unflatten(out_tree(), [x[..., 0] for x in out])
 
     return per_environment
@@ -99,17 +105,20 @@ def _varying(x: Any) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _results(fun: Flat, *operands: tuple[tuple[int, ...], Any]) -> list[tuple[Any, Any]]:
-    """Shape without the batch, and type, of each result; the function is traced for this once."""
+def _kernel(fun: Flat, *operands: tuple[tuple[int, ...], Any]) -> Kernel:
+    """The function's operations, from the shapes without batch and types of its operands."""
     with use_abstract_mesh(AbstractMesh((), ())):
-        out = jax.eval_shape(fun, *(jax.ShapeDtypeStruct((*s, 1), dtype) for s, dtype in operands))
-    return [(x.shape[:-1], x.dtype) for x in out]
+        return Kernel(trace(fun, operands))
 
 
-def _abstract(*avals: Any, fun: Flat) -> list[Any]:
+def _kernel_of(fun: Flat, avals: Sequence[Any]) -> Kernel:
+    return _kernel(fun, *((a.shape[:-1], a.dtype) for a in avals))
+
+
+def _abstract(*avals: Any, fun: Flat, devices: Any) -> list[Any]:
     size = batch_size(avals)
-    results = _results(fun, *((a.shape[:-1], a.dtype) for a in avals))
-    return [_beside(avals, (*shape, size), dtype) for shape, dtype in results]
+    results = _kernel_of(fun, avals).closed.out_avals
+    return [_beside(avals, (*x.shape[:-1], size), x.dtype) for x in results]
 
 
 def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
@@ -124,7 +133,7 @@ def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
     )
 
 
-_boundary.def_abstract_eval(_abstract)
+_primitive.def_abstract_eval(_abstract)
 
 
 def _placed(fun: Flat, operands: Sequence[jax.Array], run: Callable[..., Any]) -> list[jax.Array]:
@@ -137,40 +146,49 @@ def _placed(fun: Flat, operands: Sequence[jax.Array], run: Callable[..., Any]) -
     mesh = get_abstract_mesh()
     if not mesh.explicit_axes:
         return list(run(*operands))
-    out = tuple(a.sharding.spec for a in _abstract(*avals, fun=fun))
+    out = tuple(a.sharding.spec for a in _abstract(*avals, fun=fun, devices=DEVICES))
     return list(jax.sharding.auto_axes(run, axes=mesh.explicit_axes, out_sharding=out)(*operands))
 
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(fun: Flat) -> Flat:
-    return jax.jit(fun)
+    return jax.jit(functools.partial(_boundary, fun=fun))
 
 
-_boundary.def_impl(lambda *operands, fun: list(_compiled(fun)(*operands)))
+_primitive.def_impl(lambda *operands, fun, devices: list(_compiled(fun)(*operands)))
 mlir.register_lowering(
-    _boundary,
-    mlir.lower_fun(lambda *x, fun: _placed(fun, x, lambda *x: fun(*x)), multiple_results=True),
+    _primitive,
+    mlir.lower_fun(
+        lambda *x, fun, devices: _placed(fun, x, lambda *x: fun(*x)), multiple_results=True
+    ),
 )
 
 
-def _lower_on_cpu(ctx: Any, *operands: Any, fun: Flat) -> Any:
-    devices = getattr(ctx.module_context.axis_context, "num_devices", 1)
+def _lower_on_cpu(ctx: Any, *operands: Any, fun: Flat, devices: Any) -> Any:
+    context = ctx.module_context.axis_context
+    count = getattr(context, "num_devices", 1)
+    manual: frozenset[str] = getattr(context, "manual_axes", frozenset())
+    apart = manual == frozenset(context.mesh.axis_names) if manual else count == 1
+    kernel = _kernel_of(fun, ctx.avals_in)
 
     def tiled(*operands: jax.Array) -> list[jax.Array]:
         sharded = any(jax.typeof(x).sharding.spec[-1] is not None for x in operands)
 
         def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
-            return tuple(by_tiles(fun, operands, devices, sharded))
+            out = kernel(operands, apart, count == 1)
+            return tuple(by_tiles(fun, operands, count, sharded) if out is None else out)
 
         return _placed(fun, operands, run)
 
     return mlir.lower_fun(tiled, multiple_results=True)(ctx, *operands)
 
 
-mlir.register_lowering(_boundary, _lower_on_cpu, platform="cpu")
+mlir.register_lowering(_primitive, _lower_on_cpu, platform="cpu")
 
 
-def _batch(operands: Sequence[Any], dims: Sequence[Any], *, fun: Flat) -> tuple[Any, Any]:
+def _batch(
+    operands: Sequence[Any], dims: Sequence[Any], *, fun: Flat, devices: Any
+) -> tuple[Any, Any]:
     """Folds a vmapped axis into the trailing one, outermost."""
     mapped = [(x, d) for x, d in zip(operands, dims, strict=True) if d is not None]
     new = mapped[0][0].shape[mapped[0][1]]
@@ -179,7 +197,7 @@ def _batch(operands: Sequence[Any], dims: Sequence[Any], *, fun: Flat) -> tuple[
         for x, d in zip(operands, dims, strict=True)
     )
     folded = [_fold(x, d, new, old) for x, d in zip(operands, dims, strict=True)]
-    out = _boundary.bind(*_align(folded), fun=fun)
+    out = _boundary(*_align(folded), fun=fun)
     return [x.reshape(*x.shape[:-1], new, old) for x in out], [x.ndim - 1 for x in out]
 
 
@@ -194,7 +212,7 @@ def _fold(x: jax.Array, dim: Any, new: int, old: int) -> jax.Array:
     return x.reshape(*x.shape[:-2], new * old)
 
 
-batching.primitive_batchers[_boundary] = _batch
+batching.primitive_batchers[_primitive] = _batch
 
 
 def _zero_tangent(x: jax.Array) -> ad.Zero:
@@ -206,20 +224,20 @@ def _is_zero(t: Any) -> bool:
 
 
 def _jvp(
-    primals: Sequence[jax.Array], tangents: Sequence[Any], *, fun: Flat
+    primals: Sequence[jax.Array], tangents: Sequence[Any], *, fun: Flat, devices: Any
 ) -> tuple[list[jax.Array], list[Any]]:
     """Binds the function, and apart from it the derivative, which is linear in the tangents."""
-    out = _boundary.bind(*primals, fun=fun)
+    out = _boundary(*primals, fun=fun)
     moving = tuple(not _is_zero(t) for t in tangents)
     smooth = tuple(jnp.issubdtype(x.dtype, jnp.inexact) for x in out)
     if not any(moving) or not any(smooth):
         return out, [_zero_tangent(x) for x in out]
     given = [t for t, m in zip(tangents, moving, strict=True) if m]
-    d_out = iter(_boundary.bind(*_align([*primals, *given]), fun=_linearized(fun, moving, smooth)))
+    d_out = iter(_boundary(*_align([*primals, *given]), fun=_linearized(fun, moving, smooth)))
     return out, [next(d_out) if s else _zero_tangent(x) for x, s in zip(out, smooth, strict=True)]
 
 
-ad.primitive_jvps[_boundary] = _jvp
+ad.primitive_jvps[_primitive] = _jvp
 
 
 class _Linearized:
@@ -246,7 +264,7 @@ def _linearized(fun: Flat, moving: tuple[bool, ...], smooth: tuple[bool, ...]) -
     return _Linearized(fun, moving, smooth)
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any]:
+def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat, devices: Any) -> list[Any]:
     """Binds the transpose, which gives each environment's share; shared operands sum them."""
     linear = tuple(ad.is_undefined_primal(x) for x in operands)
     present = tuple(not _is_zero(c) for c in cotangents)
@@ -256,9 +274,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any
         return merge([None] * len(known), [ad.Zero(a) for a in avals], linear)
     given = [c for c, p in zip(cotangents, present, strict=True) if p]
     shapes = tuple((a.shape[:-1], a.dtype) for a in avals)
-    shares = _boundary.bind(
-        *_align([*known, *given]), fun=_transposed(fun, linear, present, shapes)
-    )
+    shares = _boundary(*_align([*known, *given]), fun=_transposed(fun, linear, present, shapes))
     summed = [
         x if x.shape[-1] == a.shape[-1] else jnp.sum(x, axis=-1, keepdims=True)
         for x, a in zip(shares, avals, strict=True)
@@ -266,7 +282,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat) -> list[Any
     return merge([None] * len(known), summed, linear)
 
 
-ad.primitive_transposes[_boundary] = _transpose
+ad.primitive_transposes[_primitive] = _transpose
 
 
 class _Transposed:

@@ -1,0 +1,282 @@
+"""LLVM instructions that work on several environments at once.
+
+A value is the name of an instruction's result, or a numpy scalar: what is known when the kernel is
+translated is computed then. A named value is wide, one number for each lane, or the same in all
+lanes. Instructions are kept by how deep in loops their operands are: what does not change in a loop
+is computed before it, and what all environments share is computed once for the whole batch.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Value = Any
+"""The name of an instruction's result, a str, or a numpy scalar."""
+
+LLVM = {"f4": "float", "f8": "double", "i4": "i32", "i8": "i64", "u4": "i32", "u8": "i64"}
+"""LLVM's names of the types of numbers; truth values, `b1`, are `i1`, and bytes in memory."""
+
+
+class Unsupported(Exception):
+    """A kernel has what is not translated; the compiler of JAX has to do it."""
+
+
+def code_of(dtype: Any) -> str:
+    """The type of a number: kind and bytes.
+
+    Raises:
+        Unsupported: for a type that is not translated.
+    """
+    code = np.dtype(dtype).str[1:]
+    if code not in LLVM and code != "b1":
+        raise Unsupported(f"numbers of type {dtype}")
+    return code
+
+
+def named(value: Value) -> bool:
+    """Whether a value is only known when the kernel runs."""
+    return isinstance(value, str)
+
+
+class Assembly:
+    """The instructions of one kernel."""
+
+    def __init__(self, lanes: int) -> None:
+        """Starts with nothing.
+
+        Args:
+            lanes: environments that one instruction works on.
+        """
+        self.lanes = lanes
+        self.start: list[str] = []
+        """Instructions that come before all others: room on the stack."""
+        self.blocks: list[list[str]] = [[], []]
+        """The instructions of each depth: before the loop over the batch, in it, and in loops of
+        the kernel."""
+        self.declared: set[str] = set()
+        """Declarations of functions that are called."""
+        self.wide: dict[str, bool] = {}
+        self._depth: dict[str, int] = {}
+        self._known: list[dict[str, str]] = [{}, {}]
+        self._factors: dict[str, tuple[Value, Value]] = {}
+        self._count = 0
+
+    def type_of(self, code: str, wide: bool) -> str:
+        """LLVM's type of a value."""
+        scalar = LLVM.get(code, "i1")
+        return f"<{self.lanes} x {scalar}>" if wide else scalar
+
+    def fresh(self, prefix: str) -> str:
+        """A name that no other value has."""
+        self._count += 1
+        return f"%{prefix}{self._count}"
+
+    def emit(self, text: str, wide: bool, operands: tuple[Value, ...], depth: int = 0) -> str:
+        """Adds an instruction without side effects, once, where its operands are known."""
+        for x in operands:
+            if named(x):
+                depth = max(depth, self._depth[x])
+        known = self._known[depth]
+        if text in known:
+            return known[text]
+        self._count += 1
+        name = f"%v{self._count}"
+        self.wide[name] = wide
+        self._depth[name] = depth
+        self.blocks[depth].append(f"{name} = {text}")
+        known[text] = name
+        return name
+
+    def act(self, text: str) -> None:
+        """Adds an instruction with a side effect, here."""
+        self.blocks[-1].append(text)
+
+    def load(self, place: str, code: str, wide: bool) -> str:
+        """Loads a value that may have changed, here."""
+        name = self.fresh("v")
+        self.wide[name] = wide
+        self._depth[name] = len(self.blocks) - 1
+        self.act(f"{name} = load {self.type_of(code, wide)}, ptr {place}")
+        return name
+
+    def reserve(self, code: str, wide: bool, count: int = 1) -> str:
+        """Room on the stack for numbers of one type."""
+        name = self.fresh("m")
+        self.start.append(f"{name} = alloca {self.type_of(code, wide)}, i32 {count}, align 64")
+        self._depth[name] = 0
+        return name
+
+    def store(self, x: Value, code: str, wide: bool, place: str) -> None:
+        """Stores a value, here."""
+        self.act(f"store {self.type_of(code, wide)} {self.operand(x, code, wide)}, ptr {place}")
+
+    def table(self, values: Sequence[Value], code: str) -> tuple[str, bool]:
+        """Where values are kept side by side, for an index that is not known, and if wide."""
+        wide = self.widest(*values)
+        depth = max((self._depth[x] for x in values if named(x)), default=0)
+        key = f"table {code} {', '.join(map(str, values))}"
+        if key not in self._known[depth]:
+            name = self._known[depth][key] = self.reserve(code, wide, len(values))
+            kind = self.type_of(code, wide)
+            for i, x in enumerate(values):
+                place, given = self.fresh("p"), self.operand(x, code, wide)
+                self.blocks[depth].append(f"{place} = getelementptr {kind}, ptr {name}, i32 {i}")
+                self.blocks[depth].append(f"store {kind} {given}, ptr {place}")
+        return self._known[depth][key], wide
+
+    def element(self, values: Sequence[Value], index: Value, code: str) -> Value:
+        """One of some values, by an index, `i4`, that all lanes share and that is in range."""
+        if not named(index):
+            return values[int(index)]
+        if all(x is values[0] for x in values):
+            return values[0]
+        table, wide = self.table(values, code)
+        kind = self.type_of(code, wide)
+        after = (index, *values)
+        place = self.emit(f"getelementptr {kind}, ptr {table}, i32 {index}", False, after)
+        return self.emit(f"load {kind}, ptr {place}", wide, after)
+
+    def enter(self) -> None:
+        """Begins the body of a loop."""
+        self.blocks.append([])
+        self._known.append({})
+
+    def leave(self) -> None:
+        """Ends the body of a loop, whose instructions follow those before it."""
+        self._known.pop()
+        body = self.blocks.pop()
+        self.blocks[-1] += body
+
+    def forget(self) -> None:
+        """Drops the body of the loop that was begun last."""
+        self._known.pop()
+        self.blocks.pop()
+
+    def widest(self, *values: Value) -> bool:
+        """Whether any of the values is wide."""
+        return any(self.wide[x] for x in values if named(x))
+
+    def operand(self, x: Value, code: str, wide: bool) -> str:
+        """A value as an operand; one that lanes share is spread over them where it has to be."""
+        if not named(x):
+            text = _literal(x, code)
+            return f"splat ({LLVM.get(code, 'i1')} {text})" if wide else text
+        if self.wide[x] == wide:
+            return str(x)
+        kind = self.type_of(code, True)
+        scalar = self.type_of(code, False)
+        first = self.emit(f"insertelement {kind} poison, {scalar} {x}, i32 0", True, (x,))
+        mask = f"<{self.lanes} x i32> zeroinitializer"
+        return self.emit(f"shufflevector {kind} {first}, {kind} poison, {mask}", True, (x,))
+
+    def apply(self, instruction: str, code: str, *values: Value) -> str:
+        """An instruction whose operands and result have one type."""
+        wide = self.widest(*values)
+        given = ", ".join(self.operand(x, code, wide) for x in values)
+        return self.emit(f"{instruction} {self.type_of(code, wide)} {given}", wide, values)
+
+    def intrinsic(self, name: str, code: str, *values: Value) -> str:
+        """One of LLVM's own functions, of numbers of one type, applied to each lane."""
+        wide = self.widest(*values)
+        kind = self.type_of(code, wide)
+        bits = f"{code[0]}{8 * int(code[1])}"
+        function = f"@llvm.{name}.{f'v{self.lanes}' if wide else ''}{bits}"
+        self.declared.add(f"declare {kind} {function}({', '.join([kind] * len(values))})")
+        given = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
+        return self.emit(f"call {kind} {function}({given})", wide, values)
+
+    def function(self, name: str, code: str, *values: Value) -> str:
+        """A function of C's library of mathematics, called for one lane after another."""
+        wide = self.widest(*values)
+        scalar = self.type_of(code, False)
+        symbol = name + ("f" if code == "f4" else "")
+        self.declared.add(f"declare {scalar} @{symbol}({', '.join([scalar] * len(values))})")
+
+        def call(given: list[str]) -> str:
+            arguments = ", ".join(f"{scalar} {x}" for x in given)
+            return self.emit(f"call {scalar} @{symbol}({arguments})", False, values)
+
+        if not wide:
+            return call([self.operand(x, code, False) for x in values])
+        kind = self.type_of(code, True)
+        result = "poison"
+        for lane in range(self.lanes):
+            given = [
+                self.emit(f"extractelement {kind} {x}, i32 {lane}", False, (x,))
+                if named(x) and self.wide[x]
+                else self.operand(x, code, False)
+                for x in values
+            ]
+            result = self.emit(
+                f"insertelement {kind} {result}, {scalar} {call(given)}, i32 {lane}", True, values
+            )
+        return result
+
+    def compare(self, predicate: str, code: str, x: Value, y: Value) -> str:
+        """A truth value: `fcmp` or `icmp`, with a predicate, of two numbers."""
+        return self.apply(predicate, code, x, y)
+
+    def select(self, which: Value, yes: Value, no: Value, code: str) -> Value:
+        """One of two values by a truth value."""
+        if not named(which):
+            return yes if which else no
+        if yes is no or (named(yes) and named(no) and yes == no):
+            return yes
+        wide = self.widest(which, yes, no)
+        kind = self.type_of(code, wide)
+        spread = wide and self.wide[which]
+        mask = f"{self.type_of('b1', spread)} {self.operand(which, 'b1', spread)}"
+        pair = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in (yes, no))
+        return self.emit(f"select {mask}, {pair}", wide, (which, yes, no))
+
+    def convert(self, instruction: str, x: Value, before: str, after: str) -> str:
+        """A number of another type."""
+        wide = self.wide[x]
+        kinds = self.type_of(before, wide), self.type_of(after, wide)
+        return self.emit(f"{instruction} {kinds[0]} {x} to {kinds[1]}", wide, (x,))
+
+    def multiply(self, code: str, x: Value, y: Value) -> Value:
+        """A product of two numbers with a fraction."""
+        for a, b in ((x, y), (y, x)):
+            if not named(a) and a == 1:
+                return b
+        name = self.apply("fmul", code, x, y)
+        self._factors[name] = x, y
+        return name
+
+    def add(self, code: str, x: Value, y: Value) -> Value:
+        """A sum of two numbers with a fraction; that of a product is rounded once."""
+        for a, b in ((x, y), (y, x)):
+            if not named(a) and a == 0:
+                return b
+        for product, other in ((y, x), (x, y)):
+            if named(product) and product in self._factors:
+                return self.intrinsic("fma", code, *self._factors[product], other)
+        return self.apply("fadd", code, x, y)
+
+    def subtract(self, code: str, x: Value, y: Value) -> Value:
+        """A difference of two numbers with a fraction; see `add`."""
+        if not named(y) and y == 0:
+            return x
+        if named(y) and y in self._factors:
+            a, b = self._factors[y]
+            return self.intrinsic("fma", code, self.negative(code, a), b, x)
+        if named(x) and x in self._factors:
+            return self.intrinsic("fma", code, *self._factors[x], self.negative(code, y))
+        return self.apply("fsub", code, x, y)
+
+    def negative(self, code: str, x: Value) -> Value:
+        """Minus a number with a fraction."""
+        return self.apply("fneg", code, x) if named(x) else -x
+
+
+def _literal(x: Any, code: str) -> str:
+    """A number as LLVM writes it."""
+    if code == "b1":
+        return "true" if x else "false"
+    if code[0] != "f":
+        return str(int(x))
+    exact = float(np.float32(x)) if code == "f4" else float(x)
+    return f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}"

@@ -1,0 +1,205 @@
+"""A kernel as an operation of JAX."""
+
+import ctypes
+import functools
+import hashlib
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from brax.native import handler, machine
+from brax.native.arrays import MARK
+from brax.native.assembly import Unsupported, code_of
+from brax.native.program import translate
+
+ELEMENTS = 200_000
+"""Most numbers that a kernel may compute for each environment: its instructions are written out
+for each of them."""
+
+SOON = 64
+"""Least batch for which a kernel is compiled to be fast, and not to be ready soon."""
+
+
+def trace(fun: Any, shapes: Sequence[tuple[tuple[int, ...], Any]]) -> Any:
+    """The operations of a kernel, from the shapes without batch and types of its operands."""
+    return jax.make_jaxpr(fun)(*(jax.ShapeDtypeStruct((*s, MARK), d) for s, d in shapes))
+
+
+def _devices() -> Any:
+    """A function of which JAX knows that its devices have to be known where it is lowered.
+
+    An operation with this as a parameter is taken for one that calls it.
+    """
+
+    def partition(mesh: Any, given: Any, result: Any) -> Any:
+        return mesh, lambda x: x, result.sharding, (given[0].sharding,)
+
+    same = custom_partitioning(lambda x: x)
+    same.def_partition(partition=partition, sharding_rule="a -> a")
+    return jax.make_jaxpr(same)(np.zeros(1, np.float32))
+
+
+DEVICES = _devices()
+
+
+class Kernel:
+    """A kernel's operations, and the functions they became."""
+
+    def __init__(self, closed: Any) -> None:
+        """Keeps the operations.
+
+        Args:
+            closed: from `trace`.
+        """
+        self.closed = closed
+        self._names: dict[Any, str | None] = {}
+
+    def __call__(
+        self, operands: Sequence[jax.Array], apart: bool, alone: bool
+    ) -> list[jax.Array] | None:
+        """Adds a call to a program that is traced, or gives None if there is no such function.
+
+        Args:
+            operands: with the batch on the last axis; those of size one there are shared.
+            apart: whether all devices have a program of their own, for their share of the batch.
+            alone: whether there is one device, whose kernels may share the batch among threads.
+        """
+        size = max(x.shape[-1] for x in operands) if operands else 1
+        own = tuple(x.shape[-1] == size for x in operands)
+        if not operands or self.name(own, size, alone) is None:
+            return None
+        if apart:
+            return self._local(own, *operands, threads=alone)
+        return list(self._partitioned(own)(*operands))
+
+    def _local(
+        self, own: tuple[bool, ...], *operands: jax.Array, threads: bool = False
+    ) -> list[jax.Array]:
+        """The call on one device."""
+        size = operands[own.index(True)].shape[-1]
+        results = [
+            jax.ShapeDtypeStruct((*a.shape[:-1], size), a.dtype) for a in self.closed.out_avals
+        ]
+        name = self.name(own, size, threads)
+        assert name is not None
+        return list(jax.ffi.ffi_call(name, results)(*operands))
+
+    def _partitioned(self, own: tuple[bool, ...]) -> Any:
+        """The call in a program for several devices, each of which works on its environments."""
+
+        def batch_of(mesh: Any, shapes: Sequence[Any]) -> Any:
+            specs = [s.sharding.spec for s, mine in zip(shapes, own, strict=True) if mine]
+            found = [p[-1] for p, s in zip(specs, shapes, strict=False) if len(p) == len(s.shape)]
+            return next((axis for axis in found if axis is not None), None)
+
+        def partition(mesh: Any, given: Any, results: Any) -> Any:
+            axis = batch_of(mesh, given)
+
+            def split(shape: Any, mine: bool) -> NamedSharding:
+                spec = P(*[None] * (len(shape.shape) - 1), axis) if mine else P()
+                return NamedSharding(mesh, spec)
+
+            def local(*operands: jax.Array) -> tuple[jax.Array, ...]:
+                return tuple(self._local(own, *operands))
+
+            places = tuple(split(s, mine) for s, mine in zip(given, own, strict=True))
+            return mesh, local, tuple(split(s, True) for s in results), places
+
+        def whole(*operands: jax.Array) -> tuple[jax.Array, ...]:
+            return tuple(self._local(own, *operands))
+
+        call = custom_partitioning(whole)
+        call.def_partition(partition=partition, sharding_rule=self._rule(own))
+        return call
+
+    def _rule(self, own: tuple[bool, ...]) -> str:
+        """Says that the last axes are the batch, and that nothing else is split."""
+        count = itertools.count()
+
+        def axes(aval: Any, mine: bool) -> str:
+            names = [f"n{next(count)}" for _ in aval.shape[:-1]]
+            return " ".join([*names, "batch" if mine else f"n{next(count)}"])
+
+        given = ", ".join(map(axes, self.closed.in_avals, own))
+        return f"{given} -> {', '.join(axes(a, True) for a in self.closed.out_avals)}"
+
+    def name(self, own: tuple[bool, ...], size: int, threads: bool = False) -> str | None:
+        """The name of its function for a batch, or None if it cannot be translated."""
+        try:
+            most = machine.width() // self._bytes()
+        except Unsupported:
+            return None
+        lanes = 1 << min(most, size).bit_length() - 1
+        key = own, lanes, int(size >= SOON), threads
+        if key not in self._names:
+            self._names[key] = self._compiled(*key)
+        return self._names[key]
+
+    def _bytes(self) -> int:
+        """Of the widest number."""
+        avals = [*self.closed.in_avals, *self.closed.out_avals]
+        return max((np.dtype(a.dtype).itemsize for a in avals if a.dtype != bool), default=4)
+
+    def _compiled(
+        self, own: tuple[bool, ...], lanes: int, effort: int, threads: bool
+    ) -> str | None:
+        jaxpr = self.closed.jaxpr
+        try:
+            if not jaxpr.outvars or elements(jaxpr) > ELEMENTS:
+                raise Unsupported("too much")
+            for v in (*jaxpr.invars, *jaxpr.outvars):
+                code_of(v.aval.dtype)
+            which = own.index(True)
+            batch = which, jaxpr.invars[which].aval.ndim - 1
+            count = len(jaxpr.invars), len(jaxpr.outvars)
+            entry = handler.handler(*count, batch, lanes, threads)
+            text = f"{translate(self.closed, own, lanes)}\n{entry}"
+        except Unsupported:
+            return None
+        name = "brax_" + hashlib.sha256(f"{effort} {text}".encode()).hexdigest()[:32]
+        _register(name, text, effort)
+        return name
+
+
+_capsule = ctypes.pythonapi.PyCapsule_New
+_capsule.restype = ctypes.py_object
+_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+@functools.lru_cache(maxsize=4096)
+def _register(name: str, text: str, effort: int) -> None:
+    address = machine.compile_module(name, text, effort)
+    jax.ffi.register_ffi_target(name, _capsule(address, None, None), platform="cpu")
+
+
+def elements(jaxpr: Any) -> int:
+    """How many numbers some operations compute, each with one environment; loops count once."""
+    count = 0
+    for eqn in jaxpr.eqns:
+        inner = [
+            getattr(q, "jaxpr", q)
+            for p in eqn.params.values()
+            for q in (p if isinstance(p, (tuple, list)) else [p])
+            if hasattr(q, "jaxpr") or hasattr(q, "eqns")
+        ]
+        if inner:
+            count += sum(map(elements, inner))
+        elif eqn.primitive.name not in _FREE:
+            avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
+            sizes = (math.prod(n for n in a.shape if n != MARK) for a in avals)
+            count += max(sizes, default=0)
+    return count
+
+
+_FREE = {
+    *("slice", "squeeze", "broadcast_in_dim", "concatenate", "reshape", "transpose", "stack"),
+    *("unstack", "split", "pad", "gather", "iota", "rev", "optimization_barrier"),
+}
+"""Operations that make no instructions."""

@@ -1,0 +1,122 @@
+"""Functions of numbers with a fraction."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from brax.native.assembly import Assembly, Value
+
+_SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(6)]
+_COSINE = [(-1) ** k / math.factorial(2 * k) for k in range(7)]
+"""Taylor's series, lowest power first; within an eighth of a turn what is left out is below 1e-11,
+far less than the rounding to single precision."""
+
+_EXPONENTIAL = [1 / math.factorial(k) for k in range(11)]
+_LOGARITHM = [2 / (2 * k + 1) for k in range(8)]
+"""Of (x - 1) / (x + 1), by powers of its square."""
+
+_WHOLE = np.float64(1.5 * 2**52)
+"""A whole number of few bits that is added to it is in its lowest bits."""
+
+LIBRARY = (
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"),
+    *("atanh", "exp", "exp2", "expm1", "log", "log1p", "cbrt", "pow", "atan2", "erf", "fmod"),
+)
+"""Functions of C's library of mathematics that kernels call."""
+
+
+def sine(asm: Assembly, code: str, x: Value, quarter: int) -> Value:
+    """The sine of an angle that is `quarter` right angles further on.
+
+    In single precision all lanes are found at once, in double precision and rounded once, up to
+    angles of 1e9 rad and more: the angle within an eighth of a turn, then Taylor's series.
+
+    Source: Cody and Waite (1980), Software Manual for the Elementary Functions, chapter 8.
+    """
+    if code != "f4":
+        return asm.function("cos" if quarter else "sin", code, x)
+    far = asm.convert("fpext", x, "f4", "f8")
+    turns = asm.intrinsic("rint", "f8", asm.apply("fmul", "f8", far, np.float64(2 / math.pi)))
+    near = asm.intrinsic("fma", "f8", turns, np.float64(-math.pi / 2), far)
+    near = asm.intrinsic("fma", "f8", turns, np.float64(_HALF_PI_LEFT), near)
+    # Beyond what double precision resolves the angle is anything; the sine is within bounds still.
+    known = asm.compare("fcmp ole", "f8", asm.intrinsic("fabs", "f8", near), np.float64(1))
+    near = asm.select(known, near, asm.apply("fmul", "f8", near, np.float64(0)), "f8")
+    square = asm.apply("fmul", "f8", near, near)
+    odd = asm.apply("fmul", "f8", near, _series(asm, square, _SINE))
+    even = _series(asm, square, _COSINE)
+    # The quadrant, 0 to 3: whether it is odd says which series, whether it is 2 or 3 the sign.
+    ahead = asm.apply("fadd", "f8", turns, np.float64(quarter))
+    fours = asm.intrinsic("floor", "f8", asm.apply("fmul", "f8", ahead, np.float64(0.25)))
+    quadrant = asm.intrinsic("fma", "f8", fours, np.float64(-4), ahead)
+    behind = asm.compare("fcmp oge", "f8", quadrant, np.float64(2))
+    rest = asm.select(behind, asm.apply("fsub", "f8", quadrant, np.float64(2)), quadrant, "f8")
+    value = asm.select(asm.compare("fcmp oge", "f8", rest, np.float64(1)), even, odd, "f8")
+    value = asm.select(behind, asm.negative("f8", value), value, "f8")
+    return asm.convert("fptrunc", value, "f8", "f4")
+
+
+_HALF_PI_LEFT = -6.123233995736766e-17
+"""What the double precision number nearest to a right angle is more than it, negated."""
+
+
+def exponential(asm: Assembly, code: str, x: Value) -> Value:
+    """The exponential: in single precision a power of two, and Taylor's series of what is left."""
+    if code != "f4":
+        return asm.function("exp", code, x)
+    far = asm.convert("fpext", x, "f4", "f8")
+    far = asm.intrinsic("maximum", "f8", far, np.float64(-120))
+    far = asm.intrinsic("minimum", "f8", far, np.float64(120))
+    power = asm.intrinsic("rint", "f8", asm.apply("fmul", "f8", far, np.float64(1 / math.log(2))))
+    near = asm.intrinsic("fma", "f8", power, np.float64(-math.log(2)), far)
+    biased = asm.apply("fadd", "f8", power, _WHOLE + 1023)
+    bits = asm.apply("shl", "i8", asm.convert("bitcast", biased, "f8", "i8"), np.int64(52))
+    scale = asm.convert("bitcast", bits, "i8", "f8")
+    value = asm.apply("fmul", "f8", _series(asm, near, _EXPONENTIAL), scale)
+    return asm.convert("fptrunc", value, "f8", "f4")
+
+
+def logarithm(asm: Assembly, code: str, x: Value) -> Value:
+    """The natural logarithm: in single precision of a power of two, and a series of what is left.
+
+    Source: Abramowitz and Stegun (1964), Handbook of Mathematical Functions, 4.1.27.
+    """
+    if code != "f4":
+        return asm.function("log", code, x)
+    far = asm.convert("fpext", x, "f4", "f8")
+    bits = asm.convert("bitcast", far, "f8", "i8")
+    # By how many powers of two it is above the fraction, from sqrt(1/2) to sqrt(2), that is left.
+    half = np.int64(np.float64(math.sqrt(0.5)).view(np.int64))
+    above = asm.apply("sub", "i8", bits, half)
+    kept = asm.apply("and", "i8", above, np.int64((1 << 52) - 1))
+    fraction = asm.convert("bitcast", asm.apply("add", "i8", kept, half), "i8", "f8")
+    whole = asm.apply("add", "i8", asm.apply("ashr", "i8", above, np.int64(52)), _WHOLE.view(int))
+    power = asm.apply("fsub", "f8", asm.convert("bitcast", whole, "i8", "f8"), _WHOLE)
+    ratio = asm.apply(
+        "fdiv",
+        "f8",
+        asm.apply("fsub", "f8", fraction, np.float64(1)),
+        asm.apply("fadd", "f8", fraction, np.float64(1)),
+    )
+    square = asm.apply("fmul", "f8", ratio, ratio)
+    small = asm.apply("fmul", "f8", ratio, _series(asm, square, _LOGARITHM))
+    value = asm.intrinsic("fma", "f8", power, np.float64(math.log(2)), small)
+    for test, result in (("oeq", -np.inf), ("ult", np.nan)):
+        odd = asm.compare(f"fcmp {test}", "f8", far, np.float64(0))
+        value = asm.select(odd, np.float64(result), value, "f8")
+    endless = asm.compare("fcmp oeq", "f8", far, np.float64(np.inf))
+    return asm.convert("fptrunc", asm.select(endless, far, value, "f8"), "f8", "f4")
+
+
+def _series(asm: Assembly, x: Value, coefficients: list[float]) -> Value:
+    value: Value = np.float64(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        value = asm.intrinsic("fma", "f8", value, x, np.float64(c))
+    return value
+
+
+def library(name: str) -> Callable[..., Any]:
+    """A function of C's library."""
+    return lambda asm, code, *values: asm.function(name, code, *values)

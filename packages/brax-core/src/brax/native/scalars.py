@@ -1,0 +1,269 @@
+"""What JAX's elementwise operations are for one element: a number known now, or an instruction."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from brax.native import functions
+from brax.native.assembly import Assembly, Unsupported, Value, named
+
+Rule = Callable[..., Value]
+"""Of the assembly, the type of the first operand, and the elements of all operands."""
+
+_KNOWN: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": lambda x, y: np.divide(x, y).astype(np.asarray(x).dtype),
+    "neg": np.negative,
+    "max": np.maximum,
+    "min": np.minimum,
+    "lt": np.less,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: np.divide(type(x)(1), np.sqrt(x)),
+    "abs": np.abs,
+    "sign": np.sign,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "is_finite": np.isfinite,
+    "square": np.square,
+    "sin": np.sin,
+    "cos": np.cos,
+    "exp": np.exp,
+    "log": np.log,
+}
+"""Of numbers that are known; those not named here become instructions all the same."""
+
+_COMPARISONS = {
+    "lt": ("fcmp olt", "icmp slt", "icmp ult"),
+    "gt": ("fcmp ogt", "icmp sgt", "icmp ugt"),
+    "le": ("fcmp ole", "icmp sle", "icmp ule"),
+    "ge": ("fcmp oge", "icmp sge", "icmp uge"),
+    "eq": ("fcmp oeq", "icmp eq", "icmp eq"),
+    "ne": ("fcmp une", "icmp ne", "icmp ne"),
+}
+
+
+def rule(name: str) -> Rule:
+    """What one of the elementwise `RULES` does to elements; what is known is computed now."""
+    instruction, known = RULES[name], _KNOWN.get(name)
+
+    def one(asm: Assembly, code: str, *x: Value) -> Value:
+        if known is None or any(named(v) for v in x):
+            return instruction(asm, code, *x)
+        with np.errstate(all="ignore"):
+            return known(*x)
+
+    return one
+
+
+def fraction(code: str) -> bool:
+    """Whether numbers of a type have a fraction."""
+    return code[0] == "f"
+
+
+def constant(code: str, x: float) -> Value:
+    """A number of a type."""
+    return np.dtype(code if code != "b1" else bool).type(x)
+
+
+def add(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    """The sum."""
+    if not (named(x) or named(y)):
+        with np.errstate(all="ignore"):
+            return x + y
+    return asm.add(code, x, y) if fraction(code) else asm.apply("add", code, x, y)
+
+
+def _subtract(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    return asm.subtract(code, x, y) if fraction(code) else asm.apply("sub", code, x, y)
+
+
+def multiply(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    """The product."""
+    if not (named(x) or named(y)):
+        with np.errstate(all="ignore"):
+            return x * y
+    return asm.multiply(code, x, y) if fraction(code) else asm.apply("mul", code, x, y)
+
+
+def _divide(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    if fraction(code):
+        return x if not named(y) and y == 1 else asm.apply("fdiv", code, x, y)
+    if named(y) or y == 0:
+        raise Unsupported("division of integers by what is not known")
+    return asm.apply("udiv" if code[0] == "u" else "sdiv", code, x, y)
+
+
+def _remainder(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    if fraction(code):
+        return asm.function("fmod", code, x, y)
+    if named(y) or y == 0:
+        raise Unsupported("remainder of integers by what is not known")
+    return asm.apply("urem" if code[0] == "u" else "srem", code, x, y)
+
+
+def _negative(asm: Assembly, code: str, x: Value) -> Value:
+    zero = constant(code, 0)
+    return asm.negative(code, x) if fraction(code) else asm.apply("sub", code, zero, x)
+
+
+def largest(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    """The larger; not a number if one is not."""
+    return _outer(asm, code, x, y, "gt", "maximum", np.maximum)
+
+
+def smallest(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    """The smaller; not a number if one is not."""
+    return _outer(asm, code, x, y, "lt", "minimum", np.minimum)
+
+
+def _outer(
+    asm: Assembly, code: str, x: Value, y: Value, test: str, name: str, known: Callable[..., Any]
+) -> Value:
+    if not (named(x) or named(y)):
+        return known(x, y)
+    if fraction(code):
+        return asm.intrinsic(name, code, x, y)
+    if code == "b1":
+        return asm.apply("or" if test == "gt" else "and", code, x, y)
+    return asm.select(compare(test)(asm, code, x, y), x, y, code)
+
+
+def compare(name: str) -> Rule:
+    """A comparison of two numbers."""
+    floats, signed, unsigned = _COMPARISONS[name]
+
+    def one(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+        unlike = unsigned if code[0] in "ub" else signed
+        return asm.compare(floats if fraction(code) else unlike, code, x, y)
+
+    return one
+
+
+def _not(asm: Assembly, code: str, x: Value) -> Value:
+    return asm.apply("xor", code, x, constant(code, 1 if code == "b1" else -1))
+
+
+def _bits(name: str) -> Rule:
+    return lambda asm, code, x, y: asm.apply(name, code, x, y)
+
+
+def _intrinsic(name: str) -> Rule:
+    return lambda asm, code, x: asm.intrinsic(name, code, x)
+
+
+def _reciprocal_root(asm: Assembly, code: str, x: Value) -> Value:
+    return asm.apply("fdiv", code, constant(code, 1), asm.intrinsic("sqrt", code, x))
+
+
+def _absolute(asm: Assembly, code: str, x: Value) -> Value:
+    if fraction(code):
+        return asm.intrinsic("fabs", code, x)
+    below = compare("lt")(asm, code, x, constant(code, 0))
+    return asm.select(below, _negative(asm, code, x), x, code)
+
+
+def _sign(asm: Assembly, code: str, x: Value) -> Value:
+    zero, one = constant(code, 0), constant(code, 1)
+    up = asm.select(compare("gt")(asm, code, x, zero), one, x, code)
+    return asm.select(compare("lt")(asm, code, x, zero), constant(code, -1), up, code)
+
+
+def _is_finite(asm: Assembly, code: str, x: Value) -> Value:
+    size = asm.intrinsic("fabs", code, x)
+    return asm.compare("fcmp olt", code, size, constant(code, np.inf))
+
+
+def _square(asm: Assembly, code: str, x: Value) -> Value:
+    return multiply(asm, code, x, x)
+
+
+def _logistic(asm: Assembly, code: str, x: Value) -> Value:
+    one = constant(code, 1)
+    grown = functions.exponential(asm, code, _negative(asm, code, x) if named(x) else -x)
+    return asm.apply("fdiv", code, one, asm.apply("fadd", code, one, grown))
+
+
+def _clamp(asm: Assembly, code: str, low: Value, x: Value, high: Value) -> Value:
+    return smallest(asm, code, largest(asm, code, low, x), high)
+
+
+def power(asm: Assembly, code: str, x: Value, n: int) -> Value:
+    """A number to the power of an integer."""
+    if n < 0:
+        below = power(asm, code, x, -n)
+        return asm.apply("fdiv", code, constant(code, 1), below)
+    result, square = constant(code, 1), x
+    while n:
+        if n % 2:
+            result = multiply(asm, code, result, square)
+        n //= 2
+        if n:
+            square = multiply(asm, code, square, square)
+    return result
+
+
+def convert(asm: Assembly, x: Value, before: str, after: str) -> Value:
+    """A number of another type."""
+    if not named(x):
+        with np.errstate(all="ignore"):
+            return np.asarray(x).astype(after if after != "b1" else bool)[()]
+    if before == after or {before, after} in ({"i4", "u4"}, {"i8", "u8"}):
+        return x
+    if after == "b1":
+        return compare("ne")(asm, before, x, constant(before, 0))
+    signed = before[0] == "i"
+    if fraction(after):
+        if fraction(before):
+            return asm.convert("fpext" if after == "f8" else "fptrunc", x, before, after)
+        return asm.convert("sitofp" if signed else "uitofp", x, before, after)
+    if fraction(before):
+        raise Unsupported("numbers with a fraction as integers")
+    if before != "b1" and before[1] > after[1]:
+        return asm.convert("trunc", x, before, after)
+    return asm.convert("sext" if signed else "zext", x, before, after)
+
+
+RULES: dict[str, Rule] = {
+    "add": add,
+    "add_any": add,
+    "sub": _subtract,
+    "mul": multiply,
+    "div": _divide,
+    "rem": _remainder,
+    "neg": _negative,
+    "max": largest,
+    "min": smallest,
+    **{name: compare(name) for name in _COMPARISONS},
+    "and": _bits("and"),
+    "or": _bits("or"),
+    "xor": _bits("xor"),
+    "not": _not,
+    "sqrt": _intrinsic("sqrt"),
+    "rsqrt": _reciprocal_root,
+    "abs": _absolute,
+    "sign": _sign,
+    "floor": _intrinsic("floor"),
+    "ceil": _intrinsic("ceil"),
+    "is_finite": _is_finite,
+    "square": _square,
+    "logistic": _logistic,
+    "clamp": _clamp,
+    **{name: functions.library(name) for name in functions.LIBRARY},
+    "sin": lambda asm, code, x: functions.sine(asm, code, x, 0),
+    "cos": lambda asm, code, x: functions.sine(asm, code, x, 1),
+    "exp": functions.exponential,
+    "log": functions.logarithm,
+}
+"""Elementwise operations without parameters, by JAX's names."""

@@ -1,0 +1,292 @@
+"""Kernels as this project translates them, beside the same operations compiled by XLA."""
+
+import hashlib
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from physics_lab import PIPELINES, chain
+
+from brax import plugins
+from brax.batch_last import batch_last
+from brax.native import machine
+from brax.native.call import Kernel, trace
+
+SHAPES = ((4,), (4,), (4, 3), (3,))
+"""Of the operands of each program; the last is shared by all environments."""
+
+PROGRAMS = {
+    "arithmetic": lambda a, b, m, c: (a + b * c[:1], a - b * a, a * b - 1, -a / (b + 3), a**3 / a),
+    "powers": lambda a, b, m, c: (lax.integer_pow(a, -2), jnp.square(b), jnp.abs(a) ** b, a**0.5),
+    "extremes": lambda a, b, m, c: (jnp.maximum(a, b), jnp.minimum(a, c[:1]), jnp.clip(a, -0.5, b)),
+    "not a number": lambda a, b, m, c: (
+        jnp.maximum(jnp.sqrt(a), b),
+        jnp.minimum(b, jnp.log(a)),
+        jnp.isfinite(jnp.sqrt(a)),
+        jnp.argmax(jnp.sqrt(jnp.stack([a, b])), axis=0),
+        jnp.sign(jnp.sqrt(a)),
+        jnp.sqrt(a) != jnp.sqrt(a),
+    ),
+    "comparisons": lambda a, b, m, c: (a < b, a >= c[:1], (a > 0) & (b > 0), (a > 0) | ~(b < 0)),
+    "choices": lambda a, b, m, c: (jnp.where(a > b, a, b), jnp.where(c[:1] > 0, a, b)),
+    "waves": lambda a, b, m, c: (jnp.sin(40 * a), jnp.cos(3e4 * b), jnp.tan(a), jnp.sin(c)),
+    "inverses": lambda a, b, m, c: (
+        jnp.arctan2(a, b),
+        jnp.arcsin(a / 4),
+        jnp.arccos(a / 4),
+        jnp.arctan(c),
+    ),
+    "growth": lambda a, b, m, c: (
+        jnp.exp(a),
+        jnp.expm1(a),
+        jnp.log(jnp.abs(b)),
+        jnp.log1p(jnp.abs(b)),
+        jnp.tanh(a),
+        jax.nn.sigmoid(a),
+        jnp.sinh(a),
+        jnp.cbrt(a),
+    ),
+    "roots": lambda a, b, m, c: (jnp.sqrt(jnp.abs(a)), lax.rsqrt(jnp.abs(b)), jnp.hypot(a, b)),
+    "rounding": lambda a, b, m, c: (jnp.floor(3 * a), jnp.ceil(3 * a), jnp.fmod(a, 0.3)),
+    "types": lambda a, b, m, c: (
+        (a > 0).astype(jnp.int32) * 3,
+        (a > 0).astype(a.dtype),
+        (a > b).astype(jnp.int32).sum(0),
+        jnp.arange(4)[:, None] * (b > 0),
+        a.astype(jnp.float32).astype(jnp.float64),
+    ),
+    "sums": lambda a, b, m, c: (m.sum(0), m.sum(1), m.sum((0, 1)), m.prod(1), m.max(0), m.min(1)),
+    "sums of nothing": lambda a, b, m, c: (a[:0].sum(0) + b[0], m[:, :0].prod(1) * a),
+    "truths": lambda a, b, m, c: ((m > 0).all(0), (m > 1).any(1)),
+    "cumulative sums": lambda a, b, m, c: (jnp.cumsum(m, 0), lax.cumsum(m, 1, reverse=True)),
+    "places": lambda a, b, m, c: (
+        m.reshape(3, 4, -1),
+        m.transpose(1, 0, 2),
+        m[::2],
+        m[:, ::-1],
+        jnp.pad(m, ((1, 0), (0, 2), (0, 0)), constant_values=2.0),
+        lax.pad(a, jnp.zeros((), a.dtype), ((0, -1, 1), (0, 0, 0))),
+        jnp.concatenate([a, b[:2]]),
+        jnp.stack([a, b], 1),
+        m[jnp.array([2, 0, 0]), 1],
+        a.at[jnp.array([1, 3])].set(b[:2]),
+        a.at[jnp.array([1, 1])].add(b[:2]),
+    ),
+    "products": lambda a, b, m, c: (
+        jnp.einsum("inb,nb->ib", m, m[0]),
+        jnp.einsum("ij,jnb->inb", jnp.arange(8.0).reshape(2, 4), m),
+        jnp.einsum("inb,jnb->ijb", m, m),
+    ),
+    "extreme places": lambda a, b, m, c: (
+        jnp.argmax(m, 0),
+        jnp.argmin(m, 1),
+        jnp.sort(m, 0),
+        jnp.take_along_axis(m, jnp.argmax(m, 0)[None], 0, mode="promise_in_bounds"),
+    ),
+    "loops": lambda a, b, m, c: (
+        lax.fori_loop(0, 5, lambda i, x: jnp.cos(x) + i * b, a),
+        lax.fori_loop(0, 3, lambda i, x: x + m[i, :1] * c[:1], a),
+        lax.scan(lambda s, r: (s * 0.5 + r.sum(0), s * c[0]), a[0], m)[0],
+        *lax.scan(lambda s, r: (s + r, s * r), b[:3], m),
+        *lax.scan(lambda s, r: (s + r, r[0] * s), b[:3], m, reverse=True),
+        lax.fori_loop(0, 2, lambda _, x: lax.fori_loop(0, 3, lambda _, y: y * 0.9 + b, x), a),
+    ),
+    "a loop of its own length": lambda a, b, m, c: (
+        lax.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] * 0.5 + b), (0, a))[1],
+    ),
+    "a shared value that a loop makes its own": lambda a, b, m, c: (
+        lax.fori_loop(0, 4, lambda _, x: x * 0.5 + a[0], jnp.zeros_like(a[0]) + c[0]),
+    ),
+    "branches": lambda a, b, m, c: (
+        lax.cond(True, jnp.sin, jnp.cos, a),
+        lax.switch(2, [jnp.sin, jnp.cos, jnp.exp], a),
+        jnp.stack([lax.switch(i, [jnp.sin, jnp.cos, jnp.exp], a) for i in range(3)]),
+    ),
+    "what is known": lambda a, b, m, c: (
+        jnp.sin(jnp.arange(3.0))[:, None] * a[:1],
+        jnp.sqrt(2.0) * a,
+        jnp.zeros_like(a),
+        jnp.arange(4)[:, None] + jnp.zeros_like(a, jnp.int32),
+        a * 1 + 0,
+    ),
+}
+
+
+def by_xla(fun, args):
+    """The results of a function, environment by environment, compiled by XLA."""
+    return jax.jit(lambda *x: fun(*x))(*args)
+
+
+def operands(size, dtype=np.float32):
+    """Numbers for `size` environments."""
+    rng = np.random.default_rng(size)
+    return [
+        jnp.asarray(rng.normal(size=(*s, 1 if i == 3 else size)), dtype)
+        for i, s in enumerate(SHAPES)
+    ]
+
+
+def translated(fun, args):
+    """The results of a function behind the boundary, which has to have been translated."""
+    kernel = Kernel(trace(fun, [(x.shape[:-1], x.dtype) for x in args]))
+    size = args[0].shape[-1]
+    own = tuple(x.shape[-1] == size for x in args)
+    assert kernel.name(own, size, True)
+    return jax.jit(lambda *x: kernel(x, True, True))(*args)
+
+
+def leaves(size, fun):
+    """A function's results with a batch each."""
+
+    def whole(*args):
+        return tuple(jnp.broadcast_to(x, (*x.shape[:-1], args[0].shape[-1])) for x in fun(*args))
+
+    return whole
+
+
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 3, 70])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gives_what_xla_makes_of_it(name, size):
+    args = operands(size)
+    fun = leaves(size, PROGRAMS[name])
+    for got, want in zip(translated(fun, args), by_xla(fun, args), strict=True):
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
+        # XLA's own functions are good to some units in the last place.
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_in_double_precision(name):
+    with jax.enable_x64(True):
+        args = operands(5, np.float64)
+        fun = leaves(5, PROGRAMS[name])
+        for got, want in zip(translated(fun, args), by_xla(fun, args), strict=True):
+            assert (got.shape, got.dtype) == (want.shape, want.dtype)
+            np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["waves", "growth", "inverses", "loops", "products"])
+def test_the_bits_do_not_depend_on_the_batch(name):
+    # One lane and many, compiled soon and fast, tiles that overlap.
+    args = operands(77)
+    fun = leaves(77, PROGRAMS[name])
+    whole = translated(fun, args)
+    for start, stop in ((0, 1), (3, 6), (50, 58), (0, 66)):
+        part = [x if x.shape[-1] == 1 else x[..., start:stop] for x in args]
+        some = translated(leaves(stop - start, PROGRAMS[name]), part)
+        for a, b in zip(whole, some, strict=True):
+            np.testing.assert_array_equal(a[..., start:stop], b)
+
+
+def test_threads_give_the_same_bits():
+    # Of sizes that pieces do not divide, many times over.
+    for size in (128, 1000, 4001):
+        args = operands(size)
+        fun = leaves(size, PROGRAMS["loops"])
+        kernel = Kernel(trace(fun, [(x.shape[:-1], x.dtype) for x in args]))
+        alone = jax.jit(lambda *x, k=kernel: k(x, True, False))(*args)
+        shared = jax.jit(lambda *x, k=kernel: k(x, True, True))
+        for _ in range(50):
+            for a, b in zip(alone, shared(*args), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_sines_and_cosines_are_right_to_the_last_place():
+    rng = np.random.default_rng(0)
+    near, far = rng.uniform(-10, 10, 20_000), rng.uniform(-1e8, 1e8, 20_000)
+    x = np.concatenate([near, far, [0.0, -0.0, 1e-30]]).astype(np.float32)
+    sine, cosine = translated(lambda x: (jnp.sin(x), jnp.cos(x)), [jnp.asarray(x)[None]])
+    for got, want in ((sine, np.sin(x.astype(float))), (cosine, np.cos(x.astype(float)))):
+        unit = np.spacing(np.abs(want).astype(np.float32)).astype(float)
+        assert (np.abs(np.asarray(got[0], float) - want) <= 0.5001 * unit).all()  # .49998
+    for odd in (np.inf, -np.inf, np.nan):
+        assert np.isnan(translated(lambda x: (jnp.sin(x),), [jnp.full((1, 9), odd)])).all()
+    assert np.abs(translated(lambda x: (jnp.sin(x),), [jnp.full((1, 9), 3e38)])).max() <= 1
+
+
+def test_exponentials_and_logarithms_are_right_to_the_last_place():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-87, 88, 20_000), rng.uniform(0, 3, 20_000)])
+    x = np.concatenate([x, np.exp(rng.uniform(-87, 88, 20_000))]).astype(np.float32)
+    grown, log = translated(lambda x: (jnp.exp(x), jnp.log(x)), [jnp.asarray(x)[None]])
+    with np.errstate(all="ignore"):
+        wanted = np.exp(x.astype(float)), np.log(x.astype(float))
+    for got, want in zip((grown, log), wanted, strict=True):
+        usual = np.isfinite(want) & (np.abs(want) > 2e-38) & (np.abs(want) < 3.4e38)
+        unit = np.spacing(np.abs(want[usual]).astype(np.float32)).astype(float)
+        assert (np.abs(np.asarray(got[0], float)[usual] - want[usual]) <= 0.5001 * unit).all()
+    odd = jnp.asarray([[0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 3e38, -3e38, 1.0]])
+    grown, log = translated(lambda x: (jnp.exp(x), jnp.log(x)), [odd])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(grown, np.exp(np.float64(odd)).astype(np.float32))
+        np.testing.assert_allclose(log, np.log(np.float64(odd)), rtol=1e-7)
+
+
+REFUSED = {
+    "a sum over environments": lambda a: a.sum(-1, keepdims=True) + a,
+    "one environment for all": lambda a: a + a[:, :1],
+    "the order of environments": lambda a: a[:, ::-1],
+    "an environment's number": lambda a: a + jnp.arange(a.shape[-1]),
+    "environments side by side": lambda a: a.reshape(-1).reshape(a.shape) + 0,
+    "a product over environments": lambda a: a + a @ a.T @ a,
+    "an operation that is not known": lambda a: lax.top_k(a.T, 2)[0].T,
+    "a side effect": lambda a: (jax.debug.callback(lambda: None), a)[1],
+    "rounding to integers": lambda a: a.astype(jnp.int32),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_translated_is_left_to_xla(name):
+    kernel = Kernel(trace(lambda a: (REFUSED[name](a),), [((4,), jnp.float32)]))
+    assert kernel.name((True,), 64) is None
+    f = batch_last(REFUSED[name])
+    assert np.isfinite(jax.jit(f)(jnp.arange(4.0))).all()
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipelines_step_is_translated_and_xlas(name, monkeypatch, f64):
+    pipeline = plugins.get("pipeline", name)
+    sys = chain(3, free=True)
+    rng = np.random.default_rng(0)
+    q = sys.init_q + 0.1 * rng.normal(size=(9, sys.q_size()))
+    qd = rng.normal(size=(9, sys.qd_size()))
+
+    def step(q, qd):
+        return pipeline.step(sys, pipeline.init(sys, q, qd), jnp.zeros(sys.act_size()), 2)
+
+    names = []
+    name_of = Kernel.name
+    monkeypatch.setattr(
+        Kernel, "name", lambda *a: names.append(name_of(*a)) or names[-1], raising=True
+    )
+    got = jax.jit(jax.vmap(lambda *x: step(*x)))(q, qd)
+    assert names and all(names)
+    monkeypatch.setattr(Kernel, "name", lambda *_: None)
+    want = jax.jit(jax.vmap(lambda *x: step(*x)))(q, qd)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_a_damaged_file_in_the_cache_is_compiled_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "_cached", lambda name: tmp_path / "kernels" / name)
+    text = "define ptr @handler(ptr %x) {\n%y = getelementptr i8, ptr %x, i64 7\nret ptr %y\n}"
+    machine.compile_module("seven", text, 0)
+    (file,) = (tmp_path / "kernels").iterdir()
+    whole = file.read_bytes()
+    assert whole[:32] == hashlib.sha256(whole[32:]).digest()
+    for damaged in (b"", whole[:40], whole[:-1] + b"x"):
+        file.write_bytes(damaged)
+        assert machine.compile_module("seven", text, 0)
+        assert file.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_said_once(tmp_path, monkeypatch):
+    (tmp_path / "kernels").write_text("not a folder")
+    monkeypatch.setattr(machine, "_cached", lambda name: Path(tmp_path / "kernels" / name))
+    text = "define ptr @handler(ptr %x) {\nret ptr %x\n}"
+    with pytest.warns(UserWarning, match="kernels cannot be kept in"):
+        assert machine.compile_module("same", text, 0)
