@@ -7,7 +7,7 @@ is computed before it, and what all environments share is computed once for the 
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,10 @@ import numpy as np
 Value = Any
 """The name of an instruction's result, a str, or a numpy scalar."""
 
-LLVM = {"f4": "float", "f8": "double", "i4": "i32", "i8": "i64", "u4": "i32", "u8": "i64"}
+LLVM = {
+    **{"f4": "float", "f8": "double", "i4": "i32", "i8": "i64", "u4": "i32", "u8": "i64"},
+    **{"i1": "i8", "i2": "i16", "u1": "i8", "u2": "i16"},
+}
 """LLVM's names of the types of numbers; truth values, `b1`, are `i1`, and bytes in memory."""
 
 
@@ -57,6 +60,8 @@ class Assembly:
         the kernel."""
         self.declared: set[str] = set()
         """Declarations of functions that are called."""
+        self.routines: dict[str, str] = {}
+        """Functions of the kernel's own that are called, by name."""
         self.wide: dict[str, bool] = {}
         self._depth: dict[str, int] = {}
         self._known: list[dict[str, str]] = [{}, {}]
@@ -189,30 +194,57 @@ class Assembly:
 
     def function(self, name: str, code: str, *values: Value) -> str:
         """A function of C's library of mathematics, called for one lane after another."""
-        wide = self.widest(*values)
         scalar = self.type_of(code, False)
-        symbol = name + ("f" if code == "f4" else "")
-        self.declared.add(f"declare {scalar} @{symbol}({', '.join([scalar] * len(values))})")
+        symbol = f"@{name}{'f' if code == 'f4' else ''}"
+        self.declared.add(f"declare {scalar} {symbol}({', '.join([scalar] * len(values))})")
 
-        def call(given: list[str]) -> str:
+        def call(asm: Assembly, given: list[str]) -> str:
             arguments = ", ".join(f"{scalar} {x}" for x in given)
-            return self.emit(f"call {scalar} @{symbol}({arguments})", False, values)
+            return asm.emit(f"call {scalar} {symbol}({arguments})", False, tuple(given))
 
-        if not wide:
-            return call([self.operand(x, code, False) for x in values])
-        kind = self.type_of(code, True)
-        result = "poison"
-        for lane in range(self.lanes):
-            given = [
-                self.emit(f"extractelement {kind} {x}, i32 {lane}", False, (x,))
-                if named(x) and self.wide[x]
-                else self.operand(x, code, False)
-                for x in values
-            ]
-            result = self.emit(
-                f"insertelement {kind} {result}, {scalar} {call(given)}, i32 {lane}", True, values
+        def lanes(asm: Assembly, *given: str) -> Value:
+            if not asm.widest(*given):
+                return call(asm, list(given))
+            kind, result = asm.type_of(code, True), "poison"
+            for lane in range(asm.lanes):
+                apart = [
+                    asm.emit(f"extractelement {kind} {x}, i32 {lane}", False, (x,)) for x in given
+                ]
+                one = call(asm, apart)
+                result = asm.emit(
+                    f"insertelement {kind} {result}, {scalar} {one}, i32 {lane}", True, (one,)
+                )
+            return result
+
+        return self.routine(name, code, lanes, *values)
+
+    def routine(self, name: str, code: str, build: Callable[..., Value], *values: Value) -> str:
+        """A function of numbers of one type that is written once, and called where it is needed.
+
+        Args:
+            name: of the function.
+            code: the type of the operands and the result.
+            build: writes it into an assembly, of its operands.
+            values: operands.
+        """
+        wide = self.widest(*values)
+        kind = self.type_of(code, wide)
+        symbol = f"@brax.{name}.{code}{f'.{self.lanes}' if wide else ''}"
+        if symbol not in self.routines:
+            inner = Assembly(self.lanes)
+            names = [f"%x{i}" for i in range(len(values))]
+            for x in names:
+                inner.wide[x], inner._depth[x] = wide, 0
+            result = inner.operand(build(inner, *names), code, wide)
+            given = ", ".join(f"{kind} {x}" for x in names)
+            body = [*inner.start, *inner.blocks[0], f"ret {kind} {result}"]
+            self.routines[symbol] = "\n".join(
+                [f"define internal {kind} {symbol}({given}) {{", *body, "}"]
             )
-        return result
+            self.declared |= inner.declared
+            self.routines |= inner.routines
+        given = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
+        return self.emit(f"call {kind} {symbol}({given})", wide, values)
 
     def compare(self, predicate: str, code: str, x: Value, y: Value) -> str:
         """A truth value: `fcmp` or `icmp`, with a predicate, of two numbers."""

@@ -19,12 +19,16 @@ from brax.native.arrays import MARK
 from brax.native.assembly import Unsupported, code_of
 from brax.native.program import translate
 
-ELEMENTS = 200_000
+ELEMENTS = 100_000
 """Most numbers that a kernel may compute for each environment: its instructions are written out
 for each of them."""
 
 SOON = 64
 """Least batch for which a kernel is compiled to be fast, and not to be ready soon."""
+
+LONG = 50_000
+"""Elements from which it is compiled to be fast in any case: what is ready soon uses the stack for
+each number that it computes."""
 
 
 def trace(fun: Any, shapes: Sequence[tuple[tuple[int, ...], Any]]) -> Any:
@@ -60,6 +64,7 @@ class Kernel:
         """
         self.closed = closed
         self._names: dict[Any, str | None] = {}
+        self._elements = elements(closed.jaxpr)
 
     def __call__(
         self, operands: Sequence[jax.Array], apart: bool, alone: bool
@@ -137,7 +142,7 @@ class Kernel:
         except Unsupported:
             return None
         lanes = 1 << min(most, size).bit_length() - 1
-        key = own, lanes, int(size >= SOON), threads
+        key = own, lanes, int(size >= SOON or self._elements > LONG), threads
         if key not in self._names:
             self._names[key] = self._compiled(*key)
         return self._names[key]
@@ -152,7 +157,7 @@ class Kernel:
     ) -> str | None:
         jaxpr = self.closed.jaxpr
         try:
-            if not jaxpr.outvars or elements(jaxpr) > ELEMENTS:
+            if not jaxpr.outvars or self._elements > ELEMENTS:
                 raise Unsupported("too much")
             for v in (*jaxpr.invars, *jaxpr.outvars):
                 code_of(v.aval.dtype)

@@ -20,23 +20,20 @@ _LOGARITHM = [2 / (2 * k + 1) for k in range(8)]
 _WHOLE = np.float64(1.5 * 2**52)
 """A whole number of few bits that is added to it is in its lowest bits."""
 
-LIBRARY = (
+FUNCTIONS = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"),
     *("atanh", "exp", "exp2", "expm1", "log", "log1p", "cbrt", "pow", "atan2", "erf", "fmod"),
 )
-"""Functions of C's library of mathematics that kernels call."""
+"""Functions, by their names in C's library of mathematics, where those are that are not here."""
 
 
-def sine(asm: Assembly, code: str, x: Value, quarter: int) -> Value:
+def _sine(asm: Assembly, x: Value, quarter: int) -> Value:
     """The sine of an angle that is `quarter` right angles further on.
 
-    In single precision all lanes are found at once, in double precision and rounded once, up to
-    angles of 1e9 rad and more: the angle within an eighth of a turn, then Taylor's series.
+    The angle within an eighth of a turn, then Taylor's series; good up to 1e9 rad and more.
 
     Source: Cody and Waite (1980), Software Manual for the Elementary Functions, chapter 8.
     """
-    if code != "f4":
-        return asm.function("cos" if quarter else "sin", code, x)
     far = asm.convert("fpext", x, "f4", "f8")
     turns = asm.intrinsic("rint", "f8", asm.apply("fmul", "f8", far, np.float64(2 / math.pi)))
     near = asm.intrinsic("fma", "f8", turns, np.float64(-math.pi / 2), far)
@@ -62,10 +59,8 @@ _HALF_PI_LEFT = -6.123233995736766e-17
 """What the double precision number nearest to a right angle is more than it, negated."""
 
 
-def exponential(asm: Assembly, code: str, x: Value) -> Value:
-    """The exponential: in single precision a power of two, and Taylor's series of what is left."""
-    if code != "f4":
-        return asm.function("exp", code, x)
+def _exponential(asm: Assembly, x: Value) -> Value:
+    """A power of two, times Taylor's series of what is left."""
     far = asm.convert("fpext", x, "f4", "f8")
     far = asm.intrinsic("maximum", "f8", far, np.float64(-120))
     far = asm.intrinsic("minimum", "f8", far, np.float64(120))
@@ -78,13 +73,11 @@ def exponential(asm: Assembly, code: str, x: Value) -> Value:
     return asm.convert("fptrunc", value, "f8", "f4")
 
 
-def logarithm(asm: Assembly, code: str, x: Value) -> Value:
-    """The natural logarithm: in single precision of a power of two, and a series of what is left.
+def _logarithm(asm: Assembly, x: Value) -> Value:
+    """That of a power of two, and a series of what is left.
 
     Source: Abramowitz and Stegun (1964), Handbook of Mathematical Functions, 4.1.27.
     """
-    if code != "f4":
-        return asm.function("log", code, x)
     far = asm.convert("fpext", x, "f4", "f8")
     bits = asm.convert("bitcast", far, "f8", "i8")
     # By how many powers of two it is above the fraction, from sqrt(1/2) to sqrt(2), that is left.
@@ -117,6 +110,21 @@ def _series(asm: Assembly, x: Value, coefficients: list[float]) -> Value:
     return value
 
 
-def library(name: str) -> Callable[..., Any]:
-    """A function of C's library."""
-    return lambda asm, code, *values: asm.function(name, code, *values)
+_LANES: dict[str, Callable[[Assembly, Value], Value]] = {
+    "sin": lambda asm, x: _sine(asm, x, 0),
+    "cos": lambda asm, x: _sine(asm, x, 1),
+    "exp": _exponential,
+    "log": _logarithm,
+}
+"""Functions in single precision for all lanes at once: found in double precision, rounded once."""
+
+
+def function(name: str) -> Callable[..., Any]:
+    """A function of numbers with a fraction, of the assembly, their type, and them."""
+
+    def call(asm: Assembly, code: str, *values: Value) -> Value:
+        if code == "f4" and name in _LANES:
+            return asm.routine(name, code, _LANES[name], *values)
+        return asm.function(name, code, *values)
+
+    return call

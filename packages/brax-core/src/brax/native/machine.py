@@ -15,7 +15,7 @@ import jax
 import llvmlite.binding as llvm
 
 from brax.native.assembly import Unsupported
-from brax.native.functions import LIBRARY
+from brax.native.functions import FUNCTIONS
 
 _LOCK = threading.Lock()
 _ENGINES: list[Any] = []
@@ -104,7 +104,7 @@ def _add_symbols() -> None:
     """Says where the functions are that kernels call."""
     try:
         library = ctypes.CDLL(ctypes.util.find_library("m"))
-        mathematics = [name + end for name in LIBRARY for end in ("", "f")]
+        mathematics = [name + end for name in FUNCTIONS for end in ("", "f")]
         found = {name: getattr(library, name) for name in mathematics}
         process = ctypes.CDLL(None)
         found |= {name: getattr(process, name) for name in ("malloc", "free", "sched_yield")}

@@ -296,14 +296,16 @@ def translate(closed: Any, own: Sequence[bool], lanes: int) -> str:
             "define void @kernel(ptr noalias %in, ptr noalias %out, i64 %size, i64 %begin, "
             "i64 %end) {",
             *asm.start,
+            "%place = alloca i64",
             f"%last = sub i64 %end, {lanes}",
             # The last tile may overlap the one before it, and that of another thread.
             "%late = icmp sgt i64 %begin, %last",
             "%start = select i1 %late, i64 %last, i64 %begin",
+            "store i64 %start, ptr %place",
             *head,
             "br label %tile",
             "tile:",
-            "%first = phi i64 [ %start, %0 ], [ %next, %more ]",
+            "%first = load i64, ptr %place",
             *body,
             "%done = icmp sge i64 %first, %last",
             "br i1 %done, label %finish, label %more",
@@ -311,10 +313,12 @@ def translate(closed: Any, own: Sequence[bool], lanes: int) -> str:
             f"%step = add i64 %first, {lanes}",
             "%over = icmp sgt i64 %step, %last",
             "%next = select i1 %over, i64 %last, i64 %step",
+            "store i64 %next, ptr %place",
             "br label %tile",
             "finish:",
             "ret void",
             "}",
+            *asm.routines.values(),
             *sorted(asm.declared),
         ]
     )

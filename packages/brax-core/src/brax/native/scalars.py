@@ -107,7 +107,7 @@ def _divide(asm: Assembly, code: str, x: Value, y: Value) -> Value:
 
 def _remainder(asm: Assembly, code: str, x: Value, y: Value) -> Value:
     if fraction(code):
-        return asm.function("fmod", code, x, y)
+        return functions.function("fmod")(asm, code, x, y)
     if named(y) or y == 0:
         raise Unsupported("remainder of integers by what is not known")
     return asm.apply("urem" if code[0] == "u" else "srem", code, x, y)
@@ -191,7 +191,7 @@ def _square(asm: Assembly, code: str, x: Value) -> Value:
 
 def _logistic(asm: Assembly, code: str, x: Value) -> Value:
     one = constant(code, 1)
-    grown = functions.exponential(asm, code, _negative(asm, code, x) if named(x) else -x)
+    grown = functions.function("exp")(asm, code, _negative(asm, code, x) if named(x) else -x)
     return asm.apply("fdiv", code, one, asm.apply("fadd", code, one, grown))
 
 
@@ -219,7 +219,8 @@ def convert(asm: Assembly, x: Value, before: str, after: str) -> Value:
     if not named(x):
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(after if after != "b1" else bool)[()]
-    if before == after or {before, after} in ({"i4", "u4"}, {"i8", "u8"}):
+    whole = {before[0], after[0]} <= {"i", "u"}
+    if before == after or (whole and before[1] == after[1]):
         return x
     if after == "b1":
         return compare("ne")(asm, before, x, constant(before, 0))
@@ -260,10 +261,6 @@ RULES: dict[str, Rule] = {
     "square": _square,
     "logistic": _logistic,
     "clamp": _clamp,
-    **{name: functions.library(name) for name in functions.LIBRARY},
-    "sin": lambda asm, code, x: functions.sine(asm, code, x, 0),
-    "cos": lambda asm, code, x: functions.sine(asm, code, x, 1),
-    "exp": functions.exponential,
-    "log": functions.logarithm,
+    **{name: functions.function(name) for name in functions.FUNCTIONS},
 }
 """Elementwise operations without parameters, by JAX's names."""
