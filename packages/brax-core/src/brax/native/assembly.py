@@ -154,11 +154,6 @@ class Assembly:
         body = self.blocks.pop()
         self.blocks[-1] += body
 
-    def forget(self) -> None:
-        """Drops the body of the loop that was begun last."""
-        self._known.pop()
-        self.blocks.pop()
-
     def widest(self, *values: Value) -> bool:
         """Whether any of the values is wide."""
         return any(self.wide[x] for x in values if named(x))

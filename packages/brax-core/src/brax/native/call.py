@@ -4,6 +4,7 @@ import ctypes
 import functools
 import hashlib
 import itertools
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,8 @@ from brax.native.program import translate
 ELEMENTS = 100_000
 """Most numbers that a kernel may compute for each environment: its instructions are written out
 for each of them."""
+
+_LOG = logging.getLogger("brax")
 
 SOON = 64
 """Least batch for which a kernel is compiled to be fast, and not to be ready soon."""
@@ -78,7 +81,7 @@ class Kernel:
         """
         size = max(x.shape[-1] for x in operands) if operands else 1
         own = tuple(x.shape[-1] == size for x in operands)
-        if not operands or self.name(own, size, alone) is None:
+        if not size or not operands or self.name(own, size, alone) is None:
             return None
         if apart:
             return self._local(own, *operands, threads=alone)
@@ -158,7 +161,7 @@ class Kernel:
         jaxpr = self.closed.jaxpr
         try:
             if not jaxpr.outvars or self._elements > ELEMENTS:
-                raise Unsupported("too much")
+                raise Unsupported("nothing to compute, or too much")
             for v in (*jaxpr.invars, *jaxpr.outvars):
                 code_of(v.aval.dtype)
             which = own.index(True)
@@ -166,7 +169,8 @@ class Kernel:
             count = len(jaxpr.invars), len(jaxpr.outvars)
             entry = handler.handler(*count, batch, lanes, threads)
             text = f"{translate(self.closed, own, lanes)}\n{entry}"
-        except Unsupported:
+        except Unsupported as reason:
+            _LOG.info("a kernel of %d numbers is left to XLA: %s", self._elements, reason)
             return None
         name = "brax_" + hashlib.sha256(f"{effort} {text}".encode()).hexdigest()[:32]
         _register(name, text, effort)

@@ -83,53 +83,30 @@ def _either(asm: Assembly, which: Value, yes: Elements, no: Elements, code: str)
 
 
 class _Carry:
-    """What a loop hands on, kept on the stack."""
+    """What a loop hands on, kept on the stack: what has a batch axis for each lane."""
 
     def __init__(self, asm: Assembly, avals: Sequence[Any], start: Sequence[Elements]) -> None:
-        self.asm, self.start = asm, start
-        self.codes = [code_of(a.dtype) for a in avals]
-        self.shapes = [x.shape for x in start]
-        # A guess, which is mended if it is wrong: what has a batch axis is wide.
-        self.wide = [
-            [asm.widest(v) or (asm.lanes > 1 and MARK in a.shape) for v in x.reshape(-1)]
-            for x, a in zip(start, avals, strict=True)
+        self._asm = asm
+        self._kinds = [(code_of(a.dtype), asm.lanes > 1 and MARK in a.shape) for a in avals]
+        self._shapes = [x.shape for x in start]
+        self._places = [
+            [asm.reserve(*kind) for _ in range(x.size)]
+            for kind, x in zip(self._kinds, start, strict=True)
         ]
-        self.places: list[list[str]] = []
-
-    def begin(self) -> None:
-        """Stores the first values."""
-        self.places = [
-            [self.asm.reserve(c, w) for w in wide]
-            for c, wide in zip(self.codes, self.wide, strict=True)
-        ]
-        self.put(self.start)
+        self.put(start)
 
     def put(self, arrays: Sequence[Elements]) -> None:
-        """Stores new values, which are all known before the first is stored."""
-        for code, wide, places, x in zip(self.codes, self.wide, self.places, arrays, strict=True):
-            for v, w, place in zip(x.reshape(-1), wide, places, strict=True):
-                self.asm.store(v, code, w, place)
+        """Stores values, which are all known before the first is stored."""
+        for kind, places, x in zip(self._kinds, self._places, arrays, strict=True):
+            for value, place in zip(x.reshape(-1), places, strict=True):
+                self._asm.store(value, *kind, place)
 
     def get(self) -> list[Elements]:
         """Loads the values that were stored last."""
-        out = []
-        for code, wide, places, shape in zip(
-            self.codes, self.wide, self.places, self.shapes, strict=True
-        ):
-            x = np.empty(len(places), object)
-            for i, (w, place) in enumerate(zip(wide, places, strict=True)):
-                x[i] = self.asm.load(place, code, w)
-            out.append(x.reshape(shape))
-        return out
-
-    def fits(self, arrays: Sequence[Elements]) -> bool:
-        """Whether all wide values have a wide place; if not they get one."""
-        good = True
-        for wide, x in zip(self.wide, arrays, strict=True):
-            for i, v in enumerate(x.reshape(-1)):
-                if self.asm.widest(v) and not wide[i]:
-                    wide[i], good = True, False
-        return good
+        return [
+            _filled([self._asm.load(place, *kind) for place in places], shape)
+            for kind, places, shape in zip(self._kinds, self._places, self._shapes, strict=True)
+        ]
 
 
 def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
@@ -147,16 +124,12 @@ def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     kinds = [code_of(v.aval.dtype) for v in eqn.invars[first:]]
     counter = asm.reserve("i4", False)
     carry = _Carry(asm, [v.aval for v in eqn.invars[first - carried : first]], start)
-    fits = False
-    while not fits:
-        asm.store(np.int32(0), "i4", False, counter)
-        loop = _Loop(asm, carry)
-        count = asm.load(counter, "i4", False)
-        last = np.int32(length - 1)
-        at = asm.apply("sub", "i4", last, count) if p["reverse"] else count
-        mine = [_row(asm, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
-        out = evaluate(asm, body.jaxpr, body.consts, [*fixed, *loop.now, *mine])
-        fits = loop.fits(out[:carried])
+    asm.store(np.int32(0), "i4", False, counter)
+    loop = _Loop(asm)
+    now, count = carry.get(), asm.load(counter, "i4", False)
+    at = asm.apply("sub", "i4", np.int32(length - 1), count) if p["reverse"] else count
+    mine = [_row(asm, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
+    out = evaluate(asm, body.jaxpr, body.consts, [*fixed, *now, *mine])
     series = [
         [_Series(asm, x, code_of(v.aval.dtype), length, at) for x in out[carried + i].reshape(-1)]
         for i, v in enumerate(results)
@@ -173,21 +146,19 @@ def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
 
 
 def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
-    """A loop whose end is found as it runs, in the same round for all lanes."""
+    """A loop whose end is found as it runs, in the same round for all lanes.
+
+    An end of each environment's own would be a number with a batch axis, which JAX does not take.
+    """
     p = eqn.params
     test, body, tests = p["cond_jaxpr"], p["body_jaxpr"], p["cond_nconsts"]
     first = tests + p["body_nconsts"]
     carry = _Carry(asm, [v.aval for v in eqn.invars[first:]], given[first:])
-    fits = False
-    while not fits:
-        loop = _Loop(asm, carry)
-        goes_on = evaluate(asm, test.jaxpr, test.consts, [*given[:tests], *loop.now])[0][()]
-        if asm.widest(goes_on):
-            raise Unsupported("a loop that ends at another round for each environment")
-        loop.check(asm.operand(goes_on, "b1", False))
-        out = evaluate(asm, body.jaxpr, body.consts, [*given[tests:first], *loop.now])
-        fits = loop.fits(out)
-    carry.put(out)
+    loop = _Loop(asm)
+    now = carry.get()
+    goes_on = evaluate(asm, test.jaxpr, test.consts, [*given[:tests], *now])[0][()]
+    loop.check(asm.operand(goes_on, "b1", False))
+    carry.put(evaluate(asm, body.jaxpr, body.consts, [*given[tests:first], *now]))
     loop.end("true")
     return carry.get()
 
@@ -207,24 +178,14 @@ def _filled(values: Sequence[Value], shape: tuple[int, ...]) -> Elements:
 
 
 class _Loop:
-    """A loop that is being written, its values loaded as a round begins."""
+    """A loop that is being written."""
 
-    def __init__(self, asm: Assembly, carry: _Carry) -> None:
-        self._asm, self._carry = asm, carry
-        carry.begin()
-        self._label = asm.fresh("loop")[1:]
-        # The jump to the body belongs to it: what the body has computed before it comes first.
+    def __init__(self, asm: Assembly) -> None:
+        self._asm, self._label = asm, asm.fresh("loop")[1:]
+        # The jump to the body belongs to it: what the body finds to be computed before comes first.
         asm.enter()
         asm.act(f"br label %{self._label}")
         asm.act(f"{self._label}:")
-        self.now = carry.get()
-
-    def fits(self, arrays: Sequence[Elements]) -> bool:
-        """Whether the values fit their places; if not the body is dropped."""
-        good = self._carry.fits(arrays)
-        if not good:
-            self._asm.forget()
-        return good
 
     def check(self, goes_on: Value) -> None:
         """Ends the loop here, unless it goes on."""
