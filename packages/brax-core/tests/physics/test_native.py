@@ -111,6 +111,7 @@ PROGRAMS = {
         jnp.zeros_like(a),
         jnp.arange(4)[:, None] + jnp.zeros_like(a, jnp.int32),
         a * 1 + 0,
+        lax.stop_gradient(a) + 1,
     ),
 }
 

@@ -450,5 +450,6 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "scatter-add": _scatter(scalars.add),
     "sort": _sort,
     "copy": lambda asm, eqn, x: x,
+    "stop_gradient": lambda asm, eqn, x: x,
     "optimization_barrier": lambda asm, eqn, *x: list(x),
 }
