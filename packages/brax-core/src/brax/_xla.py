@@ -15,10 +15,11 @@ _SETTINGS = {
 def prefer_wide_loops() -> None:
     """Lets XLA's CPU compiler make few, wide loops; an option that the user set stays as it is.
 
-    Without it each component of a vector is a loop of its own, which repeats what they share: the
-    ant takes a quarter longer to compile in the spring pipeline and six times as long in the
-    generalized one, and a tenth longer to run. XLA reads it from the environment only, once, when
-    JAX starts its CPU device; where that has happened, a warning says so.
+    That is for kernels which are left to it, see `brax.native`. Without it each component of a
+    vector is a loop of its own, which repeats what they share: left to XLA the ant takes a quarter
+    longer to compile in the spring pipeline and six times as long in the generalized one, and a
+    tenth longer to run. XLA reads it from the environment only, once, when JAX starts its CPU
+    device; where that has happened, a warning says so.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     ours = [f"--{name}={value}" for name, value in _SETTINGS.items() if name not in flags]
@@ -40,8 +41,8 @@ cores_are_devices = False
 def use_all_cores() -> None:
     """Makes every core a device of JAX's, where the user has not said how many there are.
 
-    XLA's CPU compiler hardly shares a step of physics between cores; two devices that work on half
-    of the batch each are more than twice as fast as one that works on all of it.
+    On one device the kernels of physics are shared between cores, but little of what surrounds them
+    and of learning; two devices work on half of the batch each.
     """
     global cores_are_devices
     told = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")

@@ -291,3 +291,13 @@ def test_a_cache_that_cannot_be_written_is_said_once(tmp_path, monkeypatch):
     text = "define ptr @handler(ptr %x) {\nret ptr %x\n}"
     with pytest.warns(UserWarning, match="kernels cannot be kept in"):
         assert machine.compile_module("same", text, 0)
+
+
+def test_what_goes_wrong_is_said_and_left_to_xla(monkeypatch):
+    def broken(*_):
+        raise KeyError("axis")
+
+    monkeypatch.setattr("brax.native.call.translate", broken)
+    kernel = Kernel(trace(lambda a: (a + 1,), [((4,), jnp.float32)]))
+    with pytest.warns(RuntimeWarning, match="could not be translated .* KeyError: 'axis'"):
+        assert kernel.name((True,), 64) is None

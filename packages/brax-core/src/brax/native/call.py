@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import logging
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -169,11 +170,19 @@ class Kernel:
             count = len(jaxpr.invars), len(jaxpr.outvars)
             entry = handler.handler(*count, batch, lanes, threads)
             text = f"{translate(self.closed, own, lanes)}\n{entry}"
+            name = "brax_" + hashlib.sha256(f"{effort} {text}".encode()).hexdigest()[:32]
+            _register(name, text, effort)
         except Unsupported as reason:
             _LOG.info("a kernel of %d numbers is left to XLA: %s", self._elements, reason)
             return None
-        name = "brax_" + hashlib.sha256(f"{effort} {text}".encode()).hexdigest()[:32]
-        _register(name, text, effort)
+        except Exception as error:  # what another version of JAX or LLVM does otherwise
+            warnings.warn(
+                f"a kernel could not be translated and is left to XLA, which is slower: "
+                f"{type(error).__name__}: {error}; please report this",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return None
         return name
 
 
