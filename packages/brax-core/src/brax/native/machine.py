@@ -107,7 +107,8 @@ def _add_symbols() -> None:
         mathematics = [name + end for name in FUNCTIONS for end in ("", "f")]
         found = {name: getattr(library, name) for name in mathematics}
         process = ctypes.CDLL(None)
-        found |= {name: getattr(process, name) for name in ("malloc", "free", "sched_yield")}
+        system = process.malloc, process.free, process.sched_yield
+        found |= {function.__name__: function for function in system}
     except (OSError, AttributeError, TypeError) as error:
         raise Unsupported(f"a system without C's library: {error}") from error
     for name, function in found.items():
