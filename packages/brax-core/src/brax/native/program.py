@@ -296,11 +296,9 @@ def _read(asm: Assembly, place: str, j: int, code: str, own: bool) -> Value:
     kind = asm.type_of(code, wide) if code != "b1" else _bytes(asm, wide)
     at = _place(asm, place, j, code, own)
     value = asm.emit(f"load {kind}, ptr {at}, align 1", wide, (at,))
-    return (
-        asm.emit(f"trunc {kind} {value} to {asm.type_of('b1', wide)}", wide, (value,))
-        if (code == "b1")
-        else value
-    )
+    if code != "b1":
+        return value
+    return asm.emit(f"trunc {kind} {value} to {asm.type_of('b1', wide)}", wide, (value,))
 
 
 def _write(asm: Assembly, place: str, j: int, code: str, value: Value) -> None:

@@ -13,6 +13,7 @@ Rule = Callable[..., Value]
 
 _KNOWN: dict[str, Callable[..., Any]] = {
     "add": np.add,
+    "add_any": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
     "div": lambda x, y: np.divide(x, y).astype(np.asarray(x).dtype),
@@ -77,11 +78,7 @@ def constant(code: str, x: float) -> Value:
     return np.dtype(code if code != "b1" else bool).type(x)
 
 
-def add(asm: Assembly, code: str, x: Value, y: Value) -> Value:
-    """The sum."""
-    if not (named(x) or named(y)):
-        with np.errstate(all="ignore"):
-            return x + y
+def _add(asm: Assembly, code: str, x: Value, y: Value) -> Value:
     return asm.add(code, x, y) if fraction(code) else asm.apply("add", code, x, y)
 
 
@@ -89,11 +86,7 @@ def _subtract(asm: Assembly, code: str, x: Value, y: Value) -> Value:
     return asm.subtract(code, x, y) if fraction(code) else asm.apply("sub", code, x, y)
 
 
-def multiply(asm: Assembly, code: str, x: Value, y: Value) -> Value:
-    """The product."""
-    if not (named(x) or named(y)):
-        with np.errstate(all="ignore"):
-            return x * y
+def _multiply(asm: Assembly, code: str, x: Value, y: Value) -> Value:
     return asm.multiply(code, x, y) if fraction(code) else asm.apply("mul", code, x, y)
 
 
@@ -118,26 +111,17 @@ def _negative(asm: Assembly, code: str, x: Value) -> Value:
     return asm.negative(code, x) if fraction(code) else asm.apply("sub", code, zero, x)
 
 
-def largest(asm: Assembly, code: str, x: Value, y: Value) -> Value:
-    """The larger; not a number if one is not."""
-    return _outer(asm, code, x, y, "gt", "maximum", np.maximum)
+def _outer(test: str, name: str, bits: str) -> Rule:
+    """The larger or the smaller; not a number if one is not."""
 
+    def one(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+        if fraction(code):
+            return asm.intrinsic(name, code, x, y)
+        if code == "b1":
+            return asm.apply(bits, code, x, y)
+        return asm.select(compare(test)(asm, code, x, y), x, y, code)
 
-def smallest(asm: Assembly, code: str, x: Value, y: Value) -> Value:
-    """The smaller; not a number if one is not."""
-    return _outer(asm, code, x, y, "lt", "minimum", np.minimum)
-
-
-def _outer(
-    asm: Assembly, code: str, x: Value, y: Value, test: str, name: str, known: Callable[..., Any]
-) -> Value:
-    if not (named(x) or named(y)):
-        return known(x, y)
-    if fraction(code):
-        return asm.intrinsic(name, code, x, y)
-    if code == "b1":
-        return asm.apply("or" if test == "gt" else "and", code, x, y)
-    return asm.select(compare(test)(asm, code, x, y), x, y, code)
+    return one
 
 
 def compare(name: str) -> Rule:
@@ -237,15 +221,15 @@ def convert(asm: Assembly, x: Value, before: str, after: str) -> Value:
 
 
 RULES: dict[str, Rule] = {
-    "add": add,
-    "add_any": add,
+    "add": _add,
+    "add_any": _add,
     "sub": _subtract,
-    "mul": multiply,
+    "mul": _multiply,
     "div": _divide,
     "rem": _remainder,
     "neg": _negative,
-    "max": largest,
-    "min": smallest,
+    "max": _outer("gt", "maximum", "or"),
+    "min": _outer("lt", "minimum", "and"),
     **{name: compare(name) for name in _COMPARISONS},
     "and": _bits("and"),
     "or": _bits("or"),
@@ -264,3 +248,5 @@ RULES: dict[str, Rule] = {
     **{name: functions.function(name) for name in functions.FUNCTIONS},
 }
 """Elementwise operations without parameters, by JAX's names."""
+
+add, multiply, largest, smallest = map(rule, ("add", "mul", "max", "min"))
