@@ -60,8 +60,9 @@ class Assembly:
         the kernel."""
         self.declared: set[str] = set()
         """Declarations of functions that are called."""
-        self.routines: dict[str, str] = {}
-        """Functions of the kernel's own that are called, by name."""
+        self.routines: dict[str, tuple[str, int, str]] = {}
+        """Functions of the kernel's own that are called, by name: the type of what they give, of
+        how many results, and themselves."""
         self.wide: dict[str, bool] = {}
         self._depth: dict[str, int] = {}
         self._known: list[dict[str, str]] = [{}, {}]
@@ -197,9 +198,9 @@ class Assembly:
             arguments = ", ".join(f"{scalar} {x}" for x in given)
             return asm.emit(f"call {scalar} {symbol}({arguments})", False, tuple(given))
 
-        def lanes(asm: Assembly, *given: str) -> Value:
+        def lanes(asm: Assembly, *given: str) -> tuple[Value]:
             if not asm.widest(*given):
-                return call(asm, list(given))
+                return (call(asm, list(given)),)
             kind, result = asm.type_of(code, True), "poison"
             for lane in range(asm.lanes):
                 apart = [
@@ -209,18 +210,23 @@ class Assembly:
                 result = asm.emit(
                     f"insertelement {kind} {result}, {scalar} {one}, i32 {lane}", True, (one,)
                 )
-            return result
+            return (result,)
 
-        return self.routine(name, code, lanes, *values)
+        return self.routine(name, code, lanes, *values)[0]
 
-    def routine(self, name: str, code: str, build: Callable[..., Value], *values: Value) -> str:
+    def routine(
+        self, name: str, code: str, build: Callable[..., tuple[Value, ...]], *values: Value
+    ) -> list[str]:
         """A function of numbers of one type that is written once, and called where it is needed.
 
         Args:
             name: of the function.
-            code: the type of the operands and the result.
-            build: writes it into an assembly, of its operands.
+            code: the type of the operands and the results.
+            build: writes it into an assembly, of its operands; gives the results.
             values: operands.
+
+        Returns:
+            The results.
         """
         wide = self.widest(*values)
         kind = self.type_of(code, wide)
@@ -230,16 +236,24 @@ class Assembly:
             names = [f"%x{i}" for i in range(len(values))]
             for x in names:
                 inner.wide[x], inner._depth[x] = wide, 0
-            result = inner.operand(build(inner, *names), code, wide)
+            results = [inner.operand(x, code, wide) for x in build(inner, *names)]
+            together = f"{{{', '.join([kind] * len(results))}}}"
+            value = "poison"
+            for i, x in enumerate(results):
+                text = f"insertvalue {together} {value}, {kind} {x}, {i}"
+                value = inner.emit(text, wide, (x,))
             given = ", ".join(f"{kind} {x}" for x in names)
-            body = [*inner.start, *inner.blocks[0], f"ret {kind} {result}"]
-            self.routines[symbol] = "\n".join(
-                [f"define internal {kind} {symbol}({given}) {{", *body, "}"]
-            )
+            body = [*inner.start, *inner.blocks[0], f"ret {together} {value}"]
+            text = "\n".join([f"define internal {together} {symbol}({given}) {{", *body, "}"])
+            self.routines[symbol] = together, len(results), text
             self.declared |= inner.declared
             self.routines |= inner.routines
+        together, count, _ = self.routines[symbol]
         given = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
-        return self.emit(f"call {kind} {symbol}({given})", wide, values)
+        call = self.emit(f"call {together} {symbol}({given})", wide, values)
+        return [
+            self.emit(f"extractvalue {together} {call}, {i}", wide, (call,)) for i in range(count)
+        ]
 
     def compare(self, predicate: str, code: str, x: Value, y: Value) -> str:
         """A truth value: `fcmp` or `icmp`, with a predicate, of two numbers."""

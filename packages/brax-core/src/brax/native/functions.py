@@ -27,15 +27,16 @@ FUNCTIONS = (
 """Functions, by their names in C's library of mathematics, where those are that are not here."""
 
 
-def _sine(asm: Assembly, x: Value, quarter: int) -> Value:
-    """The sine of an angle that is `quarter` right angles further on.
+def _sine_and_cosine(asm: Assembly, x: Value) -> tuple[Value, Value]:
+    """Both of an angle, which share most of their work.
 
     The angle within an eighth of a turn, then Taylor's series; good up to 1e9 rad and more.
 
     Source: Cody and Waite (1980), Software Manual for the Elementary Functions, chapter 8.
     """
     far = asm.convert("fpext", x, "f4", "f8")
-    turns = asm.intrinsic("rint", "f8", asm.apply("fmul", "f8", far, np.float64(2 / math.pi)))
+    counted = asm.intrinsic("fma", "f8", far, np.float64(2 / math.pi), _WHOLE)
+    turns = asm.apply("fsub", "f8", counted, _WHOLE)
     near = asm.intrinsic("fma", "f8", turns, np.float64(-math.pi / 2), far)
     near = asm.intrinsic("fma", "f8", turns, np.float64(_HALF_PI_LEFT), near)
     # Beyond what double precision resolves the angle is anything; the sine is within bounds still.
@@ -43,23 +44,31 @@ def _sine(asm: Assembly, x: Value, quarter: int) -> Value:
     near = asm.select(known, near, asm.apply("fmul", "f8", near, np.float64(0)), "f8")
     square = asm.apply("fmul", "f8", near, near)
     odd = asm.apply("fmul", "f8", near, _series(asm, square, _SINE))
-    even = _series(asm, square, _COSINE)
+    odd = asm.convert("fptrunc", odd, "f8", "f4")
+    even = asm.convert("fptrunc", _series(asm, square, _COSINE), "f8", "f4")
     # The quadrant, 0 to 3: whether it is odd says which series, whether it is 2 or 3 the sign.
-    ahead = asm.apply("fadd", "f8", turns, np.float64(quarter))
-    fours = asm.intrinsic("floor", "f8", asm.apply("fmul", "f8", ahead, np.float64(0.25)))
-    quadrant = asm.intrinsic("fma", "f8", fours, np.float64(-4), ahead)
-    behind = asm.compare("fcmp oge", "f8", quadrant, np.float64(2))
-    rest = asm.select(behind, asm.apply("fsub", "f8", quadrant, np.float64(2)), quadrant, "f8")
-    value = asm.select(asm.compare("fcmp oge", "f8", rest, np.float64(1)), even, odd, "f8")
-    value = asm.select(behind, asm.negative("f8", value), value, "f8")
-    return asm.convert("fptrunc", value, "f8", "f4")
+    quadrant = asm.convert("bitcast", counted, "f8", "i8")
+    quadrant = asm.convert("trunc", quadrant, "i8", "i4")
+    swapped = asm.apply("and", "i4", quadrant, np.int32(1))
+    swapped = asm.compare("icmp ne", "i4", swapped, np.int32(0))
+    after = asm.apply("add", "i4", quadrant, np.int32(1))
+    sine = asm.select(swapped, even, odd, "f4")
+    cosine = asm.select(swapped, odd, even, "f4")
+    return _signed(asm, sine, quadrant), _signed(asm, cosine, after)
+
+
+def _signed(asm: Assembly, x: Value, quadrant: Value) -> Value:
+    """Minus a number in the quadrants 2 and 3."""
+    sign = asm.apply("shl", "i4", asm.apply("lshr", "i4", quadrant, np.int32(1)), np.int32(31))
+    bits = asm.apply("xor", "i4", asm.convert("bitcast", x, "f4", "i4"), sign)
+    return asm.convert("bitcast", bits, "i4", "f4")
 
 
 _HALF_PI_LEFT = -6.123233995736766e-17
 """What the double precision number nearest to a right angle is more than it, negated."""
 
 
-def _exponential(asm: Assembly, x: Value) -> Value:
+def _exponential(asm: Assembly, x: Value) -> tuple[Value]:
     """A power of two, times Taylor's series of what is left."""
     far = asm.convert("fpext", x, "f4", "f8")
     far = asm.intrinsic("maximum", "f8", far, np.float64(-120))
@@ -70,10 +79,10 @@ def _exponential(asm: Assembly, x: Value) -> Value:
     bits = asm.apply("shl", "i8", asm.convert("bitcast", biased, "f8", "i8"), np.int64(52))
     scale = asm.convert("bitcast", bits, "i8", "f8")
     value = asm.apply("fmul", "f8", _series(asm, near, _EXPONENTIAL), scale)
-    return asm.convert("fptrunc", value, "f8", "f4")
+    return (asm.convert("fptrunc", value, "f8", "f4"),)
 
 
-def _logarithm(asm: Assembly, x: Value) -> Value:
+def _logarithm(asm: Assembly, x: Value) -> tuple[Value]:
     """That of a power of two, and a series of what is left.
 
     Source: Abramowitz and Stegun (1964), Handbook of Mathematical Functions, 4.1.27.
@@ -100,7 +109,7 @@ def _logarithm(asm: Assembly, x: Value) -> Value:
         odd = asm.compare(f"fcmp {test}", "f8", far, np.float64(0))
         value = asm.select(odd, np.float64(result), value, "f8")
     endless = asm.compare("fcmp oeq", "f8", far, np.float64(np.inf))
-    return asm.convert("fptrunc", asm.select(endless, far, value, "f8"), "f8", "f4")
+    return (asm.convert("fptrunc", asm.select(endless, far, value, "f8"), "f8", "f4"),)
 
 
 def _series(asm: Assembly, x: Value, coefficients: list[float]) -> Value:
@@ -110,13 +119,14 @@ def _series(asm: Assembly, x: Value, coefficients: list[float]) -> Value:
     return value
 
 
-_LANES: dict[str, Callable[[Assembly, Value], Value]] = {
-    "sin": lambda asm, x: _sine(asm, x, 0),
-    "cos": lambda asm, x: _sine(asm, x, 1),
-    "exp": _exponential,
-    "log": _logarithm,
+_LANES: dict[str, tuple[str, Callable[[Assembly, Value], tuple[Value, ...]], int]] = {
+    "sin": ("sincos", _sine_and_cosine, 0),
+    "cos": ("sincos", _sine_and_cosine, 1),
+    "exp": ("exp", _exponential, 0),
+    "log": ("log", _logarithm, 0),
 }
-"""Functions in single precision for all lanes at once: found in double precision, rounded once."""
+"""Functions in single precision for all lanes at once: found in double precision, rounded once.
+Each is one of the results of a routine."""
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -124,7 +134,8 @@ def function(name: str) -> Callable[..., Any]:
 
     def call(asm: Assembly, code: str, *values: Value) -> Value:
         if code == "f4" and name in _LANES:
-            return asm.routine(name, code, _LANES[name], *values)
+            routine, build, which = _LANES[name]
+            return asm.routine(routine, code, build, *values)[which]
         return asm.function(name, code, *values)
 
     return call

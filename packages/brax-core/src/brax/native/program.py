@@ -279,7 +279,7 @@ def translate(closed: Any, own: Sequence[bool], lanes: int) -> str:
             "finish:",
             "ret void",
             "}",
-            *asm.routines.values(),
+            *(text for _, _, text in asm.routines.values()),
             *sorted(asm.declared),
         ]
     )
