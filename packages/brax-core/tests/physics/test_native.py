@@ -94,6 +94,9 @@ PROGRAMS = {
         *lax.scan(lambda s, r: (s + r, r[0] * s), b[:3], m, reverse=True),
         lax.fori_loop(0, 2, lambda _, x: lax.fori_loop(0, 3, lambda _, y: y * 0.9 + b, x), a),
     ),
+    "a loop that exchanges": lambda a, b, m, c: lax.fori_loop(
+        0, 5, lambda i, x: (x[1], x[0] + i * x[1]), (a, b)
+    ),
     "a loop of its own length": lambda a, b, m, c: (
         lax.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] * 0.5 + b), (0, a))[1],
     ),

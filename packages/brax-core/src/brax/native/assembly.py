@@ -8,7 +8,7 @@ is computed before it, and what all environments share is computed once for the 
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,15 @@ def named(value: Value) -> bool:
     return isinstance(value, str)
 
 
+class Line(NamedTuple):
+    """Instructions that stay together."""
+
+    text: str
+    name: str = ""
+    """Their result, if they have one; else they have an effect."""
+    jump: bool = False
+
+
 class Assembly:
     """The instructions of one kernel."""
 
@@ -55,7 +64,7 @@ class Assembly:
         self.lanes = lanes
         self.start: list[str] = []
         """Instructions that come before all others: room on the stack."""
-        self.blocks: list[list[str]] = [[], []]
+        self.blocks: list[list[Line]] = [[], []]
         """The instructions of each depth: before the loop over the batch, in it, and in loops of
         the kernel."""
         self.declared: set[str] = set()
@@ -91,20 +100,23 @@ class Assembly:
         name = f"%v{self._count}"
         self.wide[name] = wide
         self._depth[name] = depth
-        self.blocks[depth].append(f"{name} = {text}")
+        self.blocks[depth].append(Line(f"{name} = {text}", name))
         known[text] = name
         return name
 
-    def act(self, text: str) -> None:
+    def act(self, text: str, jump: bool = False) -> None:
         """Adds an instruction with a side effect, here."""
-        self.blocks[-1].append(text)
+        self.blocks[-1].append(Line(text, jump=jump))
 
-    def load(self, place: str, code: str, wide: bool) -> str:
+    def load(self, place: str, code: str, wide: bool, index: Value = 0) -> str:
         """Loads a value that may have changed, here."""
-        name = self.fresh("v")
-        self.wide[name] = wide
-        self._depth[name] = len(self.blocks) - 1
-        self.act(f"{name} = load {self.type_of(code, wide)}, ptr {place}")
+        return self._load(place, code, wide, index, len(self.blocks) - 1)
+
+    def _load(self, place: str, code: str, wide: bool, index: Value, depth: int) -> str:
+        name, kind, at = self.fresh("v"), self.type_of(code, wide), self.fresh("p")
+        self.wide[name], self._depth[name] = wide, depth
+        where = f"{at} = getelementptr {kind}, ptr {place}, i32 {index}"
+        self.blocks[depth].append(Line(f"{where}\n{name} = load {kind}, ptr {at}", name))
         return name
 
     def reserve(self, code: str, wide: bool, count: int = 1) -> str:
@@ -114,23 +126,14 @@ class Assembly:
         self._depth[name] = 0
         return name
 
-    def store(self, x: Value, code: str, wide: bool, place: str) -> None:
+    def store(self, x: Value, code: str, wide: bool, place: str, index: Value = 0) -> None:
         """Stores a value, here."""
-        self.act(f"store {self.type_of(code, wide)} {self.operand(x, code, wide)}, ptr {place}")
+        self._store(x, code, wide, place, index, len(self.blocks) - 1)
 
-    def table(self, values: Sequence[Value], code: str) -> tuple[str, bool]:
-        """Where values are kept side by side, for an index that is not known, and if wide."""
-        wide = self.widest(*values)
-        depth = max((self._depth[x] for x in values if named(x)), default=0)
-        key = f"table {code} {', '.join(map(str, values))}"
-        if key not in self._known[depth]:
-            name = self._known[depth][key] = self.reserve(code, wide, len(values))
-            kind = self.type_of(code, wide)
-            for i, x in enumerate(values):
-                place, given = self.fresh("p"), self.operand(x, code, wide)
-                self.blocks[depth].append(f"{place} = getelementptr {kind}, ptr {name}, i32 {i}")
-                self.blocks[depth].append(f"store {kind} {given}, ptr {place}")
-        return self._known[depth][key], wide
+    def _store(self, x: Value, code: str, wide: bool, place: str, index: Value, depth: int) -> None:
+        kind, given, at = self.type_of(code, wide), self.operand(x, code, wide), self.fresh("p")
+        where = f"{at} = getelementptr {kind}, ptr {place}, i32 {index}"
+        self.blocks[depth].append(Line(f"{where}\nstore {kind} {given}, ptr {at}"))
 
     def element(self, values: Sequence[Value], index: Value, code: str) -> Value:
         """One of some values, by an index, `i4`, that all lanes share and that is in range."""
@@ -138,11 +141,19 @@ class Assembly:
             return values[int(index)]
         if all(x is values[0] for x in values):
             return values[0]
-        table, wide = self.table(values, code)
-        kind = self.type_of(code, wide)
-        after = (index, *values)
-        place = self.emit(f"getelementptr {kind}, ptr {table}, i32 {index}", False, after)
-        return self.emit(f"load {kind}, ptr {place}", wide, after)
+        wide = self.widest(*values)
+        depth = max((self._depth[x] for x in values if named(x)), default=0)
+        known, key = self._known[depth], f"table {code} {', '.join(map(str, values))}"
+        if key not in known:
+            known[key] = self.reserve(code, wide, len(values))
+            for i, x in enumerate(values):
+                self._store(x, code, wide, known[key], i, depth)
+        table = known[key]
+        depth = max(depth, self._depth[index])
+        known, key = self._known[depth], f"{index} of {table}"
+        if key not in known:
+            known[key] = self._load(table, code, wide, index, depth)
+        return known[key]
 
     def enter(self) -> None:
         """Begins the body of a loop."""
@@ -243,7 +254,7 @@ class Assembly:
                 text = f"insertvalue {together} {value}, {kind} {x}, {i}"
                 value = inner.emit(text, wide, (x,))
             given = ", ".join(f"{kind} {x}" for x in names)
-            body = [*inner.start, *inner.blocks[0], f"ret {together} {value}"]
+            body = [*(line.text for line in inner.blocks[0]), f"ret {together} {value}"]
             text = "\n".join([f"define internal {together} {symbol}({given}) {{", *body, "}"])
             self.routines[symbol] = together, len(results), text
             self.declared |= inner.declared

@@ -9,6 +9,7 @@ from jax.extend.core import Literal
 from brax.native import scalars
 from brax.native.arrays import MARK, Elements, each, known, one, operation
 from brax.native.assembly import Assembly, Unsupported, Value, code_of, named
+from brax.native.order import ordered
 
 CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2"}
 """Operations that are a function of their own, which is written out in their place."""
@@ -184,19 +185,18 @@ class _Loop:
         self._asm, self._label = asm, asm.fresh("loop")[1:]
         # The jump to the body belongs to it: what the body finds to be computed before comes first.
         asm.enter()
-        asm.act(f"br label %{self._label}")
-        asm.act(f"{self._label}:")
+        asm.act(f"br label %{self._label}\n{self._label}:", jump=True)
 
     def check(self, goes_on: Value) -> None:
         """Ends the loop here, unless it goes on."""
-        self._asm.act(f"br i1 {goes_on}, label %{self._label}body, label %{self._label}end")
-        self._asm.act(f"{self._label}body:")
+        body, end = f"{self._label}body", f"{self._label}end"
+        self._asm.act(f"br i1 {goes_on}, label %{body}, label %{end}\n{body}:", jump=True)
 
     def end(self, more: Value) -> None:
         """Begins another round, or goes on after the loop."""
-        self._asm.act(f"br i1 {more}, label %{self._label}, label %{self._label}end")
+        end = f"{self._label}end"
+        self._asm.act(f"br i1 {more}, label %{self._label}, label %{end}\n{end}:", jump=True)
         self._asm.leave()
-        self._asm.act(f"{self._label}end:")
 
 
 class _Series:
@@ -207,18 +207,13 @@ class _Series:
         self._wide = asm.widest(value)
         if named(value):
             self._place = asm.reserve(code, self._wide, length)
-            asm.store(value, code, self._wide, self._at(at))
-
-    def _at(self, i: Value) -> str:
-        place, kind = self._asm.fresh("p"), self._asm.type_of(self._code, self._wide)
-        self._asm.act(f"{place} = getelementptr {kind}, ptr {self._place}, i32 {i}")
-        return place
+            asm.store(value, code, self._wide, self._place, at)
 
     def read(self, i: int) -> Value:
         """The value of a round, after the loop."""
         if not named(self._value):
             return self._value
-        return self._asm.load(self._at(i), self._code, self._wide)
+        return self._asm.load(self._place, self._code, self._wide, i)
 
 
 def translate(closed: Any, own: Sequence[bool], lanes: int) -> str:
@@ -263,11 +258,11 @@ def translate(closed: Any, own: Sequence[bool], lanes: int) -> str:
             "%late = icmp sgt i64 %begin, %last",
             "%start = select i1 %late, i64 %last, i64 %begin",
             "store i64 %start, ptr %place",
-            *head,
+            *(line.text for line in head),
             "br label %tile",
             "tile:",
             "%first = load i64, ptr %place",
-            *body,
+            *(line.text for line in ordered(body)),
             "%done = icmp sge i64 %first, %last",
             "br i1 %done, label %finish, label %more",
             "more:",
