@@ -65,6 +65,7 @@ def test_three_steps_of_four_are_kept_with_what_the_teacher_said(run):
     assert np.corrcoef(moved.ravel(), taught.ravel())[0, 1] > 0.5 and (moved != taught).all()
 
 
+@pytest.mark.slow
 def test_the_teacher_acts_first(tmp_path):
     train = {"teacher_inference_fn": teacher, "save_checkpoint_path": tmp_path, "run_evals": False}
     bc.train(Point(), STEP, **train, **SMALL)

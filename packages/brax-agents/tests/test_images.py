@@ -75,7 +75,7 @@ def seen(*batch):
     return {name: drawn((*batch, *shape), i) for i, (name, shape) in enumerate(SIZE.items())}
 
 
-@pytest.mark.parametrize("kind", ["tanh_normal", "normal"])
+@pytest.mark.parametrize("kind", [pytest.param("tanh_normal", marks=pytest.mark.slow), "normal"])
 def test_shapes(kind):
     """A CNN for each view, whatever the batch; the vectors come in behind them."""
     made = make_ppo_networks_vision(SIZE, 2, policy_obs_key="state", distribution_type=kind, **TINY)

@@ -39,6 +39,7 @@ def f64():
         yield
 
 
+@pytest.mark.slow
 def test_they_stand_where_mujocos_do(f64):
     sys, model = mjcf.loads(ARM), mujoco.MjModel.from_xml_string(ARM)
     data, rng = mujoco.MjData(model), np.random.default_rng(0)

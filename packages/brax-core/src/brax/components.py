@@ -7,17 +7,34 @@ which XLA fuses and vectorizes, and there are no tiny matrix products. See `docs
 
 import functools
 import operator
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MOST_SLICES = 64
 """XLA tries the pieces of a concatenation one after another, for each element."""
+
+
+def traced_once(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that JAX traces once for all operands of the same shapes.
+
+    To trace takes a tenth of a millisecond for each operation, and a step has thousands. Operands
+    that are not traced, numpy's among them, are worked on as ever.
+    """
+    call = jax.jit(function)
+
+    @functools.wraps(function)
+    def once(*args: P.args, **kwargs: P.kwargs) -> T:
+        traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((args, kwargs)))
+        return call(*args, **kwargs) if traced else function(*args, **kwargs)
+
+    return once
 
 
 class Vec3(NamedTuple):
@@ -39,10 +56,12 @@ class Vec3(NamedTuple):
     def __mul__(self, s: Any) -> "Vec3":
         return Vec3(self.x * s, self.y * s, self.z * s)
 
+    @traced_once
     def dot(self, o: "Vec3") -> jax.Array:
         """Scalar product."""
         return self.x * o.x + self.y * o.y + self.z * o.z
 
+    @traced_once
     def cross(self, o: "Vec3") -> "Vec3":
         """Vector product."""
         return Vec3(
@@ -70,6 +89,7 @@ class Quat(NamedTuple):
         """The inverse rotation."""
         return Quat(self.w, -self.x, -self.y, -self.z)
 
+    @traced_once
     def mul(self, o: "Quat") -> "Quat":
         """The rotation `o` followed by this one."""
         return Quat(
@@ -80,6 +100,7 @@ class Quat(NamedTuple):
         )
 
     # Written out rather than by `conj`: a negation that two products use is a loop of its own.
+    @traced_once
     def inv_mul(self, o: "Quat") -> "Quat":
         """The rotation `o` followed by the inverse of this one."""
         return Quat(
@@ -89,6 +110,7 @@ class Quat(NamedTuple):
             self.w * o.z - self.x * o.y + self.y * o.x - self.z * o.w,
         )
 
+    @traced_once
     def mul_inv(self, o: "Quat") -> "Quat":
         """The inverse of the rotation `o` followed by this one."""
         return Quat(
@@ -98,21 +120,25 @@ class Quat(NamedTuple):
             self.z * o.w - self.w * o.z - self.x * o.y + self.y * o.x,
         )
 
+    @traced_once
     def rotate(self, v: Vec3) -> Vec3:
         """Rotates a vector."""
         t = self.vec.cross(v) * 2.0
         return v + t * self.w + self.vec.cross(t)
 
+    @traced_once
     def inv_rotate(self, v: Vec3) -> Vec3:
         """Rotates a vector by the inverse."""
         t = v.cross(self.vec) * 2.0
         return v + t * self.w + t.cross(self.vec)
 
+    @traced_once
     def turned_back(self, v: Vec3) -> Vec3:
         """What `inv_rotate` adds to a vector, where only the sum is to be rounded."""
         t = v.cross(self.vec) * 2.0
         return t * self.w + t.cross(self.vec)
 
+    @traced_once
     def matrix(self) -> "Mat3":
         """The rotation matrix."""
         w, x, y, z = self
@@ -133,10 +159,12 @@ class Mat3(NamedTuple):
     y: Vec3
     z: Vec3
 
+    @traced_once
     def rotate(self, v: Vec3) -> Vec3:
         """Rotates a vector."""
         return self.x * v.x + self.y * v.y + self.z * v.z
 
+    @traced_once
     def inv_rotate(self, v: Vec3) -> Vec3:
         """Rotates a vector by the inverse."""
         return Vec3(self.x.dot(v), self.y.dot(v), self.z.dot(v))
@@ -158,6 +186,7 @@ class Sym3(NamedTuple):
     def __mul__(self, s: Any) -> "Sym3":
         return Sym3(*(a * s for a in self))
 
+    @traced_once
     def mul(self, v: Vec3) -> Vec3:
         """Matrix times vector."""
         return Vec3(
@@ -198,12 +227,14 @@ def zero_vec(like: jax.Array) -> Vec3:
     return Vec3(*(jnp.zeros_like(like) for _ in range(3)))
 
 
+@traced_once
 def sqrt(x: jax.Array) -> jax.Array:
     """Square root whose derivative at zero is zero, not infinite."""
     positive = x > 0.0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0)
 
 
+@traced_once
 def normalize(v: Vec3, fallback: Vec3 | None = None) -> tuple[Vec3, jax.Array]:
     """Unit vector and length; a zero vector gives `fallback` (or zero) with finite gradients."""
     squared = v.dot(v)
@@ -215,6 +246,7 @@ def normalize(v: Vec3, fallback: Vec3 | None = None) -> tuple[Vec3, jax.Array]:
     return unit, squared * inverse
 
 
+@traced_once
 def normalize_quat(q: Quat) -> Quat:
     """Scales to unit length; a zero quaternion stays zero."""
     squared = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z
@@ -223,6 +255,7 @@ def normalize_quat(q: Quat) -> Quat:
     return Quat(q.w * inverse, q.x * inverse, q.y * inverse, q.z * inverse)
 
 
+@traced_once
 def unit_again(q: Quat) -> Quat:
     """Takes back the round-off of a product of unit quaternions: one Newton step to length one.
 
@@ -233,6 +266,7 @@ def unit_again(q: Quat) -> Quat:
     return Quat(*(c + c * short for c in q))
 
 
+@traced_once
 def exp_quat(v: Vec3) -> Quat:
     """The rotation by |v| radians about v, exactly: the exponential map."""
     # Cosine and sinc are even, so what keeps the root from zero does not show in them.
@@ -241,6 +275,7 @@ def exp_quat(v: Vec3) -> Quat:
     return Quat(jnp.cos(half), v.x * sinc, v.y * sinc, v.z * sinc)
 
 
+@traced_once
 def log_quat(q: Quat) -> Vec3:
     """The rotation vector of a quaternion, of length at most pi; undoes `exp_quat`."""
     w = jnp.where(q.w < 0, -q.w, q.w)
@@ -252,6 +287,7 @@ def log_quat(q: Quat) -> Vec3:
     return q.vec * (sign * scale)
 
 
+@traced_once
 def tangents(n: Vec3) -> tuple[Vec3, Vec3]:
     """Two unit vectors that make a right-handed frame with the unit vector `n`.
 

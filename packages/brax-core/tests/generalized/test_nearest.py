@@ -189,6 +189,7 @@ def test_bounds_come_from_a_file_and_survive_json():
         builder.build()
 
 
+@pytest.mark.slow
 def test_other_pipelines_follow_all_contacts():
     every, nearest = (run(sys, 3, SPRING) for sys in (heap(), few()))
     np.testing.assert_array_equal(every.q, nearest.q)

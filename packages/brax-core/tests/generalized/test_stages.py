@@ -71,7 +71,8 @@ def strands(depth, branch):
     return f"<mujoco><worldbody>{body}{every}{every}</body>{other}</worldbody></mujoco>"
 
 
-@pytest.mark.parametrize("branch", [pytest.param(None, marks=pytest.mark.slow), 5])
+@pytest.mark.slow
+@pytest.mark.parametrize("branch", [None, 5])
 def test_stages_of_long_strands_are_mujocos(branch, bound_slow):
     check(both(strands(20, branch)), np.random.default_rng(2), bound_slow)
 

@@ -196,6 +196,7 @@ def test_a_cylinder_stands_and_an_ellipsoid_settles_on_its_flat_side(f64):
     np.testing.assert_allclose(state.qd, 0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_line_seen_along_itself_is_a_point_of_its_middle():
     """Such is the side of a capsule that stands upright on a face."""
 

@@ -251,6 +251,7 @@ def test_what_is_not_translated_is_left_to_xla(name):
     assert np.isfinite(jax.jit(f)(jnp.arange(4.0))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_pipelines_step_is_translated_and_xlas(name, monkeypatch, f64):
     pipeline = plugins.get("pipeline", name)

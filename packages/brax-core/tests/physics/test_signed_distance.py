@@ -69,7 +69,9 @@ def programs(name):
     ), first
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(k, marks=[] if k == "plane" else pytest.mark.slow) for k in KINDS]
+)
 def test_a_ball_known_by_its_distance_is_a_sphere(f64, name):
     """Down to a depth at which the other shape still has none of the ball's middle."""
     (mine, theirs), order = programs(name)

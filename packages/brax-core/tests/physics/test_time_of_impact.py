@@ -88,6 +88,7 @@ def test_a_bounce_under_gravity(f64, pipeline):
     np.testing.assert_allclose(slopes[:, 0], by_height, rtol=0, atol=2e-2 * by_height[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_many_bounces_come_to_rest(f64, pipeline):
     (height, speed), slopes = flight(pipeline, 1.0, 0.0, G, 0.5, 5.0)

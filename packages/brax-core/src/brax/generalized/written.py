@@ -75,18 +75,25 @@ def add_matrix(front: Rows, added: jax.Array) -> Rows:
 
 def dot(row: jax.Array, x: Sequence[jax.Array] | jax.Array) -> jax.Array:
     """Scalar product of a row (n, copies, batch) and n unknowns (copies, batch)."""
-    return total(row[i] * x[i] for i in range(row.shape[0]))
+    return total(a * b for a, b in zip(jnp.unstack(row), each(x)[: row.shape[0]], strict=True))
+
+
+def each(x: Sequence[jax.Array] | jax.Array) -> Sequence[jax.Array]:
+    """The parts along the first axis; to trace them one by one takes long."""
+    return jnp.unstack(x) if isinstance(x, jax.Array) else x
 
 
 def multiply(front: Rows, path: jax.Array) -> jax.Array:
     """The front times values along the path (path, copies, batch)."""
     out: list[jax.Array | None] = [None] * len(front)
+    parts = each(path)
     for i, row in enumerate(front):
         if row is None:
             continue
-        out[i] = add(out[i], dot(row, path))
-        out[:i] = [add(y, row[k] * path[i]) for k, y in enumerate(out[:i])]
-    zero = jnp.zeros_like(path[0])
+        out[i] = add(out[i], dot(row, parts))
+        pairs = zip(out[:i], each(row), strict=False)
+        out[:i] = [add(y, x * parts[i]) for y, x in pairs]
+    zero = jnp.zeros_like(parts[0])
     return jnp.stack([zero if y is None else y for y in out])
 
 
@@ -99,7 +106,8 @@ def factor(front: Rows, above: int) -> tuple[list[Pivot], Rows]:
         assert last is not None
         pivot = Pivot(last[:-1] / last[-1:], 1.0 / last[-1])
         pivots.insert(0, pivot)
-        front = [add(r, last[: i + 1] * -pivot.row[i]) for i, r in enumerate(front)]
+        parts = zip(front, each(pivot.row), strict=True)
+        front = [add(r, last[: i + 1] * -x) for i, (r, x) in enumerate(parts)]
     return pivots, front
 
 
@@ -114,7 +122,8 @@ def forward(pivots: Sequence[Pivot], load: Rows) -> tuple[list[jax.Array], Rows]
         *before, last = load
         assert last is not None
         scaled.insert(0, last * pivot.inverse)
-        load = [*once([add(y, pivot.row[i] * -last) for i, y in enumerate(before)])]
+        parts = zip(before, each(pivot.row), strict=True)
+        load = [*once([add(y, x * -last) for y, x in parts])]
     return scaled, load
 
 
