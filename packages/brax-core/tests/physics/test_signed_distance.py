@@ -26,9 +26,7 @@ class Ball(GeometryType):
 
 BALL = Ball()
 RADIUS = 0.25
-SLOW = ("cylinder", "ellipsoid", "mesh")
-"""Those that the convex shapes' routine is the answer for, which takes long to compile."""
-KINDS = [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SIZES]
+KINDS = [pytest.param(n, marks=() if n == "plane" else pytest.mark.slow) for n in SIZES]
 
 
 def met(collider, order, names, places, sizes):
@@ -69,9 +67,7 @@ def programs(name):
     ), first
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(k, marks=[] if k == "plane" else pytest.mark.slow) for k in KINDS]
-)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_ball_known_by_its_distance_is_a_sphere(f64, name):
     """Down to a depth at which the other shape still has none of the ball's middle."""
     (mine, theirs), order = programs(name)
