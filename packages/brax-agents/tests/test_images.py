@@ -136,6 +136,7 @@ def test_every_shift_pads_by_the_edge_and_crops():
         np.testing.assert_array_equal(found, padded_and_cropped(image, by))
 
 
+@pytest.mark.slow
 def test_each_sample_is_shifted_by_its_own_draw_and_all_of_its_images_alike():
     left, right, state = drawn((8, 8, 1)), drawn((10, 9, 1), 1), drawn((20, 30, 3))
     obs = {
@@ -157,6 +158,7 @@ def test_each_sample_is_shifted_by_its_own_draw_and_all_of_its_images_alike():
         np.testing.assert_array_equal(image, padded_and_cropped(right, shifts[number]))
 
 
+@pytest.mark.slow
 def test_a_batch_is_shifted_in_its_images_alone_and_with_two_draws():
     """Where the last image is that of the last step, it is shifted by other numbers."""
     image, state = drawn((5, 4, 8, 8, 1)), drawn((5, 4, 2))
@@ -177,6 +179,7 @@ def learner_of(environment, **settings):
     return PPO.build(environment, config, runtime, devices.env_mesh(config.num_envs, 1), KEY)[0]
 
 
+@pytest.mark.slow
 def test_no_key_of_an_update_is_used_twice():
     learner = learner_of(Dot(), augment_pixels=True, normalize_observations=False)
     made, many = learner.networks, jnp.zeros((2, 3))

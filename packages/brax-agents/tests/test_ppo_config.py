@@ -192,6 +192,7 @@ def test_make_policy_says_what_it_needs(params):
         make_policy(params)
 
 
+@pytest.mark.slow
 def test_make_policy_misses_the_normalizer():
     networks = ppo_networks.make_ppo_networks(2, 1)
     key = jax.random.key(0)
@@ -200,6 +201,7 @@ def test_make_policy_misses_the_normalizer():
         ppo_networks.make_inference_fn(networks)(params)
 
 
+@pytest.mark.slow
 def test_dictionaries_of_observations():
     size = {"state": (3,), "privileged_state": (5,)}
     networks = ppo_networks.make_ppo_networks(size, 2, value_obs_key="privileged_state")

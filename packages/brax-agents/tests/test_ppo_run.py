@@ -187,6 +187,7 @@ class Fragile(Point):
         return state.replace(pipeline_state=x, obs=x)
 
 
+@pytest.mark.slow
 def test_environments_that_break_are_counted_and_do_not_reach_the_parameters():
     seen = []
     _, params, metrics = ppo.train(

@@ -133,6 +133,7 @@ def test_it_trains_with_and_without_eval_env_on_one_and_on_eight_devices():
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=case)
 
 
+@pytest.mark.slow
 def test_systems_are_drawn_once_unless_each_reset_is_to_draw():
     from brax.training.agents.ppo.config import PPOConfig
     from brax.training.config import Runtime

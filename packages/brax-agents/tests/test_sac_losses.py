@@ -54,6 +54,7 @@ def _draw(policy, obs, key):
     return np.tanh(raw), log_prob.sum(axis=1)
 
 
+@pytest.mark.slow
 def test_the_losses_are_those_of_the_paper(sac):
     _, weights, target_q, batch = sac
     batch = jax.tree.map(np.float64, batch)

@@ -69,6 +69,7 @@ CARRIED = """<mujoco><worldbody><body name="hand" mocap="true" pos="1 2 3" euler
 </worldbody></mujoco>"""
 
 
+@pytest.mark.slow
 def test_those_of_mocap_bodies_move_with_them(f64):
     """On one, beside one, and turned towards one."""
     sys, model = mjcf.loads(CARRIED), mujoco.MjModel.from_xml_string(CARRIED)

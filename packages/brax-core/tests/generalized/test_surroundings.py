@@ -182,6 +182,7 @@ def test_a_link_that_is_half_a_box_to_the_medium_is_refused():
         in_water(type="plane", fluidcoef=(0.5, 0.25, 1.5, 1, 1)).build()
 
 
+@pytest.mark.slow
 def test_what_streams_around_a_still_ellipsoid_has_a_finite_derivative():
     sys = in_water(type="box", size=(0.1, 0.1, 0.2), fluidcoef=(0.5, 0.25, 1.5, 1, 1)).build()
     run = plugins.get("pipeline", "generalized")

@@ -42,6 +42,7 @@ def test_activation_is_mujocos(f64, tension):
             assert float(got[0, 0]) == pytest.approx(want, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives_are_finite_and_right(f64):
     at = np.array([[0.6, 0.47, -0.2], [0.3, 0.78, 0.1], [0.9, 1.2, 0.4]])
 

@@ -98,6 +98,7 @@ def test_the_derivatives_are_those_of_a_sphere(f64, name):
         np.testing.assert_allclose(got, expected, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_two_balls_known_by_their_distances_meet(f64):
     collider = between(BALL, BALL)
     places = np.zeros((2, 1, 7))
