@@ -123,7 +123,6 @@ class Assembly:
         """Room on the stack for numbers of one type."""
         name = self.fresh("m")
         self.start.append(f"{name} = alloca {self.type_of(code, wide)}, i32 {count}, align 64")
-        self._depth[name] = 0
         return name
 
     def store(self, x: Value, code: str, wide: bool, place: str, index: Value = 0) -> None:
