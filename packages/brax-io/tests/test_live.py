@@ -1,5 +1,6 @@
 """`brax view --live`: frames that come while they are computed, for this computer alone."""
 
+import gc
 import http.client
 import itertools
 import re
@@ -170,6 +171,30 @@ def test_the_oldest_frames_go(browser):
     until(lambda: visit.readout("frame") == "202 of 701")
     assert float(visit.readout("reward")) == 201
     context.close()
+
+
+def test_ctrl_c_is_not_lost_where_an_exception_would_be():
+    """Python prints and forgets what is raised while it collects garbage, and goes on."""
+
+    def press(phase, info):
+        gc.callbacks.remove(press)
+        signal.raise_signal(signal.SIGINT)
+
+    def moments():
+        for i, moment in enumerate(itertools.islice(gliding(), 50)):
+            if i == 3:
+                gc.callbacks.append(press)
+                gc.collect()
+            shown.append(i)
+            yield moment
+
+    def look(url):
+        threading.Thread(target=lambda: ask(url, "/frames")[1].read(), daemon=True).start()
+
+    shown = []
+    live.serve(live.Source(walker(), 0.001, "pressed", moments()), 0, look)
+    assert shown == [0, 1, 2, 3]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.slow

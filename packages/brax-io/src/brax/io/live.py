@@ -6,7 +6,9 @@ as float32 in base64, in the order of the page's arrays.
 
 import base64
 import collections
+import contextlib
 import itertools
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +26,8 @@ from brax.io.viewer import motion
 HOST = "127.0.0.1"
 KEPT = 500
 """Frames that a slow page may be behind."""
+PATIENCE = 0.2
+"""How long nothing is looked at while no page is open [s]."""
 
 
 class Source(NamedTuple):
@@ -75,10 +79,10 @@ class Server(ThreadingHTTPServer):
             self._count += 1
             self._news.notify_all()
 
-    def wait_for_page(self) -> None:
-        """Returns when a page is open; until then there is nothing to compute."""
+    def wait_for_page(self) -> bool:
+        """Whether a page is open, after a moment's wait for one: without, nothing is computed."""
         with self._news:
-            self._news.wait_for(lambda: self._watching > 0)
+            return self._news.wait_for(lambda: self._watching > 0, timeout=PATIENCE)
 
     def follow(self) -> Iterator[list[bytes]]:
         """Yields the frames that come, as long as the page takes them; none in a quiet second."""
@@ -160,19 +164,50 @@ def serve(source: Source, port: int = 0, ready: Callable[[str], None] = print) -
         server.page = page.encode()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            ready(f"http://{server.hosts[0]}/")
-            _publish(server, itertools.chain(second, frames), source.dt)
-        except KeyboardInterrupt:
-            pass  # the way to end it
+            with _ctrl_c() as interrupted:
+                ready(f"http://{server.hosts[0]}/")
+                _publish(server, itertools.chain(second, frames), source.dt, interrupted)
         finally:
             server.shutdown()
 
 
-def _publish(server: Server, frames: Iterator[Mapping[str, np.ndarray]], dt: float) -> None:
+@contextlib.contextmanager
+def _ctrl_c() -> Iterator[Callable[[], bool]]:
+    """Tells whether Ctrl-C was pressed; pressed twice, it acts as it always does.
+
+    The exception that it raises by itself is lost where it meets a callback of the garbage
+    collector, and JAX has one.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        yield lambda: False
+        return
+    pressed: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        pressed.append(number)
+        signal.signal(number, before)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _publish(
+    server: Server,
+    frames: Iterator[Mapping[str, np.ndarray]],
+    dt: float,
+    interrupted: Callable[[], bool],
+) -> None:
     """One frame after another, `dt` apart, or as fast as they are computed."""
     due = time.monotonic()
-    for frame in frames:
-        server.wait_for_page()
+    while not interrupted():
+        if not server.wait_for_page():
+            continue
+        frame = next(frames, None)
+        if frame is None:
+            return
         time.sleep(max(0.0, due - time.monotonic()))
         due = max(due, time.monotonic() - dt) + dt
         server.publish(frame)
