@@ -71,7 +71,7 @@ def triangles(field: Shape, grid: tuple[int, int], window: tuple[int, int], low:
     i = front + np.arange(-1, rows + 2).reshape(-1, 1, 1, 1)
     at = jnp.clip(i, 0, n - 1) * m + jnp.clip(j, 0, m - 1)
     z = _heights(field)
-    z = jnp.take_along_axis(z, at.reshape(-1, *at.shape[2:]), axis=0).reshape(at.shape)
+    z = jnp.take_along_axis(z, at.reshape(-1, *at.shape[2:]), axis=0, mode="clip").reshape(at.shape)
     x, y = j * dx - field.size.x, i * dy - field.size.y
     point = Vec3(*jnp.broadcast_arrays(x.astype(z.dtype), y.astype(z.dtype), z))
     return _window(point, (j[:, 1:-2], m - 2), (i[1:-2], n - 2))

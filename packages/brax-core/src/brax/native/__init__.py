@@ -9,6 +9,7 @@ them about costs nothing, and structures that are known when the kernel is trace
 
 The way of a kernel: `call.trace` records its operations, `program.translate` writes them in LLVM's
 language, element by element (`scalars`, `arrays`, `functions`) into an `assembly.Assembly`,
-`machine` compiles that, and XLA calls it through `handler`. What has an operation that is not
-translated here, and what is too long, is left to XLA as it is: `assembly.Unsupported`.
+`machine` compiles that, and XLA calls it through `handler`. In a long kernel large arrays are kept
+in memory, and the operations on them are loops over their elements (`large`, `loops`, `arena`).
+What has an operation that is not translated here is left to XLA as it is: `assembly.Unsupported`.
 """

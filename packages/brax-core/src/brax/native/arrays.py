@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from brax.native import scalars
-from brax.native.assembly import Assembly, Unsupported, Value, code_of, named
+from brax.native.assembly import Assembly, Cell, Unsupported, Value, code_of, named
 
 Elements = Any
 """A numpy array of values."""
@@ -31,7 +31,7 @@ def one(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(1 if n == MARK else n for n in shape)
 
 
-def _apart(eqn: Any, axes: Sequence[int], x: int = 0) -> None:
+def apart(eqn: Any, axes: Sequence[int], x: int = 0) -> None:
     """Makes sure that an operation along some axes does not mix environments."""
     shape = eqn.invars[x].aval.shape
     if any(shape[i] == MARK for i in axes):
@@ -63,9 +63,14 @@ def numbers(array: Elements, dtype: Any) -> Any:
     Raises:
         Unsupported: if one is not.
     """
-    if any(named(x) for x in array.reshape(-1)):
+    if not is_known(array):
         raise Unsupported("indices that are not known")
     return array.astype(dtype)
+
+
+def is_known(*arrays: Elements) -> bool:
+    """Whether all elements are numbers."""
+    return not any(named(x) or isinstance(x, Cell) for a in arrays for x in a.reshape(-1))
 
 
 def operation(asm: Assembly, eqn: Any, given: Sequence[Elements]) -> list[Elements]:
@@ -79,9 +84,9 @@ def operation(asm: Assembly, eqn: Any, given: Sequence[Elements]) -> list[Elemen
     if name in scalars.RULES:
         rule = scalars.rule(name)
         return [each(lambda *x: rule(asm, code, *x), *given)]
-    if name not in _OPERATIONS:
+    if name not in OPERATIONS:
         raise Unsupported(f"the operation '{name}'")
-    out = _OPERATIONS[name](asm, eqn, *given)
+    out = OPERATIONS[name](asm, eqn, *given)
     return out if isinstance(out, list) else [out]
 
 
@@ -105,7 +110,7 @@ def _integer_power(asm: Assembly, eqn: Any, x: Elements) -> Elements:
 def _slice(asm: Assembly, eqn: Any, x: Elements) -> Elements:
     p, shape = eqn.params, eqn.invars[0].aval.shape
     whole = zip(p["start_indices"], p["limit_indices"], shape, strict=True)
-    _apart(eqn, [i for i, (low, high, n) in enumerate(whole) if low or high < n])
+    apart(eqn, [i for i, (low, high, n) in enumerate(whole) if low or high < n])
     steps = p["strides"] or (1,) * x.ndim
     return x[tuple(map(slice, p["start_indices"], one(p["limit_indices"]), steps))]
 
@@ -147,7 +152,7 @@ def _unstack(asm: Assembly, eqn: Any, x: Elements) -> list[Elements]:
 
 
 def _split(asm: Assembly, eqn: Any, x: Elements) -> list[Elements]:
-    _apart(eqn, [eqn.params["axis"]])
+    apart(eqn, [eqn.params["axis"]])
     return np.split(x, np.cumsum(eqn.params["sizes"])[:-1], eqn.params["axis"])
 
 
@@ -163,7 +168,7 @@ def _iota(asm: Assembly, eqn: Any) -> Elements:
 def _reduction(fold: Callable[..., Value], nothing: float | None = None) -> Callable[..., Elements]:
     def reduce(asm: Assembly, eqn: Any, x: Elements) -> Elements:
         code = code_of(eqn.invars[0].aval.dtype)
-        _apart(eqn, eqn.params["axes"])
+        apart(eqn, eqn.params["axes"])
         for axis in sorted(eqn.params["axes"], reverse=True):
             if not x.shape[axis]:
                 if nothing is None:
@@ -183,7 +188,7 @@ def _reduction(fold: Callable[..., Value], nothing: float | None = None) -> Call
 def _cumulative(fold: Callable[..., Value]) -> Callable[..., Elements]:
     def cumulate(asm: Assembly, eqn: Any, x: Elements) -> Elements:
         code, axis = code_of(eqn.invars[0].aval.dtype), eqn.params["axis"]
-        _apart(eqn, [axis])
+        apart(eqn, [axis])
         order = range(x.shape[axis])[:: -1 if eqn.params["reverse"] else 1]
         parts: dict[int, Elements] = {}
         before = None
@@ -198,12 +203,12 @@ def _cumulative(fold: Callable[..., Value]) -> Callable[..., Elements]:
 
 
 def _reverse(asm: Assembly, eqn: Any, x: Elements) -> Elements:
-    _apart(eqn, eqn.params["dimensions"])
+    apart(eqn, eqn.params["dimensions"])
     return np.flip(x, eqn.params["dimensions"])
 
 
 def _concatenate(asm: Assembly, eqn: Any, *x: Elements) -> Elements:
-    _apart(eqn, [eqn.params["dimension"]])
+    apart(eqn, [eqn.params["dimension"]])
     return np.concatenate(x, eqn.params["dimension"])
 
 
@@ -211,23 +216,27 @@ def _along(x: Elements, i: int, axis: int) -> Elements:
     return x[(slice(None),) * axis + (i,)].reshape([n for k, n in enumerate(x.shape) if k != axis])
 
 
+def better(asm: Assembly, test: str, code: str, best: Value, new: Value) -> Value:
+    """Whether a number comes before the best so far; what is not a number comes first."""
+    out = scalars.rule(test)(asm, code, new, best)
+    if not scalars.fraction(code):
+        return out
+    lost = scalars.rule("ne")(asm, code, new, new)
+    kept = scalars.rule("eq")(asm, code, best, best)
+    return scalars.rule("or")(asm, "b1", out, scalars.rule("and")(asm, "b1", lost, kept))
+
+
 def _extreme(test: str) -> Callable[..., Elements]:
     def place(asm: Assembly, eqn: Any, x: Elements) -> Elements:
         """The first place of what is largest, or smallest; of what is not a number, if any is."""
         code, index = code_of(eqn.invars[0].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
         (axis,) = eqn.params["axes"]
-        _apart(eqn, [axis])
+        apart(eqn, [axis])
 
         def later(best: Value, at: Value, new: Value, i: int) -> tuple[Value, Value]:
-            better = scalars.rule(test)(asm, code, new, best)
-            if scalars.fraction(code):
-                lost = scalars.rule("ne")(asm, code, new, new)
-                kept = scalars.rule("eq")(asm, code, best, best)
-                better = scalars.rule("or")(
-                    asm, "b1", better, scalars.rule("and")(asm, "b1", lost, kept)
-                )
+            first = better(asm, test, code, best, new)
             place = scalars.constant(index, i)
-            return asm.select(better, new, best, code), asm.select(better, place, at, index)
+            return asm.select(first, new, best, code), asm.select(first, place, at, index)
 
         best = _along(x, 0, axis)
         at = np.full(best.shape, scalars.constant(index, 0), object)
@@ -239,20 +248,33 @@ def _extreme(test: str) -> Callable[..., Elements]:
     return place
 
 
-def _dot(asm: Assembly, eqn: Any, x: Elements, y: Elements) -> Elements:
-    code = code_of(eqn.outvars[0].aval.dtype)
-    if code_of(eqn.invars[0].aval.dtype) != code or code_of(eqn.invars[1].aval.dtype) != code:
+def factors(eqn: Any, x: Elements, y: Elements) -> tuple[Elements, Elements, int, tuple[int, ...]]:
+    """The operands of a product of arrays, to be multiplied element by element and summed along the
+    last axis; its length, and the shape of the result.
+
+    Raises:
+        Unsupported: if their types differ.
+    """
+    codes = {code_of(v.aval.dtype) for v in (*eqn.invars, *eqn.outvars)}
+    if len(codes) > 1:
         raise Unsupported("a product of two types")
     (inner_x, inner_y), (same_x, same_y) = eqn.params["dimension_numbers"]
-    _apart(eqn, inner_x)
+    apart(eqn, inner_x)
     free_x = [i for i in range(x.ndim) if i not in (*inner_x, *same_x)]
     free_y = [i for i in range(y.ndim) if i not in (*inner_y, *same_y)]
     batch = [x.shape[i] for i in same_x]
     depth = int(np.prod([x.shape[i] for i in inner_x]))
-    left = x.transpose(*same_x, *free_x, *inner_x).reshape(*batch, -1, 1, depth)
-    right = y.transpose(*same_y, *free_y, *inner_y).reshape(*batch, 1, -1, depth)
+    rows = int(np.prod([x.shape[i] for i in free_x])), int(np.prod([y.shape[i] for i in free_y]))
+    left = x.transpose(*same_x, *free_x, *inner_x).reshape(*batch, rows[0], 1, depth)
+    right = y.transpose(*same_y, *free_y, *inner_y).reshape(*batch, 1, rows[1], depth)
+    return left, right, depth, one(eqn.outvars[0].aval.shape)
+
+
+def _dot(asm: Assembly, eqn: Any, x: Elements, y: Elements) -> Elements:
+    left, right, depth, shape = factors(eqn, x, y)
+    code = code_of(eqn.outvars[0].aval.dtype)
     if not depth:
-        return known(np.zeros(one(eqn.outvars[0].aval.shape), eqn.outvars[0].aval.dtype))
+        return known(np.zeros(shape, eqn.outvars[0].aval.dtype))
 
     def term(i: int) -> Elements:
         return each(lambda a, b: scalars.multiply(asm, code, a, b), left[..., i], right[..., i])
@@ -260,19 +282,19 @@ def _dot(asm: Assembly, eqn: Any, x: Elements, y: Elements) -> Elements:
     total = term(0)
     for i in range(1, depth):
         total = each(lambda a, b: scalars.add(asm, code, a, b), total, term(i))
-    return total.reshape(one(eqn.outvars[0].aval.shape))
+    return total.reshape(shape)
 
 
-def _whole(eqn: Any, own: Sequence[int] = ()) -> None:
+def whole(eqn: Any, own: Sequence[int] = ()) -> None:
     """Makes sure that slices have all environments, except along axes where each has its own."""
     shape, sizes = eqn.invars[0].aval.shape, eqn.params["slice_sizes"]
-    _apart(eqn, [i for i, n in enumerate(sizes) if n != shape[i] and i not in own])
+    apart(eqn, [i for i, n in enumerate(sizes) if n != shape[i] and i not in own])
 
 
 def _gather(asm: Assembly, eqn: Any, x: Elements, start: Elements) -> Elements:
     """Elements at indices."""
     d, sizes = eqn.params["dimension_numbers"], one(eqn.params["slice_sizes"])
-    _whole(eqn, d.operand_batching_dims)
+    whole(eqn, d.operand_batching_dims)
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
     out = np.empty(one(eqn.outvars[0].aval.shape), object)
     index_axes = [i for i in range(out.ndim) if i not in d.offset_dims]
@@ -335,7 +357,7 @@ def _at(
 
 def _dynamic_slice(asm: Assembly, eqn: Any, x: Elements, *start: Elements) -> Elements:
     shape = one(eqn.params["slice_sizes"])
-    _whole(eqn)
+    whole(eqn)
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
     bound = [n - m for n, m in zip(x.shape, shape, strict=True)]
     corner = [s[()] for s in start]
@@ -372,28 +394,49 @@ def _dynamic_update(
     return out
 
 
+def targets(eqn: Any, order: Elements, start: Elements, new: Elements) -> list[Any]:
+    """Which elements of an array are changed by those of another.
+
+    Args:
+        eqn: a scatter.
+        order: an array like the first operand.
+        start: its indices.
+        new: what comes to them.
+
+    Returns:
+        The element of `order` for each of `new`, in turn.
+
+    Raises:
+        Unsupported: if the indices are not known, or out of range.
+    """
+    d = eqn.params["dimension_numbers"]
+    if d.operand_batching_dims:
+        raise Unsupported("a scatter with batches")
+    index_axes = [i for i in range(new.ndim) if i not in d.update_window_dims]
+    inside = [i for i in range(order.ndim) if i not in d.inserted_window_dims]
+    at, out = numbers(start, int), []
+    for place in np.ndindex(new.shape):
+        corner = np.zeros(order.ndim, int)
+        batch = tuple(place[i] for i in index_axes)
+        for k, axis in enumerate(d.scatter_dims_to_operand_dims):
+            corner[axis] = at[(*batch, k)]
+        for axis, of in zip(inside, d.update_window_dims, strict=True):
+            corner[axis] += place[of]
+        if (corner < 0).any() or (corner >= order.shape).any():
+            raise Unsupported("indices out of range")
+        out.append(order[tuple(corner)])
+    return out
+
+
 def _scatter(fold: Callable[..., Value] | None) -> Callable[..., Elements]:
     def scatter(asm: Assembly, eqn: Any, x: Elements, start: Elements, new: Elements) -> Elements:
-        d = eqn.params["dimension_numbers"]
         code = code_of(eqn.outvars[0].aval.dtype)
-        if d.operand_batching_dims:
-            raise Unsupported("a scatter with batches")
-        index_axes = [i for i in range(new.ndim) if i not in d.update_window_dims]
-        inside = [i for i in range(x.ndim) if i not in d.inserted_window_dims]
-        at = numbers(start, int)
-        out = x.copy()
-        for place in np.ndindex(new.shape):
-            corner = np.zeros(x.ndim, int)
-            batch = tuple(place[i] for i in index_axes)
-            for k, axis in enumerate(d.scatter_dims_to_operand_dims):
-                corner[axis] = at[(*batch, k)]
-            for axis, of in zip(inside, d.update_window_dims, strict=True):
-                corner[axis] += place[of]
-            if (corner < 0).any() or (corner >= x.shape).any():
-                raise Unsupported("indices out of range")
-            to = tuple(corner)
-            out[to] = fold(asm, code, out[to], new[place]) if fold else new[place]
-        return out
+        out = x.reshape(-1).copy()
+        order = np.arange(x.size).reshape(x.shape)
+        places = targets(eqn, order, start, new)
+        for to, value in zip(places, new.reshape(-1), strict=True):
+            out[to] = fold(asm, code, out[to], value) if fold else value
+        return out.reshape(x.shape)
 
     return scatter
 
@@ -401,7 +444,7 @@ def _scatter(fold: Callable[..., Value] | None) -> Callable[..., Elements]:
 def _sort(asm: Assembly, eqn: Any, *arrays: Elements) -> Elements:
     """Sorts few elements, by exchanging neighbours."""
     axis, code = eqn.params["dimension"], code_of(eqn.invars[0].aval.dtype)
-    _apart(eqn, [axis])
+    apart(eqn, [axis])
     if len(arrays) > 1:
         raise Unsupported("a sort of several arrays")
     (x,) = arrays
@@ -416,7 +459,13 @@ def _sort(asm: Assembly, eqn: Any, *arrays: Elements) -> Elements:
     return np.stack(rows, axis)
 
 
-_OPERATIONS: dict[str, Callable[..., Any]] = {
+MOVES = {
+    *("slice", "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "concatenate"),
+    *("rev", "stack", "unstack", "split", "pad", "copy", "stop_gradient", "optimization_barrier"),
+}
+"""Operations that only move elements about."""
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
     "select_n": _select,
     "convert_element_type": _convert,
     "integer_pow": _integer_power,

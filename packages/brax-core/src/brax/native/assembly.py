@@ -8,6 +8,7 @@ is computed before it, and what all environments share is computed once for the 
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,9 @@ LLVM = {
     **{"i1": "i8", "i2": "i16", "u1": "i8", "u2": "i16"},
 }
 """LLVM's names of the types of numbers; truth values, `b1`, are `i1`, and bytes in memory."""
+
+BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+"""Of LLVM's types."""
 
 
 class Unsupported(Exception):
@@ -41,6 +45,29 @@ def code_of(dtype: Any) -> str:
 def named(value: Value) -> bool:
     """Whether a value is only known when the kernel runs."""
     return isinstance(value, str)
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Numbers of one type in memory, which are written once in a round of the loops around them."""
+
+    name: str
+    code: str
+    wide: bool
+    depth: int
+    """In how many loops they are."""
+    apart: bool = False
+    """Whether each is as far from the next as the batch is large, as in an operand."""
+
+
+class Cell:
+    """A number in memory, a value that has to be loaded before it is computed with."""
+
+    __slots__ = ("index", "place")
+
+    def __init__(self, place: Place, index: int) -> None:
+        """The number at an index of a place."""
+        self.place, self.index = place, index
 
 
 class Line(NamedTuple):
@@ -72,9 +99,18 @@ class Assembly:
         self.routines: dict[str, tuple[str, int, str]] = {}
         """Functions of the kernel's own that are called, by name: the type of what they give, of
         how many results, and themselves."""
-        self.wide: dict[str, bool] = {}
-        self._depth: dict[str, int] = {}
-        self._known: list[dict[str, str]] = [{}, {}]
+        self.wide: dict[str, bool] = {"%size": False, "%first": False}
+        self._depth: dict[str, int] = {"%size": 0, "%first": 1}
+        self.memory: list[dict[str, str]] = [{}, {}]
+        """What is known at each depth, so that it is not computed twice."""
+        self.tables: list[dict[str, Place]] = [{}, {}]
+        """Places with values from several, at each depth."""
+        self.places: dict[str, int] = {}
+        """Bytes of places."""
+        self.constants: dict[str, str] = {}
+        """Numbers that are known, outside of all functions: their names, by what they are."""
+        self.loops: Any = None
+        """The `loops.Loops` of a kernel that has large arrays."""
         self._factors: dict[str, tuple[Value, Value]] = {}
         self._count = 0
 
@@ -93,7 +129,7 @@ class Assembly:
         for x in operands:
             if named(x):
                 depth = max(depth, self._depth[x])
-        known = self._known[depth]
+        known = self.memory[depth]
         if text in known:
             return known[text]
         self._count += 1
@@ -106,10 +142,12 @@ class Assembly:
 
     def act(self, text: str, jump: bool = False) -> None:
         """Adds an instruction with a side effect, here."""
+        self._settle()
         self.blocks[-1].append(Line(text, jump=jump))
 
     def load(self, place: str, code: str, wide: bool, index: Value = 0) -> str:
         """Loads a value that may have changed, here."""
+        self._settle()
         return self._load(place, code, wide, index, len(self.blocks) - 1)
 
     def _load(self, place: str, code: str, wide: bool, index: Value, depth: int) -> str:
@@ -127,6 +165,7 @@ class Assembly:
 
     def store(self, x: Value, code: str, wide: bool, place: str, index: Value = 0) -> None:
         """Stores a value, here."""
+        self._settle()
         self._store(x, code, wide, place, index, len(self.blocks) - 1)
 
     def _store(self, x: Value, code: str, wide: bool, place: str, index: Value, depth: int) -> None:
@@ -142,28 +181,130 @@ class Assembly:
             return values[0]
         wide = self.widest(*values)
         depth = max((self._depth[x] for x in values if named(x)), default=0)
-        known, key = self._known[depth], f"table {code} {', '.join(map(str, values))}"
+        known, key = self.memory[depth], f"table {code} {', '.join(map(str, values))}"
         if key not in known:
             known[key] = self.reserve(code, wide, len(values))
             for i, x in enumerate(values):
                 self._store(x, code, wide, known[key], i, depth)
         table = known[key]
         depth = max(depth, self._depth[index])
-        known, key = self._known[depth], f"{index} of {table}"
+        known, key = self.memory[depth], f"{index} of {table}"
         if key not in known:
             known[key] = self._load(table, code, wide, index, depth)
         return known[key]
 
+    def _settle(self) -> None:
+        if self.loops:
+            self.loops.settle()
+
+    @property
+    def here(self) -> int:
+        """How many loops there are around what is written next."""
+        return len(self.blocks) - 1
+
     def enter(self) -> None:
         """Begins the body of a loop."""
+        self._settle()
         self.blocks.append([])
-        self._known.append({})
+        self.memory.append({})
+        self.tables.append({})
 
     def leave(self) -> None:
         """Ends the body of a loop, whose instructions follow those before it."""
-        self._known.pop()
+        self._settle()
+        self.memory.pop()
+        self.tables.pop()
         body = self.blocks.pop()
         self.blocks[-1] += body
+
+    def register(self, wide: bool, depth: int) -> str:
+        """A name for a value that a loop hands on."""
+        name = self.fresh("v")
+        self.wide[name], self._depth[name] = wide, depth
+        return name
+
+    def depth(self, x: Value) -> int:
+        """How many loops a value is in."""
+        if isinstance(x, Cell):
+            return x.place.depth
+        return self._depth[x] if named(x) else 0
+
+    def room(self, code: str, wide: bool, depth: int, count: int) -> Place:
+        """A place for numbers of one type."""
+        name = self.fresh("m")
+        kind = LLVM[_stored(code)]
+        self.places[name] = count * (self.lanes if wide else 1) * BYTES[kind]
+        return Place(name, code, wide, depth)
+
+    def table(self, values: Sequence[Any], code: str) -> Place:
+        """A place with numbers that are known."""
+        kind = LLVM[_stored(code)]
+        numbers = ", ".join(f"{kind} {_literal(x, _stored(code))}" for x in values)
+        text = f"[{len(values)} x {kind}] [{numbers}]"
+        name = self.constants.setdefault(text, f"@known{len(self.constants)}")
+        return Place(name, code, False, 0)
+
+    def at(self, place: Place, index: Value) -> str:
+        """A number in a place, by an index, `i4`, that may differ between the lanes."""
+        code = _stored(place.code)
+        if self.widest(index):
+            x = self._gathered(place, code, str(index))
+        else:
+            kind, size, end = self.type_of(code, place.wide), "i32", ""
+            apart = kind
+            if place.apart:
+                index, size, end, apart = self._far(index, False), "i64", ", align 1", LLVM[code]
+            where = f"getelementptr {apart}, ptr {place.name}, {size} {index}"
+            x = self._found(where, f"load {kind}, ptr ", end, place, index)
+        return x if place.code != "b1" else self.compare("icmp ne", code, x, np.int32(0))
+
+    def _found(self, where: str, before: str, after: str, place: Place, index: Value) -> str:
+        """Loads from an address. It stays with that, which says until when a place is in use."""
+        depth, key = max(place.depth, self.depth(index)), f"{before} {where}"
+        if key not in self.memory[depth]:
+            at, x = self.fresh("p"), self.register(place.wide or self.widest(index), depth)
+            self.blocks[depth].append(Line(f"{at} = {where}\n{x} = {before}{at}{after}", x))
+            self.memory[depth][key] = x
+        return self.memory[depth][key]
+
+    def _far(self, index: Value, wide: bool) -> str:
+        """Where an element of an operand is for the first of the lanes, `i8`."""
+        if named(index):
+            kinds = self.type_of("i4", wide), self.type_of("i8", wide)
+            index = self.emit(f"sext {kinds[0]} {index} to {kinds[1]}", wide, (index,))
+        else:
+            index = np.int64(index)
+        row = self.apply("mul", "i8", index, "%size")
+        return self.apply("add", "i8", row, "%first")
+
+    def _gathered(self, place: Place, code: str, index: str) -> str:
+        """A number of each lane's own index."""
+        n, size = self.lanes, "i4"
+        if place.apart:
+            index, size = self._far(index, True), "i8"
+        elif place.wide:
+            index = self.apply("mul", "i4", index, np.int32(n))
+        kind = self.type_of(size, True)
+        if place.wide:
+            lane = ", ".join(f"{LLVM[size]} {i}" for i in range(n))
+            index = self.emit(f"add {kind} {index}, <{lane}>", True, (index,))
+        where = f"getelementptr {LLVM[code]}, ptr {place.name}, {kind} {index}"
+        result, mask = self.type_of(code, True), f"<{n} x i1>"
+        bits = f"{'f' if code[0] == 'f' else 'i'}{8 * int(code[1])}"
+        function = f"@llvm.masked.gather.v{n}{bits}.v{n}p0"
+        self.declared.add(f"declare {result} {function}(<{n} x ptr>, i32, {mask}, {result})")
+        end = f", i32 {BYTES[LLVM[code]]}, {mask} splat (i1 true), {result} poison)"
+        return self._found(where, f"call {result} {function}(<{n} x ptr> ", end, place, index)
+
+    def storing(self, place: Place, index: Value, x: Value) -> Line:
+        """Stores a number in a place; to be added where it belongs."""
+        code, given = _stored(place.code), self.operand(x, place.code, place.wide)
+        if place.code == "b1":
+            kinds = self.type_of("b1", place.wide), self.type_of(code, place.wide)
+            given = self.emit(f"sext {kinds[0]} {given} to {kinds[1]}", place.wide, (x,))
+        kind, at = self.type_of(code, place.wide), self.fresh("p")
+        where = f"{at} = getelementptr {kind}, ptr {place.name}, i32 {index}"
+        return Line(f"{where}\nstore {kind} {given}, ptr {at}")
 
     def widest(self, *values: Value) -> bool:
         """Whether any of the values is wide."""
@@ -288,6 +429,16 @@ class Assembly:
         kinds = self.type_of(before, wide), self.type_of(after, wide)
         return self.emit(f"{instruction} {kinds[0]} {x} to {kinds[1]}", wide, (x,))
 
+    def rounded(self, name: str, x: Value, before: str, after: str) -> str:
+        """A number with a fraction towards zero, as an integer; the nearest there is."""
+        wide = self.wide[x]
+        kinds = self.type_of(before, wide), self.type_of(after, wide)
+        lanes = f"v{self.lanes}" if wide else ""
+        ends = f"{lanes}i{8 * int(after[1])}.{lanes}f{8 * int(before[1])}"
+        function = f"@llvm.{name}.sat.{ends}"
+        self.declared.add(f"declare {kinds[1]} {function}({kinds[0]})")
+        return self.emit(f"call {kinds[1]} {function}({kinds[0]} {x})", wide, (x,))
+
     def multiply(self, code: str, x: Value, y: Value) -> Value:
         """A product of two numbers with a fraction."""
         for a, b in ((x, y), (y, x)):
@@ -321,6 +472,11 @@ class Assembly:
     def negative(self, code: str, x: Value) -> Value:
         """Minus a number with a fraction."""
         return self.apply("fneg", code, x) if named(x) else -x
+
+
+def _stored(code: str) -> str:
+    """The type in which numbers of a type are kept."""
+    return "i4" if code == "b1" else code
 
 
 def _literal(x: Any, code: str) -> str:

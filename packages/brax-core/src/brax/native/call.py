@@ -22,8 +22,14 @@ from brax.native.assembly import Unsupported, code_of
 from brax.native.program import translate
 
 ELEMENTS = 100_000
-"""Most numbers that a kernel may compute for each environment: its instructions are written out
-for each of them."""
+"""Most numbers that a kernel may compute for each environment with instructions of their own. In a
+longer one the operations on large arrays are loops."""
+
+LOOP = 32
+"""Elements of an array that is large there."""
+
+LINES = 500_000
+"""Most instructions of a kernel: the time to compile it grows with them."""
 
 _LOG = logging.getLogger("brax")
 
@@ -69,6 +75,7 @@ class Kernel:
         self.closed = closed
         self._names: dict[Any, str | None] = {}
         self._elements = elements(closed.jaxpr)
+        self._long = self._elements > ELEMENTS or "top_k" in names(closed.jaxpr)
 
     def __call__(
         self, operands: Sequence[jax.Array], apart: bool, alone: bool
@@ -161,15 +168,18 @@ class Kernel:
     ) -> str | None:
         jaxpr = self.closed.jaxpr
         try:
-            if not jaxpr.outvars or self._elements > ELEMENTS:
-                raise Unsupported("nothing to compute, or too much")
+            if not jaxpr.outvars:
+                raise Unsupported("nothing to compute")
             for v in (*jaxpr.invars, *jaxpr.outvars):
                 code_of(v.aval.dtype)
             which = own.index(True)
             batch = which, jaxpr.invars[which].aval.ndim - 1
             count = len(jaxpr.invars), len(jaxpr.outvars)
             entry = handler.handler(*count, batch, lanes, threads)
-            text = f"{translate(self.closed, own, lanes)}\n{entry}"
+            kernel = translate(self.closed, own, lanes, LOOP if self._long else 0)
+            if kernel.count("\n") > LINES:
+                raise Unsupported("too many instructions")
+            text = f"{kernel}\n{entry}"
             name = "brax_" + hashlib.sha256(f"{effort} {text}".encode()).hexdigest()[:32]
             _register(name, text, effort)
         except Unsupported as reason:
@@ -197,16 +207,27 @@ def _register(name: str, text: str, effort: int) -> None:
     jax.ffi.register_ffi_target(name, _capsule(address, None, None), platform="cpu")
 
 
+def _inner(eqn: Any) -> list[Any]:
+    """The operations that an operation is made of."""
+    return [
+        getattr(q, "jaxpr", q)
+        for p in eqn.params.values()
+        for q in (p if isinstance(p, (tuple, list)) else [p])
+        if hasattr(q, "jaxpr") or hasattr(q, "eqns")
+    ]
+
+
+def names(jaxpr: Any) -> set[str]:
+    """Those of all operations."""
+    here = {eqn.primitive.name for eqn in jaxpr.eqns}
+    return here.union(*(names(j) for eqn in jaxpr.eqns for j in _inner(eqn)))
+
+
 def elements(jaxpr: Any) -> int:
     """How many numbers some operations compute, each with one environment; loops count once."""
     count = 0
     for eqn in jaxpr.eqns:
-        inner = [
-            getattr(q, "jaxpr", q)
-            for p in eqn.params.values()
-            for q in (p if isinstance(p, (tuple, list)) else [p])
-            if hasattr(q, "jaxpr") or hasattr(q, "eqns")
-        ]
+        inner = _inner(eqn)
         if inner:
             count += sum(map(elements, inner))
         elif eqn.primitive.name not in _FREE:

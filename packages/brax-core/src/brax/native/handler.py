@@ -55,8 +55,6 @@ drop:
 done:
   ret void
 }
-declare ptr @malloc(i64)
-declare void @free(ptr)
 declare i32 @sched_yield()
 """
 """What each thread does: pieces of the batch until none is left. A job is what they share: the next

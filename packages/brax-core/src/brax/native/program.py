@@ -1,14 +1,17 @@
 """From a kernel's operations, as JAX traces them, to a function in LLVM's language."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from jax.extend.core import Literal
 
-from brax.native import scalars
-from brax.native.arrays import MARK, Elements, each, known, one, operation
-from brax.native.assembly import Assembly, Unsupported, Value, code_of, named
+from brax.native import arrays, large, scalars
+from brax.native.arena import arena
+from brax.native.arrays import MARK, Elements, each, known, one
+from brax.native.assembly import Assembly, Cell, Line, Place, Unsupported, Value, code_of, named
+from brax.native.loops import Loops, cells
 from brax.native.order import ordered
 
 CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2"}
@@ -57,12 +60,12 @@ def _results(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
         return _while(asm, eqn, given)
     if name == "cond":
         return _cond(asm, eqn, given)
-    return operation(asm, eqn, given)
+    return large.operation(asm, eqn, given) if asm.loops else arrays.operation(asm, eqn, given)
 
 
 def _cond(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     """Both branches, and a choice of their results."""
-    branches, index = eqn.params["branches"], given[0][()]
+    branches, index = eqn.params["branches"], _fetched(asm, given[0])[()]
     if not named(index):
         chosen = branches[min(max(int(index), 0), len(branches) - 1)]
         return evaluate(asm, chosen.jaxpr, chosen.consts, given[1:])
@@ -80,34 +83,73 @@ def _cond(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
 
 
 def _either(asm: Assembly, which: Value, yes: Elements, no: Elements, code: str) -> Elements:
-    return each(lambda a, b: asm.select(which, a, b, code), yes, no)
+    def choose(a: Value, b: Value) -> Value:
+        return asm.select(which, a, b, code)
+
+    if asm.loops and asm.loops.worth(yes):
+        return asm.loops.each(choose, [yes, no], [code, code], code, asm.depth(which))
+    return each(choose, _fetched(asm, yes), _fetched(asm, no))
+
+
+def _fetched(asm: Assembly, x: Elements) -> Elements:
+    return asm.loops.fetched(x) if asm.loops else x
 
 
 class _Carry:
-    """What a loop hands on, kept on the stack: what has a batch axis for each lane."""
+    """What a loop hands on, kept in memory: what has a batch axis for each lane."""
 
     def __init__(self, asm: Assembly, avals: Sequence[Any], start: Sequence[Elements]) -> None:
         self._asm = asm
         self._kinds = [(code_of(a.dtype), asm.lanes > 1 and MARK in a.shape) for a in avals]
         self._shapes = [x.shape for x in start]
         self._places = [
-            [asm.reserve(*kind) for _ in range(x.size)]
+            asm.room(*kind, asm.here, x.size)
+            if asm.loops and asm.loops.worth(x)
+            else [asm.reserve(*kind) for _ in range(x.size)]
             for kind, x in zip(self._kinds, start, strict=True)
         ]
+        self._names = {p.name for p in self._places if isinstance(p, Place)}
         self.put(start)
 
     def put(self, arrays: Sequence[Elements]) -> None:
         """Stores values, which are all known before the first is stored."""
-        for kind, places, x in zip(self._kinds, self._places, arrays, strict=True):
+        if self._asm.loops:
+            self._asm.loops.settle()
+        found = [self._apart(*x) for x in zip(self._kinds, self._places, arrays, strict=True)]
+        for kind, places, x in zip(self._kinds, self._places, found, strict=True):
+            if isinstance(places, Place):
+                if not self._stays(places, x):
+                    self._asm.loops.copy(x, kind[0], places)
+                continue
             for value, place in zip(x.reshape(-1), places, strict=True):
                 self._asm.store(value, *kind, place)
 
     def get(self) -> list[Elements]:
         """Loads the values that were stored last."""
         return [
-            _filled([self._asm.load(place, *kind) for place in places], shape)
+            cells(replace(places, depth=self._asm.here), shape)
+            if isinstance(places, Place)
+            else _filled([self._asm.load(place, *kind) for place in places], shape)
             for kind, places, shape in zip(self._kinds, self._places, self._shapes, strict=True)
         ]
+
+    def _apart(self, kind: tuple[str, bool], places: Any, x: Elements) -> Elements:
+        """Values that do not change when others are stored."""
+        if not isinstance(places, Place):
+            return _fetched(self._asm, x)
+        mine = (isinstance(v, Cell) and v.place.name in self._names for v in x.reshape(-1))
+        if self._stays(places, x) or not any(mine):
+            return x
+        kept = self._asm.room(*kind, self._asm.here, x.size)
+        self._asm.loops.copy(x, kind[0], kept)
+        return cells(kept, x.shape)
+
+    def _stays(self, place: Place, x: Elements) -> bool:
+        """Whether an array is what the place has already."""
+        return all(
+            isinstance(v, Cell) and v.place.name == place.name and v.index == i
+            for i, v in enumerate(x.reshape(-1))
+        )
 
 
 def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
@@ -132,15 +174,17 @@ def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     mine = [_row(asm, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
     out = evaluate(asm, body.jaxpr, body.consts, [*fixed, *now, *mine])
     series = [
-        [_Series(asm, x, code_of(v.aval.dtype), length, at) for x in out[carried + i].reshape(-1)]
-        for i, v in enumerate(results)
+        _series(asm, x, code_of(v.aval.dtype), length, at)
+        for x, v in zip(out[carried:], results, strict=True)
     ]
     following = asm.apply("add", "i4", count, np.int32(1))
     asm.store(following, "i4", False, counter)
     carry.put(out[:carried])
     loop.end(asm.apply("icmp slt", "i4", following, np.int32(length)))
     kept = [
-        _filled([s.read(i) for i in range(length) for s in mine], one(v.aval.shape))
+        cells(mine, one(v.aval.shape))
+        if isinstance(mine, Place)
+        else _filled([s.read(i) for i in range(length) for s in mine], one(v.aval.shape))
         for mine, v in zip(series, results, strict=True)
     ]
     return [*carry.get(), *kept]
@@ -157,7 +201,8 @@ def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     carry = _Carry(asm, [v.aval for v in eqn.invars[first:]], given[first:])
     loop = _Loop(asm)
     now = carry.get()
-    goes_on = evaluate(asm, test.jaxpr, test.consts, [*given[:tests], *now])[0][()]
+    (goes_on,) = evaluate(asm, test.jaxpr, test.consts, [*given[:tests], *now])
+    goes_on = _fetched(asm, goes_on)[()]
     loop.check(asm.operand(goes_on, "b1", False))
     carry.put(evaluate(asm, body.jaxpr, body.consts, [*given[tests:first], *now]))
     loop.end("true")
@@ -166,6 +211,11 @@ def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
 
 def _row(asm: Assembly, x: Elements, at: Value, code: str) -> Elements:
     """The elements at an index of the first axis."""
+    if asm.loops and asm.loops.worth(x):
+        rest = np.arange(x[0].size).reshape(x.shape[1:])
+        move = _filled([at], ()), "i4", x.shape[0] - 1, x[0].size
+        return asm.loops.gather(x, code, rest, [move])
+    x = _fetched(asm, x)
     out = np.empty(x.shape[1:], object)
     for place in np.ndindex(out.shape):
         out[place] = asm.element([x[(i, *place)] for i in range(x.shape[0])], at, code)
@@ -199,6 +249,17 @@ class _Loop:
         self._asm.leave()
 
 
+def _series(asm: Assembly, x: Elements, code: str, length: int, at: Value) -> Any:
+    """What a loop keeps of each round: an array, in a place if it is large."""
+    if asm.loops and length * x.size >= asm.loops.least:
+        wide = asm.loops.wide(x)
+        place = asm.room(code, wide, asm.here - 1, length * x.size)
+        start = asm.apply("mul", "i4", at, np.int32(x.size))
+        asm.loops.copy(x, code, place, start)
+        return place
+    return [_Series(asm, v, code, length, at) for v in _fetched(asm, x).reshape(-1)]
+
+
 class _Series:
     """A value that a loop keeps of each round."""
 
@@ -216,13 +277,14 @@ class _Series:
         return self._asm.load(self._place, self._code, self._wide, i)
 
 
-def translate(closed: Any, own: Sequence[bool], lanes: int) -> str:
+def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0) -> str:
     """Writes a kernel in LLVM's language.
 
     Args:
         closed: the operations, traced with a batch of size `MARK`.
         own: which operands have a batch; those of the others are the same in all environments.
         lanes: environments that an instruction works on.
+        least: elements of an array that are worth a loop; 0 for none, all written out.
 
     Returns:
         A module with `void kernel(ptr in, ptr out, i64 size, i64 begin, i64 end)`: addresses of the
@@ -233,51 +295,74 @@ def translate(closed: Any, own: Sequence[bool], lanes: int) -> str:
         Unsupported: if an operation is not translated.
     """
     asm = Assembly(lanes)
+    if least:
+        asm.loops = Loops(asm, least)
     jaxpr = closed.jaxpr
     given = []
     for k, (var, mine) in enumerate(zip(jaxpr.invars, own, strict=True)):
         place, code = _address(asm, "in", k), code_of(var.aval.dtype)
         out = np.empty(one(var.aval.shape), object)
+        if asm.loops and asm.loops.worth(out) and code != "b1":
+            wide = mine and lanes > 1
+            given.append(cells(Place(place, code, wide, int(mine), mine), out.shape))
+            continue
         for j, at in enumerate(np.ndindex(out.shape)):
             out[at] = _read(asm, place, j, code, mine)
         given.append(out)
     results = evaluate(asm, jaxpr, closed.consts, given)
+    if asm.loops:
+        results = [asm.loops.fetched(x) for x in results]
+        asm.loops.settle()
     for k, (var, x) in enumerate(zip(jaxpr.outvars, results, strict=True)):
         place, code = _address(asm, "out", k), code_of(var.aval.dtype)
         for j, value in enumerate(x.reshape(-1)):
             _write(asm, place, j, code, value)
     head, body = asm.blocks
+    lines = [*head, _TILE, *ordered(body), _next(lanes)]
+    lines, before, after = arena(lines, asm.places)
     return "\n".join(
         [
+            *(f"{name} = private unnamed_addr constant {x}" for x, name in asm.constants.items()),
             "define void @kernel(ptr noalias %in, ptr noalias %out, i64 %size, i64 %begin, "
             "i64 %end) {",
             *asm.start,
+            *before,
             "%place = alloca i64",
             f"%last = sub i64 %end, {lanes}",
             # The last tile may overlap the one before it, and that of another thread.
             "%late = icmp sgt i64 %begin, %last",
             "%start = select i1 %late, i64 %last, i64 %begin",
             "store i64 %start, ptr %place",
-            *(line.text for line in head),
-            "br label %tile",
-            "tile:",
-            "%first = load i64, ptr %place",
-            *(line.text for line in ordered(body)),
-            "%done = icmp sge i64 %first, %last",
-            "br i1 %done, label %finish, label %more",
-            "more:",
-            f"%step = add i64 %first, {lanes}",
-            "%over = icmp sgt i64 %step, %last",
-            "%next = select i1 %over, i64 %last, i64 %step",
-            "store i64 %next, ptr %place",
-            "br label %tile",
-            "finish:",
+            *(line.text for line in lines),
+            *after,
             "ret void",
             "}",
             *(text for _, _, text in asm.routines.values()),
             *sorted(asm.declared),
+            "declare ptr @malloc(i64)",
+            "declare void @free(ptr)",
         ]
     )
+
+
+_TILE = Line("br label %tile\ntile:\n%first = load i64, ptr %place", jump=True)
+"""The beginning of the loop over the batch."""
+
+
+def _next(lanes: int) -> Line:
+    """The end of the loop over the batch."""
+    lines = [
+        "%done = icmp sge i64 %first, %last",
+        "br i1 %done, label %finish, label %more",
+        "more:",
+        f"%step = add i64 %first, {lanes}",
+        "%over = icmp sgt i64 %step, %last",
+        "%next = select i1 %over, i64 %last, i64 %step",
+        "store i64 %next, ptr %place",
+        "br label %tile",
+        "finish:",
+    ]
+    return Line("\n".join(lines), jump=True)
 
 
 def _address(asm: Assembly, base: str, k: int) -> str:

@@ -214,7 +214,7 @@ def convert(asm: Assembly, x: Value, before: str, after: str) -> Value:
             return asm.convert("fpext" if after == "f8" else "fptrunc", x, before, after)
         return asm.convert("sitofp" if signed else "uitofp", x, before, after)
     if fraction(before):
-        raise Unsupported("numbers with a fraction as integers")
+        return asm.rounded("fptosi" if after[0] == "i" else "fptoui", x, before, after)
     if before != "b1" and before[1] > after[1]:
         return asm.convert("trunc", x, before, after)
     return asm.convert("sext" if signed else "zext", x, before, after)

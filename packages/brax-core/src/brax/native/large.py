@@ -1,0 +1,288 @@
+"""What JAX's operations on whole arrays do where an array is large: loops, see `loops.Loops`."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from brax.native import arrays, scalars
+from brax.native.arrays import Elements, apart, is_known, one
+from brax.native.assembly import Assembly, Unsupported, Value, code_of
+from brax.native.loops import FEW, Loops
+
+
+def operation(asm: Assembly, eqn: Any, given: Sequence[Elements]) -> list[Elements]:
+    """The results of an operation, in a loop if it is worth one.
+
+    Raises:
+        Unsupported: if it is not translated.
+    """
+    name, loops = eqn.primitive.name, asm.loops
+    if name in arrays.MOVES:
+        return arrays.operation(asm, eqn, given)
+    shapes = [one(v.aval.shape) for v in eqn.outvars]
+    if is_known(*given):
+        return arrays.operation(asm, eqn, given)
+    if name == "top_k" or loops.worth(*given, *(np.broadcast_to(0, s) for s in shapes)):
+        if name in scalars.RULES:
+            return [_each(asm, loops, eqn, scalars.rule(name), given)]
+        if name in _OPERATIONS:
+            out = _OPERATIONS[name](asm, loops, eqn, *given)
+            if out is not None:
+                return out if isinstance(out, list) else [out]
+    return arrays.operation(asm, eqn, [loops.fetched(x) for x in given])
+
+
+def _codes(variables: Sequence[Any]) -> list[str]:
+    return [code_of(v.aval.dtype) for v in variables]
+
+
+def _each(
+    asm: Assembly, loops: Loops, eqn: Any, rule: Callable[..., Value], given: Sequence[Elements]
+) -> Elements:
+    codes = _codes(eqn.invars)
+    (result,) = _codes(eqn.outvars)
+    return loops.each(lambda *x: rule(asm, codes[0], *x), given, codes, result)
+
+
+def _select(asm: Assembly, loops: Loops, eqn: Any, *given: Elements) -> Elements | None:
+    if len(given) != 3 or eqn.invars[0].aval.dtype != bool:
+        return None
+    (code,) = _codes(eqn.outvars)
+    return _each(asm, loops, eqn, lambda asm, _, c, no, yes: asm.select(c, yes, no, code), given)
+
+
+def _convert(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements:
+    (after,) = _codes(eqn.outvars)
+    return _each(asm, loops, eqn, lambda asm, code, e: scalars.convert(asm, e, code, after), [x])
+
+
+def _integer_power(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements:
+    y = eqn.params["y"]
+    return _each(asm, loops, eqn, lambda asm, code, e: scalars.power(asm, code, e, y), [x])
+
+
+def _last(x: Elements, axes: Sequence[int]) -> Elements:
+    """An array with some axes joined to be the last one."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    return x.transpose(*kept, *axes).reshape(*(x.shape[i] for i in kept), -1)
+
+
+def _columns(x: Elements) -> list[Elements]:
+    return [x[..., i] for i in range(x.shape[-1])]
+
+
+def _reduction(rule: Callable[..., Value]) -> Callable[..., Elements | None]:
+    def reduce(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements | None:
+        apart(eqn, eqn.params["axes"])
+        rows, (code,) = _last(x, eqn.params["axes"]), _codes(eqn.invars)
+        length = rows.shape[-1]
+
+        def join(*terms: Value) -> Value:
+            return functools.reduce(lambda a, b: rule(asm, code, a, b), terms)
+
+        if not rows.size:
+            return None
+        if length <= FEW:
+            return loops.each(join, _columns(rows), [code] * length, code)
+        out = loops.fold(lambda x: [x], lambda _, a, b: [join(a, b)], [rows], [code], [code])
+        return out[0]
+
+    return reduce
+
+
+def _cumulative(rule: Callable[..., Value]) -> Callable[..., Elements | None]:
+    def cumulate(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements | None:
+        axis, (code,) = eqn.params["axis"], _codes(eqn.invars)
+        apart(eqn, [axis])
+        if x.shape[axis] <= FEW:
+            return None
+        order = -1 if eqn.params["reverse"] else 1
+        rows = np.moveaxis(x, axis, -1)[..., ::order]
+        (out,) = loops.fold(
+            lambda x: [x],
+            lambda _, a, b: [rule(asm, code, a, b)],
+            *([rows], [code], [code]),
+            series=True,
+        )
+        return np.moveaxis(out[..., ::order], -1, axis)
+
+    return cumulate
+
+
+def _extreme(test: str) -> Callable[..., Elements | None]:
+    def place(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements | None:
+        (code,), (index,) = _codes(eqn.invars), _codes(eqn.outvars)
+        apart(eqn, eqn.params["axes"])
+        rows = _last(x, eqn.params["axes"])
+
+        def later(i: Value, best: Value, at: Value, new: Value) -> Sequence[Value]:
+            better = arrays.better(asm, test, code, best, new)
+            place = scalars.convert(asm, i, "i4", index)
+            return asm.select(better, new, best, code), asm.select(better, place, at, index)
+
+        def whole(first: Value, *others: Value) -> Value:
+            best, at = first, scalars.constant(index, 0)
+            for i, new in enumerate(others):
+                best, at = later(np.int32(i + 1), best, at, new)
+            return at
+
+        if rows.shape[-1] <= FEW:
+            return loops.each(whole, _columns(rows), [code] * rows.shape[-1], index)
+        zero = scalars.constant(index, 0)
+        return loops.fold(lambda x: [x, zero], later, [rows], [code], [code, index])[1]
+
+    return place
+
+
+def _top(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> list[Elements]:
+    """The largest along the last axis, one after another."""
+    (code,), index = _codes(eqn.invars), _codes(eqn.outvars)[1]
+    apart(eqn, [eqn.params["axis"]])
+    rows = np.moveaxis(x, eqn.params["axis"], -1)
+    count, zero = rows.shape[-1], scalars.constant(index, 0)
+    places = arrays.known(np.arange(count, dtype=index))
+    taken, found = np.full(rows.shape, scalars.constant("b1", 0), object), []
+
+    def both(x: Value, y: Value) -> Value:
+        return scalars.rule("and")(asm, "b1", x, y)
+
+    def free(x: Value) -> Value:
+        return scalars.rule("not")(asm, "b1", x)
+
+    def later(i: Value, best: Value, at: Value, any_: Value, new: Value, gone: Value) -> Any:
+        first = arrays.better(asm, "gt", code, best, new)
+        first = both(free(gone), scalars.rule("or")(asm, "b1", free(any_), first))
+        place = scalars.convert(asm, i, "i4", index)
+        some = scalars.rule("or")(asm, "b1", any_, free(gone))
+        return asm.select(first, new, best, code), asm.select(first, place, at, index), some
+
+    for _ in range(eqn.params["k"]):
+        best, at, _ = loops.fold(
+            lambda x, gone: [x, zero, free(gone)],
+            later,
+            *([rows, taken], [code, "b1"], [code, index, "b1"]),
+        )
+        found.append((best, at))
+        taken = loops.each(
+            lambda gone, i, at: scalars.rule("or")(
+                asm, "b1", gone, scalars.rule("eq")(asm, index, i, at)
+            ),
+            *([taken, places, at[..., None]], ["b1", index, index], "b1"),
+        )
+    return [np.moveaxis(np.stack(x, -1), -1, eqn.params["axis"]) for x in zip(*found, strict=True)]
+
+
+def _dot(asm: Assembly, loops: Loops, eqn: Any, x: Elements, y: Elements) -> Elements | None:
+    left, right, depth, shape = arrays.factors(eqn, x, y)
+    codes, (code,) = _codes(eqn.invars), _codes(eqn.outvars)
+    if not depth:
+        return None
+
+    def product(*pairs: Value) -> Value:
+        total = scalars.multiply(asm, code, pairs[0], pairs[depth])
+        for a, b in zip(pairs[1:depth], pairs[depth + 1 :], strict=True):
+            total = scalars.add(asm, code, total, scalars.multiply(asm, code, a, b))
+        return total
+
+    if depth <= FEW:
+        terms = [*_columns(left), *_columns(right)]
+        kinds = [codes[0]] * depth + [codes[1]] * depth
+        return loops.each(product, terms, kinds, code).reshape(shape)
+    (out,) = loops.fold(
+        lambda a, b: [scalars.multiply(asm, code, a, b)],
+        lambda _, total, a, b: [scalars.add(asm, code, total, scalars.multiply(asm, code, a, b))],
+        *([left, right], codes, [code]),
+    )
+    return out.reshape(shape)
+
+
+def _gather(asm: Assembly, loops: Loops, eqn: Any, x: Elements, start: Elements) -> Elements | None:
+    if is_known(start):
+        return arrays.operation(asm, eqn, [x, start])[0]
+    d, sizes = eqn.params["dimension_numbers"], one(eqn.params["slice_sizes"])
+    arrays.whole(eqn, d.operand_batching_dims)
+    if "FILL" in str(eqn.params["mode"]):
+        raise Unsupported("indices that may be out of range")
+    shape = one(eqn.outvars[0].aval.shape)
+    places = np.indices(shape)
+    index_axes = [i for i in range(len(shape)) if i not in d.offset_dims]
+    dropped = (*d.collapsed_slice_dims, *d.operand_batching_dims)
+    inside = [i for i in range(x.ndim) if i not in dropped]
+    batch = tuple(places[i] for i in index_axes)
+    steps = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
+    at = np.zeros(shape, int)
+    for axis, of in zip(inside, d.offset_dims, strict=True):
+        at = at + steps[axis] * places[of]
+    for axis, other in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
+        at = at + steps[axis] * batch[other]
+    code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
+    moves = [
+        (start[(*batch, k)], code, x.shape[axis] - sizes[axis], steps[axis])
+        for k, axis in enumerate(d.start_index_map)
+    ]
+    return loops.gather(x, kind, at, moves)
+
+
+def _dynamic_slice(
+    asm: Assembly, loops: Loops, eqn: Any, x: Elements, *start: Elements
+) -> Elements:
+    arrays.whole(eqn)
+    shape = one(eqn.params["slice_sizes"])
+    steps = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
+    at = sum(step * p for step, p in zip(steps, np.indices(shape), strict=True))
+    code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
+    bounds = [n - m for n, m in zip(x.shape, shape, strict=True)]
+    moves = [
+        (s, code, most, step) for s, most, step in zip(start, bounds, steps, strict=True) if most
+    ]
+    return loops.gather(x, kind, np.asarray(at), moves)
+
+
+def _scatter_add(
+    asm: Assembly, loops: Loops, eqn: Any, x: Elements, start: Elements, new: Elements
+) -> Elements:
+    """Adds to each place at a time at most once."""
+    (code,) = _codes(eqn.outvars)
+    out = x.copy().reshape(-1)
+    order = np.arange(x.size).reshape(x.shape)
+    to, seen = arrays.targets(eqn, order, start, new), np.zeros(x.size, int)
+    rounds: dict[int, list[tuple[int, Value]]] = {}
+    for place, value in zip(to, new.reshape(-1), strict=True):
+        rounds.setdefault(seen[place], []).append((place, value))
+        seen[place] += 1
+    for pairs in rounds.values():
+        places, added = [p for p, _ in pairs], np.empty(len(pairs), object)
+        added[:] = [v for _, v in pairs]
+        given = [out[places], added]
+        if not loops.worth(added):
+            given = [loops.fetched(a) for a in given]
+        fold = functools.partial(scalars.add, asm, code)
+        out[places] = (
+            loops.each(fold, given, [code, code], code)
+            if loops.worth(added)
+            else (arrays.each(fold, *given))
+        )
+    return out.reshape(x.shape)
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "select_n": _select,
+    "convert_element_type": _convert,
+    "integer_pow": _integer_power,
+    "reduce_sum": _reduction(scalars.add),
+    "reduce_prod": _reduction(scalars.multiply),
+    "reduce_max": _reduction(scalars.largest),
+    "reduce_min": _reduction(scalars.smallest),
+    "reduce_and": _reduction(scalars.rule("and")),
+    "reduce_or": _reduction(scalars.rule("or")),
+    "cumsum": _cumulative(scalars.add),
+    "argmax": _extreme("gt"),
+    "argmin": _extreme("lt"),
+    "top_k": _top,
+    "dot_general": _dot,
+    "gather": _gather,
+    "dynamic_slice": _dynamic_slice,
+    "scatter-add": _scatter_add,
+}
