@@ -7,7 +7,7 @@ only the element whose turn it is.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -216,9 +216,8 @@ class Loops:
             body.lines.append(asm.storing(place, at, value))
         self._write(body)
 
-    def wide(self, array: Elements) -> bool:
-        """Whether an array has numbers of each lane's own."""
-        values = array.reshape(-1)
+    def wide(self, values: Iterable[Value]) -> bool:
+        """Whether there are numbers of each lane's own among some."""
         lanes = (x.place.wide if isinstance(x, Cell) else self._asm.widest(x) for x in values)
         return any(lanes)
 
@@ -285,11 +284,9 @@ class Loops:
         key = "table " + " ".join(
             f"{x.place.name}[{x.index}]" if isinstance(x, Cell) else str(x) for x in values
         )
-        cells = [x for x in values if isinstance(x, Cell)]
-        for x in cells:
-            self._finish(x.place)
-        wide = asm.widest(*(x for x in values if named(x))) or any(x.place.wide for x in cells)
-        depth = max([asm.depth(x) for x in values])
+        for place in dict.fromkeys(x.place for x in values if isinstance(x, Cell)):
+            self._finish(place)
+        wide, depth = self.wide(values), max(map(asm.depth, values))
         if key in asm.tables[depth]:
             return asm.tables[depth][key]
         place = asm.tables[depth][key] = asm.room(code, wide, depth, len(values))
@@ -372,25 +369,30 @@ class Loops:
                 round_ = scalars.add(asm, "i4", row, last)
             table = asm.table(list(at.reshape(-1).astype(np.int32)), "i4")
             return asm.at(table, round_)
-        sizes = list(zip(at.shape, steps, strict=True))
-        split = len(sizes) - 1 if outer else 0
+        axes = list(zip(at.shape, steps, strict=True))
+        split = len(axes) - 1 if outer else 0
+        terms = self._terms(outer[0][0], axes[:split]) if outer else []
         index: Value = np.int32(at.flat[0])
-        for counter, dims in (
-            (outer[0][0] if outer else None, sizes[:split]),
-            (last, sizes[split:]),
-        ):
-            inner = 1
-            merged = _merged(dims)
-            for i, (size, step) in reversed(list(enumerate(merged))):
-                if step:
-                    part = (
-                        asm.apply("udiv", "i4", counter, np.int32(inner)) if inner > 1 else counter
-                    )
-                    part = asm.apply("urem", "i4", part, np.int32(size)) if i else part
-                    part = scalars.multiply(asm, "i4", part, np.int32(step)) if step != 1 else part
-                    index = part if _nothing(index) else scalars.add(asm, "i4", index, part)
-                inner *= size
+        for term in [*terms, *self._terms(last, axes[split:])]:
+            index = scalars.add(asm, "i4", index, term)
         return index
+
+    def _terms(self, counter: Value, axes: Sequence[tuple[int, int]]) -> list[Value]:
+        """How far each axis takes, where a counter goes through all, the last one fastest.
+
+        Args:
+            counter: it.
+            axes: their sizes, and how far one step along them is.
+        """
+        asm, inner, out = self._asm, 1, []
+        merged = _merged(axes)
+        for i, (size, step) in reversed(list(enumerate(merged))):
+            if step:
+                place = asm.apply("udiv", "i4", counter, np.int32(inner)) if inner > 1 else counter
+                place = asm.apply("urem", "i4", place, np.int32(size)) if i else place
+                out.append(scalars.multiply(asm, "i4", place, np.int32(step)))
+            inner *= size
+        return out
 
     def _kept(self, body: _Body, x: Value, shape: tuple[int, ...], code: str) -> Elements:
         """The results of all rounds."""
@@ -401,10 +403,6 @@ class Loops:
         body.lines.append(asm.storing(place, body.counters[0][0], x))
         body.own[place] = x
         return cells(place, shape)
-
-
-def _nothing(index: Value) -> bool:
-    return not named(index) and not index
 
 
 def _order(shape: tuple[int, ...]) -> Any:

@@ -252,7 +252,7 @@ class _Loop:
 def _series(asm: Assembly, x: Elements, code: str, length: int, at: Value) -> Any:
     """What a loop keeps of each round: an array, in a place if it is large."""
     if asm.loops and length * x.size >= asm.loops.least:
-        wide = asm.loops.wide(x)
+        wide = asm.loops.wide(x.reshape(-1))
         place = asm.room(code, wide, asm.here - 1, length * x.size)
         start = asm.apply("mul", "i4", at, np.int32(x.size))
         asm.loops.copy(x, code, place, start)
