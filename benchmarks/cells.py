@@ -1,5 +1,6 @@
 """What is measured: each cell is one comparison, or one point of a curve, with a name to choose."""
 
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,25 @@ NETWORKS = {
     "small": {"policy_hidden_layer_sizes": [32, 32], "value_hidden_layer_sizes": [64, 64]},
     "default": {},
 }
+PRESETS = models.ROOT / "packages/brax-agents/src/brax/training/agents/ppo/presets.toml"
+RECIPE = {
+    "num_timesteps": 4_259_840,
+    "num_evals": 2,
+    "episode_length": 1000,
+    "normalize_observations": True,
+    "num_envs": 4096,
+    "batch_size": 2048,
+    "num_minibatches": 32,
+    "num_updates_per_batch": 4,
+    "unroll_length": 5,
+    "discounting": 0.97,
+    "learning_rate": 3e-4,
+    "entropy_cost": 1e-2,
+    "reward_scaling": 10.0,
+    "seed": 1,
+}
+"""By which Google's brax trains the ant: its recipe, up to where its return is `Size.goal`."""
+
 TRAINED = (("inverted_pendulum", "generalized"), ("ant", "spring"))
 EPOCHS = 4
 """Of a training; the first is left out of its speed, since it holds what Google's compiles."""
@@ -35,6 +55,8 @@ class Size:
     """Batch whose memory is asked for."""
     rollout: tuple[int, int, int] = (64, 1000, 25)
     """Batch, steps and inner steps of the gradient's rollout."""
+    goal: float = 776.0
+    """Return of the ant to which the time is taken."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +90,10 @@ class Cell:
 
     @property
     def batch(self):
-        return self.sides[OURS].settings["batch"]
+        return self.sides[OURS].settings.get("batch", 0)
 
 
-COMPARED = ("peer", "single", "mujoco", "training")
+COMPARED = ("peer", "single", "mujoco", "training", "reach")
 """Parts with another program as a side, on CPUs only; our rollouts must also obey Newton."""
 
 BARS = (*COMPARED, "memory", "gradient")
@@ -79,7 +101,18 @@ CURVES = ("wrapped", "precision", "batch", "links", "contacts")
 
 SIZES = {
     "quick": Size(
-        64, 10, 1, 1, BARS + CURVES, ("random", "trained"), (1, 64), (2, 10), (0, 4), 256, (4, 8, 4)
+        64,
+        10,
+        1,
+        1,
+        BARS + CURVES,
+        ("random", "trained"),
+        (1, 64),
+        (2, 10),
+        (0, 4),
+        256,
+        (4, 8, 4),
+        -1e9,
     ),
     "normal": Size(2048, 50, 3, 1, BARS),
     "full": Size(
@@ -222,11 +255,24 @@ def _training(size, pipeline, folder, threads):
             yield Cell(f"training/{env}/{backend}/{name}", sides, 0, "train", arguments)
 
 
+def _reach(size, pipeline, folder, threads):
+    """The ant by the recipe of each: ours for a few cores, and Google's."""
+    if pipeline == "spring":
+        ours = tomllib.loads(PRESETS.read_text())["ant"]["cpu"]
+        about = {"env": "ant", "backend": pipeline}
+        sides = {
+            OURS: Setup(about | {"recipe": ours}, "training_worker.py"),
+            PEER: Setup(about | {"recipe": RECIPE}, "training_worker.py", python=PEER),
+        }
+        yield Cell(f"reach/ant/{pipeline}", sides, 0, "reach", {"goal": size.goal})
+
+
 PARTS = {
     "peer": _peer,
     "single": _single,
     "mujoco": _mujoco,
     "training": _training,
+    "reach": _reach,
     "wrapped": _wrapped,
     "precision": _precision,
     "batch": _batch,

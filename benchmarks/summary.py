@@ -14,6 +14,7 @@ TITLES = {
     "single": "Against Google's brax with one JAX device",
     "mujoco": "Against MuJoCo C, ant",
     "training": "Training by PPO, against Google's brax",
+    "reach": "To a return of 776 by PPO, each by its own recipe, against Google's brax",
     "memory": "Memory of a compiled step, ant",
     "gradient": "Reverse mode through a rollout, ant",
     "wrapped": "What the training wrappers cost, ant",
@@ -130,6 +131,16 @@ def _training(name, cell):
     )
 
 
+def _reach(name, cell):
+    """Seconds from the call to the evaluation that shows the return, compiling included."""
+    ends = [side["answers"][0][-1] for side in cell["sides"].values()]
+    texts = [
+        f"{end['seconds']:.0f} ({end['return']:,.0f} after {end['steps']:,} steps)" for end in ends
+    ]
+    ratio = f"{ends[1]['seconds'] / ends[0]['seconds']:.1f} x" if len(ends) > 1 else ""
+    return (*name, *texts, *[""] * (2 - len(ends)), ratio)
+
+
 def _speed(reports):
     """Of all epochs but the first."""
     return median(report["speed"] for report in reports[2:])
@@ -190,6 +201,7 @@ TABLES = {
         ),
         _training,
     ),
+    "reach": (("environment", "pipeline", "seconds", PEER, "faster"), _reach),
     "precision": (("pipeline", "precision", "batch", *POINT), _point),
     "batch": (("pipeline", "batch", *POINT), lambda name, cell: _point(name[:1], cell)),
     "links": (("pipeline", "links", "batch", *POINT), _point),

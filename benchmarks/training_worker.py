@@ -1,5 +1,6 @@
 """One side of a comparison of training: PPO of one brax, ours or Google's, by the same settings."""
 
+import contextlib
 import functools
 import json
 import sys
@@ -13,11 +14,16 @@ from brax.training.agents.ppo import networks
 from brax.training.agents.ppo import train as ppo
 
 
+class Reached(Exception):
+    """The goal, where there is one."""
+
+
 class Training:
     """Runs of PPO in an environment, each with networks and a compilation of its own."""
 
-    def __init__(self, env, backend, batch, networks):
-        self.env, self.backend, self.batch, self.networks = env, backend, batch, networks
+    def __init__(self, env, backend, batch=0, networks=None, recipe=None):
+        self.env, self.backend, self.recipe = env, backend, recipe
+        self.batch, self.networks = batch, networks
 
     def describe(self):
         """What this side is."""
@@ -32,10 +38,28 @@ class Training:
             For each evaluation the seconds since the call, the steps, the return, and the speed
             of the training before it [environment steps/s].
         """
+        return self._train(
+            num_evals=epochs + 1,
+            num_envs=self.batch,
+            network_factory=functools.partial(networks.make_ppo_networks, **self.networks),
+            **settings,
+        )
+
+    def reach(self, goal):
+        """Trains by the side's own recipe until an evaluation's return is as large.
+
+        Returns:
+            As `train`, up to that evaluation.
+        """
+        return self._train(goal, **self.recipe)
+
+    def _train(self, goal=float("inf"), **settings):
         reports = []
         start = time.perf_counter()
 
         def progress(steps, metrics):
+            if "eval/episode_reward" not in metrics:
+                return
             reports.append(
                 {
                     "seconds": time.perf_counter() - start,
@@ -44,15 +68,12 @@ class Training:
                     "speed": float(metrics.get("training/sps", 0.0)),
                 }
             )
+            if reports[-1]["return"] >= goal:
+                raise Reached
 
-        ppo.train(
-            envs.get_environment(self.env, backend=self.backend),
-            num_evals=epochs + 1,
-            num_envs=self.batch,
-            progress_fn=progress,
-            network_factory=functools.partial(networks.make_ppo_networks, **self.networks),
-            **settings,
-        )
+        environment = envs.get_environment(self.env, backend=self.backend)
+        with contextlib.suppress(Reached):
+            ppo.train(environment, progress_fn=progress, **settings)
         return reports
 
 

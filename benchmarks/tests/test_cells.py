@@ -51,3 +51,15 @@ def test_training_is_measured_with_the_same_settings(task, networks):
     recipe = cell.arguments["settings"]
     step = recipe["unroll_length"] * recipe["batch_size"] * recipe["num_minibatches"]
     assert recipe["num_timesteps"] == cell.arguments["epochs"] * 4 * step  # epochs of equal length
+
+
+def test_the_ants_time_is_taken_by_the_recipe_of_each():
+    cell = names("normal")["reach/ant/spring"]
+    ours, theirs = (cell.sides[side].settings["recipe"] for side in (OURS, PEER))
+    assert cell.arguments == {"goal": 776}
+    assert (theirs["num_envs"], theirs["batch_size"], theirs["num_timesteps"]) == (
+        4096,
+        2048,
+        4_259_840,
+    )
+    assert ours["network_factory"]["policy_hidden_layer_sizes"] == [32, 32]
