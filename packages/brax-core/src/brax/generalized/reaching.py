@@ -43,12 +43,16 @@ def press(slots: Slots, jacobian: Along, matrix: Matrix) -> jax.Array:
     copies, batch)."""
     n, copies = slots.places, slots.copies
     reach, real = _reach(slots), slots.real
-    pushed = zip(mul(matrix, jacobian), jacobian, strict=True)
-    entries = total(p[:, None] * j for p, j in pushed)
     target = (reach[:, None] * n + reach) * copies + np.arange(copies)
     lower = real[:, None] & real & (reach[:, None] >= reach)
-    target = np.where(lower, target, -1).ravel()
-    summed = gathered(entries.reshape(target.size, -1), target, n * n * copies)
+    first, second, slot, copy = np.nonzero(lower)
+    left, right = (np.ravel_multi_index((i, slot, copy), reach.shape) for i in (first, second))
+    pushed = zip(mul(matrix, jacobian), jacobian, strict=True)
+    entries = total(
+        _take(p.reshape(reach.size, -1), left) * _take(j.reshape(reach.size, -1), right)
+        for p, j in pushed
+    )
+    summed = gathered(entries, target[lower], n * n * copies)
     return mirrored(summed.reshape(n, n, copies, -1))
 
 
