@@ -112,9 +112,8 @@ def accelerations(sys, pos, act):
     return move()(sys, state, jnp.array(act, float)).qd / sys.opt.timestep
 
 
-@pytest.mark.parametrize(
-    "option", [{}, pytest.param({"max_contact_points": 1}, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("option", [{}, {"max_contact_points": 1}])
 def test_a_ball_is_pulled_over_the_gap_and_one_out_of_reach_falls(f64, option):
     """F / m - g; of the nearest contact alone as of all."""
     sys = hanging(**option).build()

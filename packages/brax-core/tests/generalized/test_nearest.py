@@ -220,6 +220,7 @@ def test_meshes_are_followed_too():
     assert {*np.ravel(found.link_idx[1]).tolist()} == {0, 2}
 
 
+@pytest.mark.slow
 def test_geoms_vary_between_environments_and_a_pair_does_not():
     """Two balls on the ground, one with friction of its own against it; the third is far away."""
     builder = ModelBuilder()

@@ -82,7 +82,9 @@ def test_a_triple_pendulum_of_springs_swings_as_in_joint_coordinates(f64, monkey
 @pytest.mark.parametrize(
     "derived", [False, pytest.param(True, marks=[pytest.mark.slow, pytest.mark.long])]
 )
-@pytest.mark.parametrize("kind", [SPRING, POSITIONAL], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "kind", [SPRING, pytest.param(POSITIONAL, marks=pytest.mark.slow)], ids=lambda p: p.name
+)
 def test_a_long_chain_moves_in_loops_as_written_out(f64, monkeypatch, kind, derived):
     """Its motion after four steps, and that motion's derivatives by where and how it starts."""
     sys = settings(chain(5, free=True, damping=0.1, stiffness=2.0, range=(-0.3, 0.3)), 5e-3)
