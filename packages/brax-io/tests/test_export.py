@@ -183,7 +183,8 @@ def test_what_cannot_be_exported_is_refused(policy, said):
         export.to_numpy(policy, WIDTH)
 
 
-@pytest.mark.parametrize("kind", [pytest.param("tanh_normal", marks=pytest.mark.slow), "normal"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["tanh_normal", "normal"])
 def test_a_policy_that_reads_images_is_refused_as_such(kind):
     vision = pytest.importorskip("brax.training.agents.ppo.networks_vision")
     size = {"pixels/view": (8, 8, 1)}

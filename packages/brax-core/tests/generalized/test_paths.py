@@ -128,13 +128,9 @@ WAY = """<mujoco><worldbody><geom name="g" type="{}" size=".3 1"/><site name="a"
 <site site="a"/><geom geom="g" {}/><site site="b"/></spatial></tendon></mujoco>"""
 
 
-@pytest.mark.parametrize(
-    "sided", [pytest.param(False, marks=pytest.mark.slow), True], ids=["", "sided"]
-)
-@pytest.mark.parametrize(
-    ("shape", "way"),
-    [pytest.param("sphere", around_point, marks=pytest.mark.slow), ("cylinder", around_axis)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("sided", [False, True], ids=["", "sided"])
+@pytest.mark.parametrize(("shape", "way"), [("sphere", around_point), ("cylinder", around_axis)])
 def test_ways_around_are_mujocos(shape, way, sided):
     """Of points anywhere, in and out, with side sites in and out, and their derivatives are."""
     model = mujoco.MjModel.from_xml_string(WAY.format(shape, 'sidesite="side"' * sided))

@@ -101,7 +101,7 @@ class Assembly:
         how many results, and themselves."""
         self.wide: dict[str, bool] = {"%size": False, "%first": False}
         self._depth: dict[str, int] = {"%size": 0, "%first": 1}
-        self.memory: list[dict[str, str]] = [{}, {}]
+        self.known: list[dict[str, str]] = [{}, {}]
         """What is known at each depth, so that it is not computed twice."""
         self.tables: list[dict[str, Place]] = [{}, {}]
         """Places with values from several, at each depth."""
@@ -129,7 +129,7 @@ class Assembly:
         for x in operands:
             if named(x):
                 depth = max(depth, self._depth[x])
-        known = self.memory[depth]
+        known = self.known[depth]
         if text in known:
             return known[text]
         self._count += 1
@@ -181,14 +181,14 @@ class Assembly:
             return values[0]
         wide = self.widest(*values)
         depth = max((self._depth[x] for x in values if named(x)), default=0)
-        known, key = self.memory[depth], f"table {code} {', '.join(map(str, values))}"
+        known, key = self.known[depth], f"table {code} {', '.join(map(str, values))}"
         if key not in known:
             known[key] = self.reserve(code, wide, len(values))
             for i, x in enumerate(values):
                 self._store(x, code, wide, known[key], i, depth)
         table = known[key]
         depth = max(depth, self._depth[index])
-        known, key = self.memory[depth], f"{index} of {table}"
+        known, key = self.known[depth], f"{index} of {table}"
         if key not in known:
             known[key] = self._load(table, code, wide, index, depth)
         return known[key]
@@ -206,13 +206,13 @@ class Assembly:
         """Begins the body of a loop."""
         self._settle()
         self.blocks.append([])
-        self.memory.append({})
+        self.known.append({})
         self.tables.append({})
 
     def leave(self) -> None:
         """Ends the body of a loop, whose instructions follow those before it."""
         self._settle()
-        self.memory.pop()
+        self.known.pop()
         self.tables.pop()
         body = self.blocks.pop()
         self.blocks[-1] += body
@@ -261,11 +261,11 @@ class Assembly:
     def _found(self, where: str, before: str, after: str, place: Place, index: Value) -> str:
         """Loads from an address. It stays with that, which says until when a place is in use."""
         depth, key = max(place.depth, self.depth(index)), f"{before} {where}"
-        if key not in self.memory[depth]:
+        if key not in self.known[depth]:
             at, x = self.fresh("p"), self.register(place.wide or self.widest(index), depth)
             self.blocks[depth].append(Line(f"{at} = {where}\n{x} = {before}{at}{after}", x))
-            self.memory[depth][key] = x
-        return self.memory[depth][key]
+            self.known[depth][key] = x
+        return self.known[depth][key]
 
     def _far(self, index: Value, wide: bool) -> str:
         """Where an element of an operand is for the first of the lanes, `i8`."""

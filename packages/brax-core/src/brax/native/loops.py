@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from brax.native import scalars
+from brax.native.arrays import Elements
 from brax.native.assembly import Assembly, Cell, Line, Place, Value, named
-
-Elements = Any
-"""A numpy array of values."""
 
 _ZERO = np.int32(0)
 
@@ -341,13 +339,13 @@ class Loops:
     def _within(self, base: int, *bodies: _Body) -> Iterator[None]:
         """Writes into loops at a depth, one in another."""
         asm = self._asm
-        outer = asm.blocks, asm.memory
+        outer = asm.blocks, asm.known
         asm.blocks = [*asm.blocks[: base + 1], *(b.lines for b in bodies)]
-        asm.memory = [*asm.memory[: base + 1], *(b.known for b in bodies)]
+        asm.known = [*asm.known[: base + 1], *(b.known for b in bodies)]
         try:
             yield
         finally:
-            asm.blocks, asm.memory = outer
+            asm.blocks, asm.known = outer
 
     def _read(self, body: _Body, source: _Source) -> Value:
         """An operand's element, in a round."""
