@@ -25,9 +25,8 @@ from brax.positional.pipeline import POSITIONAL
 
 
 @pytest.mark.parametrize("dt", [0.01, 0.001])
-def test_tumbling_box_keeps_its_angular_momentum(bound, short_of, dt):
+def test_tumbling_box_keeps_its_angular_momentum(bound, dt):
     # T08
-    short_of("f32-0.001", "1.4e-5 after 2000 steps: velocities come out of momenta at each")
     sys = settings(free_body(), dt, (0, 0, 0))
     L = momentum(record(sys, qd=[0, 0, 0, 1, 2, 3], steps=round(2 / dt)))
     drift = np.linalg.norm(L - np.array(BOX) * (1, 2, 3), axis=-1).max() / np.linalg.norm(L[0])

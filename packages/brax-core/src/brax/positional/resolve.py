@@ -10,7 +10,7 @@ from brax.base import System
 from brax.colliders.pairs import frames_of
 from brax.components import Vec3, rows, total
 from brax.maximal.coordinates import link_poses
-from brax.maximal.links import Links, PerDof, by_group, by_link
+from brax.maximal.links import Links, PerDof, about, by_group, by_link
 from brax.maximal.solve import Pivot, mobility, solve, without_drives
 from brax.maximal.ties import Held, Tied, kept
 from brax.positional import contacts as touching
@@ -77,39 +77,53 @@ def resolve(
     bodies: Links,
     origins: Vec3,
     q: Sequence[PerDof],
-    before: Spatial,
-    momentum: Spatial,
-    forces: Sequence[PerDof],
+    free: Motion,
+    pushes: Sequence[Spatial],
+    loads: Sequence[PerDof],
     tied: Tied | None,
     dt: jax.Array,
 ) -> tuple[Motion, Motion]:
-    """Finds the velocities over the step, which move the links, and those after it.
+    """Finds how the motion over the step, which moves the links, and that after it change.
 
     Without contacts and limits they are the same. Where bodies touch, the impulses that keep
     them from sinking in are found first; then the same impulses are changed to what restitution
     asks for, so that what was pushed out of another body does not fly off.
+
+    Changes are small, and lose little to rounding: what nothing acts on keeps its velocity.
+
+    Args:
+        sys: the model.
+        plan: the layout.
+        model: constants.
+        pivots: the joints, from `factor`.
+        bodies: the links at the start of the step.
+        origins: the common point of each link's tree.
+        q: coordinates, by stack.
+        free: the motion if gravity alone acted, on links without joints.
+        pushes: impulses on the links about the common points, by group.
+        loads: impulses along the degrees of freedom, by stack.
+        tied: what is tied; None if nothing is.
+        dt: time step.
     """
-    base = by_group(plan, forces)
-    momenta = by_link(plan, momentum)
-    free = Motion(*solve(plan, pivots, without_drives(pivots, momenta), base, driven=True))
+    pushed = without_drives(pivots, pushes)
+    change = Motion(*solve(plan, pivots, pushed, by_group(plan, loads), driven=True))
     if tied is not None:
-        free = Motion(*kept(sys, plan, tied.held, free, tied.wanted))
+        change = Motion(*kept(sys, plan, tied.held, change, tied.wanted))
     if not sys.collisions and not any(sys.joint_limited) and not any(sys.joint_dry):
-        return free, free
+        return change, change
     mobile, freedom = mobility(plan, pivots)
-    was = by_link(plan, before)
+    was = by_link(plan, about(bodies, origins))
     centres = by_link(plan, origins)
     contact = _contacts(sys, plan, model, bodies, mobile, centres, was, dt)
     limits = bounded.prepare(sys, plan, model.stacks, q, freedom, dt)
     setting = Setting(sys, plan, pivots, contact, limits, tied and tied.held)
-    speeds = _speeds(setting, free)
-    if contact is not None and sys.opt.time_of_impact:
-        contact = touching.in_time(contact, speeds.contact.normal, dt)
-        setting = setting._replace(contact=contact)
-    still, nothing = (jax.tree.map(jnp.zeros_like, x) for x in (free, speeds))
+    speeds = _speeds(setting, _plus(free, change, 1.0))
+    if contact is not None and sys.integrator.drifts_last:
+        setting = setting._replace(contact=touching.in_time(contact, speeds.contact.normal, dt))
+    still, nothing = (jax.tree.map(jnp.zeros_like, x) for x in (change, speeds))
     start = Sweep(nothing, nothing, nothing, speeds, still, still)
     end = jax.lax.fori_loop(0, sum(SWEEPS) + 1, lambda i, at: _sweep(setting, speeds, at, i), start)
-    return _plus(free, end.over, 1.0), _plus(free, end.after, 1.0)
+    return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0)
 
 
 def _plus(x: T, y: T, scale: jax.Array | float) -> T:

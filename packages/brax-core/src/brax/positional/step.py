@@ -34,7 +34,7 @@ from brax.maximal.ties import Tied, hold, speeds
 from brax.once import once
 from brax.positional.bodies import drift, turn
 from brax.positional.model import Problem
-from brax.positional.resolve import resolve
+from brax.positional.resolve import Motion, resolve
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.tree import Group, join
 
@@ -55,9 +55,12 @@ class Closing(NamedTuple):
     """What the joints of a stack ask for, to be closed at the end of the step."""
 
     drive: Spatial | None
-    """Relative velocity beside the degrees of freedom, about the tree's common point."""
-    taken: PerDof
-    """Rates at which the links would move from the coordinates that were expected."""
+    """Change of the relative velocity beside the degrees of freedom, about the tree's common
+    point."""
+    rates: PerDof
+    """Rates of links that move freely."""
+    parting: PerDof
+    """Rates at which these would move away from the coordinates that were expected."""
     expected: PerDof
     """These coordinates."""
 
@@ -113,11 +116,10 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
     closing = _closing(problem, joints, free, ahead, origins, state, dt)
     told = Command(problem.act, state.activation)
     motors = driven(problem.sys, plan, model.links, told, bodies, state.q, state.rates)
-    inertia, before, momentum = _momenta(problem, bodies, origins, motors, dt)
     pivots = once(
         factor(
             plan,
-            by_link(plan, inertia),
+            by_link(plan, _inertias(problem, bodies, origins)),
             by_group(
                 plan, [_subspace(*each, origins) for each in zip(plan.stacks, joints, strict=True)]
             ),
@@ -125,8 +127,8 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
             by_group(plan, [_impedance(s, dt) for s in model.stacks]),
         )
     )
-    forces = _joint_momenta(problem, state, motors, dt)
     tied = _tied(problem, pivots, origins, state, free, ahead, closing, dt)
+    rates = [c.rates for c in closing]
     found = once(
         resolve(
             problem.sys,
@@ -136,9 +138,9 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
             bodies,
             origins,
             state.q,
-            before,
-            momentum,
-            forces,
+            Motion(by_link(plan, about(free, origins)), by_group(plan, rates)),
+            _outer_impulses(problem, bodies, origins, motors, dt),
+            _joint_impulses(problem, state, closing, motors, dt),
             tied,
             dt,
         )
@@ -147,12 +149,12 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
         (join(m.links), by_stack(plan, m.rates)) for m in found
     )
     arm = bodies.pos - origins
-    kept = bodies._replace(vel=after.lin + after.ang.cross(arm), ang=after.ang)
+    kept = free._replace(vel=free.vel + after.lin + after.ang.cross(arm), ang=free.ang + after.ang)
     return Kicked(
-        Moving(kept, state.q, tuple(after_rates), state.activation),
-        over.lin + over.ang.cross(arm),
-        over.ang,
-        _speeds(state, over_rates, closing),
+        Moving(kept, state.q, _plus(rates, after_rates), state.activation),
+        free.vel + over.lin + over.ang.cross(arm),
+        free.ang + over.ang,
+        _plus(_plus(state.rates, over_rates), [c.parting for c in closing]),
     )
 
 
@@ -168,17 +170,10 @@ def _drift(problem: Problem, kicked: Kicked, dt: jax.Array) -> Kicked:
     return _unkicked(state._replace(bodies=bodies, q=q))
 
 
-def _speeds(
-    state: Moving, rates: Sequence[PerDof], closing: Sequence[Closing]
-) -> tuple[PerDof, ...]:
-    """Rates of the coordinates over the step.
-
-    The coordinates were expected to move at their old rates, and what `closing` took from the
-    motion that led there is what the rates found are to be compared with.
-    """
+def _plus(a: Sequence[PerDof], b: Sequence[PerDof]) -> tuple[PerDof, ...]:
+    """Sums of numbers for each degree of freedom, by stack."""
     return tuple(
-        tuple(a + b - c for a, b, c in zip(old, new, mine.taken, strict=True))
-        for old, new, mine in zip(state.rates, rates, closing, strict=True)
+        tuple(x + y for x, y in zip(*pair, strict=True)) for pair in zip(a, b, strict=True)
     )
 
 
@@ -190,17 +185,29 @@ def _damped(sys: System, bodies: Links, dt: jax.Array) -> Links:
     )
 
 
-def _joint_momenta(
-    problem: Problem, state: Moving, motors: Driven | None, dt: jax.Array
+def _joint_impulses(
+    problem: Problem,
+    state: Moving,
+    closing: Sequence[Closing],
+    motors: Driven | None,
+    dt: jax.Array,
 ) -> list[PerDof]:
-    """Impulses along all degrees of freedom, the momenta of the rotors with them, by stack."""
+    """Impulses along all degrees of freedom, on links that move freely, by stack.
+
+    A rotor has kept the rate that it had, whatever the links' free motion made of the joint's.
+    """
     stacks = problem.model.stacks
     forces = applied_forces(problem.sys, problem.plan, stacks, motors, state.q)
     return [
-        tuple(dt * f + a * rate for f, a, rate in zip(mine, stack.armature, rates, strict=True))
+        tuple(
+            dt * (f - c * u) + a * (old - u)
+            for f, c, u, a, old in zip(
+                mine, stack.damping, parting.rates, stack.armature, rates, strict=True
+            )
+        )
         if mine
         else ()
-        for mine, stack, rates in zip(forces, stacks, state.rates, strict=True)
+        for mine, stack, parting, rates in zip(forces, stacks, closing, state.rates, strict=True)
     ]
 
 
@@ -245,15 +252,17 @@ def _closing(
     for i, (group, stack) in enumerate(zip(problem.plan.stacks, problem.model.stacks, strict=True)):
         mine = joints[i]
         if mine is None:
-            out.append(Closing(None, (), ()))
+            out.append(Closing(None, (), (), ()))
             continue
         expected = advance(group.types, state.q[i], state.rates[i], dt)
         body, parent = rows(ahead, group.links), parents(ahead, group)
-        tilt, gap = separation(stack, pose(stack, group.types, expected), parent, body)
-        ang, lin = relative_velocity(mine.point, parents(free, group), rows(free, group.links))
-        taken, ang, lin = project(mine, ang - tilt * (1.0 / dt), lin - gap * (1.0 / dt))
+        parted = separation(stack, pose(stack, group.types, expected), parent, body)
+        moving = relative_velocity(mine.point, parents(free, group), rows(free, group.links))
+        rates, *_ = project(mine, *moving)
+        parting, ang, lin = project(mine, *(part * (1.0 / dt) for part in parted))
         arm = mine.point - rows(origins, group.links)
-        out.append(Closing(Spatial(ang, lin + arm.cross(ang)), taken, expected))
+        drive = Spatial(ang, lin + arm.cross(ang)) * -1.0
+        out.append(Closing(drive, rates, parting, expected))
     return out
 
 
@@ -273,27 +282,29 @@ def _tied(
         return None
     held = hold(sys, plan, pivots, origins, standing(sys, plan, masses, state.bodies, state.q))
     parting = standing(sys, plan, masses, ahead, [c.expected for c in closing])
-    taken = by_group(plan, [c.taken for c in closing])
-    rates = speeds(sys, plan, held, (by_link(plan, about(free, origins)), taken))
-    return once(Tied(held, rates - parting.apart * (1.0 / dt)))
+    still = jax.tree.map(jnp.zeros_like, by_link(plan, about(free, origins)))
+    rates = speeds(sys, plan, held, (still, by_group(plan, [c.parting for c in closing])))
+    return once(Tied(held, -rates - parting.apart * (1.0 / dt)))
 
 
-def _momenta(
-    problem: Problem, bodies: Links, origins: Vec3, motors: Driven | None, dt: jax.Array
-) -> tuple[Rigid, Spatial, Spatial]:
-    """Spatial inertias, velocities, and momenta about the common points.
-
-    The momenta have what gravity, the surroundings and motors add in the step.
-    """
+def _inertias(problem: Problem, bodies: Links, origins: Vec3) -> Rigid:
+    """Spatial inertias about the common points."""
     model = problem.model.links
-    arm = bodies.pos - origins
     moments = Sym3.from_principal(bodies.axes, model.moments)
-    linear = (bodies.vel + _gravity(problem.sys) * dt) * model.mass
-    angular = moments.mul(bodies.ang)
-    wrench = problem.surroundings.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel))
-    pushed = motor_wrench(problem.sys, problem.plan, model, bodies, motors)
-    for push in (wrench, pushed):
-        if push is not None:
-            angular, linear = angular + push.ang * dt, linear + push.lin * dt
-    momentum = Spatial(angular + arm.cross(linear), linear)
-    return rigid_inertia(model.mass, arm, moments), about(bodies, origins), momentum
+    return rigid_inertia(model.mass, bodies.pos - origins, moments)
+
+
+def _outer_impulses(
+    problem: Problem, bodies: Links, origins: Vec3, motors: Driven | None, dt: jax.Array
+) -> list[Spatial]:
+    """Impulses of surroundings and motors on the links, about the common points, by group."""
+    plan, model = problem.plan, problem.model.links
+    nothing = jax.tree.map(jnp.zeros_like, bodies.vel)
+    force = Spatial(nothing, nothing)
+    for push in (
+        problem.surroundings.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel)),
+        motor_wrench(problem.sys, plan, model, bodies, motors),
+    ):
+        force = force if push is None else force + push
+    arm = bodies.pos - origins
+    return by_link(plan, Spatial(force.ang + arm.cross(force.lin), force.lin) * dt)
