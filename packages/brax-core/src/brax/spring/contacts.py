@@ -46,11 +46,11 @@ class Rows(NamedTuple):
     arms: tuple[Vec3, Vec3]
     """The contact from the common point of each side's tree."""
     slip: Vec3
-    """Relative velocity across the normal at the start of the step."""
+    """Relative velocity across the normal, of bodies that fall."""
     step: tuple[jax.Array, jax.Array]
     """Impulse per unit of velocity error, along the normal and across it."""
     target: jax.Array
-    """Least change of the normal velocity."""
+    """Least change of their normal velocity."""
     friction: jax.Array
     share: jax.Array | None
     """Of the step in which the impulse acts, where impacts are resolved in time."""
@@ -119,6 +119,7 @@ def prepare(
     mobility: Sequence[Sym6],
     origin: Vec3,
     links: Links,
+    fall: Vec3,
     free: Sequence[Spatial] | None,
     dt: jax.Array,
 ) -> list[Rows]:
@@ -131,12 +132,13 @@ def prepare(
         mobility: inverse inertia of the links, by group of links.
         origin: the common point of each link's tree, one row if there is one tree.
         links: the links at the start of the step.
+        fall: how gravity changes their velocities; what `free` and the sweeps find comes on top.
         free: changes of velocity without contacts, by group, if impacts are resolved in time.
         dt: time step.
     """
     plan = problem.plan
     ready = [
-        _prepare(*each, problem, mobility, origin, links, free, dt)
+        _prepare(*each, problem, mobility, origin, links, fall, free, dt)
         for each in zip(found, problem.model.surfaces, sides, strict=True)
     ]
     counts = _counts([hits for _, hits in ready], sides, plan)
@@ -154,6 +156,7 @@ def _prepare(
     mobility: Sequence[Sym6],
     origin: Vec3,
     links: Links,
+    fall: Vec3,
     free: Sequence[Spatial] | None,
     dt: jax.Array,
 ) -> tuple[Rows, jax.Array]:
@@ -163,7 +166,9 @@ def _prepare(
         touch.pos if _is_world(side) else touch.pos - _about(origin, side) for side in sides
     )
     before = _approach(touch.pos, links, sides)
-    along = normal.dot(before)
+    moving = [(s, side) for s, side in zip((-1.0, 1.0), sides, strict=True) if not _is_world(side)]
+    ahead = before + _relative([(sign, _or_world(fall, side)) for sign, side in moving])
+    along, start = normal.dot(before), normal.dot(ahead)
     reach = touch.dist * (-1.0 / dt)
     hits = along - problem.model.gravity * dt < reach
     push = jnp.where(touch.dist < 0, sys.baumgarte_erp * reach, reach)
@@ -172,15 +177,15 @@ def _prepare(
         bounce = surface.elasticity * along
         target = jnp.where(hits & (bounce < 0), jnp.maximum(push, -bounce), push)
     else:
-        fall = normal.dot(change(arms, free, sides, problem.plan))  # type: ignore[arg-type]
-        throws, leave, share = in_time(touch.dist, along, fall, surface.elasticity, dt)
+        end = start + normal.dot(change(arms, free, sides, problem.plan))  # type: ignore[arg-type]
+        throws, leave, share = in_time(touch.dist, along, end - along, surface.elasticity, dt)
         target = jnp.where(throws, jnp.maximum(leave, push), push)
     contact = Rows(
         normal=normal,
         arms=arms,  # type: ignore[arg-type]
-        slip=before - normal * along,
+        slip=ahead - normal * start,
         step=_seen_mobility(normal, arms, mobility, sides, problem.plan),  # type: ignore[arg-type]
-        target=target - along,
+        target=target - start,
         friction=surface.friction,
         share=share,
     )

@@ -5,8 +5,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.actuators.law import Command
+from brax.base import System
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import contact_links, frames_of, touches
 from brax.components import Quat, Sym3, Vec3, rows
@@ -35,7 +37,8 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     """Updates velocities for `dt` at fixed positions.
 
     All is solved for the change of velocity, which is small and so loses little to rounding: what
-    nothing acts on keeps its velocity to the last bit.
+    nothing acts on keeps its velocity to the last bit. Trees that nothing holds fall as a whole,
+    so that change is one from falling freely.
     """
     sys, plan, model = problem.sys, problem.plan, problem.model
     axes = bodies.rot.matrix()
@@ -43,6 +46,7 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     spin = _damped(bodies.spin, sys.ang_damping * dt)
     ang = axes.rotate(spin)
     links = Links(bodies.pos, bodies.rot, axes, vel, ang)
+    fall = _gravity(sys, dt, _floats(plan))
     origin = common_points(plan, bodies.pos)
     arm = bodies.pos - origin
     measured = measure_joints(problem, bodies, links, origin, dt)
@@ -60,13 +64,13 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     motors = _driven(problem, bodies, links, measured)
     pushes = without_drives(pivots, _outer_impulses(problem, links, arm, inertias, motors, dt))
     loads = by_group(plan, _joint_impulses(problem, bodies, measured, motors, dt))
-    tied = _tied(problem, pivots, links, origin, measured, dt)
-    after, over = _resolve(problem, pivots, links, joints, origin, pushes, loads, tied, dt)
+    tied = _tied(problem, pivots, links, fall, origin, measured, dt)
+    after, over = _resolve(problem, pivots, links, fall, joints, origin, pushes, loads, tied, dt)
 
     def changed(changes: Sequence[Spatial], rates: Sequence[Any]) -> Way:
         change = join(changes)
         return Way(
-            vel + change.lin + change.ang.cross(arm),
+            vel + fall + change.lin + change.ang.cross(arm),
             spin + axes.inv_rotate(change.ang),
             tuple(
                 () if m is None else tuple(u + du for u, du in zip(m.rates, dr, strict=True))
@@ -89,9 +93,13 @@ def _outer_impulses(
     motors: Driven | None,
     dt: jax.Array,
 ) -> list[Spatial]:
-    """Impulses of gravity, surroundings and motors on all links about the common points."""
-    fall = Vec3(*(problem.sys.opt.gravity[i : i + 1] * dt for i in range(3)))
-    pushes = [Spatial(i.moment.cross(fall), fall * i.mass) for i in inertias]
+    """Impulses of surroundings and motors on all links about the common points, and of gravity on
+    those of trees that the world holds."""
+    held = [~falls for falls in by_link(problem.plan, _floats(problem.plan))]
+    weights = [_gravity(problem.sys, dt, mine) for mine in held]
+    pushes = [
+        Spatial(i.moment.cross(w), w * i.mass) for i, w in zip(inertias, weights, strict=True)
+    ]
     wrench = problem.surroundings.wrench(links.axes, Spatial(links.ang, links.vel))
     pushed = motor_wrench(problem.sys, problem.plan, problem.model.links, links, motors)
     wrench = pushed if wrench is None else wrench if pushed is None else wrench + pushed
@@ -99,6 +107,18 @@ def _outer_impulses(
         return pushes
     about = Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin) * dt
     return [a + b for a, b in zip(pushes, by_link(problem.plan, about), strict=True)]
+
+
+def _floats(plan: Layout) -> np.ndarray:
+    """Which links belong to trees that nothing holds."""
+    free = [p for g in plan.groups if g.unconstrained for p in g.links]
+    return np.isin(plan.root, free)
+
+
+def _gravity(sys: System, dt: jax.Array, on: np.ndarray) -> Vec3:
+    """Change of velocity by gravity in a step, (links, 1); zero where it is not on."""
+    change = Vec3(*(sys.opt.gravity[i : i + 1] * dt for i in range(3)))
+    return jax.tree.map(lambda x: jnp.where(on[:, None], x, jnp.zeros_like(x)), change)
 
 
 def _damped(v: Vec3, rate: jax.Array) -> Vec3:
@@ -182,6 +202,7 @@ def _resolve(
     problem: Problem,
     pivots: list[Pivot],
     links: Links,
+    fall: Vec3,
     joints: Sequence[Measured | None],
     origin: Vec3,
     pushes: Sequence[Spatial],
@@ -214,7 +235,15 @@ def _resolve(
     if sys.collisions:
         free = changes_by(pushes, loads)[0] if in_time else None
         contact = touching.prepare(
-            _touches(problem, links), sides, problem, link_mobility, origin, links, free, dt
+            _touches(problem, links),
+            sides,
+            problem,
+            link_mobility,
+            origin,
+            links,
+            fall,
+            free,
+            dt,
         )
 
     def respond(touch: Any, limit: Any) -> tuple[Any, Any]:
@@ -251,6 +280,7 @@ def _tied(
     problem: Problem,
     pivots: list[Pivot],
     links: Links,
+    fall: Vec3,
     origin: Vec3,
     measured: Sequence[Measured | None],
     dt: jax.Array,
@@ -265,7 +295,8 @@ def _tied(
     )
     held = hold(sys, plan, pivots, origin, at)
     rates = by_group(plan, [() if m is None else m.rates for m in measured])
-    now = speeds(sys, plan, held, (by_link(plan, about(links, origin)), rates))
+    falling = about(links._replace(vel=links.vel + fall), origin)
+    now = speeds(sys, plan, held, (by_link(plan, falling), rates))
     return Tied(held, at.apart * (-ERP / dt) - at.bend * (0.5 * dt) - now)
 
 
