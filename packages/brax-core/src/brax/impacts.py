@@ -5,6 +5,23 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+FAR = 1e10
+"""A speed that nothing reaches [m/s or rad/s]."""
+
+
+def later(dist: jax.Array, hits: jax.Array, elasticity: jax.Array) -> jax.Array:
+    """Which contacts are left to the next step: elastic ones that only another impact brings about.
+
+    They are then thrown back by the speed that the impact gave them. Stopped in this step, as what
+    is not elastic is, they would lose it.
+
+    Args:
+        dist: distances at the start of the step.
+        hits: where the free motion meets within the step.
+        elasticity: coefficients of restitution.
+    """
+    return (dist > 0) & ~hits & (elasticity > 0)
+
 
 class Impacts(NamedTuple):
     """What happens at contacts during a step."""

@@ -115,21 +115,7 @@ def ten_steps(sys, start, weights):
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "iterations",
-    [
-        pytest.param(
-            1,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="measured .30, 95th percentile 3.6: one step is not at the solution "
-                "yet, whose derivative this is",
-            ),
-        ),
-        4,
-        100,
-    ],
-)
+@pytest.mark.parametrize("iterations", [1, 4, 100])
 def test_derivatives_through_ten_steps_of_contact(iterations):
     """T84: of fifty states the median is within a twentieth of differences, whatever the solver."""
     sys = balls()
@@ -151,11 +137,13 @@ def test_derivatives_through_ten_steps_of_contact(iterations):
 
 
 @pytest.mark.slow
-def test_derivatives_are_finite_at_rest():
-    """T83: nothing moves, the ball touches with its lowest point."""
+@pytest.mark.parametrize("iterations", [1, 5])
+def test_derivatives_are_finite_at_rest(iterations):
+    """T83: nothing moves, the ball touches with its lowest point, or is far above the floor."""
     sys = balls()
+    sys = sys.replace(opt=sys.opt.replace(iterations=iterations))
     inputs = (sys.init_q, jnp.zeros(6), jnp.zeros(0), jnp.array(0.004), sys.body_mass)
-    for depth in (0.0, 1e-3, -1e-3):
+    for depth in (0.0, 1e-3, -1e-3, -1.0):
         at = (sys.init_q.at[2].add(-depth), *inputs[1:])
         back = reverse(sys, at, jnp.ones(13))
         assert all(np.isfinite(x).all() for x in jax.tree.leaves(back))

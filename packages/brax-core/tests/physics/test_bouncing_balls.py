@@ -1,7 +1,8 @@
 """Balls that bounce, alone and in a heap: T47, T51, T52, in maximal coordinates.
 
 The energies and penetrations that other engines reach are those of SimBenchmark (Kang, Hwangbo
-2018), and their scenes; of its 49 balls that never meet one stands for all.
+2018), and their scenes; of its 49 balls that never meet one stands for all, and of the 36 columns
+of its heap, which stay apart as long as no ball rolls, one.
 """
 
 import functools
@@ -65,11 +66,11 @@ def test_balls_bounce_on_without_any_loss_under_a_symmetric_integrator(f64):
 
 
 @functools.cache
-def heap():
-    """Six times six times six balls, a centimetre from one another, upon the plane."""
+def heap(columns):
+    """Columns of six balls, a centimetre from one another, upon the plane."""
     model = ModelBuilder()
     model.add_geom(type="plane", name="floor", size=(0, 0, 1))
-    for i, place in enumerate(np.ndindex(6, 6, 6)):
+    for i, place in enumerate(np.ndindex(*columns, 6)):
         pos = 0.21 * np.array(place) + (0, 0, RADIUS)
         inertia = (0.4 * MASS * RADIUS**2,) * 3
         model.add_body(f"ball{i}", pos=tuple(pos), mass=MASS, inertia=inertia)
@@ -93,11 +94,11 @@ def fallen(sys, pipeline, samples, every):
     return jax.lax.scan(sample, start, None, length=samples)[1]
 
 
-def surfaces(dt, elasticity, friction):
-    n = len(heap().geom_names)
+def surfaces(sys, dt, elasticity, friction):
+    n = len(sys.geom_names)
     slide = np.tile((friction, 0.0, 0.0), (n, 1))
     changes = {"geom.elasticity": np.full(n, elasticity), "geom.friction": slide}
-    return settings(heap(), dt, **changes)
+    return settings(sys, dt, **changes)
 
 
 PIPELINES = [pytest.param(p, id=p.name) for p in (SPRING, POSITIONAL)]
@@ -109,34 +110,35 @@ PIPELINES = [pytest.param(p, id=p.name) for p in (SPRING, POSITIONAL)]
 def test_a_heap_of_216_balls_hardly_sinks_in(f64, pipeline):
     """T51: squares of penetrations, summed [m^2], ten seconds at dt .01; MuJoCo .93."""
     # .24 and .0043
-    depth, _, speed = map(np.asarray, fallen(surfaces(1e-2, 0.0, 1.0), pipeline, 1000, 1))
+    sys = surfaces(heap((6, 6)), 1e-2, 0.0, 1.0)
+    depth, _, speed = map(np.asarray, fallen(sys, pipeline, 1000, 1))
     assert depth.mean() < 0.93
     assert speed[-1] < 1.0
 
 
 @functools.cache
-def elastic(pipeline):
+def elastic(pipeline, sweeps):
     """Error of the energy [J], and speeds, of ten seconds at dt .001 without friction."""
-    _, energy, speed = map(np.asarray, fallen(surfaces(1e-3, 1.0, 0.0), pipeline, 1000, 10))
-    return energy - MASS * G * np.asarray(heap().init_q).reshape(-1, 7)[:, 2].sum(), speed
+    sys = surfaces(heap((1, 1)), 1e-3, 1.0, 0.0)
+    sys = sys.replace(opt=sys.opt.replace(sweeps=sweeps))
+    _, energy, speed = map(np.asarray, fallen(sys, pipeline, 10_000, 1))
+    start = MASS * G * np.asarray(sys.init_q).reshape(-1, 7)[:, 2].sum()
+    return 36 * (energy - start), speed
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_heap_of_216_elastic_balls_gains_nothing(f64, pipeline):
     """T52: no ball is ever faster than one that has fallen freely."""
-    error, speed = elastic(pipeline)
+    error, speed = elastic(pipeline, 4)
     assert np.isfinite(error).all() and error.max() < 1.0 and speed.max() < 1.0
 
 
-@pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True,
-    reason="measured 3.1e5 and 2.8e5 J^2: four passes do not carry an impact through a column",
-)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_heap_of_216_elastic_balls_keeps_its_energy(f64, pipeline):
-    """T52"""
-    assert np.mean(elastic(pipeline)[0] ** 2) < BULLET
+    """T52, with as many passes as carry an impact through a column: 3.8e4 and 2.1e3 J^2.
+
+    Bullet's figure is with fifty. Four passes stop the balls, with 3.0e5 and 1.7e5 J^2.
+    """
+    assert np.mean(elastic(pipeline, 16)[0] ** 2) < BULLET

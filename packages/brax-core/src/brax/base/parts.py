@@ -275,9 +275,12 @@ class Option(Base):
     cone: str = static()
     """Friction cone, 'pyramidal' or 'elliptic'."""
     iterations: int = static()
-    """Steps of the constraint solver."""
+    """Steps of the constraint solver of `generalized`."""
     ls_iterations: int = static()
     """Steps of its line search."""
+    sweeps: int = static()
+    """Passes over contacts and limits in `spring` and `positional`: more of them carry an impact
+    through many bodies, and hold up heavy ones on light ones."""
     max_geom_pairs: int = static()
     """How many pairs of geoms each collider tests at a state, the nearest ones; 0 for all or, where
     a great many contacts could be, for 64."""
@@ -285,8 +288,8 @@ class Option(Base):
     """How many contacts of each number of directions act at once, the nearest ones; 0 for all or,
     where a great many could be, for 128."""
     time_of_impact: bool = static()
-    """Whether what is thrown back flies freely before and after the impact within a step, which
-    makes derivatives of bounces right."""
+    """Whether in `spring` what is thrown back flies freely before and after the impact within a
+    step, which makes derivatives of bounces right; in `positional` it always does."""
     enable_fluid: bool = static()
     """Whether the medium acts at all: whether the model gave it density or viscosity."""
     enable_gravcomp: bool = static()

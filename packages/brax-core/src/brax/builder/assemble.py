@@ -30,6 +30,7 @@ _SETTINGS = (
     "cone",
     "iterations",
     "ls_iterations",
+    "sweeps",
     "max_geom_pairs",
     "max_contact_points",
     "time_of_impact",

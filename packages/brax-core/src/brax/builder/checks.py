@@ -144,7 +144,7 @@ def option(o: dict[str, Any]) -> Iterator[str]:
             f"option cone is '{o['cone']}'; allowed: {', '.join(CONES)}."
             f"{closest(str(o['cone']), CONES)}"
         )
-    for key in ("iterations", "ls_iterations"):
+    for key in ("iterations", "ls_iterations", "sweeps"):
         if not (isinstance(o[key], int) and o[key] > 0):
             yield f"option {key} must be a number of steps, got {o[key]!r}"
     for key in ("max_geom_pairs", "max_contact_points"):

@@ -45,6 +45,7 @@ class ModelBuilder(Description):
             "cone": checks.CONES[0],
             "iterations": 5,
             "ls_iterations": 3,
+            "sweeps": 4,
             "max_geom_pairs": 0,
             "max_contact_points": 0,
             "time_of_impact": False,
@@ -57,7 +58,7 @@ class ModelBuilder(Description):
         Args:
             options: `timestep`, `gravity`, `integrator`; `vel_damping`, `ang_damping`,
                 `baumgarte_erp`; `wind`, `density`, `viscosity`; `cone`, `impratio`,
-                `iterations`, `ls_iterations`; `max_geom_pairs`, `max_contact_points`;
+                `iterations`, `ls_iterations`, `sweeps`; `max_geom_pairs`, `max_contact_points`;
                 `time_of_impact`.
 
         Raises:

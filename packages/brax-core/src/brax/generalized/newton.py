@@ -129,7 +129,12 @@ class Solver:
         self.steps, self.search_steps = steps, search_steps
 
     def solve(self, problem: Problem, start: jax.Array) -> jax.Array:
-        """Accelerations (nv, batch), from where the search starts."""
+        """Accelerations (nv, batch), from where the search starts.
+
+        The result of one step alone is no solution, so it is differentiated as it is computed.
+        """
+        if self.steps == 1:
+            return self._search(problem, start)
         found = jax.custom_jvp(self._search)
         found.defjvp(self._derivative)
         return found(problem, start)

@@ -103,6 +103,8 @@ class Contacts(NamedTuple):
     """Normal velocity at the start of the step, negated."""
     rebound: jax.Array
     """Coefficient of restitution, zero of contacts that throw nothing back."""
+    elasticity: jax.Array
+    """Coefficient of restitution."""
 
 
 def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
@@ -159,9 +161,9 @@ def prepare(
     """
     dist, pos, normal, friction, elasticity = found
     axes = (normal, *tangents(normal))
-    arms = tuple(pos - side.take(origins, plan) if side.moves else pos for side in sides)
-    nothing = jnp.zeros_like(dist)
-    contact = Contacts(sides, axes, arms, (), nothing, nothing, friction, dist, nothing, nothing)  # type: ignore[arg-type]
+    first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
+    arms, none = (first, second), jnp.zeros_like(dist)
+    contact = Contacts(sides, axes, arms, (), none, none, friction, dist, none, none, elasticity)
     approach = -relative_velocity(contact, before, plan).x
     throws = approach > 2.0 * gravity * dt
     rebound = jnp.where(throws, elasticity, 0.0)
@@ -196,6 +198,13 @@ def in_time(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
     return contact._replace(
         leave=jnp.where(throws, leave, contact.leave), reach=jnp.where(throws, reach, contact.reach)
     )
+
+
+def leave_late(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
+    """Asks nothing of contacts that are left to the next step; arguments as of `in_time`."""
+    late = impacts.later(contact.dist, free * dt < -contact.dist, contact.elasticity)
+    reach, leave = (jnp.where(late, -impacts.FAR, x) for x in (contact.reach, contact.leave))
+    return contact._replace(reach=reach, leave=leave)
 
 
 def _steps(contact: Contacts, plan: Layout, mobility: Sequence[Sym6]) -> tuple[jax.Array, ...]:

@@ -8,12 +8,10 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.components import total
+from brax.impacts import FAR
 from brax.maximal.links import PerDof, Stack, by_group
 from brax.positional.contacts import SLACK
 from brax.tree import Group, Layout, join
-
-FAR = 1e10
-"""A rate that no joint reaches."""
 
 
 class Part(NamedTuple):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.colliders.pairs import frames_of
 from brax.components import Vec3, rows, total
+from brax.impacts import FAR
 from brax.maximal.coordinates import link_poses
 from brax.maximal.links import Links, PerDof, about, by_group, by_link
 from brax.maximal.solve import Pivot, mobility, solve, without_drives
@@ -18,9 +19,6 @@ from brax.positional import limits as bounded
 from brax.positional.model import Model
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout
-
-SWEEPS = 3, 1
-"""Passes over contacts and limits that ask for positions, and that ask for velocities."""
 
 T = TypeVar("T")
 
@@ -118,12 +116,21 @@ def resolve(
     limits = bounded.prepare(sys, plan, model.stacks, q, freedom, dt)
     setting = Setting(sys, plan, pivots, contact, limits, tied and tied.held)
     speeds = _speeds(setting, _plus(free, change, 1.0))
-    if contact is not None and sys.integrator.drifts_last:
-        setting = setting._replace(contact=touching.in_time(contact, speeds.contact.normal, dt))
+    if contact is not None:
+        if sys.integrator.drifts_last:
+            contact = touching.in_time(contact, speeds.contact.normal, dt)
+        contact = touching.leave_late(contact, speeds.contact.normal, dt)
+        setting = setting._replace(contact=contact)
     still, nothing = (jax.tree.map(jnp.zeros_like, x) for x in (change, speeds))
     start = Sweep(nothing, nothing, nothing, speeds, still, still)
-    end = jax.lax.fori_loop(0, sum(SWEEPS) + 1, lambda i, at: _sweep(setting, speeds, at, i), start)
+    turns = sys.opt.sweeps + 1
+    end = jax.lax.fori_loop(0, turns, lambda i, at: _sweep(setting, speeds, at, i), start)
     return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0)
+
+
+def _for_velocities(sys: System) -> int:
+    """How many of the passes ask for velocities; the first ones ask for positions."""
+    return sys.opt.sweeps // 3
 
 
 def _plus(x: T, y: T, scale: jax.Array | float) -> T:
@@ -160,8 +167,9 @@ def _sweep(setting: Setting, free: Loads, at: Sweep, i: jax.Array) -> Sweep:
     Projected descent with Nesterov's momentum and an exact line search. Between the passes for
     positions and those for velocities one takes back what only pushed apart.
     """
-    turns, over = i == SWEEPS[0], i < SWEEPS[0]
-    k = jnp.where(over, i, i - SWEEPS[0] - 1)
+    first = setting.sys.opt.sweeps - _for_velocities(setting.sys)
+    turns, over = i == first, i < first
+    k = jnp.where(over, i, i - first - 1)
     ahead = _plus(at.loads, jax.tree.map(jnp.subtract, at.loads, at.last), k / (k + 3.0))
     change, missing, decides = _wanted(setting, at, ahead, over)
     kept = _physical(setting, at.loads, free)
@@ -199,7 +207,7 @@ def _wanted(setting: Setting, at: Sweep, ahead: Loads, over: jax.Array) -> list[
     limit: tuple[Any, ...] = (None, None, None)
     contact, limits, loads, first = setting.contact, setting.limits, at.loads, at.first
     if contact is not None and loads.contact is not None and first.contact is not None:
-        leave = jnp.where(first.contact.normal > 0, contact.leave, -bounded.FAR)
+        leave = jnp.where(first.contact.normal > 0, contact.leave, -FAR)
         target = jnp.where(over, contact.reach, leave)
         touch = touching.wanted(contact, loads.contact, ahead.contact, at.speeds.contact, target)
     if limits is not None and first.limit is not None:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import Surface
 from brax.components import Vec3, rows, sum_first
-from brax.impacts import in_time
+from brax.impacts import FAR, in_time, later
 from brax.maximal.links import Links
 from brax.spatial import Spatial, Sym6
 from brax.spring.model import Problem
@@ -172,6 +172,7 @@ def _prepare(
     reach = touch.dist * (-1.0 / dt)
     hits = along - problem.model.gravity * dt < reach
     push = jnp.where(touch.dist < 0, sys.baumgarte_erp * reach, reach)
+    push = jnp.where(later(touch.dist, hits, surface.elasticity), -FAR, push)
     share = None
     if free is None:
         bounce = surface.elasticity * along

@@ -25,9 +25,6 @@ from brax.spring.joints import ERP, Measured, measure
 from brax.spring.model import Problem
 from brax.tree import Layout, join
 
-SWEEPS = 4
-"""Passes over contacts and limits in one step."""
-
 RELAXATION = 0.9
 """Share of the way that a pass moves an impulse; below 1, since all move at once. The last one
 goes it all, so that nothing is left where an impulse is alone."""
@@ -253,7 +250,7 @@ def _resolve(
 
     def sweep(i: jax.Array, impulses: tuple[Any, Any]) -> tuple[Any, Any]:
         changes, rates = respond(*impulses)
-        gain = jnp.where(i < SWEEPS - 1, RELAXATION, 1.0).astype(dt.dtype)
+        gain = jnp.where(i < sys.opt.sweeps - 1, RELAXATION, 1.0).astype(dt.dtype)
         touch = [
             touching.update(c, t, touching.change(c.arms, changes, side, plan), gain)
             for c, t, side in zip(contact, impulses[0], sides, strict=True)
@@ -268,7 +265,7 @@ def _resolve(
         [touching.no_impulse(c) for c in contact],
         [[jnp.zeros_like(b.step) for b in mine] for mine in bounds],
     )
-    touch, limit = jax.lax.fori_loop(0, SWEEPS, sweep, start)
+    touch, limit = jax.lax.fori_loop(0, sys.opt.sweeps, sweep, start)
     after = respond(touch, limit)
     if not in_time:
         return after, None

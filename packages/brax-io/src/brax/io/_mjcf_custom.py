@@ -10,7 +10,7 @@ from brax.errors import closest
 OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
 """One number each, set as options of the model."""
 
-COUNTS = ("max_geom_pairs", "max_contact_points")
+COUNTS = ("max_geom_pairs", "max_contact_points", "sweeps")
 """Likewise, whole numbers; below zero, as none, for no bound of the file's."""
 
 HONOURED = (*OPTIONS, *COUNTS, "elasticity", "init_qpos")
