@@ -20,13 +20,14 @@ def draw(folder: Path) -> None:
 
 def sweep(path: Path) -> None:
     """T97: the slope of the height after two seconds, over the height at the start."""
-    figure, axes = plt.subplots(2, 3, figsize=(10, 5), sharex=True, sharey=True, layout="tight")
-    for ax, setup in zip(axes.T.flat, BOUNCING, strict=True):
+    columns = dict(ncols=len(BOUNCING), sharex=True, sharey=True)
+    figure, axes = plt.subplots(figsize=(13, 3), layout="tight", **columns)
+    for ax, setup in zip(axes, BOUNCING, strict=True):
         heights, slopes = heights_and_slopes(setup, 20, 2000, 5.0)
         ax.plot(heights, np.where(heights < 2, -1, 1), color="0.75", lw=5, label="exact")
         ax.plot(heights, slopes, ".", ms=2, label="20 steps")
         ax.set(title=str(setup), ylim=(-4, 4))
-    axes[0, 0].legend(loc="upper left")
+    axes[0].legend(loc="upper left")
     figure.supxlabel("height at the start [m]")
     figure.supylabel("slope of the height after 2 s")
     figure.savefig(path, dpi=110)

@@ -15,6 +15,7 @@ from gradient_lab import (
     FAST_COMPILE,
     PLAIN,
     RADIUS,
+    SOLVING,
     Knobs,
     Setup,
     Start,
@@ -297,6 +298,33 @@ def slide(setup: Setup) -> Iterator[tuple[str, float, float]]:
     yield "by gravity", _relative(found[2], [-mu * end**2 / 2, -mu * end]), 0.02
 
 
+def pressed(setup: Setup, states: int = 50) -> Iterator[tuple[str, float, float]]:
+    """Ten steps of a ball pressed into the floor, sliding and spinning, by its state: reverse mode
+    against central differences."""
+    sys, knobs = ball(setup), arrays(Knobs(timestep=0.002, gravity=9.81, friction=1.0))
+    rng, errors, h = np.random.default_rng(0), [], 1e-6
+    for _ in range(states):
+        turn, unit, weights = rng.normal(size=4), rng.normal(size=13), arrays(rng.normal(size=13))
+        depth = rng.uniform(0.001, 0.003)
+        q = np.array([0, 0, RADIUS - depth, *(turn / np.linalg.norm(turn))])
+        at = np.concatenate([q, 0.3 * rng.normal(size=6)])
+        slope = back(setup, sys, knobs, _start(at), weights, 10)[1]
+        up, down = (weights @ _end(setup, sys, knobs, _start(at + s * unit)) for s in (h, -h))
+        found = unit @ np.concatenate([slope.q, slope.qd])
+        errors.append(_relative(found, (up - down) / (2 * h)))
+    yield f"by state, median of {states}", float(np.median(errors)), 0.05
+    yield "by state, 95th percentile", float(np.quantile(errors, 0.95)), 0.05
+
+
+def _start(state: np.ndarray) -> Start:
+    return arrays(Start(state[:7], state[7:], []))
+
+
+@functools.partial(jax.jit, static_argnames="setup", compiler_options=FAST_COMPILE)
+def _end(setup: Setup, sys: System, knobs: Knobs, start: Start) -> jax.Array:
+    return simulate(setup, sys, knobs, start, 10, kept=False)
+
+
 ORACLES = (
     Oracle("T77: a step without contact", PLAIN, smooth_step),
     Oracle("T77: 300 steps without contact", PLAIN, smooth_rollout),
@@ -306,6 +334,7 @@ ORACLES = (
     Oracle("a bounce under gravity", BOUNCING, falling),
     Oracle("T80: a bounce to a target", BOUNCING, target),
     Oracle("T97: a sweep over heights", BOUNCING, sweep, more=True),
+    Oracle("T84: ten steps of contact", SOLVING, pressed),
     Oracle("a ball that slips", PLAIN, slide),
     Oracle("a ball that slips, then rolls", PLAIN, skid),
 )
