@@ -45,7 +45,7 @@ TRANSLATED = {
     "sensor_object sensor_reference camera camera_names camera_link camera_mocap camera_modes "
     "camera_target camera_aim keyframes keyframe_names integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
-    "max_geom_pairs max_contact_points enable_fluid",
+    "sweeps max_geom_pairs max_contact_points enable_fluid",
     Link: "transform inertia invweight",
     Inertia: "transform i mass",
     Joint: "pos axis user solref solimp margin actuator_range",
