@@ -27,12 +27,6 @@ def generalized(monkeypatch):
     monkeypatch.setattr(physics_lab, "PIPELINE", GENERALIZED)
 
 
-@pytest.fixture
-def short_of():
-    """The cases that other pipelines miss are no misses of this one."""
-    return lambda case, measured: None
-
-
 HEAD = """<mujoco><compiler angle="degree"/><option timestep="0.004"/>
 <default><joint damping="1" armature=".1"/><geom condim="3" friction=".9 .1 .1"/></default>
 <worldbody><geom name="floor" type="plane" size="9 9 1"/>"""

@@ -3,7 +3,7 @@
 # ruff: noqa: F401
 
 import pytest
-from generalized_lab import generalized, short_of
+from generalized_lab import generalized
 from precision import bound, bound_slow
 from test_actuators import (
     test_actuators_of_one_joint_add_up,

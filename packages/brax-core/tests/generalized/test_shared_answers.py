@@ -6,7 +6,7 @@ Where the answer differs, as with soft limits, the tests beside this file have i
 
 # ruff: noqa: F401
 
-from generalized_lab import generalized, short_of
+from generalized_lab import generalized
 from precision import bound, bound_slow
 from test_actuators import (
     test_clamping_leaves_the_control_alone,

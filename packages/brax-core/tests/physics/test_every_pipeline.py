@@ -146,7 +146,7 @@ def pile(ratio):
     return model.build()
 
 
-def piled(pipeline, sweeps=4):
+def piled(sweeps=4):
     sys = settings(pile(1e4), 1e-3)
     return record(sys.replace(opt=sys.opt.replace(sweeps=sweeps)), steps=1000)
 
@@ -154,14 +154,14 @@ def piled(pipeline, sweeps=4):
 @pytest.mark.slow
 def test_a_pile_of_balls_of_mass_ratio_ten_thousand_stays_finite(f64, pipeline):
     # T76: one second. Positional presses the light one into the floor, and out of it at 5 m/s.
-    motion = piled(pipeline)
+    motion = piled()
     assert np.isfinite(motion.qd).all() and np.abs(motion.pos).max() < 1.0
 
 
 @pytest.mark.slow
 def test_a_pile_of_balls_of_mass_ratio_ten_thousand_does_not_explode(f64, pipeline):
     # T76: no ball moves faster than one that falls as far; in positional, with 16 passes. 1.9, 1.5
-    motion = piled(pipeline, 16 if pipeline.name == "positional" else 4)
+    motion = piled(16 if pipeline.name == "positional" else 4)
     assert np.abs(motion.qd).max() < np.sqrt(2 * G * 0.3) + 0.5
     assert np.abs(motion.pos).max() < 1.0
 
@@ -170,7 +170,7 @@ def test_a_pile_of_balls_of_mass_ratio_ten_thousand_does_not_explode(f64, pipeli
 def test_many_passes_hold_up_a_heavy_ball_on_a_light_one(f64, monkeypatch):
     # T76: the light ball is pressed in by .0083 m; with 4 passes by its whole radius, .1 m.
     monkeypatch.setattr(physics_lab, "PIPELINE", POSITIONAL)
-    heights = piled(POSITIONAL, 64).pos[-1, :, 2]
+    heights = piled(64).pos[-1, :, 2]
     np.testing.assert_allclose(heights, (0.1, 0.3), atol=0.02)
 
 

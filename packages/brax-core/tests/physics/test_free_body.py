@@ -38,7 +38,7 @@ def tumble(dt, omega, steps, every=1):
     ("dt", "fallen"), [(0.01, 4.95405), (0.005, 4.929525), (0.002, 4.91481), (0.001, 4.909905)]
 )
 def test_free_fall_is_the_discrete_sum(bound, dt, fallen):
-    # T01: symplectic Euler falls g dt^2 n (n + 1) / 2 in n steps. 6e-15 / 8e-7
+    # T01: symplectic Euler falls g dt^2 n (n + 1) / 2 in n steps. 6e-15 / 1.4e-6
     n = round(1 / dt)
     motion = record(settings(free_body(), dt), steps=n)
     assert motion.q[-1, 2] == pytest.approx(-fallen, rel=bound(1e-12, 2e-6))

@@ -2,11 +2,11 @@
 
 import physics_lab
 import pytest
-from precision import bound, bound_slow, f64, short_of
+from precision import bound, bound_slow, f64
 
 from brax.positional.pipeline import POSITIONAL
 
-__all__ = ["bound", "bound_slow", "f64", "short_of"]
+__all__ = ["bound", "bound_slow", "f64"]
 
 
 @pytest.fixture(autouse=True)

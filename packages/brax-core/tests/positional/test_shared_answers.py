@@ -68,9 +68,3 @@ from test_joints import (
 from test_kinematics import test_frames_and_coordinates_keep_together
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def short_of():
-    """The cases that other pipelines miss are no misses of this one."""
-    return lambda case, measured: None
