@@ -7,6 +7,7 @@ leans, it pushes along its own normal if the shape's lowest point is over its tr
 further around that edge.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ import numpy as np
 
 from brax.colliders.convex import where
 from brax.colliders.convex_convex import ConvexConvex
+from brax.colliders.field_ball import end_on, line_on
+from brax.colliders.geometry import CAPSULE, SPHERE
 from brax.colliders.height_field import Triangles, triangles
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.colliders.manifold import widest_four
@@ -101,7 +104,8 @@ class FieldConvex(Collider):
         local = b._replace(pos=axes.inv_rotate(b.pos - a.pos), rot=a.rot.inv_mul(b.rot))
         seen = _seen(self.kind, local)
         near = _nearest(triangles(a, self.grid, self.window, seen.low), seen)
-        found, there = _spots(near, seen, a.size.z)
+        spots = _round_spots if self.kind in (SPHERE, CAPSULE) else _spots
+        found, there = spots(near, seen, a.size.z)
         least = jnp.min(jnp.where(there, found.z, jnp.inf), axis=0)
         there &= found.z < jnp.maximum(least, 0.0) + _NEAR * seen.size
         # Beyond the least, so that what is not there is farther than what is, however far that is.
@@ -180,9 +184,32 @@ def _spots(near: Triangles, seen: Seen, base: jax.Array) -> tuple[Spot, jax.Arra
     over &= ~(proper | (first.dist > 0))
     first = jax.tree.map(lambda x, y: jnp.where(over, y, x), first._replace(normal=normal), own)
     least = first.dist <= jnp.min(first.dist, axis=0)
-    spots = [Spot(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in (first, *others)]
     there = [proper | over | least, *(proper for _ in others)]
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *spots), jnp.concatenate(there)
+    return _together([first, *others]), jnp.concatenate(there)
+
+
+def _round_spots(near: Triangles, seen: Seen, base: jax.Array) -> tuple[Spot, jax.Array]:
+    """The same of a sphere or a capsule: at its ends, and between them."""
+    radius, middle = seen.shape.size.x, seen.shape.pos
+    a, b, c = (corner.z for corner in near.corners)
+    bottom = jnp.minimum(jnp.minimum(a, b), c) - base
+    if seen.kind is SPHERE:
+        found = [end_on(near, middle, radius, bottom)]
+    else:
+        arm = seen.shape.axis_z * seen.shape.size.y
+        ends = [end_on(near, end, radius, bottom) for end in (middle - arm, middle + arm)]
+        found = [*ends, line_on(near, middle, arm, radius)]
+    least = jnp.min(jnp.stack([jnp.min(touch.dist, axis=0) for touch in found]), axis=0)
+    normals, proper = zip(*(_proper(near, touch) for touch in found), strict=True)
+    turned = [t._replace(normal=n) for t, n in zip(found, normals, strict=True)]
+    there = [p | (t.dist <= least) for t, p in zip(found, proper, strict=True)]
+    return _together(turned), jnp.concatenate(there)
+
+
+def _together(touches: Sequence[Touch]) -> Spot:
+    """Those of several kinds for each triangle, one after another."""
+    spots = [Spot(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in touches]
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *spots)
 
 
 def _followed(near: Triangles, seen: Seen, touch: Touch) -> jax.Array:

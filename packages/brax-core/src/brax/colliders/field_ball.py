@@ -1,0 +1,140 @@
+"""Spheres and capsules on the triangles of a height field, in closed form.
+
+Both are all points within a radius of a core, which is the centre or a line. What is nearest to a
+core's end is a point of the triangle, or of a side of the prism below it; what is nearest to a
+line between its ends is a point of one of the triangle's edges. A line that runs through the
+ground is below an edge that it crosses as seen from above, and as deep as it is along the normal
+of both.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from brax.colliders.convex import where
+from brax.colliders.height_field import Triangles
+from brax.colliders.interface import Touch
+from brax.components import Vec3, normalize
+
+_PARALLEL = 1e-6
+"""Squared sine of the angle below which two lines count as parallel."""
+
+_LEAN = 1e-2
+"""Sine by which a normal may lean too far back over its triangle."""
+
+
+def end_on(near: Triangles, centre: Vec3, radius: jax.Array, bottom: jax.Array) -> Touch:
+    """The ball around a core's end against each triangle.
+
+    Args:
+        near: the triangles.
+        centre: of the ball, in the field's frame.
+        radius: of the ball.
+        bottom: height of the underside of the triangles' prisms.
+    """
+    height = near.normal.dot(centre - near.corners[0])
+    over, nearest, far2 = height < jnp.inf, centre, jnp.full_like(height, jnp.inf)
+    for k, corner in enumerate(near.corners):
+        over &= near.out[k].dot(centre - corner) <= 0
+        point = _on_side(corner, near.corners[(k + 1) % 3], centre, bottom)
+        apart2 = (centre - point).dot(centre - point)
+        nearest = where(apart2 < far2, point, nearest)
+        far2 = jnp.minimum(far2, apart2)
+    outward, far = normalize(centre - nearest, near.normal)
+    under = over & (centre.z < bottom)
+    down = Vec3(height * 0.0, height * 0.0, height * 0.0 - 1.0)
+    normal = where(under, down, where(over, near.normal, outward))
+    dist = jnp.where(under, bottom - centre.z, jnp.where(over, height, far)) - radius
+    return _touch(dist, centre, normal, radius)
+
+
+def line_on(near: Triangles, middle: Vec3, arm: Vec3, radius: jax.Array) -> Touch:
+    """A capsule's line against the nearest edge of each triangle.
+
+    An edge that is seen across its own triangle is not what is nearest of that, but counts as far.
+
+    Args:
+        near: the triangles.
+        middle: of the line, in the field's frame.
+        arm: from its middle to one of its ends.
+        radius: of the capsule.
+    """
+    edges = [
+        _edge(corner, near.corners[(k + 1) % 3], middle, arm, near.normal, radius)
+        for k, corner in enumerate(near.corners)
+    ]
+    edges = [
+        touch._replace(
+            dist=jnp.where(touch.normal.dot(out) < -_LEAN, jnp.abs(touch.dist) + radius, touch.dist)
+        )
+        for touch, out in zip(edges, near.out, strict=True)
+    ]
+    return _nearest(edges)
+
+
+def _nearest(touches: Sequence[Touch]) -> Touch:
+    best = touches[0]
+    for other in touches[1:]:
+        nearer = other.dist < best.dist
+        best = jax.tree.map(lambda x, y, n=nearer: jnp.where(n, x, y), other, best)
+    return best
+
+
+def _touch(dist: jax.Array, core: Vec3, normal: Vec3, radius: jax.Array) -> Touch:
+    return Touch(dist, core - normal * (radius + 0.5 * dist), normal)
+
+
+def _on_side(begin: Vec3, end: Vec3, point: Vec3, bottom: jax.Array) -> Vec3:
+    """The nearest point, to a point outside, of the upright side below an edge."""
+    edge, away = end - begin, point - begin
+    flat2 = edge.x * edge.x + edge.y * edge.y
+    along = jnp.clip((away.x * edge.x + away.y * edge.y) / flat2, 0.0, 1.0)
+    below = point.z < begin.z + edge.z * along
+    along = jnp.where(below, along, jnp.clip(away.dot(edge) / edge.dot(edge), 0.0, 1.0))
+    on_edge = begin + edge * along
+    return on_edge._replace(z=jnp.where(below, jnp.maximum(point.z, bottom), on_edge.z))
+
+
+def _edge(begin: Vec3, end: Vec3, middle: Vec3, arm: Vec3, own: Vec3, radius: jax.Array) -> Touch:
+    """A line and an edge: the balls at their nearest points, or how deep the line is below."""
+    edge = (end - begin) * 0.5
+    apart = middle - (begin + edge)
+    s, t = _nearest_shares(arm, edge, apart)
+    outward, far = normalize(apart + arm * s - edge * t, own)
+    under, i, drop = _crossed_below(arm, edge, apart)
+    across, _ = normalize(arm.cross(edge))
+    across = where(across.z < 0, -across, across)
+    normal = where(under, across, outward)
+    dist = jnp.where(under, across.z * drop, far) - radius
+    return _touch(dist, middle + arm * jnp.where(under, i, s), normal, radius)
+
+
+def _nearest_shares(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.Array]:
+    """Where two lines are nearest, from -1 to 1 along each; `apart` is between their middles.
+
+    Source: Ericson (2005), Real-Time Collision Detection, section 5.1.9.
+    """
+    a2, e2, ae = arm.dot(arm), edge.dot(edge), arm.dot(edge)
+    on_arm, on_edge = arm.dot(apart), edge.dot(apart)
+    det = a2 * e2 - ae * ae
+    parallel = det < _PARALLEL * a2 * e2
+    crossing = (ae * on_edge - e2 * on_arm) / jnp.where(parallel, 1.0, det)
+    s = jnp.clip(jnp.where(parallel, 0.0, crossing), -1.0, 1.0)
+    t = jnp.clip((on_edge + ae * s) / e2, -1.0, 1.0)
+    return jnp.clip((ae * t - on_arm) / a2, -1.0, 1.0), t
+
+
+def _crossed_below(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Whether a line crosses below an edge as seen from above, where along it, and how far below.
+
+    The last is negative below.
+    """
+    det = edge.x * arm.y - edge.y * arm.x
+    crosses = jnp.abs(det) > _PARALLEL * (edge.x * edge.x + edge.y * edge.y)
+    scale = 1.0 / jnp.where(crosses, det, 1.0)
+    # apart + arm s = edge t, as seen from above.
+    s = (edge.y * apart.x - edge.x * apart.y) * scale
+    t = (arm.y * apart.x - arm.x * apart.y) * scale
+    drop = apart.z + arm.z * s - edge.z * t
+    return crosses & (jnp.maximum(jnp.abs(s), jnp.abs(t)) <= 1.0) & (drop < 0), s, drop
