@@ -54,6 +54,12 @@ def add_diagonal(front: jax.Array, d: jax.Array) -> jax.Array:
     return front + jnp.eye(n, dtype=d.dtype)[:, :, None, None] * padded
 
 
+def diagonal(front: jax.Array, above: int) -> jax.Array:
+    """The diagonal of a block's own places, (places, copies, batch)."""
+    own = np.arange(above, len(front))
+    return front[own, own]
+
+
 def add_matrix(front: jax.Array, added: jax.Array) -> jax.Array:
     """Adds symmetric matrices (path, path, copies, batch)."""
     return front + added
@@ -132,11 +138,13 @@ def forward(pivots: Pivots, load: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def backward(pivots: Pivots, known: jax.Array, scaled: jax.Array) -> jax.Array:
     """Substitutes from the root outwards: what is known before, then what `forward` found."""
+    above = known.shape[0]
+    path = jnp.concatenate([known, scaled])
+    places = jnp.arange(path.shape[0])[:, None, None]
 
     def substitute(x: jax.Array, each: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        column, i = each
-        return x - column * x[i], None
+        row, i = each
+        return jnp.where(places == i, x - jnp.sum(row * x, axis=0), x), None
 
-    path = jnp.concatenate([known, scaled])
-    each = pivots.rows.swapaxes(0, 1), jnp.arange(path.shape[0])
+    each = pivots.rows[above:], above + jnp.arange(scaled.shape[0])
     return jax.lax.scan(substitute, path, each)[0]

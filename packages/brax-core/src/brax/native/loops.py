@@ -274,7 +274,8 @@ class Loops:
             if len({np.asarray(x).tobytes() for x in values}) == 1:
                 return _Source(value=first)
             return _Source(place=self._asm.table(values, code), at=_order(array.shape))
-        return _Source(place=self._table(values, code), at=_order(array.shape))
+        different, at = _once_each(values)
+        return _Source(place=self._table(different, code), at=at.reshape(array.shape))
 
     def _table(self, values: Sequence[Value], code: str) -> Place:
         """A place with values from several."""
@@ -446,18 +447,41 @@ def _merged(dims: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return out
 
 
+def _once_each(values: Sequence[Value]) -> tuple[list[Value], Any]:
+    """The different ones of some values, and which of those each is."""
+    places: dict[Any, int] = {}
+    different: list[Value] = []
+    at: list[int] = []
+    for x in values:
+        if isinstance(x, Cell):
+            key: Any = x.place.name, x.index
+        else:
+            key = x if named(x) else np.asarray(x).tobytes()
+        if key not in places:
+            places[key] = len(different)
+            different.append(x)
+        at.append(places[key])
+    return different, np.asarray(at)
+
+
 def _runs(values: Sequence[Value]) -> Iterator[tuple[int, int]]:
-    """Where values are side by side in one place, and where they are anything else."""
-    start = 0
+    """Where values are evenly spaced in one place, or are the same known number."""
+    start, step = 0, None
     for i in range(1, len(values) + 1):
-        if i == len(values) or not _follows(values[i - 1], values[i]):
+        apart = None if i == len(values) else _apart(values[i - 1], values[i])
+        if apart is None or (step is not None and apart != step):
             yield start, i
-            start = i
+            start, step = i, None
+        else:
+            step = apart
 
 
-def _follows(x: Value, y: Value) -> bool:
-    both = isinstance(x, Cell) and isinstance(y, Cell)
-    return both and x.place is y.place and y.index == x.index + 1
+def _apart(x: Value, y: Value) -> int | None:
+    """How far apart two values are in one place, or that they are the same known number."""
+    if isinstance(x, Cell) and isinstance(y, Cell):
+        return y.index - x.index if x.place is y.place else None
+    same = not (named(x) or named(y) or isinstance(x, Cell) or isinstance(y, Cell))
+    return 0 if same and np.asarray(x).tobytes() == np.asarray(y).tobytes() else None
 
 
 def _begin(label: str, counter: str, first: int = 0, more: str = "") -> Line:
