@@ -212,6 +212,12 @@ def _concatenate(asm: Assembly, eqn: Any, *x: Elements) -> Elements:
     return np.concatenate(x, eqn.params["dimension"])
 
 
+def _tile(asm: Assembly, eqn: Any, x: Elements) -> Elements:
+    reps = eqn.params["reps"]
+    apart(eqn, [i for i, n in enumerate(reps) if n != 1])
+    return np.tile(x, reps)
+
+
 def _along(x: Elements, i: int, axis: int) -> Elements:
     return x[(slice(None),) * axis + (i,)].reshape([n for k, n in enumerate(x.shape) if k != axis])
 
@@ -462,6 +468,7 @@ def _sort(asm: Assembly, eqn: Any, *arrays: Elements) -> Elements:
 MOVES = {
     *("slice", "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "concatenate"),
     *("rev", "stack", "unstack", "split", "pad", "copy", "stop_gradient", "optimization_barrier"),
+    "tile",
 }
 """Operations that only move elements about."""
 
@@ -476,6 +483,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "expand_dims": _reshape,
     "transpose": lambda asm, eqn, x: x.transpose(eqn.params["permutation"]),
     "concatenate": _concatenate,
+    "tile": _tile,
     "rev": _reverse,
     "stack": lambda asm, eqn, *x: np.stack(x, eqn.params["axis"]),
     "unstack": _unstack,

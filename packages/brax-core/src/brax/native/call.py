@@ -240,5 +240,6 @@ def elements(jaxpr: Any) -> int:
 _FREE = {
     *("slice", "squeeze", "broadcast_in_dim", "concatenate", "reshape", "transpose", "stack"),
     *("unstack", "split", "pad", "gather", "iota", "rev", "optimization_barrier"),
+    "tile",
 }
 """Operations that make no instructions."""
