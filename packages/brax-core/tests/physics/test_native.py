@@ -14,6 +14,8 @@ from brax import plugins
 from brax.batch_last import batch_last
 from brax.native import call, machine
 from brax.native.call import Kernel, trace
+from brax.native.program import translate
+from brax.skipped import where_needed
 
 SHAPES = ((4,), (4,), (4, 3), (3,))
 """Of the operands of each program; the last is shared by all environments."""
@@ -72,6 +74,7 @@ PROGRAMS = {
         jnp.pad(m, ((1, 0), (0, 2), (0, 0)), constant_values=2.0),
         lax.pad(a, jnp.zeros((), a.dtype), ((0, -1, 1), (0, 0, 0))),
         jnp.concatenate([a, b[:2]]),
+        jnp.tile(m, (2, 1, 1)),
         jnp.stack([a, b], 1),
         m[jnp.array([2, 0, 0]), 1],
         a.at[jnp.array([1, 3])].set(b[:2]),
@@ -140,6 +143,11 @@ PROGRAMS = {
         lax.switch(2, [jnp.sin, jnp.cos, jnp.exp], a),
         jnp.stack([lax.switch(i, [jnp.sin, jnp.cos, jnp.exp], a) for i in range(3)]),
     ),
+    "work that some need": lambda a, b, m, c: (
+        *where_needed(a[:1] > 0, lambda x: (jnp.sin(x[0]) + b, x[1] * x[0][0]), (a, m)),
+        where_needed(a[:1] > 1e9, jnp.cos, b),
+        lax.fori_loop(0, 4, lambda _, x: where_needed(x[:1] > 0, lambda x: x - b * b, x), a),
+    ),
     "what is known": lambda a, b, m, c: (
         jnp.sin(jnp.arange(3.0))[:, None] * a[:1],
         jnp.sqrt(2.0) * a,
@@ -202,6 +210,7 @@ QUICK = (
     "the largest",
     "arrays that are handed on",
     "loops",
+    "work that some need",
 )
 
 
@@ -230,7 +239,10 @@ def test_a_program_in_double_precision(name):
             np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["waves", "growth", "inverses", "loops", "products"])
+BATCHES = ("waves", "growth", "inverses", "loops", "products", "work that some need")
+
+
+@pytest.mark.parametrize("name", BATCHES)
 def test_the_bits_do_not_depend_on_the_batch(name):
     # One lane and many, compiled soon and fast, tiles that overlap.
     args = operands(77)
@@ -241,6 +253,15 @@ def test_the_bits_do_not_depend_on_the_batch(name):
         some = translated(leaves(stop - start, PROGRAMS[name]), part)
         for a, b in zip(whole, some, strict=True):
             np.testing.assert_array_equal(a[..., start:stop], b)
+
+
+def test_work_that_none_needs_is_passed_by():
+    """A jump over the sine, and none around what every environment needs."""
+    args = [((4,), np.float32)]
+    one = trace(lambda a: where_needed(a[:1] > 0, jnp.sin, a), args)
+    every = trace(lambda a: jnp.where(a[:1] > 0, jnp.sin(a), a), args)
+    assert "@llvm.vector.reduce.or" in translate(one, [True], 8)
+    assert "@llvm.vector.reduce.or" not in translate(every, [True], 8)
 
 
 def test_threads_give_the_same_bits():

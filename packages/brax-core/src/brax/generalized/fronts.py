@@ -204,6 +204,11 @@ def dense(plan: Structure, fronts: Sequence[Front]) -> jax.Array:
     return jnp.take(table, np.asarray(where), axis=0).reshape(n, n, -1)
 
 
+def diagonal(plan: Structure, fronts: Sequence[Front]) -> jax.Array:
+    """The diagonal (nv, batch) of fronts that have nothing between places before a block's own."""
+    return flat([algebra(b).diagonal(front, b.above) for b, front in _each(plan, fronts)])
+
+
 def add_diagonal(plan: Structure, fronts: Sequence[Front], d: jax.Array) -> list[Front]:
     """Adds a diagonal matrix (nv, batch)."""
     return [algebra(b).add_diagonal(front, own(b, d)) for b, front in _each(plan, fronts)]

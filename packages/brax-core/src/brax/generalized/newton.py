@@ -22,6 +22,7 @@ from brax.generalized.laws import TINY, Along, Ellipse, Matrix, Pyramid, Rows, S
 from brax.generalized.slots import Family, Plan, Slots
 from brax.generalized.written import add
 from brax.once import once
+from brax.skipped import where_needed
 from brax.tree import sum_rows
 
 Law = Separate | Pyramid | Ellipse
@@ -29,6 +30,9 @@ Law = Separate | Pyramid | Ellipse
 MANY = 64
 """Rows from which on a sum is no longer written out."""
 
+ENOUGH = 0.75
+"""Power of the precision that is the slope of the cost, as a share of the forces, from which on an
+environment makes no further steps: 6e-6 in single, 2e-12 in double precision."""
 
 WRITTEN = 8
 """Looks along a direction up to which they are written out, not looped over."""
@@ -209,8 +213,27 @@ class Solver:
     def _search(self, problem: Problem, start: jax.Array) -> jax.Array:
         inertial = fronts.multiply(self.plan.blocks, problem.mass, start) - problem.force
         carry = start, self.violation(problem.constraints, start), inertial
-        step = lambda _, carry: self._newton_step(problem, carry)  # noqa: E731
+        if self.steps == 1:
+            return self._newton_step(problem, carry)[0]
+        weight = 1.0 / fronts.diagonal(self.plan.blocks, problem.mass)
+
+        def step(_: int, carry: Any) -> Any:
+            go_on = self._far(problem, weight, carry)
+            return where_needed(go_on, lambda carry: self._newton_step(problem, carry), carry)
+
         return jax.lax.fori_loop(0, self.steps, step, carry)[0]
+
+    def _far(self, problem: Problem, weight: jax.Array, carry: Any) -> jax.Array:
+        """Whether the slope of the cost is more than is left of it by rounding, (1, batch).
+
+        `weight` makes squares of forces comparable: one over what each degree of freedom moves.
+        """
+        a, v, inertial = carry
+        force, _ = self.respond(problem.constraints, v)
+        slope = inertial - self.back(problem.constraints, force, a)
+        scale = inertial * inertial + problem.force * problem.force
+        near = float(jnp.finfo(slope.dtype).eps) ** ENOUGH
+        return sum_all(weight * slope * slope) > near**2 * sum_all(weight * scale)
 
     def _newton_step(self, problem: Problem, carry: Any) -> Any:
         a, v, inertial = carry

@@ -68,6 +68,11 @@ def add_diagonal(front: Rows, d: jax.Array) -> Rows:
     return out
 
 
+def diagonal(front: Rows, above: int) -> jax.Array:
+    """The diagonal of a block's own places, (places, copies, batch)."""
+    return jnp.stack([row[-1] for row in front[above:] if row is not None])
+
+
 def add_matrix(front: Rows, added: jax.Array) -> Rows:
     """Adds symmetric matrices (path, path, copies, batch)."""
     return [add(row, added[i, : i + 1]) for i, row in enumerate(front)]

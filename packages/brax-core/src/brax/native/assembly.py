@@ -410,6 +410,14 @@ class Assembly:
         """A truth value: `fcmp` or `icmp`, with a predicate, of two numbers."""
         return self.apply(predicate, code, x, y)
 
+    def any_lane(self, x: Value) -> str:
+        """Whether a truth value holds in any of the lanes."""
+        if not self.widest(x):
+            return self.operand(x, "b1", False)
+        kind, function = self.type_of("b1", True), f"@llvm.vector.reduce.or.v{self.lanes}i1"
+        self.declared.add(f"declare i1 {function}({kind})")
+        return self.emit(f"call i1 {function}({kind} {x})", False, (x,))
+
     def select(self, which: Value, yes: Value, no: Value, code: str) -> Value:
         """One of two values by a truth value."""
         if not named(which):

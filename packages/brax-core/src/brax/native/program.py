@@ -13,6 +13,7 @@ from brax.native.arrays import MARK, Elements, each, known, one
 from brax.native.assembly import Assembly, Cell, Line, Place, Unsupported, Value, code_of, named
 from brax.native.loops import Loops, cells
 from brax.native.order import ordered
+from brax.skipped import NAME as WHERE_NEEDED
 
 CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2"}
 """Operations that are a function of their own, which is written out in their place."""
@@ -51,6 +52,8 @@ def _results(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     name, params = eqn.primitive.name, eqn.params
     if name in CALLS or name == "checkpoint":
         inner = params.get("jaxpr") or params.get("call_jaxpr") or params.get("fun_jaxpr")
+        if params.get("name") == WHERE_NEEDED and _keeps_shapes(eqn):
+            return _where_needed(asm, eqn, given)
         if hasattr(inner, "consts"):
             return evaluate(asm, inner.jaxpr, inner.consts, given)
         return evaluate(asm, inner, (), given)
@@ -206,6 +209,31 @@ def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     loop.check(asm.operand(goes_on, "b1", False))
     carry.put(evaluate(asm, body.jaxpr, body.consts, [*given[tests:first], *now]))
     loop.end("true")
+    return carry.get()
+
+
+def _keeps_shapes(eqn: Any) -> bool:
+    """Whether an operation's last operands are like its results, after one truth value."""
+    n = len(eqn.outvars)
+    needed, *before = [v.aval for v in eqn.invars[-n - 1 :]]
+    like = [(a.shape, a.dtype) for a in before] == [
+        (v.aval.shape, v.aval.dtype) for v in eqn.outvars
+    ]
+    return len(before) == n > 0 and like and needed.shape == (1, MARK) and needed.dtype == bool
+
+
+def _where_needed(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
+    """What `brax.skipped.where_needed` does, left out where no lane needs it."""
+    n, inner = len(eqn.outvars), eqn.params["jaxpr"]
+    (needed,) = _fetched(asm, given[-n - 1]).reshape(-1)
+    if not named(needed):
+        return evaluate(asm, inner.jaxpr, inner.consts, given)
+    carry = _Carry(asm, [v.aval for v in eqn.outvars], given[-n:])
+    branch = _Loop(asm)
+    now = carry.get()
+    branch.check(asm.any_lane(needed))
+    carry.put(evaluate(asm, inner.jaxpr, inner.consts, [*given[:-n], *now]))
+    branch.end("false")
     return carry.get()
 
 
