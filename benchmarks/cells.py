@@ -37,6 +37,12 @@ TRAINED = (("inverted_pendulum", "generalized"), ("ant", "spring"))
 EPOCHS = 4
 """Of a training; the first is left out of its speed, since it holds what Google's compiles."""
 
+FEATURES = {
+    "humanoid, all collisions": models.crowded_humanoid,
+    "ant on a height field": models.rough_ant,
+    "gripper and boxes": models.gripper,
+}
+
 
 @dataclass(frozen=True)
 class Size:
@@ -93,8 +99,8 @@ class Cell:
         return self.sides[OURS].settings.get("batch", 0)
 
 
-COMPARED = ("peer", "single", "mujoco", "training", "reach")
-"""Parts with another program as a side, on CPUs only; our rollouts must also obey Newton."""
+COMPARED = ("peer", "single", "mujoco", "features", "training", "reach")
+"""Parts with another program as a side, on CPUs only; what floats must also obey Newton."""
 
 BARS = (*COMPARED, "memory", "gradient")
 CURVES = ("wrapped", "precision", "batch", "links", "contacts")
@@ -168,6 +174,17 @@ def _mujoco(size, pipeline, folder, threads):
             MUJOCO: Setup(theirs | {"threads": threads}, "mujoco_worker.py"),
         }
         yield Cell(f"mujoco/ant/{pipeline}/{action}", sides, size.length)
+
+
+def _features(size, pipeline, folder, threads):
+    """Models that are more than feet on a floor."""
+    for name, make in FEATURES.items() if pipeline == "generalized" else ():
+        settings = {"model": make(), "batch": size.batch, "policy": None}
+        sides = {
+            OURS: Setup(settings | {"backend": pipeline}),
+            MUJOCO: Setup(settings | {"threads": threads}, "mujoco_worker.py"),
+        }
+        yield Cell(f"features/{name}", sides, size.length)
 
 
 def _wrapped(size, pipeline, folder, threads):
@@ -271,6 +288,7 @@ PARTS = {
     "peer": _peer,
     "single": _single,
     "mujoco": _mujoco,
+    "features": _features,
     "training": _training,
     "reach": _reach,
     "wrapped": _wrapped,

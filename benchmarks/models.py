@@ -5,7 +5,10 @@ A worker gets a model as a dictionary: `path` or `xml`, `timestep` [s], `n_frame
 the `conserved` axes of linear and angular momentum in free flight, and `limits` (`validation`).
 """
 
+import re
 from pathlib import Path
+
+import numpy as np
 
 ROOT = Path(__file__).parents[1]
 ANT = ROOT / "packages/brax-envs/src/brax/envs/assets/ant.xml"
@@ -76,6 +79,77 @@ def task(name, pipeline, folder=None):
 def ant(pipeline):
     """Our ant, with the motors of its file."""
     return task("ant", pipeline) | {"gear": None, "path": str(ANT)}
+
+
+def crowded_humanoid():
+    """Our humanoid, each of whose limbs may touch each other and the floor."""
+    folder = ANT.parent
+    parts = {
+        name: (folder / name).read_text() for name in ("humanoid_setup.xml", "humanoid_body.xml")
+    }
+    xml = (folder / "humanoid.xml").read_text()
+    for name, part in parts.items():
+        inner = re.sub(r"</?mujocoinclude>", "", part)
+        xml = xml.replace(f'<include file="{name}"/>', inner)
+    xml = xml.replace('contype="0" conaffinity="0"', 'contype="1" conaffinity="1"')
+    about = task("humanoid", "generalized") | {"gear": None}
+    limits = about["limits"] | {"low": 0.0, "mean": (0.2, 1.45)}
+    return _with(about, xml, MOST.format(pairs=64, points=16), limits)
+
+
+def rough_ant():
+    """Our ant on a field of 41 by 41 random heights, up to 15 cm, half a metre apart."""
+    heights = np.random.default_rng(0).uniform(0, 1, 41 * 41).round(3)
+    about = 'name="field" nrow="41" ncol="41" size="10 10 0.15 0.5"'
+    field = f'<hfield {about} elevation="{" ".join(map(str, heights.tolist()))}"/>'
+    ground = '<geom type="hfield" hfield="field" pos="0 0 -0.15" conaffinity="1" contype="0"/>'
+    xml = re.sub(r'<geom name="floor"[^>]*/>', ground, ANT.read_text())
+    about = task("ant", "generalized") | {"gear": None}
+    return _with(about, xml, f"<asset>{field}</asset>", about["limits"] | {"mean": (0.0, 1.0)})
+
+
+def gripper():
+    """Two fingers on a hand that goes up and down, and three boxes on the floor between them."""
+    boxes = "".join(
+        f'<body pos="0 {0.07 * i:.2f} 0.03"><freejoint/>'
+        '<geom type="box" size="0.03 0.03 0.03" density="500"/></body>'
+        for i in (0, -1, 1)
+    )
+    fingers = "".join(
+        f'<body pos="{0.08 * side} 0 0"><joint name="f{side}" type="slide" axis="{-side} 0 0"'
+        ' damping="2" range="0 0.06" limited="true"/>'
+        '<geom type="box" size="0.01 0.08 0.04" mass="0.1"/></body>'
+        for side in (-1, 1)
+    )
+    hand = (
+        '<body pos="0 0 0.06"><joint name="up" type="slide" axis="0 0 1" damping="20" range="0 0.3"'
+        ' limited="true"/><geom type="box" size="0.1 0.02 0.01" pos="0 0 0.06" mass="0.3"/>'
+        f"{fingers}</body>"
+    )
+    motors = "".join(
+        f'<motor joint="{name}" gear="{gear}" ctrllimited="true" ctrlrange="-1 1"/>'
+        for name, gear in (("up", 12), ("f-1", 6), ("f1", 6))
+    )
+    xml = (
+        '<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size="0 0 1"/>'
+        f"{boxes}{hand}</worldbody><actuator>{motors}</actuator></mujoco>"
+    )
+    limits = {"low": 0.0, "high": 0.6, "hop": 0.5, "mean": (0.02, 0.2)}
+    about = {"gear": None, "noise": 0.002, "timestep": 0.005, "n_frames": 10, **FREE}
+    return _with(about, xml, "", limits)
+
+
+MOST = (
+    '<custom><numeric name="max_geom_pairs" data="{pairs}"/>'
+    '<numeric name="max_contact_points" data="{points}"/></custom>'
+)
+"""How many contacts are followed of those that could be."""
+
+
+def _with(about, xml, more, limits):
+    """A model of its own file, with more in it."""
+    made = {k: v for k, v in about.items() if k != "path"}
+    return made | {"xml": xml.replace("<worldbody>", f"{more}<worldbody>", 1), "limits": limits}
 
 
 def chain(links):

@@ -16,7 +16,11 @@ class Bench:
     """A rollout of a batch, without resets, under random actions or a trained policy."""
 
     def __init__(self, model, batch, threads, policy=None):
-        self.model = mujoco.MjModel.from_xml_path(model["path"])
+        self.model = (
+            mujoco.MjModel.from_xml_path(model["path"])
+            if "path" in model
+            else mujoco.MjModel.from_xml_string(model["xml"])
+        )
         self.model.opt.timestep = model["timestep"]
         self.hidden, self.n_frames, self.batch = model["hidden"], model["n_frames"], batch
         self.threads, self.policy = threads, policy and dict(np.load(policy))
@@ -53,7 +57,9 @@ class Bench:
         data = self.data[0]
         mujoco.mj_resetData(self.model, data)
         shift = self.random.uniform(-noise, noise, self.model.nq)
-        data.qpos[:] = self.model.numeric("init_qpos").data + shift
+        if _names_start(self.model):
+            data.qpos[:] = self.model.numeric("init_qpos").data
+        data.qpos[:] += shift
         data.qvel[:] = noise * self.random.standard_normal(self.model.nv)
         mujoco.mj_normalizeQuat(self.model, data.qpos)
         state = np.empty(mujoco.mj_stateSize(self.model, FULL))
@@ -79,6 +85,12 @@ class Bench:
     def _observe(self, state):
         """Coordinates and velocities; the state begins with the time."""
         return state[:, 1 : 1 + self.model.nq + self.model.nv]
+
+
+def _names_start(model):
+    """Whether a file says where it starts."""
+    names = [model.numeric(i).name for i in range(model.nnumeric)]
+    return "init_qpos" in names
 
 
 if __name__ == "__main__":

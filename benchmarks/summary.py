@@ -13,6 +13,7 @@ TITLES = {
     "peer": "Against Google's brax",
     "single": "Against Google's brax with one JAX device",
     "mujoco": "Against MuJoCo C, ant",
+    "features": "Against MuJoCo C, models with more contacts",
     "training": "Training by PPO, against Google's brax",
     "reach": "To a return of 776 by PPO, each by its own recipe, against Google's brax",
     "memory": "Memory of a compiled step, ant",
@@ -186,6 +187,7 @@ TABLES = {
     "peer": (_header("model", "pipeline", "actions", other=PEER), _compared(PEER)),
     "single": (_header("model", "pipeline", other=PEER), _compared(PEER)),
     "mujoco": (_header("model", "pipeline", "actions", other=MUJOCO), _compared(MUJOCO)),
+    "features": (_header("model", other=MUJOCO), _compared(MUJOCO)),
     "wrapped": (_header("model", "pipeline", other="wrapped"), _compared(WRAPPED)),
     "training": (
         (

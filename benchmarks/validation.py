@@ -13,7 +13,8 @@ def problems(check, limits, flight=None):
     """Everything that is wrong with a side's result; nothing if it may count.
 
     Args:
-        check: `not_finite`, names of arrays, and `heights` of the torsos [m].
+        check: `not_finite`, names of arrays, `heights` of the torsos [m], and `left_out`, how many
+            had more contacts than were followed, if any.
         limits: of heights [m]: `low` and `high` that none may leave, `hop` that few may exceed,
             and `mean`, bounds of the mean; of flights `drift`, the errors of linear and angular
             momentum that are allowed, as shares of what there is.
@@ -22,6 +23,8 @@ def problems(check, limits, flight=None):
             of one had of angular momentum, without direction; None where that was not asked.
     """
     found = [f"{name} is not finite" for name in check["not_finite"]]
+    if check.get("left_out"):
+        found.append(f"{check['left_out']} have more contacts than were followed")
     heights, low, high = np.asarray(check["heights"]), limits["low"], limits["high"]
     sane = (heights >= low) & (heights <= high)
     if not sane.all():

@@ -110,7 +110,9 @@ class Bench:
         numbers = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
         floats = {k: v for k, v in numbers.items() if np.issubdtype(v.dtype, np.floating)}
         moved = self.last.pipeline_state.x.pos - self.start.pipeline_state.x.pos
+        left = getattr(self.last.pipeline_state, "overflow", None)
         return {
+            "left_out": 0 if left is None else int(np.asarray(left > 0).sum()),
             "not_finite": [k for k, v in floats.items() if not np.isfinite(v).all()],
             "heights": np.asarray(self.last.pipeline_state.x.pos[:, 0, 2], float).tolist(),
             "forward": float(moved[:, 0, 0].mean()),

@@ -1,7 +1,7 @@
 """What is measured covers what is promised, and says the same to both sides."""
 
 import pytest
-from cells import OURS, PEER, SIZES, cells
+from cells import MUJOCO, OURS, PEER, SIZES, cells
 
 
 def names(size):
@@ -19,6 +19,18 @@ def test_every_bar_is_measured_at_its_batch(pipeline):
     assert found[f"memory/{pipeline}"].batch == 65536
     gradient = found[f"gradient/{pipeline}"]
     assert (gradient.batch, gradient.arguments["length"]) == (64, 1000)
+
+
+def test_models_with_more_contacts_are_measured_beside_mujoco():
+    found = [name for name in names("normal") if name.startswith("features/")]
+    assert [name.split()[0] for name in found] == [
+        "features/humanoid,",
+        "features/ant",
+        "features/gripper",
+    ]
+    cell = names("normal")[found[0]]
+    assert cell.batch == 2048
+    assert cell.sides[OURS].settings["model"] == cell.sides[MUJOCO].settings["model"]
 
 
 def test_the_full_size_has_the_curves():

@@ -34,6 +34,7 @@ def test_a_sane_result_counts():
         ({"heights": [0.5] * 99 + [-0.9]}, "1 of 100 torsos"),
         ({"heights": [0.5] * 97 + [1.6] * 3}, "3% of the torsos are above 1.5 m"),
         ({"heights": [0.5, float("nan")]}, "1 of 2 torsos"),
+        ({"left_out": 3}, "3 have more contacts than were followed"),
         ({"heights": [0.0, 0.1]}, "mean height of the torsos is 0.05 m, not 0.2"),
     ],
 )
