@@ -145,12 +145,13 @@ FEATURES: dict[str, Callable[[System], bool]] = {
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (TURNING, UNEVEN, TENDON_TIES, TENDON_LIMITS, CARRIED, ADHESION, ADHESION_LIMITS)
+UNCOUPLED = (UNEVEN, TENDON_TIES, TENDON_LIMITS, CARRIED, ADHESION, ADHESION_LIMITS)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {
     SOFTNESS: "they are hard",
     PYRAMID: "friction cones are round",
+    TURNING: "each is bounded by itself, whatever slides",
 }
 """What the pipelines of maximal coordinates compute in a way of their own."""
 

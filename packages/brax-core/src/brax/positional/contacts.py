@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from brax import impacts
 from brax.base import System
-from brax.colliders.pairs import contact_links, contacts
+from brax.colliders.pairs import contact_links, contacts, surfaces
 from brax.components import Quat, Vec3, rows, tangents
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout, join, sum_rows
@@ -83,6 +83,28 @@ class Impulse(NamedTuple):
     tangent2: jax.Array
 
 
+class Couple(NamedTuple):
+    """Torque impulse at each contact on the second link, about its normal and tangents [N m s].
+
+    Or the second link's angular velocity relative to the first, about the same.
+    """
+
+    twist: jax.Array
+    roll1: jax.Array
+    roll2: jax.Array
+
+
+class Turning(NamedTuple):
+    """What hinders turning at contacts, components (contacts, batch)."""
+
+    twist: jax.Array
+    """Largest torque about the normal, as a share of the force that presses [m]."""
+    roll: jax.Array
+    """The same about the tangents."""
+    step: tuple[jax.Array, ...]
+    """Torque impulse per unit of angular velocity, about each axis."""
+
+
 class Contacts(NamedTuple):
     """All candidate contacts, components (contacts, batch)."""
 
@@ -105,6 +127,8 @@ class Contacts(NamedTuple):
     """Coefficient of restitution, zero of contacts that throw nothing back."""
     elasticity: jax.Array
     """Coefficient of restitution."""
+    turning: Turning | None
+    """None if nothing hinders turning anywhere."""
 
 
 def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
@@ -117,17 +141,21 @@ def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
     return Side(tuple(both[0])), Side(tuple(both[1]))
 
 
-Found = tuple[jax.Array, Vec3, Vec3, jax.Array, jax.Array]
-"""Distance, midpoint, normal, friction and restitution of all contacts."""
+Found = tuple[jax.Array, Vec3, Vec3, jax.Array, jax.Array, jax.Array, jax.Array]
+"""Distance, midpoint, normal, friction, restitution, and friction against twisting and rolling of
+all contacts."""
 
 
 def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> Found:
     """Tests all pairs and puts all points in one list."""
     parts = []
-    for found in contacts(sys, frames):
-        touch = found.touch
+    for group, found, surface in zip(
+        sys.collisions, contacts(sys, frames), surfaces(sys), strict=True
+    ):
+        touch, (twist, roll, _) = found.touch, surface.turning
         shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
-        every = (touch.dist, touch.pos, touch.normal, found.friction, found.elasticity)
+        turning = twist * (group.condim > 3), roll * (group.condim > 4)
+        every = (touch.dist, touch.pos, touch.normal, found.friction, found.elasticity, *turning)
         parts.append(
             jax.tree.map(
                 lambda a, s=shape: jnp.broadcast_to(a, s).reshape(-1, s[-1]),
@@ -146,6 +174,7 @@ def prepare(
     before: Sequence[Spatial],
     gravity: jax.Array,
     dt: jax.Array,
+    turns: bool,
 ) -> Contacts:
     """Sets the contacts up for the sweeps.
 
@@ -158,12 +187,16 @@ def prepare(
         before: velocities at the start of the step, about the common point.
         gravity: size of the gravitational acceleration.
         dt: time step.
+        turns: whether any contact hinders turning.
     """
-    dist, pos, normal, friction, elasticity = found
+    dist, pos, normal, friction, elasticity, twist, roll = found
     axes = (normal, *tangents(normal))
     first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
     arms, none = (first, second), jnp.zeros_like(dist)
-    contact = Contacts(sides, axes, arms, (), none, none, friction, dist, none, none, elasticity)
+    turning = Turning(twist, roll, ()) if turns else None
+    contact = Contacts(
+        *(sides, axes, arms, (), none, none, friction, dist, none, none, elasticity, turning)
+    )
     approach = -relative_velocity(contact, before, plan).x
     throws = approach > 2.0 * gravity * dt
     rebound = jnp.where(throws, elasticity, 0.0)
@@ -171,7 +204,10 @@ def prepare(
     rest = jnp.maximum(approach - jnp.maximum(dist, 0.0) / dt, 0.0)
     reach = rebound * rest - dist / dt
     leave = rebound * approach
+    if turning is not None:
+        turning = turning._replace(step=_turns(contact, plan, mobility))
     return contact._replace(
+        turning=turning,
         step=_steps(contact, plan, mobility),
         reach=reach,
         leave=leave,
@@ -218,6 +254,32 @@ def _steps(contact: Contacts, plan: Layout, mobility: Sequence[Sym6]) -> tuple[j
     return tuple(1.0 / jnp.maximum(s, 1e-12) for s in seen)
 
 
+def _turns(contact: Contacts, plan: Layout, mobility: Sequence[Sym6]) -> tuple[jax.Array, ...]:
+    """Torque impulse about each axis per unit of angular velocity, with the joints in place."""
+    seen = [jnp.zeros_like(contact.reach)] * 3
+    for side in contact.sides:
+        if side.moves:
+            mobile = side.take(mobility, plan).a
+            for k, axis in enumerate(contact.axes):
+                seen[k] = seen[k] + axis.dot(mobile.mul(axis))
+    return tuple(1.0 / jnp.maximum(s, 1e-12) for s in seen)
+
+
+def relative_spin(contact: Contacts, velocities: Sequence[Spatial], plan: Layout) -> Couple | None:
+    """Angular velocity of the second link relative to the first, about the contacts' axes.
+
+    None if nothing hinders turning.
+    """
+    if contact.turning is None:
+        return None
+    turning: Any = None
+    for sign, side in zip((-1.0, 1.0), contact.sides, strict=True):
+        if side.moves:
+            w = side.take(velocities, plan).ang * sign
+            turning = w if turning is None else turning + w
+    return Couple(*(turning.dot(axis) for axis in contact.axes))
+
+
 def relative_velocity(contact: Contacts, velocities: Sequence[Spatial], plan: Layout) -> Vec3:
     """Velocity of the second link relative to the first, along the contacts' axes."""
     moving: Any = None
@@ -256,6 +318,30 @@ def wanted(
     return change, error, Impulse(jnp.ones_like(inside), inside, inside)
 
 
+def wanted_couple(
+    turning: Turning, couple: Couple, ahead: Couple, spin: Couple, pressing: jax.Array
+) -> tuple[Couple, Couple, Couple]:
+    """The change of torque impulses that each contact alone would ask for; as `wanted`.
+
+    Args:
+        turning: what hinders turning.
+        couple: torque impulses so far.
+        ahead: where these were heading.
+        spin: relative angular velocities.
+        pressing: impulses along the normals.
+    """
+    error = Couple(*(-w for w in spin))
+    twist, r1, r2 = (p + s * e for p, s, e in zip(ahead, turning.step, error, strict=True))
+    most, bound = turning.twist * pressing, turning.roll * pressing
+    length = jnp.sqrt(r1 * r1 + r2 * r2 + 1e-30)
+    scale = jnp.minimum(1.0, bound / length)
+    new = Couple(jnp.clip(twist, -most, most), r1 * scale, r2 * scale)
+    change = Couple(*(a - b for a, b in zip(new, couple, strict=True)))
+    held = (jnp.abs(twist) <= most).astype(length.dtype)
+    inside = (length <= bound).astype(length.dtype)
+    return change, error, Couple(held, inside, inside)
+
+
 def physical(contact: Contacts, speed: jax.Array) -> jax.Array:
     """Share of the impulse that stops, or throws back, what moves freely at a normal velocity.
 
@@ -266,14 +352,22 @@ def physical(contact: Contacts, speed: jax.Array) -> jax.Array:
     return jnp.clip(SLACK * (contact.leave - speed) / excess, 0.0, 1.0)
 
 
-def as_momenta(contact: Contacts, impulse: Impulse, plan: Layout) -> list[Spatial | None]:
+def as_momenta(
+    contact: Contacts, impulse: Impulse, couple: Couple | None, plan: Layout
+) -> list[Spatial | None]:
     """What impulses add to the momenta of the links about the common points, by group."""
     out: list[Spatial | None] = [None] * len(plan.groups)
-    normal, first, second = contact.axes
-    force = normal * impulse.normal + first * impulse.tangent1 + second * impulse.tangent2
+
+    def in_space(along: Impulse | Couple) -> Vec3:
+        normal, first, second = (axis * x for axis, x in zip(contact.axes, along, strict=True))
+        return normal + first + second
+
+    force = in_space(impulse)
     for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
         if side.moves:
-            for index, part in side.give(Spatial(arm.cross(force), force) * sign, plan):
+            torque = arm.cross(force)
+            torque = torque if couple is None else torque + in_space(couple)
+            for index, part in side.give(Spatial(torque, force) * sign, plan):
                 old = out[index]
                 out[index] = part if old is None else old + part
     return out

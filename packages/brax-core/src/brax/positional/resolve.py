@@ -35,6 +35,8 @@ class Loads(NamedTuple):
 
     contact: Any
     """A `touching.Impulse`; None if nothing can touch."""
+    couple: Any
+    """A `touching.Couple`; None if nothing hinders turning where it touches."""
     limit: Any
     """An array (limits, batch); None if there are none."""
 
@@ -143,7 +145,7 @@ def _response(setting: Setting, loads: Loads) -> Motion:
     momenta: list[Spatial | None] = [None] * len(plan.groups)
     pushes: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
     if setting.contact is not None and loads.contact is not None:
-        momenta = touching.as_momenta(setting.contact, loads.contact, plan)
+        momenta = touching.as_momenta(setting.contact, loads.contact, loads.couple, plan)
     if setting.limits is not None and loads.limit is not None:
         pushes = bounded.on_joints(setting.limits, loads.limit, plan)
     found = solve(plan, setting.pivots, momenta, pushes, driven=False)
@@ -152,11 +154,12 @@ def _response(setting: Setting, loads: Loads) -> Motion:
 
 def _speeds(setting: Setting, motion: Motion) -> Loads:
     """Velocities at the contacts and limits."""
-    contact, limits = setting.contact, setting.limits
+    contact, limits, plan = setting.contact, setting.limits, setting.plan
     return Loads(
         None
         if contact is None
-        else touching.Impulse(*touching.relative_velocity(contact, motion.links, setting.plan)),
+        else touching.Impulse(*touching.relative_velocity(contact, motion.links, plan)),
+        None if contact is None else touching.relative_spin(contact, motion.links, plan),
         None if limits is None else bounded.rates_of(limits, motion.rates),
     )
 
@@ -196,35 +199,42 @@ def _sweep(setting: Setting, free: Loads, at: Sweep, i: jax.Array) -> Sweep:
 def _dot(a: Loads, b: Loads) -> jax.Array:
     products = jax.tree.map(lambda x, y: x * y, a, b)
     parts = [] if products.limit is None else [products.limit]
-    if products.contact is not None:
-        parts.append(total(products.contact))
+    parts += [total(x) for x in (products.contact, products.couple) if x is not None]
     return total(jnp.sum(x, axis=0, keepdims=True) for x in parts)
 
 
 def _wanted(setting: Setting, at: Sweep, ahead: Loads, over: jax.Array) -> list[Loads]:
     """The change of each impulse if it were the only one, what is missing, and where it decides."""
     touch: tuple[Any, ...] = (None, None, None)
+    couple: tuple[Any, ...] = (None, None, None)
     limit: tuple[Any, ...] = (None, None, None)
     contact, limits, loads, first = setting.contact, setting.limits, at.loads, at.first
     if contact is not None and loads.contact is not None and first.contact is not None:
         leave = jnp.where(first.contact.normal > 0, contact.leave, -FAR)
         target = jnp.where(over, contact.reach, leave)
         touch = touching.wanted(contact, loads.contact, ahead.contact, at.speeds.contact, target)
+        if contact.turning is not None:
+            pressing = loads.contact.normal + touch[0].normal
+            couple = touching.wanted_couple(
+                contact.turning, loads.couple, ahead.couple, at.speeds.couple, pressing
+            )
     if limits is not None and first.limit is not None:
         low, high = bounded.at_rest(limits, first.limit)
         low, high = jnp.where(over, limits.low, low), jnp.where(over, limits.high, high)
         limit = bounded.wanted(limits, loads.limit, ahead.limit, at.speeds.limit, low, high)
-    return [Loads(*pair) for pair in zip(touch, limit, strict=True)]
+    return [Loads(*each) for each in zip(touch, couple, limit, strict=True)]
 
 
 def _physical(setting: Setting, loads: Loads, free: Loads) -> Loads:
     """Which part of the impulses is not there to push apart what had already sunk in."""
-    touch, limit = None, None
+    touch, couple, limit = None, None, None
     if setting.contact is not None and free.contact is not None:
-        touch = touching.Impulse(*[touching.physical(setting.contact, free.contact.normal)] * 3)
+        share = touching.physical(setting.contact, free.contact.normal)
+        touch = touching.Impulse(share, share, share)
+        couple = None if setting.contact.turning is None else touching.Couple(share, share, share)
     if setting.limits is not None and loads.limit is not None:
         limit = bounded.physical(setting.limits, loads.limit, free.limit)
-    return Loads(touch, limit)
+    return Loads(touch, couple, limit)
 
 
 def _contacts(
@@ -242,4 +252,5 @@ def _contacts(
     found = touching.find(sys, frames_of(*rows(link_poses(model.links, bodies), plan.position)))
     gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
     sides = touching.sides_of(sys, plan)
-    return touching.prepare(found, sides, plan, mobile, origins, before, gravity, dt)
+    turns = any(group.condim > 3 for group in sys.collisions)
+    return touching.prepare(found, sides, plan, mobile, origins, before, gravity, dt, turns)

@@ -21,7 +21,9 @@ from brax.components import Vec3, rows, sum_first
 from brax.impacts import FAR, in_time, later
 from brax.maximal.links import Links
 from brax.spatial import Spatial, Sym6
+from brax.spring import twisting
 from brax.spring.model import Problem
+from brax.spring.twisting import Twisting
 from brax.tree import Layout, join, sum_rows
 
 T = TypeVar("T")
@@ -37,6 +39,8 @@ class Impulse(NamedTuple):
     """Along the normal."""
     tangent: Vec3
     """Across it, world axes."""
+    couple: Vec3 | None
+    """Torque impulse [N m s], of contacts that hinder turning."""
 
 
 class Rows(NamedTuple):
@@ -54,6 +58,7 @@ class Rows(NamedTuple):
     friction: jax.Array
     share: jax.Array | None
     """Of the step in which the impulse acts, where impacts are resolved in time."""
+    twisting: Twisting | None
 
 
 def _is_world(side: tuple[int, ...]) -> bool:
@@ -84,6 +89,17 @@ def change(arms: tuple[Vec3, Vec3], changes: Sequence[Spatial], sides: Sides, pl
         if not _is_world(side)
     ]
     return _relative([(sign, v.lin + v.ang.cross(arm)) for sign, v, arm in moving])
+
+
+def turning(changes: Sequence[Spatial], sides: Sides, plan: Layout) -> Vec3:
+    """Change of the angular velocity of the second link relative to the first, one row a pair."""
+    return _relative(
+        [
+            (sign, pick(changes, side, plan).ang)
+            for sign, side in zip((-1.0, 1.0), sides, strict=True)
+            if not _is_world(side)
+        ]
+    )
 
 
 def _relative(parts: Sequence[tuple[float, Vec3]]) -> Vec3:
@@ -136,10 +152,10 @@ def prepare(
         free: changes of velocity without contacts, by group, if impacts are resolved in time.
         dt: time step.
     """
-    plan = problem.plan
+    plan, condims = problem.plan, [g.condim for g in problem.sys.collisions]
     ready = [
         _prepare(*each, problem, mobility, origin, links, fall, free, dt)
-        for each in zip(found, problem.model.surfaces, sides, strict=True)
+        for each in zip(found, problem.model.surfaces, sides, condims, strict=True)
     ]
     counts = _counts([hits for _, hits in ready], sides, plan)
     return [
@@ -152,6 +168,7 @@ def _prepare(
     touch: Touch,
     surface: Surface,
     sides: Sides,
+    condim: int,
     problem: Problem,
     mobility: Sequence[Sym6],
     origin: Vec3,
@@ -189,6 +206,13 @@ def _prepare(
         target=target - start,
         friction=surface.friction,
         share=share,
+        twisting=twisting.prepare(
+            normal,
+            _relative([(sign, _or_world(links.ang, side)) for sign, side in moving]),
+            [pick(mobility, side, problem.plan) for _, side in moving],
+            surface,
+            condim,
+        ),
     )
     return contact, hits.astype(target.dtype)
 
@@ -238,8 +262,15 @@ def _shared(contact: Rows, counts: Sequence[jax.Array | None], sides: Sides, pla
     for side in sides:
         if not _is_world(side):
             busy = jnp.maximum(busy, _pick(known, side, plan))
-    along, across = (1.0 / jnp.maximum(s * busy, 1e-12) for s in contact.step)
-    return contact._replace(step=(along, across))
+
+    def apart(step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        along, across = (1.0 / jnp.maximum(s * busy, 1e-12) for s in step)
+        return along, across
+
+    turns = contact.twisting
+    return contact._replace(
+        step=apart(contact.step), twisting=turns and turns._replace(step=apart(turns.step))
+    )
 
 
 def _spread(value: jax.Array, side: tuple[int, ...], plan: Layout) -> list[tuple[int, jax.Array]]:
@@ -256,16 +287,20 @@ def _spread(value: jax.Array, side: tuple[int, ...], plan: Layout) -> list[tuple
 def no_impulse(contact: Rows) -> Impulse:
     """Where the sweeps begin."""
     none = jnp.zeros_like(contact.target)
-    return Impulse(none, Vec3(none, none, none))
+    still = Vec3(none, none, none)
+    return Impulse(none, still, None if contact.twisting is None else still)
 
 
-def update(contact: Rows, impulse: Impulse, velocity: Vec3, gain: jax.Array) -> Impulse:
+def update(
+    contact: Rows, impulse: Impulse, velocity: Vec3, turning: Vec3 | None, gain: jax.Array
+) -> Impulse:
     """Moves the impulses towards what the velocities ask for, within the friction cone.
 
     Args:
         contact: the contacts.
         impulse: their impulses so far.
         velocity: change of their relative velocities, world axes.
+        turning: that of the relative angular velocities; None where nothing hinders turning.
         gain: share of the way to go.
     """
     along = contact.normal.dot(velocity)
@@ -275,13 +310,20 @@ def update(contact: Rows, impulse: Impulse, velocity: Vec3, gain: jax.Array) -> 
     tangent = impulse.tangent - slip * turn
     length = jnp.sqrt(tangent.dot(tangent) + 1e-30)
     bound = contact.friction * normal
-    return Impulse(normal, tangent * jnp.minimum(bound / length, 1.0))
+    couple = None
+    if contact.twisting is not None and impulse.couple is not None and turning is not None:
+        couple = twisting.update(
+            contact.twisting, contact.normal, impulse.couple, turning, normal, gain
+        )
+    return Impulse(normal, tangent * jnp.minimum(bound / length, 1.0), couple)
 
 
 def over_step(contact: Rows, impulse: Impulse) -> Impulse:
     """The share of impulses that moves the links during the step."""
-    assert contact.share is not None
-    return Impulse(impulse.normal * contact.share, impulse.tangent * contact.share)
+    share = contact.share
+    assert share is not None
+    couple = None if impulse.couple is None else impulse.couple * share
+    return Impulse(impulse.normal * share, impulse.tangent * share, couple)
 
 
 def add_impulses(
@@ -298,7 +340,9 @@ def add_impulses(
         for sign, side, arm in zip((-1.0, 1.0), both, contact.arms, strict=True):
             if _is_world(side):
                 continue
-            wrench = Spatial(arm.cross(force), force)
+            torque = arm.cross(force)
+            torque = torque if impulse.couple is None else torque + impulse.couple
+            wrench = Spatial(torque, force)
             wrench = wrench if sign > 0 else wrench * sign
             leaves, structure = jax.tree.flatten(wrench)
             spread = [_spread(leaf, side, plan) for leaf in leaves]

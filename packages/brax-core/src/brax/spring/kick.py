@@ -252,7 +252,13 @@ def _resolve(
         changes, rates = respond(*impulses)
         gain = jnp.where(i < sys.opt.sweeps - 1, RELAXATION, 1.0).astype(dt.dtype)
         touch = [
-            touching.update(c, t, touching.change(c.arms, changes, side, plan), gain)
+            touching.update(
+                c,
+                t,
+                touching.change(c.arms, changes, side, plan),
+                touching.turning(changes, side, plan) if c.twisting is not None else None,
+                gain,
+            )
             for c, t, side in zip(contact, impulses[0], sides, strict=True)
         ]
         limit = [
