@@ -10,6 +10,7 @@ import numpy as np
 from brax.base import System
 from brax.components import Quat, Vec3, polynomial, rows, zero_vec
 from brax.maximal.coordinates import frames_of_links
+from brax.maximal.cords import Cords, cords
 from brax.maximal.links import Links, Masses, PerDof
 from brax.maximal.motors import coordinates_in_order
 from brax.tree import Layout, join
@@ -29,6 +30,8 @@ class Ends(NamedTuple):
     second: tuple[int, ...]
     joints: tuple[int, ...]
     """Equalities between coordinates."""
+    tendons: tuple[int, ...]
+    """Equalities between lengths of tendons."""
 
 
 class Standing(NamedTuple):
@@ -38,11 +41,13 @@ class Standing(NamedTuple):
     """Where points are held together: midway."""
     apart: jax.Array
     """How far each is from what it asks for, (rows, batch): points along x, y and z, frames about
-    them, coordinates."""
+    them, coordinates, tendons."""
     bend: jax.Array
     """Its second derivative by time while all links move freely, (rows, batch)."""
     slopes: jax.Array
-    """Of each coordinate that another one follows, (couplings, batch)."""
+    """Of each coordinate that another one follows, then of tendons, (couplings, batch)."""
+    cords: Cords | None
+    """The tendons; None if none is tied."""
 
 
 def ends(sys: System, plan: Layout) -> Ends:
@@ -56,21 +61,30 @@ def ends(sys: System, plan: Layout) -> Ends:
         tuple(a for a, _ in sides),
         tuple(b for _, b in sides),
         tuple(i for i, kind in enumerate(kinds) if kind == "joint"),
+        tuple(i for i, kind in enumerate(kinds) if kind == "tendon"),
     )
 
 
 def standing(
-    sys: System, plan: Layout, masses: Masses, links: Links, q: Sequence[PerDof]
+    sys: System, plan: Layout, masses: Masses, links: Links, origins: Vec3, q: Sequence[PerDof]
 ) -> Standing:
-    """The ties of a model at its links and coordinates, by stack."""
-    tied = ends(sys, plan)
+    """The ties of a model at its links, with their trees' common points, and coordinates, by
+    stack."""
+    tied, strung = ends(sys, plan), None
     point, apart, bend = _points(sys, tied, masses, links)
-    slopes = jnp.zeros_like(links.pos.x[:0])
+    slopes = [jnp.zeros_like(links.pos.x[:0])]
+    found = []
     if tied.joints:
-        missed, slopes = _couplings(sys, tied, coordinates_in_order(sys, plan, q))
+        found.append(_couplings(sys, tied, coordinates_in_order(sys, plan, q)))
+    if tied.tendons:
+        strung = cords(sys, plan, masses, links, origins, q)
+        assert strung is not None
+        found.append(_strung(sys, tied, strung.length))
+    for missed, slope in found:
         apart.append(missed)
         bend.append(jnp.zeros_like(missed))
-    return Standing(point, join(apart), join(bend), slopes)
+        slopes.append(slope)
+    return Standing(point, join(apart), join(bend), join(slopes), strung)
 
 
 def _points(
@@ -130,6 +144,22 @@ def _couplings(sys: System, tied: Ends, q: jax.Array) -> tuple[jax.Array, jax.Ar
     data = rows(sys.equality.data, tied.joints)
     value, slope = polynomial([data[:, k] for k in range(5)], second)
     return first - value, slope
+
+
+def _strung(sys: System, tied: Ends, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """How far tendons are from the polynomials of others that they follow, and the slopes."""
+    moved = and_none(length - sys.tendon.length0)
+    first, second = (rows(moved, side) for side in tendon_pairs(sys, tied))
+    data = rows(sys.equality.data, tied.tendons)
+    value, slope = polynomial([data[:, k] for k in range(5)], second)
+    return first - value, slope
+
+
+def tendon_pairs(sys: System, tied: Ends) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tendons that follow, and those that they follow; the number of tendons for none."""
+    pairs = [sys.equality_pair[i] for i in tied.tendons]
+    n = len(sys.tendon_names)
+    return tuple(a for a, _ in pairs), tuple(b if b >= 0 else n for _, b in pairs)
 
 
 def coupled(sys: System, tied: Ends) -> tuple[tuple[int, ...], tuple[int, ...]]:

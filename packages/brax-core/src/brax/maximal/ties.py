@@ -17,10 +17,12 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.components import Vec3, rows
+from brax.maximal import cords as roped
+from brax.maximal.cords import Cords
 from brax.maximal.links import PerDof, by_link, by_stack
 from brax.maximal.motors import rates_in_order
 from brax.maximal.solve import Pivot, solve
-from brax.maximal.standing import Ends, Standing, and_none, coupled, ends
+from brax.maximal.standing import Ends, Standing, and_none, coupled, ends, tendon_pairs
 from brax.spatial import Spatial
 from brax.tree import Layout, join, sum_rows
 
@@ -38,6 +40,7 @@ class Held(NamedTuple):
     slopes: jax.Array
     origins: Vec3
     """The common point of each link's tree."""
+    cords: Cords | None
     motion: Motion
     """By unit impulses, the first axis the rows'."""
     inverse: jax.Array
@@ -67,7 +70,7 @@ def hold(
         origins: the common point of each link's tree.
         at: the ties as they stand.
     """
-    held = Held(at.point, at.slopes, origins, ([], []), at.apart)
+    held = Held(at.point, at.slopes, origins, at.cords, ([], []), at.apart)
     units = jnp.eye(len(at.apart), dtype=at.apart.dtype)[:, :, None]
 
     def respond(load: jax.Array) -> Motion:
@@ -117,7 +120,12 @@ def speeds(sys: System, plan: Layout, held: Held, motion: Motion) -> jax.Array:
         each = and_none(rates_in_order(sys, plan, by_stack(plan, rates)))
         start = (*sys.joint_qd_start(), sys.qd_size())
         follows, leads = (rows(each, [start[j] for j in side]) for side in coupled(sys, tied))
-        out.append(follows - held.slopes * leads)
+        out.append(follows - held.slopes[: len(tied.joints)] * leads)
+    if tied.tendons:
+        assert held.cords is not None
+        each = and_none(roped.rates(sys, plan, held.cords, links, rates))
+        follows, leads = (rows(each, side) for side in tendon_pairs(sys, tied))
+        out.append(follows - held.slopes[len(tied.joints) :] * leads)
     return join(out)
 
 
@@ -127,14 +135,24 @@ def _pushes(
     """Impulses of ties, (rows, batch), on the links and along the degrees of freedom, by group."""
     tied = ends(sys, plan)
     links, used = _on_links(plan, tied, held, load)
-    if not tied.joints:
-        return links, [(None,) * len(g.qd) for g in plan.groups]
-    first, second = coupled(sys, tied)
-    start = (*sys.joint_qd_start(), sys.qd_size())
-    owner = tuple(start[j] for j in (*first, *second))
-    values = join([load[used:], -held.slopes * load[used:]])
-    table = sum_rows(values, owner, sys.qd_size() + 1)
-    return links, [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
+    along: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
+    joints = len(tied.joints)
+    if joints:
+        first, second = coupled(sys, tied)
+        start = (*sys.joint_qd_start(), sys.qd_size())
+        owner = tuple(start[j] for j in (*first, *second))
+        mine = load[used : used + joints]
+        values = join([mine, -held.slopes[:joints] * mine])
+        table = sum_rows(values, owner, sys.qd_size() + 1)
+        along = [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
+    if tied.tendons:
+        assert held.cords is not None
+        first, second = tendon_pairs(sys, tied)
+        n, mine = len(sys.tendon_names), load[used + joints :]
+        values = join([mine, -held.slopes[joints:] * mine])
+        pulled = roped.loads(sys, plan, held.cords, sum_rows(values, (*first, *second), n + 1)[:n])
+        links, along = roped.summed((links, along), pulled)
+    return links, along
 
 
 def _on_links(
@@ -168,7 +186,7 @@ def _mobility(sys: System, tied: Ends) -> jax.Array:
     """What each tie's rate changes by a unit impulse, on average over poses, (rows, 1 or batch)."""
     weight = sys.equality.invweight
     frames = [tied.points[k] for k in tied.frames]
-    each = [(tied.points, 0)] * 3 + [(frames, 1)] * 3 + [(tied.joints, 0)]
+    each = [(tied.points, 0)] * 3 + [(frames, 1)] * 3 + [(tied.joints, 0), (tied.tendons, 0)]
     return jnp.concatenate([rows(weight, index)[:, k] for index, k in each])
 
 

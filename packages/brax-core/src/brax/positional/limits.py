@@ -1,4 +1,4 @@
-"""Limits and dry friction of joints: impulses along degrees of freedom."""
+"""Limits and dry friction of joints and tendons: impulses along degrees of freedom and tendons."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,11 +7,17 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.components import total
+from brax.components import rows, total
 from brax.impacts import FAR
+from brax.maximal.cords import Cords, Loads, stopped, summed
+from brax.maximal.cords import loads as loads_along
+from brax.maximal.cords import mobility as mobility_along
+from brax.maximal.cords import rates as rates_along
 from brax.maximal.links import PerDof, Stack, by_group
+from brax.maximal.solve import Pivot
 from brax.positional.contacts import SLACK
-from brax.tree import Group, Layout, join
+from brax.spatial import Spatial
+from brax.tree import Group, Layout, join, sum_rows
 
 
 class Part(NamedTuple):
@@ -24,9 +30,14 @@ class Part(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """All limits, and all joints with dry friction, components (limits, batch)."""
+    """All limits, and all joints and tendons with dry friction, components (limits, batch)."""
 
     parts: list[Part]
+    """Those of joints, which come first."""
+    cords: Cords | None
+    """The tendons; None if none is bounded."""
+    which: tuple[int, ...]
+    """The tendon of each of the last rows."""
     low: jax.Array
     """Least rate over the step that keeps, or restores, the lower limit."""
     high: jax.Array
@@ -42,6 +53,8 @@ def prepare(
     stacks: Sequence[Stack],
     q: Sequence[PerDof],
     mobility: Sequence[PerDof],
+    cords: Cords | None,
+    pivots: Sequence[Pivot],
     dt: jax.Array,
 ) -> Limits | None:
     """Sets the limits up for the sweeps; None if there are none.
@@ -52,6 +65,8 @@ def prepare(
         stacks: constants of the joints, by stack.
         q: coordinates, by stack.
         mobility: of each degree of freedom, by group.
+        cords: the tendons; None if none is bounded.
+        pivots: the joints, from `factor`.
         dt: time step.
     """
     parts: list[Part] = []
@@ -65,9 +80,32 @@ def prepare(
                 )
                 parts.append(Part(i, rates))
                 table.append((*row, 1.0 / jnp.maximum(seen, 1e-12)))
-    if not parts:
+    which: tuple[int, ...] = ()
+    if cords is not None:
+        limited, dry = stopped(sys)
+        which = (*limited, *dry)
+        table.append(_cord_bounds(sys, plan, pivots, cords, dt))
+    if not table:
         return None
-    return Limits(parts, *join([tuple(jnp.broadcast_arrays(*row)) for row in table]))
+    return Limits(parts, cords, which, *join([tuple(jnp.broadcast_arrays(*row)) for row in table]))
+
+
+def _cord_bounds(
+    sys: System, plan: Layout, pivots: Sequence[Pivot], found: Cords, dt: jax.Array
+) -> tuple[jax.Array, ...]:
+    """Least and greatest rate, greatest impulse and step of tendons: limits, then friction."""
+    limited, dry = stopped(sys)
+    length, (low, high) = rows((found.length, sys.tendon.limit), limited)
+    low, high = jnp.maximum(low, -FAR * dt) - length, jnp.minimum(high, FAR * dt) - length
+    none = jnp.zeros_like(found.length[: len(dry)])
+    loss = none + rows(sys.tendon.frictionloss, dry) * dt
+    step = 1.0 / jnp.maximum(mobility_along(sys, plan, pivots, found), 1e-12)
+    return (
+        jnp.concatenate([low / dt, none]),
+        jnp.concatenate([high / dt, none]),
+        jnp.concatenate([jnp.full_like(low, jnp.inf), loss]),
+        rows(step, (*limited, *dry)),
+    )
 
 
 def _bounds(
@@ -93,19 +131,33 @@ def _bounds(
     return out
 
 
-def rates_of(limits: Limits, rates: Sequence[PerDof]) -> jax.Array:
-    """The rates of what is bounded, of the degrees of freedom's, by group."""
+def rates_of(
+    limits: Limits, sys: System, plan: Layout, links: Sequence[Spatial], rates: Sequence[PerDof]
+) -> jax.Array:
+    """The rates of what is bounded, of a motion by group."""
     out = []
     for part in limits.parts:
         pairs = zip(part.rates, rates[part.group], strict=True)
         out.append(total(g * r for g, r in pairs if g is not None))
+    if limits.cords is not None:
+        out.append(rows(rates_along(sys, plan, limits.cords, links, rates), limits.which))
     return join(out)
 
 
-def on_joints(
+def as_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> Loads:
+    """What impulses are to links and along degrees of freedom."""
+    joints = sum(len(plan.groups[part.group].links) for part in limits.parts)
+    along = _on_joints(limits, impulse[:joints], plan)
+    if limits.cords is None:
+        return [None] * len(plan.groups), along
+    whole = sum_rows(impulse[joints:], limits.which, len(sys.tendon_names))
+    none: list[Spatial | None] = [None] * len(plan.groups)
+    return summed((none, along), loads_along(sys, plan, limits.cords, whole))
+
+
+def _on_joints(
     limits: Limits, impulse: jax.Array, plan: Layout
 ) -> list[tuple[jax.Array | None, ...]]:
-    """The impulses along the degrees of freedom, by group; None where there is no limit."""
     out: list[list[jax.Array | None]] = [[None] * len(g.qd) for g in plan.groups]
     start = 0
     for part in limits.parts:

@@ -10,6 +10,7 @@ from brax.base import System
 from brax.colliders.pairs import frames_of
 from brax.components import Vec3, rows, total
 from brax.impacts import FAR
+from brax.maximal import cords as roped
 from brax.maximal.coordinates import link_poses
 from brax.maximal.links import Links, PerDof, about, by_group, by_link
 from brax.maximal.solve import Pivot, mobility, solve, without_drives
@@ -109,13 +110,15 @@ def resolve(
     change = Motion(*solve(plan, pivots, pushed, by_group(plan, loads), driven=True))
     if tied is not None:
         change = Motion(*kept(sys, plan, tied.held, change, tied.wanted))
-    if not sys.collisions and not any(sys.joint_limited) and not any(sys.joint_dry):
+    ropes = any(sys.tendon_limited) or any(sys.tendon_dry)
+    if not (sys.collisions or any(sys.joint_limited) or any(sys.joint_dry) or ropes):
         return change, change
     mobile, freedom = mobility(plan, pivots)
     was = by_link(plan, about(bodies, origins))
     centres = by_link(plan, origins)
     contact = _contacts(sys, plan, model, bodies, mobile, centres, was, dt)
-    limits = bounded.prepare(sys, plan, model.stacks, q, freedom, dt)
+    cords = roped.cords(sys, plan, model.links, bodies, origins, q) if ropes else None
+    limits = bounded.prepare(sys, plan, model.stacks, q, freedom, cords, pivots, dt)
     setting = Setting(sys, plan, pivots, contact, limits, tied and tied.held)
     speeds = _speeds(setting, _plus(free, change, 1.0))
     if contact is not None:
@@ -147,7 +150,8 @@ def _response(setting: Setting, loads: Loads) -> Motion:
     if setting.contact is not None and loads.contact is not None:
         momenta = touching.as_momenta(setting.contact, loads.contact, loads.couple, plan)
     if setting.limits is not None and loads.limit is not None:
-        pushes = bounded.on_joints(setting.limits, loads.limit, plan)
+        limited = bounded.as_loads(setting.limits, loads.limit, setting.sys, plan)
+        momenta, pushes = roped.summed((momenta, pushes), limited)
     found = solve(plan, setting.pivots, momenta, pushes, driven=False)
     return Motion(*(kept(setting.sys, plan, setting.held, found) if setting.held else found))
 
@@ -160,7 +164,7 @@ def _speeds(setting: Setting, motion: Motion) -> Loads:
         if contact is None
         else touching.Impulse(*touching.relative_velocity(contact, motion.links, plan)),
         None if contact is None else touching.relative_spin(contact, motion.links, plan),
-        None if limits is None else bounded.rates_of(limits, motion.rates),
+        None if limits is None else bounded.rates_of(limits, setting.sys, plan, *motion),
     )
 
 

@@ -280,8 +280,9 @@ def _tied(
     sys, plan, masses = problem.sys, problem.plan, problem.model.links
     if not sys.equality_names:
         return None
-    held = hold(sys, plan, pivots, origins, standing(sys, plan, masses, state.bodies, state.q))
-    parting = standing(sys, plan, masses, ahead, [c.expected for c in closing])
+    now = standing(sys, plan, masses, state.bodies, origins, state.q)
+    held = hold(sys, plan, pivots, origins, now)
+    parting = standing(sys, plan, masses, ahead, origins, [c.expected for c in closing])
     still = jax.tree.map(jnp.zeros_like, by_link(plan, about(free, origins)))
     rates = speeds(sys, plan, held, (still, by_group(plan, [c.parting for c in closing])))
     return once(Tied(held, -rates - parting.apart * (1.0 / dt)))

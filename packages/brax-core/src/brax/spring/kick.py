@@ -11,7 +11,8 @@ from brax.actuators.law import Command
 from brax.base import System
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import contact_links, frames_of, touches
-from brax.components import Quat, Sym3, Vec3, rows
+from brax.components import Quat, Sym3, Vec3, rows, total
+from brax.maximal import cords as roped
 from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
 from brax.maximal.motors import Driven, applied_forces, driven, motor_wrench
 from brax.maximal.solve import Pivot, factor, mobility, solve, without_drives
@@ -23,7 +24,7 @@ from brax.spring import limits as bounded
 from brax.spring.bodies import Bodies, Way
 from brax.spring.joints import ERP, Measured, measure
 from brax.spring.model import Problem
-from brax.tree import Layout, join
+from brax.tree import Layout, join, sum_rows
 
 RELAXATION = 0.9
 """Share of the way that a pass moves an impulse; below 1, since all move at once. The last one
@@ -217,7 +218,8 @@ def _resolve(
         found = solve(plan, pivots, pushed, loaded, driven=True)
         return found if tied is None else kept(sys, plan, tied.held, found, tied.wanted)
 
-    if not sys.collisions and not any(sys.joint_limited) and not any(sys.joint_dry):
+    ropes = any(sys.tendon_limited) or any(sys.tendon_dry)
+    if not (sys.collisions or any(sys.joint_limited) or any(sys.joint_dry) or ropes):
         return changes_by(pushes, loads), None
     link_mobility, dof_mobility = mobility(plan, pivots)
     bounds = [
@@ -226,6 +228,13 @@ def _resolve(
             plan.groups, by_group(plan, problem.model.stacks), joints, dof_mobility, strict=True
         )
     ]
+    stops: list[tuple[tuple[int, ...], bounded.Bound]] = []
+    cord = None
+    if ropes:
+        q = by_stack(plan, [() if m is None else m.q for m in joints])
+        cord = roped.cords(sys, plan, problem.model.links, links, origin, q)
+    if cord is not None:
+        stops = _stops(problem, pivots, cord, links, fall, joints, origin, dt)
     contact: list[touching.Rows] = []
     sides = _sides(problem)
     in_time = bool(sys.collisions) and sys.opt.time_of_impact
@@ -243,12 +252,20 @@ def _resolve(
             dt,
         )
 
-    def respond(touch: Any, limit: Any) -> tuple[Any, Any]:
+    def respond(touch: Any, limit: Any, rope: Any) -> tuple[Any, Any]:
         pushed = touching.add_impulses(pushes, contact, touch, sides, plan)
         loaded = [bounded.add_impulses(*each) for each in zip(loads, bounds, limit, strict=True)]
-        return changes_by(pushed, loaded)
+        if cord is None:
+            return changes_by(pushed, loaded)
+        whole = total(
+            sum_rows(x, which, len(sys.tendon_names))
+            for (which, _), x in zip(stops, rope, strict=True)
+        )
+        each: Any = [x or (None,) * len(g.qd) for x, g in zip(loaded, plan.groups, strict=True)]
+        pulled = roped.loads(sys, plan, cord, whole)
+        return changes_by(*roped.summed(([*pushed], each), pulled))
 
-    def sweep(i: jax.Array, impulses: tuple[Any, Any]) -> tuple[Any, Any]:
+    def sweep(i: jax.Array, impulses: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         changes, rates = respond(*impulses)
         gain = jnp.where(i < sys.opt.sweeps - 1, RELAXATION, 1.0).astype(dt.dtype)
         touch = [
@@ -265,18 +282,45 @@ def _resolve(
             [bounded.update(b, old, rate, gain) for b, old in zip(mine, olds, strict=True)]
             for mine, olds, rate in zip(bounds, impulses[1], rates, strict=True)
         ]
-        return touch, limit
+        if cord is None:
+            return touch, limit, []
+        pace = roped.rates(sys, plan, cord, changes, rates)
+        rope = [
+            bounded.update(b, old, (rows(pace, which),), gain)
+            for (which, b), old in zip(stops, impulses[2], strict=True)
+        ]
+        return touch, limit, rope
 
     start = (
         [touching.no_impulse(c) for c in contact],
         [[jnp.zeros_like(b.step) for b in mine] for mine in bounds],
+        [jnp.zeros_like(b.low - b.step) for _, b in stops],
     )
-    touch, limit = jax.lax.fori_loop(0, sys.opt.sweeps, sweep, start)
-    after = respond(touch, limit)
+    touch, limit, rope = jax.lax.fori_loop(0, sys.opt.sweeps, sweep, start)
+    after = respond(touch, limit, rope)
     if not in_time:
         return after, None
     acting = [touching.over_step(c, t) for c, t in zip(contact, touch, strict=True)]
-    return after, respond(acting, limit)
+    return after, respond(acting, limit, rope)
+
+
+def _stops(
+    problem: Problem,
+    pivots: list[Pivot],
+    cord: roped.Cords,
+    links: Links,
+    fall: Vec3,
+    joints: Sequence[Measured | None],
+    origin: Vec3,
+    dt: jax.Array,
+) -> list[tuple[tuple[int, ...], bounded.Bound]]:
+    """What bounds tendons."""
+    sys, plan = problem.sys, problem.plan
+    falling = about(links._replace(vel=links.vel + fall), origin)
+    rates = [() if m is None else m.rates for m in joints]
+    now = roped.rates(sys, plan, cord, by_link(plan, falling), rates)
+    mobile = roped.mobility(sys, plan, pivots, cord)
+    return bounded.cord_bounds(sys, cord.length, now, mobile, dt)
 
 
 def _tied(
@@ -294,7 +338,8 @@ def _tied(
     if not sys.equality_names:
         return None
     at = standing(
-        sys, plan, problem.model.links, links, [() if m is None else m.q for m in measured]
+        *(sys, plan, problem.model.links, links, origin),
+        [() if m is None else m.q for m in measured],
     )
     held = hold(sys, plan, pivots, origin, at)
     rates = by_group(plan, [() if m is None else m.rates for m in measured])

@@ -1,4 +1,4 @@
-"""Limits and dry friction of joints: bounded impulses along degrees of freedom."""
+"""Limits and dry friction of joints and tendons: bounded impulses along them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.components import total
+from brax.components import rows, total
+from brax.maximal.cords import stopped
 from brax.maximal.links import PerDof, Stack
 from brax.tree import Group
 
@@ -70,6 +71,35 @@ def bounds(
                 stop, most = -rates[k], stack.dry[k] * dt
                 out.append(Bound(per_rate, stop, stop, _step(per_rate, mobility), most))
         dofs, used = end, used + kind.q_width
+    return out
+
+
+def cord_bounds(
+    sys: System, length: jax.Array, rates: jax.Array, mobility: jax.Array, dt: jax.Array
+) -> list[tuple[tuple[int, ...], Bound]]:
+    """What bounds tendons, and which: all limited ones, then all with dry friction.
+
+    Args:
+        sys: the model.
+        length: of all tendons, (n_tendons, batch).
+        rates: theirs before the step.
+        mobility: of each.
+        dt: time step.
+    """
+    out = []
+    limited, dry = stopped(sys)
+    if limited:
+        at, rate, mobile, (low, high) = rows((length, rates, mobility, sys.tendon.limit), limited)
+        low = (jnp.maximum(low, -FAR) - at) / dt
+        high = (jnp.minimum(high, FAR) - at) / dt
+        low = jnp.where(low > 0, sys.baumgarte_erp * low, low) - rate
+        high = jnp.where(high < 0, sys.baumgarte_erp * high, high) - rate
+        one = (jnp.ones_like(rate),)
+        out.append((limited, Bound(one, low, high, _step(one, (mobile,)), None)))
+    if dry:
+        rate, mobile, loss = rows((rates, mobility, sys.tendon.frictionloss), dry)
+        one = (jnp.ones_like(rate),)
+        out.append((dry, Bound(one, -rate, -rate, _step(one, (mobile,)), loss * dt)))
     return out
 
 

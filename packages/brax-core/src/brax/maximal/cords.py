@@ -1,0 +1,147 @@
+"""Tendons between links and joints in maximal coordinates: their rates, and impulses along them."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from brax.actuators.strands import tendon_strands
+from brax.actuators.tendons import Tendons, tendons
+from brax.base import System
+from brax.components import Vec3, rows
+from brax.maximal.coordinates import frames_of_links
+from brax.maximal.links import Links, Masses, PerDof, by_link, by_stack
+from brax.maximal.motors import coordinates_in_order, rates_in_order
+from brax.maximal.solve import Pivot, solve
+from brax.spatial import Spatial
+from brax.tree import Layout, join, sum_rows
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["length", "push"],
+    meta_fields=["place", "owner"],
+)
+@dataclass(frozen=True)
+class Cords:
+    """All tendons of a model, and what a unit impulse along each does."""
+
+    length: jax.Array
+    """Shape (n_tendons, batch)."""
+    place: tuple[int, ...]
+    """Of each end of a spatial tendon the link's position in the layout."""
+    owner: tuple[int, ...]
+    """Its tendon."""
+    push: Spatial | None
+    """What a unit impulse adds to the link's momentum about its tree's common point, (ends, batch);
+    None if all are fixed."""
+
+
+def cords(
+    sys: System,
+    plan: Layout,
+    masses: Masses,
+    links: Links,
+    origins: Vec3,
+    q: Sequence[PerDof],
+) -> Cords | None:
+    """Finds them; None if the model has none.
+
+    Args:
+        sys: the model.
+        plan: the layout.
+        masses: constants of the links.
+        links: the links.
+        origins: the common point of each link's tree, one row if there is one tree.
+        q: coordinates, by stack; none of links that nothing holds.
+    """
+    if not sys.tendon_names:
+        return None
+    frames = frames_of_links(masses, links)
+    still = jnp.zeros((sys.qd_size(), 1), sys.init_q.dtype)
+    found: Tendons = tendons(
+        sys, coordinates_in_order(sys, plan, q), still, rows(frames, plan.position)
+    )
+    if found.reach is None:
+        return Cords(found.length, (), (), None)
+    place = tuple(plan.position[link] for link in found.reach.link)
+    origin = origins if origins.x.shape[0] == 1 else rows(origins, place)
+    push = found.reach.push
+    arm = rows(frames.pos, place) - origin
+    push = push._replace(ang=push.ang + arm.cross(push.lin))
+    return Cords(found.length, place, found.reach.owner, push)
+
+
+def rates(
+    sys: System, plan: Layout, found: Cords, links: Sequence[Spatial], joints: Sequence[PerDof]
+) -> jax.Array:
+    """How fast all tendons lengthen in a motion, (n_tendons, batch).
+
+    Args:
+        sys: the model.
+        plan: the layout.
+        found: the tendons.
+        links: velocities about the common points, by group.
+        joints: rates, by group.
+    """
+    strands = tendon_strands(sys)
+    out = strands.along(rates_in_order(sys, plan, by_stack(plan, joints)), strands.qd)
+    if found.push is None:
+        return out
+    moving = rows(join(list(links)), found.place)
+    return out + sum_rows(found.push.dot(moving), found.owner, len(sys.tendon_names))
+
+
+Loads = tuple[list[Spatial | None], list[tuple[jax.Array | None, ...]]]
+"""Momenta of links about the common points, and impulses along degrees of freedom, by group; None
+where there is nothing."""
+
+
+def summed(first: Loads, second: Loads) -> Loads:
+    """Their sum."""
+    return (
+        [_sum(a, b) for a, b in zip(first[0], second[0], strict=True)],
+        [
+            tuple(_sum(x, y) for x, y in zip(a, b, strict=True))
+            for a, b in zip(first[1], second[1], strict=True)
+        ],
+    )
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else a + b
+
+
+def loads(sys: System, plan: Layout, found: Cords, impulse: jax.Array) -> Loads:
+    """What impulses (n_tendons, batch) along tendons are; those that lengthen are positive."""
+    table = tendon_strands(sys).pull(impulse, sys.qd_size())
+    along = [tuple(rows(table, index) for index in group.qd) for group in plan.groups]
+    if found.push is None:
+        return [None] * len(plan.groups), list(along)
+    pushed = found.push * rows(impulse, found.owner)
+    links = jax.tree.map(lambda x: sum_rows(x, found.place, len(plan.order)), pushed)
+    return list(by_link(plan, links)), list(along)
+
+
+def mobility(sys: System, plan: Layout, pivots: Sequence[Pivot], found: Cords) -> jax.Array:
+    """The rate of each tendon by a unit impulse along it, with all joints in place, (n_tendons,
+    batch)."""
+    n = len(found.length)
+    units = jnp.eye(n, dtype=found.length.dtype)[:, :, None]
+
+    def respond(unit: jax.Array) -> jax.Array:
+        motion = solve(plan, pivots, *loads(sys, plan, found, unit), driven=False)
+        return rates(sys, plan, found, *motion)
+
+    return jnp.stack([each[i] for i, each in enumerate(jax.vmap(respond)(units))])
+
+
+def stopped(sys: System) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tendons with limits, and those with dry friction."""
+    flags = sys.tendon_limited, sys.tendon_dry
+    return tuple(  # type: ignore[return-value]
+        tuple(i for i, flag in enumerate(each) if flag) for each in flags
+    )
