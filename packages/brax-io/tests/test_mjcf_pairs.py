@@ -113,12 +113,12 @@ def test_a_step_is_mujocos(condim, cone):
 
 
 @pytest.mark.parametrize("name", ["spring", "positional"])
-def test_pipelines_of_maximal_coordinates_take_even_friction_alone(name):
-    pipeline = plugins.get("pipeline", name)
-    uneven, even = loaded(3)[0], loaded(3, ".4 .4 .02 .005 .003")[0]
-    with pytest.raises(ModelError, match="friction differs between the two tangents"):
-        pipeline.init(uneven, uneven.init_q, jnp.zeros(uneven.qd_size()))
-    pipeline.init(even, even.init_q, jnp.zeros(even.qd_size()))
+def test_pipelines_of_maximal_coordinates_take_it_too(name):
+    """Their friction is hard; `brax-core` holds it to arithmetic."""
+    system, pipeline = loaded(6)[0], plugins.get("pipeline", name)
+    state = pipeline.init(system, system.init_q, jnp.zeros(system.qd_size()))
+    after = jax.jit(lambda s: pipeline.step(system, s, jnp.zeros(0)))(state)
+    assert np.isfinite(after.qd).all()
 
 
 def ball_on_a_floor(**pair):

@@ -145,7 +145,7 @@ FEATURES: dict[str, Callable[[System], bool]] = {
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (UNEVEN, CARRIED, ADHESION, ADHESION_LIMITS)
+UNCOUPLED = (CARRIED, ADHESION, ADHESION_LIMITS)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {

@@ -72,3 +72,29 @@ def test_its_derivatives_are_finite(pipeline, f64):
     for qd in ([0, 0, 0, 0, 0, 20.0], [0.0] * 6):
         slope = jax.jacfwd(lambda qd: program(pipeline, 6)(qd)[0])(jnp.array(qd))
         assert np.isfinite(slope).all()
+
+
+@functools.cache
+def uneven(pipeline):
+    """The velocities of a box on the ground with friction of .1 along x and .3 along y."""
+    builder = ModelBuilder()
+    builder.set_option(timestep=0.002, cone="elliptic", impratio=10.0)
+    builder.add_geom("world", "plane", "floor", size=(1, 1, 1))
+    builder.add_body("box", pos=(0, 0, 0.05), mass=1.0, inertia=(0.01,) * 3)
+    builder.add_joint("box", "free")
+    builder.add_geom("box", "box", "brick", size=(0.3, 0.3, 0.05))
+    # The first tangent of a level floor is y, the second -x.
+    builder.add_pair("floor", "brick", condim=3, friction=(0.3, 0.1, 0.0, 0.0, 0.0))
+    sys, run = builder.build(), plugins.get("pipeline", pipeline)
+    step = jax.jit(lambda qd: run.step(sys, run.init(sys, sys.init_q, qd), jnp.zeros(0), 100))
+    return lambda qd: np.asarray(step(jnp.asarray(qd)).qd)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_a_box_is_slowed_down_by_the_friction_of_its_direction(pipeline, f64):
+    for axis, friction in ((0, 0.1), (1, 0.3)):
+        start = np.zeros(6)
+        start[axis] = 1.0
+        after = uneven(pipeline)(start)
+        np.testing.assert_allclose(after[axis], 1.0 - friction * G * 0.2, rtol=2e-2)
+        np.testing.assert_allclose(after[1 - axis], 0.0, atol=1e-3)

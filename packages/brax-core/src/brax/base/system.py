@@ -131,7 +131,7 @@ class System(Base):
     pair_names: tuple[str, ...] = static()
     """Name of each pair that is given what its contacts are like."""
     pair_uneven: tuple[bool, ...] = static()
-    """Whether each of them slides otherwise along its two tangents."""
+    """Whether each of them slides or rolls otherwise along its two tangents."""
     site_names: tuple[str, ...] = static()
     """Name of each site."""
     site_types: tuple[Any, ...] = static()

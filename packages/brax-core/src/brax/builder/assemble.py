@@ -141,7 +141,10 @@ def assemble(parts: Parts) -> System:
         geom_priority=tuple(g.priority for g in parts.geoms),
         collisions=parts.collisions,
         pair_names=tuple(p.name for p in parts.pairs),
-        pair_uneven=tuple(bool(p.friction[0] != p.friction[1]) for p in parts.pairs),
+        pair_uneven=tuple(
+            bool(p.friction[0] != p.friction[1] or p.friction[3] != p.friction[4])
+            for p in parts.pairs
+        ),
         site_names=tuple(s.name for s in parts.sites),
         site_types=parts.site_types,
         site_link=tuple(links[s.body] for s in parts.sites),

@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.components import Quat, Vec3
+from brax.components import Quat, Vec3, tangents
+
+NEARLY_PARALLEL = 1e-8
+"""Squared sine below which a direction says nothing across a normal."""
 
 
 class Shape(NamedTuple):
@@ -55,6 +58,17 @@ class Touch(NamedTuple):
             jnp.where(sideways, 1.0, 0.0),
             jnp.where(sideways, 0.0, 1.0),
         )
+
+    def across(self) -> tuple[Vec3, Vec3]:
+        """Unit tangents: along the edge, and across that and the normal."""
+        normal, edge = self.normal, self.edge()
+        aside = edge - normal * normal.dot(edge)
+        fallback, _ = tangents(normal)
+        squared = aside.dot(aside)
+        some = squared > NEARLY_PARALLEL
+        scale = jax.lax.rsqrt(jnp.where(some, squared, 1.0))
+        first = Vec3(*(jnp.where(some, a * scale, f) for a, f in zip(aside, fallback, strict=True)))
+        return first, normal.cross(first)
 
 
 class GeometryType(ABC):

@@ -14,6 +14,9 @@ from brax.tree import join
 
 Frame = TypeVar("Frame", Vec3, Quat)
 
+LEAST_FRICTION = 1e-5
+"""MuJoCo's bound from below."""
+
 
 class Contacts(NamedTuple):
     """The contacts of one collision group: every point of every pair, (points, pairs, batch)."""
@@ -25,6 +28,35 @@ class Contacts(NamedTuple):
     """That along the second tangent; the same but in a pair of its own friction."""
     elasticity: jax.Array
     """Restitution, the mean of the two, (pairs, batch)."""
+
+
+class Uneven(NamedTuple):
+    """Contacts whose friction differs along their two tangents, by collision group."""
+
+    first: Vec3
+    """The first tangent, (points, pairs, batch)."""
+    second: Vec3
+    slide: jax.Array
+    """Sliding friction along the second as a share of that along the first, (pairs, batch)."""
+    roll: jax.Array
+    """The same of friction against rolling about them."""
+
+    def length(self, v: Vec3, share: jax.Array) -> jax.Array:
+        """Of vectors across the normal, what is along the second tangent counted by its share."""
+        a, b = v.dot(self.first), v.dot(self.second) / share
+        return jnp.sqrt(a * a + b * b + 1e-30)
+
+
+def uneven(sys: System, group: CollisionGroup, touch: Touch, surface: "Surface") -> Uneven | None:
+    """Finds how they differ; None of a group in which none does."""
+    if not any(sys.pair_uneven[p] for p in group.pairs):
+        return None
+    _, *roll = surface.turning
+    slides, rolls = (
+        jnp.maximum(b, LEAST_FRICTION) / jnp.maximum(a, LEAST_FRICTION)
+        for a, b in ((surface.friction, surface.sideways), roll)
+    )
+    return Uneven(*touch.across(), slides, rolls)
 
 
 class Surface(NamedTuple):

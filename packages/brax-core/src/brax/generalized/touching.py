@@ -13,19 +13,13 @@ import numpy as np
 from brax.base import System
 from brax.colliders.crowd import Near, links_of, nearest, picked, widths
 from brax.colliders.interface import Touch
-from brax.colliders.pairs import Frames, local_shapes, surfaces, touches
-from brax.components import Vec3, rows, tangents, total
+from brax.colliders.pairs import LEAST_FRICTION, Frames, local_shapes, surfaces, touches
+from brax.components import Vec3, rows, total
 from brax.generalized.jacobians import Ends, Found, jacobian
 from brax.generalized.laws import Ellipse, Pyramid, impedance, reference
 from brax.generalized.singles import SOFTEST, stacked
 from brax.generalized.slots import NEAR, Family, Plan
 from brax.generalized.smooth import Smooth
-
-NEARLY_PARALLEL = 1e-8
-"""Squared sine below which a direction says nothing across a normal."""
-
-LEAST_FRICTION = 1e-5
-"""MuJoCo's bound from below."""
 
 
 class Met(NamedTuple):
@@ -150,18 +144,7 @@ def _flat(family: Family, found: Sequence[Touch]) -> Touch:
 
 def _located(touch: Touch) -> tuple[jax.Array, Vec3, tuple[Vec3, Vec3, Vec3]]:
     """Distances, points and axes, normal first, of contacts."""
-    first = _perpendicular(touch.edge(), touch.normal)
-    return touch.dist, touch.pos, (touch.normal, first, touch.normal.cross(first))
-
-
-def _perpendicular(v: Vec3, normal: Vec3) -> Vec3:
-    """Unit vector of the part of `v` that is across the normal; any where there is none."""
-    across = v - normal * normal.dot(v)
-    fallback, _ = tangents(normal)
-    squared = across.dot(across)
-    some = squared > NEARLY_PARALLEL
-    scale = jax.lax.rsqrt(jnp.where(some, squared, 1.0))
-    return Vec3(*(jnp.where(some, a * scale, f) for a, f in zip(across, fallback, strict=True)))
+    return touch.dist, touch.pos, (touch.normal, *touch.across())
 
 
 def _law(sys: System, soft: Touching, dist: jax.Array) -> tuple[Pyramid | Ellipse, jax.Array]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from brax import impacts
 from brax.base import System
-from brax.colliders.pairs import contact_links, contacts, surfaces
+from brax.colliders.pairs import Uneven, contact_links, contacts, surfaces, uneven
 from brax.components import Quat, Vec3, rows, tangents
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout, join, sum_rows
@@ -100,7 +100,9 @@ class Turning(NamedTuple):
     twist: jax.Array
     """Largest torque about the normal, as a share of the force that presses [m]."""
     roll: jax.Array
-    """The same about the tangents."""
+    """The same about the first tangent."""
+    rolls: jax.Array | None
+    """The same about the second as a share of that; None if it is equal."""
     step: tuple[jax.Array, ...]
     """Torque impulse per unit of angular velocity, about each axis."""
 
@@ -120,6 +122,8 @@ class Contacts(NamedTuple):
     leave: jax.Array
     """Least normal velocity after it, of contacts that touch."""
     friction: jax.Array
+    slides: jax.Array | None
+    """Friction along the second tangent as a share of that along the first; None if it is equal."""
     dist: jax.Array
     approach: jax.Array
     """Normal velocity at the start of the step, negated."""
@@ -141,9 +145,19 @@ def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
     return Side(tuple(both[0])), Side(tuple(both[1]))
 
 
-Found = tuple[jax.Array, Vec3, Vec3, jax.Array, jax.Array, jax.Array, jax.Array]
-"""Distance, midpoint, normal, friction, restitution, and friction against twisting and rolling of
-all contacts."""
+class Found(NamedTuple):
+    """All contacts, components (contacts, batch)."""
+
+    dist: jax.Array
+    pos: Vec3
+    normal: Vec3
+    friction: jax.Array
+    elasticity: jax.Array
+    twist: jax.Array
+    """Friction against twisting; likewise rolling."""
+    roll: jax.Array
+    uneven: Uneven | None
+    """None if no contact's friction differs along its tangents."""
 
 
 def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> Found:
@@ -154,8 +168,15 @@ def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> F
     ):
         touch, (twist, roll, _) = found.touch, surface.turning
         shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
-        turning = twist * (group.condim > 3), roll * (group.condim > 4)
-        every = (touch.dist, touch.pos, touch.normal, found.friction, found.elasticity, *turning)
+        sides = None
+        if any(sys.pair_uneven):
+            one = jnp.ones_like(twist)
+            even = Uneven(*tangents(touch.normal), one, one)
+            sides = uneven(sys, group, touch, surface) or even
+        every = Found(
+            *(touch.dist, touch.pos, touch.normal, found.friction, found.elasticity),
+            *(twist * (group.condim > 3), roll * (group.condim > 4), sides),
+        )
         parts.append(
             jax.tree.map(
                 lambda a, s=shape: jnp.broadcast_to(a, s).reshape(-1, s[-1]),
@@ -189,13 +210,17 @@ def prepare(
         dt: time step.
         turns: whether any contact hinders turning.
     """
-    dist, pos, normal, friction, elasticity, twist, roll = found
+    dist, pos, normal, elasticity = found.dist, found.pos, found.normal, found.elasticity
+    odd, slides, rolls = found.uneven, None, None
     axes = (normal, *tangents(normal))
+    if odd is not None:
+        axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
     first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
     arms, none = (first, second), jnp.zeros_like(dist)
-    turning = Turning(twist, roll, ()) if turns else None
+    turning = Turning(found.twist, found.roll, rolls, ()) if turns else None
     contact = Contacts(
-        *(sides, axes, arms, (), none, none, friction, dist, none, none, elasticity, turning)
+        *(sides, axes, arms, (), none, none, found.friction, slides),
+        *(dist, none, none, elasticity, turning),
     )
     approach = -relative_velocity(contact, before, plan).x
     throws = approach > 2.0 * gravity * dt
@@ -310,12 +335,18 @@ def wanted(
     normal, t1, t2 = (p + s * e for p, s, e in zip(ahead, contact.step, error, strict=True))
     normal = jnp.maximum(normal, 0.0)
     bound = contact.friction * normal
-    length = jnp.sqrt(t1 * t1 + t2 * t2 + 1e-30)
+    length = _length(t1, t2, contact.slides)
     scale = jnp.minimum(1.0, bound / length)
     inside = (length <= bound).astype(normal.dtype)
     new = Impulse(normal, t1 * scale, t2 * scale)
     change = Impulse(*(a - b for a, b in zip(new, impulse, strict=True)))
     return change, error, Impulse(jnp.ones_like(inside), inside, inside)
+
+
+def _length(first: jax.Array, second: jax.Array, share: jax.Array | None) -> jax.Array:
+    """Of what is across normals, what is along the second tangent counted by its share."""
+    second = second if share is None else second / share
+    return jnp.sqrt(first * first + second * second + 1e-30)
 
 
 def wanted_couple(
@@ -333,7 +364,7 @@ def wanted_couple(
     error = Couple(*(-w for w in spin))
     twist, r1, r2 = (p + s * e for p, s, e in zip(ahead, turning.step, error, strict=True))
     most, bound = turning.twist * pressing, turning.roll * pressing
-    length = jnp.sqrt(r1 * r1 + r2 * r2 + 1e-30)
+    length = _length(r1, r2, turning.rolls)
     scale = jnp.minimum(1.0, bound / length)
     new = Couple(jnp.clip(twist, -most, most), r1 * scale, r2 * scale)
     change = Couple(*(a - b for a, b in zip(new, couple, strict=True)))

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.interface import Touch
-from brax.colliders.pairs import Surface
+from brax.colliders.interface import CollisionGroup, Touch
+from brax.colliders.pairs import Surface, Uneven, uneven
 from brax.components import Vec3, rows, sum_first
 from brax.impacts import FAR, in_time, later
 from brax.maximal.links import Links
@@ -59,6 +59,7 @@ class Rows(NamedTuple):
     share: jax.Array | None
     """Of the step in which the impulse acts, where impacts are resolved in time."""
     twisting: Twisting | None
+    uneven: Uneven | None
 
 
 def _is_world(side: tuple[int, ...]) -> bool:
@@ -152,10 +153,10 @@ def prepare(
         free: changes of velocity without contacts, by group, if impacts are resolved in time.
         dt: time step.
     """
-    plan, condims = problem.plan, [g.condim for g in problem.sys.collisions]
+    plan = problem.plan
     ready = [
         _prepare(*each, problem, mobility, origin, links, fall, free, dt)
-        for each in zip(found, problem.model.surfaces, sides, condims, strict=True)
+        for each in zip(found, problem.model.surfaces, sides, problem.sys.collisions, strict=True)
     ]
     counts = _counts([hits for _, hits in ready], sides, plan)
     return [
@@ -168,7 +169,7 @@ def _prepare(
     touch: Touch,
     surface: Surface,
     sides: Sides,
-    condim: int,
+    group: CollisionGroup,
     problem: Problem,
     mobility: Sequence[Sym6],
     origin: Vec3,
@@ -211,8 +212,9 @@ def _prepare(
             _relative([(sign, _or_world(links.ang, side)) for sign, side in moving]),
             [pick(mobility, side, problem.plan) for _, side in moving],
             surface,
-            condim,
+            group.condim,
         ),
+        uneven=uneven(sys, group, touch, surface),
     )
     return contact, hits.astype(target.dtype)
 
@@ -308,12 +310,16 @@ def update(
     normal = jnp.maximum(impulse.normal + step * (contact.target - along), 0.0)
     slip = velocity + contact.slip - contact.normal * along
     tangent = impulse.tangent - slip * turn
-    length = jnp.sqrt(tangent.dot(tangent) + 1e-30)
+    sides = contact.uneven
+    if sides is None:
+        length = jnp.sqrt(tangent.dot(tangent) + 1e-30)
+    else:
+        length = sides.length(tangent, sides.slide)
     bound = contact.friction * normal
     couple = None
     if contact.twisting is not None and impulse.couple is not None and turning is not None:
         couple = twisting.update(
-            contact.twisting, contact.normal, impulse.couple, turning, normal, gain
+            contact.twisting, contact.normal, sides, impulse.couple, turning, normal, gain
         )
     return Impulse(normal, tangent * jnp.minimum(bound / length, 1.0), couple)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.pairs import Surface
+from brax.colliders.pairs import Surface, Uneven
 from brax.components import Vec3
 from brax.spatial import Sym6
 
@@ -52,6 +52,7 @@ def prepare(
 def update(
     twisting: Twisting,
     normal: Vec3,
+    uneven: Uneven | None,
     couple: Vec3,
     change: Vec3,
     pressing: jax.Array,
@@ -62,6 +63,7 @@ def update(
     Args:
         twisting: of the contacts.
         normal: of the contacts.
+        uneven: how friction differs along the tangents, if it does.
         couple: torque impulses on the second link so far, world axes [N m s].
         change: of the relative angular velocity.
         pressing: impulses along the normal.
@@ -76,5 +78,8 @@ def update(
     if twisting.roll is None:
         return normal * twisted
     rolled = (couple - normal * held) - (spin - normal * along) * turn
-    length = jnp.sqrt(rolled.dot(rolled) + LEAST)
+    if uneven is None:
+        length = jnp.sqrt(rolled.dot(rolled) + LEAST)
+    else:
+        length = uneven.length(rolled, uneven.roll)
     return normal * twisted + rolled * jnp.minimum(twisting.roll * pressing / length, 1.0)
