@@ -142,6 +142,30 @@ def test_an_even_field_is_a_plane(f64, name):
 
 
 @pytest.mark.slow
+def test_a_field_has_sides(f64):
+    """A ball's middle 10 cm beside one and 10 cm below its edge, and one as far above it."""
+    place = np.array([[1.6, 0.1, 0.1, 1, 0, 0, 0], [1.6, 0.1, 0.3, 1, 0, 0, 0]])
+    dist, normal, pos = map(np.asarray, program("sphere")(np.full((6, 8), 0.2), place))
+    least = dist.argmin(axis=0), np.arange(2)
+    np.testing.assert_allclose(dist[least], [0.1 - 0.15, 0.1 * 2**0.5 - 0.15], atol=1e-12)
+    aside = [[1, 0, 0], [0.5**0.5, 0, 0.5**0.5]]
+    np.testing.assert_allclose(normal[least], aside, atol=1e-12)
+    np.testing.assert_allclose(pos[least][0], [1.5 - 0.025, 0.1, 0.1], atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_ridge_that_runs_through_a_capsule_lifts_it(f64):
+    """Its line lies across, 2 cm below the ridge: a radius more than that deep."""
+    ridge = np.zeros((6, 8))
+    ridge[:, 3] = 0.3
+    x = -1.5 + 3 * 3 / 7
+    place = np.array([[x, 0.1, 0.28, 0.5**0.5, 0, 0.5**0.5, 0]])
+    dist, normal, _ = map(np.asarray, program("capsule")(ridge, place))
+    np.testing.assert_allclose(dist.min(), -0.12, atol=1e-12)
+    np.testing.assert_allclose(normal[dist.argmin(), 0], [0, 0, 1], atol=1e-12)
+
+
+@pytest.mark.slow
 def test_a_box_stands_on_many_fine_cells(f64):
     """Over dozens of triangles most are left out, but not those that keep the box from tipping."""
     rng, n = np.random.default_rng(4), 200

@@ -110,6 +110,9 @@ PROGRAMS = {
         (lambda x: x + x[::-1] * x[1])(a * b),
         (lambda x, y: (x[::-1] + y) * (y[::-1] - x))(a * b, (a + b)[::-1]),
         (lambda x: jnp.concatenate([x[2:], b, x[:2]]) * x[0])(a * b),
+        (lambda x, y: jnp.concatenate([x[::-2], y[::2], x[1::2]]) * 2.0)(
+            jnp.tile(m.reshape(12, -1) * 1.5, (2, 1)), jnp.sin(jnp.tile(a + b, (6, 1)))
+        ),
     ),
     "arrays that are handed on": lambda a, b, m, c: (
         *lax.fori_loop(

@@ -128,6 +128,28 @@ def test_its_derivatives_are_finite(pipeline, f64):
     assert np.isfinite(slope).all()
 
 
+@pytest.mark.parametrize("pipeline", ["spring", "positional"])
+def test_a_leash_that_is_tied_to_a_cart_hands_it_momentum(pipeline, f64):
+    """A rod of 1/3 kg m^2 at one radian, whose leash lengthens by cos(1/2) per radian, and a cart
+    of 1 kg that follows it: both have their rates after one step without gravity."""
+    builder = ModelBuilder()
+    builder.set_option(timestep=1e-6, gravity=(0, 0, 0))
+    builder.add_site("world", "post", pos=(0, 0, -1))
+    builder.add_body("rod", mass=1.0, ipos=(0, 0, -0.5), inertia=(1 / 12, 1 / 12, 1e-3))
+    builder.add_joint("rod", "hinge", axis=(0, -1, 0))
+    builder.add_site("rod", "end", pos=(0, 0, -1))
+    builder.add_body("cart", mass=1.0, inertia=(1, 1, 1))
+    builder.add_joint("cart", "slide", "rail", axis=(1, 0, 0))
+    builder.add_tendon({}, "leash", path=["post", "end"])
+    builder.add_tendon({"rail": 1.0}, "rail")
+    builder.add_coupling("rail", "leash", of="tendon")
+    sys, run = builder.build(), plugins.get("pipeline", pipeline)
+    q = jnp.array([1.0, 2 * np.sin(0.5)])
+    state = run.step(sys, run.init(sys, q, jnp.array([1.0, 0.0])), jnp.zeros(0))
+    rate, longer = (1 / 3) / (1 / 3 + np.cos(0.5) ** 2), np.cos(0.5)
+    np.testing.assert_allclose(state.qd, [rate, longer * rate], rtol=1e-4)
+
+
 @functools.cache
 def atwood(pipeline, spatial):
     """Two weights of 1 and 2 kg under two hooks, on strings of which one shortens as the other
