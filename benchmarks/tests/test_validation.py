@@ -21,6 +21,10 @@ def flight(gravity=-9.81, spin_up=0.0):
     return {"dt": dt, "weight": [0, 0, mass * -9.81], **momenta}
 
 
+def test_the_height_of_one_is_no_mean():
+    assert not problems(SANE | {"heights": [0.05]}, LIMITS)
+
+
 def test_a_sane_result_counts():
     assert problems(SANE, LIMITS) == []
     assert problems(SANE, LIMITS, flight()) == []

@@ -223,7 +223,7 @@ QUICK = (
 def test_a_program_whose_arrays_are_large(name, monkeypatch):
     """Each array is gone through by a loop, for nine groups of environments in turn."""
     monkeypatch.setattr(call, "ELEMENTS", -1)
-    monkeypatch.setattr(call, "LOOP", 1)
+    monkeypatch.setattr(call, "LOOPS", (1,))
     args = operands(70)
     fun = leaves(70, PROGRAMS[name])
     for got, want in zip(translated(fun, args), by_xla(fun, args), strict=True):
@@ -265,6 +265,33 @@ def test_work_that_none_needs_is_passed_by():
     every = trace(lambda a: jnp.where(a[:1] > 0, jnp.sin(a), a), args)
     assert "@llvm.vector.reduce.or" in translate(one, [True], 8)
     assert "@llvm.vector.reduce.or" not in translate(every, [True], 8)
+
+
+def test_a_kernel_takes_no_more_of_the_stack_than_there_is(monkeypatch):
+    """Where its values do not fit it is written in loops, and where those do not it is XLA's."""
+
+    def long(a, b, m, c):
+        x = m.reshape(12, -1)
+        for _ in range(40):
+            x = jnp.sin(x) * 0.5 + x[::-1] * 0.3 * jnp.cos(a[:1])
+        return (x.sum(0, keepdims=True) + b,)
+
+    args, taken = operands(70), []
+    want = by_xla(long, args)
+
+    def watched(*args):
+        taken.append(args[3])
+        return translate(*args)
+
+    monkeypatch.setattr(call, "translate", watched)
+    for room, loops in ((2**22, 0), (2**15, call.LOOPS[-1])):
+        monkeypatch.setattr(machine, "stack", lambda room=room: room)
+        for got, right in zip(translated(long, args), want, strict=True):
+            np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-4)
+        assert taken[-1] == loops
+    monkeypatch.setattr(machine, "stack", lambda: 2**10)
+    kernel = Kernel(trace(long, [(x.shape[:-1], x.dtype) for x in args]))
+    assert kernel.name((True, True, True, False), 70) is None
 
 
 def test_threads_give_the_same_bits():
@@ -337,7 +364,7 @@ def test_what_is_not_translated_is_left_to_xla(name):
 def test_a_pipelines_step_is_translated_and_xlas(name, large, monkeypatch, f64):
     if large:
         monkeypatch.setattr(call, "ELEMENTS", -1)
-        monkeypatch.setattr(call, "LOOP", large)
+        monkeypatch.setattr(call, "LOOPS", (large,))
     pipeline = plugins.get("pipeline", name)
     sys = chain(3, free=True)
     rng = np.random.default_rng(0)

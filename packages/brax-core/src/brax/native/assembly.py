@@ -26,6 +26,10 @@ BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 """Of LLVM's types."""
 
 
+class TooLong(Exception):
+    """A kernel has more values than it may have."""
+
+
 class Unsupported(Exception):
     """A kernel has what is not translated; the compiler of JAX has to do it."""
 
@@ -82,13 +86,14 @@ class Line(NamedTuple):
 class Assembly:
     """The instructions of one kernel."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, most: int = 0) -> None:
         """Starts with nothing.
 
         Args:
             lanes: environments that one instruction works on.
+            most: values that there may be; 0 for any number.
         """
-        self.lanes = lanes
+        self.lanes, self.most = lanes, most
         self.start: list[str] = []
         """Instructions that come before all others: room on the stack."""
         self.blocks: list[list[Line]] = [[], []]
@@ -113,6 +118,15 @@ class Assembly:
         """The `loops.Loops` of a kernel that has large arrays."""
         self._factors: dict[str, tuple[Value, Value]] = {}
         self._count = 0
+
+    def measure(self) -> None:
+        """Looks how long the kernel is so far.
+
+        Raises:
+            TooLong: if it has more values than it may have.
+        """
+        if self.most and self._count > self.most:
+            raise TooLong
 
     def type_of(self, code: str, wide: bool) -> str:
         """LLVM's type of a value."""

@@ -100,6 +100,18 @@ def width() -> int:
     return 64 if features.get("avx512f") else 32
 
 
+@functools.lru_cache(maxsize=1)
+def stack() -> int:
+    """Bytes of a thread's stack that a kernel may take: half of it."""
+    if platform.system() != "Linux":
+        return 2**18  # half a megabyte is what other systems give
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    # Without a limit threads get two megabytes.
+    return (2**21 if soft == resource.RLIM_INFINITY else min(soft, 2**23)) // 2
+
+
 def _add_symbols() -> None:
     """Says where the functions are that kernels call."""
     try:

@@ -43,6 +43,7 @@ def evaluate(
     for eqn in jaxpr.eqns:
         if eqn.effects:
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
+        asm.measure()
         operands = [read(v) for v in eqn.invars]
         write(eqn.outvars, _results(asm, eqn, operands))
     return [read(v) for v in jaxpr.outvars]
@@ -305,7 +306,7 @@ class _Series:
         return self._asm.load(self._place, self._code, self._wide, i)
 
 
-def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0) -> str:
+def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most: int = 0) -> str:
     """Writes a kernel in LLVM's language.
 
     Args:
@@ -313,6 +314,7 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0) -> s
         own: which operands have a batch; those of the others are the same in all environments.
         lanes: environments that an instruction works on.
         least: elements of an array that are worth a loop; 0 for none, all written out.
+        most: values that there may be; 0 for any number.
 
     Returns:
         A module with `void kernel(ptr in, ptr out, i64 size, i64 begin, i64 end)`: addresses of the
@@ -321,8 +323,9 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0) -> s
 
     Raises:
         Unsupported: if an operation is not translated.
+        TooLong: if there are more values.
     """
-    asm = Assembly(lanes)
+    asm = Assembly(lanes, most)
     if least:
         asm.loops = Loops(asm, least)
     jaxpr = closed.jaxpr
