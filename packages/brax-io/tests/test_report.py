@@ -58,10 +58,11 @@ def test_the_command(tmp_path, capsys):
     assert re.match(r"\d+ supported\n", out)
     assert "ignored      light light_0: the viewer has its own\n" in out
     assert f"approximated model {contracts.SOFTNESS}: they are hard\n" in out
-    (tmp_path / "a.xml").write_text(MODEL.replace('name="skin"', 'name="skin" condim="4"'))
+    glue = '<actuator><adhesion body="ball" ctrlrange="0 1"/></actuator></mujoco>'
+    (tmp_path / "a.xml").write_text(MODEL.replace("</mujoco>", glue))
     assert cli.main(["report", str(tmp_path / "a.xml"), "--pipeline", "generalized"]) == 0
     assert cli.main(["report", str(tmp_path / "a.xml"), "--pipeline", "positional"]) == 1
-    assert f"refused      model {contracts.TURNING}" in capsys.readouterr().out
+    assert f"refused      model {contracts.ADHESION}" in capsys.readouterr().out
 
 
 def test_the_command_reads_other_formats(tmp_path, capsys):
