@@ -11,6 +11,11 @@ _STEEP = 0.7
 """Share of a direction along a cylinder's axis from which on it points out of an end."""
 
 
+_UPRIGHT = 1e-12
+"""Squared sine below which a direction is along a cylinder's axis: that of a smaller part across
+has derivatives out of range."""
+
+
 def _sign(x: jax.Array) -> jax.Array:
     return jnp.where(x < 0, -1.0, 1.0).astype(x.dtype)
 
@@ -181,8 +186,10 @@ class Cylinder(GeometryType):
 
 def _sideways(direction: Vec3) -> Vec3:
     """The unit vector across the z axis that leans towards a direction; x if none does."""
-    one, zero = jnp.ones_like(direction.x), jnp.zeros_like(direction.x)
-    out, _ = normalize(direction._replace(z=zero), Vec3(one, zero, zero))
+    x, y, zero = direction.x, direction.y, jnp.zeros_like(direction.x)
+    leans = x * x + y * y > _UPRIGHT
+    x, y = jnp.where(leans, x, 1.0), jnp.where(leans, y, 0.0)
+    out, _ = normalize(Vec3(x, y, zero))
     return out
 
 
