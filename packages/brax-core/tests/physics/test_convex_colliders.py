@@ -121,6 +121,7 @@ def test_against_mujoco(f64, first, second):
 
 @pytest.mark.parametrize(("first", "second"), marked([*ROUND, *FLAT]))
 def test_against_mujoco_in_a_thousand_poses(f64, short_of, first, second):
+    short_of("[cylinder-mesh]", "in one of them a gap 1.3e-9 m wider along MuJoCo's normal")
     short_of("[mesh-mesh]", "in one of them a gap 4e-5 m wider along a normal 5 degrees away")
     check_against_mujoco(first, second, 1000)
 
@@ -133,7 +134,7 @@ def test_contract(short_of, first, second):
     check_collider(collider(first, second))
 
 
-OFF = ["[ellipsoid-cylinder]", "[sphere-cylinder]", "[ellipsoid-box]", "[sphere-mesh]"]
+OFF = ["[ellipsoid-cylinder]", "[ellipsoid-box]", "[sphere-mesh]"]
 OFF += ["[capsule-mesh]", "[ellipsoid-mesh]"]
 """Pairs whose normal's derivative is not right on a flat side."""
 
