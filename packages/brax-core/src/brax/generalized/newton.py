@@ -214,32 +214,39 @@ class Solver:
         inertial = fronts.multiply(self.plan.blocks, problem.mass, start) - problem.force
         carry = start, self.violation(problem.constraints, start), inertial
         if self.steps == 1:
-            return self._newton_step(problem, carry)[0]
+            return self._newton_step(problem, carry, self._slope(problem, carry))[0]
         weight = 1.0 / fronts.diagonal(self.plan.blocks, problem.mass)
 
         def step(_: int, carry: Any) -> Any:
-            go_on = self._far(problem, weight, carry)
-            return where_needed(go_on, lambda carry: self._newton_step(problem, carry), carry)
+            slope = self._slope(problem, carry)
+            return where_needed(
+                self._far(problem, weight, carry, slope),
+                lambda carry: self._newton_step(problem, carry, slope),
+                carry,
+            )
 
         return jax.lax.fori_loop(0, self.steps, step, carry)[0]
 
-    def _far(self, problem: Problem, weight: jax.Array, carry: Any) -> jax.Array:
+    def _slope(self, problem: Problem, carry: Any) -> jax.Array:
+        """That of the cost, (nv, batch)."""
+        a, v, inertial = carry
+        force, _ = once(self.respond(problem.constraints, v))
+        return inertial - self.back(problem.constraints, force, a)
+
+    def _far(self, problem: Problem, weight: jax.Array, carry: Any, slope: jax.Array) -> jax.Array:
         """Whether the slope of the cost is more than is left of it by rounding, (1, batch).
 
         `weight` makes squares of forces comparable: one over what each degree of freedom moves.
         """
-        a, v, inertial = carry
-        force, _ = self.respond(problem.constraints, v)
-        slope = inertial - self.back(problem.constraints, force, a)
+        _, _, inertial = carry
         scale = inertial * inertial + problem.force * problem.force
         near = float(jnp.finfo(slope.dtype).eps) ** ENOUGH
         return sum_all(weight * slope * slope) > near**2 * sum_all(weight * scale)
 
-    def _newton_step(self, problem: Problem, carry: Any) -> Any:
+    def _newton_step(self, problem: Problem, carry: Any, slope: jax.Array) -> Any:
         a, v, inertial = carry
         blocks, c = self.plan.blocks, problem.constraints
-        force, stiffness = once(self.respond(c, v))
-        slope = inertial - self.back(c, force, a)
+        _, stiffness = once(self.respond(c, v))
         pivots = fronts.factor(blocks, self.hessian(problem, stiffness))
         direction = -fronts.solve(blocks, pivots, slope)
         change = once(self.along(c, direction))

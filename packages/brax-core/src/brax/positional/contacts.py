@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from brax import impacts
 from brax.base import System
 from brax.colliders.pairs import Uneven, contact_links, contacts, surfaces, uneven
-from brax.components import Quat, Vec3, rows, tangents
+from brax.components import Quat, Sym3, Vec3, rows, tangents, total
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout, join, sum_rows
 
@@ -229,11 +229,16 @@ def prepare(
     rest = jnp.maximum(approach - jnp.maximum(dist, 0.0) / dt, 0.0)
     reach = rebound * rest - dist / dt
     leave = rebound * approach
+    moving = [
+        (side.take(mobility, plan), arm)
+        for side, arm in zip(sides, arms, strict=True)
+        if side.moves
+    ]
     if turning is not None:
-        turning = turning._replace(step=_turns(contact, plan, mobility))
+        turning = turning._replace(step=_steps(contact, [m.a for m, _ in moving]))
     return contact._replace(
         turning=turning,
-        step=_steps(contact, plan, mobility),
+        step=_steps(contact, [m.at(arm) for m, arm in moving]),
         reach=reach,
         leave=leave,
         approach=approach,
@@ -268,25 +273,15 @@ def leave_late(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
     return contact._replace(reach=reach, leave=leave)
 
 
-def _steps(contact: Contacts, plan: Layout, mobility: Sequence[Sym6]) -> tuple[jax.Array, ...]:
-    """Impulse along each axis per unit of velocity, with the joints in place."""
-    seen = [jnp.zeros_like(contact.reach)] * 3
-    for side, arm in zip(contact.sides, contact.arms, strict=True):
-        if side.moves:
-            mobile = side.take(mobility, plan).at(arm)
-            for k, axis in enumerate(contact.axes):
-                seen[k] = seen[k] + axis.dot(mobile.mul(axis))
-    return tuple(1.0 / jnp.maximum(s, 1e-12) for s in seen)
+def _steps(contact: Contacts, mobile: Sequence[Sym3]) -> tuple[jax.Array, ...]:
+    """Impulse along each axis per unit of velocity, or torque per unit of angular velocity.
 
-
-def _turns(contact: Contacts, plan: Layout, mobility: Sequence[Sym6]) -> tuple[jax.Array, ...]:
-    """Torque impulse about each axis per unit of angular velocity, with the joints in place."""
-    seen = [jnp.zeros_like(contact.reach)] * 3
-    for side in contact.sides:
-        if side.moves:
-            mobile = side.take(mobility, plan).a
-            for k, axis in enumerate(contact.axes):
-                seen[k] = seen[k] + axis.dot(mobile.mul(axis))
+    Args:
+        contact: the contacts.
+        mobile: how easily what is on either side moves, or turns, with the joints in place; of the
+            sides that move.
+    """
+    seen = (total(axis.dot(m.mul(axis)) for m in mobile) for axis in contact.axes)
     return tuple(1.0 / jnp.maximum(s, 1e-12) for s in seen)
 
 

@@ -8,12 +8,10 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.components import rows, total
+from brax.impacts import FAR
 from brax.maximal.cords import stopped
 from brax.maximal.links import PerDof, Stack
 from brax.tree import Group
-
-FAR = 1e10
-"""A coordinate that no joint reaches."""
 
 
 class Bound(NamedTuple):
@@ -60,10 +58,8 @@ def bounds(
             for k, bound in enumerate(kind.bounds(mine), start=dofs):
                 per_rate = (*free[:dofs], *bound.rates, *free[end:])
                 rate, step = _rate(per_rate, rates), _step(per_rate, mobility)
-                low = (jnp.maximum(stack.lower[k], -FAR) - bound.value) / dt
-                high = (jnp.minimum(stack.upper[k], FAR) - bound.value) / dt
-                low = jnp.where(low > 0, sys.baumgarte_erp * low, low) - rate
-                high = jnp.where(high < 0, sys.baumgarte_erp * high, high) - rate
+                ends = stack.lower[k], stack.upper[k]
+                low, high = _within(sys, bound.value, ends, rate, dt)
                 out.append(Bound(per_rate, low, high, step, None))
         if any(sys.joint_dry[j] for j in joints):
             for k in range(dofs, end):
@@ -89,11 +85,8 @@ def cord_bounds(
     out = []
     limited, dry = stopped(sys)
     if limited:
-        at, rate, mobile, (low, high) = rows((length, rates, mobility, sys.tendon.limit), limited)
-        low = (jnp.maximum(low, -FAR) - at) / dt
-        high = (jnp.minimum(high, FAR) - at) / dt
-        low = jnp.where(low > 0, sys.baumgarte_erp * low, low) - rate
-        high = jnp.where(high < 0, sys.baumgarte_erp * high, high) - rate
+        at, rate, mobile, ends = rows((length, rates, mobility, sys.tendon.limit), limited)
+        low, high = _within(sys, at, ends, rate, dt)
         one = (jnp.ones_like(rate),)
         out.append((limited, Bound(one, low, high, _step(one, (mobile,)), None)))
     if dry:
@@ -101,6 +94,20 @@ def cord_bounds(
         one = (jnp.ones_like(rate),)
         out.append((dry, Bound(one, -rate, -rate, _step(one, (mobile,)), loss * dt)))
     return out
+
+
+def _within(
+    sys: System,
+    value: jax.Array,
+    ends: tuple[jax.Array, jax.Array],
+    rate: jax.Array,
+    dt: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Least and greatest change of a rate that keep, or restore, a value's limits."""
+    low, high = (jnp.maximum(ends[0], -FAR) - value) / dt, (jnp.minimum(ends[1], FAR) - value) / dt
+    low = jnp.where(low > 0, sys.baumgarte_erp * low, low) - rate
+    high = jnp.where(high < 0, sys.baumgarte_erp * high, high) - rate
+    return low, high
 
 
 def _rate(per_rate: Sequence[jax.Array | None], rates: PerDof) -> jax.Array:
