@@ -267,6 +267,16 @@ def test_work_that_none_needs_is_passed_by():
     assert "@llvm.vector.reduce.or" not in translate(every, [True], 8)
 
 
+def test_what_all_environments_share_is_read_where_it_is_needed():
+    """Among a hundred shared numbers the one of which the result is made, and no other."""
+    given = [((1,), np.float32), ((100,), np.float32)]
+    text = translate(trace(lambda a, shared: a * shared.at[7].get(), given), [True, False], 8)
+    before, _, tile = text.partition("br label %tile")
+    assert before.count("load float") == 1
+    assert "i64 7" in before
+    assert tile.count("fmul") == 1
+
+
 def test_a_kernel_takes_no_more_of_the_stack_than_there_is(monkeypatch):
     """Where its values do not fit it is written in loops, and where those do not it is XLA's."""
 

@@ -349,7 +349,7 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most
         for j, value in enumerate(x.reshape(-1)):
             _write(asm, place, j, code, value)
     head, body = asm.blocks
-    lines = [*head, _TILE, *ordered(body), _next(lanes)]
+    lines = [*ordered([*head, _TILE, *body]), _next(lanes)]
     lines, before, after = arena(lines, asm.places)
     return "\n".join(
         [
