@@ -1,6 +1,8 @@
 """Kernels as this project translates them, beside the same operations compiled by XLA."""
 
 import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -315,6 +317,25 @@ def test_threads_give_the_same_bits():
         for _ in range(50):
             for a, b in zip(alone, shared(*args), strict=True):
                 np.testing.assert_array_equal(a, b)
+
+
+def test_threads_that_trace_the_same_kernel_compile_it_once(monkeypatch):
+    """As a training and its evaluation do."""
+    sizes, compiled = [((4,), jnp.float32)], machine.compile_module
+
+    def slowly(*args):
+        time.sleep(0.05)
+        return compiled(*args)
+
+    monkeypatch.setattr(machine, "compile_module", slowly)
+
+    def name(_):
+        return Kernel(trace(lambda a: (jnp.sinh(a) + 0.7131,), sizes)).name((True,), 64)
+
+    with ThreadPoolExecutor(8) as threads:
+        names = list(threads.map(name, range(8)))
+    assert names[0].startswith("brax_")
+    assert names == names[:1] * 8
 
 
 def test_sines_and_cosines_are_right_to_the_last_place():

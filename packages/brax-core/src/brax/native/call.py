@@ -1,11 +1,11 @@
 """A kernel as an operation of JAX."""
 
 import ctypes
-import functools
 import hashlib
 import itertools
 import logging
 import math
+import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -222,10 +222,17 @@ _capsule.restype = ctypes.py_object
 _capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
-@functools.lru_cache(maxsize=4096)
+_REGISTERING = threading.Lock()
+_REGISTERED: set[str] = set()
+
+
 def _register(name: str, text: str, effort: int) -> None:
-    address = machine.compile_module(name, text, effort)
-    jax.ffi.register_ffi_target(name, _capsule(address, None, None), platform="cpu")
+    """Compiles a kernel and tells XLA its name, once, also where several threads trace it."""
+    with _REGISTERING:
+        if name not in _REGISTERED:
+            address = machine.compile_module(name, text, effort)
+            jax.ffi.register_ffi_target(name, _capsule(address, None, None), platform="cpu")
+            _REGISTERED.add(name)
 
 
 def _inner(eqn: Any) -> list[Any]:

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import platform
 import tempfile
-import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,14 @@ import llvmlite.binding as llvm
 from brax.native.assembly import Unsupported
 from brax.native.functions import FUNCTIONS
 
-_LOCK = threading.Lock()
 _ENGINES: list[Any] = []
 """What keeps the instructions of kernels in memory: JAX may run them at any time."""
 
 
 def compile_module(name: str, text: str, effort: int) -> int:
     """Compiles a module, or takes what it became an earlier time from JAX's compilation cache.
+
+    One thread at a time may do so.
 
     Args:
         name: of a file in the cache; no other module has it.
@@ -33,19 +33,18 @@ def compile_module(name: str, text: str, effort: int) -> int:
     Returns:
         The address of its function `handler`.
     """
-    with _LOCK:
-        machine = _target(effort)()
-        kept = _cached(f"{name}-{_processor()}.o")
-        code = _kept(kept) if kept else None
-        if code is None:
-            code = machine.emit_object(llvm.parse_assembly(text, llvm.create_context()))
-            if kept:
-                _keep(kept, code)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        _ENGINES.append(engine)
-        return int(engine.get_function_address("handler"))
+    machine = _target(effort)()
+    kept = _cached(f"{name}-{_processor()}.o")
+    code = _kept(kept) if kept else None
+    if code is None:
+        code = machine.emit_object(llvm.parse_assembly(text, llvm.create_context()))
+        if kept:
+            _keep(kept, code)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _ENGINES.append(engine)
+    return int(engine.get_function_address("handler"))
 
 
 def _cached(name: str) -> Path | None:
