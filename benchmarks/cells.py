@@ -246,12 +246,16 @@ def _gradient(size, pipeline, folder, threads):
 
 
 def _training(size, pipeline, folder, threads):
-    """PPO in the environments of both, 4 passes over all that is seen, in 32 batches."""
+    """PPO in the environments of both, 4 passes over all that is seen, in 32 batches.
+
+    Each on as many devices as it is faster with: Google's on one per core, ours on the one that
+    JAX makes.
+    """
     for env, backend in TRAINED:
         for name, networks in NETWORKS.items() if backend == pipeline else ():
             settings = {"env": env, "backend": backend, "batch": size.batch, "networks": networks}
             sides = {
-                OURS: Setup(settings, "training_worker.py"),
+                OURS: Setup(settings, "training_worker.py", environment=ALONE),
                 PEER: Setup(settings, "training_worker.py", python=PEER),
             }
             recipe = {

@@ -189,6 +189,21 @@ def descend(
     return weights, optimizer_state, finite
 
 
+def shuffled(key: jax.Array, number: int) -> jax.Array:
+    """Returns the numbers below `number`, fewer than 2^31, in random order, int32.
+
+    They are sorted by random bits that stand before them in one word, since XLA's CPU compiler
+    sorts words five times as fast as pairs. Those with the same bits stay in order, so it is done
+    until each was given three times as many bits as a number has.
+    """
+    own = max(number - 1, 1).bit_length()
+    order = jnp.arange(number, dtype=jnp.uint32)
+    for now in jax.random.split(key, -(-3 * own // (32 - own))):
+        drawn = jax.random.bits(now, (number,)) << own | jnp.arange(number, dtype=jnp.uint32)
+        order = order[jnp.sort(drawn) & ((1 << own) - 1)]
+    return order.astype(jnp.int32)
+
+
 def in_a_row(bad_updates: jax.Array, finite: jax.Array) -> jax.Array:
     """Updates in a row that were skipped, after one more."""
     return jnp.where(finite, 0, bad_updates + 1)

@@ -14,6 +14,42 @@ KERNEL_INIT: Initializer = jax.nn.initializers.lecun_uniform()
 """How the weights of a layer start, where nothing else is said."""
 
 
+@jax.custom_jvp
+def swish(x: jax.Array) -> jax.Array:
+    """`x sigmoid(x)`, with a derivative that is made of the result.
+
+    Of what JAX derives, which takes the argument once more, XLA's CPU compiler makes code that is
+    slower than the products of matrices around it.
+    """
+    return x * jax.nn.sigmoid(x)
+
+
+@swish.defjvp
+def _swish_jvp(
+    primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    (x,), (moved,) = primals, tangents
+    share = jax.nn.sigmoid(x)
+    result = x * share
+    return result, (share + result * (1.0 - share)) * moved
+
+
+@jax.custom_jvp
+def elu(x: jax.Array) -> jax.Array:
+    """`x`, or `exp(x) - 1` where that is negative, with a derivative as `swish` has it."""
+    return linen.elu(x)
+
+
+@elu.defjvp
+def _elu_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    result = linen.elu(*primals)
+    return result, jnp.where(result > 0, 1.0, result + 1.0) * tangents[0]
+
+
+_FASTER: dict[ActivationFn, ActivationFn] = {linen.swish: swish, linen.elu: elu}
+"""The same functions, by those of Flax."""
+
+
 class Encoded(linen.Module):
     """A module that sees features which another makes."""
 
@@ -23,6 +59,20 @@ class Encoded(linen.Module):
     def __call__(self, data: Any, *more: jax.Array) -> jax.Array:
         """Gives `head` the features of `data`, and the rest as it is."""
         return self.head(self.encoder(data), *more)
+
+
+class _Dense(linen.Module):
+    """A dense layer, its rows innermost; its weights are those of Flax's `Dense`."""
+
+    features: int
+    kernel_init: Initializer
+
+    @linen.compact
+    def __call__(self, data: jax.Array) -> jax.Array:
+        """Maps (inputs, rows) to (features, rows)."""
+        kernel = self.param("kernel", self.kernel_init, (data.shape[0], self.features))
+        bias = self.param("bias", jax.nn.initializers.zeros, (self.features,))
+        return kernel.T @ data + bias[:, None]
 
 
 class MLP(linen.Module):
@@ -37,15 +87,20 @@ class MLP(linen.Module):
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
         """Maps (..., inputs) to (..., layer_sizes[-1])."""
-        # Rows along one axis: over several, XLA's CPU compiler copies what gradients are made of.
-        before, data = data.shape[:-1], data.reshape(-1, data.shape[-1])
+        # Rows along one axis and innermost: XLA's CPU compiler multiplies such small matrices
+        # faster, and over several axes it copies what gradients are made of.
+        before, data = data.shape[:-1], data.reshape(-1, data.shape[-1]).T
+        # Laid out so at once: else each product with it is of columns far apart.
+        data = jax.lax.optimization_barrier(data)
+        activation = _FASTER.get(self.activation, self.activation)
         for i, size in enumerate(self.layer_sizes):
-            data = linen.Dense(size, name=f"hidden_{i}", kernel_init=self.kernel_init)(data)
+            data = _Dense(size, self.kernel_init, name=f"hidden_{i}")(data)
             if i != len(self.layer_sizes) - 1 or self.activate_final:
-                data = self.activation(data)
+                data = activation(data)
                 if self.layer_norm:
-                    data = linen.LayerNorm(name=f"norm_{i}")(data)
-        return data.reshape(*before, data.shape[-1])
+                    norm = linen.LayerNorm(reduction_axes=0, feature_axes=0, name=f"norm_{i}")
+                    data = norm(data)
+        return data.T.reshape(*before, data.shape[0])
 
 
 class NormalHead(linen.Module):

@@ -20,6 +20,7 @@ from brax.training.learner import (
     descend,
     episodes,
     in_a_row,
+    shuffled,
 )
 from brax.training.policies import make_inference_fn
 
@@ -140,7 +141,7 @@ class PPOLearner(Learner):
 
         def epoch(learned: Learned, key: jax.Array) -> tuple[Learned, Any]:
             shuffle, rest = jax.random.split(key)
-            rows = jax.random.permutation(shuffle, stretches)
+            rows = shuffled(shuffle, stretches)
 
             def deal(x: jax.Array) -> jax.Array:
                 dealt = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)

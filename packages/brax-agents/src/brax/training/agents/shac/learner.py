@@ -19,6 +19,7 @@ from brax.training.learner import (
     descend,
     episodes,
     in_a_row,
+    shuffled,
 )
 from brax.training.policies import ActorCriticParams, make_inference_fn
 
@@ -170,7 +171,7 @@ class SHACLearner(Learner):
             return (value, critic_state), (error, finite)
 
         def one_pass(carry: tuple[Any, Any], key: jax.Array) -> tuple[Any, Any]:
-            order = jax.random.permutation(key, rows).reshape(self.config.num_minibatches, -1)
+            order = shuffled(key, rows).reshape(self.config.num_minibatches, -1)
             parts = jax.tree.map(lambda x: x[order], (flat_obs, flat))
             return jax.lax.scan(minibatch, carry, devices.share(parts, self.mesh, axis=1))
 

@@ -1,0 +1,68 @@
+"""Parts of networks and of learners that are written otherwise than Flax and JAX have them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen
+
+from brax.training.learner import shuffled
+from brax.training.modules import MLP, elu, swish
+
+
+@pytest.mark.parametrize(("ours", "flax"), [(swish, linen.swish), (elu, linen.elu)])
+def test_activations_and_two_derivatives_are_flaxs(ours, flax):
+    x = jnp.asarray([-90.0, -3.0, -0.4, 0.0, 1e-3, 0.7, 5.0, 90.0])
+    for _ in range(3):
+        np.testing.assert_allclose(jax.vmap(ours)(x), jax.vmap(flax)(x), rtol=1e-5, atol=2e-6)
+        ours, flax = jax.grad(ours), jax.grad(flax)
+    assert jnp.isnan(jax.grad(ours)(jnp.nan))
+
+
+class Rows(linen.Module):
+    """The same network of Flax's layers."""
+
+    @linen.compact
+    def __call__(self, x):
+        for i, size in enumerate((5, 4, 2)):
+            x = linen.Dense(size, name=f"hidden_{i}")(x)
+            if i < 2:
+                x = linen.LayerNorm(name=f"norm_{i}")(linen.swish(x))
+        return x
+
+
+@pytest.mark.parametrize("shape", [(3,), (6, 3), (2, 5, 3)])
+def test_a_network_and_its_weights_are_flaxs(shape):
+    x = jax.random.normal(jax.random.key(0), shape)
+    ours, flax = MLP((5, 4, 2), linen.swish, layer_norm=True), Rows()
+    weights = flax.init(jax.random.key(1), x)
+    assert jax.tree.map(jnp.shape, ours.init(jax.random.key(1), x)) == jax.tree.map(
+        jnp.shape, weights
+    )
+    got, want = (
+        jax.value_and_grad(lambda w, n=network: jnp.sum(jnp.sin(n.apply(w, x))))(weights)
+        for network in (ours, flax)
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), got, want)
+
+
+@pytest.mark.parametrize("number", [1, 2, 7, 4096, 100_001])
+def test_shuffling_leaves_nothing_out(number):
+    order = np.asarray(shuffled(jax.random.key(number), number))
+    assert order.dtype == np.int32
+    np.testing.assert_array_equal(np.sort(order), np.arange(number))
+
+
+def test_every_order_is_as_likely():
+    orders = jax.vmap(lambda key: shuffled(key, 4))(jax.random.split(jax.random.key(0), 24_000))
+    _, counts = np.unique(np.asarray(orders) @ [1, 4, 16, 64], return_counts=True)
+    assert len(counts) == 24
+    # chi^2 of 23 degrees of freedom: beyond 49.7 once in a thousand seeds.
+    assert np.sum((counts - 1000.0) ** 2) / 1000.0 < 49.7
+
+
+def test_what_is_given_the_same_bits_does_not_stay_in_order():
+    """Of a million numbers each has twelve bits a round, and so often that of its neighbour."""
+    order = np.asarray(shuffled(jax.random.key(5), 2**20))
+    later = np.mean(np.diff(order) > 0)
+    assert abs(later - 0.5) < 5 * np.sqrt(1 / 12 / 2**20)
