@@ -95,22 +95,23 @@ def gap(first, second, a, b, normal):
     return between_frames - far(first, a, normal) - far(second, b, -normal)
 
 
-def check_against_mujoco(first, second, n):
+def check_against_mujoco(first, second, n, double=True):
     a, b = places(n)
-    dist, normal, _ = map(np.asarray, program(first, second, True)(a, b))
+    dist, normal, _ = (np.asarray(x, float) for x in program(first, second, double)(a, b))
+    slack = 1e-9 if double else 2e-5
     expected, its_normal = mujoco_nearest(first, second, a, b)
     np.testing.assert_allclose(dist, gap(first, second, a, b, normal), atol=3e-6)
     off = np.abs(dist - expected) > 1e-4
     # Where MuJoCo is elsewhere, the gap along its normal, a lower bound, is no wider than ours; but
     # for 11 of 1000 overlaps of a box and a mesh, a tenth of their sizes deep or more, whose best
     # normal lies far from all starts.
-    missed = off & (gap(first, second, a, b, its_normal) > dist + 1e-9)
+    missed = off & (gap(first, second, a, b, its_normal) > dist + slack)
     assert missed.mean() <= (0.02 if second == "mesh" else 0)
     assert (dist[missed] < -0.05).all()
     assert off.mean() <= 0.15
     # Where distances agree and normals do not, ours is no worse a normal than MuJoCo's.
     turned = ~off & (np.linalg.norm(normal - its_normal, axis=1) > 1e-4)
-    assert (gap(first, second, a, b, its_normal) <= dist + 1e-9)[turned].all()
+    assert (gap(first, second, a, b, its_normal) <= dist + slack)[turned].all()
     assert (dist > 0).sum() > n // 5 < (dist < 0).sum()
 
 
@@ -120,10 +121,10 @@ def test_against_mujoco(f64, first, second):
 
 
 @pytest.mark.parametrize(("first", "second"), marked([*ROUND, *FLAT]))
-def test_against_mujoco_in_a_thousand_poses(f64, short_of, first, second):
-    short_of("[cylinder-mesh]", "in one of them a gap 1.3e-9 m wider along MuJoCo's normal")
-    short_of("[mesh-mesh]", "in one of them a gap 4e-5 m wider along a normal 5 degrees away")
-    check_against_mujoco(first, second, 1000)
+def test_against_mujoco_in_a_thousand_poses(bound, short_of, first, second):
+    short_of("[f64-cylinder-mesh]", "in one of them a gap 1.3e-9 m wider along MuJoCo's normal")
+    short_of("-mesh-mesh]", "in one of them a gap 4e-5 m wider along a normal 5 degrees away")
+    check_against_mujoco(first, second, 1000, bound(True, False))
 
 
 @pytest.mark.slow
