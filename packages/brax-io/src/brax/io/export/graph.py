@@ -286,13 +286,14 @@ class _Builder:
         """The product of what depends on the observation and a matrix."""
         (left, right), (batch_left, _) = numbers
         a, b = args
-        if a.number is not None and len(a.shape) == len(b.shape) == 2 and len(left) == 1:
-            turned = self._dot([b, a], ((right, left), (batch_left, ())), shape[::-1])
+        flat = len(a.shape) == len(b.shape) == 2 and len(left) == 1 and not batch_left
+        if flat and a.number is not None:  # numbers stand on the right, else all is turned
+            turned = self._dot([b, a], ((right, left), ((), ())), shape[::-1])
             return self._add("transpose", [turned], shape, (0, 2, 1))
+        if flat and left[0] == 0:
+            a, left = self._add("transpose", [a], a.shape[::-1], (0, 2, 1)), (1,)
         plain = len(left) == 1 and not batch_left and len(b.shape) == 2 and a.number is None
-        if plain and b.number is not None and len(a.shape) == 2 and left[0] == 0:
-            a = self._add("transpose", [a], a.shape[::-1], (0, 2, 1))
-        elif not plain or left[0] != len(a.shape) - 1 or b.number is None:
+        if not plain or left[0] != len(a.shape) - 1 or b.number is None:
             return self._add("?dot_general of this kind", args, shape)
         matrix = np.asarray(b.number)
         return self._add("matmul", [a, b._replace(number=matrix.T if right[0] else matrix)], shape)
