@@ -1,6 +1,7 @@
 """Convex shapes by their support points, against MuJoCo, closed forms and finite differences."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,8 @@ import mujoco
 import numpy as np
 import pytest
 from physics_lab import CORNERS, SIZES, nearest, reach, shape
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
 
 from brax import plugins
 from brax.builder import ModelBuilder
@@ -103,12 +106,8 @@ def check_against_mujoco(first, second, n, double=True):
     expected, its_normal = mujoco_nearest(first, second, a, b)
     np.testing.assert_allclose(dist, gap(first, second, a, b, normal), atol=3e-6)
     off = np.abs(dist - expected) > 1e-4
-    # Where MuJoCo is elsewhere, the gap along its normal, a lower bound, is no wider than ours; but
-    # for 11 of 1000 overlaps of a box and a mesh, a tenth of their sizes deep or more, whose best
-    # normal lies far from all starts.
-    missed = off & (gap(first, second, a, b, its_normal) > dist + slack)
-    assert missed.mean() <= (0.02 if second == "mesh" else 0)
-    assert (dist[missed] < -0.05).all()
+    # Where MuJoCo is elsewhere, the gap along its normal, a lower bound, is no wider than ours.
+    assert (gap(first, second, a, b, its_normal) <= dist + slack)[off].all()
     assert off.mean() <= 0.15
     # Where distances agree and normals do not, ours is no worse a normal than MuJoCo's.
     turned = ~off & (np.linalg.norm(normal - its_normal, axis=1) > 1e-4)
@@ -122,9 +121,7 @@ def test_against_mujoco(f64, first, second):
 
 
 @pytest.mark.parametrize(("first", "second"), marked([*ROUND, *FLAT]))
-def test_against_mujoco_in_a_thousand_poses(bound, short_of, first, second):
-    short_of("[f64-cylinder-mesh]", "in one of them a gap 1.3e-9 m wider along MuJoCo's normal")
-    short_of("-mesh-mesh]", "in one of them a gap 4e-5 m wider along a normal 5 degrees away")
+def test_against_mujoco_in_a_thousand_poses(bound, first, second):
     check_against_mujoco(first, second, 1000, bound(True, False))
 
 
@@ -169,6 +166,36 @@ def departures(first, second):
         np.abs(np.asarray(got - (up - down) / (2 * step))).reshape(8, -1).max(axis=1)[2:]
         for got, up, down in zip(rate[:2], above, below, strict=False)
     ]
+
+
+def deepest(first, second, a, b):
+    """The gap along the best normal of two bodies of corners that overlap; else above zero.
+
+    It is that of a side of the hull of all differences of corners.
+    """
+    ours = {"box": SIZES["box"] * np.array(list(itertools.product((-1, 1), repeat=3)))}
+    ours["mesh"] = SIZES["mesh"][0] * CORNERS
+    corners = [
+        Rotation.from_quat(place[3:], scalar_first=True).apply(ours[name]) + place[:3]
+        for name, place in ((first, a), (second, b))
+    ]
+    apart = (corners[0][:, None] - corners[1]).reshape(-1, 3)
+    return ConvexHull(apart).equations[:, 3].max()
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("first", ["box", "mesh"])
+def test_the_best_of_many_normals_of_deep_overlaps_is_found(f64, first):
+    a, b = places(3000, seed=1)
+    best = np.array([deepest(first, "mesh", *place) for place in zip(a, b, strict=True)])
+    dist = np.asarray(program(first, "mesh", True)(a, b)[0])[best < 0]
+    best = best[best < 0]
+    assert len(best) > 900
+    assert (dist <= best + 1e-9).all()
+    # Where it is missed, another is taken that is nearly as good. One round alone misses 2 %.
+    assert (dist < best - 1e-9).mean() <= 0.01
+    assert (dist >= best - 1e-3).all()
 
 
 @pytest.mark.slow

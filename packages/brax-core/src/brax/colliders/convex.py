@@ -10,20 +10,23 @@ chosen that is not in D, and one step of the GJK iteration towards the point x o
 to q gives the next normal, (q - x) / |q - x|. The point q is the origin if the shapes are apart.
 Else it is (h + g) n, a little outside of D along the best normal so far; since |q - x| >= g, the
 exact projection has h(n') = n'.q - |q - x| <= h(n), so that the gap only widens. Shapes that
-overlap may have several normals that are the best nearby, so the iteration has several starts.
+overlap may have several normals that are the best nearby, so the iteration has several starts, and
+where they overlap deeply it is done again from others.
 
 Source: Gilbert, Johnson, Keerthi (1988), A fast procedure for computing the distance between
 complex objects in three-dimensional space; for the set D, van den Bergen (2003), Collision
 Detection in Interactive 3D Environments, chapter 4. That q moves with the normal is ours.
 """
 
+import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from brax.components import Vec3, normalize
+from brax.components import Vec3, normalize, tangents
 from brax.skipped import where_needed
 
 Support = Callable[[Vec3], tuple[Vec3, Vec3]]
@@ -35,7 +38,20 @@ STEPS = {4: 32, 8: 64}
 digit of the gap; most other pairs are exact after twenty."""
 
 STARTS = 4
-"""Normals that it runs from."""
+"""Normals that it runs from at once."""
+
+_ROUNDS = 4
+"""How often it runs where shapes overlap deeply, each time from other normals. Of 2564 random
+overlaps of boxes and meshes, one round misses the best normal in 53, two in 17, four in 3."""
+
+_DEEP = 0.008
+"""How deep the overlap is then at least, in sizes of D."""
+
+_SLANTS = 0.6, 0.25
+"""Angles to the best normal that the second round starts at, and the fourth [rad]."""
+
+_ALIKE = 0.95
+"""Cosine of the angle between two normals up to which there is no need to start from both."""
 
 _STILL = 4.0
 """Units of the precision, in sizes, that a step gains at least; where none does, no more follow."""
@@ -74,12 +90,25 @@ class Search(NamedTuple):
     much the gap widened."""
 
 
+class Best(NamedTuple):
+    """What is found so far, (pairs, batch)."""
+
+    normal: Vec3
+    touching: Vec3
+    """The point of the first shape."""
+    gap: jax.Array
+    """The gap along the normal."""
+    left: jax.Array
+    """The gaps along the normals to start from, (n, pairs, batch); of those that are no longer
+    needed minus infinity."""
+
+
 def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, Vec3]:
     """The unit normal, from the first shape to the second, along which the gap is the widest.
 
     Args:
         support: of the two shapes.
-        starts: unit normals to begin with, (n, pairs, batch), of which the best `STARTS` are taken.
+        starts: unit normals to begin with, (n, pairs, batch), of which the best are taken.
         size: of the two shapes together [m], (pairs, batch).
 
     Returns:
@@ -87,18 +116,11 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
         (pairs, batch).
     """
     close = jnp.finfo(size.dtype).eps ** 0.5 * size
+    least = _STILL * float(jnp.finfo(size.dtype).eps) * size
 
     def corner(direction: Vec3) -> Corner:
         first, second = support(direction)
         return Corner(first - second, first)
-
-    every = corner(starts)
-    best = best_places(-starts.dot(every.point), STARTS)
-    normal, begin = take(best, starts), Corner(*(take(best, v) for v in every))
-    gap = -normal.dot(begin.point)
-    every_gain = jnp.full_like(gap, jnp.inf)
-    found = Search((begin, begin, begin), begin, normal, normal, gap, every_gain)
-    least = _STILL * float(jnp.finfo(size.dtype).eps) * size
 
     def step(found: Search) -> Search:
         new = corner(found.direction)
@@ -117,12 +139,61 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
         gains = (found.gain > least).reshape(-1, size.shape[-1])
         return where_needed(jnp.any(gains, axis=0, keepdims=True), step, found)
 
-    # The first step finds the point that it starts from again, and only turns.
-    found = step(found)._replace(gain=every_gain)
-    found = jax.lax.fori_loop(1, STEPS[size.dtype.itemsize], further, found)
-    best = best_places(found.gap, 1)
-    normal, touching = (take(best, v) for v in (found.normal, found.nearest.first))
-    return Vec3(*(c[0] for c in normal)), Vec3(*(c[0] for c in touching))
+    def search(turn: jax.Array, best: Best) -> Best:
+        chosen, left = _unlike_places(best.left, starts)
+        around = turn % 2 == 1
+        normal = where(around, _aslant(best.normal, turn > 1), take(chosen, starts))
+        begin = corner(normal)
+        gap = -normal.dot(begin.point)
+        every_gain = jnp.full_like(gap, jnp.inf)
+        found = Search((begin, begin, begin), begin, normal, normal, gap, every_gain)
+        # The first step finds the point that it starts from again, and only turns.
+        found = step(found)._replace(gain=every_gain)
+        found = jax.lax.fori_loop(1, STEPS[size.dtype.itemsize], further, found)
+        chosen = best_places(found.gap, 1)
+        normal, touching = (take(chosen, v) for v in (found.normal, found.nearest.first))
+        gap = jnp.max(found.gap, axis=0)
+        better = gap > best.gap
+        return Best(
+            where(better, Vec3(*(c[0] for c in normal)), best.normal),
+            where(better, Vec3(*(c[0] for c in touching)), best.touching),
+            jnp.maximum(gap, best.gap),
+            jnp.where(around, best.left, left),
+        )
+
+    def again(turn: jax.Array, best: Best) -> Best:
+        deep = jnp.any(best.gap < -_DEEP * size, axis=0, keepdims=True)
+        return where_needed(deep, functools.partial(search, turn), best)
+
+    none = size * 0.0
+    nowhere = Vec3(none, none, none)
+    left = -starts.dot(corner(starts).point)
+    best = Best(nowhere, nowhere, none - jnp.inf, left)
+    best = jax.lax.fori_loop(0, _ROUNDS, again, best)
+    return best.normal, best.touching
+
+
+def _aslant(normal: Vec3, later: jax.Array) -> Vec3:
+    """Four directions around a normal; later nearer to it, and halfway between those."""
+    s, t = tangents(normal)
+    s, t = where(later, (s + t) * 0.5**0.5, s), where(later, (t - s) * 0.5**0.5, t)
+    first, second = _SLANTS
+    along = jnp.where(later, math.cos(second), math.cos(first)).astype(normal.x.dtype)
+    across = jnp.where(later, math.sin(second), math.sin(first)).astype(normal.x.dtype)
+    every = [normal * along + v * across for v in (s, -s, t, -t)]
+    return Vec3(*(jnp.stack(c) for c in zip(*every, strict=True)))
+
+
+def _unlike_places(score: jax.Array, starts: Vec3) -> tuple[jax.Array, jax.Array]:
+    """As `best_places`, of normals far from each other, and the scores of those that are left."""
+    places = jnp.arange(score.shape[0]).reshape((-1,) + (1,) * (score.ndim - 1))
+    out = []
+    for _ in range(STARTS):
+        chosen = places == jnp.argmax(score, axis=0)
+        out.append(chosen)
+        (start,) = (Vec3(*c) for c in zip(*take(chosen[None], starts), strict=True))
+        score = jnp.where(starts.dot(start) > _ALIKE, -jnp.inf, score)
+    return jnp.stack(out), score
 
 
 def where(condition: jax.Array, x: Vec3, y: Vec3) -> Vec3:
