@@ -186,14 +186,12 @@ def _aslant(normal: Vec3, later: jax.Array) -> Vec3:
 
 def _unlike_places(score: jax.Array, starts: Vec3) -> tuple[jax.Array, jax.Array]:
     """As `best_places`, of normals far from each other, and the scores of those that are left."""
-    places = jnp.arange(score.shape[0]).reshape((-1,) + (1,) * (score.ndim - 1))
     out = []
     for _ in range(STARTS):
-        chosen = places == jnp.argmax(score, axis=0)
-        out.append(chosen)
-        (start,) = (Vec3(*c) for c in zip(*take(chosen[None], starts), strict=True))
-        score = jnp.where(starts.dot(start) > _ALIKE, -jnp.inf, score)
-    return jnp.stack(out), score
+        out.append(best_places(score, 1))
+        alike = starts.dot(take(out[-1], starts)) > _ALIKE
+        score = jnp.where(alike, -jnp.inf, score)
+    return jnp.concatenate(out), score
 
 
 def where(condition: jax.Array, x: Vec3, y: Vec3) -> Vec3:
