@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 from physics_lab import FAST_COMPILE
+from scipy.spatial.transform import Rotation
 
 from brax import contact, dynamics, kinematics
 from brax.builder import ModelBuilder
@@ -63,8 +64,8 @@ def run(sys, steps=100, pipeline=GENERALIZED):
 
 
 def _placed(sys, q):
-    """All geoms of a free body's model at coordinates (batch, 7)."""
-    geom = jax.tree.map(lambda x: x[..., None], sys.geom)
+    """All geoms of a free body's model, with a batch axis, at coordinates (batch, 7)."""
+    geom = sys.geom
     local = Shape(vec3(geom.transform.pos), quat(geom.transform.rot), vec3(geom.size))
     at = jnp.asarray(q.T)[None]
     return place(local, sys.geom_link, frames_of(vec3(at[:, :3]), quat(at[:, 3:])))
@@ -149,15 +150,22 @@ def test_derivatives_go_through_the_nearest_contacts(settled):
     np.testing.assert_allclose(slope, measured, atol=1e-5)
 
 
-@pytest.mark.parametrize("first", ["plane", "sphere", "capsule", "box", "cylinder", "ellipsoid"])
+HULL = np.random.default_rng(2).normal(scale=(0.1, 0.05, 0.2), size=(12, 3))
+KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "mesh")
+
+
+@pytest.mark.parametrize("first", ["plane", *KINDS])
 def test_the_bound_of_a_gap_is_none_too_high(first):
-    """Against MuJoCo's distances; of two spheres, and of a plane and anything, it is exact."""
-    rng, kinds = np.random.default_rng(1), ("sphere", "capsule", "box", "cylinder", "ellipsoid")
+    """Against MuJoCo's distances; of two spheres, and of a plane and any but points, it is exact."""
+    rng, shape = np.random.default_rng(1), {"mesh": 'mesh="hull"', "plane": 'size="1 1 1"'}
     poses = rng.normal(size=(200, 2, 7)) * ([0.25] * 3 + [1] * 4)
-    for second in kinds:
-        size = {"plane": "1 1 1"}.get(first, ".1 .2 .15")
-        xml = f"""<mujoco><worldbody><geom type="{first}" size="{size}"/>
-        <body><freejoint/><geom type="{second}" size=".1 .2 .15"/></body></worldbody></mujoco>"""
+    asset = f'<asset><mesh name="hull" vertex="{" ".join(map(str, HULL.ravel()))}"/></asset>'
+    for second in KINDS:
+        one, other = (
+            f'type="{kind}" {shape.get(kind, """size=".1 .2 .15" """)}' for kind in (first, second)
+        )
+        xml = f"""<mujoco>{asset}<worldbody><geom {one}/>
+        <body><freejoint/><geom {other}/></body></worldbody></mujoco>"""
         model, sys = mujoco.MjModel.from_xml_string(xml), mjcf.loads(xml)
         data, (group,) = mujoco.MjData(model), sys.collisions
         bounds, exact = [], []
@@ -166,12 +174,35 @@ def test_the_bound_of_a_gap_is_none_too_high(first):
             mujoco.mj_forward(model, data)
             exact.append(mujoco.mj_geomDistance(model, data, 0, 1, 9.0, None))
             bounds.append(data.qpos.copy())
+        sys = jax.tree.map(lambda x: x[..., None], sys)
         geoms = _placed(sys, np.array(bounds))
         a, b = (crowd._Bound.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2))
         bound = crowd._gap(a, b)[0]
         assert (bound <= np.array(exact) + 1e-6).all(), second
-        if first == "plane" or first == second == "sphere":
+        if (first == "plane" and second != "mesh") or first == second == "sphere":
             np.testing.assert_allclose(bound, exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["box", "mesh"])
+def test_the_bound_of_what_lies_side_by_side_is_its_gap(kind):
+    """Two planks of 2 m, turned alike, 5 cm apart and one moved along the other by a metre."""
+    builder = ModelBuilder()
+    turned = {"quat": (0.6, 0.48, 0.0, 0.64)}
+    corners = np.array(list(itertools.product((-1.0, 1.0), (-0.1, 0.1), (-0.02, 0.02))))
+    what = {"size": (1, 0.1, 0.02)} if kind == "box" else {"points": corners}
+    apart = Rotation.from_quat([0.48, 0.0, 0.64, 0.6]).apply((1.0, 0.0, 0.09))
+    for name, pos in (("lower", (0, 0, 0)), ("upper", apart)):
+        builder.add_body(name, pos=pos, mass=1.0, inertia=(0.1,) * 3, **turned)
+        builder.add_joint(name, "free")
+        builder.add_geom(name, kind, **what)
+    sys = jax.tree.map(lambda x: x[..., None], builder.build())
+    (group,) = sys.collisions
+    geom = sys.geom.transform
+    links = sys.init_q.reshape(2, 7, 1)
+    local = Shape(vec3(geom.pos), quat(geom.rot), vec3(sys.geom.size))
+    geoms = place(local, sys.geom_link, frames_of(vec3(links[:, :3]), quat(links[:, 3:])))
+    a, b = (crowd._Bound.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2))
+    np.testing.assert_allclose(crowd._gap(a, b), 0.05, atol=1e-6)
 
 
 def test_bounds_come_from_a_file_and_survive_json():

@@ -12,7 +12,7 @@ from physics_lab import CORNERS, SIZES, nearest, reach, shape
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from brax import plugins
+from brax import contact, kinematics, plugins
 from brax.builder import ModelBuilder
 from brax.colliders.fallback import between
 from brax.colliders.overlap import Spot, overlap
@@ -244,3 +244,27 @@ def test_a_line_seen_along_itself_is_a_point_of_its_middle():
     for spot in spots:
         np.testing.assert_allclose([spot.x, spot.y], 0, atol=1e-6)
         assert spot.z >= 0.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("below", ["box", "cylinder", "mesh"])
+@pytest.mark.parametrize(("tip", "points"), [([[0.3, 0.1]], 1), ([[0.3, 0.1], [0.2, 0.2]], 2)])
+def test_a_tip_on_a_flat_side_has_one_point_and_an_edge_two(below, tip, points):
+    """A pyramid and a wedge, 1 cm deep in a plate: nothing acts at the plate's corners."""
+    model = ModelBuilder()
+    plate = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-0.1, 0.1)]
+    size = {"box": (1, 1, 0.1), "cylinder": (1, 0.1)}
+    what = {"points": plate} if below == "mesh" else {"size": size[below]}
+    model.add_geom("world", below, pos=(0, 0, -0.1), **what)
+    model.add_body("body", pos=(0, 0, 0.19), mass=1.0, inertia=(0.01,) * 3)
+    model.add_joint("body", "free")
+    base = [(0.2, 0.0, 0.1), (-0.1, 0.2, 0.1), (-0.1, -0.2, 0.1)]
+    model.add_geom("body", "mesh", points=[*((*at, -0.2) for at in tip), *base])
+    sys = model.build()
+    x, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(6))
+    found = contact.get(sys, x)
+    meets = np.asarray(found.dist) < 0
+    assert meets.sum() == points
+    np.testing.assert_allclose(found.dist[meets], -0.01, atol=1e-5)
+    at = np.asarray(found.pos)[meets]
+    np.testing.assert_allclose(at[np.argsort(-at[:, 0])], [(*p, -0.005) for p in tip], atol=1e-5)

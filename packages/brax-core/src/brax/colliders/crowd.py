@@ -1,12 +1,14 @@
 """Models in which so many shapes could touch that only the nearest are followed at each state.
 
 What one collider tests are the pairs of least gap, bounded from below by the gap of their shadows
-on the line between the centres, or on a plane's normal. Of the points found the nearest are the
-contacts; which pairs these are of changes as the model moves.
+on some lines: the one between the centres and the axes of what has flat sides, or a plane's normal.
+Points count as the box around them. Of the points found the nearest are the contacts; which pairs
+these are of changes as the model moves.
 
 Source: Ericson (2005), Real-Time Collision Detection, section 5.2: separating axes.
 """
 
+import functools
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -35,6 +37,9 @@ MANY = 1000
 
 PAIRS, POINTS = 64, 128
 """Pairs of one collider, and contacts of one number of directions, that are then followed."""
+
+FLAT = 4
+"""Corners of a side that is flat in both directions."""
 
 
 class Near(NamedTuple):
@@ -192,35 +197,53 @@ def _nearest_pairs(sys: System, alike: Alike, geoms: Shape, margins: jax.Array) 
     return touch, pair, left
 
 
+class _Box(NamedTuple):
+    """What the points of shapes fill along the axes of their frames, (pairs, 1 or batch)."""
+
+    middle: Vec3
+    half: Vec3
+    """Half of its sides [m]."""
+
+
 class _Bound(NamedTuple):
-    """Shapes of one type, and how far each reaches at most, (pairs, 1 or batch), if by points."""
+    """Shapes of one type, and the boxes around those of points, (pairs, 1 or batch)."""
 
     kind: GeometryType
     shape: Shape
-    radius: jax.Array | None
+    box: _Box | None
 
     @staticmethod
     def of(sys: System, geoms: Shape, which: np.ndarray) -> "_Bound":
         """Of given geoms of all."""
         kind, index = sys.geom_types[which[0]], which.tolist()
-        radius = rows(_radii(sys), index) if sys.geom_points[which[0]] else None
-        return _Bound(kind, rows(geoms, index), radius)
+        box = _boxes(sys, which) if sys.geom_points[which[0]] else None
+        return _Bound(kind, rows(geoms, index), box)
 
     def extent(self, direction: Vec3) -> jax.Array:
         """How far the shapes reach from their origins along unit directions, or further."""
-        if self.radius is not None:
-            return self.radius
         local = self.shape.rot.inv_rotate(direction)
+        if self.box is not None:
+            along = Vec3(*(jnp.abs(c) for c in local))
+            return self.box.middle.dot(local) + self.box.half.dot(along)
         ahead = Vec3(*(c[None] for c in local))
         return self.kind.support(self.shape, ahead).dot(ahead)[0]
 
+    def sideways(self) -> list[Vec3]:
+        """Unit directions, besides the one between two centres, in which it may end early."""
+        if self.kind.corners < FLAT:
+            return []
+        return [n for axis in self.shape.rot.matrix() for n in (axis, -axis)]
 
-def _radii(sys: System) -> jax.Array:
-    """How far the points of each geom are from its origin at most; zero of one without."""
-    owner = np.repeat(np.arange(len(sys.geom_points)), sys.geom_points)
-    points = vec3(sys.points)
-    squared = jax.ops.segment_max(points.dot(points), jnp.asarray(owner), len(sys.geom_points))
-    return jnp.sqrt(jnp.maximum(squared, 0.0))
+
+def _boxes(sys: System, which: np.ndarray) -> _Box:
+    """Around the points of given geoms."""
+    geoms, place = np.unique(which, return_inverse=True)
+    counts = np.array(sys.geom_points)
+    nth = np.minimum(np.arange(counts.max())[:, None], counts[geoms] - 1)
+    at = np.cumsum([0, *counts])[geoms] + nth
+    points = Vec3(*(c.at[at].get(mode="promise_in_bounds") for c in vec3(sys.points)))
+    most, least = (Vec3(*(end(c, axis=0) for c in points)) for end in (jnp.max, jnp.min))
+    return rows(_Box((most + least) * 0.5, (most - least) * 0.5), place.tolist())
 
 
 def _gap(a: _Bound, b: _Bound) -> jax.Array:
@@ -229,8 +252,9 @@ def _gap(a: _Bound, b: _Bound) -> jax.Array:
     if isinstance(a.kind, Plane):
         up = a.shape.axis_z
         return up.dot(apart) - b.extent(-up)
-    line, length = normalize(apart)
-    return length - a.extent(line) - b.extent(-line)
+    line, _ = normalize(apart)
+    gaps = [n.dot(apart) - a.extent(n) - b.extent(-n) for n in (line, *a.sideways(), *b.sideways())]
+    return functools.reduce(jnp.maximum, gaps)
 
 
 def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> Shape:

@@ -85,19 +85,18 @@ def _diagonals(side: Vec3) -> tuple[Vec3, Vec3]:
 def _bounds(side: Vec3, size: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Half-planes a x + b y + c >= 0 whose common part is the side, a little widened.
 
-    One for each edge, and two across a diagonal, for a side that is but a line has two ends.
+    One for each edge, and four around it along x and y, for a line has two ends, and a point four.
     """
     p, q = _diagonals(side)
     turn = jnp.where(p.x * q.y - p.y * q.x < 0, -1.0, 1.0)
     ahead = Vec3(*(jnp.roll(c, -1, axis=0) for c in side)) - side
     a, b = _unit(-ahead.y * turn, ahead.x * turn, size)
     c = -(a * side.x + b * side.y)
-    u, v = _unit(p.x, p.y, size)
-    along = u * side.x + v * side.y
-    least, most = jnp.min(along, axis=0), jnp.max(along, axis=0)
-    a = jnp.concatenate([a, jnp.stack([u, -u])])
-    b = jnp.concatenate([b, jnp.stack([v, -v])])
-    c = jnp.concatenate([c, jnp.stack([-least, most])])
+    zero, one = jnp.zeros_like(p.x), jnp.ones_like(p.x)
+    ends = [end(x, axis=0) for x in side[:2] for end in (jnp.min, jnp.max)]
+    a = jnp.concatenate([a, jnp.stack([one, -one, zero, zero])])
+    b = jnp.concatenate([b, jnp.stack([zero, zero, one, -one])])
+    c = jnp.concatenate([c, jnp.stack([-ends[0], ends[1], -ends[2], ends[3]])])
     return a, b, c + _SLACK * size
 
 
