@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from brax import contact, kinematics
 from brax.colliders.pairs import surfaces
 from brax.io import mjcf
 from brax.io._mjcf_touch import touching
@@ -85,3 +86,26 @@ def test_a_pairs_parameters_are_mujocos(seed):
         (ours.margin, theirs.includemargin[0]),
     ):
         np.testing.assert_allclose(np.ravel(mine), np.ravel(expected), rtol=1e-5, err_msg=xml)
+
+
+@pytest.mark.parametrize("crowd", [0, 2])
+def test_contacts_are_mujocos_with_their_tangents_and_friction(crowd):
+    """A leaning capsule, a ball and a box on a floor, all or the nearest of each collider."""
+    xml = """<mujoco><worldbody>
+    <geom type="plane" size="1 1 1" friction=".7 .02 .003" condim="6"/>
+    <body pos="0 0 .09" euler="0 88 30"><freejoint/><geom type="capsule" size=".1 .2"/></body>
+    <body pos="1 0 .09"><freejoint/><geom size=".1" friction="1.2 .01 .004" condim="4"/></body>
+    <body pos="0 1 .09" euler="0 0 20"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+    </worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    system = mjcf.load_model(model).tree_replace({"opt.max_geom_pairs": crowd})
+    x, _ = kinematics.forward(system, system.init_q, np.zeros(18))
+    found = contact.get(system, x)
+    assert len(data.contact.dist) == 7
+    for theirs in data.contact:
+        near = np.argmin(np.abs(np.asarray(found.pos) - theirs.pos).sum(axis=1))
+        np.testing.assert_allclose(found.dist[near], theirs.dist, atol=1e-6)
+        np.testing.assert_allclose(np.ravel(found.frame[near]), theirs.frame, atol=1e-5)
+        np.testing.assert_allclose(found.friction[near], theirs.friction, rtol=1e-6)

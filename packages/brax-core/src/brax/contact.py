@@ -10,7 +10,7 @@ from brax.base import Contact, System, Transform
 from brax.batch_last import batch_last
 from brax.colliders.crowd import crowded, links_of, nearest, picked
 from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of, surfaces
-from brax.components import Quat, Vec3, quat, stack, tangents, vec3
+from brax.components import Quat, Vec3, quat, stack, vec3
 from brax.mocap import placed
 from brax.tree import join
 
@@ -63,7 +63,7 @@ def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array,
 
 def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ...]:
     sys = placed(sys, mocap)
-    every = [((s.friction, s.sideways, s.elasticity), s.margin) for s in surfaces(sys)]
+    every = [((s.friction, s.sideways, s.turning, s.elasticity), s.margin) for s in surfaces(sys)]
     surface, margins = join(every)
     tables = []
     for near in nearest(sys, margins, frames_of(vec3(x.pos), quat(x.rot))):
@@ -76,16 +76,14 @@ def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, .
 def _table(found: Contacts) -> tuple[jax.Array, ...]:
     """One row a point, (points * pairs, ..., batch)."""
     touch = found.touch
-    axes = (touch.normal, *tangents(touch.normal))
+    axes = (touch.normal, *touch.across())
     shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
 
     def flat(a: jax.Array) -> jax.Array:
         return jnp.broadcast_to(a, shape).reshape(-1, shape[-1])
 
     normal_first = jnp.stack([stack([flat(a) for a in axis]) for axis in axes], axis=1)
-    sliding = flat(found.friction)
-    zero = jnp.zeros_like(sliding)
-    friction = stack((sliding, flat(found.sideways), zero, zero, zero))
+    friction = stack([flat(f) for f in (found.friction, found.sideways, *found.turning)])
     pos = stack([flat(a) for a in touch.pos])
     return flat(touch.dist), pos, normal_first, friction, flat(found.elasticity)
 

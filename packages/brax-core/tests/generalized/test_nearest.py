@@ -156,7 +156,7 @@ KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "mesh")
 
 @pytest.mark.parametrize("first", ["plane", *KINDS])
 def test_the_bound_of_a_gap_is_none_too_high(first):
-    """Against MuJoCo's distances; of two spheres, and of a plane and any but points, it is exact."""
+    """Against MuJoCo; exact of two spheres, and of a plane and anything but points."""
     rng, shape = np.random.default_rng(1), {"mesh": 'mesh="hull"', "plane": 'size="1 1 1"'}
     poses = rng.normal(size=(200, 2, 7)) * ([0.25] * 3 + [1] * 4)
     asset = f'<asset><mesh name="hull" vertex="{" ".join(map(str, HULL.ravel()))}"/></asset>'

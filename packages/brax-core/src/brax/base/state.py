@@ -15,10 +15,11 @@ class Contact(Base):
     pos: jax.Array
     """Midpoint between the surfaces, world [m], shape (n_contacts, 3)."""
     frame: jax.Array
-    """Rows are the contact axes, the first the normal from geom 1 to geom 2, (n_contacts, 3, 3)."""
+    """Rows are the contact axes, (n_contacts, 3, 3): the normal from geom 1 to geom 2, and the two
+    tangents that the first two coefficients of friction are for."""
     friction: jax.Array
-    """Two sliding, one torsional, two rolling coefficients, shape (n_contacts, 5); the last three
-    are zero where the pipelines know sliding friction only."""
+    """Two sliding, one torsional [m], two rolling coefficients [m], shape (n_contacts, 5); those of
+    sliding are zero where `condim` is 1, the others act where it is 4 or 6."""
     elasticity: jax.Array
     """Coefficient of restitution, shape (n_contacts,)."""
     link_idx: tuple[jax.Array, jax.Array]

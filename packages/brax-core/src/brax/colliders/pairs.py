@@ -26,6 +26,8 @@ class Contacts(NamedTuple):
     """Sliding friction, the larger of the two geoms', (pairs, batch)."""
     sideways: jax.Array
     """That along the second tangent; the same but in a pair of its own friction."""
+    turning: tuple[jax.Array, jax.Array, jax.Array]
+    """Torsional and, twice, rolling friction [m]."""
     elasticity: jax.Array
     """Restitution, the mean of the two, (pairs, batch)."""
 
@@ -105,7 +107,7 @@ def contacts(sys: System, frames: Frames) -> list[Contacts]:
     """
     found = touches(sys, local_shapes(sys), frames)
     return [
-        Contacts(touch, surface.friction, surface.sideways, surface.elasticity)
+        Contacts(touch, surface.friction, surface.sideways, surface.turning, surface.elasticity)
         for touch, surface in zip(found, surfaces(sys), strict=True)
     ]
 
