@@ -64,6 +64,8 @@ OWN = {
         ({"adam_b": [0.9]}, r"adam_b=\[0.9\] must be two numbers"),
         ({"schedule_decay": 1.5}, r"schedule_decay=1.5 must be in \(0, 1\]"),
         ({"use_float64": True}, "use_float64=True is not supported"),
+        ({"zeroth_order": 1.1}, r"zeroth_order=1.1 must be in \[0, 1\]"),
+        ({"zeroth_order": 0.5, "num_envs": 1}, "num_envs=1 must be at least 2, or zeroth_order 0"),
     ],
     "bc": [
         *RATE,

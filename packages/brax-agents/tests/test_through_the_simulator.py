@@ -8,6 +8,7 @@ from agent_toys import Point, make_learner
 from jax.flatten_util import ravel_pytree
 
 from brax import plugins
+from brax.training.agents.apg.learner import to_come
 from brax.training.agents.shac.limits import limit
 from brax.training.agents.shac.losses import short_horizon_return
 
@@ -82,6 +83,41 @@ def test_the_gradient_goes_through_the_environment(name):
         difference = (at(3e-3) - at(-3e-3)) / 6e-3
         assert abs(slope) > 1e-2
         assert float(slope) == pytest.approx(float(difference), rel=2e-2)
+
+
+def test_what_comes_after_an_action_is_the_sum_that_defines_it():
+    rng = np.random.default_rng(4)
+    rewards, ended = rng.normal(size=(TIME, N)), rng.random((TIME, N)) < 0.2
+    want = np.zeros((TIME, N))
+    for t in range(TIME):
+        for n in range(N):
+            over = np.flatnonzero(ended[t:, n])
+            end = t + over[0] if len(over) else TIME - 1
+            want[t, n] = rewards[t : end + 1, n].sum()
+    got = to_come(jnp.asarray(rewards), jnp.asarray(1.0 - ended))
+    np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_both_estimates_of_a_gradient_agree():
+    """Where rewards are smooth and no episode ends: in the mean of many environments, and all
+    shares of them give the mean reward."""
+    found = []
+    for share in (0.0, 0.5, 1.0):
+        settings = {**SMALL, "num_envs": 100_000, "zeroth_order": share}
+        factory = {"network_factory": HIDDEN["apg"]}
+        learner = make_learner(plugins.get("trainer", "apg"), Point(), **settings, **factory)
+        state = jax.jit(learner.init)(jax.random.key(0))
+        loss = jax.jit(jax.value_and_grad(lambda *args: learner.loss(*args)[0]))
+        keys = jax.random.split(jax.random.key(1), 8)
+        runs = [loss(state.params.policy, state, key) for key in keys]
+        values, grads = zip(*((v, ravel_pytree(g)[0]) for v, g in runs), strict=True)
+        found.append((np.mean(values), np.mean(grads, axis=0)))
+    (value, first), (_, mixed), (_, zeroth) = found
+    assert all(v == pytest.approx(value, rel=1e-6) for v, _ in found)
+    size = np.linalg.norm(first)
+    np.testing.assert_allclose(mixed, 0.5 * (first + zeroth), atol=1e-5 * size)
+    # 0.06; one run has 0.1 of the size as noise
+    assert np.linalg.norm(first - zeroth) < 0.1 * size
 
 
 def test_what_comes_back_of_each_environment_is_limited():

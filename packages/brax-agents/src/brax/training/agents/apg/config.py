@@ -30,6 +30,8 @@ class APGConfig(RunConfig):
     """Factor on the step size with each update."""
     max_gradient_norm: float = number(1.0, 0, open_low=True)
     """Greatest norm of a gradient."""
+    zeroth_order: float = number(0.0, 0, 1)
+    """Share of the gradient that is estimated from returns and probabilities: it knows of falls."""
 
     @property
     def env_steps_per_training_step(self) -> int:
@@ -37,11 +39,16 @@ class APGConfig(RunConfig):
         return self.horizon_length * self.num_envs * self.action_repeat
 
     def check(self) -> None:
-        """Refuses decays that Adam cannot use.
+        """Refuses decays that Adam cannot use, and returns that nothing can be compared with.
 
         Raises:
-            ConfigError: naming them.
+            ConfigError: naming the numbers and what fits.
         """
         super().check()
+        if self.zeroth_order > 0 and self.num_envs == 1:
+            raise ConfigError(
+                f"zeroth_order={self.zeroth_order} compares the returns of environments: num_envs=1 "
+                "must be at least 2, or zeroth_order 0."
+            )
         if len(self.adam_b) != 2 or not all(0 <= b < 1 for b in self.adam_b):
             raise ConfigError(f"adam_b={self.adam_b!r} must be two numbers in [0, 1).")
