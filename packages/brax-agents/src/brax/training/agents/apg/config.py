@@ -47,8 +47,8 @@ class APGConfig(RunConfig):
         super().check()
         if self.zeroth_order > 0 and self.num_envs == 1:
             raise ConfigError(
-                f"zeroth_order={self.zeroth_order} compares the returns of environments: num_envs=1 "
-                "must be at least 2, or zeroth_order 0."
+                f"zeroth_order={self.zeroth_order} compares the returns of environments: "
+                "num_envs=1 must be at least 2, or zeroth_order 0."
             )
         if len(self.adam_b) != 2 or not all(0 <= b < 1 for b in self.adam_b):
             raise ConfigError(f"adam_b={self.adam_b!r} must be two numbers in [0, 1).")
