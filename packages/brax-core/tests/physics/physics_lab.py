@@ -203,9 +203,8 @@ def shape(name, place, size):
     return plain._replace(points=points) if name == "mesh" else plain
 
 
-def nearest(collider, first, second):
-    """Least distance of two shapes (batch,), normal and place there (batch, 3)."""
-    points = collider.collide(first, second)
+def nearest(points):
+    """Of what a collider found the least distance (batch,), normal and place there (batch, 3)."""
     dist = jnp.stack([p.dist[0] for p in points])
     least = jnp.argmin(dist, axis=0)[None, :, None]
 

@@ -42,9 +42,12 @@ def collider(first, second):
 
 
 def met(first, second, a, b):
-    """What is known of the nearest points of two shapes at places (batch, 7)."""
+    """What is known of the nearest points of two shapes at places (batch, 7), and all distances and
+    places."""
     shapes = (shape(name, place, SIZES[name]) for name, place in ((first, a), (second, b)))
-    return nearest(collider(first, second), *shapes)
+    points = collider(first, second).collide(*shapes)
+    places = [jnp.stack([c[0] for c in p.pos], axis=-1) for p in points]
+    return *nearest(points), jnp.stack([p.dist[0] for p in points]), jnp.stack(places)
 
 
 @functools.cache
@@ -100,7 +103,8 @@ def gap(first, second, a, b, normal):
 
 def check_against_mujoco(first, second, n, double=True):
     a, b = places(n)
-    dist, normal, _ = (np.asarray(x, float) for x in program(first, second, double)(a, b))
+    found = program(first, second, double)(a, b)
+    dist, normal, *_ = (np.asarray(x, float) for x in found)
     # In single precision distances are within 1.5e-5 m of those in double.
     slack = 1e-9 if double else 2e-5
     expected, its_normal = mujoco_nearest(first, second, a, b)
@@ -125,6 +129,22 @@ def test_against_mujoco_in_a_thousand_poses(bound, first, second):
     check_against_mujoco(first, second, 1000, bound(True, False))
 
 
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_points_of_contact_lie_in_both_shapes(f64, first, second):
+    """Of shallow overlaps, but for half of the depth; outside is what is beyond some tangent."""
+    a, b = places(2000, seed=2)
+    *_, dist, pos = (np.asarray(x) for x in program(first, second, True)(a, b))
+    point, pose = np.nonzero((dist < 0) & (dist.min(axis=0) > -0.03))
+    assert len(pose) > 50
+    normals = np.random.default_rng(3).normal(size=(500, 3))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    for name, at in ((first, a[pose]), (second, b[pose])):
+        turn, n = np.repeat(at[:, 3:], 500, axis=0), np.tile(normals, (len(at), 1))
+        far = reach(name, SIZES[name], turn, n).reshape(len(at), 500)
+        beyond = ((pos[point, pose] - at[:, :3]) @ normals.T - far).max(axis=1)
+        assert (beyond <= -0.5 * dist[point, pose] + 1e-6).all()
+
+
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize(("first", "second"), [*ROUND, *FLAT])
@@ -145,7 +165,9 @@ def departures(first, second):
     a, b = places(8, seed=3)
     b[0] = a[0]
     b[1, :3], b[1, 3:] = a[1, :3], (0, 0, 0, 1)
-    run = functools.partial(met, first, second)
+
+    def run(a, b):
+        return met(first, second, a, b)[:3]
 
     @jax.jit
     def slopes(b, turn):

@@ -47,7 +47,7 @@ def test_derivatives_are_finite(first, second):
     def slopes(a, b):
         def total(a, b):
             shapes = (shape(name, place, SIZES[name]) for name, place in ((one, a), (other, b)))
-            dist, normal, pos = nearest(found, *shapes)
+            dist, normal, pos = nearest(found.collide(*shapes))
             return jnp.sum(dist) + jnp.sum(normal) + jnp.sum(pos)
 
         return jax.value_and_grad(total, (0, 1))(a, b)

@@ -32,7 +32,7 @@ KINDS = [pytest.param(n, marks=() if n == "plane" else pytest.mark.slow) for n i
 def met(collider, order, names, places, sizes):
     """What is known of the nearest points of two shapes, put to the collider in an order."""
     shapes = [shape(*each) for each in zip(names, places, sizes, strict=True)]
-    return nearest(collider, *(shapes[k] for k in order))
+    return nearest(collider.collide(*(shapes[k] for k in order)))
 
 
 def colliders(name):
