@@ -18,6 +18,7 @@ from brax.training.learner import (
     in_a_row,
 )
 from brax.training.policies import PolicyParams, make_inference_fn
+from brax.training.zeroth_order import likelihood, mixed
 
 
 class TrainingState(NamedTuple):
@@ -87,35 +88,18 @@ class APGLearner(Learner):
             rematerialize=True,
         )
         mean = jnp.mean(data.reward)
-        share = self.config.zeroth_order
-        if not share:
-            return -mean, (env_state, data)
-        slope = (1 - share) * mean + share * self._likelihood(policy, state, data)
-        mean = jax.lax.stop_gradient(mean - slope) + slope
+        if share := self.config.zeroth_order:
+            other = likelihood(self.networks, state.params.normalizer, policy, data, _better(data))
+            mean = mixed(mean, other, share)
         return -mean, (env_state, data)
 
-    def _likelihood(self, policy: Any, state: TrainingState, data: types.Transition) -> jax.Array:
-        """What has the likelihood-ratio derivative of the mean reward.
 
-        An action answers for what its episode earns after it in the window, more or less than the
-        other environments' do on average. Unlike the derivative through the simulator this has no
-        share in where a reward jumps or an episode ends.
-
-        Source: Williams (1992), Simple Statistical Gradient-Following Algorithms; mixed with the
-        other as in Suh et al. 2022 (2202.00817).
-        """
-        observation, raw = jax.lax.stop_gradient(
-            (data.observation, data.extras["policy_extras"]["raw_action"])
-        )
-        network = self.networks.policy_network
-        logits = network.apply(state.params.normalizer, policy, observation)
-        log_prob = self.networks.parametric_action_distribution.log_prob(logits, raw)
-        truncation = data.extras["state_extras"]["truncation"]
-        goes_on = 1.0 - (1.0 - data.discount) * (1.0 - truncation)
-        returns = jax.lax.stop_gradient(to_come(data.reward, goes_on))
-        n = returns.shape[1]
-        better = (returns - jnp.mean(returns, axis=1, keepdims=True)) * (n / (n - 1))
-        return jnp.mean(log_prob * better)
+def _better(data: types.Transition) -> jax.Array:
+    """How much more each episode earns from each step on than those of the other environments."""
+    truncation = data.extras["state_extras"]["truncation"]
+    returns = to_come(data.reward, 1.0 - (1.0 - data.discount) * (1.0 - truncation))
+    n = returns.shape[1]
+    return (returns - jnp.mean(returns, axis=1, keepdims=True)) * (n / (n - 1))
 
 
 def to_come(rewards: jax.Array, goes_on: jax.Array) -> jax.Array:

@@ -37,6 +37,8 @@ class SHACConfig(RunConfig):
     """Greatest norm of a gradient."""
     max_state_gradient: float | None = number(None, 0, open_low=True)
     """Greatest norm of the gradient of a return by what a step starts from; None: any."""
+    zeroth_order: float = number(0.0, 0, 1)
+    """Share of the gradient that is estimated from returns and probabilities: it knows of falls."""
 
     @property
     def env_steps_per_training_step(self) -> int:

@@ -22,6 +22,7 @@ from brax.training.learner import (
     shuffled,
 )
 from brax.training.policies import ActorCriticParams, make_inference_fn
+from brax.training.zeroth_order import likelihood, mixed
 
 
 class TrainingState(NamedTuple):
@@ -123,7 +124,12 @@ class SHACLearner(Learner):
             self._value(state, data.next_observation),
             self.config.discounting,
         )
-        return -jnp.mean(returns) / self.config.horizon_length, (env_state, data)
+        mean = jnp.mean(returns) / self.config.horizon_length
+        if share := self.config.zeroth_order:
+            better = self._targets(state, data) - self._value(state, data.observation)
+            other = likelihood(self.networks, state.params.normalizer, policy, data, better)
+            mean = mixed(mean, other, share)
+        return -mean, (env_state, data)
 
     def _value(self, state: TrainingState, observation: Any) -> jax.Array:
         """The target critic's value."""
