@@ -71,7 +71,7 @@ def test_the_gradient_goes_through_the_environment(name):
         return [jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
 
     leaves = [x + 0.3 * n for x, n in zip(leaves, noise(2), strict=True)]
-    (_, (_, data)), grads = value_and_grad(jax.tree.unflatten(structure, leaves), state, key)
+    (_, (_, data, *_)), grads = value_and_grad(jax.tree.unflatten(structure, leaves), state, key)
     assert data.reward.shape == (4, 8)
     for way in (noise(3), noise(4)):
         slope = sum(jnp.vdot(g, w) for g, w in zip(jax.tree.leaves(grads), way, strict=True))
@@ -94,7 +94,7 @@ def test_what_comes_after_an_action_is_the_sum_that_defines_it():
             over = np.flatnonzero(ended[t:, n])
             end = t + over[0] if len(over) else TIME - 1
             want[t, n] = rewards[t : end + 1, n].sum()
-    got = to_come(jnp.asarray(rewards), jnp.asarray(1.0 - ended))
+    got = to_come(jnp.asarray(rewards), jnp.asarray(ended, float))
     np.testing.assert_allclose(got, want, atol=1e-6)
 
 

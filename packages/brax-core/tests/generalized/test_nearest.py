@@ -63,12 +63,14 @@ def run(sys, steps=100, pipeline=GENERALIZED):
     return move(pipeline.init(sys, sys.init_q, jnp.zeros(sys.qd_size())))
 
 
-def _placed(sys, q):
-    """All geoms of a free body's model, with a batch axis, at coordinates (batch, 7)."""
-    geom = sys.geom
-    local = Shape(vec3(geom.transform.pos), quat(geom.transform.rot), vec3(geom.size))
-    at = jnp.asarray(q.T)[None]
-    return place(local, sys.geom_link, frames_of(vec3(at[:, :3]), quat(at[:, 3:])))
+def _bound(sys, at):
+    """Of the gaps of all pairs of one collider, the free bodies at (links, 7, batch)."""
+    sys = jax.tree.map(lambda x: x[..., None], sys)
+    local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
+    geoms = place(local, sys.geom_link, frames_of(vec3(at[:, :3]), quat(at[:, 3:])))
+    (group,) = sys.collisions
+    a, b = (crowd._Bound.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2))
+    return crowd._gap(a, b)
 
 
 @pytest.fixture(scope="module")
@@ -167,17 +169,14 @@ def test_the_bound_of_a_gap_is_none_too_high(first):
         xml = f"""<mujoco>{asset}<worldbody><geom {one}/>
         <body><freejoint/><geom {other}/></body></worldbody></mujoco>"""
         model, sys = mujoco.MjModel.from_xml_string(xml), mjcf.loads(xml)
-        data, (group,) = mujoco.MjData(model), sys.collisions
+        data = mujoco.MjData(model)
         bounds, exact = [], []
         for _, pose in poses:
             data.qpos[:] = pose / np.r_[1, 1, 1, [np.linalg.norm(pose[3:])] * 4]
             mujoco.mj_forward(model, data)
             exact.append(mujoco.mj_geomDistance(model, data, 0, 1, 9.0, None))
             bounds.append(data.qpos.copy())
-        sys = jax.tree.map(lambda x: x[..., None], sys)
-        geoms = _placed(sys, np.array(bounds))
-        a, b = (crowd._Bound.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2))
-        bound = crowd._gap(a, b)[0]
+        bound = _bound(sys, jnp.asarray(np.array(bounds).T)[None])[0]
         assert (bound <= np.array(exact) + 1e-6).all(), second
         if (first == "plane" and second != "mesh") or first == second == "sphere":
             np.testing.assert_allclose(bound, exact, atol=1e-6)
@@ -195,14 +194,9 @@ def test_the_bound_of_what_lies_side_by_side_is_its_gap(kind):
         builder.add_body(name, pos=pos, mass=1.0, inertia=(0.1,) * 3, **turned)
         builder.add_joint(name, "free")
         builder.add_geom(name, kind, **what)
-    sys = jax.tree.map(lambda x: x[..., None], builder.build())
-    (group,) = sys.collisions
-    geom = sys.geom.transform
-    links = sys.init_q.reshape(2, 7, 1)
-    local = Shape(vec3(geom.pos), quat(geom.rot), vec3(sys.geom.size))
-    geoms = place(local, sys.geom_link, frames_of(vec3(links[:, :3]), quat(links[:, 3:])))
-    a, b = (crowd._Bound.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2))
-    np.testing.assert_allclose(crowd._gap(a, b), 0.05, atol=1e-6)
+    sys = builder.build()
+    bound = _bound(sys, sys.init_q.reshape(2, 7, 1))
+    np.testing.assert_allclose(bound, 0.05, atol=1e-6)
 
 
 def test_bounds_come_from_a_file_and_survive_json():

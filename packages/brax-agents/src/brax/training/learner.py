@@ -11,7 +11,7 @@ import optax
 from jax.sharding import Mesh
 
 from brax.env import Env, State
-from brax.training import images
+from brax.training import images, types
 from brax.training.acme import running_statistics
 
 EPISODE_INFO = ("truncation", "nan", "episode_done", "episode_metrics")
@@ -207,6 +207,12 @@ def shuffled(key: jax.Array, number: int) -> jax.Array:
 def in_a_row(bad_updates: jax.Array, finite: jax.Array) -> jax.Array:
     """Updates in a row that were skipped, after one more."""
     return jnp.where(finite, 0, bad_updates + 1)
+
+
+def ends(data: types.Transition) -> tuple[jax.Array, jax.Array]:
+    """Where episodes ended of themselves, and where by the time limit."""
+    truncation = data.extras["state_extras"]["truncation"]
+    return (1.0 - data.discount) * (1.0 - truncation), truncation
 
 
 def count_updates(losses: Mapping[str, jax.Array], finite: jax.Array) -> Updates:

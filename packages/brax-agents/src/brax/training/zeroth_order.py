@@ -35,7 +35,7 @@ def likelihood(
     return jnp.mean(log_prob * advantage)
 
 
-def mixed(value: jax.Array, likelihood: jax.Array, share: float) -> jax.Array:
-    """A value, of whose derivative a share is that of its likelihood."""
-    slope = (1.0 - share) * value + share * likelihood
+def mixed(value: jax.Array, other: jax.Array, share: float) -> jax.Array:
+    """A value, of whose derivative a share is that of another, such as its `likelihood`."""
+    slope = (1.0 - share) * value + share * other
     return jax.lax.stop_gradient(value - slope) + slope

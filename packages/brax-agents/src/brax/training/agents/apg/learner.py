@@ -8,12 +8,14 @@ import optax
 
 from brax.env import State
 from brax.training import acting, types
+from brax.training.advantages import compute_gae
 from brax.training.learner import (
     Learner,
     Parts,
     Tally,
     count_updates,
     descend,
+    ends,
     episodes,
     in_a_row,
 )
@@ -96,18 +98,14 @@ class APGLearner(Learner):
 
 def _better(data: types.Transition) -> jax.Array:
     """How much more each episode earns from each step on than those of the other environments."""
-    truncation = data.extras["state_extras"]["truncation"]
-    returns = to_come(data.reward, 1.0 - (1.0 - data.discount) * (1.0 - truncation))
+    termination, _ = ends(data)
+    returns = to_come(data.reward, termination)
     n = returns.shape[1]
     return (returns - jnp.mean(returns, axis=1, keepdims=True)) * (n / (n - 1))
 
 
-def to_come(rewards: jax.Array, goes_on: jax.Array) -> jax.Array:
+def to_come(rewards: jax.Array, termination: jax.Array) -> jax.Array:
     """What each episode earns from each step on within a window, (time, n) like the arguments."""
-
-    def back(later: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        reward, goes_on = step
-        total = reward + goes_on * later
-        return total, total
-
-    return jax.lax.scan(back, jnp.zeros_like(rewards[0]), (rewards, goes_on), reverse=True)[1]
+    none = jnp.zeros_like(rewards)
+    returns, _ = compute_gae(none, termination, rewards, none, none[0], lambda_=1.0, discount=1.0)
+    return returns

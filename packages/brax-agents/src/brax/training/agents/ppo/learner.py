@@ -18,6 +18,7 @@ from brax.training.learner import (
     Updates,
     count_updates,
     descend,
+    ends,
     episodes,
     in_a_row,
     shuffled,
@@ -107,7 +108,7 @@ class PPOLearner(Learner):
 
     def _batch(self, params: PPOParams, data: Any) -> Batch:
         """Experience of one unroll, environments first."""
-        truncation = data.extras["state_extras"]["truncation"]
+        termination, truncation = ends(data)
         value, timeout_value = None, None
         judge = self.networks.value_network.apply
         if self.config.bootstrap_on_timeout:
@@ -119,7 +120,7 @@ class PPOLearner(Learner):
             raw_action=data.extras["policy_extras"]["raw_action"],
             log_prob=data.extras["policy_extras"]["log_prob"],
             reward=data.reward * self.config.reward_scaling,
-            termination=(1.0 - data.discount) * (1.0 - truncation),
+            termination=termination,
             truncation=truncation,
             timeout_value=timeout_value,
             value=value,

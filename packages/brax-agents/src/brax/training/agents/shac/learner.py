@@ -17,6 +17,7 @@ from brax.training.learner import (
     Tally,
     count_updates,
     descend,
+    ends,
     episodes,
     in_a_row,
     shuffled,
@@ -79,10 +80,9 @@ class SHACLearner(Learner):
         normalizer, policy, value = state.params
         actor_state, critic_state = state.optimizer_state
         loss = jax.value_and_grad(self.actor_loss, has_aux=True)
-        (actor_loss, (env_state, data)), grads = loss(policy, state, act_key)
+        (actor_loss, (env_state, data, targets)), grads = loss(policy, state, act_key)
         policy, actor_state, finite = descend(self._actor, grads, actor_state, policy)
 
-        targets = self._targets(state, data)
         value, critic_state, critic_loss, taught = self._teach(
             normalizer, value, critic_state, data.observation, targets, critic_key
         )
@@ -108,7 +108,9 @@ class SHACLearner(Learner):
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
     def actor_loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[Any, Any]:
-        """Against the mean return of a step of the window; also where the window led."""
+        """Against the mean return of a step of the window; also where that led, what was seen,
+        and what the critic should say of it.
+        """
         env_state, data = acting.generate_unroll(
             self._way,
             state.env_state,
@@ -120,16 +122,17 @@ class SHACLearner(Learner):
         )
         returns = short_horizon_return(
             data.reward * self.config.reward_scaling,
-            *_ends(data),
+            *ends(data),
             self._value(state, data.next_observation),
             self.config.discounting,
         )
         mean = jnp.mean(returns) / self.config.horizon_length
+        targets = self._targets(state, jax.lax.stop_gradient(data))
         if share := self.config.zeroth_order:
-            better = self._targets(state, data) - self._value(state, data.observation)
+            better = targets - self._value(state, data.observation)
             other = likelihood(self.networks, state.params.normalizer, policy, data, better)
             mean = mixed(mean, other, share)
-        return -mean, (env_state, data)
+        return -mean, (env_state, data, targets)
 
     def _value(self, state: TrainingState, observation: Any) -> jax.Array:
         """The target critic's value."""
@@ -139,7 +142,7 @@ class SHACLearner(Learner):
 
     def _targets(self, state: TrainingState, data: types.Transition) -> jax.Array:
         """What the critic should say of each observation, (time, n)."""
-        termination, truncation = _ends(data)
+        termination, truncation = ends(data)
         next_values = self._value(state, data.next_observation)
         targets, _ = compute_gae(
             truncation,
@@ -186,9 +189,3 @@ class SHACLearner(Learner):
             one_pass, (value, critic_state), keys
         )
         return value, critic_state, jnp.mean(errors), jnp.all(finite)
-
-
-def _ends(data: types.Transition) -> tuple[jax.Array, jax.Array]:
-    """Where episodes ended of themselves, and where by the time limit."""
-    truncation = data.extras["state_extras"]["truncation"]
-    return (1.0 - data.discount) * (1.0 - truncation), truncation
