@@ -10,6 +10,7 @@ import pytest
 from brax import plugins
 from brax.training.loggers import wandb
 from brax.training.loggers.csv import CsvTable
+from brax.training.loggers.jsonl import JsonLines
 
 
 def rows(folder):
@@ -36,6 +37,24 @@ def test_a_resumed_run_goes_on_with_its_table(tmp_path):
     assert [row["reward"] for row in rows(tmp_path)] == ["1.0", "2.0"]
     assert [row["new 20"] for row in rows(tmp_path)] == ["", "0.0"]
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.csv"]
+
+
+@pytest.mark.parametrize("logger", [CsvTable, JsonLines])
+def test_a_line_that_a_full_disk_cut_off_does_not_spoil_the_next(logger, tmp_path):
+    def write(step):
+        kept = logger(tmp_path)
+        kept.write(step, {"reward": step / 10})
+        kept.close()
+
+    write(10)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    write(20)
+    both = path.read_bytes()
+    for cut in range(len(whole), len(both)):
+        path.write_bytes(both[:cut])
+        write(20)
+        assert path.read_bytes() == both
 
 
 def test_an_empty_table_is_begun_anew(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brax.training import checkpoint
-from brax.training.loop import Loop, Reports, Schedule
+from brax.training.loop import Loop, Reports, Schedule, Window
 from brax.training.writer import Writer
 
 
@@ -50,6 +50,19 @@ def test_counts_are_exact_past_2_to_the_31_and_32(tmp_path, env_steps):
     found = checkpoint.load(tmp_path)
     assert found.steps == total * env_steps > 2**32
     assert found.path.name == f"{total * env_steps:012d}"
+
+
+def test_what_happened_in_days_is_counted_in_full():
+    """Sums that pass what the numbers of a call can hold: 2^31, and 2^24 in steps of one."""
+    window = Window()
+    ended, reward = np.int32(2**31 - 1), np.float32(2**24)
+    for _ in range(3):
+        window.add(1.0, 1, {"n": ended, "reward": reward})
+    for _ in range(5):
+        window.add(1.0, 1, {"n": np.int32(1), "reward": np.float32(1)})
+    told = window.metrics(SimpleNamespace(metrics=dict))
+    assert told["n"] == 3 * (2**31 - 1) + 5
+    assert told["reward"] == 3 * 2**24 + 5
 
 
 @pytest.mark.parametrize("reached", [2**31 - 7, 2**31 + 5, 2**32 - 1, 2**32 + 12_345])

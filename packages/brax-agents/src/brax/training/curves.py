@@ -77,10 +77,11 @@ def read(folder: Path, metric: str) -> tuple[np.ndarray, np.ndarray]:
     path = folder / "metrics.jsonl"
     points: list[tuple[int, float]] = []
     seen: set[str] = set()
-    for report in _reports(path):
+    for report in reports(path):
         seen |= report.keys()
         if (value := report.get(metric)) is not None:
-            points = [point for point in points if point[0] < report["step"]]
+            while points and points[-1][0] >= report["step"]:
+                points.pop()
             points.append((report["step"], float(value)))
     if not points:
         names = sorted(seen - {"step"})
@@ -92,8 +93,12 @@ def read(folder: Path, metric: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array(steps), np.array(values)
 
 
-def _reports(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of metrics; a last one that was cut off is left out."""
+def reports(path: Path) -> list[dict[str, Any]]:
+    """Reads a file of metrics; a last line that was cut off is left out.
+
+    Raises:
+        ConfigError: if there is no such file, or it holds something else.
+    """
     try:
         *lines, _ = path.read_text("utf-8").split("\n")
         return [json.loads(line) for line in lines if line]

@@ -11,7 +11,7 @@ import numpy as np
 
 from brax import plugins
 from brax.errors import ConfigError, closest
-from brax.training import comparison, runs
+from brax.training import comparison, curves, runs
 from brax.training.commands import make_environment
 
 _folder = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -165,12 +165,10 @@ def _runs_in(group: Path) -> dict[Path, runs.Run]:
 
 def _last(folder: Path, metric: str) -> float:
     """The last value of a metric in a run."""
-    path = folder / "metrics.jsonl"
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-    reports = [json.loads(line) for line in lines]
-    values = [report[metric] for report in reports if metric in report]
+    told = curves.reports(folder / "metrics.jsonl")
+    values = [report[metric] for report in told if metric in report]
     if not values:
-        known = sorted({name for report in reports for name in report} - {"step"})
+        known = sorted({name for report in told for name in report} - {"step"})
         listed = f"It has: {', '.join(known)}.{closest(metric, known)}" if known else "It has none."
         raise ConfigError(f"run '{folder}' reported no '{metric}'. {listed}")
     if values[-1] is None:

@@ -108,6 +108,8 @@ class Window:
         """Adds one call of the program."""
         self.seconds += seconds
         self.env_steps += env_steps
+        # A window can be a run of days, which 32 bits cannot count.
+        tally = jax.tree.map(_widest, tally)
         self._tally = tally if self._tally is None else jax.tree.map(np.add, self._tally, tally)
 
     def metrics(self, program: Program) -> dict[str, float]:
@@ -249,3 +251,9 @@ class Loop:
             f"row (loss parts: {parts}). The parameters before them are kept; look at the rewards "
             "and observations of the environment, or lower learning_rate."
         )
+
+
+def _widest(number: Any) -> np.ndarray:
+    """A number in 64 bits."""
+    whole = np.issubdtype(np.asarray(number).dtype, np.integer)
+    return np.asarray(number, np.int64 if whole else np.float64)

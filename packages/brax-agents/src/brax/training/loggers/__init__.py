@@ -1,5 +1,6 @@
 """Where metrics are written: one file each, brought in by the hook `brax_metric_loggers`."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,3 +52,16 @@ class MetricLoggers:
                 f"metric logger '{name}' is left out: {type(error).__name__}: {error}",
                 stacklevel=3,
             )
+
+
+def without_half_a_line(path: Path) -> Path:
+    """Cuts off a last line that has no end, as a full disk leaves it; the next would go on in it.
+
+    Returns:
+        The file, which need not be there.
+    """
+    if path.exists():
+        whole, _, half = path.read_bytes().rpartition(b"\n")
+        if half:
+            os.truncate(path, len(whole) + 1 if whole else 0)
+    return path

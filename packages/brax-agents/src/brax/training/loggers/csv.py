@@ -4,12 +4,14 @@ import csv
 from collections.abc import Mapping
 from pathlib import Path
 
+from brax.training.loggers import without_half_a_line
+
 
 class CsvTable:
     """Appends to `metrics.csv` in a run's directory; a new metric gets a new column."""
 
     def __init__(self, run_dir: Path) -> None:
-        self._path = run_dir / "metrics.csv"
+        self._path = without_half_a_line(run_dir / "metrics.csv")
         self._columns: list[str] = []
         if self._path.exists():
             self._columns = list(self._read()[0])

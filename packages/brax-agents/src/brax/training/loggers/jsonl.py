@@ -5,12 +5,14 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from brax.training.loggers import without_half_a_line
+
 
 class JsonLines:
     """Appends to `metrics.jsonl` in a run's directory."""
 
     def __init__(self, run_dir: Path) -> None:
-        self._file = (run_dir / "metrics.jsonl").open("a", encoding="utf-8")
+        self._file = without_half_a_line(run_dir / "metrics.jsonl").open("a", encoding="utf-8")
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Writes one line; a number that is not finite becomes null, which JSON knows."""
