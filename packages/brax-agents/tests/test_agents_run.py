@@ -67,6 +67,14 @@ def test_2n_is_n_and_n_more_to_the_last_bit(halves):
     assert not all(np.array_equal(whole[n], first[n]) for n in whole if "params/policy" in n)
 
 
+def test_a_resumed_run_has_the_evaluations_of_one_that_never_stopped(tmp_path):
+    evaluated = {"run_evals": True, "num_eval_envs": 4}
+    *_, whole = train("ars", **evaluated)
+    train("ars", number=2, save_checkpoint_path=tmp_path, **evaluated)
+    *_, rest = train("ars", restore_checkpoint_path=tmp_path, **evaluated)
+    assert rest["eval/episode_reward"] == whole["eval/episode_reward"]
+
+
 def test_the_policy_comes_back_from_the_folder(halves):
     name, folders, make_policy, params = halves
     obs, key = np.array([0.3, 0.2], np.float32), jax.random.key(0)

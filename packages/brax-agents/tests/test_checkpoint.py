@@ -1,5 +1,7 @@
 """Checkpoints: what comes back, what is refused, what is kept. No training here."""
 
+import contextlib
+import errno
 import json
 import os
 import re
@@ -16,10 +18,11 @@ import numpy as np
 import pytest
 from agent_toys import Point
 
-from brax.errors import CheckpointError
+from brax.errors import CheckpointError, ConfigError
 from brax.training import checkpoint, manifest, migrations
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load_policy
+from brax.training.saving import Saver
 from brax.training.writer import Writer
 
 TREE = {
@@ -190,6 +193,47 @@ def test_leftovers_of_interrupted_saves_are_removed_at_the_start(tmp_path):
     (tmp_path / ".tmp-000000000009" / "arrays").mkdir(parents=True)
     Writer(tmp_path).close()
     assert [p.name for p in tmp_path.iterdir()] == [".lock"]
+
+
+def test_checkpoints_of_later_steps_are_refused_or_removed(copy):
+    with contextlib.closing(Writer(copy)) as writer:
+        writer.start(3, overwrite=False)
+        with pytest.raises(CheckpointError, match=r"holds checkpoints of steps 2, 3, .* at 1"):
+            writer.start(1, overwrite=False)
+        assert checkpoint.available(copy) == [1, 2, 3]
+        writer.start(1, overwrite=True)
+    assert checkpoint.available(copy) == [1]
+
+
+def test_old_ones_that_cannot_be_removed_stay_and_the_new_one_is_there(tmp_path, monkeypatch):
+    def fail(path):
+        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+
+    with contextlib.closing(Writer(tmp_path, keep=1)) as writer:
+        writer.save(10, TREE, {})
+        monkeypatch.setattr(shutil, "rmtree", fail)
+        with pytest.warns(UserWarning, match=r"old checkpoints stay in .*not empty"):
+            writer.save(20, TREE, {})
+        monkeypatch.undo()
+    assert checkpoint.load(tmp_path).steps == 20
+
+
+def test_a_folder_that_could_be_written_to_once_is_refused_at_the_start(tmp_path, monkeypatch):
+    """Its lock can still be opened, as another user's can."""
+    Writer(tmp_path).close()
+
+    def refuse(path, *args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    with pytest.raises(CheckpointError, match=r"cannot write checkpoints to .*Permission denied"):
+        Writer(tmp_path)
+
+
+def test_what_json_cannot_say_is_refused_before_anything_is_saved(tmp_path):
+    with pytest.raises(ConfigError, match=r"seed=np.int64\(1\) cannot be written"):
+        Saver(tmp_path / "none", {"config": {"seed": np.int64(1)}}, None)
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_second_writer_is_refused_until_the_first_is_done(writer):

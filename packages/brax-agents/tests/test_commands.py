@@ -109,6 +109,10 @@ def test_ctrl_c_exits_130_and_resume_finishes(capsys):
     assert cli.main(["resume", "runs/a", "--steps", str(8 * STEP)]) == 0
     assert _reports()[-1]["step"] == 8 * STEP
     assert json.loads((RUN / "run.json").read_text())["config"]["num_timesteps"] == 8 * STEP
+    assert cli.main(["resume", "runs/a", "--step", "7"]) == 2
+    assert "has no checkpoint of step 7. It has: 320, " in capsys.readouterr().err
+    assert cli.main(["resume", "runs/a", "--step", str(2 * STEP), "--steps", str(3 * STEP)]) == 0
+    assert checkpoint.available(RUN / "checkpoints") == [2 * STEP, 3 * STEP]
 
 
 def test_render_calls_the_command_of_that_name(capsys):

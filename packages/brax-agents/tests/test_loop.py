@@ -1,12 +1,14 @@
 """The shared loop with a program that only counts: long runs, without training anything."""
 
+import signal
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from brax.training import checkpoint
-from brax.training.loop import Loop, Reports, Schedule, Window
+from brax.errors import TrainingError
+from brax.training import checkpoint, loop
+from brax.training.loop import Limits, Loop, Reports, Schedule, Window
 from brax.training.writer import Writer
 
 
@@ -63,6 +65,141 @@ def test_what_happened_in_days_is_counted_in_full():
     told = window.metrics(SimpleNamespace(metrics=dict))
     assert told["n"] == 3 * (2**31 - 1) + 5
     assert told["reward"] == 3 * 2**24 + 5
+
+
+class Resetting(Counting):
+    """Its state is the training steps and the resets so far; it gets a signal after a step."""
+
+    def __init__(self, signal_after=None):
+        self._signal_after = signal_after
+
+    def advance(self, state, steps):
+        if self._signal_after == state[0] + steps:
+            signal.raise_signal(signal.SIGTERM)
+        return (state[0] + steps, state[1]), {"n": np.int64(steps)}
+
+    def fresh_environments(self, state):
+        return state[0], state[1] + 1
+
+
+class Saved(list):
+    """Keeps what is saved, newest last: training steps and state."""
+
+    def begin(self, step, state, metrics):
+        self.append((step, state))
+
+    def check(self):
+        pass
+
+    finish = check
+
+
+def run_of(program, schedule, start=(0, (0, 0)), on_evaluation=lambda step: None, **more):
+    """Runs from training steps and a state; returns the last state, evaluations, reports, saves."""
+    evaluated, reported, saved = [], [], Saved()
+
+    def evaluate(steps, state, metrics):
+        on_evaluation(steps)
+        evaluated.append((steps, state))
+        return {"eval/episode_reward": float(steps)}
+
+    def progress(steps, metrics):
+        reported.append((steps, metrics))
+
+    every, limits = more.pop("every", None), Limits(**more)
+    reports = Reports(evaluate, progress, saved, every, save_steps=1)
+    ended = None
+    try:
+        state, _ = Loop(program, schedule, reports, limits).run(start[1], start[0])
+    except (SystemExit, KeyboardInterrupt) as error:
+        state, ended = None, error
+    return SimpleNamespace(
+        state=state, evaluated=evaluated, reported=reported, saved=saved, ended=ended
+    )
+
+
+@pytest.mark.parametrize("when", range(1, 9))
+def test_a_run_stopped_anywhere_goes_on_as_one_that_never_stopped(when):
+    """Resets after 2, 4 and 6 steps, evaluations at 0, 4 and 8."""
+    schedule = Schedule(8, 1, 3, 2)
+    whole = run_of(Resetting(), schedule)
+    assert whole.state == (8, 3) and [s for s, _ in whole.evaluated] == [0, 4, 8]
+    first = run_of(Resetting(when), schedule)
+    assert isinstance(first.ended, SystemExit) and first.ended.code == 143
+    assert first.saved[-1][0] == when
+    rest = run_of(Resetting(), schedule, first.saved[-1])
+    assert first.evaluated + rest.evaluated == whole.evaluated
+    assert (rest.state if when < 8 else first.saved[-1][1]) == whole.state
+
+
+def test_ctrl_c_in_the_last_evaluation_is_obeyed():
+    def interrupt(step):
+        if step == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    found = run_of(Resetting(), Schedule(4, 1, 2, 0), on_evaluation=interrupt)
+    assert isinstance(found.ended, KeyboardInterrupt) and found.saved[-1] == (4, (4, 0))
+
+
+@pytest.mark.parametrize("resets", [0, 8])
+def test_resets_do_not_put_off_reports(resets):
+    found = run_of(Resetting(), Schedule(40, 1, 1, resets), every=10)
+    assert [steps for steps, _ in found.reported] == [10, 20, 30, 40, 40]
+
+
+def test_reports_between_evaluations_have_the_names_that_google_s_have_there():
+    found = run_of(Resetting(), Schedule(20, 3, 1, 0), every=30)
+    (_, between), (_, evaluation) = found.reported[0], found.reported[-1]
+    assert between["episode/sps"] == between["training/sps"] > 0
+    assert "episode/walltime" not in between and "training/walltime" in between
+    assert evaluation == {"eval/episode_reward": 60.0}
+
+
+def test_enough_reward_ends_a_run():
+    found = run_of(Resetting(), Schedule(100, 1, 11, 0), reward=30.0)
+    assert found.state == (30, 0) and found.evaluated[-1][0] == found.saved[-1][0] == 30
+
+
+def test_a_run_ends_at_its_deadline_evaluated_and_saved(monkeypatch):
+    """A clock that goes on by a second with each training step, of which a call takes one."""
+
+    class Slow(Resetting):
+        def advance(self, state, steps):
+            clock[0] += steps
+            return super().advance(state, steps)
+
+    clock = [100.0]
+    monkeypatch.setattr(loop.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: clock[0])
+    found = run_of(Slow(), Schedule(1000, 1, 2, 5), deadline=117.0)
+    assert found.state == (17, 0) and [s for s, _ in found.evaluated] == [0, 17]
+    assert found.saved[-1] == (17, (17, 0))
+    rest = run_of(Slow(), Schedule(20, 1, 1, 0), found.saved[-1], deadline=1e9)
+    assert rest.state == (20, 0)
+
+
+class Failing(Resetting):
+    """No gradient is finite after three steps."""
+
+    def bad_updates(self, state):
+        return max(state[0] - 3, 0)
+
+    def metrics(self, tally):
+        return {"training/skipped_total_loss": float("nan")}
+
+
+def test_the_state_is_saved_when_gradients_stay_without_a_finite_value():
+    saved = Saved()
+    reports = Reports(lambda *_: {}, lambda *_: None, saved, None, save_steps=1)
+    with pytest.raises(TrainingError, match=r"at step 26, 10 .*total_loss nan.*checkpoint of step"):
+        Loop(Failing(), Schedule(40, 2, 1, 0), reports).run((0, 0))
+    assert saved[-1] == (13, (13, 0))
+    reports = Reports(lambda *_: {}, lambda *_: None, None, 1)
+    with pytest.raises(TrainingError, match="Nothing is kept without save_checkpoint_path"):
+        Loop(Failing(), Schedule(40, 1, 1, 0), reports).run((0, 0))
+    limits = Limits(bad_updates=None)
+    state, _ = Loop(Failing(), Schedule(40, 1, 1, 0), reports, limits).run((0, 0))
+    assert state == (40, 0)
 
 
 @pytest.mark.parametrize("reached", [2**31 - 7, 2**31 + 5, 2**32 - 1, 2**32 + 12_345])

@@ -98,7 +98,7 @@ class Evaluator:
         self._num_envs = num_eval_envs
         self._length = episode_length // action_repeat
         self._action_repeat = action_repeat
-        self._key = key
+        self._seed = self._key = key
         self._rollout: Any = jax.jit(self._unroll)
         self.walltime = 0.0
         """Seconds spent in evaluations so far, compilation included."""
@@ -124,8 +124,14 @@ class Evaluator:
     def with_key(self, key: jax.Array) -> Self:
         """This evaluator with another seed; what is compiled is shared."""
         other = copy.copy(self)
-        other._key = key
+        other._seed = other._key = key
         return other
+
+    def reseed(self, steps: int) -> None:
+        """Makes the next evaluation the one after so many environment steps, whatever came before:
+        a resumed run has no other evaluations than one that never stopped."""
+        high, low = divmod(steps, 2**32)
+        self._key = jax.random.fold_in(jax.random.fold_in(self._seed, high), low)
 
     def compile(self, policy_params: types.Params) -> None:
         """Compiles the evaluation for parameters of these shapes; else the first one does."""

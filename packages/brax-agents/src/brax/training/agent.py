@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +70,7 @@ class Agent:
             CheckpointError: if a checkpoint cannot be written or restored.
             TrainingError: if gradients stay without a finite value.
         """
+        start = time.monotonic()
         config, runtime = self.check(settings)
         mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
         keys = jax.random.split(jax.random.key(config.seed), 4)
@@ -79,12 +81,15 @@ class Agent:
         with setup.told_of_full_memory(config), contextlib.ExitStack() as stack:
             saves = setup.saver(stack, runtime.save_checkpoint_path, record, config)
             saved = setup.saved_state(program, config, runtime, record)
+            if saves is not None:
+                saves.start(0 if saved is None else saved[1])
             params = program.shapes().params
             setup.compile_all(program, evaluator, config.training_steps > 0, saved is None, params)
             state, step = setup.first_state(program, keys[1], runtime, saved)
             evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
             reports = setup.reports(evaluate, runtime.progress_fn, saves, config)
-            state, metrics = Loop(program, setup.schedule(config), reports).run(state, step)
+            loop = Loop(program, setup.schedule(config), reports, setup.limits(config, start))
+            state, metrics = loop.run(state, step)
         params = jax.device_get(state.params)
         return policies.with_normalizer(make_policy, params), params, metrics
 

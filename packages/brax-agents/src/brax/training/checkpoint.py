@@ -159,7 +159,8 @@ def _verify(folder: Path) -> int:
         earlier = [s for s in available(folder.parent) if s < here]
         good = [s for s in earlier if not manifest.check(folder.parent / f"{s:012d}")[1]]
         last = (
-            f"The last good step is {good[-1]}: restore '{folder.parent / f'{good[-1]:012d}'}'."
+            f"The last good step is {good[-1]}: restore '{folder.parent / f'{good[-1]:012d}'}', or "
+            f"brax resume RUN --step {good[-1]}."
             if good
             else "There is no good checkpoint before it."
         )

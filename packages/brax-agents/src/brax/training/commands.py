@@ -104,10 +104,17 @@ def train(
 @click.command()
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--steps", type=click.IntRange(min=1), help="Total environment steps to go to.")
+@click.option(
+    "--step",
+    type=click.IntRange(min=0),
+    help="Checkpoint to go on from, if not the newest; later ones are removed.",
+)
 @_render_option
 @_distributed_options
 @click.pass_context
-def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> None:
+def resume(
+    ctx: click.Context, run: Path, steps: int | None, step: int | None, render: bool
+) -> None:
     """Goes on with the training of RUN from its newest checkpoint.
 
     The result is the same, bit for bit on a CPU, as if the run had never stopped.
@@ -120,12 +127,20 @@ def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> No
         if hosts.first():
             record.write(run)
     behind = checkpoint.available(run / "checkpoints")
-    if behind and behind[-1] >= record.config.get("num_timesteps", 0):
+    if step is not None and step not in behind:
         raise ConfigError(
-            f"run '{run}' is complete, with {behind[-1]} steps: ask for more with --steps."
+            f"run '{run}' has no checkpoint of step {step}. It has: {', '.join(map(str, behind))}."
+        )
+    newest = behind[-1] if step is None and behind else step
+    if newest is not None and newest >= record.config.get("num_timesteps", 0):
+        raise ConfigError(
+            f"run '{run}' is complete, with {newest} steps: ask for more with --steps."
         )
     environment = make_environment(record.environment, record.environment_kwargs)
-    train_run(record, run, environment, restore_checkpoint_path=run / "checkpoints")
+    where = run / "checkpoints"
+    back = {} if step is None else {"overwrite_checkpoints": True}
+    start = where if step is None else where / f"{step:012d}"
+    train_run(record, run, environment, restore_checkpoint_path=start, **back)
     if render and hosts.first():
         _render(ctx, run)
 

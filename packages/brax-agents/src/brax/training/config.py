@@ -56,6 +56,14 @@ class RunConfig(abc.ABC):
     """Newest checkpoints that are kept, besides the best."""
     failed_save: str = choice("stop", "warn")
     """What follows a checkpoint that cannot be saved: `stop`, or `warn` and train on."""
+    overwrite_checkpoints: bool = False
+    """Remove checkpoints of later steps than the first from the folder, which is refused else."""
+    failed_update: str = choice("stop", "skip")
+    """What follows ten updates in a row without a finite gradient: `stop`, or `skip` them all."""
+    stop_at_reward: float | None = None
+    """Mean return of an evaluation at which training ends."""
+    max_seconds: float | None = number(None, 0, open_low=True)
+    """Seconds after the call, compiling included, at which training ends, evaluated and saved."""
     max_devices_per_host: int | None = number(None, 1)
     """Devices to use; None for all, of which the command leaves idle CPU cores that do not divide
     `num_envs`."""

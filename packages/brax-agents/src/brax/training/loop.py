@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import jax
 import numpy as np
@@ -96,6 +96,18 @@ class Reports:
     """Seconds of training after which to save besides; None for no such saves."""
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What ends a run before its last step. At the first two it is evaluated and saved as there."""
+
+    reward: float | None = None
+    """Mean return of an evaluation that is enough."""
+    deadline: float | None = None
+    """Time of `time.monotonic` [s]."""
+    bad_updates: int | None = MAX_BAD_UPDATES
+    """Updates in a row without a finite gradient; that is an error."""
+
+
 class Window:
     """What happened since the last report."""
 
@@ -123,14 +135,22 @@ class Window:
 class Loop:
     """Runs a program by a schedule."""
 
-    def __init__(self, program: Program, schedule: Schedule, reports: Reports) -> None:
+    def __init__(
+        self,
+        program: Program,
+        schedule: Schedule,
+        reports: Reports,
+        limits: Limits = Limits(),
+    ) -> None:
         self._program = program
         self._schedule = schedule
         self._reports = reports
+        self._limits = limits
         self._interrupt = Interrupt()
         self._pace = 0.0
         self._walltime = 0.0
         self._saved = (0, 0.0)  # training steps and seconds of training at the last save
+        self._recent = Window()  # since the last report
 
     def run(self, state: Any, step: int = 0) -> tuple[Any, dict[str, Any]]:
         """Trains to the end of the schedule.
@@ -147,7 +167,8 @@ class Loop:
             KeyboardInterrupt: on Ctrl-C, after saving.
             SystemExit: on SIGTERM, after saving.
         """
-        watch = self._interrupt.watch() if self._reports.saves else contextlib.nullcontext()
+        saves = self._reports.saves is not None
+        watch = self._interrupt.watch() if saves else contextlib.nullcontext()
         with watch, hosts.told_of_loss():
             return self._run(state, step)
 
@@ -160,20 +181,32 @@ class Loop:
         stops = sorted(stop for stop in evaluations | resets if stop > step)
         window = Window()
         for stop in stops:
-            state = self._train(state, step, stop, window)
-            step = stop
-            if step in resets:
+            state, step = self._train(state, step, stop, window)
+            late = step < stop
+            if step in resets and not late:
                 state = self._program.fresh_environments(state)
-            if step in evaluations:
+            evaluated = step in evaluations or late
+            if evaluated:
                 metrics = self._evaluate(state, step, self._training_metrics(window))
-                window = Window()
+                window = self._recent = Window()
                 self._save(state, step, metrics)
+            if self._is_interrupted():
+                if not evaluated:
+                    self._save(state, step, {})
+                self._leave()
+            if late or (evaluated and hosts.agreed(self._is_enough(metrics))):
+                break
         self._finish_saves()
+        if self._is_interrupted():  # in what came last
+            self._interrupt.stop()
         return state, metrics
 
-    def _train(self, state: Any, step: int, stop: int, window: Window) -> Any:
-        """Trains from one step to another, in calls of about a second."""
-        recent = Window()
+    def _train(self, state: Any, step: int, stop: int, window: Window) -> tuple[Any, int]:
+        """Trains from one step to another, or to the deadline, in calls of about a second.
+
+        What was asked to stop at the last step does so after what else is to happen there, so that
+        a run that goes on from there is as one that never stopped.
+        """
         while step < stop:
             steps = hosts.agreed(self._steps_of_a_call(stop - step))
             start = time.perf_counter()
@@ -182,24 +215,39 @@ class Loop:
             self._pace = seconds / steps
             self._walltime += seconds
             step += steps
-            for each in (window, recent):
+            for each in (window, self._recent):
                 each.add(seconds, steps * self._schedule.env_steps, tally)
-            self._check_gradients(state, step, recent)
+            self._check_gradients(state, step)
             if self._reports.saves is not None:
                 self._reports.saves.check()
-            if self._reports.every is not None and recent.env_steps >= self._reports.every:
-                self._reports.progress(
-                    step * self._schedule.env_steps, self._training_metrics(recent)
-                )
-                recent = Window()
-            if signal := hosts.largest(self._interrupt.signal or 0):
-                self._interrupt.signal = signal
+            if self._reports.every is not None and self._recent.env_steps >= self._reports.every:
+                self._reports.progress(step * self._schedule.env_steps, self._between())
+                self._recent = Window()
+            if step < stop and self._is_interrupted():
                 self._save(state, step, {})
-                self._finish_saves()
-                self._interrupt.stop()
+                self._leave()
+            if step < stop and hosts.agreed(self._is_late()):
+                break
             if step < stop and hosts.agreed(self._save_is_due(step)):
                 self._save(state, step, {})
-        return state
+        return state, step
+
+    def _is_interrupted(self) -> bool:
+        """Whether any process was asked to stop."""
+        self._interrupt.signal = hosts.largest(self._interrupt.signal or 0) or None
+        return self._interrupt.signal is not None
+
+    def _leave(self) -> NoReturn:
+        """Ends as the signal would, when all is on disk."""
+        self._finish_saves()
+        self._interrupt.stop()
+
+    def _is_late(self) -> bool:
+        return self._limits.deadline is not None and time.monotonic() >= self._limits.deadline
+
+    def _is_enough(self, metrics: Mapping[str, Any]) -> bool:
+        reward, enough = metrics.get("eval/episode_reward"), self._limits.reward
+        return enough is not None and reward is not None and reward >= enough
 
     def _steps_of_a_call(self, remaining: int) -> int:
         """Training steps to take at once: few while the pace is unknown, then a second's worth."""
@@ -213,6 +261,17 @@ class Loop:
 
     def _training_metrics(self, window: Window) -> dict[str, Any]:
         return {**window.metrics(self._program), "training/walltime": self._walltime}
+
+    def _between(self) -> dict[str, Any]:
+        """Metrics of a report between evaluations: losses and speed are called `episode/...` too,
+        which is what Google's agents call them there."""
+        told = self._training_metrics(self._recent)
+        also = {
+            f"episode/{name.removeprefix('training/')}": x
+            for name, x in told.items()
+            if name.startswith("training/") and name != "training/walltime"
+        }
+        return also | told
 
     def _evaluate(self, state: Any, step: int, metrics: Mapping[str, Any]) -> dict[str, Any]:
         env_steps = step * self._schedule.env_steps
@@ -237,19 +296,28 @@ class Loop:
             reports.save_seconds is not None and self._walltime - saved_time >= reports.save_seconds
         )
 
-    def _check_gradients(self, state: Any, step: int, window: Window) -> None:
+    def _check_gradients(self, state: Any, step: int) -> None:
+        """Ends the run where gradients stay without a finite value; the state is saved first."""
         bad = self._program.bad_updates(state)
-        if bad < MAX_BAD_UPDATES:
+        if self._limits.bad_updates is None or bad < self._limits.bad_updates:
             return
         parts = ", ".join(
             f"{name.removeprefix('training/skipped_')} {value:.4g}"
-            for name, value in window.metrics(self._program).items()
+            for name, value in self._recent.metrics(self._program).items()
             if name.startswith("training/skipped_") and "loss" in name
         )
+        self._save(state, step, {})
+        self._finish_saves()
+        env_steps = step * self._schedule.env_steps
+        kept = (
+            f"The checkpoint of step {env_steps} has the state, with the parameters before them"
+            if self._reports.saves is not None
+            else "Nothing is kept without save_checkpoint_path"
+        )
         raise TrainingError(
-            f"gradient is not finite at step {step * self._schedule.env_steps}, {bad} updates in a "
-            f"row (loss parts: {parts}). The parameters before them are kept; look at the rewards "
-            "and observations of the environment, or lower learning_rate."
+            f"gradient is not finite at step {env_steps}, {bad} updates in a row (loss parts: "
+            f"{parts}). {kept}. Look at the rewards and observations of the environment, lower "
+            "learning_rate, or set failed_update=skip to go on."
         )
 
 

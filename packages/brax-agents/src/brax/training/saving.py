@@ -1,12 +1,13 @@
 """What saves the training states of a run: where, with what record, and what follows a failure."""
 
+import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from brax.errors import CheckpointError
+from brax.errors import CheckpointError, ConfigError
 from brax.training import hosts
 from brax.training.config import RunConfig
 from brax.training.loop import Saves
@@ -26,10 +27,23 @@ class Saver:
 
         Raises:
             CheckpointError: if it cannot be written to.
+            ConfigError: if there is no way to write the record down.
         """
+        _check_plain(record)
         self._record = record
         self._config = config
         self._writer = Writer(folder, config.keep_checkpoints) if hosts.first() else None
+
+    def start(self, step: int) -> None:
+        """Takes the training steps that are behind the first state.
+
+        Raises:
+            CheckpointError: if the folder holds checkpoints of later ones, unless the run may
+                remove these.
+        """
+        if self._writer is not None:
+            steps = step * self._config.env_steps_per_training_step
+            self._writer.start(steps, self._config.overwrite_checkpoints)
 
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
         """Takes a training state; its mean evaluation return is the checkpoint's score."""
@@ -64,6 +78,22 @@ class Saver:
             if self._config.failed_save == "stop":
                 raise
             warnings.warn(f"{error} Training goes on without it.", stacklevel=3)
+
+
+def _check_plain(record: Mapping[str, Any]) -> None:
+    """Refuses a record that JSON cannot say, before any long work.
+
+    Raises:
+        ConfigError: naming the setting.
+    """
+    for name, value in {**record, **record.get("config", {}), "config": None}.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"{name}={value!r} cannot be written into checkpoints: {error}. Give numbers, "
+                "text, lists or dictionaries."
+            ) from error
 
 
 class Several:

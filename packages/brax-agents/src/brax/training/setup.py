@@ -14,7 +14,7 @@ from brax.env import Env, State, wrap
 from brax.errors import ConfigError, TrainingError
 from brax.training import acting, hosts, policies, restart, types
 from brax.training.config import RunConfig, Runtime
-from brax.training.loop import Reports, Saves, Schedule
+from brax.training.loop import MAX_BAD_UPDATES, Limits, Reports, Saves, Schedule
 from brax.training.program import Program
 from brax.training.saving import Saver
 
@@ -73,6 +73,15 @@ def schedule(config: RunConfig) -> Schedule:
         env_steps=config.env_steps_per_training_step,
         num_evals=config.num_evals,
         num_resets=config.num_resets_per_eval,
+    )
+
+
+def limits(config: RunConfig, start: float) -> Limits:
+    """What ends a run before its last step, when it began at `start` of `time.monotonic`."""
+    return Limits(
+        config.stop_at_reward,
+        None if config.max_seconds is None else start + config.max_seconds,
+        MAX_BAD_UPDATES if config.failed_update == "stop" else None,
     )
 
 
@@ -210,6 +219,7 @@ def evaluate(
     params = jax.device_get(state.params)  # the next training step uses up those of the device
     found = dict(metrics)
     if evaluator is not None:
+        evaluator.reseed(steps)
         found = evaluator.run_evaluation((params.normalizer, params.policy), metrics)
     runtime.policy_params_fn(steps, policies.with_normalizer(make_policy, params), params)
     return found

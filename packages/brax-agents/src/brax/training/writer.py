@@ -3,6 +3,7 @@
 import fcntl
 import json
 import shutil
+import tempfile
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,6 +37,8 @@ class Writer:
         self._keep = keep
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=self.folder):
+                pass  # the lock may be left from when the folder could be written to
             self._lock = open(self.folder / ".lock", "a+")  # noqa: SIM115  held until close()
         except OSError as error:
             raise CheckpointError(
@@ -53,6 +56,31 @@ class Writer:
             shutil.rmtree(leftover)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._under_way: Future[None] | None = None
+
+    def start(self, steps: int, overwrite: bool) -> None:
+        """Takes the environment steps that are behind the first state.
+
+        Args:
+            steps: those.
+            overwrite: remove checkpoints of later ones, the latest first.
+
+        Raises:
+            CheckpointError: if there are any and they may not be removed, or cannot.
+        """
+        later = [s for s in checkpoint.available(self.folder) if s > steps]
+        if later and not overwrite:
+            raise CheckpointError(
+                f"'{self.folder}' holds checkpoints of steps {', '.join(map(str, later))}, but "
+                f"this run starts at {steps}. Choose another folder, go on from them with "
+                "restore_checkpoint_path, or have them removed with overwrite_checkpoints=True."
+            )
+        try:
+            for each in reversed(later):
+                self._remove(each)
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot remove checkpoints from '{self.folder}': {error.strerror}."
+            ) from error
 
     def close(self) -> None:
         """Waits for the save that is under way, warns if it fails, and gives the lock back."""
@@ -126,12 +154,17 @@ class Writer:
                 self._remove(steps)
             temporary.rename(target)
             manifest.sync(self.folder)
-        except (OSError, ValueError, RuntimeError) as error:  # orbax passes on those of its stores
+        except Exception as error:  # of every kind: orbax passes on those of its stores
             cause = " ".join(str(error).split())
             raise CheckpointError(
                 f"cannot write checkpoint '{target}': {cause}. The ones before it are whole."
             ) from error
-        self._retain()
+        try:
+            self._retain()
+        except OSError as error:
+            warnings.warn(
+                f"old checkpoints stay in '{self.folder}': {error.strerror}.", stacklevel=2
+            )
 
     def _retain(self) -> None:
         """Removes all but the newest checkpoints and the best."""
