@@ -68,7 +68,7 @@ def test_2n_is_n_and_n_more_to_the_last_bit(halves):
 
 
 def test_a_resumed_run_has_the_evaluations_of_one_that_never_stopped(tmp_path):
-    evaluated = {"run_evals": True, "num_eval_envs": 4}
+    evaluated = {"run_evals": True, "num_eval_envs": 4, "num_evals": 3}
     *_, whole = train("ars", **evaluated)
     train("ars", number=2, save_checkpoint_path=tmp_path, **evaluated)
     *_, rest = train("ars", restore_checkpoint_path=tmp_path, **evaluated)

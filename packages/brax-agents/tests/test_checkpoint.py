@@ -195,6 +195,25 @@ def test_leftovers_of_interrupted_saves_are_removed_at_the_start(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [".lock"]
 
 
+@pytest.mark.parametrize("name", ["x[1]", "[[32,32],[8]]", "a*b?{c}", "é ü"])
+def test_a_folder_may_have_any_name(tmp_path, name):
+    with contextlib.closing(Writer(tmp_path / name)) as writer:
+        writer.save(1, TREE, {})
+    found = checkpoint.load(tmp_path / name)
+    np.testing.assert_array_equal(found.arrays["params/kernel"], TREE["params"]["kernel"])
+
+
+def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def fail(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with contextlib.closing(Writer(tmp_path)) as writer:
+        monkeypatch.setattr(manifest, "write", fail)
+        with pytest.raises(CheckpointError, match=r"cannot write .*No space left on device\.$"):
+            writer.save(1, TREE, {})
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
 def test_checkpoints_of_later_steps_are_refused_or_removed(copy):
     with contextlib.closing(Writer(copy)) as writer:
         writer.start(3, overwrite=False)
@@ -206,8 +225,12 @@ def test_checkpoints_of_later_steps_are_refused_or_removed(copy):
 
 
 def test_old_ones_that_cannot_be_removed_stay_and_the_new_one_is_there(tmp_path, monkeypatch):
-    def fail(path):
-        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+    real = shutil.rmtree
+
+    def fail(path, *args, **kwargs):
+        if "old" in Path(path).name:
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        real(path, *args, **kwargs)
 
     with contextlib.closing(Writer(tmp_path, keep=1)) as writer:
         writer.save(10, TREE, {})

@@ -63,6 +63,28 @@ def test_compare_takes_the_last_values(here, capsys):
     assert "a 4 3 (" in out and "b/seed3 1 19 16 1" in out
 
 
+def test_what_is_not_known_is_null(here, capsys):
+    made_up(here / "a", [3.0])
+    assert cli.main(["compare", "a", "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert entry["iqm"] == [3.0, None, None]
+
+
+def test_a_line_is_not_folded_where_it_is_read_by_a_program(here, capsys):
+    name = "a_long_name_of_a_group_of_runs_" * 3
+    made_up(here / name, [1.0, 2.0, 4.0, 9.0])
+    assert cli.main(["compare", name]) == 0
+    assert any(name in line and " 4 " in line for line in capsys.readouterr().out.splitlines())
+
+
+def test_runs_that_differ_in_more_than_their_seeds_are_not_one_group(here, capsys):
+    made_up(here / "a", [1.0, 2.0])
+    path = here / "a" / "seed1" / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"config": {"num_envs": 3}}))
+    assert cli.main(["compare", "a"]) == 2
+    assert "the runs in 'a' differ in num_envs, not in their seeds" in capsys.readouterr().err
+
+
 WRONG = [
     (["compare", "nothing"], "'nothing' is no run and has none in it", "run.json"),
     (["compare", "a", "c"], "only runs of one environment", "'c/seed0' is of other"),

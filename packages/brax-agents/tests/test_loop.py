@@ -28,6 +28,10 @@ class Counting:
         return 0
 
 
+def nobody(*told):
+    """Is told, and does nothing."""
+
+
 @pytest.mark.parametrize("env_steps", [2**16 + 1, 2**31 - 1, 2**31, 2**32 + 3])
 def test_counts_are_exact_past_2_to_the_31_and_32(tmp_path, env_steps):
     """Up to 2^20 training steps: 2^52 environment steps at most, more than float32 could tell."""
@@ -40,6 +44,7 @@ def test_counts_are_exact_past_2_to_the_31_and_32(tmp_path, env_steps):
 
     reports = Reports(
         evaluate=lambda steps, state, metrics: evaluated.append((steps, state)) or {},
+        hand_out=nobody,
         progress=lambda steps, metrics: reported.append(steps),
         saves=SimpleNamespace(begin=begin, check=writer.check, finish=writer.finish),
         every=None,
@@ -94,7 +99,7 @@ class Saved(list):
     finish = check
 
 
-def run_of(program, schedule, start=(0, (0, 0)), on_evaluation=lambda step: None, **more):
+def run_of(program, schedule, start=(0, (0, 0)), on_evaluation=nobody, hand_out=nobody, **more):
     """Runs from training steps and a state; returns the last state, evaluations, reports, saves."""
     evaluated, reported, saved = [], [], Saved()
 
@@ -107,7 +112,7 @@ def run_of(program, schedule, start=(0, (0, 0)), on_evaluation=lambda step: None
         reported.append((steps, metrics))
 
     every, limits = more.pop("every", None), Limits(**more)
-    reports = Reports(evaluate, progress, saved, every, save_steps=1)
+    reports = Reports(evaluate, hand_out, progress, saved, every, save_steps=1)
     ended = None
     try:
         state, _ = Loop(program, schedule, reports, limits).run(start[1], start[0])
@@ -128,8 +133,9 @@ def test_a_run_stopped_anywhere_goes_on_as_one_that_never_stopped(when):
     assert isinstance(first.ended, SystemExit) and first.ended.code == 143
     assert first.saved[-1][0] == when
     rest = run_of(Resetting(), schedule, first.saved[-1])
-    assert first.evaluated + rest.evaluated == whole.evaluated
-    assert (rest.state if when < 8 else first.saved[-1][1]) == whole.state
+    again = 1 if when == 8 else 0  # what is complete is evaluated once more
+    assert first.evaluated + rest.evaluated[again:] == whole.evaluated
+    assert rest.state == whole.state
 
 
 def test_ctrl_c_in_the_last_evaluation_is_obeyed():
@@ -153,6 +159,24 @@ def test_reports_between_evaluations_have_the_names_that_google_s_have_there():
     assert between["episode/sps"] == between["training/sps"] > 0
     assert "episode/walltime" not in between and "training/walltime" in between
     assert evaluation == {"eval/episode_reward": 60.0}
+
+
+def test_where_a_user_s_function_fails_nothing_is_lost():
+    def fail(steps, state):
+        raise ZeroDivisionError
+
+    reports = Reports(lambda *_: {}, fail, nobody, saved := Saved(), None)
+    with pytest.raises(ZeroDivisionError):
+        Loop(Resetting(), Schedule(9, 1, 1, 0), reports).run((0, 0))
+    assert saved == [(9, (9, 0))]
+
+
+@pytest.mark.parametrize("done", [0, 7])
+def test_where_nothing_is_left_to_train_there_is_an_evaluation(done):
+    """And a save, of what was not saved yet."""
+    found = run_of(Resetting(), Schedule(done, 3, 1, 0), (done, (done, 0)))
+    assert found.evaluated == [(3 * done, (done, 0))]
+    assert found.saved == ([] if done else [(0, (0, 0))])
 
 
 def test_enough_reward_ends_a_run():
@@ -190,11 +214,11 @@ class Failing(Resetting):
 
 def test_the_state_is_saved_when_gradients_stay_without_a_finite_value():
     saved = Saved()
-    reports = Reports(lambda *_: {}, lambda *_: None, saved, None, save_steps=1)
+    reports = Reports(lambda *_: {}, nobody, nobody, saved, None, save_steps=1)
     with pytest.raises(TrainingError, match=r"at step 26, 10 .*total_loss nan.*checkpoint of step"):
         Loop(Failing(), Schedule(40, 2, 1, 0), reports).run((0, 0))
     assert saved[-1] == (13, (13, 0))
-    reports = Reports(lambda *_: {}, lambda *_: None, None, 1)
+    reports = Reports(lambda *_: {}, nobody, nobody, None, 1)
     with pytest.raises(TrainingError, match="Nothing is kept without save_checkpoint_path"):
         Loop(Failing(), Schedule(40, 1, 1, 0), reports).run((0, 0))
     limits = Limits(bad_updates=None)
@@ -208,6 +232,7 @@ def test_a_run_goes_on_across_the_words(reached):
     seen = []
     reports = Reports(
         evaluate=lambda steps, state, metrics: {},
+        hand_out=nobody,
         progress=lambda steps, metrics: seen.append(steps),
         saves=None,
         every=1,

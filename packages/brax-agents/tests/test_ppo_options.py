@@ -144,6 +144,14 @@ def test_the_policy_comes_back_with_its_networks(runs):
     np.testing.assert_array_equal(got, want)
 
 
+def test_the_policy_needs_only_what_it_reads(runs):
+    folder, make_policy, whole, *_ = runs
+    seen = {"state": OBS["state"]}
+    for policy in (make_policy(whole, deterministic=True), load_policy(folder)):
+        got, want = (policy(obs, jax.random.key(0))[0] for obs in (seen, OBS))
+        np.testing.assert_array_equal(got, want)
+
+
 def test_parameters_to_start_from_without_the_value(runs):
     _, _, whole, *_ = runs
     _, kept, _ = ppo.train(Noted(), 0, **OPTIONS, restore_params=whole)

@@ -176,6 +176,11 @@ def test_gradients_that_are_not_finite_are_skipped_and_then_stop_the_run(tmp_pat
     ) as e:
         ppo.train(Poor(), 50 * STEP, **settings, save_checkpoint_path=tmp_path)
     assert "v_loss" in str(e.value) and "learning_rate" in str(e.value)
+    found = checkpoint.load(tmp_path)
+    assert f"The checkpoint of step {found.steps} has the state" in str(e.value)
+    assert found.arrays["bad_updates"] >= loop.MAX_BAD_UPDATES
+    learned = [x for name, x in found.arrays.items() if name.startswith(("params", "optimizer"))]
+    assert all(np.isfinite(x).all() for x in learned)
 
 
 class Fragile(Point):

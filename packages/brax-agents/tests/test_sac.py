@@ -104,16 +104,19 @@ class Poor(Point):
         return super().step(state, action).replace(reward=jnp.float32(1e9))
 
 
-def test_updates_without_a_finite_gradient_change_nothing():
-    """Fewer than would stop the run: eight, all skipped."""
-    seen = {}
-    _, _, metrics = sac.train(
-        Poor(),
-        16,
-        num_evals=2,
-        policy_params_fn=lambda steps, _, params: seen.update({steps: params.policy}),
-        **{**SMALL, "run_evals": False, "min_replay_size": 0, "reward_scaling": 1e31},
+def test_updates_without_a_finite_gradient_change_nothing(tmp_path):
+    """Fewer than would stop the run: eight, all skipped, after eight that were made."""
+    settings = {**SMALL, "run_evals": False, "min_replay_size": 0, "save_checkpoint_path": tmp_path}
+    *_, made = sac.train(Poor(), 16, **settings, reward_scaling=1e-9)
+    *_, metrics = sac.train(
+        Poor(), 32, **settings, reward_scaling=1e31, restore_checkpoint_path=tmp_path
     )
-    assert metrics["training/skipped_updates"] == 8
-    same = zip(jax.tree.leaves(seen[0]), jax.tree.leaves(seen[16]), strict=True)
-    assert all(np.array_equal(a, b) for a, b in same)
+    assert made["training/skipped_updates"] == 0 and metrics["training/skipped_updates"] == 8
+    before, after = (checkpoint.load(tmp_path / f"{steps:012d}").arrays for steps in (16, 32))
+    learned = [n for n in before if n.startswith(("params/policy", "q", "target_q", "optimizer"))]
+    assert len(learned) > 20
+    assert [name for name in learned if not np.array_equal(before[name], after[name])] == []
+    assert not np.array_equal(
+        after["q/params/critic_0/hidden_0/kernel"],
+        after["target_q/params/critic_0/hidden_0/kernel"],
+    )

@@ -144,6 +144,37 @@ def test_lengths_that_make_no_sense(walker, length, repeat):
         EpisodeWrapper(walker(), length, repeat)
 
 
+@pytest.mark.parametrize("done", [jnp.zeros((), bool), jnp.zeros((), jnp.int32)])
+def test_done_may_be_of_any_kind(walker, done):
+    class Kind(walker):
+        def reset(self, rng):
+            return super().reset(rng).replace(done=done)
+
+        def step(self, state, action):
+            new = super().step(state, action)
+            return new.replace(done=new.done.astype(done.dtype))
+
+    env, state = episodes(Kind(end=2.6), 2, episode_length=3)
+    steps = jax.jit(lambda s, a: jax.lax.scan(lambda s, a: (env.step(s, a), s.done), s, a))
+    last, _ = steps(state, jnp.ones((3, 2, 1)) * jnp.array([[1.0], [2.0]]))
+    assert last.done.tolist() == [1, 1] and last.info["truncation"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("first, then", [({}, {"way": 1}), ({"way": 1}, {})])
+def test_metrics_of_reset_and_step_are_the_same(walker, first, then):
+    class Other(walker):
+        def reset(self, rng):
+            state = super().reset(rng)
+            return state.replace(metrics={k: jnp.zeros(()) for k in first})
+
+        def step(self, state, action):
+            return super().step(state, action).replace(metrics={k: state.reward for k in then})
+
+    env, state = episodes(Other(), 2, episode_length=3)
+    with pytest.raises(ShapeError, match=r"Other: reset and step must .* metrics.way (is m|app)"):
+        env.step(state, jnp.ones((2, 1)))
+
+
 def test_a_step_of_another_structure_is_named(walker):
     class Grows(walker):
         def step(self, state, action):

@@ -86,8 +86,9 @@ class Agent:
             params = program.shapes().params
             setup.compile_all(program, evaluator, config.training_steps > 0, saved is None, params)
             state, step = setup.first_state(program, keys[1], runtime, saved)
-            evaluate = functools.partial(setup.evaluate, evaluator, runtime, make_policy)
-            reports = setup.reports(evaluate, runtime.progress_fn, saves, config)
+            evaluate = functools.partial(setup.evaluate, evaluator)
+            hand_out = functools.partial(setup.hand_out, runtime, make_policy)
+            reports = setup.reports(evaluate, hand_out, runtime.progress_fn, saves, config)
             loop = Loop(program, setup.schedule(config), reports, setup.limits(config, start))
             state, metrics = loop.run(state, step)
         params = jax.device_get(state.params)

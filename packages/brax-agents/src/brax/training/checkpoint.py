@@ -5,9 +5,11 @@ A checkpoint is a folder `<steps:012d>/` with `arrays/` (orbax), `record.json` (
 renamed once, so that whatever happens while it is written, earlier ones stay whole.
 """
 
+import contextlib
 import json
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -112,8 +114,10 @@ def name_of(part: str, path: Any) -> str:
     return "/".join(filter(None, (part, inner)))
 
 
-def orbax_of_this_process() -> Any:
-    """Orbax for this process alone, whatever others train with it."""
+@contextlib.contextmanager
+def orbax_of_this_process(folder: Path) -> Iterator[tuple[Any, Path]]:
+    """Orbax for this process alone, whatever others train with it, and where it finds the arrays
+    of a checkpoint: by a link, since it takes brackets in a path for a pattern."""
     import orbax.checkpoint as ocp
 
     me = jax.process_index()
@@ -121,13 +125,19 @@ def orbax_of_this_process() -> Any:
         primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process{me}"
     )
     handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=alone)
-    return ocp.Checkpointer(handler, multiprocessing_options=alone)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        ocp.Checkpointer(handler, multiprocessing_options=alone) as checkpointer,
+    ):
+        link = Path(place) / "checkpoint"
+        link.symlink_to(folder)
+        yield checkpointer, link / "arrays"
 
 
 def _read(folder: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
     """Reads the arrays by name."""
-    with orbax_of_this_process() as checkpointer:
-        kept = checkpointer.restore(folder / "arrays")
+    with orbax_of_this_process(folder) as (checkpointer, place):
+        kept = checkpointer.restore(place)
     arrays = {}
     for i, (name, dtype, shape) in enumerate(leaves):
         value = kept.get(f"{i:05d}", np.zeros(shape))

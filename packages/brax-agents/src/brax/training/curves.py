@@ -42,7 +42,7 @@ def curves(folders: Sequence[Path], metric: str) -> list[Curve]:
     """
     groups: dict[str, list[Path]] = {}
     for folder in dict.fromkeys(folders):
-        groups.setdefault(json.dumps(_settings(folder), sort_keys=True), []).append(folder)
+        groups.setdefault(json.dumps(settings(folder), sort_keys=True), []).append(folder)
     labels = _labels([json.loads(key) for key in groups])
     return [
         curve(label, [read(folder, metric) for folder in members])
@@ -106,8 +106,8 @@ def reports(path: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"'{path}' cannot be read: {error}") from error
 
 
-def _settings(folder: Path) -> dict[str, Any]:
-    """What a run was asked for, without what may differ."""
+def settings(folder: Path) -> dict[str, Any]:
+    """What a run was asked for, without what may differ between runs of one kind."""
     run = runs.read(folder)
     config = {name: value for name, value in run.config.items() if name not in _OWN}
     environment = {f"env.{name}": value for name, value in run.environment_kwargs.items()}

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def compare(groups: tuple[Path, ...], metric: str, as_json: bool) -> None:
     """
     table = rows(groups, metric)
     if as_json:
-        click.echo(json.dumps(table, default=lambda x: x._asdict()))
+        click.echo(json.dumps([_plain(entry) for entry in table], allow_nan=False))
         return
     show(table, metric)
 
@@ -135,6 +135,8 @@ def show(table: Sequence[dict[str, Any]], metric: str) -> None:
     from rich.table import Table
 
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
     view = Table(title=f"{metric}: interquartile mean (95 %)", title_justify="left", box=None)
     view.add_column("runs", overflow="fold")
     for name in ("seeds", "mean", "above the first", "P(better)"):
@@ -144,7 +146,15 @@ def show(table: Sequence[dict[str, Any]], metric: str) -> None:
             _shown(entry[name]) if name in entry else "" for name in ("difference", "improvement")
         ]
         view.add_row(entry["group"], str(entry["runs"]), _shown(entry["iqm"]), *cells)
-    console.print(view, width=console.width if console.is_terminal else 160, crop=False)
+    console.print(view)
+
+
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON can say it: null where an interval is not known."""
+    return {
+        name: [None if math.isnan(v) else v for v in x] if isinstance(x, comparison.Estimate) else x
+        for name, x in entry.items()
+    }
 
 
 def _shown(found: comparison.Estimate) -> str:
@@ -160,6 +170,13 @@ def _runs_in(group: Path) -> dict[Path, runs.Run]:
     found = {path.parent: runs.read(path.parent) for path in sorted(group.glob(f"*/{runs.RECORD}"))}
     if not found:
         raise ConfigError(f"'{group}' is no run and has none in it: there is no {runs.RECORD}.")
+    told = [curves.settings(folder) for folder in found]
+    differ = sorted({n for one in told for n in one if any(o.get(n) != one[n] for o in told)})
+    if differ:
+        raise ConfigError(
+            f"the runs in '{group}' differ in {', '.join(differ)}, not in their seeds alone: name "
+            "the folders of each kind, or the runs."
+        )
     return found
 
 

@@ -83,6 +83,8 @@ class Reports:
 
     evaluate: Callable[[int, Any, Mapping[str, Any]], dict[str, Any]]
     """From steps, state and training metrics to all metrics of an evaluation."""
+    hand_out: Callable[[int, Any], None]
+    """Given steps and state of every evaluation, before it is reported."""
     progress: Callable[[int, Mapping[str, Any]], None]
     """Told steps and metrics, at evaluations and in between."""
     saves: Saves | None
@@ -176,9 +178,9 @@ class Loop:
         self._saved = (step, 0.0)
         evaluations, resets = self._schedule.evaluations(), self._schedule.resets()
         metrics: dict[str, Any] = {}
-        if step == 0 and 0 in evaluations:
-            metrics = self._evaluate(state, 0, {})
         stops = sorted(stop for stop in evaluations | resets if stop > step)
+        if (step == 0 and 0 in evaluations) or not stops:
+            metrics = self._evaluate(state, step, {}, save=step == 0 and not stops)
         window = Window()
         for stop in stops:
             state, step = self._train(state, step, stop, window)
@@ -187,9 +189,8 @@ class Loop:
                 state = self._program.fresh_environments(state)
             evaluated = step in evaluations or late
             if evaluated:
-                metrics = self._evaluate(state, step, self._training_metrics(window))
+                metrics = self._evaluate(state, step, self._training_metrics(window), save=True)
                 window = self._recent = Window()
-                self._save(state, step, metrics)
             if self._is_interrupted():
                 if not evaluated:
                     self._save(state, step, {})
@@ -273,9 +274,15 @@ class Loop:
         }
         return also | told
 
-    def _evaluate(self, state: Any, step: int, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    def _evaluate(
+        self, state: Any, step: int, metrics: Mapping[str, Any], save: bool
+    ) -> dict[str, Any]:
+        """Evaluates, saves, and tells: where a user's function fails then, nothing is lost."""
         env_steps = step * self._schedule.env_steps
         found = self._reports.evaluate(env_steps, state, metrics)
+        if save:
+            self._save(state, step, found)
+        self._reports.hand_out(env_steps, state)
         self._reports.progress(env_steps, found)
         return found
 

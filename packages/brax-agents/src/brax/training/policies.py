@@ -79,8 +79,17 @@ def _normalized(observation: Any, normalizer: Any) -> Any:
     """An observation whose vectors are normalized; images stay as they are."""
     vectors = images.vectors(observation)
     if jax.tree.leaves(vectors):
-        vectors = running_statistics.normalize(vectors, normalizer)
+        vectors = running_statistics.normalize(vectors, _of_entries(normalizer, vectors))
     return {**observation, **vectors} if isinstance(observation, Mapping) else vectors
+
+
+def _of_entries(normalizer: Any, vectors: Any) -> Any:
+    """Statistics of the entries that there are: a policy is given what it reads, and not always
+    what the critic read besides."""
+    if not isinstance(vectors, Mapping):
+        return normalizer
+    mean, std = ({name: x[name] for name in vectors} for x in (normalizer.mean, normalizer.std))
+    return running_statistics.NestedMeanStd(mean=mean, std=std)
 
 
 def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:

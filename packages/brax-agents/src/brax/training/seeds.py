@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def train_seeds(
         CheckpointError: if a checkpoint cannot be written.
         TrainingError: if the gradients of all of them stay without a finite value.
     """
+    start = time.monotonic()
     config, runtime = agent.check(settings)
     keys = [jax.random.split(jax.random.key(seed), 4) for seed in seeds]
     mesh = _mesh(len(seeds))
@@ -66,8 +68,12 @@ def train_seeds(
         found = []
         for i, evaluator in enumerate(each):
             state, own = _part(states, i), _of(metrics, i)
-            found.append(setup.evaluate(evaluator, runtime, make_policy, steps, state, own))
+            found.append(setup.evaluate(evaluator, steps, state, own))
         return {_EACH: found}
+
+    def hand_out(steps: int, states: Any) -> None:
+        for i in range(len(seeds)):
+            setup.hand_out(runtime, make_policy, steps, _part(states, i))
 
     def progress(steps: int, metrics: Mapping[str, Any]) -> None:
         for i in range(len(seeds)):
@@ -81,8 +87,9 @@ def train_seeds(
         params = jax.eval_shape(learner.init, keys[0][1]).params
         setup.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
-        reports = setup.reports(evaluate, progress, Several(savers, _part, _of), config)
-        _, metrics = Loop(program, setup.schedule(config), reports).run(states)
+        reports = setup.reports(evaluate, hand_out, progress, Several(savers, _part, _of), config)
+        limits = setup.limits(config, start)
+        _, metrics = Loop(program, setup.schedule(config), reports, limits).run(states)
     return [dict(_of(metrics, i)) for i in range(len(seeds))]
 
 
@@ -91,10 +98,11 @@ def fit(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
 
     Those with a replay buffer do not: where the place that is written next is a batch, XLA's CPU
     compiler (jaxlib 0.10.2) aborts the process with the option that the physics needs to be fast.
+    Neither do those that end when each is good enough.
     """
     config, runtime = agent.check(settings)
     learner, *_ = agent.build(environment, config, runtime, _mesh(1), jax.random.key(0))
-    return set(learner.split) <= {"env_state"}
+    return set(learner.split) <= {"env_state"} and config.stop_at_reward is None
 
 
 class SeedsProgram(Program):

@@ -113,6 +113,7 @@ def saved_state(
 
 def reports(
     evaluate: Callable[..., dict[str, Any]],
+    hand_out: Callable[[int, Any], None],
     progress: Callable[[int, Mapping[str, Any]], None],
     saves: Saves | None,
     config: RunConfig,
@@ -120,6 +121,7 @@ def reports(
     """Where the loop sends what it learns, and how often."""
     return Reports(
         evaluate,
+        hand_out,
         progress,
         saves,
         every=(config.training_metrics_steps or 0) if config.log_training_metrics else None,
@@ -208,18 +210,17 @@ def evaluator(
 
 
 def evaluate(
-    evaluator: acting.Evaluator | None,
-    runtime: Runtime,
-    make_policy: Callable[..., Any],
-    steps: int,
-    state: Any,
-    metrics: Mapping[str, Any],
+    evaluator: acting.Evaluator | None, steps: int, state: Any, metrics: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Evaluates, and hands the parameters to whoever asked for them."""
+    """Evaluates, if that is wanted."""
+    if evaluator is None:
+        return dict(metrics)
+    evaluator.reseed(steps)
+    params = jax.device_get(state.params)  # from wherever training has them
+    return evaluator.run_evaluation((params.normalizer, params.policy), metrics)
+
+
+def hand_out(runtime: Runtime, make_policy: Callable[..., Any], steps: int, state: Any) -> None:
+    """Hands the parameters to whoever asked for them."""
     params = jax.device_get(state.params)  # the next training step uses up those of the device
-    found = dict(metrics)
-    if evaluator is not None:
-        evaluator.reseed(steps)
-        found = evaluator.run_evaluation((params.normalizer, params.policy), metrics)
     runtime.policy_params_fn(steps, policies.with_normalizer(make_policy, params), params)
-    return found

@@ -155,9 +155,11 @@ class Writer:
             temporary.rename(target)
             manifest.sync(self.folder)
         except Exception as error:  # of every kind: orbax passes on those of its stores
+            shutil.rmtree(temporary, ignore_errors=True)  # a full disk needs its room
             cause = " ".join(str(error).split())
+            there = "The ones before it are whole." if checkpoint.available(self.folder) else ""
             raise CheckpointError(
-                f"cannot write checkpoint '{target}': {cause}. The ones before it are whole."
+                f"cannot write checkpoint '{target}': {cause}. {there}".rstrip()
             ) from error
         try:
             self._retain()
@@ -192,8 +194,8 @@ def _write(folder: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, 
     kept = {f"{i:05d}": x for i, x in enumerate(arrays.values()) if x.size}
     if not kept:
         raise ValueError("there is nothing in it.")
-    with checkpoint.orbax_of_this_process() as checkpointer:
-        checkpointer.save(folder / "arrays", kept)
+    with checkpoint.orbax_of_this_process(folder) as (checkpointer, place):
+        checkpointer.save(place, kept)
     described = [[name, str(x.dtype), x.shape] for name, x in arrays.items()]
     text = json.dumps({**record, "leaves": described}, indent=1)
     (folder / checkpoint.RECORD).write_text(text, "utf-8")

@@ -34,13 +34,13 @@ def check_same_structure(name: str, before: Any, after: Any) -> None:
 
     Args:
         name: how the message calls the environment.
-        before: (pipeline_state, obs, info) that step was given.
-        after: (pipeline_state, obs, info) that step returned.
+        before: (pipeline_state, obs, info, metrics) that step was given.
+        after: (pipeline_state, obs, info, metrics) that step returned.
 
     Raises:
         ShapeError: naming every leaf that differs.
     """
-    parts = ("pipeline_state", "obs", "info")
+    parts = ("pipeline_state", "obs", "info", "metrics")
     found = differences(dict(zip(parts, before, strict=True)), dict(zip(parts, after, strict=True)))
     if found:
         raise ShapeError(

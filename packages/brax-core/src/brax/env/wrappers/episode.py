@@ -66,7 +66,7 @@ class EpisodeWrapper(Wrapper):
     def reset(self, rng: jax.Array) -> State:
         """Starts episodes, with all accounts at zero."""
         state = self.env.reset(rng)
-        state = state.replace(metrics=state.metrics | _overflow(state))
+        state = state.replace(done=_flag(state.done), metrics=state.metrics | _overflow(state))
         zero = jnp.zeros(state.done.shape, jnp.float32)
         accounts = {
             "steps": jnp.zeros(state.done.shape, jnp.int32),
@@ -97,7 +97,12 @@ class EpisodeWrapper(Wrapper):
         running = state.done == 0
         new = self.env.step(state, action)
         new = new.replace(metrics=new.metrics | _overflow(new))
-        check_same_structure(type(self.unwrapped).__name__, _carried(state), _carried(new))
+        summed = _own_metrics(state.info["episode_metrics"], new.metrics)
+        # A wrapper around this one may have added some, which the environment hands on or not.
+        metrics = {k: v for k, v in new.metrics.items() if k in summed or k not in state.metrics}
+        check_same_structure(
+            type(self.unwrapped).__name__, (*_carried(state), summed), (*_carried(new), metrics)
+        )
         sane = _is_sane(new)
         moved = running & sane
         pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
@@ -143,6 +148,11 @@ def without_accounts(info: dict[str, Any]) -> dict[str, Any]:
 
 def _carried(state: State) -> tuple[Any, Any, dict[str, Any]]:
     return state.pipeline_state, state.obs, without_accounts(state.info)
+
+
+def _own_metrics(sums: dict[str, jax.Array], metrics: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    """The sums over an episode that are of the environment's own metrics, as after `reset`."""
+    return {k: v for k, v in sums.items() if k in metrics or k not in ("sum_reward", "length")}
 
 
 def _overflow(state: State) -> dict[str, jax.Array]:
