@@ -53,6 +53,25 @@ def test_runs_of_other_steps_are_joined_where_all_have_values():
     assert len(apart.steps) == len(apart.mean) == 0
 
 
+@pytest.mark.parametrize("line", ["[1]", '{"a": 1}', '{"step": 1, "a": "x"}', "{", "7"])
+def test_a_line_that_is_no_report_is_named(run, line):
+    folder = run("a", [(0, 1.0), (10, 2.0)])
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(
+        ConfigError, match=r"metrics.jsonl', line 3 cannot be read: expected a report, such as {"
+    ):
+        curves.read(folder, METRIC)
+
+
+@pytest.mark.parametrize("change", [{"config": 5}, {"environment_kwargs": [1]}, {"more": 1}])
+def test_a_record_that_is_none_is_named(run, change):
+    path = run("a", [(0, 1.0)]) / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ConfigError, match=r"run.json'( cannot be read|: \w+ must be a table)"):
+        curves.curves([path.parent], METRIC)
+
+
 def test_only_seeds_are_joined(run):
     short = [(0, 1.0), (10, 2.0)]
     folders = [run(f"a{seed}", short, seed=seed, learning_rate=0.1) for seed in range(2)]

@@ -10,7 +10,7 @@ import pytest
 from agent_toys import SMALL, Point
 
 from brax import _xla
-from brax.env import Env, State
+from brax.env import Env, EpisodeWrapper, State, wrap
 from brax.errors import ConfigError, TrainingError
 from brax.training import devices, program
 from brax.training.agents.ppo import config as ppo_config
@@ -165,6 +165,56 @@ def test_an_environment_that_is_not_batched_is_refused():
 
     with pytest.raises(ConfigError, match="one for each of num_envs"):
         ppo.train(Single(), 1000, **SMALL, wrap_env=False)
+
+
+class Sized(Point):
+    """Says what size its observations have."""
+
+    observation_size = 3
+
+
+class Idle(Point):
+    """Takes no actions."""
+
+    action_size = 0
+
+
+class Wide(Point):
+    """Observes three numbers."""
+
+    def reset(self, rng):
+        state = super().reset(rng)
+        return state.replace(obs=jnp.append(state.obs, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("environment", "settings", "message"),
+    [
+        ("fast", {}, "environment='fast' is no environment: give a brax.env.Env, such as"),
+        (EpisodeWrapper(Point(), 20), {"eval_env": 3}, "eval_env=3 is no environment"),
+        (wrap(Point(), 20), {}, r"environment is wrapped already, by AutoResetWrapper: give"),
+        (Point(), {"eval_env": wrap(Point(), 20)}, "eval_env is wrapped already"),
+        (Point(), {"eval_env": Wide()}, "eval_env has observation_size 3; the .* trained for 2"),
+        (Sized(), {}, r"observation_size is 3, but reset returns .* {'state': \(2,\)}"),
+        (Idle(), {}, "environment: action_size is 0; expected at least 1"),
+        (
+            Point(),
+            {"network_factory": {"policy_hidden_layer_size": [3]}},
+            r"takes no policy_hidden_layer_size. Did you mean 'policy_hidden_layer_sizes'\?",
+        ),
+        (
+            Point(),
+            {"network_factory": functools.partial(ppo_networks.make_ppo_networks, typo=3)},
+            "network_factory cannot be called: .*incorrect arguments",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_compiled(
+    environment, settings, message, monkeypatch
+):
+    monkeypatch.setattr(program.Program, "compile_init", pytest.fail)
+    with pytest.raises(ConfigError, match=message):
+        ppo.train(environment, 1000, **{**SMALL, **settings})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import jax
 from jax.sharding import Mesh
 
 from brax.env import Env
-from brax.errors import ConfigError
+from brax.errors import ConfigError, closest
 from brax.training import devices, hosts, images, policies, presets, setup, types
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.learner import Learner, Parts
@@ -112,18 +112,21 @@ class Agent:
         Raises:
             ConfigError: if environment, networks and settings do not go together.
         """
+        setup.check_given("environment", environment, runtime)
         env = setup.wrapped(environment, config, runtime, config.num_envs, key)
         info = setup.check_env(env, config)
+        size = environment.observation_size
+        setup.check_sizes(size, info)
         if config.vision:
-            images.shapes(environment.observation_size)  # refuses to go on without any
+            images.shapes(size)  # refuses to go on without any
         factory = self._factory(runtime.network_factory, config)
         networks = factory(
-            environment.observation_size,
+            size,
             environment.action_size,
             preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
         )
         learner = self.learner(Parts(env, networks, config, runtime, mesh, info))
-        record = self._record(environment, config, factory)
+        record = self._record(environment, size, config, factory)
         return learner, self.make_inference_fn(networks), record
 
     def timesteps(
@@ -182,18 +185,29 @@ class Agent:
         if given is None or isinstance(given, Mapping):
             own = self.make_vision_networks if config.vision else None
             given, more = own or self.make_networks, {**(given or {}), **more}
-        unknown = set(more) - set(inspect.signature(given).parameters)
-        if unknown:
-            raise ConfigError(f"network_factory takes no {' and no '.join(sorted(unknown))}.")
+        try:
+            known = set(inspect.signature(given).parameters)
+        except (TypeError, ValueError) as error:  # a partial of what the function does not take
+            raise ConfigError(f"network_factory cannot be called: {error}.") from error
+        if unknown := sorted(set(more) - known):
+            raise ConfigError(
+                f"network_factory takes no {' and no '.join(unknown)}.{closest(unknown[0], known)}"
+            )
         return functools.partial(given, **more) if more else given
 
-    def _record(self, env: Env, config: RunConfig, factory: Callable[..., Any]) -> dict[str, Any]:
+    def _record(
+        self,
+        env: Env,
+        size: types.ObservationSize,
+        config: RunConfig,
+        factory: Callable[..., Any],
+    ) -> dict[str, Any]:
         """What a checkpoint records: all that is needed to use it again."""
         return {
             "agent": self.name,
             "environment": type(env.unwrapped).__name__,
             "config": dataclasses.asdict(config),
             "network": policies.describe_networks(self._own_factories, factory),
-            "observation_size": policies.plain(env.observation_size),
+            "observation_size": policies.plain(size),
             "action_size": env.action_size,
         }

@@ -97,13 +97,26 @@ def reports(path: Path) -> list[dict[str, Any]]:
     """Reads a file of metrics; a last line that was cut off is left out.
 
     Raises:
-        ConfigError: if there is no such file, or it holds something else.
+        ConfigError: if there is no such file, or a line of it is no report.
     """
     try:
         *lines, _ = path.read_text("utf-8").split("\n")
-        return [json.loads(line) for line in lines if line]
     except (OSError, ValueError) as error:
         raise ConfigError(f"'{path}' cannot be read: {error}") from error
+    return [_report(f"'{path}', line {n}", line) for n, line in enumerate(lines, 1) if line]
+
+
+def _report(where: str, line: str) -> dict[str, Any]:
+    """A line of a file of metrics."""
+    try:
+        report = json.loads(line)
+        if "step" in report and all(isinstance(x, int | float | None) for x in report.values()):
+            return dict(report)
+    except (ValueError, TypeError, AttributeError):
+        pass
+    raise ConfigError(
+        f'{where} cannot be read: expected a report, such as {{"step": 0, "training/sps": 1.0}}.'
+    )
 
 
 def settings(folder: Path) -> dict[str, Any]:

@@ -81,6 +81,10 @@ def read(folder: Path) -> Run:
     if not path.is_file():
         raise ConfigError(f"'{folder}' is no run: it has no {RECORD}")
     try:
-        return Run(**json.loads(path.read_text("utf-8")))
+        run = Run(**json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:
         raise ConfigError(f"'{path}' cannot be read: {error}") from error
+    for name in ("environment_kwargs", "config"):
+        if not isinstance(getattr(run, name), dict):
+            raise ConfigError(f"'{path}': {name} must be a table of settings.")
+    return run

@@ -3,14 +3,14 @@
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from brax.env import Env, State, wrap
+from brax.env import AutoResetWrapper, Env, State, VmapWrapper, Wrapper, wrap
 from brax.errors import ConfigError, TrainingError
 from brax.training import acting, hosts, policies, restart, types
 from brax.training.config import RunConfig, Runtime
@@ -42,6 +42,29 @@ def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: j
     )
 
 
+def check_given(name: str, env: Any, runtime: Runtime) -> None:
+    """Refuses what is no environment, is wrapped already, or takes no actions.
+
+    Raises:
+        ConfigError: naming it and what to give instead.
+    """
+    if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
+        raise ConfigError(
+            f"{name}={env!r} is no environment: give a brax.env.Env, such as "
+            "brax.envs.get_environment('ant')."
+        )
+    if env.action_size < 1:
+        raise ConfigError(f"{name}: action_size is {env.action_size}; expected at least 1.")
+    inner = env
+    while runtime.wrap_env and isinstance(inner, Wrapper):
+        if isinstance(inner, AutoResetWrapper | VmapWrapper):
+            raise ConfigError(
+                f"{name} is wrapped already, by {type(inner).__name__}: give it as "
+                "brax.envs.get_environment makes it, or set wrap_env=False."
+            )
+        inner = inner.env
+
+
 def check_env(env: Env, config: RunConfig) -> State:
     """The shapes of the batched environment's state; refuses one that cannot be learned from."""
     keys = jax.random.split(jax.random.key(0), config.num_envs)
@@ -64,6 +87,26 @@ def check_env(env: Env, config: RunConfig) -> State:
             "brax.env.wrap, or have wrap_env_fn provide it."
         )
     return state
+
+
+def check_sizes(size: types.ObservationSize, state: State) -> None:
+    """Refuses observations of other sizes than the environment says.
+
+    Raises:
+        ConfigError: with both.
+    """
+    seen = {name: x.shape[1:] for name, x in _named(state.obs)}
+    told = {name: (x,) if isinstance(x, int) else tuple(x) for name, x in _named(size)}
+    if told != seen:
+        raise ConfigError(
+            f"the environment's observation_size is {size}, but reset returns observations of the "
+            f"shapes {seen}: agents read vectors, and images in a dictionary."
+        )
+
+
+def _named(obs: Any) -> Iterable[tuple[str, Any]]:
+    """The entries of an observation, or the observation alone."""
+    return obs.items() if isinstance(obs, Mapping) else [("state", obs)]
 
 
 def schedule(config: RunConfig) -> Schedule:
@@ -198,7 +241,16 @@ def evaluator(
     """What evaluates the policy, if that is wanted."""
     if not (config.run_evals and config.num_evals):
         return None
-    eval_env = runtime.eval_env or environment
+    eval_env = environment
+    if runtime.eval_env is not None:
+        eval_env = runtime.eval_env
+        check_given("eval_env", eval_env, runtime)
+        for name in ("observation_size", "action_size"):
+            own, of_training = (getattr(env, name) for env in (eval_env, environment))
+            if own != of_training:
+                raise ConfigError(
+                    f"eval_env has {name} {own}; the policy is trained for {of_training}."
+                )
     return acting.Evaluator(
         wrapped(eval_env, config, runtime, config.num_eval_envs, keys[0]),
         functools.partial(make_policy, deterministic=config.deterministic_eval),
