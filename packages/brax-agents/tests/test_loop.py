@@ -138,6 +138,22 @@ def test_a_run_stopped_anywhere_goes_on_as_one_that_never_stopped(when):
     assert rest.state == whole.state
 
 
+def test_a_closed_terminal_is_obeyed_unless_it_is_ignored():
+    def close(step):
+        signal.raise_signal(signal.SIGHUP)
+
+    schedule = Schedule(4, 1, 1, 0)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run_of(Resetting(), schedule, on_evaluation=close).ended is None
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        found = run_of(Resetting(), schedule, on_evaluation=close)
+        assert found.ended.code == 129 and found.saved[-1][0] == 4
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_ctrl_c_in_the_last_evaluation_is_obeyed():
     def interrupt(step):
         if step == 4:

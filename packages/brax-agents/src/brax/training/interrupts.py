@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: noted at once, obeyed where the loop can save first."""
+"""Ctrl-C, SIGTERM and SIGHUP: noted at once, obeyed where the loop can save first."""
 
 import signal
 import threading
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
@@ -18,12 +20,14 @@ class Interrupt:
     def watch(self) -> Iterator[None]:
         """Notes the first signal while the block runs; the second acts as it always does.
 
-        Only a program's main thread gets signals; elsewhere this does nothing.
+        Only a program's main thread gets signals; elsewhere this does nothing. What is ignored, as
+        SIGHUP is by `nohup`, stays so.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        found = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {number: found[number] for number in found if found[number] != signal.SIG_IGN}
 
         def note(number: int, frame: Any) -> None:
             self.signal = number
@@ -42,8 +46,9 @@ class Interrupt:
 
         Raises:
             KeyboardInterrupt: for Ctrl-C.
-            SystemExit: for SIGTERM, with exit status 143.
+            SystemExit: for another, with exit status 128 more than its number.
         """
+        assert self.signal is not None
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
-        raise SystemExit(128 + signal.SIGTERM)
+        raise SystemExit(128 + self.signal)
