@@ -45,6 +45,21 @@ class Preset(Point):
         self.width = width
 
 
+class Told:
+    """A trainer that learns nothing, and keeps what it was told."""
+
+    name = "told"
+    settings = None
+
+    @staticmethod
+    def train(environment, **settings):
+        Told.settings = settings
+
+    @staticmethod
+    def load_policy(path, deterministic=True):
+        raise NotImplementedError
+
+
 @click.command()
 @click.argument("run")
 @click.option("--steps", default=1000)
@@ -60,6 +75,7 @@ def plugin(monkeypatch, tmp_path):
     specs = {
         "brax_environments": [Spec("toy_point", Preset)],
         "brax_metric_loggers": [Spec("interrupter", Interrupter)],
+        "brax_trainers": [Spec("told", Told)],
     }
     if "render" not in plugins.names("command"):
         specs["brax_commands"] = [Spec("render", fake_render)]
@@ -115,6 +131,42 @@ def test_ctrl_c_exits_130_and_resume_finishes(capsys):
     assert checkpoint.available(RUN / "checkpoints") == [2 * STEP, 3 * STEP]
 
 
+def made_up(run, config, steps):
+    """The folder of a run of `Told` with checkpoints of these steps, all empty."""
+    told = {"environment": "toy_point", "environment_kwargs": {}, "trainer": "told"}
+    for step in steps:
+        (run / f"checkpoints/{step:012d}").mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({**told, "config": config, "versions": {}}))
+
+
+def test_resume_goes_on_from_the_runs_own_checkpoints():
+    """Not from the one that the run itself started from."""
+    first = {"restore_checkpoint_path": "runs/first", "overwrite_checkpoints": False}
+    made_up(RUN, {**first, "num_timesteps": 9}, [3, 5])
+    assert cli.main(["resume", "runs/a"]) == 0
+    assert Told.settings["restore_checkpoint_path"] == RUN / "checkpoints"
+    assert cli.main(["resume", "runs/a", "--step", "3"]) == 0
+    assert Told.settings["restore_checkpoint_path"] == RUN / "checkpoints/000000000003"
+    assert Told.settings["overwrite_checkpoints"] is True
+    assert json.loads((RUN / "run.json").read_text())["config"] == {**first, "num_timesteps": 9}
+
+
+@pytest.mark.parametrize(
+    ("steps", "args", "message"),
+    [
+        ([5], ["--steps", "4"], "is complete, with 5 steps"),
+        ([5], ["--steps", "7", "--step", "6"], "no checkpoint of step 6"),
+        ([], ["--steps", "7"], "there is no checkpoint in run 'runs/a'"),
+    ],
+)
+def test_what_resume_refuses_changes_no_run(steps, args, message, capsys):
+    RUN.mkdir(parents=True)
+    made_up(RUN, {"num_timesteps": 9}, steps)
+    assert cli.main(["resume", "runs/a", *args]) == 2
+    assert message in capsys.readouterr().err
+    assert json.loads((RUN / "run.json").read_text())["config"] == {"num_timesteps": 9}
+
+
 def test_render_calls_the_command_of_that_name(capsys):
     if plugins.get("command", "render") is not fake_render:
         pytest.skip("brax-io is installed and brings its own")
@@ -132,6 +184,8 @@ WRONG = [
     (["train", "toy_point", "--set", "learning_rate"], "expected KEY=VALUE", "learning_rate"),
     (["train", "toy_point", "--set", "env.widht=1"], "environment 'toy_point'", "widht"),
     (["train", "toy_point", "--set", "num_envs=24"], "num_envs=24", "nearest"),
+    (["train", "toy_point", "--set", "save_checkpoint_path=x"], "--set save_checkpoint", "--name"),
+    (["train", "toy_point", "--set", "checkpoint_logdir=x"], "--set checkpoint_logdir", "--runs"),
     (["train", "toy_point", "--name", "../a"], "'../a' is no name", "path"),
     (["train", "toy_point", "--runs", "file/runs"], "cannot make the run's folder", "--runs"),
     (["resume", "empty"], "'empty' is no run", "run.json"),

@@ -37,6 +37,9 @@ set_option = click.option(
     help="Change a setting of the trainer; env.KEY=VALUE one of the environment. Repeatable.",
 )
 
+OURS = {"save_checkpoint_path", "checkpoint_logdir", "progress_fn"}
+"""Settings that `train_run` gives, and no user: those of a run's folder, by all their names."""
+
 
 def _distributed_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of a process that trains with others; it joins them before the command runs."""
@@ -124,19 +127,23 @@ def resume(
     record = runs.read(run)
     if steps is not None:
         record = record.with_config(num_timesteps=steps)
-        if hosts.first():
-            record.write(run)
     behind = checkpoint.available(run / "checkpoints")
+    if not behind:
+        raise ConfigError(
+            f"there is no checkpoint in run '{run}' to go on from: train it again, by another name."
+        )
     if step is not None and step not in behind:
         raise ConfigError(
             f"run '{run}' has no checkpoint of step {step}. It has: {', '.join(map(str, behind))}."
         )
-    newest = behind[-1] if step is None and behind else step
-    if newest is not None and newest >= record.config.get("num_timesteps", 0):
+    newest = behind[-1] if step is None else step
+    if newest >= record.config.get("num_timesteps", 0):
         raise ConfigError(
             f"run '{run}' is complete, with {newest} steps: ask for more with --steps."
         )
     environment = make_environment(record.environment, record.environment_kwargs)
+    if steps is not None and hosts.first():
+        record.write(run)
     where = run / "checkpoints"
     back = {} if step is None else {"overwrite_checkpoints": True}
     start = where if step is None else where / f"{step:012d}"
@@ -164,6 +171,11 @@ def asked(
         ConfigError: if a name or a setting is wrong.
     """
     settings = parse_changes(changes)
+    if taken := sorted(settings.keys() & OURS):
+        raise ConfigError(
+            f"--set {taken[0]}: a run keeps checkpoints and metrics in its own folder, so the "
+            "command sets it; say where that is with --runs and --name."
+        )
     env_settings = settings.pop("env", {})
     environment = make_environment(env, env_settings)
     agent = plugins.get("trainer", trainer)
@@ -187,7 +199,7 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
         run: what was asked for.
         folder: where it is kept.
         environment: the environment.
-        **more: settings of the trainer besides, not recorded.
+        **more: settings of the trainer instead or besides, not recorded.
     """
     from brax.training.loggers import MetricLoggers
     from brax.training.progress import Progress
@@ -201,15 +213,10 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
             loggers.write(step, metrics)
             progress.update(step, metrics)
 
+    own = {"progress_fn": report, "save_checkpoint_path": folder / "checkpoints", **more}
     try:
         with progress if loggers else contextlib.nullcontext():
-            plugins.get("trainer", run.trainer).train(
-                environment,
-                **run.config,
-                progress_fn=report,
-                save_checkpoint_path=folder / "checkpoints",
-                **more,
-            )
+            plugins.get("trainer", run.trainer).train(environment, **{**run.config, **own})
     except KeyboardInterrupt:
         click.echo(f"interrupted; go on with: brax resume {folder}", err=True)
         raise
