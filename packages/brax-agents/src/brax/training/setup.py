@@ -22,16 +22,13 @@ from brax.training.saving import Saver
 def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array) -> Env:
     """The environment, batched, with time limit, resets and randomized systems.
 
-    Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset.
+    Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset or
+    has keys of its own.
     """
     if not runtime.wrap_env:
         return env
     randomization_fn = runtime.randomization_fn
-    if (
-        randomization_fn is not None
-        and "rng" in inspect.signature(randomization_fn).parameters
-        and not getattr(randomization_fn, "resample", False)
-    ):
+    if randomization_fn is not None and draws_once(randomization_fn):
         rng = jax.random.split(key, num_envs)
         randomization_fn = functools.partial(randomization_fn, rng=rng)
     return (runtime.wrap_env_fn or wrap)(
@@ -40,6 +37,13 @@ def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: j
         action_repeat=config.action_repeat,
         randomization_fn=randomization_fn,
     )
+
+
+def draws_once(randomization_fn: Callable[..., Any]) -> bool:
+    """Whether systems are drawn before training, with a key of the run."""
+    has_keys = "rng" in getattr(randomization_fn, "keywords", {})  # by functools.partial
+    takes_keys = "rng" in inspect.signature(randomization_fn).parameters
+    return takes_keys and not has_keys and not getattr(randomization_fn, "resample", False)
 
 
 def check_env(env: Env, config: RunConfig) -> State:
