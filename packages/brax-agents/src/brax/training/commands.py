@@ -171,11 +171,6 @@ def asked(
         ConfigError: if a name or a setting is wrong.
     """
     settings = parse_changes(changes)
-    if taken := sorted(settings.keys() & OURS):
-        raise ConfigError(
-            f"--set {taken[0]}: a run keeps checkpoints and metrics in its own folder, so the "
-            "command sets it; say where that is with --runs and --name."
-        )
     env_settings = settings.pop("env", {})
     environment = make_environment(env, env_settings)
     agent = plugins.get("trainer", trainer)
@@ -186,7 +181,16 @@ def asked(
 
 
 def check(trainer: str, config: Mapping[str, Any]) -> None:
-    """Refuses settings that a trainer would refuse, where it can tell."""
+    """Refuses settings that a trainer would refuse, where it can tell, and those of the command.
+
+    Raises:
+        ConfigError: naming one.
+    """
+    if taken := sorted(config.keys() & OURS):
+        raise ConfigError(
+            f"{taken[0]}: a run keeps checkpoints and metrics in its own folder, so the command "
+            "sets it; say where that is with --runs and --name."
+        )
     agent = plugins.get("trainer", trainer)
     if hasattr(agent, "check"):
         agent.check(config)
