@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from brax.errors import ConfigError
@@ -36,8 +37,8 @@ class RunConfig(abc.ABC):
     """Added to the deviations that observations are divided by."""
     normalize_until_count: int | None = number(None, 1)
     """Observations after which their statistics stay as they are; None for never."""
-    seed: int = 0
-    """Seed of everything random."""
+    seed: int = number(0, 0, 2**32 - 1)
+    """Seed of everything random, below 2^32."""
     num_evals: int = number(1, 0)
     """Evaluations: the last after training, the first (from 2 on) before it; 0 for none."""
     deterministic_eval: bool = False
@@ -60,7 +61,7 @@ class RunConfig(abc.ABC):
     """Remove checkpoints of later steps than the first from the folder, which is refused else."""
     failed_update: str = choice("stop", "skip")
     """What follows ten updates in a row without a finite gradient: `stop`, or `skip` them all."""
-    stop_at_reward: float | None = None
+    stop_at_reward: float | None = number(None)
     """Mean return of an evaluation at which training ends."""
     max_seconds: float | None = number(None, 0, open_low=True)
     """Seconds after the call, compiling included, at which training ends, evaluated and saved."""
@@ -139,9 +140,9 @@ class Runtime:
     randomization_fn: Callable[..., Any] | None = None
     """Draws systems, `(sys, rng) -> (systems, in_axes)`: once, or if its attribute `resample` is
     true at each reset."""
-    save_checkpoint_path: Any = None
+    save_checkpoint_path: str | Path | None = None
     """Directory for checkpoints, written at every evaluation and when interrupted."""
-    restore_checkpoint_path: Any = None
+    restore_checkpoint_path: str | Path | None = None
     """Checkpoint, or directory of checkpoints, to go on from."""
     restore_params: Any = None
     """Parameters to start from, as training returned them, or only the first of them, such as
@@ -158,6 +159,11 @@ class Runtime:
         Raises:
             ConfigError: naming it, and what is allowed.
         """
+        if self.eval_env is not None and not hasattr(self.eval_env, "reset"):
+            raise ConfigError(
+                f"eval_env={self.eval_env!r} must be an environment, made as the one to learn is, "
+                "or None to evaluate in that."
+            )
 
 
 def parse(
@@ -182,6 +188,6 @@ def parse(
         raise ConfigError("episode_length=None: there must be a limit; the usual one is 1000.")
     config = build(cls, numbers)
     config.check()
-    rest = runtime(**objects)
+    rest = build(runtime, objects)
     rest.check(config)
     return config, rest

@@ -218,7 +218,7 @@ def describe_networks(
     given = factory.keywords if isinstance(factory, functools.partial) else {}
     positional = factory.args if isinstance(factory, functools.partial) else ()
     if inner not in own or positional:
-        return {"factory": getattr(inner, "__qualname__", repr(inner))}
+        return {"factory": getattr(inner, "__qualname__", type(inner).__qualname__)}
     settings = {
         name: given.get(name, parameter.default)
         for name, parameter in inspect.signature(inner).parameters.items()
@@ -251,10 +251,14 @@ def plain(value: Any) -> Any:
         return {name: plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
+    if isinstance(value, functools.partial):
+        bound = [*map(plain, value.args), plain(value.keywords)]
+        return f"{plain(value.func)} of {bound}"
     if callable(value):
         known = {**networks.ACTIVATION, **networks.KERNEL_INITIALIZER}
         names = [name for name, fn in known.items() if fn is value]
-        return names[0] if names else f"{value.__module__}.{value.__qualname__}"
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return names[0] if names else f"{named.__module__}.{named.__qualname__}"
     return value
 
 
