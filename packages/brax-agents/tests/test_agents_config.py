@@ -2,11 +2,13 @@
 
 import functools
 import math
+import warnings
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from agent_toys import Point
 
 from brax import plugins
 from brax.errors import ConfigError
@@ -36,6 +38,10 @@ ALL = [
     ({"network_factory": 3}, "network_factory=3 must be a function or a dictionary or None"),
     ({"save_checkpoint_path": 4}, "save_checkpoint_path=4 must be text or a path or None"),
     ({"eval_env": 3}, "eval_env=3 must be an environment"),
+    (
+        {"wrap_env": False, "wrap_env_fn": max, "randomization_fn": max},
+        "wrap_env=False takes .* without wrap_env_fn and randomization_fn: leave one",
+    ),
     ({"num_timestep": 1}, r"unknown setting 'num_timestep'. Did you mean 'num_timesteps'\?"),
 ]
 RATE = [
@@ -135,6 +141,23 @@ def test_refused(name, change, message):
 def test_googles_name_of_the_folder_is_accepted():
     _, runtime = plugins.get("trainer", "sac").check({"checkpoint_logdir": "somewhere"})
     assert runtime.save_checkpoint_path == "somewhere"
+
+
+def test_an_interval_of_reports_that_are_off_is_told_unless_they_were_turned_off():
+    """Programs that give both always are right."""
+    agent = plugins.get("trainer", "ppo")
+    with pytest.warns(UserWarning, match="training_metrics_steps=5 has no effect without log_"):
+        agent.check({"training_metrics_steps": 5})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for on in (True, False):
+            agent.check({"training_metrics_steps": 5, "log_training_metrics": on})
+
+
+@pytest.mark.parametrize("name", ["save_interval_steps", "save_interval_seconds"])
+def test_times_to_save_at_need_a_folder(name):
+    with pytest.raises(ConfigError, match=f"{name}=5 needs a folder: set save_checkpoint_path"):
+        plugins.get("trainer", "ars").train(Point(), num_timesteps=1000, **{name: 5})
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**32 - 1])

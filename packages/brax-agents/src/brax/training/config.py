@@ -1,6 +1,7 @@
 """What every agent can be told: the numbers of a run, and what it is given besides numbers."""
 
 import abc
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,7 +135,7 @@ class Runtime:
     policy_params_fn: Callable[..., None] = lambda steps, make_policy, params: None
     """Called at every evaluation with the steps, `make_policy` and the parameters."""
     wrap_env: bool = True
-    """False if the environment is batched and wrapped already."""
+    """False if the environment is batched, wrapped and randomized already."""
     wrap_env_fn: Callable[..., Any] | None = None
     """Wraps the environment instead of `brax.env.wrap`, with the same arguments."""
     randomization_fn: Callable[..., Any] | None = None
@@ -164,6 +165,13 @@ class Runtime:
                 f"eval_env={self.eval_env!r} must be an environment, made as the one to learn is, "
                 "or None to evaluate in that."
             )
+        ways = {"wrap_env_fn": self.wrap_env_fn, "randomization_fn": self.randomization_fn}
+        unused = [name for name, way in ways.items() if way is not None and not self.wrap_env]
+        if unused:
+            raise ConfigError(
+                f"wrap_env=False takes the environment as it is, without {' and '.join(unused)}: "
+                "leave one or the other out."
+            )
 
 
 def parse(
@@ -188,6 +196,12 @@ def parse(
         raise ConfigError("episode_length=None: there must be a limit; the usual one is 1000.")
     config = build(cls, numbers)
     config.check()
+    if config.training_metrics_steps is not None and "log_training_metrics" not in settings:
+        warnings.warn(
+            f"training_metrics_steps={config.training_metrics_steps} has no effect without "
+            "log_training_metrics=True.",
+            stacklevel=5,
+        )
     rest = build(runtime, objects)
     rest.check(config)
     return config, rest

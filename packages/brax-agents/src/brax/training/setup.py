@@ -95,8 +95,16 @@ def saver(
     record: Mapping[str, Any],
     config: RunConfig,
 ) -> Saver | None:
-    """What saves training states to a folder, if there is one; refuses one that it cannot write."""
+    """What saves training states to a folder, if there is one.
+
+    Raises:
+        ConfigError: if there is none, but times to save at.
+        CheckpointError: if it cannot be written to.
+    """
     if folder is None:
+        for name in ("save_interval_steps", "save_interval_seconds"):
+            if (value := getattr(config, name)) is not None:
+                raise ConfigError(f"{name}={value} needs a folder: set save_checkpoint_path.")
         return None
     return stack.enter_context(contextlib.closing(Saver(folder, record, config)))
 
