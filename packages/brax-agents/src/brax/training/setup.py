@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -112,7 +113,10 @@ def saver(
 def saved_state(
     program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, Any]
 ) -> tuple[Any, int] | None:
-    """The saved state to go on from, if any; checks the parameters to start from, if any."""
+    """The saved state to go on from, if any; checks the parameters to start from, if any.
+
+    It warns where the state has all steps behind it that were asked for, unless that is 0.
+    """
     if runtime.restore_checkpoint_path is not None and runtime.restore_params is not None:
         raise ConfigError("give restore_checkpoint_path or restore_params, not both.")
     shapes = program.shapes()
@@ -120,7 +124,16 @@ def saved_state(
         restart.check_params(runtime.first_params, shapes.params)
     if runtime.restore_checkpoint_path is None:
         return None
-    return restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
+    state, step = restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
+    if config.training_steps and step >= config.training_steps:
+        behind = step * config.env_steps_per_training_step
+        warnings.warn(
+            f"num_timesteps={config.num_timesteps} trains nothing, since '"
+            f"{runtime.restore_checkpoint_path}' has {behind} steps already, which count too: ask "
+            "for more.",
+            stacklevel=4,
+        )
+    return state, step
 
 
 def reports(
