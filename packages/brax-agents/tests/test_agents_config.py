@@ -11,8 +11,9 @@ import pytest
 from agent_toys import Point
 
 from brax import plugins
-from brax.errors import ConfigError
-from brax.training.policies import describe_networks, plain
+from brax.errors import CheckpointError, ConfigError
+from brax.training.checkpoint import Checkpoint
+from brax.training.policies import describe_networks, described, plain, restore
 
 ALL = [
     ({"episode_length": 0}, "episode_length=0 must be at least 1"),
@@ -177,6 +178,17 @@ def test_what_makes_networks_is_described_by_name_and_settings():
     assert plain(leaky) == "leaky_relu of [{'negative_slope': 0.1}]"
     assert plain([jax.nn.swish, Doubled()]) == ["swish", f"{__name__}.Doubled"]
     assert describe_networks([], Doubled()) == {"factory": "Doubled"}
+
+
+def test_networks_with_a_users_function_have_to_be_passed():
+    agent = plugins.get("trainer", "ppo")
+    config = {"normalize_observations": False}
+    network = {"factory": "make_ppo_networks", "activation": plain(Doubled())}
+    record = {"observation_size": 2, "action_size": 1, "config": config, "network": network}
+    found = Checkpoint(Path("runs/a"), 0, {}, record)
+    factory = described([agent.make_networks], found)
+    with pytest.raises(CheckpointError, match=r"'runs/a' .*Doubled'.* as network_factory"):
+        restore(found, factory, agent.make_inference_fn, True)
 
 
 class Doubled:

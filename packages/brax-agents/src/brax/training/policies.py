@@ -188,14 +188,20 @@ def restore(
         deterministic: take the mean action instead of drawing one.
 
     Raises:
-        CheckpointError: if the networks are others.
+        CheckpointError: if the networks are others, or a setting of theirs is a user's function.
     """
     record = found.record
-    made = make_networks(
-        record["observation_size"],
-        record["action_size"],
-        preprocess_observations_fn=preprocessor(record["config"]["normalize_observations"]),
-    )
+    try:
+        made = make_networks(
+            record["observation_size"],
+            record["action_size"],
+            preprocess_observations_fn=preprocessor(record["config"]["normalize_observations"]),
+        )
+    except ConfigError as error:
+        raise CheckpointError(
+            f"the networks of '{found.path}' cannot be made from what it records: {error} Pass "
+            "what made them as network_factory."
+        ) from error
     shapes = jax.eval_shape(made.policy_network.init, jax.random.key(0))
     policy = checkpoint.restore(found, shapes, "params/policy")
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policy)):
