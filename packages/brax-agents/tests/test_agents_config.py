@@ -1,11 +1,19 @@
 """Settings of every agent that are refused, before any long work."""
 
+import functools
 import math
+import warnings
+from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
+from agent_toys import Point
 
 from brax import plugins
-from brax.errors import ConfigError
+from brax.errors import CheckpointError, ConfigError
+from brax.training.checkpoint import Checkpoint
+from brax.training.policies import describe_networks, described, plain, restore
 
 ALL = [
     ({"episode_length": 0}, "episode_length=0 must be at least 1"),
@@ -14,6 +22,27 @@ ALL = [
     ({"num_eval_envs": 0}, "num_eval_envs=0 must be at least 1"),
     ({"num_timesteps": -1}, "num_timesteps=-1 must be at least 0"),
     ({"num_timesteps": 1.5}, "num_timesteps=1.5 must be a whole number"),
+    ({"num_timesteps": 10**400}, "num_timesteps=10+ must be a finite number of 64 bits"),
+    ({"save_interval_seconds": 10**400}, "save_interval_seconds=10+ must be a finite number"),
+    ({"stop_at_reward": math.nan}, "stop_at_reward=nan must be a finite number"),
+    ({"stop_at_reward": "high"}, "stop_at_reward='high' must be a number"),
+    ({"seed": 1.5}, "seed=1.5 must be a whole number"),
+    ({"seed": "x"}, "seed='x' must be a number"),
+    ({"seed": None}, "seed=None must be a number"),
+    ({"seed": True}, "seed=True must be a number"),
+    ({"seed": math.nan}, "seed=nan must be a whole number"),
+    ({"seed": -1}, r"seed=-1 must be in \[0, 4294967295\]"),
+    ({"seed": 2**32}, r"seed=4294967296 must be in \[0, 4294967295\]"),
+    ({"wrap_env": "no"}, "wrap_env='no' must be true or false"),
+    ({"progress_fn": None}, "progress_fn=None must be a function"),
+    ({"randomization_fn": 2}, "randomization_fn=2 must be a function or None"),
+    ({"network_factory": 3}, "network_factory=3 must be a function or a dictionary or None"),
+    ({"save_checkpoint_path": 4}, "save_checkpoint_path=4 must be text or a path or None"),
+    ({"eval_env": 3}, "eval_env=3 must be an environment"),
+    (
+        {"wrap_env": False, "wrap_env_fn": max, "randomization_fn": max},
+        "wrap_env=False takes .* without wrap_env_fn and randomization_fn: leave one",
+    ),
     ({"num_timestep": 1}, r"unknown setting 'num_timestep'. Did you mean 'num_timesteps'\?"),
 ]
 RATE = [
@@ -62,6 +91,9 @@ OWN = {
         ({"horizon_length": 0}, "horizon_length=0 must be at least 1"),
         ({"adam_b": (0.9, 1.0)}, r"adam_b=\(0.9, 1.0\) must be two numbers in \[0, 1\)"),
         ({"adam_b": [0.9]}, r"adam_b=\[0.9\] must be two numbers"),
+        ({"adam_b": 0.9}, "adam_b=0.9 must be two numbers"),
+        ({"adam_b": None}, "adam_b=None must be two numbers"),
+        ({"adam_b": ("a", "b")}, r"adam_b=\('a', 'b'\) must be two numbers"),
         ({"schedule_decay": 1.5}, r"schedule_decay=1.5 must be in \(0, 1\]"),
         ({"use_float64": True}, "use_float64=True is not supported"),
         ({"zeroth_order": 1.1}, r"zeroth_order=1.1 must be in \[0, 1\]"),
@@ -75,6 +107,7 @@ OWN = {
             "max_replay_size=100 must hold .*demo_length=10 .* num_envs=20; the least .* is 200",
         ),
         ({"tanh_squash": False}, "tanh_squash=False is not supported"),
+        ({"teacher": 5}, "teacher=5 must be text"),
     ],
     "shac": [
         *RATE,
@@ -109,6 +142,60 @@ def test_refused(name, change, message):
 def test_googles_name_of_the_folder_is_accepted():
     _, runtime = plugins.get("trainer", "sac").check({"checkpoint_logdir": "somewhere"})
     assert runtime.save_checkpoint_path == "somewhere"
+
+
+def test_an_interval_of_reports_that_are_off_is_told_unless_they_were_turned_off():
+    """Programs that give both always are right."""
+    agent = plugins.get("trainer", "ppo")
+    with pytest.warns(UserWarning, match="training_metrics_steps=5 has no effect without log_"):
+        agent.check({"training_metrics_steps": 5})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for on in (True, False):
+            agent.check({"training_metrics_steps": 5, "log_training_metrics": on})
+
+
+@pytest.mark.parametrize("name", ["save_interval_steps", "save_interval_seconds"])
+def test_times_to_save_at_need_a_folder(name):
+    with pytest.raises(ConfigError, match=f"{name}=5 needs a folder: set save_checkpoint_path"):
+        plugins.get("trainer", "ars").train(Point(), num_timesteps=1000, **{name: 5})
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**32 - 1])
+def test_numbers_of_numpy_are_recorded_as_pythons(seed):
+    config, _ = plugins.get("trainer", "ars").check({"seed": np.uint32(seed)})
+    assert config.seed == seed and type(config.seed) is int
+
+
+def test_a_path_names_a_teacher():
+    config, _ = plugins.get("trainer", "bc").check({"teacher": Path("runs/expert")})
+    assert config.teacher == "runs/expert"
+
+
+def test_what_makes_networks_is_described_by_name_and_settings():
+    """The same in every process, and not alike where settings are not."""
+    leaky = functools.partial(jax.nn.leaky_relu, negative_slope=0.1)
+    assert plain(leaky) == "leaky_relu of [{'negative_slope': 0.1}]"
+    assert plain([jax.nn.swish, Doubled()]) == ["swish", f"{__name__}.Doubled"]
+    assert describe_networks([], Doubled()) == {"factory": "Doubled"}
+
+
+def test_networks_with_a_users_function_have_to_be_passed():
+    agent = plugins.get("trainer", "ppo")
+    config = {"normalize_observations": False}
+    network = {"factory": "make_ppo_networks", "activation": plain(Doubled())}
+    record = {"observation_size": 2, "action_size": 1, "config": config, "network": network}
+    found = Checkpoint(Path("runs/a"), 0, {}, record)
+    factory = described([agent.make_networks], found)
+    with pytest.raises(CheckpointError, match=r"'runs/a' .*Doubled'.* as network_factory"):
+        restore(found, factory, agent.make_inference_fn, True)
+
+
+class Doubled:
+    """A function that is an object."""
+
+    def __call__(self, x):
+        return 2 * x
 
 
 @pytest.mark.parametrize("name", ["ppo", *OWN])

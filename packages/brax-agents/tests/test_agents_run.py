@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -65,6 +66,17 @@ def test_2n_is_n_and_n_more_to_the_last_bit(halves):
     assert [name for name in whole if not np.array_equal(whole[name], rest[name])] == []
     first = checkpoint.load(folders[1] / f"{checkpoint.available(folders[1])[0]:012d}").arrays
     assert not all(np.array_equal(whole[n], first[n]) for n in whole if "params/policy" in n)
+
+
+def test_a_checkpoint_that_has_all_steps_is_told(tmp_path):
+    """Steps of both runs count; who asks for 0 wants the parameters."""
+    train("ars", number=2, save_checkpoint_path=tmp_path)
+    with pytest.warns(UserWarning, match=r"num_timesteps=320 trains nothing, since .* has 640 ste"):
+        _, params, _ = train("ars", number=1, restore_checkpoint_path=tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, same, _ = train("ars", number=0, restore_checkpoint_path=tmp_path)
+    assert np.array_equal(*(jax.tree.leaves(x.policy)[0] for x in (params, same)))
 
 
 def test_a_resumed_run_has_the_evaluations_of_one_that_never_stopped(tmp_path):

@@ -9,10 +9,11 @@ import pytest
 from agent_toys import SMALL, STEP, Point
 
 from brax import cli, plugins
+from brax.errors import ConfigError
 from brax.plugins import Spec, hookimpl
 from brax.training import checkpoint
 from brax.training.agents.ppo.checkpoint import load_policy
-from brax.training.seeds import fit
+from brax.training.seeds import fit, train_seeds
 from brax.training.sweep import Range, choices, label
 
 
@@ -109,6 +110,18 @@ WRONG = [
         "0",
     ),
     (["sweep", "toy_point", "--set", "num_evals=0"], "num_evals must be at least 1", "sweep"),
+    (["sweep", "toy_point", "--set", "seed=5"], "seed: a sweep trains every group", "--seeds"),
+    (["sweep", "toy_point", "--vary", "seed=[5, 6]"], "seed: a sweep trains", "--seeds"),
+    (
+        ["sweep", "toy_point", "--set", "restore_checkpoint_path=runs/a"],
+        "restore_checkpoint_path: all seeds would",
+        "--seeds 1",
+    ),
+    (
+        ["sweep", "toy_point", "--vary", "save_checkpoint_path=['a', 'b']"],
+        "save_checkpoint_path: a run keeps",
+        "--name",
+    ),
 ]
 
 
@@ -193,6 +206,33 @@ def test_replay_buffers_do_not_fit_together():
     settings = {"num_envs": 4, "max_replay_size": 16}
     assert not fit(plugins.get("trainer", "sac"), Point(), settings)
     assert fit(plugins.get("trainer", "es"), Point(), {})
+
+
+def draw(sys, rng):
+    """Draws what the tests below never look at."""
+    return sys, sys
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"restore_checkpoint_path": "runs/a"},
+        {"restore_params": ()},
+        {"save_checkpoint_path": "runs/a"},
+        {"max_devices_per_host": 1},
+        {"stop_at_reward": 1.0},
+        {"max_seconds": 5},
+        {"randomization_fn": draw},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_what_is_of_one_run_does_not_fit_together(given, here):
+    """It would be one seed's, or ignored."""
+    agent = plugins.get("trainer", "es")
+    assert not fit(agent, Point(), given)
+    message = f"seeds that train together cannot have {next(iter(given))}: leave"
+    with pytest.raises(ConfigError, match=message):
+        train_seeds(agent, Point(), [0, 1], print, [here / "a", here / "b"], **given)
 
 
 @pytest.mark.slow

@@ -191,7 +191,7 @@ class Wide(Point):
     ("environment", "settings", "message"),
     [
         ("fast", {}, "environment='fast' is no environment: give a brax.env.Env, such as"),
-        (EpisodeWrapper(Point(), 20), {"eval_env": 3}, "eval_env=3 is no environment"),
+        (EpisodeWrapper(Point(), 20), {"eval_env": 3}, "eval_env=3 must be an environment"),
         (wrap(Point(), 20), {}, r"environment is wrapped already, by AutoResetWrapper: give"),
         (Point(), {"eval_env": wrap(Point(), 20)}, "eval_env is wrapped already"),
         (Point(), {"eval_env": Wide()}, "eval_env has observation_size 3; the .* trained for 2"),

@@ -1,5 +1,6 @@
 """Training with physics of each environment's own, as users write the function that draws it."""
 
+import functools
 import json
 import os
 import subprocess
@@ -145,6 +146,23 @@ def test_systems_are_drawn_once_unless_each_reset_is_to_draw():
         masses = [env.reset(k).info["randomized"]["link.inertia.mass"] for k in keys]
         assert np.array_equal(*masses) == same
         assert len(np.unique(masses[0])) == 3
+
+
+def test_keys_that_a_user_bound_are_kept():
+    from brax.training.agents.ppo.config import PPOConfig
+    from brax.training.config import Runtime
+    from brax.training.setup import wrapped
+
+    def told(sys, rng):
+        seen.append(rng)
+        return fresh(sys, rng)
+
+    seen, keys = [], jax.random.split(jax.random.key(7), 3)
+    for draw in (functools.partial(told, rng=keys), told):
+        runtime = Runtime(randomization_fn=draw)
+        env = wrapped(Cart(), PPOConfig(), runtime, 3, jax.random.key(0))
+        jax.eval_shape(env.reset, keys)
+    assert seen[0] is keys and seen[-1] is not keys
 
 
 if __name__ == "__main__":

@@ -186,7 +186,16 @@ def asked(
 
 
 def check(trainer: str, config: Mapping[str, Any]) -> None:
-    """Refuses settings that a trainer would refuse, where it can tell."""
+    """Refuses settings that a trainer would refuse, where it can tell, and those of the command.
+
+    Raises:
+        ConfigError: naming one.
+    """
+    if taken := sorted(config.keys() & OURS):
+        raise ConfigError(
+            f"{taken[0]}: a run keeps checkpoints and metrics in its own folder, so the command "
+            "sets it; say where that is with --runs and --name."
+        )
     agent = plugins.get("trainer", trainer)
     if hasattr(agent, "check"):
         agent.check(config)

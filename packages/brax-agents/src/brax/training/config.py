@@ -1,8 +1,10 @@
 """What every agent can be told: the numbers of a run, and what it is given besides numbers."""
 
 import abc
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from brax.errors import ConfigError
@@ -36,8 +38,8 @@ class RunConfig(abc.ABC):
     """Added to the deviations that observations are divided by."""
     normalize_until_count: int | None = number(None, 1)
     """Observations after which their statistics stay as they are; None for never."""
-    seed: int = 0
-    """Seed of everything random."""
+    seed: int = number(0, 0, 2**32 - 1)
+    """Seed of everything random, below 2^32."""
     num_evals: int = number(1, 0)
     """Evaluations: the last after training, the first (from 2 on) before it; 0 for none."""
     deterministic_eval: bool = False
@@ -60,7 +62,7 @@ class RunConfig(abc.ABC):
     """Remove checkpoints of later steps than the first from the folder, which is refused else."""
     failed_update: str = choice("stop", "skip")
     """What follows ten updates in a row without a finite gradient: `stop`, or `skip` them all."""
-    stop_at_reward: float | None = None
+    stop_at_reward: float | None = number(None)
     """Mean return of an evaluation at which training ends."""
     max_seconds: float | None = number(None, 0, open_low=True)
     """Seconds after the call, compiling included, at which training ends, evaluated and saved."""
@@ -133,15 +135,15 @@ class Runtime:
     policy_params_fn: Callable[..., None] = lambda steps, make_policy, params: None
     """Called at every evaluation with the steps, `make_policy` and the parameters."""
     wrap_env: bool = True
-    """False if the environment is batched and wrapped already."""
+    """False if the environment is batched, wrapped and randomized already."""
     wrap_env_fn: Callable[..., Any] | None = None
     """Wraps the environment instead of `brax.env.wrap`, with the same arguments."""
     randomization_fn: Callable[..., Any] | None = None
     """Draws systems, `(sys, rng) -> (systems, in_axes)`: once, or if its attribute `resample` is
     true at each reset."""
-    save_checkpoint_path: Any = None
+    save_checkpoint_path: str | Path | None = None
     """Directory for checkpoints, written at every evaluation and when interrupted."""
-    restore_checkpoint_path: Any = None
+    restore_checkpoint_path: str | Path | None = None
     """Checkpoint, or directory of checkpoints, to go on from."""
     restore_params: Any = None
     """Parameters to start from, as training returned them, or only the first of them, such as
@@ -158,6 +160,18 @@ class Runtime:
         Raises:
             ConfigError: naming it, and what is allowed.
         """
+        if self.eval_env is not None and not hasattr(self.eval_env, "reset"):
+            raise ConfigError(
+                f"eval_env={self.eval_env!r} must be an environment, made as the one to learn is, "
+                "or None to evaluate in that."
+            )
+        ways = {"wrap_env_fn": self.wrap_env_fn, "randomization_fn": self.randomization_fn}
+        unused = [name for name, way in ways.items() if way is not None and not self.wrap_env]
+        if unused:
+            raise ConfigError(
+                f"wrap_env=False takes the environment as it is, without {' and '.join(unused)}: "
+                "leave one or the other out."
+            )
 
 
 def parse(
@@ -182,6 +196,12 @@ def parse(
         raise ConfigError("episode_length=None: there must be a limit; the usual one is 1000.")
     config = build(cls, numbers)
     config.check()
-    rest = runtime(**objects)
+    if config.training_metrics_steps is not None and "log_training_metrics" not in settings:
+        warnings.warn(
+            f"training_metrics_steps={config.training_metrics_steps} has no effect without "
+            "log_training_metrics=True.",
+            stacklevel=5,
+        )
+    rest = build(runtime, objects)
     rest.check(config)
     return config, rest

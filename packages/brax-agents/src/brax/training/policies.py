@@ -197,14 +197,20 @@ def restore(
         deterministic: take the mean action instead of drawing one.
 
     Raises:
-        CheckpointError: if the networks are others.
+        CheckpointError: if the networks are others, or a setting of theirs is a user's function.
     """
     record = found.record
-    made = make_networks(
-        record["observation_size"],
-        record["action_size"],
-        preprocess_observations_fn=preprocessor(record["config"]["normalize_observations"]),
-    )
+    try:
+        made = make_networks(
+            record["observation_size"],
+            record["action_size"],
+            preprocess_observations_fn=preprocessor(record["config"]["normalize_observations"]),
+        )
+    except ConfigError as error:
+        raise CheckpointError(
+            f"the networks of '{found.path}' cannot be made from what it records: {error} Pass "
+            "what made them as network_factory."
+        ) from error
     shapes = jax.eval_shape(made.policy_network.init, jax.random.key(0))
     policy = checkpoint.restore(found, shapes, "params/policy")
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policy)):
@@ -227,7 +233,7 @@ def describe_networks(
     given = factory.keywords if isinstance(factory, functools.partial) else {}
     positional = factory.args if isinstance(factory, functools.partial) else ()
     if inner not in own or positional:
-        return {"factory": getattr(inner, "__qualname__", repr(inner))}
+        return {"factory": getattr(inner, "__qualname__", type(inner).__qualname__)}
     settings = {
         name: given.get(name, parameter.default)
         for name, parameter in inspect.signature(inner).parameters.items()
@@ -260,10 +266,14 @@ def plain(value: Any) -> Any:
         return {name: plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
+    if isinstance(value, functools.partial):
+        bound = [*map(plain, value.args), plain(value.keywords)]
+        return f"{plain(value.func)} of {bound}"
     if callable(value):
         known = {**networks.ACTIVATION, **networks.KERNEL_INITIALIZER}
         names = [name for name, fn in known.items() if fn is value]
-        return names[0] if names else f"{value.__module__}.{value.__qualname__}"
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return names[0] if names else f"{named.__module__}.{named.__qualname__}"
     return value
 
 

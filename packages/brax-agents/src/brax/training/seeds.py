@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,10 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from brax.env import Env
+from brax.errors import ConfigError
 from brax.training import devices, setup
 from brax.training.agent import Agent
+from brax.training.config import RunConfig, Runtime
 from brax.training.learner import Learner, Tally
 from brax.training.loop import Loop
 from brax.training.program import Functions, Program
@@ -25,6 +26,16 @@ AXIS = "seeds"
 
 _EACH = "seeds"
 """Entry of the metrics with a dictionary for each seed."""
+
+_ALONE = (
+    "restore_checkpoint_path",
+    "restore_params",
+    "save_checkpoint_path",
+    "max_devices_per_host",
+    "stop_at_reward",
+    "max_seconds",
+)
+"""Settings that are of one run, and None in those that train together."""
 
 
 def train_seeds(
@@ -51,12 +62,17 @@ def train_seeds(
         The metrics of each one's last evaluation.
 
     Raises:
-        ConfigError: before any long work, if a setting is unknown, unsupported or not allowed.
-        CheckpointError: if a checkpoint cannot be written.
+        ConfigError: before any long work, if a setting is unknown, unsupported or not allowed, or
+            is of one run.
+        CheckpointError: if a checkpoint cannot be written, or there are some of another run.
         TrainingError: if the gradients of all of them stay without a finite value.
     """
-    start = time.monotonic()
     config, runtime = agent.check(settings)
+    if apart := _apart(config, runtime):
+        raise ConfigError(
+            f"seeds that train together cannot have {' and '.join(apart)}: leave this out, or "
+            "train them one after the other."
+        )
     keys = [jax.random.split(jax.random.key(seed), 4) for seed in seeds]
     mesh = _mesh(len(seeds))
     learner, make_policy, record = agent.build(environment, config, runtime, mesh, keys[0][0])
@@ -84,11 +100,12 @@ def train_seeds(
         for seed, folder in zip(seeds, folders, strict=True):
             told = {**record, "config": {**record["config"], "seed": seed}}
             savers.append(stack.enter_context(contextlib.closing(Saver(folder, told, config))))
+            savers[-1].start(0)
         params = jax.eval_shape(learner.init, keys[0][1]).params
         setup.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
         reports = setup.reports(evaluate, hand_out, progress, Several(savers, _part, _of), config)
-        limits = setup.limits(config, start)
+        limits = setup.limits(config, start=0.0)  # failed updates alone: nothing else is allowed
         _, metrics = Loop(program, setup.schedule(config), reports, limits).run(states)
     return [dict(_of(metrics, i)) for i in range(len(seeds))]
 
@@ -98,11 +115,14 @@ def fit(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
 
     Those with a replay buffer do not: where the place that is written next is a batch, XLA's CPU
     compiler (jaxlib 0.10.2) aborts the process with the option that the physics needs to be fast.
-    Neither do those that end when each is good enough.
+    Nor do those with systems that are drawn before training, which each seed draws for itself, or
+    with settings of one run, such as what it starts from and when it ends.
     """
     config, runtime = agent.check(settings)
+    if _apart(config, runtime):
+        return False
     learner, *_ = agent.build(environment, config, runtime, _mesh(1), jax.random.key(0))
-    return set(learner.split) <= {"env_state"} and config.stop_at_reward is None
+    return set(learner.split) <= {"env_state"}
 
 
 class SeedsProgram(Program):
@@ -131,6 +151,13 @@ class SeedsProgram(Program):
         """The metrics of each seed."""
         parts = [jax.tree.map(lambda x, i=i: x[i], tally) for i in range(self._number)]
         return {_EACH: [super(SeedsProgram, self).metrics(part) for part in parts]}
+
+
+def _apart(config: RunConfig, runtime: Runtime) -> list[str]:
+    """Settings that keep seeds from training together."""
+    given = {**vars(config), **vars(runtime)}
+    drawn = runtime.randomization_fn is not None and setup.draws_once(runtime.randomization_fn)
+    return [name for name in _ALONE if given[name] is not None] + ["randomization_fn"] * drawn
 
 
 def _mesh(number: int) -> Mesh:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,16 +23,13 @@ from brax.training.saving import Saver
 def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array) -> Env:
     """The environment, batched, with time limit, resets and randomized systems.
 
-    Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset.
+    Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset or
+    has keys of its own.
     """
     if not runtime.wrap_env:
         return env
     randomization_fn = runtime.randomization_fn
-    if (
-        randomization_fn is not None
-        and "rng" in inspect.signature(randomization_fn).parameters
-        and not getattr(randomization_fn, "resample", False)
-    ):
+    if randomization_fn is not None and draws_once(randomization_fn):
         rng = jax.random.split(key, num_envs)
         randomization_fn = functools.partial(randomization_fn, rng=rng)
     return (runtime.wrap_env_fn or wrap)(
@@ -63,6 +61,13 @@ def check_given(name: str, env: Any, runtime: Runtime) -> None:
                 "brax.envs.get_environment makes it, or set wrap_env=False."
             )
         inner = inner.env
+
+
+def draws_once(randomization_fn: Callable[..., Any]) -> bool:
+    """Whether systems are drawn before training, with a key of the run."""
+    has_keys = "rng" in getattr(randomization_fn, "keywords", {})  # by functools.partial
+    takes_keys = "rng" in inspect.signature(randomization_fn).parameters
+    return takes_keys and not has_keys and not getattr(randomization_fn, "resample", False)
 
 
 def check_env(env: Env, config: RunConfig) -> State:
@@ -134,8 +139,16 @@ def saver(
     record: Mapping[str, Any],
     config: RunConfig,
 ) -> Saver | None:
-    """What saves training states to a folder, if there is one; refuses one that it cannot write."""
+    """What saves training states to a folder, if there is one.
+
+    Raises:
+        ConfigError: if there is none, but times to save at.
+        CheckpointError: if it cannot be written to.
+    """
     if folder is None:
+        for name in ("save_interval_steps", "save_interval_seconds"):
+            if (value := getattr(config, name)) is not None:
+                raise ConfigError(f"{name}={value} needs a folder: set save_checkpoint_path.")
         return None
     return stack.enter_context(contextlib.closing(Saver(folder, record, config)))
 
@@ -143,7 +156,10 @@ def saver(
 def saved_state(
     program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, Any]
 ) -> tuple[Any, int] | None:
-    """The saved state to go on from, if any; checks the parameters to start from, if any."""
+    """The saved state to go on from, if any; checks the parameters to start from, if any.
+
+    It warns where the state has all steps behind it that were asked for, unless that is 0.
+    """
     if runtime.restore_checkpoint_path is not None and runtime.restore_params is not None:
         raise ConfigError("give restore_checkpoint_path or restore_params, not both.")
     shapes = program.shapes()
@@ -151,7 +167,16 @@ def saved_state(
         restart.check_params(runtime.first_params, shapes.params)
     if runtime.restore_checkpoint_path is None:
         return None
-    return restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
+    state, step = restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
+    if config.training_steps and step >= config.training_steps:
+        behind = step * config.env_steps_per_training_step
+        warnings.warn(
+            f"num_timesteps={config.num_timesteps} trains nothing, since '"
+            f"{runtime.restore_checkpoint_path}' has {behind} steps already, which count too: ask "
+            "for more.",
+            stacklevel=4,
+        )
+    return state, step
 
 
 def reports(

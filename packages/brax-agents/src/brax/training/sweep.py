@@ -64,11 +64,21 @@ def sweep(
     run, environment = commands.asked(env, trainer, preset, changes, num_timesteps=steps)
     if not run.config.get("num_evals", 1) or not run.config.get("run_evals", True):
         raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
-    cells = choices(commands.parse_changes(vary), samples)
+    varied = commands.parse_changes(vary)
+    if "seed" in varied or "seed" in commands.parse_changes(changes):
+        raise ConfigError(
+            "seed: a sweep trains every group with the seeds 0, 1, ...; say how many with --seeds."
+        )
+    cells = choices(varied, samples)
     folder = runs_dir / (name or time.strftime(f"sweep-{env}-%Y%m%d-%H%M%S"))
     asked = {folder / label(cell): _with(run, cell) for cell in cells}
     for each in asked.values():
         commands.check(trainer, each.config)
+        if seeds > 1 and each.config.get("restore_checkpoint_path") is not None:
+            raise ConfigError(
+                "restore_checkpoint_path: all seeds would go on with the random numbers of one "
+                "checkpoint, and learn the same. Leave it out, or set --seeds 1."
+            )
     for place, each in asked.items():
         _group(place, each, environment, seeds, together)
     metric = "eval/episode_reward"

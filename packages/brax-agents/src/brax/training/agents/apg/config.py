@@ -50,5 +50,6 @@ class APGConfig(RunConfig):
                 f"zeroth_order={self.zeroth_order} compares the returns of environments: "
                 "num_envs=1 must be at least 2, or zeroth_order 0."
             )
-        if len(self.adam_b) != 2 or not all(0 <= b < 1 for b in self.adam_b):
+        two = isinstance(self.adam_b, tuple | list) and len(self.adam_b) == 2
+        if not (two and all(isinstance(b, int | float) and 0 <= b < 1 for b in self.adam_b)):
             raise ConfigError(f"adam_b={self.adam_b!r} must be two numbers in [0, 1).")

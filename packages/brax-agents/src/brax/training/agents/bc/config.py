@@ -97,6 +97,7 @@ class BCRuntime(Runtime):
         Raises:
             ConfigError: saying how to name one.
         """
+        super().check(config)
         if bool(config.teacher) == (self.teacher_inference_fn is not None):
             raise ConfigError(
                 "give teacher, the run of an agent, or teacher_inference_fn, a policy; not both."

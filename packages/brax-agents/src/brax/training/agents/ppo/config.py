@@ -156,6 +156,7 @@ class PPORuntime(config.Runtime):
         Raises:
             ConfigError: saying how to restore a part.
         """
+        super().check(config)
         if self.restore_checkpoint_path is not None and not self.restore_value_fn:
             raise ConfigError(
                 "restore_value_fn=False goes with restore_params: a checkpoint is a whole training "
