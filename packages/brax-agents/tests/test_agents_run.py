@@ -68,15 +68,16 @@ def test_2n_is_n_and_n_more_to_the_last_bit(halves):
     assert not all(np.array_equal(whole[n], first[n]) for n in whole if "params/policy" in n)
 
 
-def test_a_checkpoint_that_has_all_steps_is_told(tmp_path):
-    """Steps of both runs count; who asks for 0 wants the parameters."""
-    train("ars", number=2, save_checkpoint_path=tmp_path)
+def test_a_checkpoint_that_has_all_steps_is_evaluated_and_told(tmp_path):
+    """Steps of both runs count; who asks for 0 wants the parameters, and is not warned."""
+    *_, first = train("ars", number=2, save_checkpoint_path=tmp_path, run_evals=True)
     with pytest.warns(UserWarning, match=r"num_timesteps=320 trains nothing, since .* has 640 ste"):
-        _, params, _ = train("ars", number=1, restore_checkpoint_path=tmp_path)
+        *_, again = train("ars", number=1, restore_checkpoint_path=tmp_path, run_evals=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _, same, _ = train("ars", number=0, restore_checkpoint_path=tmp_path)
-    assert np.array_equal(*(jax.tree.leaves(x.policy)[0] for x in (params, same)))
+        *_, zero = train("ars", number=0, restore_checkpoint_path=tmp_path, run_evals=True)
+    for name in ("eval/episode_reward", "eval/episode_distance_std"):
+        assert first[name] == again[name] == zero[name]
 
 
 def test_a_resumed_run_has_the_evaluations_of_one_that_never_stopped(tmp_path):
