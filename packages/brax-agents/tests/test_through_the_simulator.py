@@ -8,7 +8,8 @@ from agent_toys import Point, make_learner
 from jax.flatten_util import ravel_pytree
 
 from brax import plugins
-from brax.training.agents.apg.learner import to_come
+from brax.training import types
+from brax.training.agents.apg.learner import better, to_come
 from brax.training.agents.shac.limits import limit
 from brax.training.agents.shac.losses import short_horizon_return
 
@@ -96,6 +97,17 @@ def test_what_comes_after_an_action_is_the_sum_that_defines_it():
             want[t, n] = rewards[t : end + 1, n].sum()
     got = to_come(jnp.asarray(rewards), jnp.asarray(ended, float))
     np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+@pytest.mark.parametrize("truncated", [0.0, 1.0])
+def test_nothing_is_credited_with_the_next_episode(truncated):
+    """Two environments, of which one episode ends with the first of two steps, either way."""
+    ended = jnp.array([[1.0, 0.0], [0.0, 0.0]])
+    extras = {"state_extras": {"truncation": truncated * ended}}
+    rewards = jnp.array([[1.0, 2.0], [10.0, 20.0]])
+    data = types.Transition(None, None, rewards, 1.0 - ended, None, extras)
+    # Returns 1, 22 and 10, 20; the mean of the others is that of the other one.
+    np.testing.assert_allclose(better(data), [[1.0 - 22.0, 21.0], [-10.0, 10.0]])
 
 
 def _estimate(name, share):
