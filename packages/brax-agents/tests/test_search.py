@@ -62,16 +62,21 @@ def test_the_best_directions_are_averaged_in_units_of_their_deviation():
     np.testing.assert_allclose(best_direction(noise, plus, minus, 2), expected, rtol=1e-5)
 
 
-def test_only_first_episodes_count():
-    """Those that end of themselves earn 1 + 2 in 2 steps, the others 1 + 2 + 3 in 3."""
+@pytest.mark.parametrize("action_repeat", [1, 2])
+def test_only_first_episodes_count(action_repeat):
+    """Those that end of themselves earn 1 + 2 in 2 steps, the others 1 + 2 + 3 in 3.
+
+    Where an action is for two steps, they take 1 and 2 actions, and the last is for one.
+    """
     settings = {"episode_length": 3, "normalize_observations": True, "run_evals": False}
+    settings |= {"action_repeat": action_repeat}
     small = {"network_factory": {"hidden_layer_sizes": [4]}}
     _, params, metrics = es.train(Counter(), 16 * 3, population_size=16, **settings, **small)
     length = metrics["episode/length"]
     assert 2 < length < 3
     assert metrics["training/return_mean"] == pytest.approx(3 * length - 3)
     assert metrics["episode/sum_reward"] == pytest.approx(3 * length - 3)
-    assert int(params.normalizer.count) == round(16 * length)
+    assert int(params.normalizer.count) == round(16 * (length - (action_repeat - 1)))
 
     _, _, metrics = ars.train(
         Counter(),
@@ -100,3 +105,11 @@ def test_a_linear_policy_of_zeros_does_nothing():
     make_policy, params, _ = ars.train(Counter(), 0, run_evals=False)
     action, _ = make_policy(params)(jnp.array([3.0, 4.0]), jax.random.key(0))
     assert action.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("agent", ["es", "ars"])
+def test_a_training_step_is_all_steps_of_an_episode_of_each_policy(agent):
+    sizes = {"es": {"population_size": 8}, "ars": {"number_of_directions": 4, "top_directions": 1}}
+    settings = {"episode_length": 10, "action_repeat": 3, **sizes[agent]}
+    config, _ = plugins.get("trainer", agent).check(settings)
+    assert config.env_steps_per_training_step == 8 * 10
