@@ -53,6 +53,23 @@ def test_fitness_is_shaped(shaping, expected):
     np.testing.assert_allclose(got, expected, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("shaping", "worst", "tied", "best"),
+    [
+        # Ranks 0, 1 to 3 and 4 of five
+        ("centered_rank", -0.5, 0.0, 0.5),
+        # log 3.5 - log rank is 1.2528, 0.5596, 0.1542, 0, 0 from the best on: 0.6370, 0.2845,
+        # 0.0784 of their sum, so those in the middle have 0.1210 on average
+        ("wierstra", -0.2, -0.0790, 0.4370),
+    ],
+)
+def test_equal_returns_weigh_the_same(shaping, worst, tied, best):
+    got = shape_fitness(jnp.array([7.0, 2.0, 7.0, 9.0, 7.0]), shaping)
+    np.testing.assert_allclose(got, [tied, worst, tied, best, tied], atol=1e-4)
+    same = shape_fitness(jnp.full(6, 1000.0), shaping)
+    np.testing.assert_allclose(same, 0.0, atol=1e-7)
+
+
 def test_the_best_directions_are_averaged_in_units_of_their_deviation():
     """The first and the last have the best returns, 4 and 8; theirs are 4, 0, 2, 8, mean 3.5."""
     noise = jnp.array([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
