@@ -86,10 +86,12 @@ class Program:
         return int(state.bad_updates)
 
     def metrics(self, tally: Tally) -> dict[str, float]:
-        """Means over updates and over the episodes that ended."""
+        """Means over updates and over the episodes that ended, where there were any."""
         learned, acted = tally
-        updates = max(int(learned.updates), 1)
-        found = {f"training/{name}": float(x) / updates for name, x in learned.losses.items()}
+        found = {}
+        if learned.updates:
+            for name, x in learned.losses.items():
+                found[f"training/{name}"] = float(x / learned.updates)
         if learned.skipped:
             for name, x in learned.skipped_losses.items():
                 found[f"training/skipped_{name}"] = float(x / learned.skipped)
