@@ -10,8 +10,8 @@ from jax.flatten_util import ravel_pytree
 from brax import plugins
 from brax.training import types
 from brax.training.agents.apg.learner import better, to_come
-from brax.training.agents.shac.limits import limit
 from brax.training.agents.shac.losses import short_horizon_return
+from brax.training.limits import limit
 
 pytestmark = pytest.mark.slow
 
@@ -162,3 +162,42 @@ def test_a_limit_changes_derivatives_alone(most, differs):
     assert value == same
     assert np.allclose(plain, limited, rtol=1e-5, atol=1e-7) != differs
     assert float(jnp.vdot(plain, limited)) > 0
+
+
+class Breaking(Point):
+    """Where it comes beyond 0.5, either its reward is not a number, or it ends and earns nothing.
+
+    The second is what `EpisodeWrapper` makes of the first.
+    """
+
+    def __init__(self, broken):
+        self.broken = broken
+
+    def step(self, state, action):
+        new = super().step(state, action)
+        x = new.pipeline_state[0]
+        beyond = x > 0.5
+        if self.broken:
+            return new.replace(reward=-jnp.sqrt(jnp.where(beyond, -1.0, 1.0) * (1.0 + x**2)))
+        reward = jnp.where(beyond, 0.0, -jnp.sqrt(1.0 + x**2))
+        return new.replace(reward=reward, done=beyond.astype(jnp.float32))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_an_environment_that_breaks_takes_nothing_from_the_others(name, share):
+    found = []
+    settings = {**SMALL, "network_factory": HIDDEN[name], "zeroth_order": share}
+    for broken in (True, False):
+        learner = make_learner(plugins.get("trainer", name), Breaking(broken), **settings)
+        whole = learner.loss if name == "apg" else learner.actor_loss
+        loss = jax.jit(jax.value_and_grad(whole, has_aux=True))
+        state = jax.jit(learner.init)(jax.random.key(0))
+        (value, (_, data, *_)), grads = loss(state.params.policy, state, jax.random.key(1))
+        broke = data.extras["state_extras"]["nan"]
+        assert (0 < broke.sum() < broke.size) if broken else not broke.any()
+        found.append((value, ravel_pytree(grads)[0]))
+    (value, got), (same, want) = found
+    assert float(value) == pytest.approx(float(same), rel=1e-6)
+    assert np.linalg.norm(want) > 1e-3
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

@@ -19,6 +19,7 @@ from brax.training.learner import (
     episodes,
     in_a_row,
 )
+from brax.training.limits import GradientLimit
 from brax.training.policies import PolicyParams, make_inference_fn
 from brax.training.zeroth_order import likelihood, mixed
 
@@ -42,6 +43,7 @@ class APGLearner(Learner):
         super().__init__(parts)
         config = self.config
         self._make_policy = make_inference_fn(parts.networks)
+        self._way = GradientLimit(self.env)
         rate = config.learning_rate
         if config.use_schedule:
             rate = optax.exponential_decay(rate, 1, config.schedule_decay)
@@ -81,7 +83,7 @@ class APGLearner(Learner):
     def loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[jax.Array, Any]:
         """Against the mean reward of the window; also where the window led, and what was seen."""
         env_state, data = acting.generate_unroll(
-            self.env,
+            self._way,
             state.env_state,
             self._make_policy((state.params.normalizer, policy)),
             key,
