@@ -8,10 +8,12 @@ from agent_toys import Point, make_learner
 from jax.flatten_util import ravel_pytree
 
 from brax import plugins
-from brax.training import types
+from brax.training import setup, types
 from brax.training.agents.apg.learner import better, to_come
 from brax.training.agents.shac.losses import short_horizon_return
+from brax.training.config import Runtime
 from brax.training.limits import limit
+from brax.training.program import Program
 
 pytestmark = pytest.mark.slow
 
@@ -201,3 +203,18 @@ def test_an_environment_that_breaks_takes_nothing_from_the_others(name, share):
     assert float(value) == pytest.approx(float(same), rel=1e-6)
     assert np.linalg.norm(want) > 1e-3
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_parameters_to_start_from_are_the_target_of_shacs_critic_too():
+    settings = {**SMALL, "network_factory": HIDDEN["shac"], "critic_updates": 1}
+    learner = make_learner(plugins.get("trainer", "shac"), Point(), **settings)
+    program = Program(learner, learner.mesh)
+    program.compile_init()
+    given = jax.device_get(program.init(jax.random.key(7)).params)
+    runtime = Runtime(restore_params=given)
+    state, _ = setup.first_state(program, jax.random.key(0), runtime, None)
+    for critic in (state.params.value, state.target_value):
+        jax.tree.map(np.testing.assert_array_equal, critic, given.value)
+    program.compile_advance()  # which takes over the memory of the state
+    state, _ = program.advance(state, 1)
+    assert int(state.bad_updates) == 0

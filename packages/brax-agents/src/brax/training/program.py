@@ -29,6 +29,7 @@ class Program:
     def __init__(self, learner: Learner, mesh: Mesh) -> None:
         self._functions = Functions(learner.init, learner.advance, learner.fresh_environments)
         self._split = learner.split
+        self.with_params = learner.with_params
         self._key = jax.random.key(0)
         self._mesh = mesh
         self._init: Any = None

@@ -74,6 +74,12 @@ class SHACLearner(Learner):
             bad_updates=jnp.int32(0),
         )
 
+    def with_params(self, state: TrainingState, params: ActorCriticParams) -> TrainingState:
+        """The first state with other parameters in it, whose critic is the target too."""
+        # A copy, since a training step takes over the memory of each leaf
+        target = jax.tree.map(jnp.copy, params.value)
+        return state._replace(params=params, target_value=target)
+
     def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
         """Improves the policy through the simulator, then the critic on what was seen."""
         key, act_key, critic_key = jax.random.split(state.key, 3)
