@@ -75,11 +75,13 @@ def test_episodes_one_by_one():
     )
 
 
-def test_action_repeat_counts_environment_steps():
-    metrics = _evaluate(Point(), 12, action_repeat=3)
-    assert metrics["eval/avg_episode_length"] == 12
+@pytest.mark.parametrize("length", [12, 10])
+def test_action_repeat_counts_environment_steps(length):
+    """Also where the last action lasts for fewer than all of its repeats."""
+    metrics = _evaluate(Point(), length, action_repeat=3)
+    assert metrics["eval/avg_episode_length"] == length
     distance = metrics["eval/episode_distance"]
-    assert metrics["eval/episode_reward"] == pytest.approx(12 - distance, abs=1e-4)
+    assert metrics["eval/episode_reward"] == pytest.approx(length - distance, abs=1e-4)
 
 
 def test_every_evaluation_starts_from_fresh_resets():

@@ -20,7 +20,6 @@ SMALL = {
     "epochs": 20,
     "learning_rate": 1e-2,
     "num_eval_envs": 64,
-    "deterministic_eval": True,
     "network_factory": {"policy_hidden_layer_sizes": [8]},
 }
 STEP = 320

@@ -133,10 +133,10 @@ def test_a_damaged_one_is_not_named_as_the_last_good(copy):
 
 
 def test_a_newer_format_is_refused(writer, monkeypatch):
-    monkeypatch.setattr(checkpoint, "FORMAT", 3)
+    monkeypatch.setattr(checkpoint, "FORMAT", 4)
     path = writer.save(1, TREE, {})
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="format 3, this version reads up to 2: upgrade"):
+    with pytest.raises(CheckpointError, match="format 4, this version reads up to 3: upgrade"):
         checkpoint.load(path)
 
 
@@ -494,6 +494,17 @@ def test_training_goes_on_from_format_1():
     more = {"network_factory": sizes, "restore_checkpoint_path": GOLDEN / "format-1"}
     _, params, _ = ppo.train(Point(), **{**settings, **more, "num_timesteps": 30})
     assert int(params.normalizer.count) == 30
+
+
+def test_what_rounding_left_out_of_statistics_was_lost_before_format_3():
+    found = checkpoint.load(GOLDEN / "format-1").arrays
+    for part in ("mean", "variance"):
+        kept, rest = (found[f"params/normalizer{way}/{part}"] for way in ("", "/rest"))
+        assert kept.any() and not rest.any()
+        assert (rest.shape, rest.dtype) == (kept.shape, kept.dtype)
+    leaves = [[f"params/normalizer/{name}", "float32", [2]] for name in ("mean/state", "mean_x")]
+    record = migrations.upgraded({"leaves": leaves}, 2, Path("runs/a"))
+    assert record["leaves"] == [*leaves, ["params/normalizer/rest/mean/state", "float32", [2]]]
 
 
 def test_what_format_1_had_and_today_has_not_is_said():

@@ -230,9 +230,10 @@ def test_the_value_loss_takes_the_larger_error_of_the_moved_and_the_bounded_valu
         }
     )
     errors = []
-    for v, old, target in zip(np.ravel(values), np.ravel(before), np.ravel(targets.T), strict=True):
+    steps = (values, before, targets.T, 1 - batch.truncation)
+    for v, old, target, used in zip(*map(np.ravel, steps), strict=True):
         near = old + min(max(v - old, -0.5), 0.5)
-        errors.append(max((target - v) ** 2, (target - near) ** 2))
+        errors.append(used * max((target - v) ** 2, (target - near) ** 2))
     free = np.mean((targets.T - np.asarray(values)) ** 2)
     assert np.mean(errors) > 1.1 * free
     assert float(parts["v_loss"]) == pytest.approx(0.25 * np.mean(errors), rel=1e-4)
@@ -274,7 +275,8 @@ def test_a_distributional_critic_s_value_is_the_mean_and_its_loss_that_of_quanti
     error = targets.T[..., None] - quantiles
     huber = np.where(abs(error) < 1, error**2 / 2, abs(error) - 0.5)
     share = np.array([1, 3, 5, 7]) / 8
-    expected = np.mean(np.where(error < 0, 1 - share, share) * huber)
+    used = 1 - np.asarray(batch.truncation)[..., None]
+    expected = np.mean(np.where(error < 0, 1 - share, share) * huber * used)
     params = params._replace(value=value)
     _, parts = compute_ppo_loss(params, batch, jax.random.key(0), networks, CONFIG)
     assert float(parts["v_loss"]) == pytest.approx(0.25 * expected, rel=1e-4)
@@ -302,3 +304,26 @@ def test_a_truncated_step_teaches_the_policy_nothing(ppo):
             jax.tree.leaves(gradient(batch)), jax.tree.leaves(gradient(none)), strict=True
         )
     )
+
+
+@pytest.mark.parametrize("distributional", [False, True])
+def test_truncated_steps_teach_the_critic_nothing(ppo, distributional):
+    _, params, batch = ppo
+    networks = make_ppo_networks(
+        3,
+        2,
+        policy_hidden_layer_sizes=(),
+        value_hidden_layer_sizes=(),
+        use_distributional_critic=distributional,
+        num_quantiles=4,
+    )
+    batch = batch._replace(
+        termination=jnp.zeros_like(batch.reward), truncation=jnp.ones_like(batch.reward)
+    )
+
+    def loss(value):
+        moved = params._replace(value=value)
+        return compute_ppo_loss(moved, batch, jax.random.key(0), networks, CONFIG)[0]
+
+    grads = jax.grad(loss)(networks.value_network.init(jax.random.key(1)))
+    jax.tree.map(lambda g: np.testing.assert_array_equal(g, 0.0), grads)

@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agent_toys import SMALL, STEP, Point
+from agent_toys import SMALL, STEP, Counter, Point, make_learner
 
+from brax import plugins
 from brax.errors import CheckpointError, ConfigError, TrainingError
 from brax.training import checkpoint, loop
 from brax.training.agents.ppo import train as ppo
@@ -206,17 +207,45 @@ def test_environments_that_break_are_counted_and_do_not_reach_the_parameters():
 
 @pytest.mark.slow
 def test_rewards_of_both_ends_with_bootstrap():
-    _, params, metrics = ppo.train(Point(), 4 * STEP, **QUIET, bootstrap_on_timeout=True)
-    _, plain, _ = ppo.train(Point(), 4 * STEP, **QUIET)
-    assert np.isfinite(metrics["training/total_loss"])
-    assert not _same(params, plain)
+    """What comes after a step is judged by its true last observation, of which episodes count.
+
+    Those of `Counter` end of themselves after 2 steps or, here, by the time limit after 3.
+    """
+    settings = {**SMALL, "episode_length": 3, "bootstrap_on_timeout": True, "reward_scaling": 0.5}
+    learner = make_learner(plugins.get("trainer", "ppo"), Counter(), **settings)
+    params, _, env_state, *_ = jax.jit(learner.init)(jax.random.key(0))
+    _, batch, _ = jax.jit(learner._collect)(params, env_state, jax.random.key(1))
+    count, ends = np.moveaxis(np.asarray(batch.observation), -1, 0)
+    np.testing.assert_array_equal(batch.reward, 0.5 * (count + 1))
+    np.testing.assert_array_equal(batch.termination, (ends == 2) & (count == 1))
+    np.testing.assert_array_equal(batch.truncation, (ends == 100) & (count == 2))
+    assert batch.termination.any() and batch.truncation.any()
+    after = learner.networks.value_network.apply(
+        params.normalizer, params.value, jnp.stack([count + 1, ends], axis=-1)
+    )
+    np.testing.assert_allclose(batch.timeout_value, after, rtol=1e-4, atol=1e-5)
+    assert len(np.unique(after.round(3))) > 2
 
 
 @pytest.mark.slow
-def test_fresh_resets_between_evaluations():
-    _, params, _ = ppo.train(Point(), 4 * STEP, **QUIET, num_resets_per_eval=2)
-    _, plain, _ = ppo.train(Point(), 4 * STEP, **QUIET)
-    assert not _same(params, plain)
+@pytest.mark.parametrize("resets", [0, 2])
+def test_fresh_resets_between_evaluations(tmp_path, resets):
+    """The second number of a `Point` is drawn by a reset, and that of its next episodes too.
+
+    With two resets the first is half way, after two of four training steps.
+    """
+    saves = {"save_interval_steps": STEP, "keep_checkpoints": 9, "save_checkpoint_path": tmp_path}
+    ppo.train(Point(), 4 * STEP, **QUIET, num_resets_per_eval=resets, **saves)
+    one, three, four = (
+        checkpoint.load(tmp_path / f"{n * STEP:012d}").arrays["env_state/obs"][:, 1]
+        for n in (1, 3, 4)
+    )
+    assert len(np.unique(one)) == 16
+    np.testing.assert_array_equal(three, four)
+    if resets:
+        assert not np.isin(three, one).any()
+    else:
+        np.testing.assert_array_equal(three, one)
 
 
 def test_every_function_is_compiled_once(caplog):

@@ -38,15 +38,40 @@ def test_order_and_size_of_the_batches_do_not_matter(samples):
     np.testing.assert_allclose(one.std, other.std, rtol=1e-5)
 
 
-def test_after_a_billion_samples_at_a_large_mean(samples):
-    """Float32 sums of squares would stall here; the mean of 1e3 would cost all digits of 1."""
-    state = _merge(samples[:2])
-    state = state.replace(count=rs.Count(jnp.uint32(0), jnp.uint32(1_000_000_000)))
-    start = state
-    for batch in samples[:5]:
-        state = update(state, jnp.asarray(batch))
-    np.testing.assert_allclose(state.mean, start.mean, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(state.std, start.std, rtol=1e-4)
+@pytest.mark.parametrize(
+    ("count", "mean"), [(10**6, 1.0), (3 * 10**8, 1.0), (3 * 10**8, -1e3), (2 * 10**9, 10.0)]
+)
+def test_late_samples_count_as_much_as_early_ones(count, mean):
+    """A batch of 16 moves these by a hundredth of their last digit; what is between is drawn anew,
+    of mean 1 more and variance 4, against the moments of all, merged in float64.
+    """
+    batches, size = 200_000, 16
+    state = rs.init_state(jnp.zeros(1)).replace(
+        mean=jnp.full(1, mean),
+        variance=jnp.ones(1),
+        count=rs.Count(jnp.uint32(count >> 32), jnp.uint32(count & (2**32 - 1))),
+    )
+    some = np.random.default_rng(0).normal(mean + 1.0, 2.0, (64, size, 1)).astype(np.float32)
+    seen = jnp.asarray(some)
+
+    @jax.jit
+    def all_of_them(state):
+        return jax.lax.fori_loop(
+            0, batches, lambda i, state: rs.update(state, seen[i % len(seen)]), state
+        )
+
+    state = all_of_them(state)
+    share = batches * size / (count + batches * size)
+    some = some.astype(np.float64)
+    moved = share * (some.mean() - mean)
+    variance = 1 - share + share * some.var() + share * (1 - share) * (some.mean() - mean) ** 2
+    # Measured, of what they moved: 1e-6, with what rounding left out, and 4e-6 of the variance.
+    both = np.float64(state.mean) + np.float64(state.rest.mean)
+    np.testing.assert_allclose(both - mean, moved, rtol=1e-5)
+    np.testing.assert_allclose(state.mean, both, rtol=1e-7)
+    np.testing.assert_allclose(np.float64(state.variance) - 1, variance - 1, rtol=1e-4)
+    np.testing.assert_allclose(state.std, np.sqrt(variance), rtol=1e-6)
+    assert int(state.count) == count + batches * size
 
 
 @pytest.mark.parametrize(

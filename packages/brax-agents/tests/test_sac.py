@@ -58,12 +58,16 @@ def test_the_policy_takes_the_whole_params_or_its_parts(trained):
 
 
 def test_learning_waits_for_the_buffer():
-    """16 environments reach 273 rows with their 18th step, not with their 17th."""
-    seen = {}
+    """16 environments reach 273 rows with their 18th step, not with their 17th.
+
+    Until then no loss is reported.
+    """
+    seen, reports = {}, {}
     sac.train(
         Point(),
         16 * 34,
         num_evals=3,
+        progress_fn=lambda steps, metrics: reports.update({steps: metrics}),
         policy_params_fn=lambda steps, _, params: seen.update({steps: params}),
         **{**SMALL, "run_evals": False, "min_replay_size": 273},
     )
@@ -71,6 +75,8 @@ def test_learning_waits_for_the_buffer():
     assert all(np.array_equal(a, b) for a, b in zip(start, waiting, strict=True))
     assert not any(np.array_equal(a, b) for a, b in zip(start, end, strict=True))
     assert int(seen[16 * 17].normalizer.count) == 16 * 17
+    assert {"training/skipped_updates", "training/nan_envs"} <= reports[16 * 17].keys()
+    assert "training/alpha" not in reports[16 * 17] and reports[16 * 34]["training/alpha"] > 0
 
 
 def test_the_buffer_holds_the_last_steps_as_they_were(tmp_path):

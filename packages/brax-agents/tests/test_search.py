@@ -53,6 +53,23 @@ def test_fitness_is_shaped(shaping, expected):
     np.testing.assert_allclose(got, expected, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("shaping", "worst", "tied", "best"),
+    [
+        # Ranks 0, 1 to 3 and 4 of five
+        ("centered_rank", -0.5, 0.0, 0.5),
+        # log 3.5 - log rank is 1.2528, 0.5596, 0.1542, 0, 0 from the best on: 0.6370, 0.2845,
+        # 0.0784 of their sum, so those in the middle have 0.1210 on average
+        ("wierstra", -0.2, -0.0790, 0.4370),
+    ],
+)
+def test_equal_returns_weigh_the_same(shaping, worst, tied, best):
+    got = shape_fitness(jnp.array([7.0, 2.0, 7.0, 9.0, 7.0]), shaping)
+    np.testing.assert_allclose(got, [tied, worst, tied, best, tied], atol=1e-4)
+    same = shape_fitness(jnp.full(6, 1000.0), shaping)
+    np.testing.assert_allclose(same, 0.0, atol=1e-7)
+
+
 def test_the_best_directions_are_averaged_in_units_of_their_deviation():
     """The first and the last have the best returns, 4 and 8; theirs are 4, 0, 2, 8, mean 3.5."""
     noise = jnp.array([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
@@ -62,16 +79,21 @@ def test_the_best_directions_are_averaged_in_units_of_their_deviation():
     np.testing.assert_allclose(best_direction(noise, plus, minus, 2), expected, rtol=1e-5)
 
 
-def test_only_first_episodes_count():
-    """Those that end of themselves earn 1 + 2 in 2 steps, the others 1 + 2 + 3 in 3."""
+@pytest.mark.parametrize("action_repeat", [1, 2])
+def test_only_first_episodes_count(action_repeat):
+    """Those that end of themselves earn 1 + 2 in 2 steps, the others 1 + 2 + 3 in 3.
+
+    Where an action is for two steps, they take 1 and 2 actions, and the last is for one.
+    """
     settings = {"episode_length": 3, "normalize_observations": True, "run_evals": False}
+    settings |= {"action_repeat": action_repeat}
     small = {"network_factory": {"hidden_layer_sizes": [4]}}
     _, params, metrics = es.train(Counter(), 16 * 3, population_size=16, **settings, **small)
     length = metrics["episode/length"]
     assert 2 < length < 3
     assert metrics["training/return_mean"] == pytest.approx(3 * length - 3)
     assert metrics["episode/sum_reward"] == pytest.approx(3 * length - 3)
-    assert int(params.normalizer.count) == round(16 * length)
+    assert int(params.normalizer.count) == round(16 * (length - (action_repeat - 1)))
 
     _, _, metrics = ars.train(
         Counter(),
@@ -100,3 +122,11 @@ def test_a_linear_policy_of_zeros_does_nothing():
     make_policy, params, _ = ars.train(Counter(), 0, run_evals=False)
     action, _ = make_policy(params)(jnp.array([3.0, 4.0]), jax.random.key(0))
     assert action.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("agent", ["es", "ars"])
+def test_a_training_step_is_all_steps_of_an_episode_of_each_policy(agent):
+    sizes = {"es": {"population_size": 8}, "ars": {"number_of_directions": 4, "top_directions": 1}}
+    settings = {"episode_length": 10, "action_repeat": 3, **sizes[agent]}
+    config, _ = plugins.get("trainer", agent).check(settings)
+    assert config.env_steps_per_training_step == 8 * 10

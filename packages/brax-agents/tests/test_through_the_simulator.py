@@ -8,9 +8,12 @@ from agent_toys import Point, make_learner
 from jax.flatten_util import ravel_pytree
 
 from brax import plugins
-from brax.training.agents.apg.learner import to_come
-from brax.training.agents.shac.limits import limit
+from brax.training import setup, types
+from brax.training.agents.apg.learner import better, to_come
 from brax.training.agents.shac.losses import short_horizon_return
+from brax.training.config import Runtime
+from brax.training.limits import limit
+from brax.training.program import Program
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +101,17 @@ def test_what_comes_after_an_action_is_the_sum_that_defines_it():
     np.testing.assert_allclose(got, want, atol=1e-6)
 
 
+@pytest.mark.parametrize("truncated", [0.0, 1.0])
+def test_nothing_is_credited_with_the_next_episode(truncated):
+    """Two environments, of which one episode ends with the first of two steps, either way."""
+    ended = jnp.array([[1.0, 0.0], [0.0, 0.0]])
+    extras = {"state_extras": {"truncation": truncated * ended}}
+    rewards = jnp.array([[1.0, 2.0], [10.0, 20.0]])
+    data = types.Transition(None, None, rewards, 1.0 - ended, None, extras)
+    # Returns 1, 22 and 10, 20; the mean of the others is that of the other one.
+    np.testing.assert_allclose(better(data), [[1.0 - 22.0, 21.0], [-10.0, 10.0]])
+
+
 def _estimate(name, share):
     """The loss and its gradient, means of eight windows of many environments."""
     settings = {**SMALL, "num_envs": 100_000, "zeroth_order": share}
@@ -150,3 +164,57 @@ def test_a_limit_changes_derivatives_alone(most, differs):
     assert value == same
     assert np.allclose(plain, limited, rtol=1e-5, atol=1e-7) != differs
     assert float(jnp.vdot(plain, limited)) > 0
+
+
+class Breaking(Point):
+    """Where it comes beyond 0.5, either its reward is not a number, or it ends and earns nothing.
+
+    The second is what `EpisodeWrapper` makes of the first.
+    """
+
+    def __init__(self, broken):
+        self.broken = broken
+
+    def step(self, state, action):
+        new = super().step(state, action)
+        x = new.pipeline_state[0]
+        beyond = x > 0.5
+        if self.broken:
+            return new.replace(reward=-jnp.sqrt(jnp.where(beyond, -1.0, 1.0) * (1.0 + x**2)))
+        reward = jnp.where(beyond, 0.0, -jnp.sqrt(1.0 + x**2))
+        return new.replace(reward=reward, done=beyond.astype(jnp.float32))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_an_environment_that_breaks_takes_nothing_from_the_others(name, share):
+    found = []
+    settings = {**SMALL, "network_factory": HIDDEN[name], "zeroth_order": share}
+    for broken in (True, False):
+        learner = make_learner(plugins.get("trainer", name), Breaking(broken), **settings)
+        whole = learner.loss if name == "apg" else learner.actor_loss
+        loss = jax.jit(jax.value_and_grad(whole, has_aux=True))
+        state = jax.jit(learner.init)(jax.random.key(0))
+        (value, (_, data, *_)), grads = loss(state.params.policy, state, jax.random.key(1))
+        broke = data.extras["state_extras"]["nan"]
+        assert (0 < broke.sum() < broke.size) if broken else not broke.any()
+        found.append((value, ravel_pytree(grads)[0]))
+    (value, got), (same, want) = found
+    assert float(value) == pytest.approx(float(same), rel=1e-6)
+    assert np.linalg.norm(want) > 1e-3
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_parameters_to_start_from_are_the_target_of_shacs_critic_too():
+    settings = {**SMALL, "network_factory": HIDDEN["shac"], "critic_updates": 1}
+    learner = make_learner(plugins.get("trainer", "shac"), Point(), **settings)
+    program = Program(learner, learner.mesh)
+    program.compile_init()
+    given = jax.device_get(program.init(jax.random.key(7)).params)
+    runtime = Runtime(restore_params=given)
+    state, _ = setup.first_state(program, jax.random.key(0), runtime, None)
+    for critic in (state.params.value, state.target_value):
+        jax.tree.map(np.testing.assert_array_equal, critic, given.value)
+    program.compile_advance()  # which takes over the memory of the state
+    state, _ = program.advance(state, 1)
+    assert int(state.bad_updates) == 0

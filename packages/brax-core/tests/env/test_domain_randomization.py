@@ -71,6 +71,30 @@ def test_both_forms_of_the_function(walker, bound):
     assert np.array_equal(*gains) == bound
 
 
+@pytest.mark.parametrize("way", ["key", "split", "fold_in"])
+def test_what_is_drawn_says_nothing_of_the_start(walker, make_key, way):
+    """However a function and a reset make draws of their keys; of 400, chance gives 0.05."""
+    own = {
+        "key": lambda key: key,
+        "split": lambda key: jax.random.split(key)[0],
+        "fold_in": lambda key: jax.random.fold_in(key, 0),
+    }
+
+    class Splits(walker):
+        def reset(self, rng):
+            return super().reset(own[way](rng))
+
+    def randomized(sys, rng, make):
+        return randomize(sys, jax.vmap(make)(rng))
+
+    for make in own.values():
+        draw = functools.partial(randomized, make=make)
+        env = DomainRandomizationVmapWrapper(Splits(), draw)
+        state = env.reset(jax.random.split(make_key(0), 400))
+        gain = state.info["randomized"]["gain"]
+        assert abs(np.corrcoef(gain, state.info["start"])[0, 1]) < 0.2
+
+
 def test_a_fresh_episode_draws_a_fresh_system(walker):
     for reset, changed in (("fresh", True), ("cached", False)):
         env = wrap(walker(), 1, randomization_fn=randomize, reset=reset)

@@ -96,7 +96,7 @@ class Evaluator:
         self._env = EvalWrapper(eval_env)
         self._policy_fn = eval_policy_fn
         self._num_envs = num_eval_envs
-        self._length = episode_length // action_repeat
+        self._length = -(-episode_length // action_repeat)
         self._action_repeat = action_repeat
         self._seed = self._key = key
         self._rollout: Any = jax.jit(self._unroll)

@@ -91,8 +91,6 @@ class Agent:
             reports = setup.reports(evaluate, hand_out, runtime.progress_fn, saves, config)
             loop = Loop(program, setup.schedule(config), reports, setup.limits(config, start))
             state, metrics = loop.run(state, step)
-            if 0 < step >= config.training_steps:  # a checkpoint with nothing left to train
-                metrics = evaluate(step * config.env_steps_per_training_step, state, {})
         params = jax.device_get(state.params)
         return policies.with_normalizer(make_policy, params), params, metrics
 

@@ -23,7 +23,7 @@ from brax.training import manifest, migrations
 
 T = TypeVar("T")
 
-FORMAT = 2
+FORMAT = 3
 """Version of the layout; a reader refuses newer ones, and migrates older ones."""
 
 RECORD = "record.json"

@@ -104,6 +104,10 @@ class Learner(abc.ABC):
         """Takes `steps` training steps; the number is data, so one program serves all."""
         return repeated(lambda _, state: self.training_step(state), state, steps)
 
+    def with_params(self, state: Any, params: Any) -> Any:
+        """The first state with other parameters in it."""
+        return state._replace(params=params)
+
     def fresh_environments(self, state: Any) -> Any:
         """Resets every environment anew."""
         key, now = jax.random.split(state.key)

@@ -36,7 +36,18 @@ def _from_1(record: Record, folder: Path) -> Record:
     return {**record, "network": {**network, **new}}
 
 
-_STEPS: dict[int, Callable[[Record, Path], Record]] = {1: _from_1}
+def _from_2(record: Record, folder: Path) -> Record:
+    """Statistics of observations got what rounding leaves out; it was lost before, so it is zero,
+    as are all arrays that are recorded and not kept."""
+    place, rests = "params/normalizer", []
+    for name, dtype, shape in record.get("leaves", []):
+        for part in ("mean", "variance"):
+            if name == f"{place}/{part}" or name.startswith(f"{place}/{part}/"):
+                rests.append([name.replace(place, f"{place}/rest", 1), dtype, shape])
+    return {**record, "leaves": record.get("leaves", []) + rests} if rests else record
+
+
+_STEPS: dict[int, Callable[[Record, Path], Record]] = {1: _from_1, 2: _from_2}
 """From a format to the next."""
 
 

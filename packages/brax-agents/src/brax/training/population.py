@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.env import State
 from brax.training import devices, types
 from brax.training.learner import (
     Episodes,
@@ -73,13 +74,13 @@ class SearchLearner(Learner):
     noise_std: float
     """Deviation of the noise on the parameters."""
     reward_shift: float = 0.0
-    """Taken off the reward of every step."""
+    """Taken off the reward of every environment step."""
     optimizer: Any
 
     def __init__(self, parts: Parts) -> None:
         """Prepares the functions; compiles nothing."""
         super().__init__(parts)
-        self._length = self.config.episode_length // self.config.action_repeat
+        self._length = -(-self.config.episode_length // self.config.action_repeat)
 
     @abc.abstractmethod
     def gradient(
@@ -150,8 +151,8 @@ class SearchLearner(Learner):
             env_state, active, returns, seen, acted, count = carry
             action = act(normalizer, policies, env_state.obs)
             seen = self.normalizer_after(seen, env_state.obs, active)
-            env_state = self.env.step(env_state, action)
-            returns = returns + active * (env_state.reward - self.reward_shift)
+            before, env_state = env_state, self.env.step(env_state, action)
+            returns = returns + active * self._earned(before, env_state)
             acted = jax.tree.map(jnp.add, acted, self._ended(env_state, active))
             return env_state, active * (1.0 - env_state.done), returns, seen, acted, count + 1
 
@@ -163,6 +164,12 @@ class SearchLearner(Learner):
         start = (env_state, nobody + 1.0, nobody, normalizer, acted, jnp.int32(0))
         _, _, returns, seen, acted, _ = jax.lax.while_loop(running, step, start)
         return returns, seen, acted
+
+    def _earned(self, before: State, after: State) -> jax.Array:
+        """What an action earned, less the shift for each environment step that it lasted."""
+        if not self.reward_shift:
+            return after.reward
+        return after.reward - self.reward_shift * (after.info["steps"] - before.info["steps"])
 
     def _ended(self, env_state: Any, active: jax.Array) -> Episodes:
         """Tallies those of the active episodes that ended with this step."""

@@ -29,6 +29,7 @@ class Program:
     def __init__(self, learner: Learner, mesh: Mesh) -> None:
         self._functions = Functions(learner.init, learner.advance, learner.fresh_environments)
         self._split = learner.split
+        self.with_params = learner.with_params
         self._key = jax.random.key(0)
         self._mesh = mesh
         self._init: Any = None
@@ -86,10 +87,12 @@ class Program:
         return int(state.bad_updates)
 
     def metrics(self, tally: Tally) -> dict[str, float]:
-        """Means over updates and over the episodes that ended."""
+        """Means over updates and over the episodes that ended, where there were any."""
         learned, acted = tally
-        updates = max(int(learned.updates), 1)
-        found = {f"training/{name}": float(x) / updates for name, x in learned.losses.items()}
+        found = {}
+        if learned.updates:
+            for name, x in learned.losses.items():
+                found[f"training/{name}"] = float(x / learned.updates)
         if learned.skipped:
             for name, x in learned.skipped_losses.items():
                 found[f"training/skipped_{name}"] = float(x / learned.skipped)

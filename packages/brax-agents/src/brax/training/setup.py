@@ -252,7 +252,7 @@ def first_state(
     if runtime.restore_params is not None:
         given = restart.check_params(runtime.first_params, state.params)
         params = hosts.put(state.params._replace(**given), places.params)
-        state = state._replace(params=params)
+        state = program.with_params(state, params)
     return state, 0
 
 

@@ -45,12 +45,27 @@ class NestedMeanStd(Base):
 
 
 @dataclass
+class Rest(Base):
+    """What rounding has left out of statistics so far.
+
+    After millions of samples a batch moves them by less than their last digit.
+    """
+
+    mean: Any
+    """Of the mean."""
+    variance: Any
+    """Of the variance."""
+
+
+@dataclass
 class RunningStatisticsState(NestedMeanStd):
     """Statistics of all samples so far."""
 
     variance: Any
-    """Variance of each feature; kept instead of the sum of squares, which would stall in float32
-    while the count goes on growing."""
+    """Variance of each feature; kept instead of the sum of squares, which would lose digits while
+    the count goes on growing."""
+    rest: Rest
+    """What is to be added to mean and variance."""
     count: Count
     """Number of samples."""
 
@@ -67,6 +82,7 @@ def init_state(nest: Any) -> RunningStatisticsState:
         mean=zeros,
         std=ones,
         variance=zeros,
+        rest=Rest(zeros, zeros),
         count=Count(jnp.zeros((), jnp.uint32), jnp.zeros((), jnp.uint32)),
     )
 
@@ -98,8 +114,9 @@ def update(
     Raises:
         ShapeError: if the batch does not fit the statistics.
 
-    Source: Chan, Golub, LeVeque (1979), pairwise merge of means and variances. The batch's own
-    variance is taken in two passes about a sample, so that a large mean costs no digits.
+    Source: Chan, Golub, LeVeque (1979), pairwise merge of means and variances, added up with what
+    rounding leaves out (Kahan 1965). The batch's own variance is taken in two passes about a
+    sample, so that a large mean costs no digits.
     """
     axes = _batch_axes(state.mean, batch)
     valid = _finite_samples(batch, axes)
@@ -111,20 +128,24 @@ def update(
     count = state.count.plus(number)
     new_share = number.astype(jnp.float32) / jnp.maximum(count.to_float(), 1.0)
 
-    def merge(mean: jax.Array, variance: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def merge(
+        mean: jax.Array, variance: jax.Array, rest: Rest, x: jax.Array
+    ) -> tuple[jax.Array, jax.Array, Rest]:
         batch_mean, batch_variance = _moments(x, valid, number)
-        delta = batch_mean - mean
-        mean = mean + delta * new_share
-        spread = batch_variance - variance + delta**2 * (1.0 - new_share)
-        return mean, variance + spread * new_share
+        delta = (batch_mean - mean) - rest.mean
+        spread = (batch_variance - variance) - rest.variance + delta**2 * (1.0 - new_share)
+        mean, mean_rest = _plus(mean, rest.mean, delta * new_share)
+        variance, variance_rest = _plus(variance, rest.variance, spread * new_share)
+        return mean, variance, Rest(mean_rest, variance_rest)
 
-    merged = jax.tree.map(merge, state.mean, state.variance, batch)
-    mean, variance = jax.tree.transpose(jax.tree.structure(batch), None, merged)
+    rests = jax.tree.map(Rest, state.rest.mean, state.rest.variance)
+    merged = jax.tree.map(merge, state.mean, state.variance, rests, batch)
+    mean, variance, rest = jax.tree.transpose(jax.tree.structure(batch), None, merged)
     std = jax.tree.map(
         lambda v: jnp.clip(jnp.sqrt(v), std_min_value, std_max_value) + std_eps, variance
     )
     std = jax.tree.map(lambda new, old: jnp.where(count.to_float() > 0, new, old), std, state.std)
-    return RunningStatisticsState(mean=mean, std=std, variance=variance, count=count)
+    return RunningStatisticsState(mean=mean, std=std, variance=variance, rest=rest, count=count)
 
 
 def normalize(batch: Any, mean_std: NestedMeanStd, max_abs_value: float | None = None) -> Any:
@@ -164,6 +185,17 @@ def _finite_samples(batch: Any, axes: tuple[int, ...]) -> jax.Array:
         for x in jax.tree.leaves(batch)
     ]
     return jnp.stack(finite).all(axis=0)
+
+
+def _plus(total: jax.Array, rest: jax.Array, amount: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Adds to a sum and to what rounding left out of it before; returns both.
+
+    Source: Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.
+    """
+    amount = amount + rest
+    new = total + amount
+    added = new - total
+    return new, (total - (new - added)) + (amount - added)
 
 
 def _moments(x: jax.Array, valid: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:

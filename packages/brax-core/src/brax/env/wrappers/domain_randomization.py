@@ -28,7 +28,7 @@ class DomainRandomizationVmapWrapper(Wrapper):
 
         Args:
             env: one environment with a system.
-            randomization_fn: takes the system, and the batch of keys of `reset` if it has a second
+            randomization_fn: takes the system, and one key for each of `reset` if it has a second
                 argument without a default. Returns a system in which some leaves have a leading
                 axis (batch,), and the same tree with the axis for those and None for the others.
 
@@ -52,7 +52,7 @@ class DomainRandomizationVmapWrapper(Wrapper):
         """
         if len(key_shape(rng)) != 1:
             raise ConfigError("reset needs a batch of keys: pass jax.random.split(rng, num_envs)")
-        systems, in_axes = self._draw(self.env.sys, *([rng] if self._takes_rng else []))
+        systems, in_axes, rng = self._systems(rng)
         structures: list[Any] = [jax.tree.structure(sys) for sys in (systems, self.env.sys)]
         if structures[0] != structures[1]:
             raise ConfigError(
@@ -71,6 +71,13 @@ class DomainRandomizationVmapWrapper(Wrapper):
         inner = state.replace(info={k: v for k, v in state.info.items() if k != "randomized"})
         new = jax.vmap(lambda mine, s, a: self._env(mine).step(s, a))(drawn, inner, action)
         return new.replace(info=new.info | {"randomized": drawn})
+
+    def _systems(self, rng: jax.Array) -> tuple[System, Any, jax.Array]:
+        """The systems, their axes, and the keys to reset with, which the draw has not seen."""
+        if not self._takes_rng:
+            return *self._draw(self.env.sys), rng
+        draw_keys, reset_keys = jax.vmap(jax.random.split, out_axes=1)(rng)
+        return *self._draw(self.env.sys, draw_keys), reset_keys
 
     def _env(self, drawn: dict[str, jax.Array]) -> Env:
         """The environment with the drawn numbers in place of the model's."""

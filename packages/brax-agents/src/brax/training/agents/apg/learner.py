@@ -19,6 +19,7 @@ from brax.training.learner import (
     episodes,
     in_a_row,
 )
+from brax.training.limits import GradientLimit
 from brax.training.policies import PolicyParams, make_inference_fn
 from brax.training.zeroth_order import likelihood, mixed
 
@@ -42,6 +43,7 @@ class APGLearner(Learner):
         super().__init__(parts)
         config = self.config
         self._make_policy = make_inference_fn(parts.networks)
+        self._way = GradientLimit(self.env)
         rate = config.learning_rate
         if config.use_schedule:
             rate = optax.exponential_decay(rate, 1, config.schedule_decay)
@@ -81,7 +83,7 @@ class APGLearner(Learner):
     def loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[jax.Array, Any]:
         """Against the mean reward of the window; also where the window led, and what was seen."""
         env_state, data = acting.generate_unroll(
-            self.env,
+            self._way,
             state.env_state,
             self._make_policy((state.params.normalizer, policy)),
             key,
@@ -91,21 +93,25 @@ class APGLearner(Learner):
         )
         mean = jnp.mean(data.reward)
         if share := self.config.zeroth_order:
-            other = likelihood(self.networks, state.params.normalizer, policy, data, _better(data))
+            other = likelihood(self.networks, state.params.normalizer, policy, data, better(data))
             mean = mixed(mean, other, share)
         return -mean, (env_state, data)
 
 
-def _better(data: types.Transition) -> jax.Array:
+def better(data: types.Transition) -> jax.Array:
     """How much more each episode earns from each step on than those of the other environments."""
-    termination, _ = ends(data)
-    returns = to_come(data.reward, termination)
+    returns = to_come(data.reward, jnp.maximum(*ends(data)))
     n = returns.shape[1]
     return (returns - jnp.mean(returns, axis=1, keepdims=True)) * (n / (n - 1))
 
 
-def to_come(rewards: jax.Array, termination: jax.Array) -> jax.Array:
-    """What each episode earns from each step on within a window, (time, n) like the arguments."""
+def to_come(rewards: jax.Array, ended: jax.Array) -> jax.Array:
+    """What each episode earns from each step on within a window, (time, n).
+
+    Args:
+        rewards: of each step, (time, n).
+        ended: 1 where the episode ended with it, of itself or by the time limit, (time, n).
+    """
     none = jnp.zeros_like(rewards)
-    returns, _ = compute_gae(none, termination, rewards, none, none[0], lambda_=1.0, discount=1.0)
+    returns, _ = compute_gae(none, ended, rewards, none, none[0], lambda_=1.0, discount=1.0)
     return returns

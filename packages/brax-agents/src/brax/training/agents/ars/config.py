@@ -22,7 +22,7 @@ class ARSConfig(RunConfig):
     exploration_noise_std: float = number(0.025, 0, open_low=True)
     """Deviation of the noise on the parameters."""
     reward_shift: float = number(0.0)
-    """Taken off the reward of every step, such as what staying alive earns."""
+    """Taken off the reward of every environment step, such as what staying alive earns."""
 
     @property
     def num_envs(self) -> int:
@@ -32,7 +32,12 @@ class ARSConfig(RunConfig):
     @property
     def env_steps_per_training_step(self) -> int:
         """Environment steps of one training step, those after the end of an episode included."""
-        return self.num_envs * (self.episode_length // self.action_repeat) * self.action_repeat
+        return self.num_envs * self.episode_length
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Entries of the environment's `info` that ARS cannot do without."""
+        return ("truncation", "steps") if self.reward_shift else ("truncation",)
 
     def check(self) -> None:
         """Refuses more top directions than there are.

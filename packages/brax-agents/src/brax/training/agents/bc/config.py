@@ -44,6 +44,8 @@ class BCConfig(RunConfig):
     once."""
     normalize_observations: bool = True
     """Scale observations by their running statistics."""
+    deterministic_eval: bool = True
+    """Evaluate the mean action, which is all that is fitted, instead of samples."""
     teacher: str = ""
     """Run or checkpoint, of any agent, whose policy is the teacher."""
     vision: bool = False

@@ -46,11 +46,7 @@ class ESConfig(RunConfig):
     @property
     def env_steps_per_training_step(self) -> int:
         """Environment steps of one training step, those after the end of an episode included."""
-        return (
-            self.population_size
-            * (self.episode_length // self.action_repeat)
-            * (self.action_repeat)
-        )
+        return self.population_size * self.episode_length
 
     def check(self) -> None:
         """Refuses a population that is not made of pairs.

@@ -11,17 +11,28 @@ from brax.training.agents.es.config import FitnessShaping
 def shape_fitness(returns: jax.Array, shaping: str) -> jax.Array:
     """Makes weights of returns, both (n,).
 
+    Where a weight follows from a rank, equal returns share the weights of their ranks evenly.
+
     Source: centered ranks: Salimans et al. 2017, section 2.1. Utilities: Wierstra et al. 2014,
     section 3.1.
     """
     if shaping == FitnessShaping.ORIGINAL:
         return returns
     number = returns.shape[0]
-    rank = jnp.argsort(jnp.argsort(returns))  # 0 for the worst
+    rank = jnp.arange(number)  # 0 for the worst
     if shaping == FitnessShaping.CENTERED_RANK:
-        return rank / (number - 1) - 0.5
+        return _by_rank(returns, rank / (number - 1) - 0.5)
     utility = jnp.maximum(0.0, jnp.log(number / 2 + 1) - jnp.log(number - rank))
-    return utility / jnp.sum(utility) - 1.0 / number
+    return _by_rank(returns, utility / jnp.sum(utility) - 1.0 / number)
+
+
+def _by_rank(returns: jax.Array, weights: jax.Array) -> jax.Array:
+    """The weight of each return, of weights from the worst to the best, all (n,)."""
+    ordered = jnp.sort(returns)
+    first = jnp.searchsorted(ordered, ordered)  # the first of those that are equal
+    sums, number = (jnp.zeros_like(weights).at[first].add(w) for w in (weights, 1.0))
+    at = jnp.searchsorted(ordered, returns)
+    return sums[at] / number[at]
 
 
 def search_gradient(noise: Any, plus: jax.Array, minus: jax.Array, std: float) -> Any:

@@ -90,7 +90,7 @@ def compute_ppo_loss(
         value_error = _value_error(values, targets.T, batch.value, config.clipping_epsilon_value)
     else:
         value_error = quantile_huber_loss(quantiles, targets.T)
-    value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error)
+    value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error * used)
     entropy_loss = -config.entropy_cost * jnp.mean(actions.entropy(logits, key))
     loss = policy_loss + value_loss + entropy_loss
     return loss, {

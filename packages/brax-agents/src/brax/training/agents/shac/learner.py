@@ -9,7 +9,6 @@ import optax
 from brax.env import State
 from brax.training import acting, devices, types
 from brax.training.advantages import compute_gae
-from brax.training.agents.shac.limits import GradientLimit
 from brax.training.agents.shac.losses import short_horizon_return
 from brax.training.learner import (
     Learner,
@@ -22,6 +21,7 @@ from brax.training.learner import (
     in_a_row,
     shuffled,
 )
+from brax.training.limits import GradientLimit
 from brax.training.policies import ActorCriticParams, make_inference_fn
 from brax.training.zeroth_order import likelihood, mixed
 
@@ -47,10 +47,10 @@ class SHACLearner(Learner):
         """Prepares the functions; compiles nothing."""
         super().__init__(parts)
         self._make_policy = make_inference_fn(parts.networks)
-        self._way = self.env
-        if self.config.max_state_gradient is not None:
-            share = self.config.horizon_length * self.config.num_envs
-            self._way = GradientLimit(self.env, self.config.max_state_gradient / share)
+        most = self.config.max_state_gradient
+        if most is not None:
+            most /= self.config.horizon_length * self.config.num_envs
+        self._way = GradientLimit(self.env, most)
         rates = self.config.learning_rate, self.config.critic_learning_rate
         self._actor, self._critic = (
             optax.chain(
@@ -73,6 +73,12 @@ class SHACLearner(Learner):
             key=train_key,
             bad_updates=jnp.int32(0),
         )
+
+    def with_params(self, state: TrainingState, params: ActorCriticParams) -> TrainingState:
+        """The first state with other parameters in it, whose critic is the target too."""
+        # A copy, since a training step takes over the memory of each leaf
+        target = jax.tree.map(jnp.copy, params.value)
+        return state._replace(params=params, target_value=target)
 
     def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
         """Improves the policy through the simulator, then the critic on what was seen."""
