@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.errors import BraxError, ConfigError, TrainingError
+from brax.training import rendezvous
 
 HEARTBEAT_SECONDS = 20
 """Silence after which a process counts as lost, and the others end."""
@@ -38,7 +39,7 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
     if coordinator is None or num_processes is None or process_id is None:
         raise ConfigError("--coordinator, --num-processes and --process-id go together: give all.")
     host, colon, port = coordinator.rpartition(":")
-    if not (host and colon and port.isdigit()):
+    if not (host and colon and port.isdigit() and 0 < int(port) < 2**16):
         raise ConfigError(
             f"--coordinator {coordinator}: expected HOST:PORT, such as 10.0.0.1:1234."
         )
@@ -47,20 +48,20 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
             f"--process-id {process_id} must be in [0, {num_processes - 1}], below "
             f"--num-processes {num_processes}."
         )
-    if any(name.lower() in ("http_proxy", "https_proxy", "grpc_proxy") for name in os.environ):
-        # gRPC knows it in lower case only; the processes reach each other directly.
-        os.environ["no_grpc_proxy"] = host  # noqa: SIM112
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
+        rendezvous.meet(host, int(port), num_processes, process_id)
+        if any(name.lower() in ("http_proxy", "https_proxy", "grpc_proxy") for name in os.environ):
+            # gRPC knows it in lower case only; the processes reach each other directly.
+            os.environ["no_grpc_proxy"] = host  # noqa: SIM112
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(
             coordinator,
             num_processes,
             process_id,
-            initialization_timeout=60,
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
             shutdown_timeout_seconds=HEARTBEAT_SECONDS,
         )
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:
         cause = " ".join(str(error).split())[:300]
         raise ConfigError(
             f"process {process_id} of {num_processes} cannot join at {coordinator}: {cause}. Start "
