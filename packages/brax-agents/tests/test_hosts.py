@@ -6,13 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 from agent_toys import SMALL, STEP, Point
 
 from brax.errors import ConfigError
-from brax.training import checkpoint, hosts
+from brax.training import checkpoint, devices, hosts
 from brax.training.agents.ppo import train as ppo
 
 WORKER = """
@@ -106,6 +108,15 @@ def test_processes_that_were_told_different_things(tmp_path):
         assert process.returncode != 0
         assert "the processes were told different things: learning_rate. Process" in err
         assert f"learning_rate={rates[i]}" in err
+
+
+def test_processes_with_different_numbers_of_devices(monkeypatch):
+    found = [SimpleNamespace(process_index=i, platform="cpu") for i in (0, 1, 1)]
+    monkeypatch.setattr(jax, "devices", lambda: found)
+    with pytest.raises(ConfigError, match=r"numbers of devices: 1, 2\. .* at most 1"):
+        devices.env_mesh(4)
+    with pytest.raises(ConfigError, match="asked for 2 devices, have 1"):
+        devices.env_mesh(4, 2)
 
 
 @pytest.mark.parametrize(
