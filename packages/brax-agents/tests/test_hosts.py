@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from agent_toys import SMALL, STEP, Point
 
-from brax.errors import ConfigError
+from brax.errors import ConfigError, TrainingError
 from brax.training import checkpoint, devices, hosts
 from brax.training.agents.ppo import train as ppo
 
@@ -108,6 +108,45 @@ def test_processes_that_were_told_different_things(tmp_path):
         assert process.returncode != 0
         assert "the processes were told different things: learning_rate. Process" in err
         assert f"learning_rate={rates[i]}" in err
+
+
+@pytest.fixture
+def one_of_two(monkeypatch):
+    """This process takes itself for the first of two; the other one says what the first says."""
+    monkeypatch.setattr(hosts, "alone", lambda: False)
+    monkeypatch.setattr(hosts, "_from_all", lambda values: np.stack([values, values]))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("a list has 3 elements, 4 are needed"),
+        jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory in an operation of gloo"),
+        jax.errors.JaxRuntimeError("INTERNAL: cuSolver failed"),
+        ConfigError("coordination service"),
+    ],
+)
+def test_an_error_is_no_loss_of_a_process(one_of_two, error):
+    with pytest.raises(type(error)) as told, hosts.told_of_loss():
+        raise error
+    assert told.value is error
+
+
+@pytest.mark.parametrize("kind", [ValueError, jax.errors.JaxRuntimeError])
+def test_a_loss_of_a_process_is_told(one_of_two, kind):
+    error = kind("UNKNOWN: Gloo all-reduce failed: Connection closed by peer [10.0.0.2]:4711")
+    with pytest.raises(TrainingError, match="0 of 1 lost another one"), hosts.told_of_loss():
+        raise error
+
+
+def test_what_gathers_a_state_is_compiled_once(one_of_two, caplog):
+    state = jax.device_put({"w": np.ones(3)}, devices.replicated(devices.env_mesh(1, 1)))
+    with jax.log_compiles():
+        hosts.whole(state)
+        assert "Compiling" in caplog.text
+        caplog.clear()
+        hosts.whole(state)
+        assert "Compiling" not in caplog.text
 
 
 def test_processes_with_different_numbers_of_devices(monkeypatch):

@@ -5,21 +5,26 @@ devices of all. The first process alone writes checkpoints, metrics and the run'
 """
 
 import contextlib
+import functools
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from brax.errors import BraxError, ConfigError, TrainingError
 from brax.training import rendezvous
 
 HEARTBEAT_SECONDS = 20
 """Silence after which a process counts as lost, and the others end."""
+
+_LOSS = ("gloo", "coordination service", "distributed service", "remote process exited")
+"""What the errors speak of that JAX, gloo and NCCL raise where another process is gone."""
 
 
 def join(coordinator: str | None, num_processes: int | None, process_id: int | None) -> None:
@@ -74,21 +79,9 @@ def first() -> bool:
     return jax.process_index() == 0
 
 
-def _from_all(values: Any) -> np.ndarray:
-    """An array of every process, one after the other, (processes, ...)."""
-    from jax.experimental import multihost_utils
-
-    return np.asarray(multihost_utils.process_allgather(np.asarray(values)))
-
-
-def agreed(number: int) -> int:
-    """The first process's number, so that all do the same."""
-    return number if jax.process_count() == 1 else int(_from_all(np.int32(number))[0])
-
-
-def largest(number: int) -> int:
-    """The largest of all processes' numbers."""
-    return number if jax.process_count() == 1 else int(_from_all(np.int32(number)).max())
+def alone() -> bool:
+    """Whether there are no other processes."""
+    return not jax.distributed.is_initialized() or jax.process_count() == 1
 
 
 @contextlib.contextmanager
@@ -96,18 +89,39 @@ def told_of_loss() -> Iterator[None]:
     """Says so where a step fails because another process is gone.
 
     Raises:
-        TrainingError: instead of JAX's error, where there are several processes.
+        TrainingError: instead of JAX's error.
     """
     try:
         yield
     except (jax.errors.JaxRuntimeError, ValueError) as error:
-        if jax.process_count() == 1 or isinstance(error, BraxError):
+        cause = " ".join(str(error).split())
+        lost = any(word in cause.lower() for word in _LOSS)
+        if isinstance(error, BraxError) or "RESOURCE_EXHAUSTED" in cause or alone() or not lost:
             raise
-        cause = " ".join(str(error).split())[:200]
         raise TrainingError(
-            f"process {jax.process_index()} of {jax.process_count()} lost another one ({cause}). "
-            "The newest checkpoint is whole: start all of them again from it, or fewer."
+            f"process {jax.process_index()} of {jax.process_count()} lost another one "
+            f"({cause[:200]}). The newest checkpoint is whole: start all of them again from it, "
+            "or fewer."
         ) from error
+
+
+@told_of_loss()
+def _from_all(values: Any) -> np.ndarray:
+    """An array of every process, one after the other, (processes, ...)."""
+    devices = {device.process_index: device for device in reversed(jax.devices())}
+    mesh = Mesh(np.array([devices[i] for i in range(jax.process_count())]), ("processes",))
+    own = NamedSharding(mesh, PartitionSpec("processes"))
+    return np.asarray(whole(jax.make_array_from_process_local_data(own, np.asarray(values)[None])))
+
+
+def agreed(number: int) -> int:
+    """The first process's number, so that all do the same."""
+    return number if alone() else int(_from_all(np.int32(number))[0])
+
+
+def largest(number: int) -> int:
+    """The largest of all processes' numbers."""
+    return number if alone() else int(_from_all(np.int32(number)).max())
 
 
 def check_alike(settings: Mapping[str, Any]) -> None:
@@ -116,7 +130,7 @@ def check_alike(settings: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: on every process, naming what differs.
     """
-    if jax.process_count() == 1:
+    if alone():
         return
     sums = [zlib.crc32(json.dumps(x, default=str).encode()) for x in settings.values()]
     alike = np.ptp(_from_all(np.array(sums, np.uint32)).astype(np.int64), axis=0) == 0
@@ -130,16 +144,19 @@ def check_alike(settings: Mapping[str, Any]) -> None:
 
 def whole(tree: Any) -> Any:
     """A tree of which this process has every leaf whole."""
-    if jax.process_count() == 1:
-        return tree
-    mesh = jax.tree.leaves(tree)[0].sharding.mesh
-    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    return jax.jit(lambda x: x, out_shardings=everywhere)(tree)
+    return tree if alone() else _gather(jax.tree.leaves(tree)[0].sharding.mesh)(tree)
+
+
+@functools.cache
+def _gather(mesh: Mesh) -> Callable[[Any], Any]:
+    """What copies every leaf to all devices of a mesh; one function, so that it compiles once."""
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    return jax.jit(lambda tree: tree, out_shardings=everywhere)
 
 
 def put(tree: Any, places: Any) -> Any:
     """Puts a tree that every process has on the host where it belongs, over the devices of all."""
-    if jax.process_count() == 1:
+    if alone():
         return jax.device_put(tree, places)
 
     def one(leaf: Any, place: Any) -> jax.Array:
