@@ -94,11 +94,13 @@ def train(
     The run is kept in RUNS/NAME: run.json, metrics.jsonl, checkpoints. Ctrl-C saves it; brax resume
     goes on with it.
     """
-    run, environment = asked(env, trainer, preset, changes, num_timesteps=steps, seed=seed)
-    folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
+    with hosts.together():
+        run, environment = asked(env, trainer, preset, changes, num_timesteps=steps, seed=seed)
+        folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
     train_run(run, folder, environment)
-    if render and hosts.first():
-        _render(ctx, folder)
+    with hosts.together():
+        if render and hosts.first():
+            _render(ctx, folder)
 
 
 @click.command()
@@ -114,20 +116,22 @@ def resume(ctx: click.Context, run: Path, steps: int | None, render: bool) -> No
     """
     from brax.training import checkpoint
 
-    record = runs.read(run)
-    if steps is not None:
-        record = record.with_config(num_timesteps=steps)
-        if hosts.first():
-            record.write(run)
-    behind = checkpoint.available(run / "checkpoints")
-    if behind and behind[-1] >= record.config.get("num_timesteps", 0):
-        raise ConfigError(
-            f"run '{run}' is complete, with {behind[-1]} steps: ask for more with --steps."
-        )
-    environment = make_environment(record.environment, record.environment_kwargs)
+    with hosts.together():
+        record = runs.read(run)
+        if steps is not None:
+            record = record.with_config(num_timesteps=steps)
+            if hosts.first():
+                record.write(run)
+        behind = checkpoint.available(run / "checkpoints")
+        if behind and behind[-1] >= record.config.get("num_timesteps", 0):
+            raise ConfigError(
+                f"run '{run}' is complete, with {behind[-1]} steps: ask for more with --steps."
+            )
+        environment = make_environment(record.environment, record.environment_kwargs)
     train_run(record, run, environment, restore_checkpoint_path=run / "checkpoints")
-    if render and hosts.first():
-        _render(ctx, run)
+    with hosts.together():
+        if render and hosts.first():
+            _render(ctx, run)
 
 
 def asked(
@@ -177,7 +181,8 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
     from brax.training.loggers import MetricLoggers
     from brax.training.progress import Progress
 
-    loggers = MetricLoggers(folder) if hosts.first() else None
+    with hosts.together():
+        loggers = MetricLoggers(folder) if hosts.first() else None
     title = f"{run.trainer} on {run.environment}, {folder}"
     progress = Progress(title, int(run.config.get("num_timesteps", 0)))
 

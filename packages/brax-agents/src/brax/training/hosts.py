@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from brax import errors
 from brax.errors import BraxError, ConfigError, TrainingError
 from brax.training import rendezvous
 
@@ -25,6 +26,9 @@ HEARTBEAT_SECONDS = 20
 
 _LOSS = ("gloo", "coordination service", "distributed service", "remote process exited")
 """What the errors speak of that JAX, gloo and NCCL raise where another process is gone."""
+
+_MESSAGE = 2000
+"""Longest message of an error that others are told, in bytes."""
 
 
 def join(coordinator: str | None, num_processes: int | None, process_id: int | None) -> None:
@@ -122,6 +126,43 @@ def agreed(number: int) -> int:
 def largest(number: int) -> int:
     """The largest of all processes' numbers."""
     return number if alone() else int(_from_all(np.int32(number)).max())
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """A step that no process leaves before all are through it; where one fails, all fail.
+
+    Every process enters it, and what is inside does not wait for the others.
+
+    Raises:
+        BraxError: in those that did not fail, what another one failed with.
+    """
+    try:
+        yield
+    except Exception as error:
+        with contextlib.suppress(TrainingError):  # its own error is the one to tell
+            _others_failure(error)
+        raise
+    if failure := _others_failure(None):
+        raise failure
+
+
+def _others_failure(own: Exception | None) -> BraxError | None:
+    """Tells the others how this process failed, if it did, and says how another one did."""
+    if alone():
+        return None
+    failed = _from_all(np.int32(own is not None))
+    if not failed.any():
+        return None
+    told = f"{type(own).__name__}\n{own}".encode()[:_MESSAGE]
+    said = _from_all(np.frombuffer(told.ljust(_MESSAGE), np.uint8))
+    who = int(failed.argmax())
+    name, _, message = said[who].tobytes().decode("utf-8", "replace").partition("\n")
+    where = f"process {who} of {jax.process_count()} failed: "
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, BraxError):
+        return kind(where + message.strip())
+    return TrainingError(f"{where}{name}: {message.strip()}")
 
 
 def check_alike(settings: Mapping[str, Any]) -> None:

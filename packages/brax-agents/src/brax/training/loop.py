@@ -143,12 +143,12 @@ class Loop:
             The last state and the last evaluation's metrics.
 
         Raises:
-            TrainingError: if gradients stay without a finite value, or another process is lost.
+            TrainingError: if gradients stay without a finite value.
             KeyboardInterrupt: on Ctrl-C, after saving.
             SystemExit: on SIGTERM, after saving.
         """
         watch = self._interrupt.watch() if self._reports.saves else contextlib.nullcontext()
-        with watch, hosts.told_of_loss():
+        with watch:
             return self._run(state, step)
 
     def _run(self, state: Any, step: int) -> tuple[Any, dict[str, Any]]:
@@ -185,13 +185,14 @@ class Loop:
             for each in (window, recent):
                 each.add(seconds, steps * self._schedule.env_steps, tally)
             self._check_gradients(state, step, recent)
-            if self._reports.saves is not None:
-                self._reports.saves.check()
-            if self._reports.every is not None and recent.env_steps >= self._reports.every:
-                self._reports.progress(
-                    step * self._schedule.env_steps, self._training_metrics(recent)
-                )
-                recent = Window()
+            with hosts.together():
+                if self._reports.saves is not None:
+                    self._reports.saves.check()
+                if self._reports.every is not None and recent.env_steps >= self._reports.every:
+                    self._reports.progress(
+                        step * self._schedule.env_steps, self._training_metrics(recent)
+                    )
+                    recent = Window()
             if signal := hosts.largest(self._interrupt.signal or 0):
                 self._interrupt.signal = signal
                 self._save(state, step, {})
@@ -216,8 +217,9 @@ class Loop:
 
     def _evaluate(self, state: Any, step: int, metrics: Mapping[str, Any]) -> dict[str, Any]:
         env_steps = step * self._schedule.env_steps
-        found = self._reports.evaluate(env_steps, state, metrics)
-        self._reports.progress(env_steps, found)
+        with hosts.together():
+            found = self._reports.evaluate(env_steps, state, metrics)
+            self._reports.progress(env_steps, found)
         return found
 
     def _save(self, state: Any, step: int, metrics: Mapping[str, Any]) -> None:
@@ -226,8 +228,10 @@ class Loop:
         self._saved = (step, self._walltime)
 
     def _finish_saves(self) -> None:
-        if self._reports.saves is not None:
-            self._reports.saves.finish()
+        """Waits for the saves, in every process: one that ends sooner would end the others."""
+        with hosts.together():
+            if self._reports.saves is not None:
+                self._reports.saves.finish()
 
     def _save_is_due(self, step: int) -> bool:
         """Whether steps or seconds enough have passed since the last save."""

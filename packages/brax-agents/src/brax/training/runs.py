@@ -14,7 +14,7 @@ RECORD = "run.json"
 """Name of the file that makes a folder a run."""
 
 
-def _versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Versions of what decides a run's numbers."""
     names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
     relevant = {n for n in names if n.startswith("brax-")} | {"jax", "jaxlib", "flax", "optax"}
@@ -33,7 +33,7 @@ class Run:
     """Name of the trainer."""
     config: Mapping[str, Any]
     """The trainer's settings."""
-    versions: Mapping[str, str] = field(default_factory=_versions)
+    versions: Mapping[str, str] = field(default_factory=package_versions)
     """Versions of the packages."""
 
     def create(self, runs: Path, name: str) -> Path:
@@ -68,7 +68,7 @@ class Run:
 
     def with_config(self, **changes: Any) -> "Run":
         """This run with some settings of the trainer changed, and today's versions."""
-        return replace(self, config={**self.config, **changes}, versions=_versions())
+        return replace(self, config={**self.config, **changes}, versions=package_versions())
 
 
 def read(folder: Path) -> Run:
