@@ -1,19 +1,24 @@
 """Several processes on one machine that train one model, are told different things, or die."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 from agent_toys import SMALL, STEP, Point
 
-from brax.errors import ConfigError
-from brax.training import checkpoint, hosts
+from brax.errors import ConfigError, TrainingError
+from brax.training import alike, checkpoint, devices, hosts
 from brax.training.agents.ppo import train as ppo
+from brax.training.config import Runtime
+from brax.training.writer import Writer
 
 WORKER = """
 import json, sys
@@ -43,9 +48,12 @@ def free_port():
 
 def start(port, process, folder, **settings):
     where = os.path.dirname(__file__)
-    args = [where, port, str(process), str(folder), json.dumps(settings)]
+    return run(WORKER, where, port, str(process), str(folder), json.dumps(settings))
+
+
+def run(program, *args):
     return subprocess.Popen(
-        [sys.executable, "-c", WORKER, *args],
+        [sys.executable, "-c", program, *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -106,6 +114,161 @@ def test_processes_that_were_told_different_things(tmp_path):
         assert process.returncode != 0
         assert "the processes were told different things: learning_rate. Process" in err
         assert f"learning_rate={rates[i]}" in err
+
+
+ORDEAL = """
+import sys, time
+from brax.training import hosts, manifest
+
+tests, port, process, folder = sys.argv[1:]
+sys.path.insert(0, tests)
+process = int(process)
+hosts.HEARTBEAT_SECONDS = 5
+hosts.join(f"127.0.0.1:{port}", 2, process)
+from agent_toys import SMALL, STEP, Point
+from brax.training.agents.ppo import train as ppo
+
+class Paid(Point):
+    def step(self, state, action):
+        state = super().step(state, action)
+        return state.replace(reward=(1 + process) * state.reward)
+
+def attempt(environment=Point(), **settings):
+    try:
+        given = {**SMALL, "num_timesteps": 2 * STEP, "run_evals": False, **settings}
+        ppo.train(environment, **given)
+        print("trained", flush=True)
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+
+def draw(steps, metrics):
+    if process == 0:
+        raise ValueError("cannot draw")
+
+def write_slowly(*args):
+    time.sleep(12)
+    write(*args)
+
+attempt(Paid())
+attempt(save_checkpoint_path=folder if process == 0 else None)
+attempt(save_checkpoint_path=folder + "/held")
+attempt(progress_fn=draw)
+attempt(save_checkpoint_path=folder, num_evals=3)
+attempt(restore_checkpoint_path=f"{folder}/{(2 - process) * STEP:012d}", num_timesteps=4 * STEP)
+write, manifest.write = manifest.write, write_slowly
+attempt(save_checkpoint_path=folder + "/slow")
+"""
+
+
+@pytest.mark.slow
+def test_what_goes_wrong_in_one_process_is_told_by_all(tmp_path):
+    """And one whose last save takes longer than the others' patience at the end is waited for."""
+    port, where = free_port(), os.path.dirname(__file__)
+    with contextlib.closing(Writer(tmp_path / "held")):
+        both = [run(ORDEAL, where, port, str(i), str(tmp_path)) for i in range(2)]
+        told = [process.communicate(timeout=300) for process in both]
+    for i, (out, err) in enumerate(told):
+        assert both[i].returncode == 0, err[-3000:]
+        lines = [line for line in out.splitlines() if not line.startswith("[Gloo]")]
+        pay, saves, held, draws, trained, start, slow = lines
+        different = "ConfigError the processes were told different things: "
+        assert pay.startswith(different + f"environment or a function. Process {i} has ")
+        assert saves.startswith(different + "save_checkpoint_path is given. Process ")
+        assert saves.endswith(f"save_checkpoint_path is given={i == 0}.")
+        assert start.startswith(different + "restore_checkpoint_path. Process ")
+        assert f"'training step {2 - i}, parameters of checksum " in start
+        assert "another process is writing checkpoints to" in held
+        assert held.startswith("CheckpointError process 0 of 2 failed: ") == (i == 1)
+        another = "TrainingError process 0 of 2 failed: ValueError: cannot draw"
+        assert draws == ("ValueError cannot draw", another)[i]
+        assert (trained, slow) == ("trained", "trained")
+    assert checkpoint.load(tmp_path / "slow").steps == 2 * STEP
+
+
+COMMAND = """
+import sys
+from brax.cli import main
+
+sys.argv[0] = "brax"
+sys.exit(main())
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_is_there_already_is_told_by_all(tmp_path):
+    """Where the first process alone looks, and the others would go on."""
+    (tmp_path / "there").mkdir()
+    settings = ["train", "fast", "--name", "there", "--runs", str(tmp_path)]
+    others = ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", "2", "--process-id"]
+    both = [run(COMMAND, *settings, *others, str(i)) for i in range(2)]
+    for i, process in enumerate(both):
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 2, err[-2000:]
+        assert ("process 0 of 2 failed: run '" in err) == (i == 1)
+        assert f"run '{tmp_path / 'there'}' is there already" in err
+
+
+@pytest.fixture
+def one_of_two(monkeypatch):
+    """This process takes itself for the first of two; the other one says what the first says."""
+    monkeypatch.setattr(hosts, "alone", lambda: False)
+    monkeypatch.setattr(hosts, "_from_all", lambda values: np.stack([values, values]))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("a list has 3 elements, 4 are needed"),
+        jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory in an operation of gloo"),
+        jax.errors.JaxRuntimeError("INTERNAL: cuSolver failed"),
+        ConfigError("coordination service"),
+    ],
+)
+def test_an_error_is_no_loss_of_a_process(one_of_two, error):
+    with pytest.raises(type(error)) as told, hosts.told_of_loss():
+        raise error
+    assert told.value is error
+
+
+@pytest.mark.parametrize("kind", [ValueError, jax.errors.JaxRuntimeError])
+def test_a_loss_of_a_process_is_told(one_of_two, kind):
+    error = kind("UNKNOWN: Gloo all-reduce failed: Connection closed by peer [10.0.0.2]:4711")
+    with pytest.raises(TrainingError, match="0 of 1 lost another one"), hosts.told_of_loss():
+        raise error
+
+
+def test_what_gathers_a_state_is_compiled_once(one_of_two, caplog):
+    state = jax.device_put({"w": np.ones(3)}, devices.replicated(devices.env_mesh(1, 1)))
+    with jax.log_compiles():
+        hosts.whole(state)
+        assert "Compiling" in caplog.text
+        caplog.clear()
+        hosts.whole(state)
+        assert "Compiling" not in caplog.text
+
+
+def test_processes_with_other_packages_or_settings(one_of_two, monkeypatch):
+    record, runtime = {"agent": "ppo", "config": {"num_envs": 4}}, Runtime()
+    alike.check_settings(record, runtime)
+
+    def first_differs(sums):
+        others = sums.copy()
+        others[0] ^= 1
+        return np.stack([sums, others])
+
+    monkeypatch.setattr(hosts, "_from_all", first_differs)
+    told = "told different things: versions. Process 0 has versions={'brax-agents': "
+    with pytest.raises(ConfigError, match=told):
+        alike.check_settings(record, runtime)
+
+
+def test_processes_with_different_numbers_of_devices(monkeypatch):
+    found = [SimpleNamespace(process_index=i, platform="cpu") for i in (0, 1, 1)]
+    monkeypatch.setattr(jax, "devices", lambda: found)
+    with pytest.raises(ConfigError, match=r"numbers of devices: 1, 2\. .* at most 1"):
+        devices.env_mesh(4)
+    with pytest.raises(ConfigError, match="asked for 2 devices, have 1"):
+        devices.env_mesh(4, 2)
 
 
 @pytest.mark.parametrize(

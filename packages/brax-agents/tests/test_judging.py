@@ -98,7 +98,6 @@ WRONG = [
         "learning_rate=1: expected a list",
         "low",
     ),
-    (["sweep", "toy_point", "--vary", "seed"], "expected KEY=VALUE", "seed"),
     (["sweep", "toy_point", "--vary", "tau={low=2, high=1}"], "numbers low < high", "tau"),
     (["sweep", "toy_point", "--vary", "tau={low=0, high=1, log=true}"], "above 0 with log", "tau"),
     (["sweep", "toy_point", "--vary", "tau={low=1, high=2}"], "a range is drawn from", "--samples"),
@@ -110,6 +109,14 @@ WRONG = [
         "0",
     ),
     (["sweep", "toy_point", "--set", "num_evals=0"], "num_evals must be at least 1", "sweep"),
+    (["sweep", "toy_point", "--vary", "num_evals=[2, 0]"], "num_evals must be at", "sweep"),
+    (["sweep", "toy_point", "--name", "../s"], "'../s' is no name", "path"),
+    (["sweep", "toy_point", "--vary", "seed"], "expected KEY=VALUE", "seed"),
+    (
+        ["sweep", "toy_point", "--vary", "unroll_length=[5, 10]", "--samples", "3"],
+        "--samples 3: what varies has 2 combinations",
+        "leave it out",
+    ),
     (["sweep", "toy_point", "--set", "seed=5"], "seed: a sweep trains every group", "--seeds"),
     (["sweep", "toy_point", "--vary", "seed=[5, 6]"], "seed: a sweep trains", "--seeds"),
     (
@@ -144,6 +151,8 @@ def test_a_grid_is_every_combination():
     assert cells == [{"a": a, "b.c": c} for a in (1, 2) for c in ("x", "y")]
     assert [label(c) for c in cells[:2]] == ["a=1,b.c=x", "a=1,b.c=y"]
     assert choices({}, None) == [{}] and label({}) == "default"
+    near = choices({"rate": [1e-3, 1.0000001e-3]}, None)
+    assert len({label(cell) for cell in near}) == 2
 
 
 def test_samples_are_spread_over_ranges_and_more_begin_with_the_same():
@@ -179,8 +188,8 @@ def test_seeds_together_learn_what_they_learn_alone(here, capsys):
     """Two seeds in one program; a third alone, and only it, when asked for; all are compared."""
     assert cli.main([*SWEEP, "--seeds", "2"]) == 0
     out = capsys.readouterr().out
-    assert "mean of 2 seeds" in out and "entropy_cost=1" in out
-    cell = Path("runs/s/entropy_cost=0")
+    assert "mean of 2 seeds" in out and "entropy_cost=1.0" in out
+    cell = Path("runs/s/entropy_cost=0.0")
     for seed in range(2):
         alone = f"alone{seed}"
         args = ["train", "toy_point", "--preset", "small", "--name", alone, "--seed", str(seed)]
@@ -195,7 +204,7 @@ def test_seeds_together_learn_what_they_learn_alone(here, capsys):
     assert cli.main([*SWEEP, "--seeds", "3"]) == 0
     out = capsys.readouterr().out
     assert "seed2" in out and "seed0" not in out.split("interquartile")[0]
-    assert cli.main(["compare", str(cell), "runs/s/entropy_cost=1", "--json"]) == 0
+    assert cli.main(["compare", str(cell), "runs/s/entropy_cost=1.0", "--json"]) == 0
     table = json.loads(capsys.readouterr().out)
     assert [entry["runs"] for entry in table] == [3, 3]
     assert cli.main([*SWEEP, "--seeds", "3", "--set", "learning_rate=0.1"]) == 2

@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 
 from brax.env import Env
 from brax.errors import ConfigError, closest
-from brax.training import devices, hosts, images, policies, presets, setup, types
+from brax.training import alike, devices, hosts, images, policies, presets, setup, types
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.learner import Learner, Parts
 from brax.training.loop import Loop
@@ -52,6 +52,7 @@ class Agent:
         """
         return parse(self.config, settings, self.runtime)
 
+    @hosts.told_of_loss()
     def train(
         self, environment: Env, **settings: Any
     ) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
@@ -68,23 +69,27 @@ class Agent:
         Raises:
             ConfigError: before any long work, if a setting is unknown, unsupported or not allowed.
             CheckpointError: if a checkpoint cannot be written or restored.
-            TrainingError: if gradients stay without a finite value.
+            TrainingError: if gradients stay without a finite value, or another process is lost.
         """
         start = time.monotonic()
-        config, runtime = self.check(settings)
-        mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
-        keys = jax.random.split(jax.random.key(config.seed), 4)
-        learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])
-        hosts.check_alike({**record, **record["config"], "config": None})
-        program = Program(learner, mesh)
-        evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
+        with hosts.together():
+            config, runtime = self.check(settings)
+            mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
+            keys = jax.random.split(jax.random.key(config.seed), 4)
+            learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])
+            program = Program(learner, mesh)
+            evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
+        alike.check_settings(record, runtime)
         with setup.told_of_full_memory(config), contextlib.ExitStack() as stack:
-            saves = setup.saver(stack, runtime.save_checkpoint_path, record, config)
-            saved = setup.saved_state(program, config, runtime, record)
-            if saves is not None:
-                saves.start(0 if saved is None else saved[1])
-            params = program.shapes().params
-            setup.compile_all(program, evaluator, config.training_steps > 0, saved is None, params)
+            with hosts.together():
+                saves = setup.saver(stack, runtime.save_checkpoint_path, record, config)
+                saved = setup.saved_state(program, config, runtime, record)
+                if saves is not None:
+                    saves.start(0 if saved is None else saved[1])
+            alike.check_start(program, runtime, saved)
+            params, train = program.shapes().params, config.training_steps > 0
+            with hosts.together():
+                setup.compile_all(program, evaluator, train, saved is None, params)
             state, step = setup.first_state(program, keys[1], runtime, saved)
             evaluate = functools.partial(setup.evaluate, evaluator)
             hand_out = functools.partial(setup.hand_out, runtime, make_policy)

@@ -97,11 +97,14 @@ def train(
     The run is kept in RUNS/NAME: run.json, metrics.jsonl, checkpoints. Ctrl-C saves it; brax resume
     goes on with it.
     """
-    run, environment = asked(env, trainer, preset, changes, num_timesteps=steps, seed=seed)
-    folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
-    train_run(run, folder, environment)
-    if render and hosts.first():
-        _render(ctx, folder)
+    with hosts.together():
+        run, environment = asked(env, trainer, preset, changes, num_timesteps=steps, seed=seed)
+        folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
+    with runs.forgotten_unless_begun([folder]):
+        train_run(run, folder, environment)
+    with hosts.together():
+        if render and hosts.first():
+            _render(ctx, folder)
 
 
 @click.command()
@@ -124,32 +127,35 @@ def resume(
     """
     from brax.training import checkpoint
 
-    record = runs.read(run)
-    if steps is not None:
-        record = record.with_config(num_timesteps=steps)
-    behind = checkpoint.available(run / "checkpoints")
-    if not behind:
-        raise ConfigError(
-            f"there is no checkpoint in run '{run}' to go on from: train it again, by another name."
-        )
-    if step is not None and step not in behind:
-        raise ConfigError(
-            f"run '{run}' has no checkpoint of step {step}. It has: {', '.join(map(str, behind))}."
-        )
-    newest = behind[-1] if step is None else step
-    if newest >= record.config.get("num_timesteps", 0):
-        raise ConfigError(
-            f"run '{run}' is complete, with {newest} steps: ask for more with --steps."
-        )
-    environment = make_environment(record.environment, record.environment_kwargs)
-    if steps is not None and hosts.first():
-        record.write(run)
-    where = run / "checkpoints"
-    back = {} if step is None else {"overwrite_checkpoints": True}
-    start = where if step is None else where / f"{step:012d}"
-    train_run(record, run, environment, restore_checkpoint_path=start, **back)
-    if render and hosts.first():
-        _render(ctx, run)
+    with hosts.together():
+        record = runs.read(run)
+        if steps is not None:
+            record = record.with_config(num_timesteps=steps)
+        check(record.trainer, record.config)
+        behind = checkpoint.available(run / "checkpoints")
+        if step is not None and step not in behind:
+            raise ConfigError(
+                f"run '{run}' has no checkpoint of step {step}. It has: "
+                f"{', '.join(map(str, behind))}."
+            )
+        newest = behind[-1] if step is None and behind else step
+        if newest is not None and newest >= record.config.get("num_timesteps", 0):
+            raise ConfigError(
+                f"run '{run}' is complete, with {newest} steps: ask for more with --steps."
+            )
+        environment = make_environment(record.environment, record.environment_kwargs)
+        if steps is not None and hosts.first():
+            record.write(run)
+    more: dict[str, Any] = {}
+    if newest is not None:  # else it was stopped before it saved, and begins anew
+        where = run / "checkpoints"
+        more["restore_checkpoint_path"] = where if step is None else where / f"{step:012d}"
+    if step is not None:
+        more["overwrite_checkpoints"] = True
+    train_run(record, run, environment, **more)
+    with hosts.together():
+        if render and hosts.first():
+            _render(ctx, run)
 
 
 def asked(
@@ -171,18 +177,19 @@ def asked(
         ConfigError: if a name or a setting is wrong.
     """
     settings = parse_changes(changes)
-    if taken := sorted(settings.keys() & OURS):
-        raise ConfigError(
-            f"--set {taken[0]}: a run keeps checkpoints and metrics in its own folder, so the "
-            "command sets it; say where that is with --runs and --name."
-        )
     env_settings = settings.pop("env", {})
     environment = make_environment(env, env_settings)
     agent = plugins.get("trainer", trainer)
     config = merge(presets.choose(agent, environment, env, preset), settings)
     config |= {name: value for name, value in more.items() if value is not None}
     check(trainer, config)
-    return runs.Run(env, env_settings, trainer, config), environment
+    return runs.Run(env, env_settings, trainer, with_whole_paths(config)), environment
+
+
+def with_whole_paths(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings whose paths mean the same wherever the run is gone on with."""
+    paths = {name: config.get(name) for name in ("teacher", "restore_checkpoint_path")}
+    return {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
 
 
 def check(trainer: str, config: Mapping[str, Any]) -> None:
@@ -213,7 +220,8 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
     from brax.training.loggers import MetricLoggers
     from brax.training.progress import Progress
 
-    loggers = MetricLoggers(folder) if hosts.first() else None
+    with hosts.together():
+        loggers = MetricLoggers(folder) if hosts.first() else None
     title = f"{run.trainer} on {run.environment}, {folder}"
     progress = Progress(title, int(run.config.get("num_timesteps", 0)))
 
@@ -226,7 +234,7 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
     try:
         with progress if loggers else contextlib.nullcontext():
             plugins.get("trainer", run.trainer).train(environment, **{**run.config, **own})
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         click.echo(f"interrupted; go on with: brax resume {folder}", err=True)
         raise
     finally:

@@ -1,7 +1,7 @@
 """Placing a batch of environments on several devices: the batch is split, the rest is copied."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -32,21 +32,28 @@ def env_mesh(num_envs: int, max_devices: int | None = None) -> Mesh:
             of a CPU devices.
 
     Raises:
-        ConfigError: if there are fewer devices, or the environments cannot be split evenly.
+        ConfigError: if there are fewer devices, or the environments cannot be split evenly, or
+            processes have different numbers of devices.
     """
     devices = jax.devices()
-    here = sum(device.process_index == jax.process_index() for device in devices)
-    if max_devices is not None and not 1 <= max_devices <= here:
+    counts = _counts(devices)
+    fewest = min(counts)
+    if max_devices is not None and not 1 <= max_devices <= fewest:
         raise ConfigError(
-            f"max_devices_per_host: asked for {max_devices} devices, have {here}. "
-            f"Use 1 to {here}, or leave it out for all."
+            f"max_devices_per_host: asked for {max_devices} devices, have {fewest}. "
+            f"Use 1 to {fewest}, or leave it out for all."
         )
-    each = max_devices or here
-    alone = jax.process_count() == 1
+    if max_devices is None and fewest < max(counts):
+        raise ConfigError(
+            f"the processes have different numbers of devices: {', '.join(map(str, counts))}. Give "
+            f"each as many, or set max_devices_per_host, at most {fewest}."
+        )
+    each = max_devices or fewest
+    alone = len(counts) == 1
     if alone and not max_devices and _xla.cores_are_devices and devices[0].platform == "cpu":
-        each = next(n for n in range(here, 0, -1) if num_envs % n == 0)
+        each = next(n for n in range(fewest, 0, -1) if num_envs % n == 0)
     used: list[jax.Device] = []
-    for host in range(jax.process_count()):
+    for host in range(len(counts)):
         used += [device for device in devices if device.process_index == host][:each]
     count = len(used)
     if num_envs % count:
@@ -57,6 +64,12 @@ def env_mesh(num_envs: int, max_devices: int | None = None) -> Mesh:
             f"Use {legal}, or set max_devices_per_host."
         )
     return Mesh(np.array(used), (AXIS,), axis_types=(AxisType.Auto,))
+
+
+def _counts(devices: Sequence[jax.Device]) -> list[int]:
+    """How many devices each process has."""
+    owners = [device.process_index for device in devices]
+    return [owners.count(host) for host in range(max(owners) + 1)]
 
 
 def shardings(tree: Any, mesh: Mesh, num_envs: int) -> Any:

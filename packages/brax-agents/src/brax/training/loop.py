@@ -165,13 +165,12 @@ class Loop:
             The last state and the last evaluation's metrics.
 
         Raises:
-            TrainingError: if gradients stay without a finite value, or another process is lost.
+            TrainingError: if gradients stay without a finite value.
             KeyboardInterrupt: on Ctrl-C, after saving.
             SystemExit: on SIGTERM, after saving.
         """
         saves = self._reports.saves is not None
-        watch = self._interrupt.watch() if saves else contextlib.nullcontext()
-        with watch, hosts.told_of_loss():
+        with self._interrupt.watch() if saves else contextlib.nullcontext():
             return self._run(state, step)
 
     def _run(self, state: Any, step: int) -> tuple[Any, dict[str, Any]]:
@@ -219,11 +218,13 @@ class Loop:
             for each in (window, self._recent):
                 each.add(seconds, steps * self._schedule.env_steps, tally)
             self._check_gradients(state, step)
-            if self._reports.saves is not None:
-                self._reports.saves.check()
-            if self._reports.every is not None and self._recent.env_steps >= self._reports.every:
-                self._reports.progress(step * self._schedule.env_steps, self._between())
-                self._recent = Window()
+            with hosts.together():
+                if self._reports.saves is not None:
+                    self._reports.saves.check()
+                every = self._reports.every
+                if every is not None and self._recent.env_steps >= every:
+                    self._reports.progress(step * self._schedule.env_steps, self._between())
+                    self._recent = Window()
             if step < stop and self._is_interrupted():
                 self._save(state, step, {})
                 self._leave()
@@ -279,11 +280,13 @@ class Loop:
     ) -> dict[str, Any]:
         """Evaluates, saves, and tells: where a user's function fails then, nothing is lost."""
         env_steps = step * self._schedule.env_steps
-        found = self._reports.evaluate(env_steps, state, metrics)
+        with hosts.together():
+            found = self._reports.evaluate(env_steps, state, metrics)
         if save:
             self._save(state, step, found)
-        self._reports.hand_out(env_steps, state)
-        self._reports.progress(env_steps, found)
+        with hosts.together():
+            self._reports.hand_out(env_steps, state)
+            self._reports.progress(env_steps, found)
         return found
 
     def _save(self, state: Any, step: int, metrics: Mapping[str, Any]) -> None:
@@ -292,8 +295,10 @@ class Loop:
         self._saved = (step, self._walltime)
 
     def _finish_saves(self) -> None:
-        if self._reports.saves is not None:
-            self._reports.saves.finish()
+        """Waits for the saves, in every process: one that ends sooner would end the others."""
+        with hosts.together():
+            if self._reports.saves is not None:
+                self._reports.saves.finish()
 
     def _save_is_due(self, step: int) -> bool:
         """Whether steps or seconds enough have passed since the last save."""

@@ -1,5 +1,6 @@
 """A learner, compiled: what the shared loop runs."""
 
+import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -50,11 +51,22 @@ class Program:
 
     def compile_init(self) -> None:
         """Compiles what makes the first state."""
-        init = jax.jit(self._functions.init, out_shardings=self.place(self.shapes()))
-        self._init = init.lower(self._key).compile()
+        self._init = self._lower_init().compile()
 
     def compile_advance(self) -> None:
         """Compiles the training step, once for every number of steps."""
+        self._advance = self._lower_advance().compile()
+
+    def checksum(self) -> int:
+        """A checksum of what makes the first state and of the training step, not yet compiled."""
+        text = self._lower_init().as_text() + self._lower_advance().as_text()
+        return zlib.crc32(text.encode())
+
+    def _lower_init(self) -> jax.stages.Lowered:
+        init = jax.jit(self._functions.init, out_shardings=self.place(self.shapes()))
+        return init.lower(self._key)
+
+    def _lower_advance(self) -> jax.stages.Lowered:
         state = self.shapes()
         places = self.place(state)
         whole = devices.replicated(self._mesh)
@@ -64,7 +76,7 @@ class Program:
             out_shardings=(places, whole),
             donate_argnums=0,
         )
-        self._advance = advance.lower(state, jnp.int32(1)).compile()
+        return advance.lower(state, jnp.int32(1))
 
     def init(self, key: jax.Array) -> Any:
         """Makes the first state on the devices."""

@@ -1,20 +1,23 @@
 """Run directories: what was asked for, and what came of it."""
 
+import contextlib
 import importlib.metadata
 import json
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from brax.errors import ConfigError
+from brax.training import checkpoint
 
 RECORD = "run.json"
 """Name of the file that makes a folder a run."""
 
 
-def _versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Versions of what decides a run's numbers."""
     names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
     relevant = {n for n in names if n.startswith("brax-")} | {"jax", "jaxlib", "flax", "optax"}
@@ -33,7 +36,7 @@ class Run:
     """Name of the trainer."""
     config: Mapping[str, Any]
     """The trainer's settings."""
-    versions: Mapping[str, str] = field(default_factory=_versions)
+    versions: Mapping[str, str] = field(default_factory=package_versions)
     """Versions of the packages."""
 
     def create(self, runs: Path, name: str) -> Path:
@@ -42,10 +45,7 @@ class Run:
         Raises:
             ConfigError: if it is there already, or cannot be made.
         """
-        name = name or time.strftime(f"{self.environment}-%Y%m%d-%H%M%S")
-        if Path(name).name != name or name in (".", ".."):
-            raise ConfigError(f"'{name}' is no name for a run: it must not be a path.")
-        folder = runs / name
+        folder = runs / named(name, self.environment)
         try:
             folder.mkdir(parents=True)
             self.write(folder)
@@ -68,7 +68,33 @@ class Run:
 
     def with_config(self, **changes: Any) -> "Run":
         """This run with some settings of the trainer changed, and today's versions."""
-        return replace(self, config={**self.config, **changes}, versions=_versions())
+        return replace(self, config={**self.config, **changes}, versions=package_versions())
+
+
+def named(name: str, otherwise: str) -> str:
+    """The name of a run's folder: `name`, or what is called so, with the time.
+
+    Raises:
+        ConfigError: if it is a path.
+    """
+    if Path(name).name != name or name in (".", ".."):
+        raise ConfigError(f"'{name}' is no name for a run: it must not be a path.")
+    return name or time.strftime(f"{otherwise}-%Y%m%d-%H%M%S")
+
+
+@contextlib.contextmanager
+def forgotten_unless_begun(folders: Sequence[Path]) -> Iterator[None]:
+    """Removes the folders of runs that fail before they report anything, so that their names are
+    free again."""
+    try:
+        yield
+    except Exception:
+        for folder in folders:
+            metrics, saved = folder / "metrics.jsonl", folder / "checkpoints"
+            reported = metrics.exists() and metrics.stat().st_size > 0
+            if not reported and not checkpoint.available(saved):
+                shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def read(folder: Path) -> Run:

@@ -48,13 +48,13 @@ class Saver:
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
         """Takes a training state; its mean evaluation return is the checkpoint's score."""
         state = hosts.whole(state)
-        if self._writer is None:
-            return
-        self.finish()
         reward = float(metrics.get("eval/episode_reward", math.nan))
         score = reward if math.isfinite(reward) else None
         told = {**self._record, "training_steps": step, "score": score}
-        self._writer.begin(step * self._config.env_steps_per_training_step, state, told)
+        with hosts.together():
+            self.finish()
+            if self._writer is not None:
+                self._writer.begin(step * self._config.env_steps_per_training_step, state, told)
 
     def check(self) -> None:
         """Tells whether what was begun has failed, by an error or a warning as was chosen."""

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import math
 import random
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,25 +61,29 @@ def sweep(
     stopped. At the end the settings are compared as brax compare does it.
     """
     run, environment = commands.asked(env, trainer, preset, changes, num_timesteps=steps)
-    if not run.config.get("num_evals", 1) or not run.config.get("run_evals", True):
-        raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
     varied = commands.parse_changes(vary)
     if "seed" in varied or "seed" in commands.parse_changes(changes):
         raise ConfigError(
             "seed: a sweep trains every group with the seeds 0, 1, ...; say how many with --seeds."
         )
     cells = choices(varied, samples)
-    folder = runs_dir / (name or time.strftime(f"sweep-{env}-%Y%m%d-%H%M%S"))
+    folder = runs_dir / runs.named(name, f"sweep-{env}")
     asked = {folder / label(cell): _with(run, cell) for cell in cells}
     for each in asked.values():
         commands.check(trainer, each.config)
+        if not each.config.get("num_evals", 1) or not each.config.get("run_evals", True):
+            raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
         if seeds > 1 and each.config.get("restore_checkpoint_path") is not None:
             raise ConfigError(
                 "restore_checkpoint_path: all seeds would go on with the random numbers of one "
                 "checkpoint, and learn the same. Leave it out, or set --seeds 1."
             )
-    for place, each in asked.items():
-        _group(place, each, environment, seeds, together)
+    try:
+        for place, each in asked.items():
+            _group(place, each, environment, seeds, together)
+    except (KeyboardInterrupt, SystemExit):
+        click.echo("interrupted; the same command goes on with the sweep", err=True)
+        raise
     metric = "eval/episode_reward"
     judging.show(judging.rows(list(asked), metric), metric)
 
@@ -111,7 +114,15 @@ def choices(vary: Mapping[str, Any], samples: int | None) -> list[Cell]:
             dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())
         ]
     draw = random.Random(0)
-    return [{key: _drawn(values, draw) for key, values in varied.items()} for _ in range(samples)]
+    found: dict[str, Cell] = {}
+    for _ in range(1000 * samples):
+        cell = {key: _drawn(values, draw) for key, values in varied.items()}
+        found.setdefault(label(cell), cell)
+        if len(found) == samples:
+            return list(found.values())
+    raise ConfigError(
+        f"--samples {samples}: what varies has {len(found)} combinations; leave it out to try all."
+    )
 
 
 class Range(dict[str, Any]):
@@ -161,7 +172,7 @@ def _drawn(values: Any, draw: random.Random) -> Any:
 
 def label(cell: Cell) -> str:
     """The name of a group's folder."""
-    shown = (f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in cell.items())
+    shown = (f"{k}={v}" for k, v in cell.items())
     return ",".join(shown).replace("/", "|").replace(" ", "") or "default"
 
 
@@ -172,7 +183,7 @@ def _with(run: runs.Run, cell: Cell) -> runs.Run:
         for part in reversed(key.split(".")):
             value = {part: value}
         config = commands.merge(config, value)
-    return run.with_config(**config)
+    return run.with_config(**commands.with_whole_paths(config))
 
 
 def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: bool) -> None:
@@ -208,7 +219,9 @@ def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: b
         return
     for seed in new:
         own = run.with_config(seed=seed)
-        commands.train_run(own, own.create(place, f"seed{seed}"), environment)
+        folder = own.create(place, f"seed{seed}")
+        with runs.forgotten_unless_begun([folder]):
+            commands.train_run(own, folder, environment)
 
 
 def _train_together(place: Path, run: runs.Run, environment: Any, seeds: Sequence[int]) -> None:
@@ -221,7 +234,7 @@ def _train_together(place: Path, run: runs.Run, environment: Any, seeds: Sequenc
     settings = {name: value for name, value in run.config.items() if name != "seed"}
     title = f"{run.trainer} on {run.environment}, {place}, mean of {len(seeds)} seeds"
     reported: list[Mapping[str, Any]] = []
-    with contextlib.ExitStack() as stack:
+    with runs.forgotten_unless_begun(folders), contextlib.ExitStack() as stack:
         loggers = [MetricLoggers(folder) for folder in folders]
         for each in loggers:
             stack.callback(each.close)

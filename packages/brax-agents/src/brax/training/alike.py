@@ -1,0 +1,66 @@
+"""What processes that train one model must have in common: where they differ, all refuse to train.
+
+They would wait for each other for ever, or learn from different environments unnoticed.
+"""
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from brax.training import hosts, runs
+from brax.training.config import Runtime
+from brax.training.program import Program
+
+
+def check_settings(record: Mapping[str, Any], runtime: Runtime) -> None:
+    """Compares settings, versions of packages and whether checkpoints are saved.
+
+    Args:
+        record: what a checkpoint records.
+        runtime: what the agent is given besides numbers.
+
+    Raises:
+        ConfigError: on every process, naming what differs.
+    """
+    if hosts.alone():
+        return
+    settings = {**record, **record["config"], "config": None}
+    settings["save_checkpoint_path is given"] = runtime.save_checkpoint_path is not None
+    hosts.check_alike({"versions": runs.package_versions(), "names of settings": list(settings)})
+    hosts.check_alike(settings)
+
+
+def check_start(program: Program, runtime: Runtime, saved: tuple[Any, int] | None) -> None:
+    """Compares what will be computed, and what from.
+
+    Args:
+        program: the agent's, not yet compiled.
+        runtime: what the agent is given besides numbers.
+        saved: the saved state to go on from and the training steps behind it.
+
+    Raises:
+        ConfigError: on every process, naming what differs.
+    """
+    if hosts.alone():
+        return
+    with hosts.together():
+        computed = {"environment or a function": f"checksum of training {program.checksum():08x}"}
+        if saved is not None:
+            state, steps = saved
+            told = f"training step {steps}, parameters of checksum {_checksum(state.params):08x}"
+            computed["restore_checkpoint_path"] = told
+        if runtime.restore_params is not None:
+            told = f"parameters of checksum {_checksum(runtime.first_params):08x}"
+            computed["restore_params"] = told
+    hosts.check_alike({"restore_checkpoint_path": None, "restore_params": None, **computed})
+
+
+def _checksum(tree: Any) -> int:
+    """Of all bits of a tree on the host."""
+    found = 0
+    for leaf in jax.tree.leaves(tree):
+        found = zlib.crc32(np.asarray(leaf).tobytes(), found)
+    return found

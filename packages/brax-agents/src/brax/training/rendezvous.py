@@ -1,0 +1,117 @@
+"""Where the processes of a run meet before JAX connects them: all there, each with its own number.
+
+What JAX's own service finds wrong ends the program without an error that could be told.
+"""
+
+import contextlib
+import os
+import socket
+import time
+
+PATIENCE = 60.0
+"""Seconds after which one that is missing is not waited for."""
+
+_WELCOME = "welcome"
+_SPEECH = 5.0  # seconds that one which has connected may take to say who it is
+
+
+def meet(host: str, port: int, number: int, process: int) -> None:
+    """Waits until all processes are there.
+
+    Args:
+        host: where the first one listens.
+        port: its port; free again afterwards.
+        number: number of processes.
+        process: this one's number.
+
+    Raises:
+        OSError: saying what is wrong.
+    """
+    if process == 0:
+        _receive(host, port, number)
+    else:
+        _visit(host, port, number, process)
+
+
+def _receive(host: str, port: int, number: int) -> None:
+    """Listens until all others have come, and tells them so, or what is wrong."""
+    end = time.monotonic() + PATIENCE
+    problem, missing = "", set(range(1, number))
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(_server(host, port))
+        guests: list[socket.socket] = []
+        while missing and not problem:
+            server.settimeout(max(end - time.monotonic(), 1e-3))
+            try:
+                guest = stack.enter_context(server.accept()[0])
+            except TimeoutError:
+                problem = f"--process-id {_listed(missing)} not there after {PATIENCE:.0f} s"
+                break
+            guest.settimeout(_SPEECH)
+            said = _line(guest).split()
+            if len(said) != 2 or not all(word.isdigit() for word in said):
+                continue  # none of ours
+            guests.append(guest)
+            process, its_number = map(int, said)
+            if its_number != number:
+                problem = f"process {process} has --num-processes {its_number}, process 0 {number}"
+            elif process not in missing:
+                problem = f"two processes have --process-id {process}"
+            missing.discard(process)
+        for guest in guests:
+            with contextlib.suppress(OSError):
+                guest.sendall(f"{problem or _WELCOME}\n".encode())
+    if problem:
+        raise OSError(problem)
+
+
+def _visit(host: str, port: int, number: int, process: int) -> None:
+    """Goes to the first process, as soon as it is there, and waits for its answer."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with socket.create_connection((host.strip("[]"), port), timeout=_SPEECH) as there:
+                there.settimeout(PATIENCE + _SPEECH)  # it waits no longer for the others
+                there.sendall(f"{process} {number}\n".encode())
+                answer = _line(there)
+            cause = "what listens there is no process of this run"
+        except OSError as error:
+            answer, cause = "", f"nobody listens there ({error})"
+        if answer == _WELCOME:
+            return
+        if answer:
+            raise OSError(answer)
+        if time.monotonic() > end:
+            raise OSError(f"after {PATIENCE:.0f} s {cause}")
+        time.sleep(0.2)
+
+
+def _server(host: str, port: int) -> socket.socket:
+    """Listens at a port, of that address where it is this machine's own, else of all."""
+    with contextlib.suppress(OSError):
+        family, *_, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    try:
+        if socket.has_dualstack_ipv6():
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        return socket.create_server(("", port))
+    except OSError as error:
+        cause = os.strerror(error.errno or 0)
+        raise OSError(
+            f"it cannot listen at port {port} ({cause}); another process has --process-id 0, or "
+            "another program listens there"
+        ) from error
+
+
+def _line(connection: socket.socket) -> str:
+    """What comes up to the end of a line; nothing if that does not come."""
+    with contextlib.suppress(OSError), connection.makefile("rb") as stream:
+        line = stream.readline(1000)
+        if line.endswith(b"\n"):
+            return line.decode("utf-8", "replace").strip()
+    return ""
+
+
+def _listed(numbers: set[int]) -> str:
+    listed = ", ".join(map(str, sorted(numbers)))
+    return f"{listed} is" if len(numbers) == 1 else f"{listed} are"
