@@ -18,6 +18,7 @@ from brax.errors import ConfigError, TrainingError
 from brax.training import alike, checkpoint, devices, hosts
 from brax.training.agents.ppo import train as ppo
 from brax.training.config import Runtime
+from brax.training.program import Program
 from brax.training.writer import Writer
 
 WORKER = """
@@ -194,13 +195,30 @@ sys.exit(main())
 """
 
 
+def commands(*settings):
+    """The same command in two processes."""
+    others = ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", "2", "--process-id"]
+    return [run(COMMAND, *settings, *others, str(i)) for i in range(2)]
+
+
+@pytest.mark.slow
+def test_two_commands_train_with_physics(tmp_path):
+    """Whose training step names objects of the process by their addresses."""
+    pytest.importorskip("brax.envs")
+    small = {"num_envs": 16, "batch_size": 16, "num_minibatches": 2, "run_evals": "false"}
+    changes = [part for name, value in small.items() for part in ("--set", f"{name}={value}")]
+    where = ["--name", "here", "--runs", str(tmp_path), "--steps", "1"]
+    for process in commands("train", "inverted_pendulum", *where, *changes):
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err[-2000:]
+    assert checkpoint.load(tmp_path / "here").steps > 0
+
+
 @pytest.mark.slow
 def test_a_run_that_is_there_already_is_told_by_all(tmp_path):
     """Where the first process alone looks, and the others would go on."""
     (tmp_path / "there").mkdir()
-    settings = ["train", "fast", "--name", "there", "--runs", str(tmp_path)]
-    others = ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", "2", "--process-id"]
-    both = [run(COMMAND, *settings, *others, str(i)) for i in range(2)]
+    both = commands("train", "fast", "--name", "there", "--runs", str(tmp_path))
     for i, process in enumerate(both):
         _, err = process.communicate(timeout=120)
         assert process.returncode == 2, err[-2000:]
@@ -260,6 +278,18 @@ def test_processes_with_other_packages_or_settings(one_of_two, monkeypatch):
     told = "told different things: versions. Process 0 has versions={'brax-agents': "
     with pytest.raises(ConfigError, match=told):
         alike.check_settings(record, runtime)
+
+
+def test_a_checksum_knows_no_addresses_and_all_numbers():
+    def checksum(text):
+        lowered = SimpleNamespace(as_text=lambda: text)
+        parts = SimpleNamespace(_lower_init=lambda: lowered, _lower_advance=lambda: lowered)
+        return Program.checksum(parts)
+
+    call = 'custom_call @CustomSPMDPartitioning(%1) {{api_version = 1, backend_config = "{}"}} {}'
+    here, there = 140365320805712, 140476860108624
+    assert checksum(call.format(here, 1.0)) == checksum(call.format(there, 1.0))
+    assert checksum(call.format(here, 1.0)) != checksum(call.format(here, 2.0))
 
 
 def test_processes_with_different_numbers_of_devices(monkeypatch):
