@@ -130,6 +130,23 @@ def test_trees_share_one_count():
     assert float(state.mean["b"]) == pytest.approx(2.5)
 
 
+def test_whole_numbers_have_statistics_and_stay_as_they_are():
+    batch = {"id": jnp.array([[1], [2], [6]]), "x": jnp.zeros((3, 2))}
+    start = rs.init_state(jax.tree.map(lambda x: x[0], batch))
+    state = jax.lax.fori_loop(0, 2, lambda _, s: rs.update(s, batch), start)
+    assert state.mean["id"].tolist() == [3.0] and int(state.count) == 6
+    assert rs.normalize(batch, state)["id"].tolist() == [[1], [2], [6]]
+
+
+@pytest.mark.parametrize("count", [5, 2**31, 2**40])
+def test_statistics_stop_at_any_count(count):
+    state = rs.init_state(jnp.zeros(1))
+    for x in (1.0, 3.0):
+        batch = jnp.full((5, 1), x)
+        state = jax.jit(lambda s, b: rs.update(s, b, until_count=count))(state, batch)
+    assert state.mean.tolist() == [1.0 if count == 5 else 2.0]
+
+
 def test_a_batch_of_another_shape_is_refused():
     with pytest.raises(ShapeError, match=r"batch has shape \(5, 4\); expected \(5, 3\)"):
         rs.update(rs.init_state(jnp.zeros(3)), jnp.zeros((5, 4)))

@@ -76,8 +76,8 @@ def init_state(nest: Any) -> RunningStatisticsState:
     Args:
         nest: tree of arrays or of anything with a shape and a dtype, shaped like one sample.
     """
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), nest)
-    ones = jax.tree.map(lambda x: jnp.ones(x.shape, x.dtype), nest)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, _real(x.dtype)), nest)
+    ones = jax.tree.map(jnp.ones_like, zeros)
     return RunningStatisticsState(
         mean=zeros,
         std=ones,
@@ -123,7 +123,7 @@ def update(
     if weights is not None:
         valid = valid & (weights > 0)
     if until_count is not None:
-        valid = valid & (state.count.to_float() < until_count)
+        valid = valid & (state.count.to_float() < float(until_count))
     number = jnp.sum(valid, dtype=jnp.uint32)
     count = state.count.plus(number)
     new_share = number.astype(jnp.float32) / jnp.maximum(count.to_float(), 1.0)
@@ -131,7 +131,7 @@ def update(
     def merge(
         mean: jax.Array, variance: jax.Array, rest: Rest, x: jax.Array
     ) -> tuple[jax.Array, jax.Array, Rest]:
-        batch_mean, batch_variance = _moments(x, valid, number)
+        batch_mean, batch_variance = _moments(x.astype(mean.dtype), valid, number)
         delta = (batch_mean - mean) - rest.mean
         spread = (batch_variance - variance) - rest.variance + delta**2 * (1.0 - new_share)
         mean, mean_rest = _plus(mean, rest.mean, delta * new_share)
@@ -163,6 +163,11 @@ def normalize(batch: Any, mean_std: NestedMeanStd, max_abs_value: float | None =
 def denormalize(batch: Any, mean_std: NestedMeanStd) -> Any:
     """Undoes `normalize`."""
     return jax.tree.map(lambda x, m, s: x * s + m, batch, mean_std.mean, mean_std.std)
+
+
+def _real(dtype: Any) -> Any:
+    """The type of statistics of numbers of a type, which may be whole ones."""
+    return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.float32
 
 
 def _batch_axes(sample: Any, batch: Any) -> tuple[int, ...]:
