@@ -44,7 +44,7 @@ def test_two_have_one_number(port):
 
 
 def test_two_are_the_first(port):
-    with rendezvous._server(port), pytest.raises(ConfigError) as told:
+    with rendezvous._server("127.0.0.1", port), pytest.raises(ConfigError) as told:
         hosts.join(f"127.0.0.1:{port}", 2, 0)
     assert f"process 0 of 2 cannot join at 127.0.0.1:{port}: it cannot listen" in str(told.value)
     assert "(Address already in use); another process has --process-id 0" in str(told.value)
@@ -69,7 +69,7 @@ def test_the_first_is_missing(port, monkeypatch):
 
 def test_another_program_listens(port, monkeypatch):
     monkeypatch.setattr(rendezvous, "PATIENCE", 0.5)
-    with rendezvous._server(port):  # it takes connections and answers nothing
+    with rendezvous._server("127.0.0.1", port):  # it takes connections and answers nothing
         monkeypatch.setattr(rendezvous, "_line", lambda connection: "")
         [told] = met(port, (1, 2))
     assert "what listens there is no process of this run" in told

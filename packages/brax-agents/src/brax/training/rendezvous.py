@@ -4,6 +4,7 @@ What JAX's own service finds wrong ends the program without an error that could 
 """
 
 import contextlib
+import errno
 import os
 import socket
 import time
@@ -88,10 +89,15 @@ def _visit(host: str, port: int, number: int, process: int) -> None:
 
 def _server(host: str, port: int) -> socket.socket:
     """Listens at a port, of that address where it is this machine's own, else of all."""
-    with contextlib.suppress(OSError):
-        family, *_, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family)
     try:
+        with contextlib.suppress(socket.gaierror):
+            found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+            family, *_, address = found[0]
+            try:
+                return socket.create_server(address[:2], family=family)
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL:
+                    raise
         if socket.has_dualstack_ipv6():
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         return socket.create_server(("", port))
