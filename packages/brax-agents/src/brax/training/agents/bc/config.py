@@ -27,6 +27,7 @@ class BCConfig(RunConfig):
         "madrona_backend": False,
         "reset": True,
     }
+    old_names: ClassVar[Mapping[str, str]] = {"eval_length": "episode_length"}
     step_formula = "demo_length * num_envs * action_repeat"
 
     num_envs: int = number(1, 1)

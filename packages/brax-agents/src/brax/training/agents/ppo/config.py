@@ -12,6 +12,7 @@ from brax.training.agents.ppo.optimizer import LRSchedule
 from brax.training.settings import choice, number
 
 UNSUPPORTED: dict[str, Any] = {
+    "madrona_backend": False,
     "normalize_observations_mode": "welford",
     "use_pmap_on_reset": True,
 }
