@@ -12,7 +12,7 @@ from agent_toys import SMALL, STEP, Point
 
 from brax import cli, plugins
 from brax.plugins import Spec, hookimpl
-from brax.training import checkpoint
+from brax.training import checkpoint, hosts, runs
 from brax.training.agents.ppo.trainer import PPO
 from brax.training.commands import parse_changes
 
@@ -151,6 +151,17 @@ def test_a_run_that_fails_before_it_reports_leaves_no_folder(capsys):
     for change in ("network_factory.policy_hidden_layer_sizes=3", "restore_checkpoint_path=/nope"):
         assert _train("--steps", "1000", "--set", change) != 0
         assert not RUN.exists()
+
+
+def test_a_process_that_made_no_folder_removes_none(monkeypatch, tmp_path):
+    """One of several without a name has only the folder of all runs."""
+    (tmp_path / "runs/other").mkdir(parents=True)
+    with pytest.raises(ZeroDivisionError), runs.forgotten_unless_begun([tmp_path / "runs"]):
+        raise ZeroDivisionError
+    monkeypatch.setattr(hosts, "first", lambda: False)
+    args = ["train", "toy_point", "--preset", "small", "--set", "restore_checkpoint_path=/nope"]
+    assert cli.main(args) != 0
+    assert (tmp_path / "runs/other").is_dir()
 
 
 def test_paths_mean_the_same_wherever_a_run_goes_on(tmp_path):

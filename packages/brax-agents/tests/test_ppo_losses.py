@@ -247,16 +247,21 @@ def test_the_loss_of_quantiles():
     np.testing.assert_allclose(found, [(0.625 + 1.125) / 2, (0.375 + 0.375) / 2])
 
 
-def test_a_distributional_critic_s_value_is_the_mean_and_its_loss_that_of_quantiles(ppo):
-    _, params, batch = ppo
-    networks = make_ppo_networks(
+def _linear(distributional):
+    """Networks without hidden layers; the critic has four quantiles where it has any."""
+    return make_ppo_networks(
         3,
         2,
         policy_hidden_layer_sizes=(),
         value_hidden_layer_sizes=(),
-        use_distributional_critic=True,
+        use_distributional_critic=distributional,
         num_quantiles=4,
     )
+
+
+def test_a_distributional_critic_s_value_is_the_mean_and_its_loss_that_of_quantiles(ppo):
+    _, params, batch = ppo
+    networks = _linear(distributional=True)
     value = networks.value_network.init(jax.random.key(1))
     layer = jax.tree.map(np.float64, value["params"]["hidden_0"])
     quantiles = np.asarray(batch.observation) @ layer["kernel"] + layer["bias"]
@@ -309,14 +314,7 @@ def test_a_truncated_step_teaches_the_policy_nothing(ppo):
 @pytest.mark.parametrize("distributional", [False, True])
 def test_truncated_steps_teach_the_critic_nothing(ppo, distributional):
     _, params, batch = ppo
-    networks = make_ppo_networks(
-        3,
-        2,
-        policy_hidden_layer_sizes=(),
-        value_hidden_layer_sizes=(),
-        use_distributional_critic=distributional,
-        num_quantiles=4,
-    )
+    networks = _linear(distributional)
     batch = batch._replace(
         termination=jnp.zeros_like(batch.reward), truncation=jnp.ones_like(batch.reward)
     )

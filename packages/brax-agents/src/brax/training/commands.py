@@ -100,7 +100,7 @@ def train(
     with hosts.together():
         run, environment = asked(env, trainer, preset, changes, num_timesteps=steps, seed=seed)
         folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
-    with runs.forgotten_unless_begun([folder]):
+    with runs.forgotten_unless_begun([folder] if hosts.first() else []):
         train_run(run, folder, environment)
     with hosts.together():
         if render and hosts.first():

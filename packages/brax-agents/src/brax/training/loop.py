@@ -167,7 +167,7 @@ class Loop:
         Raises:
             TrainingError: if gradients stay without a finite value.
             KeyboardInterrupt: on Ctrl-C, after saving.
-            SystemExit: on SIGTERM, after saving.
+            SystemExit: on SIGTERM and SIGHUP, after saving.
         """
         saves = self._reports.saves is not None
         with self._interrupt.watch() if saves else contextlib.nullcontext():

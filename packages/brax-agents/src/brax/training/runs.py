@@ -92,7 +92,8 @@ def forgotten_unless_begun(folders: Sequence[Path]) -> Iterator[None]:
         for folder in folders:
             metrics, saved = folder / "metrics.jsonl", folder / "checkpoints"
             reported = metrics.exists() and metrics.stat().st_size > 0
-            if not reported and not checkpoint.available(saved):
+            begun = reported or checkpoint.available(saved)
+            if (folder / RECORD).is_file() and not begun:
                 shutil.rmtree(folder, ignore_errors=True)
         raise
 
