@@ -1,19 +1,21 @@
 """brax sweep, brax eval and brax compare, as a user types them."""
 
 import json
+import re
 import types
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
-from agent_toys import SMALL, STEP, Point
+from agent_toys import SMALL, STEP, Point, make_learner
 
 from brax import cli, plugins
 from brax.errors import ConfigError
 from brax.plugins import Spec, hookimpl
 from brax.training import checkpoint
 from brax.training.agents.ppo.checkpoint import load_policy
-from brax.training.seeds import fit, train_seeds
+from brax.training.seeds import SeedsProgram, fit, train_seeds
 from brax.training.sweep import Range, choices, label
 
 
@@ -209,6 +211,20 @@ def test_seeds_together_learn_what_they_learn_alone(here, capsys):
     assert [entry["runs"] for entry in table] == [3, 3]
     assert cli.main([*SWEEP, "--seeds", "3", "--set", "learning_rate=0.1"]) == 2
     assert "is there with other settings" in capsys.readouterr().err
+
+
+def test_seeds_together_wait_for_no_thread():
+    """A batch of LAPACK's factorizations stops a CPU's program for ever where two run at a time.
+
+    As those of the orthogonal matrices would that APG's networks begin with.
+    """
+    agent = plugins.get("trainer", "apg")
+    learner = make_learner(agent, Point(), network_factory={"hidden_layer_sizes": [8, 9]})
+    program = SeedsProgram(learner, learner.mesh, 3)
+    text = jax.jit(program._functions.init).lower(jax.random.split(jax.random.key(0), 3)).as_text()
+    sizes = re.findall(r"lapack_sgeqrf.* -> \(tensor<([^>]*)>", text)
+    assert len(sizes) == 3
+    assert not [size for size in sizes if size.count("x") > 2]  # one matrix at a time
 
 
 def test_replay_buffers_do_not_fit_together():

@@ -201,6 +201,21 @@ def test_rk4_of_hinges_is_mujocos():
     np.testing.assert_allclose(found, peer.data.qpos, atol=1e-11)
 
 
+@pytest.mark.parametrize("name", ["implicit", "implicitfast"])
+def test_a_step_waits_for_no_thread(name):
+    """A batch of LAPACK's factorizations stops a CPU's program for ever where two run at a time.
+
+    As these two would: of all rates, in a medium, and of the bodies that carry nothing.
+    """
+    sys = mjcf.loads(ALONE.format('density="1.2"', "")).replace(
+        integrator=plugins.get("integrator", name)
+    )
+    start = GENERALIZED.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
+    states = jax.tree.map(lambda x: jnp.stack([x] * 2), start)
+    step = jax.jit(jax.vmap(lambda s: GENERALIZED.step(sys, s, jnp.zeros(sys.act_size()))))
+    assert "lapack" not in step.lower(states).as_text()
+
+
 @pytest.mark.parametrize("pipeline", ["spring", "positional"])
 @pytest.mark.parametrize("name", ["rk4", "implicit", "implicitfast"])
 def test_who_has_no_accelerations_refuses_by_name(pipeline, name):

@@ -126,7 +126,12 @@ def fit(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
 
 
 class SeedsProgram(Program):
-    """A learner, compiled for several seeds at once: its states have them as their first axis."""
+    """A learner, compiled for several seeds at once: its states have them as their first axis.
+
+    First states are made one after the other. Networks may begin with orthogonal matrices, and on
+    a CPU jaxlib (0.10.2) spreads a batch of factorizations over the threads that also wait for it:
+    two at a time wait for each other for ever.
+    """
 
     def __init__(self, learner: Learner, mesh: Mesh, number: int) -> None:
         super().__init__(learner, mesh)
@@ -134,7 +139,7 @@ class SeedsProgram(Program):
         self._key = jax.random.split(jax.random.key(0), number)
         together = functools.partial(jax.vmap, spmd_axis_name=AXIS)
         self._functions = Functions(
-            together(learner.init),
+            functools.partial(jax.lax.map, learner.init),
             together(learner.advance, in_axes=(0, None)),
             together(learner.fresh_environments),
         )

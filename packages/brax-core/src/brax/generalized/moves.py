@@ -8,7 +8,7 @@ import numpy as np
 
 from brax.actuators.drive import charged, charging
 from brax.base import System
-from brax.generalized import fronts, newton
+from brax.generalized import elimination, fronts, newton
 from brax.generalized.adhesion import adhering, adhesion
 from brax.generalized.constraints import constraints, contacts_at
 from brax.generalized.forces import (
@@ -255,8 +255,7 @@ def free_alone(sys: System) -> np.ndarray:
 def _solved(matrix: jax.Array, diagonal: jax.Array, right: jax.Array) -> jax.Array:
     """Solves systems of equations with the batch last, (..., n, n, batch), plus a diagonal."""
     whole = matrix + jnp.eye(right.shape[-2], dtype=right.dtype)[..., None] * diagonal[..., None, :]
-    columns = jnp.moveaxis(right, -1, 0)[..., None]
-    return jnp.moveaxis(jnp.linalg.solve(jnp.moveaxis(whole, -1, 0), columns)[..., 0], 0, -1)
+    return elimination.solve(whole, right)
 
 
 def _more(before: jax.Array | None, now: jax.Array | None) -> jax.Array | None:
