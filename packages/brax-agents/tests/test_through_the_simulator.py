@@ -101,15 +101,27 @@ def test_what_comes_after_an_action_is_the_sum_that_defines_it():
     np.testing.assert_allclose(got, want, atol=1e-6)
 
 
-@pytest.mark.parametrize("truncated", [0.0, 1.0])
-def test_nothing_is_credited_with_the_next_episode(truncated):
-    """Two environments, of which one episode ends with the first of two steps, either way."""
-    ended = jnp.array([[1.0, 0.0], [0.0, 0.0]])
-    extras = {"state_extras": {"truncation": truncated * ended}}
-    rewards = jnp.array([[1.0, 2.0], [10.0, 20.0]])
-    data = types.Transition(None, None, rewards, 1.0 - ended, None, extras)
+def _window(rewards, ended, truncated):
+    rewards, ended, truncated = map(jnp.asarray, (rewards, ended, truncated))
+    extras = {"state_extras": {"truncation": truncated}}
+    return types.Transition(None, None, rewards, 1.0 - ended, None, extras)
+
+
+def test_nothing_is_credited_with_the_next_episode():
+    """Two environments, of which one episode ends with the first of two steps."""
+    data = _window([[1.0, 2.0], [10.0, 20.0]], [[1.0, 0.0], [0.0, 0.0]], jnp.zeros((2, 2)))
     # Returns 1, 22 and 10, 20; the mean of the others is that of the other one.
     np.testing.assert_allclose(better(data), [[1.0 - 22.0, 21.0], [-10.0, 10.0]])
+
+
+def test_the_time_limit_is_nobodys_fault():
+    """The first of three episodes is cut after the first of two steps: it says nothing of it."""
+    cut = [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    data = _window([[1.0, 2.0, 4.0], [10.0, 20.0, 30.0]], cut, cut)
+    # Returns 1 (cut), 22, 34 and 10, 20, 30: of those that are known, less the mean of the others.
+    np.testing.assert_allclose(better(data), [[0.0, -12.0, 12.0], [-15.0, 0.0, 15.0]])
+    everywhere = jnp.ones((2, 3))
+    np.testing.assert_array_equal(better(_window(everywhere, everywhere, everywhere)), 0.0)
 
 
 def _estimate(name, share):

@@ -36,6 +36,11 @@ def likelihood(
 
 
 def mixed(value: jax.Array, other: jax.Array, share: float) -> jax.Array:
-    """A value, of whose derivative a share is that of another, such as its `likelihood`."""
+    """A value, of whose derivative a share is that of another, such as its `likelihood`.
+
+    With all of it, the value is not differentiated, which costs most.
+    """
+    if share == 1.0:
+        return jax.lax.stop_gradient(value - other) + other
     slope = (1.0 - share) * value + share * other
     return jax.lax.stop_gradient(value - slope) + slope

@@ -99,10 +99,25 @@ class APGLearner(Learner):
 
 
 def better(data: types.Transition) -> jax.Array:
-    """How much more each episode earns from each step on than those of the other environments."""
-    returns = to_come(data.reward, jnp.maximum(*ends(data)))
-    n = returns.shape[1]
-    return (returns - jnp.mean(returns, axis=1, keepdims=True)) * (n / (n - 1))
+    """How much more each episode earns from each step on than those of the other environments.
+
+    Zero in an episode that the time limit ends within the window: what it would have earned after
+    that is not known, and is not the fault of its actions.
+    """
+    termination, truncation = ends(data)
+    ended = jnp.maximum(termination, truncation)
+    returns = to_come(data.reward, ended)
+
+    def back(known: jax.Array, step: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+        ended, truncation = step
+        known = jnp.where(ended > 0, 1.0 - truncation, known)
+        return known, known
+
+    start = jnp.ones_like(ended[0])
+    _, known = jax.lax.scan(back, start, (ended, truncation), reverse=True)
+    count = jnp.sum(known, axis=1, keepdims=True)
+    others = jnp.sum(known * returns, axis=1, keepdims=True) - returns
+    return known * (returns - others / jnp.maximum(count - 1.0, 1.0)) * (count > 1)
 
 
 def to_come(rewards: jax.Array, ended: jax.Array) -> jax.Array:
