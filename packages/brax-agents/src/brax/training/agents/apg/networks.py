@@ -20,6 +20,7 @@ def make_apg_networks(
     activation: str | networks.ActivationFn = linen.elu,
     layer_norm: bool = True,
     policy_obs_key: str = "state",
+    var_scale: float = 0.1,
 ) -> ActorNetworks:
     """Makes APG's network: a policy over squashed actions that starts with little spread.
 
@@ -31,11 +32,13 @@ def make_apg_networks(
         activation: function between layers, or its name.
         layer_norm: normalize what each hidden layer gives.
         policy_obs_key: observation that the policy reads, where there are several.
+        var_scale: factor on the deviation of actions before they are squashed; with 1 it starts
+            at 0.69.
 
     Raises:
         ConfigError: if a name is unknown.
     """
-    actions = distribution.NormalTanhDistribution(action_size, var_scale=0.1)
+    actions = distribution.NormalTanhDistribution(action_size, var_scale=var_scale)
     network = networks.make_policy_network(
         actions.param_size,
         observation_size,
