@@ -9,11 +9,12 @@ from jax.flatten_util import ravel_pytree
 
 from brax import plugins
 from brax.training import setup, types
-from brax.training.agents.apg.learner import better, to_come
+from brax.training.agents.apg.learner import known_returns, to_come
 from brax.training.agents.shac.losses import short_horizon_return
 from brax.training.config import Runtime
 from brax.training.limits import limit
 from brax.training.program import Program
+from brax.training.zeroth_order import better
 
 pytestmark = pytest.mark.slow
 
@@ -101,27 +102,52 @@ def test_what_comes_after_an_action_is_the_sum_that_defines_it():
     np.testing.assert_allclose(got, want, atol=1e-6)
 
 
-def _window(rewards, ended, truncated):
+def _known(rewards, ended, truncated):
     rewards, ended, truncated = map(jnp.asarray, (rewards, ended, truncated))
     extras = {"state_extras": {"truncation": truncated}}
-    return types.Transition(None, None, rewards, 1.0 - ended, None, extras)
+    return known_returns(types.Transition(None, None, rewards, 1.0 - ended, None, extras))
 
 
 def test_nothing_is_credited_with_the_next_episode():
     """Two environments, of which one episode ends with the first of two steps."""
-    data = _window([[1.0, 2.0], [10.0, 20.0]], [[1.0, 0.0], [0.0, 0.0]], jnp.zeros((2, 2)))
-    # Returns 1, 22 and 10, 20; the mean of the others is that of the other one.
-    np.testing.assert_allclose(better(data), [[1.0 - 22.0, 21.0], [-10.0, 10.0]])
+    ended = [[1.0, 0.0], [0.0, 0.0]]
+    returns, known = _known([[1.0, 2.0], [10.0, 20.0]], ended, jnp.zeros((2, 2)))
+    np.testing.assert_allclose(returns, [[1.0, 22.0], [10.0, 20.0]])
+    np.testing.assert_array_equal(known, 1.0)
 
 
 def test_the_time_limit_is_nobodys_fault():
     """The first of three episodes is cut after the first of two steps: it says nothing of it."""
     cut = [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    data = _window([[1.0, 2.0, 4.0], [10.0, 20.0, 30.0]], cut, cut)
-    # Returns 1 (cut), 22, 34 and 10, 20, 30: of those that are known, less the mean of the others.
-    np.testing.assert_allclose(better(data), [[0.0, -12.0, 12.0], [-15.0, 0.0, 15.0]])
-    everywhere = jnp.ones((2, 3))
-    np.testing.assert_array_equal(better(_window(everywhere, everywhere, everywhere)), 0.0)
+    returns, known = _known([[1.0, 2.0, 4.0], [10.0, 20.0, 30.0]], cut, cut)
+    np.testing.assert_array_equal(known, [[0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    # Returns 1 (cut), 22, 34 and 10, 20, 30. Where nothing is observed that differs, the others
+    # let expect their mean: 34 and 22; 25, 20 and 15.
+    for seen in (jnp.ones((2, 3, 4)), {"camera": jnp.ones((2, 3, 8, 8, 3))}):
+        got = better(seen, returns, known)
+        np.testing.assert_allclose(got, [[0.0, -12.0, 12.0], [-15.0, 0.0, 15.0]], atol=1e-5)
+    np.testing.assert_array_equal(better(seen, returns, jnp.zeros((2, 3))), 0.0)
+
+
+def test_each_episode_is_compared_with_what_the_others_let_expect():
+    """A ridge regression fitted anew without each of them, in NumPy, is what is expected of it."""
+    rng = np.random.default_rng(5)
+    state, extra = rng.normal(size=(3, 40, 2)), rng.normal(size=(3, 40, 1))
+    returns, known = rng.normal(size=(3, 40)) + state[..., 0] ** 2, rng.random((3, 40)) < 0.7
+    x = np.concatenate([state, extra], axis=-1)
+    x = (x - x.mean((0, 1))) / x.std((0, 1))
+    features = np.concatenate([x, x**2], axis=-1)
+    want = np.zeros((3, 40))
+    for t, n in zip(*np.nonzero(known), strict=True):
+        others = known[t] & (np.arange(40) != n)
+        f, y = features[t, others], returns[t, others]
+        centred = f - f.mean(0)
+        slope = np.linalg.solve(centred.T @ centred + np.eye(6), centred.T @ (y - y.mean()))
+        want[t, n] = returns[t, n] - y.mean() - (features[t, n] - f.mean(0)) @ slope
+    tree = {"state": jnp.asarray(state, jnp.float32), "extra": jnp.asarray(extra, jnp.float32)}
+    tree["camera"] = jnp.asarray(rng.normal(size=(3, 40, 4, 4, 1)), jnp.float32)
+    got = better(tree, jnp.asarray(returns, jnp.float32), jnp.asarray(known, jnp.float32))
+    np.testing.assert_allclose(got, want, atol=1e-4)
 
 
 def _estimate(name, share):

@@ -21,7 +21,7 @@ from brax.training.learner import (
 )
 from brax.training.limits import GradientLimit
 from brax.training.policies import PolicyParams, make_inference_fn
-from brax.training.zeroth_order import likelihood, mixed
+from brax.training.zeroth_order import better, likelihood, mixed
 
 
 class TrainingState(NamedTuple):
@@ -93,20 +93,20 @@ class APGLearner(Learner):
         )
         mean = jnp.mean(data.reward)
         if share := self.config.zeroth_order:
-            other = likelihood(self.networks, state.params.normalizer, policy, data, better(data))
+            advantage = better(data.observation, *known_returns(jax.lax.stop_gradient(data)))
+            other = likelihood(self.networks, state.params.normalizer, policy, data, advantage)
             mean = mixed(mean, other, share)
         return -mean, (env_state, data)
 
 
-def better(data: types.Transition) -> jax.Array:
-    """How much more each episode earns from each step on than those of the other environments.
+def known_returns(data: types.Transition) -> tuple[jax.Array, jax.Array]:
+    """What each episode earns from each step on within a window, and 1 where that is known.
 
-    Zero in an episode that the time limit ends within the window: what it would have earned after
-    that is not known, and is not the fault of its actions.
+    It is not in an episode that the time limit ends within the window: what it would have earned
+    after that is the fault of none of its actions.
     """
     termination, truncation = ends(data)
     ended = jnp.maximum(termination, truncation)
-    returns = to_come(data.reward, ended)
 
     def back(known: jax.Array, step: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         ended, truncation = step
@@ -115,9 +115,7 @@ def better(data: types.Transition) -> jax.Array:
 
     start = jnp.ones_like(ended[0])
     _, known = jax.lax.scan(back, start, (ended, truncation), reverse=True)
-    count = jnp.sum(known, axis=1, keepdims=True)
-    others = jnp.sum(known * returns, axis=1, keepdims=True) - returns
-    return known * (returns - others / jnp.maximum(count - 1.0, 1.0)) * (count > 1)
+    return to_come(data.reward, ended), known
 
 
 def to_come(rewards: jax.Array, ended: jax.Array) -> jax.Array:
