@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ os.environ.setdefault("WANDB_MODE", "disabled")  # else every run of a test woul
 if "xla_force_host_platform_device_count" not in os.environ["XLA_FLAGS"]:
     # One CPU device, unless the run asks for more; the command `brax` asks for one per core.
     os.environ.setdefault("JAX_NUM_CPU_DEVICES", "1")
+
+# A shell that starts a run in the background has it ignore Ctrl-C, which tests press.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
