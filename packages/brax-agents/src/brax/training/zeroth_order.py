@@ -72,7 +72,10 @@ def better(observation: Any, returns: jax.Array, known: jax.Array) -> jax.Array:
     axes = (0, 1)
     scaled = (joined - jnp.mean(joined, axes)) / (jnp.std(joined, axes) + 1e-6)
     scaled = jnp.clip(scaled, -4.0, 4.0)
-    return jax.vmap(_left_out)(jnp.concatenate([scaled, scaled**2], axis=-1), returns, known)
+    features = jnp.concatenate([scaled, scaled**2], axis=-1)
+    # With the few bits of a GPU's products the matrix might not stay positive definite.
+    with jax.default_matmul_precision("highest"):
+        return jax.vmap(_left_out)(features, returns, known)
 
 
 def _left_out(features: jax.Array, returns: jax.Array, known: jax.Array) -> jax.Array:
