@@ -86,6 +86,29 @@ def test_the_run_of_an_agent_teaches(run):
     assert float(action[0]) < -0.3
 
 
+class Wide(Point):
+    """Observes a zero more and takes two actions, of which the first counts."""
+
+    observation_size, action_size = 3, 2
+
+    def reset(self, rng):
+        return self._wider(super().reset(rng))
+
+    def step(self, state, action):
+        return self._wider(super().step(state.replace(obs=state.obs[:2]), action[:1]))
+
+    def _wider(self, state):
+        return state.replace(obs=jnp.append(state.obs, 0.0))
+
+
+@pytest.mark.slow
+def test_a_teacher_of_another_environment_is_refused(run):
+    with pytest.raises(ConfigError, match=r"teacher '.*' cannot act .* of shape \(3,\): it was"):
+        bc.train(Wide(), STEP, teacher=str(run[0]), **SMALL)
+    with pytest.raises(ConfigError, match=r"gives actions of shape \(\d+, 1\) .* takes \(\d+, 2\)"):
+        bc.train(Wide(), STEP, teacher_inference_fn=teacher, **SMALL)
+
+
 @pytest.mark.parametrize("given", [{}, {"teacher": "x", "teacher_inference_fn": teacher}])
 def test_there_is_one_teacher(given):
     with pytest.raises(ConfigError, match="give teacher, the run of an agent, or"):

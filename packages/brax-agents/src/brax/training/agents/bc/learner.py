@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
+from brax.errors import ConfigError
 from brax.training import acting, devices, images, policies, types
 from brax.training.learner import (
     Learner,
@@ -52,6 +53,7 @@ class BCLearner(Learner):
 
         Raises:
             CheckpointError: if the teacher cannot be loaded.
+            ConfigError: if it cannot act in this environment.
         """
         super().__init__(parts)
         config = self.config
@@ -60,6 +62,7 @@ class BCLearner(Learner):
         self._teacher = policies.of_run(config.teacher) if given is None else given
         self._beta = parts.runtime.dagger_beta_fn
         self._optimizer = optax.adam(config.learning_rate)
+        self._check_teacher()
         action = jnp.zeros(parts.env.action_size)
         self._buffer = ReplayBuffer(
             config.max_replay_size,
@@ -68,6 +71,30 @@ class BCLearner(Learner):
             config.batch_size,
             stride=config.demo_length,
         )
+
+    def _check_teacher(self) -> None:
+        """Has the teacher look at observations of this environment once, without computing."""
+        n, action_size = self.config.num_envs, self.env.action_size
+        observation = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((n, *x.shape), x.dtype), self.sample_obs
+        )
+        path = self.config.teacher
+        name = f"teacher '{path}'" if path else "teacher_inference_fn"
+        sizes = jax.tree.map(lambda x: x.shape, self.sample_obs)
+        try:
+            action, _ = jax.eval_shape(self._teacher, observation, jax.random.key(0))
+        except Exception as error:
+            if not path:
+                raise  # by what the user wrote
+            raise ConfigError(
+                f"{name} cannot act on this environment's observations, of shape {sizes}: it was "
+                "trained with others. Name a run in this environment."
+            ) from error
+        if action.shape != (n, action_size):
+            raise ConfigError(
+                f"{name} gives actions of shape {action.shape} for {n} environments; this "
+                f"environment takes {(n, action_size)}."
+            )
 
     @property
     def split(self) -> dict[str, int]:
