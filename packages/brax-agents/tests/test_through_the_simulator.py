@@ -123,7 +123,7 @@ def test_the_time_limit_is_nobodys_fault():
     np.testing.assert_array_equal(known, [[0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     # Returns 1 (cut), 22, 34 and 10, 20, 30. Where nothing is observed that differs, the others
     # let expect their mean: 34 and 22; 25, 20 and 15.
-    for seen in (jnp.ones((2, 3, 4)), {"camera": jnp.ones((2, 3, 8, 8, 3))}):
+    for seen in (jnp.ones((2, 3, 4)), {"pixels/camera": jnp.ones((2, 3, 8, 8, 3))}):
         got = better(seen, returns, known)
         np.testing.assert_allclose(got, [[0.0, -12.0, 12.0], [-15.0, 0.0, 15.0]], atol=1e-5)
     np.testing.assert_array_equal(better(seen, returns, jnp.zeros((2, 3))), 0.0)
@@ -145,7 +145,7 @@ def test_each_episode_is_compared_with_what_the_others_let_expect():
         slope = np.linalg.solve(centred.T @ centred + np.eye(6), centred.T @ (y - y.mean()))
         want[t, n] = returns[t, n] - y.mean() - (features[t, n] - f.mean(0)) @ slope
     tree = {"state": jnp.asarray(state, jnp.float32), "extra": jnp.asarray(extra, jnp.float32)}
-    tree["camera"] = jnp.asarray(rng.normal(size=(3, 40, 4, 4, 1)), jnp.float32)
+    tree["pixels/camera"] = jnp.asarray(rng.normal(size=(3, 40, 4, 4, 1)), jnp.float32)
     got = better(tree, jnp.asarray(returns, jnp.float32), jnp.asarray(known, jnp.float32))
     np.testing.assert_allclose(got, want, atol=1e-4)
 

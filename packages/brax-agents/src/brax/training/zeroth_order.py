@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.training import types
+from brax.training import images, types
 
 
 def likelihood(
@@ -54,8 +54,7 @@ def better(observation: Any, returns: jax.Array, known: jax.Array) -> jax.Array:
     where others are about to end.
 
     Args:
-        observation: tree of (time, n, ...); leaves that are not vectors, such as images, are left
-            out.
+        observation: vectors, (time, n, size), by name where there are several; images are left out.
         returns: what each episode earns from each time on, (time, n).
         known: 1 where the return is known, 0 where it counts for nothing, (time, n).
 
@@ -66,7 +65,7 @@ def better(observation: Any, returns: jax.Array, known: jax.Array) -> jax.Array:
     points leaves of that point: Hastie, Tibshirani and Friedman, The Elements of Statistical
     Learning (2nd ed.), section 7.10.
     """
-    vectors = [x for x in jax.tree.leaves(observation) if x.ndim == 3]
+    vectors = jax.tree.leaves(images.vectors(observation))
     vectors.append(jnp.zeros((*returns.shape, 1)))  # says nothing, where there is nothing else
     joined = jnp.concatenate(vectors, axis=-1)
     axes = (0, 1)

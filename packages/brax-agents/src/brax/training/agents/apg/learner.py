@@ -93,7 +93,8 @@ class APGLearner(Learner):
         )
         mean = jnp.mean(data.reward)
         if share := self.config.zeroth_order:
-            advantage = better(data.observation, *known_returns(jax.lax.stop_gradient(data)))
+            seen = jax.lax.stop_gradient(data)
+            advantage = better(seen.observation, *known_returns(seen))
             other = likelihood(self.networks, state.params.normalizer, policy, data, advantage)
             mean = mixed(mean, other, share)
         return -mean, (env_state, data)
@@ -107,15 +108,7 @@ def known_returns(data: types.Transition) -> tuple[jax.Array, jax.Array]:
     """
     termination, truncation = ends(data)
     ended = jnp.maximum(termination, truncation)
-
-    def back(known: jax.Array, step: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        ended, truncation = step
-        known = jnp.where(ended > 0, 1.0 - truncation, known)
-        return known, known
-
-    start = jnp.ones_like(ended[0])
-    _, known = jax.lax.scan(back, start, (ended, truncation), reverse=True)
-    return to_come(data.reward, ended), known
+    return to_come(data.reward, ended), 1.0 - to_come(truncation, ended)
 
 
 def to_come(rewards: jax.Array, ended: jax.Array) -> jax.Array:

@@ -62,7 +62,7 @@ class BCLearner(Learner):
         self._teacher = policies.of_run(config.teacher) if given is None else given
         self._beta = parts.runtime.dagger_beta_fn
         self._optimizer = optax.adam(config.learning_rate)
-        self._check_teacher()
+        self._check_teacher(parts.info.obs)
         action = jnp.zeros(parts.env.action_size)
         self._buffer = ReplayBuffer(
             config.max_replay_size,
@@ -72,12 +72,9 @@ class BCLearner(Learner):
             stride=config.demo_length,
         )
 
-    def _check_teacher(self) -> None:
-        """Has the teacher look at observations of this environment once, without computing."""
+    def _check_teacher(self, observation: Any) -> None:
+        """Has the teacher look at observations of these shapes once, without computing."""
         n, action_size = self.config.num_envs, self.env.action_size
-        observation = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct((n, *x.shape), x.dtype), self.sample_obs
-        )
         path = self.config.teacher
         name = f"teacher '{path}'" if path else "teacher_inference_fn"
         sizes = jax.tree.map(lambda x: x.shape, self.sample_obs)
