@@ -114,6 +114,7 @@ OWN = {
         ({"critic_learning_rate": 0.0}, "critic_learning_rate=0.0 must be above 0"),
         ({"gae_lambda": -0.1}, r"gae_lambda=-0.1 must be in \[0, 1\]"),
         ({"max_gradient_norm": 0.0}, "max_gradient_norm=0.0 must be above 0"),
+        ({"entropy_cost": -1e-3}, "entropy_cost=-0.001 must be at least 0"),
         (
             {"horizon_length": 5, "num_envs": 8, "num_minibatches": 7},
             "5 .* num_envs=8 = 40 must be a multiple of num_minibatches=7; .*num_minibatches=8",

@@ -1,7 +1,10 @@
 """brax sweep, brax eval and brax compare, as a user types them."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 import types
 from pathlib import Path
 
@@ -225,6 +228,32 @@ def test_seeds_together_wait_for_no_thread():
     sizes = re.findall(r"lapack_sgeqrf.* -> \(tensor<([^>]*)>", text)
     assert len(sizes) == 3
     assert not [size for size in sizes if size.count("x") > 2]  # one matrix at a time
+
+
+PARTS = """
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from brax.training.seeds import part
+
+devices = jax.devices()
+place = NamedSharding(Mesh(np.array(devices), ("seeds",)), PartitionSpec("seeds"))
+keys = jax.random.split(jax.random.key(0), 4)
+states = jax.device_put({"x": np.arange(12.0).reshape(4, 3), "n": np.arange(4), "key": keys}, place)
+for i in range(4):
+    own = part(states, i)
+    assert all(leaf.devices() == {devices[i // 2]} for leaf in own.values()), own
+    assert own["x"].tolist() == [3 * i, 3 * i + 1, 3 * i + 2], own
+    assert own["n"] == i and own["key"] == keys[i], own
+"""
+
+
+@pytest.mark.slow
+def test_a_seeds_state_is_taken_where_it_is():
+    """Without a program for all devices, of which many at a time can stop a CPU's for ever."""
+    env = {**os.environ, "JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", PARTS], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_replay_buffers_do_not_fit_together():

@@ -23,7 +23,7 @@ def _recipe(name, environment):
     "name", [pytest.param(n, marks=[pytest.mark.long] if n == "sac" else []) for n in FAST]
 )
 def test_the_mass_is_pushed(name):
-    """T87: by the median of three seeds."""
+    """T87: by each of three seeds."""
     envs = pytest.importorskip("brax.envs", reason="brax-envs is not installed")
     agent, recipe = _recipe(name, "fast")
     assert recipe["num_timesteps"] <= (2**15 if name in ("ppo", "sac", "bc") else 2**16)
@@ -33,7 +33,7 @@ def test_the_mass_is_pushed(name):
         environment = envs.get_environment("fast")
         *_, metrics = agent.train(environment, **recipe, **more, seed=seed)
         returns.append(metrics["eval/episode_reward"])
-    assert sorted(returns)[1] > FAST[name]
+    assert min(returns) > FAST[name]
 
 
 def _return(name, **more):

@@ -59,10 +59,12 @@ HIDDEN = {
 }
 
 
-@pytest.mark.parametrize("name", HIDDEN)
-def test_the_gradient_goes_through_the_environment(name):
+@pytest.mark.parametrize(
+    ("name", "more"), [("apg", {}), ("shac", {}), ("shac", {"entropy_cost": 0.5})]
+)
+def test_the_gradient_goes_through_the_environment(name, more):
     """Its slope along two directions, against differences of the loss."""
-    settings = {**SMALL, "network_factory": HIDDEN[name]}
+    settings = {**SMALL, "network_factory": HIDDEN[name], **more}
     learner = make_learner(plugins.get("trainer", name), Point(), **settings)
     loss = learner.loss if name == "apg" else learner.actor_loss
     state = jax.jit(learner.init)(jax.random.key(0))
@@ -87,6 +89,31 @@ def test_the_gradient_goes_through_the_environment(name):
         difference = (at(3e-3) - at(-3e-3)) / 6e-3
         assert abs(slope) > 1e-2
         assert float(slope) == pytest.approx(float(difference), rel=2e-2)
+
+
+def test_the_bonus_of_entropy_is_of_what_was_done():
+    """Against the entropy of the distributions that acted, by quadrature."""
+    found = []
+    for cost in (0.0, 0.5):
+        settings = {**SMALL, "num_envs": 20_000, "entropy_cost": cost}
+        factory = {"network_factory": HIDDEN["shac"]}
+        learner = make_learner(plugins.get("trainer", "shac"), Point(), **settings, **factory)
+        state = jax.jit(learner.init)(jax.random.key(0))
+        loss = jax.jit(learner.actor_loss)
+        found.append(loss(state.params.policy, state, jax.random.key(1)))
+    (without, (_, data, _)), (value, _) = found
+    apply = learner.networks.policy_network.apply
+    logits = apply(state.params.normalizer, state.params.policy, data.observation)
+    loc, scale = np.split(np.asarray(logits, float), 2, axis=-1)
+    scale = np.logaddexp(0.0, scale) + 0.001
+    points, weights = np.polynomial.hermite_e.hermegauss(60)
+    raw = loc[..., None] + scale[..., None] * points
+    slope = 2.0 * (np.log(2.0) - np.logaddexp(raw, -raw))  # the logarithm of tanh's
+    widens = slope @ weights / weights.sum()
+    entropy = np.sum(0.5 * np.log(2.0 * np.pi * np.e) + np.log(scale) + widens, axis=-1).mean()
+    # One sample of each of 80 000: a standard error of 0.003.
+    assert float(without - value) / 0.5 == pytest.approx(entropy, abs=0.01)
+    assert abs(entropy) > 0.1
 
 
 def test_what_comes_after_an_action_is_the_sum_that_defines_it():

@@ -83,13 +83,13 @@ def train_seeds(
     def evaluate(steps: int, states: Any, metrics: Mapping[str, Any]) -> dict[str, Any]:
         found = []
         for i, evaluator in enumerate(each):
-            state, own = _part(states, i), _of(metrics, i)
+            state, own = part(states, i), _of(metrics, i)
             found.append(setup.evaluate(evaluator, steps, state, own))
         return {_EACH: found}
 
     def hand_out(steps: int, states: Any) -> None:
         for i in range(len(seeds)):
-            setup.hand_out(runtime, make_policy, steps, _part(states, i))
+            setup.hand_out(runtime, make_policy, steps, part(states, i))
 
     def progress(steps: int, metrics: Mapping[str, Any]) -> None:
         for i in range(len(seeds)):
@@ -104,7 +104,7 @@ def train_seeds(
         params = jax.eval_shape(learner.init, keys[0][1]).params
         setup.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
-        reports = setup.reports(evaluate, hand_out, progress, Several(savers, _part, _of), config)
+        reports = setup.reports(evaluate, hand_out, progress, Several(savers, part, _of), config)
         limits = setup.limits(config, start=0.0)  # failed updates alone: nothing else is allowed
         _, metrics = Loop(program, setup.schedule(config), reports, limits).run(states)
     return [dict(_of(metrics, i)) for i in range(len(seeds))]
@@ -150,7 +150,7 @@ class SeedsProgram(Program):
 
     def bad_updates(self, state: Any) -> int:
         """Updates in a row that were skipped, of the seed with the fewest."""
-        return int(np.min(state.bad_updates))
+        return int(np.min(jax.device_get(state.bad_updates)))
 
     def metrics(self, tally: Tally) -> dict[str, Any]:
         """The metrics of each seed."""
@@ -173,9 +173,21 @@ def _mesh(number: int) -> Mesh:
     return Mesh(grid, (AXIS, devices.AXIS), axis_types=(AxisType.Auto,) * 2)
 
 
-def _part(states: Any, i: int) -> Any:
-    """One seed's state."""
-    return jax.tree.map(lambda x: x[i], states)
+def part(states: Any, i: int) -> Any:
+    """One seed's state, on the device that has it.
+
+    An index into all of them would be a program for all devices, one for each leaf. On a CPU
+    (jaxlib 0.10.2) many of those in flight can wait for each other for ever.
+    """
+
+    def own(x: jax.Array) -> jax.Array:
+        for shard in x.addressable_shards:
+            rows = range(len(x))[shard.index[0]]
+            if i in rows:
+                return shard.data[i - rows.start]
+        raise AssertionError(f"no device of this process has seed {i}")
+
+    return jax.tree.map(own, states)
 
 
 def _of(metrics: Mapping[str, Any], i: int) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class SHACConfig(RunConfig):
     """Greatest norm of a gradient."""
     max_state_gradient: float | None = number(None, 0, open_low=True)
     """Greatest norm of the gradient of a return by what a step starts from; None: any."""
+    entropy_cost: float = number(0.0, 0)
+    """Weight of the entropy bonus: gradients alone soon leave nothing to chance."""
     zeroth_order: float = number(0.0, 0, 1)
     """Share of the gradient that is estimated from returns and probabilities: it knows of falls."""
 

@@ -114,8 +114,8 @@ class SHACLearner(Learner):
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
     def actor_loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[Any, Any]:
-        """Against the mean return of a step of the window; also where that led, what was seen,
-        and what the critic should say of it.
+        """Against the mean return of a step of the window and the entropy of its actions; also
+        where that led, what was seen, and what the critic should say of it.
         """
         env_state, data = acting.generate_unroll(
             self._way,
@@ -138,7 +138,8 @@ class SHACLearner(Learner):
             better = targets - self._value(state, data.observation)
             other = likelihood(self.networks, state.params.normalizer, policy, data, better)
             mean = mixed(mean, other, share)
-        return -mean, (env_state, data, targets)
+        entropy = -jnp.mean(data.extras["policy_extras"]["log_prob"])
+        return -mean - self.config.entropy_cost * entropy, (env_state, data, targets)
 
     def _value(self, state: TrainingState, observation: Any) -> jax.Array:
         """The target critic's value."""
