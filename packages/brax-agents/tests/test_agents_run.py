@@ -1,5 +1,6 @@
 """What runs of all agents have in common: going on, coming back, and being the same twice."""
 
+import functools
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import test_sac
 from agent_toys import Point
 
 from brax import plugins
+from brax.errors import CheckpointError
 from brax.training import checkpoint
 
 COMMON = {"episode_length": 20, "normalize_observations": True, "run_evals": False}
@@ -94,6 +96,29 @@ def test_the_policy_comes_back_from_the_folder(halves):
     for deterministic in (True, False):
         policy = plugins.get("trainer", name).load_policy(folders[0], deterministic)
         assert policy(obs, key)[0] == make_policy(params, deterministic)(obs, key)[0]
+
+
+def test_the_parameters_come_back_alone(halves, tmp_path):
+    name, folders, make_policy, params = halves
+    agent = plugins.get("trainer", name)
+    record = checkpoint.load(folders[0]).record
+    settings = {k: v for k, v in record["network"].items() if k != "factory"}
+    config = agent.network_config(
+        record["observation_size"],
+        record["action_size"],
+        record["config"]["normalize_observations"],
+        functools.partial(agent.make_networks, **settings),
+    )
+    agent.save(tmp_path, 7, tuple(params), config)
+    for folder in (folders[0], tmp_path):
+        loaded = agent.load(folder)
+        assert loaded._fields == params._fields
+        jax.tree.map(np.testing.assert_array_equal, loaded, type(loaded)(*params))
+    obs, key = np.array([0.3, 0.2], np.float32), jax.random.key(0)
+    policy = agent.load_policy(tmp_path / "000000000007")
+    assert policy(obs, key)[0] == make_policy(params, True)(obs, key)[0]
+    with pytest.raises(CheckpointError, match=r"holds parameters alone.*with restore_params"):
+        train(name, restore_checkpoint_path=tmp_path)
 
 
 def on_devices(name, count):

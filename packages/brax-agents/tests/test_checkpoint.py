@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import re
@@ -21,7 +22,8 @@ from agent_toys import Point
 from brax.errors import CheckpointError, ConfigError
 from brax.training import checkpoint, manifest, migrations
 from brax.training.agents.ppo import train as ppo
-from brax.training.agents.ppo.checkpoint import load_policy
+from brax.training.agents.ppo.checkpoint import load, load_policy, network_config, save
+from brax.training.agents.ppo.networks import make_inference_fn, make_ppo_networks
 from brax.training.saving import Saver
 from brax.training.writer import Writer
 
@@ -511,6 +513,42 @@ def test_what_format_1_had_and_today_has_not_is_said():
     network = {"factory": "make_ppo_networks", "distribution_type": "normal"}
     with pytest.raises(CheckpointError, match=r"'runs/a' has format 1, in which .*normal"):
         migrations.upgraded({"network": network}, 1, Path("runs/a"))
+
+
+def test_parameters_are_saved_beside_others(tmp_path):
+    """As callbacks of users do, in each evaluation; all of them stay."""
+    networks = functools.partial(make_ppo_networks, policy_hidden_layer_sizes=(4,))
+    made = networks({"state": (2,), "pose": (3,)}, 1)
+    keys = jax.random.split(jax.random.key(0))
+    params = ((), made.policy_network.init(keys[0]), made.value_network.init(keys[1]))
+    config = network_config({"state": (2,), "pose": (3,)}, 1, False, networks)
+    for step in range(5):
+        assert save(tmp_path, 10 * step, params, config) == tmp_path / f"{10 * step:012d}"
+    assert checkpoint.available(tmp_path) == [0, 10, 20, 30, 40]
+    normalizer, policy, value = load(tmp_path / "000000000010")
+    assert normalizer == ()
+    jax.tree.map(np.testing.assert_array_equal, (policy, value), params[1:])
+    obs = {"state": np.ones(2, np.float32), "pose": np.zeros(3, np.float32)}
+    got, _ = load_policy(tmp_path)(obs, jax.random.key(0))
+    want, _ = make_inference_fn(made)(params, deterministic=True)(obs, jax.random.key(0))
+    assert got == want
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"config": {"agent": "sac"}}, "is not what the network_config of 'ppo' returns"),
+        ({"config": {}}, "is not what the network_config of 'ppo' returns"),
+        ({"params": {"policy": 1}}, r"params must be .*\(normalizer, policy, value\), not dict"),
+        ({"params": ({"params": {}}, {"params": {}})}, "without the normalizer"),
+        ({"config": network_config(2, 1, True)}, "normalize_observations=True, but .* no norm"),
+    ],
+)
+def test_what_are_no_parameters_is_not_saved(change, message, tmp_path):
+    given = {"params": ((), {"params": {}}, {"params": {}}), "config": network_config(2, 1, False)}
+    with pytest.raises(ConfigError, match=message):
+        save(tmp_path, 0, **(given | change))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_policy_that_is_not_finite_is_not_handed_out(tmp_path):

@@ -179,6 +179,63 @@ class Agent:
         factory = network_factory or policies.described(self._own_factories, found)
         return policies.restore(found, factory, self.make_inference_fn, deterministic)
 
+    def load(self, path: Path | str) -> policies.PolicyParams | policies.ActorCriticParams:
+        """Returns the parameters in a run or checkpoint, as `train` returned them.
+
+        Args:
+            path: run, folder of checkpoints (the newest is taken), or checkpoint.
+
+        Raises:
+            CheckpointError: if there is no such checkpoint, or it is damaged or of another kind.
+        """
+        return policies.params_of(policies.read(path, self.name))
+
+    def save(self, path: Path | str, step: int, params: Any, config: Mapping[str, Any]) -> Path:
+        """Saves parameters alone, for `load` and `load_policy`; returns when they are on disk.
+
+        A run saves all that it needs to go on, by `save_checkpoint_path`; from these another can
+        start, by `restore_params`.
+
+        Args:
+            path: folder of checkpoints; the others in it stay.
+            step: environment steps behind them: the checkpoint's name.
+            params: what `train` returned, or a callback was given.
+            config: what `network_config` returned.
+
+        Returns:
+            The checkpoint's folder.
+
+        Raises:
+            ConfigError: if these are no parameters, or of other networks, or config is another.
+            CheckpointError: if it cannot be written.
+        """
+        return policies.save(self.name, path, step, params, config)
+
+    def network_config(
+        self,
+        observation_size: types.ObservationSize,
+        action_size: int,
+        normalize_observations: bool,
+        network_factory: Callable[..., Any] | None = None,
+    ) -> dict[str, Any]:
+        """What `save` records of the networks, to make them again.
+
+        Args:
+            observation_size: the environment's.
+            action_size: the environment's.
+            normalize_observations: the setting that they were trained with.
+            network_factory: what made them, with settings by `functools.partial`; the agent's own
+                without any by default.
+        """
+        factory = network_factory or self.make_networks
+        return {
+            "agent": self.name,
+            "config": {"normalize_observations": normalize_observations},
+            "network": policies.describe_networks(self._own_factories, factory),
+            "observation_size": policies.plain(observation_size),
+            "action_size": action_size,
+        }
+
     @property
     def _own_factories(self) -> list[Callable[..., Any]]:
         """What makes networks, of the agent's own."""
@@ -208,11 +265,8 @@ class Agent:
         factory: Callable[..., Any],
     ) -> dict[str, Any]:
         """What a checkpoint records: all that is needed to use it again."""
-        return {
-            "agent": self.name,
-            "environment": type(env.unwrapped).__name__,
-            "config": dataclasses.asdict(config),
-            "network": policies.describe_networks(self._own_factories, factory),
-            "observation_size": policies.plain(size),
-            "action_size": env.action_size,
-        }
+        networks = self.network_config(
+            size, env.action_size, config.normalize_observations, factory
+        )
+        environment = type(env.unwrapped).__name__
+        return {**networks, "environment": environment, "config": dataclasses.asdict(config)}

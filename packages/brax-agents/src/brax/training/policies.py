@@ -1,8 +1,10 @@
 """Policies: out of parameters, and out of a checkpoint."""
 
+import contextlib
 import dataclasses
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from brax import plugins
 from brax.errors import CheckpointError, ConfigError
 from brax.training import checkpoint, distribution, images, networks, types
 from brax.training.acme import running_statistics
+from brax.training.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,46 @@ def read(path: Path | str, agent: str) -> checkpoint.Checkpoint:
     if of != agent:
         raise CheckpointError(f"'{found.path}' is of agent '{of}', not of '{agent}'.")
     return found
+
+
+def params_of(found: checkpoint.Checkpoint) -> PolicyParams | ActorCriticParams:
+    """The parameters in a checkpoint, as `train` returned them."""
+    parts: dict[str, Any] = {}
+    for name, leaf in found.arrays.items():
+        top, *path = name.split("/")
+        if top == "params" and path[0] in ("policy", "value"):
+            at = parts
+            for inner in path[:-1]:
+                at = at.setdefault(inner, {})
+            at[path[-1]] = leaf
+    kind = ActorCriticParams if "value" in parts else PolicyParams
+    return kind(normalizer=_normalizer(found), **parts)
+
+
+def save(agent: str, path: Path | str, step: int, params: Any, config: Mapping[str, Any]) -> Path:
+    """Saves parameters alone; arguments and errors as `Agent.save`."""
+    if config.get("agent") != agent or "network" not in config:
+        raise ConfigError(
+            f"config={dict(config)!r} is not what the network_config of '{agent}' returns: give "
+            "that."
+        )
+    kinds = {2: PolicyParams, 3: ActorCriticParams}
+    if not isinstance(params, tuple | list) or len(params) not in kinds:
+        raise ConfigError(
+            "params must be what train() returned: (normalizer, policy) or (normalizer, policy, "
+            f"value), not {type(params).__name__}."
+        )
+    named = kinds[len(params)](*params)
+    policy_part(named)
+    if config["config"]["normalize_observations"] == (named.normalizer == ()):
+        raise ConfigError(
+            "normalize_observations="
+            f"{config['config']['normalize_observations']}, but the parameters have "
+            f"{'no' if named.normalizer == () else 'a'} normalizer: say what they were trained "
+            "with."
+        )
+    with contextlib.closing(Writer(path, keep=sys.maxsize)) as writer:
+        return writer.save(step, {"params": named}, config)
 
 
 def of_run(path: Path | str) -> types.Policy:

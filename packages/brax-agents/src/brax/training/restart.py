@@ -31,6 +31,11 @@ def resume(
         ConfigError: if the steps of a training step would change.
     """
     found = checkpoint.load(path)
+    if "training_steps" not in found.record:
+        raise CheckpointError(
+            f"checkpoint '{found.path}' holds parameters alone, which is not enough to go on from: "
+            "start from them, with restore_params."
+        )
     for name in ("agent", "environment", "observation_size", "action_size", "network"):
         if found.record.get(name) != record[name]:
             raise CheckpointError(

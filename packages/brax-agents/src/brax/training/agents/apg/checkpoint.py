@@ -1,5 +1,6 @@
-"""APG's policies out of checkpoints."""
+"""APG's policies and parameters, in checkpoints."""
 
 from brax.training.agents.apg.trainer import APG
 
 load_policy = APG.load_policy
+load, save, network_config = APG.load, APG.save, APG.network_config

@@ -1,5 +1,6 @@
-"""SAC's policies out of checkpoints."""
+"""SAC's policies and parameters, in checkpoints."""
 
 from brax.training.agents.sac.trainer import SAC
 
 load_policy = SAC.load_policy
+load, save, network_config = SAC.load, SAC.save, SAC.network_config
