@@ -82,7 +82,7 @@ class Other(Point):
             Point(),
             {"network_factory": {**SMALL["network_factory"], "activation": "tanh"}},
             CheckpointError,
-            "saved with network .*swish.*tanh",
+            r"saved with network\.activation swish, but this run has tanh\.",
         ),
         (Point(), {"unroll_length": 10}, ConfigError, "must stay what it was .* 160; it is 320"),
         (Point(), {"num_envs": 8}, CheckpointError, r"env_state/.* was saved as .*\(16,.*\(8,"),

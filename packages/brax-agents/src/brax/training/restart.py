@@ -37,10 +37,10 @@ def resume(
             "start from them, with restore_params."
         )
     for name in ("agent", "environment", "observation_size", "action_size", "network"):
-        if found.record.get(name) != record[name]:
+        place, saved, now = _first_unlike(name, found.record.get(name), record[name])
+        if saved != now:
             raise CheckpointError(
-                f"checkpoint '{found.path}' was saved with {name} {found.record.get(name)}, "
-                f"but this run has {record[name]}."
+                f"checkpoint '{found.path}' was saved with {place} {saved}, but this run has {now}."
             )
     saved = type(config)(**found.record["config"]).env_steps_per_training_step
     if saved != config.env_steps_per_training_step:
@@ -49,6 +49,15 @@ def resume(
             f"in '{found.path}', {saved}; it is {config.env_steps_per_training_step}."
         )
     return checkpoint.restore(found, like), found.record["training_steps"]
+
+
+def _first_unlike(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:
+    """Of two values, and in mappings of two entries, the first that differ; by their name."""
+    if isinstance(saved, Mapping) and isinstance(now, Mapping):
+        for key in [*now, *saved]:
+            if saved.get(key) != now.get(key):
+                return _first_unlike(f"{name}.{key}", saved.get(key), now.get(key))
+    return name, saved, now
 
 
 def check_params(params: Any, like: Any) -> dict[str, Any]:
