@@ -1,6 +1,7 @@
 """The shared loop with a program that only counts: long runs, without training anything."""
 
 import signal
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -70,6 +71,25 @@ def test_what_happened_in_days_is_counted_in_full():
     told = window.metrics(SimpleNamespace(metrics=dict))
     assert told["n"] == 3 * (2**31 - 1) + 5
     assert told["reward"] == 3 * 2**24 + 5
+
+
+class Breaking(Counting):
+    """A share of its environment steps, 8 in a training step, breaks."""
+
+    def __init__(self, share):
+        self._share = share
+
+    def metrics(self, tally):
+        return {"training/nan_envs": self._share * 8 * tally["n"]}
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.005, []), (1.0, ["in 128 of 128 environment"])])
+def test_that_many_steps_break_is_told_once(share, told):
+    reports = Reports(lambda *_: {}, nobody, nobody, saves=None, every=None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Loop(Breaking(share), Schedule(64, 8, 5, 0), reports).run(0)
+    assert [str(w.message)[:25] for w in caught] == [text[:25] for text in told]
 
 
 class Resetting(Counting):

@@ -8,7 +8,7 @@ from brax import env, envs, plugins
 from brax.env import Env, State
 from brax.envs.base import PipelineEnv, Wrapper
 from brax.envs.wrappers import training
-from brax.errors import ConfigError, PluginError, UnknownNameError
+from brax.errors import ConfigError, PluginError, ShapeError, UnknownNameError
 
 
 class Still(Env):
@@ -71,6 +71,13 @@ def test_a_taken_name(still):
     assert isinstance(envs.get_environment("still"), Other)
 
 
+def test_a_class_that_a_notebook_defines_anew_takes_its_place(still):
+    again = type("Still", (Other,), {"__module__": Still.__module__})
+    again.__qualname__ = Still.__qualname__
+    envs.register_environment("still", again)
+    assert type(envs.get_environment("still")) is again
+
+
 def test_overriding_an_installed_environment():
     before = plugins.specs("environment")
     with pytest.raises(PluginError, match=r"already registered by brax-envs 0\."):
@@ -98,7 +105,17 @@ def test_create(still):
         envs.create("still", episode_length=1, action_repeat=2)
 
 
+@pytest.mark.parametrize("action", [jnp.zeros(5), jnp.zeros((3, 1)), jnp.zeros(())])
+def test_a_mass_is_pushed_by_one_number(action):
+    env = envs.get_environment("fast")
+    with pytest.raises(ShapeError, match=r"action has shape \(.*\); 'Fast' takes \(1,\)"):
+        env.step(env.reset(jax.random.key(0)), action)
+
+
 def test_the_paths_that_users_know():
     assert envs.training is training
+    assert envs.ant.Ant is type(envs.get_environment("ant"))
+    with pytest.raises(AttributeError, match=r"module 'brax.envs' has no attribute 'antt'"):
+        _ = envs.antt
     assert (PipelineEnv, envs.base.State, Wrapper) == (env.PipelineEnv, env.State, env.Wrapper)
     assert training.wrap is env.wrap and training.EvalWrapper is env.EvalWrapper

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from brax.env import Env, State, VmapWrapper, Wrapper, wrap
-from brax.errors import ConfigError
+from brax.errors import ConfigError, ShapeError
 
 
 class Pixels(Env):
@@ -50,6 +50,34 @@ def test_another_system_reaches_through_wrappers_and_leaves_them_alone(walker):
     assert other.step(state, jnp.ones(1)).reward == 5.0
     with pytest.raises(ConfigError, match="Pixels has no system"):
         Pixels().with_sys(env.sys)
+
+
+def test_a_system_is_not_set_beside_the_one_that_is_used(walker):
+    env = Wrapper(walker())
+    with pytest.raises(ConfigError, match=r"use env.with_sys\(sys\), or set env.unwrapped.sys"):
+        env.sys = env.sys.replace(gain=jnp.float32(5.0))
+    assert not hasattr(Wrapper(Pixels()), "sys")
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "4", True])
+def test_a_batch_has_a_size(walker, size):
+    with pytest.raises(ConfigError, match=f"batch_size must be an integer >= 1, got {size!r}"):
+        VmapWrapper(walker(), size)
+
+
+def test_a_batch_has_as_many_keys_and_actions(walker):
+    env = VmapWrapper(walker(), 4)
+    with pytest.raises(ConfigError, match="reset got 5 keys, batch_size is 4"):
+        env.reset(jax.random.split(jax.random.key(0), 5))
+    state = env.reset(jax.random.key(0))
+    for action in (jnp.ones((3, 1)), jnp.ones(())):
+        with pytest.raises(ShapeError, match=r"shape \(.*\) for 4 environments: .* \(4, 1\)"):
+            env.step(state, action)
+    for keys in (jax.random.key(0), jax.random.PRNGKey(0)):
+        with pytest.raises(ConfigError, match=r"reset needs a batch of keys: pass jax.random.spl"):
+            wrap(walker()).reset(keys)
+    with pytest.raises(ConfigError, match="that is wrapped once"):
+        wrap(wrap(walker())).reset(jax.random.split(jax.random.key(0), 4))
 
 
 def test_both_kinds_of_key_give_the_same_episode(walker):

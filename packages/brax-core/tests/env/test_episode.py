@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.env import EpisodeWrapper, VmapWrapper
+from brax.env import EpisodeWrapper, VmapWrapper, wrap
 from brax.errors import ConfigError, ShapeError
 
 
@@ -138,10 +138,53 @@ def test_steps_in_which_contacts_are_left_out_are_counted(walker):
     assert states[-1].info["episode_metrics"]["contact_overflow"].tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("length, repeat", [(0, 1), (10, 0), (3, 4), (-1, 1)])
-def test_lengths_that_make_no_sense(walker, length, repeat):
-    with pytest.raises(ConfigError, match=f"episode_length={length}, action_repeat={repeat}"):
+@pytest.mark.parametrize(
+    "length, repeat, message",
+    [
+        (0, 1, "episode_length must be an integer >= 1, got 0"),
+        (-1, 1, "episode_length must be an integer >= 1, got -1"),
+        (2.5, 1, "episode_length must be an integer >= 1, got 2.5"),
+        ("4", 1, "episode_length must be an integer >= 1, got '4'"),
+        (10, 0, "action_repeat must be an integer >= 1, got 0"),
+        (10, 1.5, "action_repeat must be an integer >= 1, got 1.5"),
+        (10, True, "action_repeat must be an integer >= 1, got True"),
+        (3, 4, "action_repeat must be at most .* got episode_length=3, action_repeat=4"),
+    ],
+)
+def test_lengths_that_make_no_sense(walker, length, repeat, message):
+    with pytest.raises(ConfigError, match=message):
         EpisodeWrapper(walker(), length, repeat)
+
+
+@pytest.mark.parametrize("n", [3, 4])
+@pytest.mark.parametrize("name", ["reward", "far"])
+@pytest.mark.parametrize("when", ["reset", "step"])
+def test_what_is_not_one_number_is_not_mixed_with_that_of_others(walker, n, name, when):
+    """Three environments and a metric of three entries were summed to three times three."""
+
+    class Wrong(walker):
+        def reset(self, rng):
+            state = super().reset(rng)
+            return self._wrong(state) if when == "reset" else state.replace(metrics=self._far())
+
+        def step(self, state, action):
+            return self._wrong(super().step(state, action))
+
+        def _far(self):
+            return {"far": jnp.zeros(())}
+
+        def _wrong(self, state):
+            metrics = self._far()
+            if name == "reward":
+                return state.replace(reward=state.reward[None], metrics=metrics)
+            return state.replace(metrics={"far": jnp.zeros(3)})
+
+    env = wrap(Wrong(), episode_length=5)
+    keys = jax.random.split(jax.random.key(0), n)
+    with pytest.raises(
+        ShapeError, match=rf"Wrong: '{name}' has shape \({n}, \d\) and done \({n},\)"
+    ):
+        jax.eval_shape(lambda: env.step(env.reset(keys), jnp.zeros((n, env.action_size))))
 
 
 @pytest.mark.parametrize("done", [jnp.zeros((), bool), jnp.zeros((), jnp.int32)])

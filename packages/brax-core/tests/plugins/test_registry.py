@@ -130,6 +130,9 @@ def test_order_is_ours_first_then_by_name_whatever_the_path_says():
         (SystemExit(3), "SystemExit: 3"),
         (plugin(api=2, environments=[Spec("x", dict)]), "needs plugin API 2, this is plugin API 1"),
         (plugin(api=None), "has no BRAX_PLUGIN_API"),
+        (plugin(api="1"), "its BRAX_PLUGIN_API is '1', not an integer"),
+        (plugin(api=True), "its BRAX_PLUGIN_API is True, not an integer"),
+        (module(BRAX_PLUGIN_API=1, brax_enviroments=list), "unknown hook 'brax_enviroments'"),
         (plugin(environments=ValueError("boom")), "ValueError: boom"),
         (plugin(environments=[Spec("x", dict)], commands=KeyError("k")), "KeyError: 'k'"),
         (plugin(environments=[dict]), "returned [<class 'dict'>], not a list of brax.plugins.Spec"),
@@ -329,6 +332,8 @@ def test_register_and_unregister():
     with pytest.raises(PluginError, match=r"'maze' of other is already registered by acme 1.0"):
         made.register(environments("maze"), "other")
     assert [s.origin.distribution for s in made.statuses()] == ["acme", "notebook"]
+    with pytest.raises(PluginError, match=r"'notebook': it is registered already. Unregister it"):
+        made.register(environments("pit"), "notebook")
     with pytest.raises(UnknownNameError, match=r"unknown plugin 'acme'. Available: notebook"):
         made.unregister("acme")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
@@ -18,6 +19,9 @@ CHUNK_SECONDS = 1.0
 
 MAX_BAD_UPDATES = 10
 """Updates in a row without a finite gradient after which a run is stopped."""
+
+MANY_LOST = 0.01
+"""Share of the environment steps that may break without a warning."""
 
 
 class Program(Protocol):
@@ -153,6 +157,7 @@ class Loop:
         self._walltime = 0.0
         self._saved = (0, 0.0)  # training steps and seconds of training at the last save
         self._recent = Window()  # since the last report
+        self._told_of_lost = False
 
     def run(self, state: Any, step: int = 0) -> tuple[Any, dict[str, Any]]:
         """Trains to the end of the schedule.
@@ -262,7 +267,17 @@ class Loop:
         return min(most, remaining)
 
     def _training_metrics(self, window: Window) -> dict[str, Any]:
-        return {**window.metrics(self._program), "training/walltime": self._walltime}
+        found = window.metrics(self._program)
+        lost = found.get("training/nan_envs", 0.0)
+        if lost > MANY_LOST * window.env_steps and not self._told_of_lost:
+            self._told_of_lost = True
+            warnings.warn(
+                f"in {lost:,.0f} of {window.env_steps:,} environment steps the state, the "
+                "observation or the reward was not finite, or beyond 1e10: such a step earns "
+                "nothing and ends its episode. Look at the environment's reset and step.",
+                stacklevel=4,
+            )
+        return {**found, "training/walltime": self._walltime}
 
     def _between(self) -> dict[str, Any]:
         """Metrics of a report between evaluations: losses and speed are called `episode/...` too,

@@ -7,6 +7,7 @@ and `info` are replaced, never written into.
 import abc
 import copy
 import dataclasses
+import numbers
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -134,6 +135,18 @@ class Wrapper(Env):
         """The environment inside all wrappers."""
         return self.env.unwrapped
 
+    @property
+    def sys(self) -> System:
+        """That of the inner environment."""
+        return self.env.sys
+
+    @sys.setter
+    def sys(self, _: System) -> None:
+        raise ConfigError(
+            f"{type(self).__name__} has the system of the environment inside: use "
+            "env.with_sys(sys), or set env.unwrapped.sys"
+        )
+
     def with_sys(self, sys: System) -> Self:
         """Returns this wrapper around the inner environment with another system."""
         new = copy.copy(self)
@@ -145,6 +158,17 @@ class Wrapper(Env):
         if name == "env" or name.startswith("__"):  # a copy in the making has no `env` yet
             raise AttributeError(name)
         return getattr(self.env, name)
+
+
+def check_count(name: str, value: Any) -> int:
+    """Returns a number of steps or environments.
+
+    Raises:
+        ConfigError: unless it is an integer of at least 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ConfigError(f"{name} must be an integer >= 1, got {value!r}")
+    return int(value)
 
 
 def is_typed_key(rng: Any) -> bool:

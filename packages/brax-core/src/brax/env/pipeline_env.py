@@ -6,8 +6,8 @@ import jax
 
 from brax import base, plugins
 from brax.base import System
-from brax.env.base import Env
-from brax.errors import ConfigError, ShapeError
+from brax.env.base import Env, check_count
+from brax.errors import ShapeError
 
 
 class PipelineEnv(Env):
@@ -30,11 +30,9 @@ class PipelineEnv(Env):
             UnknownNameError: if there is no such pipeline.
             ConfigError: if `n_frames` is not a positive integer.
         """
-        if not isinstance(n_frames, int) or n_frames < 1:
-            raise ConfigError(f"n_frames must be an integer >= 1, got {n_frames!r}")
         self.sys = sys
         self._backend = backend
-        self._n_frames = n_frames
+        self._n_frames = check_count("n_frames", n_frames)
         self._pipeline = plugins.get("pipeline", backend)
 
     def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:

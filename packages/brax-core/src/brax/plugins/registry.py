@@ -156,6 +156,8 @@ class Registry:
         try:
             plugin = load()
             _check_version(plugin)
+            if self._manager.is_registered(plugin) or self._manager.has_plugin(_key(origin)):
+                raise _Refused("it is registered already", "Unregister it first")
             self._manager.register(plugin, _key(origin))
             try:
                 self._check_hooks(plugin)
@@ -187,6 +189,10 @@ class Registry:
         except pluggy.PluginValidationError as error:
             name = next(name for name in marked if name not in hooks)
             raise _Refused(f"it has an unknown hook '{name}'", _rename(name, hooks)) from error
+        for name in dir(plugin):
+            unknown = name.startswith("brax_") and name not in hooks
+            if unknown and closest(name, hooks) and callable(getattr(plugin, name)):
+                raise _Refused(f"it has an unknown hook '{name}'", _rename(name, hooks))
         for name in hooks:
             if hasattr(plugin, name) and name not in marked:
                 raise _Refused(f"its {name} is not marked as a hook", "Mark it with @hookimpl")
@@ -248,11 +254,16 @@ class Registry:
 
 def _check_version(plugin: Any) -> None:
     version = getattr(plugin, "BRAX_PLUGIN_API", None)
-    if version == API_VERSION:
+    if version == API_VERSION and type(version) is int:
         return
     if version is None:
         raise _Refused("it has no BRAX_PLUGIN_API", f"Declare BRAX_PLUGIN_API = {API_VERSION}")
-    newer = isinstance(version, int) and version > API_VERSION
+    if type(version) is not int:
+        raise _Refused(
+            f"its BRAX_PLUGIN_API is {version!r}, not an integer",
+            f"Declare BRAX_PLUGIN_API = {API_VERSION}",
+        )
+    newer = version > API_VERSION
     raise _Refused(
         f"it needs plugin API {version}, this is plugin API {API_VERSION}",
         "Update brax-core" if newer else "Update it",

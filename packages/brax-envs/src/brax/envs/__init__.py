@@ -1,6 +1,7 @@
 """Environments: a collection, and how to find and register them."""
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -8,5 +9,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Takes the names from `brax.envs.api`, imported, and JAX with it, when one is first used."""
-    return getattr(importlib.import_module("brax.envs.api"), name)
+    """Takes the names from `brax.envs.api`, imported, and JAX with it, when one is first used;
+    modules, such as `brax.envs.base`, too."""
+    api = importlib.import_module("brax.envs.api")
+    if hasattr(api, name):
+        return getattr(api, name)
+    if not name.startswith("_") and importlib.util.find_spec(f"brax.envs.{name}"):
+        return importlib.import_module(f"brax.envs.{name}")
+    raise AttributeError(f"module 'brax.envs' has no attribute '{name}'")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.env import Env, State, check_key
+from brax.errors import ShapeError
 
 
 class Fast(Env):
@@ -37,7 +38,13 @@ class Fast(Env):
         return State(rest, self._observe(rest), jnp.zeros(()), jnp.zeros(()))
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Pushes, or lets it glide."""
+        """Pushes, or lets it glide.
+
+        Raises:
+            ShapeError: unless the action is one number, shape (1,).
+        """
+        if jnp.shape(action) != (1,):
+            raise ShapeError(f"action has shape {jnp.shape(action)}; 'Fast' takes (1,)")
         position, velocity, _, time = state.pipeline_state
         push = jnp.where(action[0] > 0, 1.0, 0.0)
         velocity = velocity + self.dt * push

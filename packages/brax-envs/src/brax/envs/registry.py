@@ -63,21 +63,29 @@ def register_environment(
         override: whether it may take a name that is taken.
 
     Raises:
-        PluginError: if the name is taken, unless by the same class or with `override`.
+        PluginError: if the name is taken, unless by the same class, also where a notebook's cell
+            has defined it anew, or with `override`.
     """
+    name = f"register_environment {env_name}"
     taken = plugins.specs("environment").get(env_name)
     if taken is not None and taken.spec.target is env_class:
         return
-    if taken is not None and not override:
+    anew = taken is not None and taken.distribution == name and _same(taken.spec.target, env_class)
+    if taken is not None and not (override or anew):
         raise PluginError(
             f"environment '{env_name}' is already registered by {taken.origin}: "
             "choose another name, or pass override=True"
         )
     spec = plugins.Spec(env_name, env_class, (env_class.__doc__ or "").partition("\n")[0])
-    name = f"register_environment {env_name}"
     if taken is not None and taken.distribution == name:
         plugins.unregister(name)
     plugins.register(_Plugin(spec), name, override)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two classes or functions have the same name in the same module."""
+    names = [(f.__module__, getattr(f, "__qualname__", None)) for f in (one, other)]
+    return names[0] == names[1] and names[0][1] is not None
 
 
 class _Plugin:

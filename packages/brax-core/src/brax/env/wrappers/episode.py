@@ -5,10 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper
+from brax.env.base import Env, State, Wrapper, check_count
 from brax.env.structure import check_same_structure
 from brax.env.wrappers.select import select
-from brax.errors import ConfigError
+from brax.errors import ConfigError, ShapeError
 
 HUGE = 1e10
 """A number beyond which a simulation counts as lost."""
@@ -51,21 +51,25 @@ class EpisodeWrapper(Wrapper):
             action_repeat: steps of `env` that one action lasts.
 
         Raises:
-            ConfigError: unless 1 <= action_repeat <= episode_length.
+            ConfigError: unless these are integers and 1 <= action_repeat <= episode_length.
         """
         super().__init__(env)
-        if not 1 <= action_repeat <= episode_length:
+        self.episode_length = check_count("episode_length", episode_length)
+        self.action_repeat = check_count("action_repeat", action_repeat)
+        if action_repeat > episode_length:
             raise ConfigError(
-                "episode_length and action_repeat must be at least 1 and action_repeat at most "
-                f"episode_length, got episode_length={episode_length}, "
-                f"action_repeat={action_repeat}"
+                "action_repeat must be at most episode_length, got "
+                f"episode_length={episode_length}, action_repeat={action_repeat}"
             )
-        self.episode_length = episode_length
-        self.action_repeat = action_repeat
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts episodes, with all accounts at zero."""
+        """Starts episodes, with all accounts at zero.
+
+        Raises:
+            ShapeError: if reward, done and metrics are not one number for each environment.
+        """
         state = self.env.reset(rng)
+        self._check_numbers(state)
         state = state.replace(done=_flag(state.done), metrics=state.metrics | _overflow(state))
         zero = jnp.zeros(state.done.shape, jnp.float32)
         accounts = {
@@ -96,6 +100,7 @@ class EpisodeWrapper(Wrapper):
         """One step of the inner environment, for those that have not ended."""
         running = state.done == 0
         new = self.env.step(state, action)
+        self._check_numbers(new)
         new = new.replace(metrics=new.metrics | _overflow(new))
         summed = _own_metrics(state.info["episode_metrics"], new.metrics)
         # A wrapper around this one may have added some, which the environment hands on or not.
@@ -114,6 +119,16 @@ class EpisodeWrapper(Wrapper):
         return State(
             pipeline_state, obs, reward, accounts["episode_done"], metrics, info | accounts
         )
+
+    def _check_numbers(self, state: State) -> None:
+        """Refuses rewards and metrics that would be mixed between environments."""
+        shape = jnp.shape(state.done)
+        for name, x in {"reward": state.reward, **state.metrics}.items():
+            if jnp.shape(x) != shape:
+                raise ShapeError(
+                    f"{type(self.unwrapped).__name__}: '{name}' has shape {jnp.shape(x)} and done "
+                    f"{shape}; reward, done and each metric are one number, of shape ()"
+                )
 
     def _accounts(
         self,
@@ -162,7 +177,7 @@ def _overflow(state: State) -> dict[str, jax.Array]:
 
 
 def _flag(condition: jax.Array) -> jax.Array:
-    return condition.astype(jnp.float32)
+    return jnp.asarray(condition, jnp.float32)
 
 
 def _is_sane(state: State) -> jax.Array:

@@ -1,8 +1,10 @@
 """Many environments side by side."""
 
 import jax
+import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, key_shape
+from brax.env.base import Env, State, Wrapper, check_count, key_shape
+from brax.errors import ConfigError, ShapeError
 
 
 class VmapWrapper(Wrapper):
@@ -17,14 +19,36 @@ class VmapWrapper(Wrapper):
                 batch of keys.
         """
         super().__init__(env)
-        self.batch_size = batch_size
+        self.batch_size = None if batch_size is None else check_count("batch_size", batch_size)
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts one episode per key."""
-        if key_shape(rng) == () and self.batch_size is not None:
+        """Starts one episode per key.
+
+        Raises:
+            ConfigError: if there is no batch of keys, or one of another size.
+        """
+        keys = key_shape(rng)
+        if keys == () and self.batch_size is not None:
             rng = jax.random.split(rng, self.batch_size)
+        elif len(keys) != 1:
+            raise ConfigError(
+                "reset needs a batch of keys: pass jax.random.split(rng, num_envs), to an "
+                "environment that is wrapped once"
+            )
+        elif self.batch_size not in (None, keys[0]):
+            raise ConfigError(f"reset got {keys[0]} keys, batch_size is {self.batch_size}")
         return jax.vmap(self.env.reset)(rng)
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances every environment by its own action, (batch, action_size)."""
+        """Advances every environment by its own action, (batch, action_size).
+
+        Raises:
+            ShapeError: if there are more actions than environments, or fewer.
+        """
+        count, given = state.done.shape[0], jnp.shape(action)
+        if given[:1] != (count,):
+            raise ShapeError(
+                f"step got actions of shape {given} for {count} environments: pass one for each, "
+                f"({count}, {self.action_size})"
+            )
         return jax.vmap(self.env.step)(state, action)
