@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax import envs
+from brax import contact, envs
 from brax.envs.ant import Ant, AntParameters
 from brax.envs.observation import size, slices
 from brax.errors import ConfigError, ShapeError
@@ -133,6 +133,41 @@ def test_wrong_action_and_wrong_state(ant, pendulum):
         ant.env.step(pendulum.start, jnp.zeros(8))
     with pytest.raises(ShapeError, match="without physics"):
         ant.env.step(state.replace(pipeline_state=None), jnp.zeros(8))
+
+
+@pytest.mark.slow
+def test_the_contacts_are_told_if_asked_for(ant):
+    """Those at where the links are, and nothing else changes."""
+    env = Ant(backend=ant.env.backend, debug=True)
+    state = jax.jit(env.step)(jax.jit(env.reset)(jax.random.key(0)), jnp.ones(8))
+    want = contact.get(env.sys, state.pipeline_state.x)
+    np.testing.assert_allclose(state.pipeline_state.contact.dist, want.dist, atol=1e-6)
+    plain = jax.jit(ant.env.step)(jax.jit(ant.env.reset)(jax.random.key(0)), jnp.ones(8))
+    np.testing.assert_allclose(state.obs, plain.obs, rtol=1e-4, atol=1e-5)
+    assert plain.pipeline_state.contact is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"healthy_z_range": (1.0, 0.2)}, r"\(1.0, 0.2\) must be two numbers, the lower first"),
+        ({"healthy_z_range": (1.0,)}, "must be two numbers, the lower first"),
+        ({"healthy_z_range": (0.2, float("nan"))}, "must be two numbers, the lower first"),
+        ({"terminate_when_unhealthy": "no"}, "terminate_when_unhealthy='no' must be True or Fal"),
+        ({"ctrl_cost_weight": "big"}, "ctrl_cost_weight='big' must be a number"),
+        ({"ctrl_cost_weight": True}, "ctrl_cost_weight=True must be a number"),
+        ({"healthy_reward": float("nan")}, "healthy_reward=nan must be a number"),
+        ({"reset_noise_scale": -1.0}, "reset_noise_scale=-1.0 must be a number, at least 0"),
+    ],
+)
+def test_a_parameter_without_sense_is_refused(given, message):
+    with pytest.raises(ConfigError, match=f"environment 'ant': .*{message}"):
+        envs.get_environment("ant", **given)
+
+
+def test_a_parameter_may_be_of_any_kind_of_number():
+    for weight in (1, np.float32(0.5), jnp.float32(0.5)):
+        envs.get_environment("ant", ctrl_cost_weight=weight, healthy_z_range=[0.1, float("inf")])
 
 
 def test_wrong_parameters():

@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 
-from brax import base, plugins
+from brax import base, contact, plugins
 from brax.base import System
 from brax.env.base import Env, check_count
 from brax.errors import ShapeError
@@ -18,13 +18,16 @@ class PipelineEnv(Env):
     puts another system there.
     """
 
-    def __init__(self, sys: System, backend: str = "spring", n_frames: int = 1) -> None:
+    def __init__(
+        self, sys: System, backend: str = "spring", n_frames: int = 1, debug: bool = False
+    ) -> None:
         """Chooses the pipeline.
 
         Args:
             sys: the model.
             backend: name of a pipeline.
             n_frames: physics steps in one step of the environment, at least 1.
+            debug: whether states tell their `contact`, to look at; it costs time.
 
         Raises:
             UnknownNameError: if there is no such pipeline.
@@ -33,11 +36,12 @@ class PipelineEnv(Env):
         self.sys = sys
         self._backend = backend
         self._n_frames = check_count("n_frames", n_frames)
+        self._debug = debug
         self._pipeline = plugins.get("pipeline", backend)
 
     def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:
         """Returns the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
-        return self._pipeline.init(self.sys, q, qd)
+        return self._told(self._pipeline.init(self.sys, q, qd))
 
     def pipeline_step(self, pipeline_state: Any, action: jax.Array) -> Any:
         """Advances the physics by `n_frames` steps under one action (nu,).
@@ -46,7 +50,7 @@ class PipelineEnv(Env):
             ShapeError: if the action or the state belongs to another environment.
         """
         self._check(pipeline_state, action)
-        return self._pipeline.step(self.sys, pipeline_state, action, self._n_frames)
+        return self._told(self._pipeline.step(self.sys, pipeline_state, action, self._n_frames))
 
     def render(
         self,
@@ -88,6 +92,11 @@ class PipelineEnv(Env):
     def backend(self) -> str:
         """Name of the pipeline."""
         return self._backend
+
+    def _told(self, state: Any) -> Any:
+        if not self._debug:
+            return state
+        return state.replace(contact=contact.get(self.sys, state.x, state.mocap))
 
     def _check(self, pipeline_state: Any, action: jax.Array) -> None:
         name = type(self).__name__

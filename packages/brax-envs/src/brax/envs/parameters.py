@@ -1,25 +1,53 @@
 """Making an environment's parameters from keyword arguments."""
 
 import dataclasses
+import math
+from numbers import Real
 from typing import Any, TypeVar
+
+import numpy as np
 
 from brax.errors import ConfigError, closest
 
 P = TypeVar("P")
 
+NOT_NEGATIVE = ("_scale", "_radius", "_distance", "_spread", "_angle")
+"""How the names of numbers end that are sizes."""
+
 
 def make_parameters(kind: type[P], given: dict[str, Any], environment: str) -> P:
-    """Makes a dataclass of parameters, naming one that does not exist.
+    """Makes a dataclass of parameters, naming one that does not exist or has no sense.
 
     Raises:
-        ConfigError: on a name that is not a field of `kind`.
+        ConfigError: on a name that is not a field of `kind`, or a value of another type than its
+            default, or that is NaN, a size below zero, or a range without its lower end first.
     """
-    names = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    for name in given:
-        if name not in names:
-            allowed = ["backend", "n_frames", *names]
+    fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for name, value in given.items():
+        if name not in fields:
+            allowed = ["backend", "n_frames", *fields]
             raise ConfigError(
                 f"environment '{environment}' has no parameter '{name}'. "
                 f"Parameters: {', '.join(allowed)}.{closest(name, allowed)}"
             )
+        if needed := _lacks(name, value, fields[name].default):
+            raise ConfigError(f"environment '{environment}': {name}={value!r} must be {needed}.")
     return kind(**given)
+
+
+def _lacks(name: str, value: Any, default: Any) -> str:
+    """What a value should be and is not; empty where it is right."""
+    if isinstance(default, bool):
+        return "" if isinstance(value, bool | np.bool_) else "True or False"
+    if isinstance(default, tuple):
+        pair = isinstance(value, tuple | list) and len(value) == 2 and all(map(_number, value))
+        return "" if pair and value[0] <= value[1] else "two numbers, the lower first"
+    if getattr(value, "shape", None) == () and not isinstance(value, np.generic):
+        return ""  # of JAX, maybe traced
+    if not _number(value):
+        return "a number"
+    return "a number, at least 0" if name.endswith(NOT_NEGATIVE) and value < 0 else ""
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)

@@ -52,13 +52,18 @@ class Task(PipelineEnv):
     """Whether actions in [-1, 1] are scaled to the motors' control ranges."""
 
     def __init__(
-        self, backend: str | None = None, n_frames: int | None = None, **parameters: Any
+        self,
+        backend: str | None = None,
+        n_frames: int | None = None,
+        debug: bool = False,
+        **parameters: Any,
     ) -> None:
         """Makes the environment.
 
         Args:
             backend: name of the pipeline; by default `default`.
             n_frames: physics steps in one step; by default the number of `physics`.
+            debug: whether the states of the physics tell their `contact`.
             **parameters: fields of the dataclass `kind`.
 
         Raises:
@@ -74,7 +79,7 @@ class Task(PipelineEnv):
         n_frames = physics.n_frames if n_frames is None else n_frames
         sys = mjcf.load(ASSETS / self.model)
         timestep = jnp.full_like(sys.opt.timestep, physics.timestep)
-        super().__init__(sys.replace(opt_timestep=timestep), backend, n_frames)
+        super().__init__(sys.replace(opt_timestep=timestep), backend, n_frames, debug)
         shown = not getattr(self.parameters, "exclude_current_positions_from_observation", True)
         self.observation_layout = self.hidden + self.layout if shown else self.layout
 
