@@ -87,7 +87,7 @@ def test_overriding_an_installed_environment():
         assert type(envs.get_environment("inverted_pendulum")) is Still
     finally:
         plugins.unregister("register_environment inverted_pendulum")
-    assert plugins.specs("environment") == before
+    assert list(plugins.specs("environment").items()) == list(before.items())
 
 
 def test_create(still):

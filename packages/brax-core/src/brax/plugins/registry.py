@@ -119,11 +119,13 @@ class Registry:
                 raise unknown_name("plugin", name, added)
             self._manager.unregister(name=_key(origin))
             self._statuses = [s for s in self._statuses if s.origin != origin]
+            for first in self._overridden.pop(origin, []):
+                found = self._registered[first.kind]
+                if found.get(first.name, first).origin in (origin, first.origin):
+                    found[first.name] = first  # in its place: the order stays
             for found in self._registered.values():
                 for taken in [n for n, r in found.items() if r.origin == origin]:
                     del found[taken]
-            for first in self._overridden.pop(origin, []):
-                self._registered[first.kind].setdefault(first.name, first)
 
     def _of_kind(self, kind: str) -> dict[str, Registered]:
         if kind not in KINDS:
