@@ -67,6 +67,15 @@ def test_a_tree_comes_back_as_it_was(saved):
     assert isinstance(read["pair"], Pair)
 
 
+@pytest.mark.parametrize("kind", [">f4", ">i8", ">c8", "<f4", "float8_e4m3fn", "bool"])
+def test_numbers_come_back_whatever_their_byte_order(tmp_path, kind):
+    wanted = np.array([0, 1, 2]).astype(jnp.dtype(kind))
+    model.save_params(tmp_path / "params", wanted)
+    got = model.load_params(tmp_path / "params")
+    assert got.dtype.isnative
+    np.testing.assert_array_equal(got.astype(complex), wanted.astype(complex))
+
+
 def test_numpy_opens_the_file_too(saved):
     with np.load(saved, allow_pickle=False) as arrays:
         np.testing.assert_array_equal(arrays["kernel"], TREE["kernel"])
@@ -85,7 +94,11 @@ def test_the_file_is_replaced_in_one_move(saved):
         ({1: np.ones(1)}, "cannot save '', a dict"),
         ({"key": jax.random.key(0)}, "cannot save 'key', a random key"),
         ([local()(1, 2)], "cannot save '0', a Local: its class is not at the top of its module"),
-        ([np.array([None])], "cannot save '0': it is an array of Python objects"),
+        ([np.array([None])], "cannot save '0', an array of object: allowed are arrays of numbers"),
+        ({"w": np.zeros(2, "f4,i2")}, "cannot save 'w', an array of .*'<f4'.*as a dictionary"),
+        ({"w": [np.array(["text"])]}, "cannot save 'w/0', an array of <U4: .*text as a list"),
+        ({"w": np.zeros(2, "S3")}, "cannot save 'w', an array of .S3"),
+        ({"a\0b": np.ones(1)}, r"cannot save 'a\\x00b': take the NUL out of the name"),
     ],
 )
 def test_what_cannot_be_saved_is_named(tmp_path, value, said):
@@ -117,6 +130,29 @@ def told(members, **changes):
     members["params.json"] = json.dumps(text).encode()
 
 
+def retold(members, tree):
+    """Puts another tree in the place of the file's."""
+    members["params.json"] = json.dumps({"format": 1, "tree": tree}).encode()
+
+
+def twice(members):
+    """Names an array twice."""
+    kernel = json.loads(members["params.json"])["tree"]["dict"]["kernel"]
+    retold(members, {"list": [kernel, kernel]})
+
+
+def swapped(members):
+    """Puts the numbers of an array in the other byte order."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, TREE["kernel"].astype(">f4"))
+    members["kernel.npy"] = buffer.getvalue()
+
+
+def unclosed(members):
+    """Opens a bracket in the header of an array that is never closed."""
+    members["kernel.npy"] = members["kernel.npy"].replace(b"(2, 3)", b"((2, 3")
+
+
 def objects(members):
     """Puts an array of Python objects, which only pickle can store, in the place of one."""
     buffer = io.BytesIO()
@@ -139,7 +175,14 @@ def stranger(members):
             r"kernel is float32\(2, 3\), expected float64\(2, 3\)",
         ),
         (lambda m: told(m, dtype="nonsense"), "damaged"),
-        (lambda m: told(m, array="../../kernel"), "damaged"),
+        (lambda m: told(m, array="../../kernel"), "array ../../kernel is not in it"),
+        (twice, "array kernel is not in it, or is named twice"),
+        (swapped, r"kernel is >f4\(2, 3\), expected float32\(2, 3\)"),
+        (unclosed, "damaged"),
+        (lambda m: retold(m, {"dict": [1, 2]}), "damaged"),
+        (lambda m: retold(m, {"fields": [1]}), "damaged"),
+        (lambda m: retold(m, {"class": 3, "fields": {}}), "damaged"),
+        (lambda m: retold(m, {"class": f"{__name__}:Pair", "fields": [1]}), "damaged"),
         (objects, "damaged"),
         (lambda m: m.update({"kernel.npy": m["kernel.npy"][:-4]}), "damaged"),
         (lambda m: m.pop("params.json"), "damaged"),
@@ -162,6 +205,16 @@ def test_a_file_that_was_tampered_with_is_refused(saved, change, said):
     with pytest.raises(CheckpointError, match=said):
         model.load_params(rewritten(saved, change))
     assert "antigravity" not in sys.modules
+
+
+@pytest.mark.parametrize(("offset", "value"), [(8, 1), (6, 99)])
+def test_what_only_other_programs_write_is_refused(saved, offset, value):
+    """The directory says that a member is encrypted, or needs version 9.9 of the format."""
+    content = bytearray(saved.read_bytes())
+    content[content.rindex(b"PK\1\2") + offset] = value
+    saved.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged"):
+        model.load_params(saved)
 
 
 def test_a_compressed_file_is_refused(saved):

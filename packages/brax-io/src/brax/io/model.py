@@ -86,10 +86,13 @@ def _read(path: str | os.PathLike[str], file: IO[bytes]) -> Any:
                     f"'{path}' has format {told['format']}, this version reads up to {FORMAT}: "
                     "upgrade brax-io"
                 )
-            return _decode(told["tree"], lambda entry: _array(archive, entry))
+            unread = set(archive.namelist())
+            return _decode(told["tree"], lambda entry: _array(archive, entry, unread))
     except CheckpointError as error:
         raise CheckpointError(f"'{path}': {error}") from None
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # a damaged part can make its reader raise anything
         raise CheckpointError(
             f"'{path}' is damaged, or was not written by brax.io.model.save_params: {error}"
         ) from error
@@ -134,9 +137,15 @@ def _put(value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any
         raise CheckpointError(
             f"cannot save '{place}', a random key: save jax.random.key_data of it"
         )
-    array = np.asarray(value, order="C")
-    if array.dtype.hasobject:
-        raise CheckpointError(f"cannot save '{place}': it is an array of Python objects")
+    dtype = value.dtype
+    if dtype.hasobject or dtype.kind in "SUT" or issubclass(dtype.type, np.void):
+        raise CheckpointError(
+            f"cannot save '{place}', an array of {dtype}: allowed are arrays of numbers; save text "
+            "as a list, and an array with fields as a dictionary"
+        )
+    if "\0" in place:
+        raise CheckpointError(f"cannot save {place!r}: take the NUL out of the name")
+    array = np.asarray(value, dtype.newbyteorder("="), order="C")
     name = place
     while name in arrays:  # a key may hold the separator
         name += "_"
@@ -199,12 +208,19 @@ def _check_sizes(archive: zipfile.ZipFile, total: int) -> None:
         raise CheckpointError("its parts claim to be larger than the file")
 
 
-def _array(archive: zipfile.ZipFile, entry: Mapping[str, Any]) -> np.ndarray:
-    """Reads an array, after its size was found to be what the tree says."""
-    dtype, shape = jnp.dtype(entry["dtype"]), tuple(entry["shape"])
-    with archive.open(f"{entry['array']}.npy") as member:
+def _array(archive: zipfile.ZipFile, entry: Mapping[str, Any], unread: set[str]) -> np.ndarray:
+    """Reads an array, after its size was found to be what the tree says, and takes it off `unread`.
+
+    One that the tree names twice is refused, so that no more is read than the file holds.
+    """
+    dtype, shape, name = jnp.dtype(entry["dtype"]), tuple(entry["shape"]), f"{entry['array']}.npy"
+    if name not in unread:
+        raise CheckpointError(f"the array {entry['array']} is not in it, or is named twice")
+    unread.remove(name)
+    with archive.open(name) as member:
         np.lib.format.read_magic(member)
         stored, order, kind = np.lib.format.read_array_header_1_0(member)
-        if stored != shape or kind.itemsize != dtype.itemsize or order:
+        same = kind.itemsize == dtype.itemsize and kind.isnative
+        if stored != shape or order or not same:
             raise CheckpointError(f"{entry['array']} is {kind}{stored}, expected {dtype}{shape}")
         return np.frombuffer(member.read(), dtype).reshape(shape)
