@@ -123,9 +123,18 @@ REFUSED = {
         .replace('name="b">', 'name="b"><body name="part"><geom size=".1"/></body>'),
         r"body 'part' .*it is part of 'b', of which a medium takes other geoms for ellipsoids",
     ),
-    "override": (flag('override="enable"'), r"enabling override or sleep"),
-    "actuation off": (flag('actuation="disable"'), r"disabling actuation or filterparent"),
-    "parents collide": (flag('filterparent="disable"'), r"disabling actuation or filterparent"),
+    "override": (flag('override="enable"'), r"option \(.*:1\): override='enable' is not supported"),
+    "actuation off": (flag('actuation="disable"'), r"actuation='disable' is not supported"),
+    "parents collide": (flag('filterparent="disable"'), r"filterparent='disable' is not supported"),
+    "exact diagonal": (flag('diagexact="enable"'), r"diagexact='enable' is not supported"),
+    "speculative": (flag('speculative="enable"'), r"speculative='enable' is not supported"),
+    "hard solref": (flag('refsafe="disable"'), r"option \(model.xml:1\): refsafe='disable' is not"),
+    "explicit damping": (
+        joint('damping="1"').replace(
+            "<mujoco>", '<mujoco><option><flag eulerdamp="disable"/></option>'
+        ),
+        r"option \(model.xml:1\): eulerdamp='disable' is not supported where joints are damped",
+    ),
     "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
     "friction of a pair": (
         model(
@@ -257,7 +266,13 @@ ACCEPTED = {
         after='<custom><numeric name="spring_mass_scale" data="1"/>'
         '<numeric name="constraint_stiffness" data="1 2 3"/></custom>'
     ),
-    "energy flag": flag('energy="enable"'),
+    "flags": flag(
+        'energy="enable" nativeccd="disable" autoreset="disable" eulerdamp="disable" '
+        'sensor="disable"'
+    ).replace("</mujoco>", '<sensor><jointpos joint="j"/></sensor></mujoco>'),
+    "explicit damping elsewhere": joint('damping="1"').replace(
+        "<mujoco>", '<mujoco><option integrator="implicit"><flag eulerdamp="disable"/></option>'
+    ),
 }
 
 
@@ -273,6 +288,12 @@ def test_accepted(what):
     ("xml", "line"),
     [
         (ACCEPTED["solver"], ("option", "", "tolerance")),
+        (ACCEPTED["flags"], ("option", "", "energy='enable': only observes")),
+        (ACCEPTED["flags"], ("option", "", "nativeccd='disable'")),
+        (ACCEPTED["flags"], ("option", "", "autoreset='disable'")),
+        (ACCEPTED["flags"], ("option", "", "eulerdamp='disable'")),
+        (ACCEPTED["flags"], ("option", "", "sensor='disable': no sensor is read")),
+        (ACCEPTED["flags"], ("sensor", "sensor_0", "sensors are disabled")),
         (ACCEPTED["margin and gap"], ("geom", "g", "gap")),
         (
             ACCEPTED["decoration"],
@@ -370,6 +391,24 @@ def test_every_field_of_mujoco_was_looked_at(kind):
     if kind == "opt":
         fields = {f for f in dir(mujoco.MjOption) if not f.startswith("_")}
     assert fields <= set(KNOWN[kind].split())
+
+
+FLAGS = """
+    actuation autoreset clampctrl constraint contact damper diagexact energy equality
+    eulerdamp filterparent frictionloss fwdinv gravity invdiscrete ipc island limit midphase
+    multiccd nativeccd override passive refsafe sensor sleep speculative spring warmstart
+"""
+"""Flags of MuJoCo's options that were looked at: read, refused, or without effect on motion."""
+
+
+def test_every_flag_of_mujoco_was_looked_at():
+    known = [*mujoco.mjtDisableBit.__members__, *mujoco.mjtEnableBit.__members__]
+    assert {name.split("_")[1].lower() for name in known if "_" in name} <= set(FLAGS.split())
+
+
+def test_switched_off_sensors_are_not_read():
+    assert mjcf.loads(ACCEPTED["flags"]).sensor_names == ()
+    assert mjcf.loads(ACCEPTED["flags"].replace('sensor="disable"', "")).sensor_names != ()
 
 
 def test_the_page_names_every_custom_number_and_limit():

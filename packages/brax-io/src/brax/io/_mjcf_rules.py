@@ -13,7 +13,7 @@ import numpy as np
 from brax import plugins
 from brax.io import _mjcf_custom, _mjcf_hulls, _mjcf_keys
 from brax.io._mjcf_actuators import law_problems, sees_rate
-from brax.io._mjcf_names import count, is_flag_set, keyword
+from brax.io._mjcf_names import count, disabled, is_flag_set, keyword
 from brax.io._mjcf_sensors import left_out
 from brax.io._mjcf_touch import touching
 
@@ -81,6 +81,30 @@ _SOLVER = (
     "jacobian",
 )
 
+_REFUSED_FLAGS = (
+    "actuation",
+    "filterparent",
+    "refsafe",
+    "override",
+    "sleep",
+    "diagexact",
+    "ipc",
+    "speculative",
+)
+
+_IGNORED_FLAGS = {
+    "warmstart": "a pipeline has a solver of its own",
+    "island": "a pipeline has a solver of its own",
+    "midphase": "a pipeline finds contacts in its own way",
+    "nativeccd": "a pipeline finds contacts in its own way",
+    "multiccd": "a pipeline finds contacts in its own way",
+    "autoreset": "no pipeline resets a state",
+    "sensor": "no sensor is read",
+    "energy": "only observes",
+    "fwdinv": "only observes",
+    "invdiscrete": "only observes",
+}
+
 _WITHOUT_EFFECT = {
     "light": "the viewer has its own",
     "text": "only informs",
@@ -98,6 +122,7 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
     """Everything in a model that is refused or ignored."""
     meets = touching(model)
     found = [
+        *_flag_notes(model),
         *_option_notes(model),
         *_table_notes(model, meets.any(axis=1)),
         *_geom_notes(model, meets),
@@ -118,15 +143,37 @@ def approximations(model: mujoco.MjModel) -> Iterator[Note]:
             yield Note("geom", i, "approximated", less)
 
 
+def _flag_notes(model: mujoco.MjModel) -> Iterator[Note]:
+    """Flags that are not as they are by default, but for those that are read."""
+    bits = (
+        (model.opt.disableflags, mujoco.mjtDisableBit, "disable"),
+        (model.opt.enableflags, mujoco.mjtEnableBit, "enable"),
+    )
+    for value, enum, word in bits:
+        for flag in _REFUSED_FLAGS:
+            if is_flag_set(value, enum, (flag.upper(),)):
+                reason = f"{flag}='{word}' is not supported; leave it out"
+                yield Note("option", -1, "refused", reason)
+        for flag, reason in _IGNORED_FLAGS.items():
+            if is_flag_set(value, enum, (flag.upper(),)):
+                yield Note("option", -1, "ignored", f"{flag}='{word}': {reason}")
+    if disabled(model, "EULERDAMP"):
+        yield _eulerdamp_note(model)
+
+
+def _eulerdamp_note(model: mujoco.MjModel) -> Note:
+    """Without it MuJoCo's Euler, and no other integrator, takes a joint's damping explicitly."""
+    euler = model.opt.integrator == mujoco.mjtIntegrator.mjINT_EULER
+    if euler and np.any(model.dof_damping) and not disabled(model, "DAMPER"):
+        reason = "eulerdamp='disable' is not supported where joints are damped; leave it out"
+        return Note("option", -1, "refused", reason)
+    return Note("option", -1, "ignored", "eulerdamp='disable': Euler's method damps no joint")
+
+
 def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
-    option = model.opt
-    if is_flag_set(option.disableflags, mujoco.mjtDisableBit, ("ACTUATION", "FILTERPARENT")):
-        yield Note("option", -1, "refused", "disabling actuation or filterparent is not supported")
-    if is_flag_set(option.enableflags, mujoco.mjtEnableBit, ("OVERRIDE", "SLEEP")):
-        yield Note("option", -1, "refused", "enabling override or sleep is not supported")
     standard = mujoco.MjOption()
     for field in _SOLVER:
-        if getattr(option, field) != getattr(standard, field):
+        if getattr(model.opt, field) != getattr(standard, field):
             yield Note("option", -1, "ignored", f"{field}: a pipeline has a solver of its own")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.io._mjcf_names import body_names, keyword, names
+from brax.io._mjcf_names import body_names, disabled, keyword, names
 from brax.sensors import SensorType
 
 _RENAMED = {"jointactfrc": "jointactuatorfrc"}
@@ -28,6 +28,8 @@ class Read(NamedTuple):
 
 def read_sensor(model: mujoco.MjModel, sensor: int) -> Read | str:
     """A sensor as the builder takes it, or why it is left out."""
+    if disabled(model, "SENSOR"):
+        return "only observes; sensors are disabled"
     word = keyword(mujoco.mjtSensor, model.sensor_type[sensor])
     name = _RENAMED.get(word, word)
     if name not in plugins.names("sensor"):
