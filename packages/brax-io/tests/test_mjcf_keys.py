@@ -89,6 +89,22 @@ def test_a_pose_can_be_replaced(peers):
     assert not sys.keyframe("key_1").qd.any()
 
 
+def test_poses_of_mocap_bodies_are_listed_as_ignored():
+    """A keyframe that says nothing of them, or what the bodies say, loses nothing."""
+    text = """<mujoco><worldbody><body><joint/><geom size=".1"/></body>
+<body mocap="true" pos="1 2 3"/><body mocap="true" quat="0 2 0 0"/></worldbody>
+<keyframe><key name="plain"/><key name="same" mpos="1 2 3  0 0 0"/>
+<key name="moved" mpos="1 2 3  0 0 1"/><key name="turned" mquat="0 1 0 0  0 1 0 0"/>
+</keyframe></mujoco>"""
+    assert mjcf.loads(text).keyframe_names == ("plain", "same", "moved", "turned")
+    rows = [f for f in mjcf.report(mujoco.MjModel.from_xml_string(text)) if f.element == "key"]
+    assert {f.name: f.status for f in rows} == {
+        **dict.fromkeys(("plain", "same"), "supported"),
+        **dict.fromkeys(("moved", "turned"), "ignored"),
+    }
+    assert rows[-1].reason.startswith("its mpos and mquat: ")
+
+
 def test_joints_of_another_type_have_none():
     custom = """<custom><tuple name="joint_type:slide"><element objtype="joint" objname="a"/>
 </tuple></custom>"""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 import mujoco
+import numpy as np
 
 from brax.builder import ModelBuilder
 from brax.io._mjcf_custom import Custom
@@ -28,6 +29,16 @@ def keyframes(
             ctrl=model.key_ctrl[k],
             line=places.get(("key", k), ""),
         )
+
+
+def poses_left_out(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
+    """Keyframes that place mocap bodies elsewhere than the model does, and what becomes of that."""
+    mocap = np.argsort(model.body_mocapid)[model.nbody - model.nmocap :]
+    for k in range(model.nkey):
+        moved = not np.allclose(model.key_mpos[k].reshape(-1, 3), model.body_pos[mocap])
+        turned = not np.allclose(model.key_mquat[k].reshape(-1, 4), model.body_quat[mocap])
+        if moved or turned:
+            yield k, "its mpos and mquat: mocap bodies start where they are; the rest is read"
 
 
 def left_out(model: mujoco.MjModel, custom: Custom) -> Iterator[tuple[int, str]]:

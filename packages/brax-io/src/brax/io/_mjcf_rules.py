@@ -129,6 +129,7 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
         *_actuator_notes(model),
         *_element_notes(model),
         *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.left_out(model, custom)),
+        *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.poses_left_out(model)),
         *(Note(kind, i, "refused", reason) for kind, i, reason in custom.problems),
         *(Note(kind, i, "ignored", reason) for kind, i, reason in custom.unknown),
         *_ignored_numerics(model),
