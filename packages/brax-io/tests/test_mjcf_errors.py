@@ -1,11 +1,13 @@
 """Every row of the catalogue of bad models: one clear sentence, with file and line."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from brax.errors import ModelError
 from brax.io import mjcf
+from brax.io._mjcf_check import LIMITS
 
 GEOM = '<geom size=".1"/>'
 SOLID = 'vertex="0 0 0  1 0 0  0 1 0  0 0 1"'
@@ -200,9 +202,69 @@ ROWS = {
     ),
     "B44 texture": (
         model(
-            before='<asset><texture name="t" builtin="flat" width="40000" height="40000"/></asset>'
+            before='<asset><texture name="t" type="2d" builtin="flat" width="40000" '
+            'height="40000"/></asset>'
         ),
         r"^model.xml:1: <texture name='t'> has 1600000000 pixels \(limit 67108864\)$",
+    ),
+    "B44 cube": (
+        model(before='<asset><texture name="t" builtin="flat" width="8192" height="1"/></asset>'),
+        r"^model.xml:1: <texture name='t'> has 402653184 pixels \(limit 67108864\)$",
+    ),
+    "B44 sky": (
+        model(before='<asset><texture type="skybox" builtin="flat" width="4000"/></asset>'),
+        r"^model.xml:1: <texture> has 96000000 pixels",
+    ),
+    "B44 camera": (
+        model(
+            HINGE + GEOM + '<camera name="c" resolution="30000 30000"/>',
+            after='<sensor><rangefinder camera="c"/></sensor>',
+        ),
+        r"^model.xml:4: <camera name='c'> has 900000000 pixels \(limit 4194304\)$",
+    ),
+    "B44 user numbers": (
+        model(before='<size nuser_geom="1000000" nuser_jnt="10001"/>'),
+        r"<size> nuser_jnt is 10001 \(limit 10000\).*model.xml:1: <size> nuser_geom is 1000000",
+    ),
+    "B44 keys": (model(before='<size nkey="1000000"/>'), r"^model.xml:1: <size> nkey is 1000000"),
+    "B44 constraints": (model(before='<size njmax="99999"/>'), r"njmax is 99999 \(limit 16384\)$"),
+    "B44 contacts": (model(before='<size nconmax="1048577"/>'), r"nconmax is 1048577 \(limit 10"),
+    "B44 user data": (model(before='<size nuserdata="1048577"/>'), r"nuserdata is 1048577"),
+    "B44 stack": (model(before='<size nstack="2147483649"/>'), r"nstack is 2147483649 \(limit 21"),
+    "B44 memory": (
+        model(before='<size memory="17g"/>'),
+        r"^model.xml:1: <size> memory is 17g \(limit 17179869184\)$",
+    ),
+    "B44 sensor": (
+        model(after='<sensor><user dim="1000000000"/></sensor>'),
+        r"^model.xml:6: <user> dim is 1000000000 \(limit 1048576\)$",
+    ),
+    "B44 sensor of contacts": (
+        model(after='<sensor><contact name="s" num="1000000000"/></sensor>'),
+        r"^model.xml:6: <contact name='s'> num is 1000000000 \(limit 1048576\)$",
+    ),
+    "B44 replicated sites": (
+        model(HINGE + GEOM + '<replicate count="100000"><site/></replicate>'),
+        r"^model.xml: model has 100000 sites \(limit 4096\); pass max_elements",
+    ),
+    "B44 replicated nothing": (
+        model(HINGE + GEOM + '<replicate count="100000000"/>'),
+        r"^model.xml: model has 100000000 replicates \(limit 4096\)",
+    ),
+    "length range of many steps": (
+        model(before='<compiler><lengthrange timestep="1e-9" inttotal="1e9"/></compiler>'),
+        r"^model.xml:1: <lengthrange> takes 1000000000000000000 steps.*\(limit 100000\)$",
+    ),
+    "length range in parts": (
+        model(
+            before='<compiler><lengthrange timestep="1e-5"/></compiler>\n'
+            '<compiler><lengthrange inttotal="100"/></compiler>'
+        ),
+        r"  model.xml:2: <lengthrange> takes 10000000 steps",
+    ),
+    "length range without time": (
+        model(before='<compiler><lengthrange timestep="0"/></compiler>'),
+        r"^model.xml:1: <lengthrange> timestep and inttotal must be positive.*, got 0 and 10$",
     ),
     "B44 height field": (
         model(before='<asset><hfield name="t" nrow="40000" ncol="40000" size="1 1 1 1"/></asset>'),
@@ -235,6 +297,25 @@ def test_the_limit_of_geoms_can_be_raised():
         mjcf.loads(xml, max_elements=20)
     with pytest.raises(ModelError, match="limit 19"):
         mjcf.loads(xml, max_elements=19)
+
+
+def test_what_real_models_ask_for_is_within_the_limits():
+    before = (
+        '<compiler><lengthrange timestep="1e-3" inttotal="20"/></compiler><size nuser_geom="9" '
+        'nkey="5" njmax="8000" nconmax="4000" nuserdata="100" nstack="30000000"/>'
+        '<asset><texture builtin="gradient" type="skybox" width="512" height="3072"/></asset>'
+    )
+    sites = "<site/>" * 5000 + '<camera resolution="9000 9000"/>'  # seen by nothing
+    assert mjcf.loads(model(HINGE + GEOM + sites, before)).num_links() == 1
+
+
+def test_the_page_tells_every_limit():
+    page = (Path(__file__).parents[3] / "docs" / "models.md").read_text("utf-8")
+    for limits in LIMITS.values():
+        for key, limit in limits.items():
+            word = "nuser_*" if key.startswith("nuser_") else key
+            told = f"{limit}" if limit == 10_000 else f"2**{limit.bit_length() - 1}"
+            assert re.search(rf"`{re.escape(word)}`[^;.]* {re.escape(told)}\b", page), key
 
 
 def test_names_that_look_like_numbers_are_names():

@@ -29,6 +29,26 @@ _IN_ORDER = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
 _IMAGE_SIZES = ("width", "height", "nrow", "ncol")
 _LARGEST = 3.4028234e38  # of float32, which is what JAX computes with by default
 _MAX_PIXELS = 2**26
+_MAX_MEASURED = 2**22
+_MAX_STEPS = 100_000
+_USERS = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
+LIMITS = {
+    "size": {
+        **{f"nuser_{kind}": 10_000 for kind in _USERS},
+        "nkey": 10_000,
+        "njmax": 2**14,  # MuJoCo takes memory for the square of it
+        "nconmax": 2**20,
+        "nuserdata": 2**20,
+        "nstack": 2**31,
+        "memory": 2**34,
+    },
+    "user": {"dim": 2**20},
+    "contact": {"num": 2**20},
+}
+"""The largest numbers allowed, by element and attribute: MuJoCo takes memory for so many."""
+
+_UNITS = "KMGTPE"
+_LENGTH_RANGE = {"timestep": "0.01", "inttotal": "10"}  # MuJoCo's own
 
 
 def check(source: Source, outside: bool, max_elements: int) -> None:
@@ -37,7 +57,7 @@ def check(source: Source, outside: bool, max_elements: int) -> None:
     Args:
         source: the text.
         outside: whether files outside the model's directory may be read.
-        max_elements: the largest number of geoms, and of bodies, allowed.
+        max_elements: the largest number of geoms, of bodies and of replicas of anything, allowed.
 
     Raises:
         ModelError: naming everything that is wrong with it.
@@ -45,6 +65,8 @@ def check(source: Source, outside: bool, max_elements: int) -> None:
     problems = [
         *_too_many(source.root, max_elements),
         *_too_large(source.root),
+        *_over_limit(source.root),
+        *_too_long(source.root),
         *_bad_numbers(source.root),
         *_wrong_order(source.root),
         *_bad_files(source, outside),
@@ -54,31 +76,75 @@ def check(source: Source, outside: bool, max_elements: int) -> None:
 
 
 def _too_many(root: Node, limit: int) -> Iterator[str]:
-    """Counts geoms and bodies before anything is built from them; copies count."""
+    """Counts geoms, bodies and what is copied before anything is built from them."""
     total = {"geom": 0.0, "body": 0.0}
     stack = [(root, 1.0)]
     while stack:
         node, copies = stack.pop()
         if node.tag in ("replicate", "composite", "flexcomp"):
             copies *= _product(node.attributes.get("count", "1"))
-        if node.section != "default":
+        counts = node.tag != "replicate" or not node.children  # what it copies counts for it
+        if node.section != "default" and counts and (copies > 1 or node.tag in total):
             kind = "body" if node.tag in ("flexcomp", "composite") else node.tag
             total |= {kind: total.get(kind, 0.0) + copies}
         stack.extend((child, copies) for child in node.children)
-    for kind, plural in (("geom", "geoms"), ("body", "bodies")):
-        if total[kind] > limit:
+    for kind, number in total.items():
+        if number > limit:
+            plural = {"body": "bodies"}.get(kind, f"{kind}s")
             yield (
-                f"{root.file}: model has {total[kind]:.0f} {plural} (limit {limit}); "
+                f"{root.file}: model has {number:.0f} {plural} (limit {limit}); "
                 "pass max_elements to allow more"
             )
 
 
 def _too_large(root: Node) -> Iterator[str]:
     """Images that MuJoCo would allocate memory for without asking."""
+    measured = any(n.tag == "rangefinder" and "camera" in n.attributes for n in walk(root))
     for node in walk(root):
-        pixels = _product(" ".join(node.attributes.get(key, "1") for key in _IMAGE_SIZES))
-        if pixels > _MAX_PIXELS:
-            yield f"{node.place}: {node} has {pixels:.0f} pixels (limit {_MAX_PIXELS})"
+        pixels, limit = _product(_image_size(node)), _MAX_PIXELS
+        if node.tag == "camera" and measured:
+            pixels, limit = _product(node.attributes.get("resolution", "")), _MAX_MEASURED
+        if pixels > limit:
+            yield f"{node.place}: {node} has {pixels:.0f} pixels (limit {limit})"
+
+
+def _image_size(node: Node) -> str:
+    """Numbers whose product is how many pixels an image has; a cube has six square sides."""
+    if node.tag == "texture" and node.attributes.get("type") != "2d":
+        width = node.attributes.get("width", "1")
+        return f"6 {width} {width}"
+    return " ".join(node.attributes.get(key, "1") for key in _IMAGE_SIZES)
+
+
+def _over_limit(root: Node) -> Iterator[str]:
+    """Single numbers that MuJoCo would allocate memory for without asking."""
+    for node in walk(root):
+        for key, limit in LIMITS.get(node.tag, {}).items():
+            word = node.attributes.get(key, "").strip()
+            unit = word[-1:].upper()
+            scale = 1024 ** (_UNITS.find(unit) + 1) if unit else 1
+            if _number(word.rstrip(f"{_UNITS}{_UNITS.lower()}")) * scale > limit:
+                yield f"{node.place}: {node} {key} is {word} (limit {limit})"
+
+
+def _too_long(root: Node) -> Iterator[str]:
+    """Simulations by which MuJoCo would find the length ranges of actuators."""
+    told = dict(_LENGTH_RANGE)
+    for node in walk(root):
+        if node.tag != "lengthrange":
+            continue
+        told |= {key: node.attributes[key] for key in told if key in node.attributes}
+        timestep, total = (_number(told[key]) for key in ("timestep", "inttotal"))
+        if not (0 < timestep < math.inf and 0 < total < math.inf):
+            yield (
+                f"{node.place}: {node} timestep and inttotal must be positive numbers, "
+                f"got {told['timestep']} and {told['inttotal']}"
+            )
+        elif total / timestep > _MAX_STEPS:
+            yield (
+                f"{node.place}: {node} takes {total / timestep:.0f} steps, inttotal / timestep "
+                f"(limit {_MAX_STEPS})"
+            )
 
 
 def _product(words: str) -> float:

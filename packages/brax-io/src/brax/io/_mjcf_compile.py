@@ -35,7 +35,7 @@ def compile_model(
     Args:
         source: the text.
         outside: whether files outside the model's directory may be read.
-        max_elements: the largest number of geoms, and of bodies, allowed.
+        max_elements: the largest number of geoms, of bodies and of replicas of anything, allowed.
 
     Returns:
         MuJoCo's model, and where its elements (kind, id) stand, such as ' (ant.xml:12)'.

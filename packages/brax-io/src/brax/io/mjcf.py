@@ -20,7 +20,7 @@ from brax.io._mjcf_compile import compile_model
 from brax.io._mjcf_names import names
 
 MAX_ELEMENTS = 4096
-"""The largest number of geoms, and of bodies, that is read unless asked for more."""
+"""The largest number of geoms, of bodies and of replicas that is read unless asked for more."""
 
 _LISTED = (
     "body",
@@ -60,7 +60,7 @@ def load(
     Args:
         path: the file.
         allow_external_assets: whether files outside the model's directory may be read.
-        max_elements: the largest number of geoms, and of bodies, allowed.
+        max_elements: the largest number of geoms, of bodies and of replicas of anything, allowed.
 
     Returns:
         The system. Bodies without joints are part of the body that carries them.
@@ -86,7 +86,7 @@ def loads(
         xml: the text.
         asset_path: directory of the files that it names; a file stands for its directory.
         allow_external_assets: whether files outside that directory may be read.
-        max_elements: the largest number of geoms, and of bodies, allowed.
+        max_elements: the largest number of geoms, of bodies and of replicas of anything, allowed.
 
     Returns:
         The system, as `load`.
