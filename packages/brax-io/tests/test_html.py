@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scenes import EVIL, glide, turn, unpack, walk, walker
 
-from brax import plugins
+from brax import env, plugins
 from brax.base import State, Transform
 from brax.builder import ModelBuilder
 from brax.colliders.interface import GeometryType
@@ -199,6 +199,46 @@ def test_what_is_no_trajectory_is_refused(sys):
             ConfigError, match=r"'reward' has shape .* expected \(20,\) or \(20, n\)"
         ):
             html.render(sys, states, series={"reward": np.zeros(shape)})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda s: [s[0], s[1].replace(q=np.zeros(4))], "frame 1 has coordinates or mocap bodies"),
+        (lambda s: [s[0], s[1].replace(mocap=s[1].x)], "frame 1 has coordinates or mocap bodies"),
+        (
+            lambda s: [s[0], env.State(s[1], np.zeros(3), 0.0, 0.0, {}, {})],
+            r"frame 1 must be a sta.*"
+            "got brax.env.base.State: .*`pipeline_state`",
+        ),
+        (lambda s: [s[0], None], "frame 1 must be a state, got None"),
+        (lambda s: (state for state in s), "must be a list of states, or one state, got generator"),
+        (lambda s: None, "states must be a list of states, or one state, got None"),
+        (lambda s: np.zeros((2, 3, 3)), "states must be a list of states.*got numpy.ndarray"),
+        (lambda s: "walk", "frame 0 must be a state, got str"),
+    ],
+)
+def test_what_is_no_list_of_states_is_told(sys, tmp_path, change, said):
+    with pytest.raises(ConfigError, match=said):
+        html.render(sys, change(walk(2)))
+    with pytest.raises(ConfigError, match=said):
+        html.save(tmp_path / "a.html", sys, change(walk(2)))
+
+
+@pytest.mark.parametrize("wrong", [walk(2), walk(2)[0], None])
+def test_the_system_comes_first(sys, tmp_path, wrong):
+    with pytest.raises(ConfigError, match=r"sys must be a System, got .*: give the system first"):
+        html.render(wrong, sys)
+    with pytest.raises(ConfigError, match="sys must be a System"):
+        html.save(tmp_path / "a.html", wrong, sys)
+    with pytest.raises(ConfigError, match="sys must be a System"):
+        html.compare({"a": html.Trajectory(wrong, sys)})
+
+
+@pytest.mark.parametrize("title", [5, b"walk", ["walk"]])
+def test_a_title_is_text(sys, title):
+    with pytest.raises(ConfigError, match="title must be text, got "):
+        html.render(sys, walk(1), title=title)
 
 
 def test_trajectories_side_by_side_need_one_time(sys):

@@ -108,6 +108,8 @@ def render(
     del base_url
     if type(height) is not int or height < 1:
         raise ConfigError(f"height must be a positive whole number of pixels, got {height!r}")
+    if not isinstance(title, str):
+        raise ConfigError(f"title must be text, got {title!r}")
     seconds = motion.interval(sys, dt)
     title = title or "Brax"
     shown = height if colab else None

@@ -30,7 +30,8 @@ def arrays(
         normal; and, if given, `forces` (frames, n, 3).
 
     Raises:
-        ConfigError: if there is no state, or the states or forces are not one trajectory's.
+        ConfigError: if `sys` is no system, there is no state, or the states or forces are not one
+            trajectory's.
         ModelError: if the states belong to another system, or are not finite.
     """
     found = _found(sys, _checked(sys, states))
@@ -58,8 +59,9 @@ def interval(sys: System, dt: float | None) -> float:
     """The time between two states [s]: `dt`, by default the system's time step.
 
     Raises:
-        ConfigError: if it is not a positive number.
+        ConfigError: if it is not a positive number, or `sys` is no system.
     """
+    _check_system(sys)
     seconds = float(sys.opt.timestep if dt is None else dt)
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"dt must be a positive number of seconds, got {seconds}")
@@ -75,15 +77,40 @@ class _Moved(NamedTuple):
 
 
 def _checked(sys: System, states: State | Sequence[State]) -> _Moved:
+    _check_system(sys)
     rest = at_rest(sys)
     moved = _stack(states, rest)
     _check(sys, moved)
     return moved
 
 
+def _check_system(sys: Any) -> None:
+    if not isinstance(sys, System):
+        raise ConfigError(
+            f"sys must be a System, got {_kind(sys)}: give the system first, then the states"
+        )
+
+
+def _check_state(state: Any, what: str) -> None:
+    if not isinstance(state, State):
+        raise ConfigError(
+            f"{what}, got {_kind(state)}: give what a pipeline returns; an environment's state has "
+            "it as `pipeline_state`"
+        )
+
+
+def _kind(value: Any) -> str:
+    """What a value is, with its module: an environment's state is called a State too."""
+    kind = type(value)
+    return (
+        "None" if value is None else f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
+    )
+
+
 def _stack(states: State | Sequence[State], rest: Transform | None) -> _Moved:
     """The numbers, `rest` where a state does not say where it places bodies."""
     if not isinstance(states, Sequence):
+        _check_state(states, "states must be a list of states, or one state")
         moved = _Moved(*jax.device_get((states.x, states.q, states.mocap)))
         if moved.x.pos.ndim != 3 or moved.q.ndim != 2:
             raise ConfigError(
@@ -96,6 +123,8 @@ def _stack(states: State | Sequence[State], rest: Transform | None) -> _Moved:
         return moved._replace(mocap=always)
     if not states:
         raise ConfigError("the trajectory is empty: give at least one state")
+    for i, state in enumerate(states):
+        _check_state(state, f"frame {i} must be a state")
     numbers = jax.device_get([(s.x, s.q, rest if s.mocap is None else s.mocap) for s in states])
     rows = [_Moved(*row) for row in numbers]
     shapes = [row.x.pos.shape for row in rows]
@@ -105,7 +134,17 @@ def _stack(states: State | Sequence[State], rest: Transform | None) -> _Moved:
             f"frame {odd}: state.x.pos has shape {shapes[odd]}, not (n_links, 3): "
             "give the states of one environment of one system"
         )
+    other = next((i for i, row in enumerate(rows) if _shapes(row) != _shapes(rows[0])), None)
+    if other is not None:
+        raise ConfigError(
+            f"frame {other} has coordinates or mocap bodies of another shape than frame 0: "
+            "give the states of one environment of one system"
+        )
     return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+
+
+def _shapes(row: _Moved) -> list[tuple[int, ...]]:
+    return [np.shape(leaf) for leaf in jax.tree.leaves(row)]
 
 
 def _check(sys: System, moved: _Moved) -> None:
