@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brax.errors import ModelError
-from brax.io import mjcf
+from brax.io import mjcf, urdf
 from brax.io._mjcf_check import LIMITS
 
 GEOM = '<geom size=".1"/>'
@@ -280,6 +280,15 @@ def test_bad_model(row):
     with pytest.raises(ModelError) as error:
         mjcf.loads(xml)
     assert re.search(message, str(error.value), re.S), str(error.value)
+
+
+@pytest.mark.parametrize("text", [None, 5, Path("ant.xml")])
+def test_what_is_no_text_is_told(text):
+    said = rf"a model's text must be str or bytes, got {type(text).__name__}; a file is read by"
+    with pytest.raises(ModelError, match=f"^model.xml: {said}"):
+        mjcf.loads(text)
+    with pytest.raises(ModelError, match=f"^robot.urdf: {said}"):
+        urdf.loads(text)
 
 
 def test_bad_text_is_reported_at_once():

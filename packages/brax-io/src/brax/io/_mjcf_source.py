@@ -77,6 +77,8 @@ def walk(root: Node) -> Iterator[Node]:
 
 def read_file(path: Path, outside: bool, root: str = "mujoco") -> Source:
     """Reads a model's file and everything that it includes; see `read`."""
+    if os.path.isdir(path):
+        raise ModelError(f"{path.absolute()} is a folder: give the model file in it")
     if not _is_file(path):
         raise ModelError(f"no such model file: {path.absolute()} (cwd {Path.cwd()})")
     source = read(_read_bytes(path), path.parent, outside, path.name, root)
@@ -147,6 +149,11 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _decode(text: str | bytes, name: str) -> str:
+    if not isinstance(text, str | bytes):
+        raise ModelError(
+            f"{name}: a model's text must be str or bytes, got {type(text).__name__}; "
+            "a file is read by load(path)"
+        )
     try:
         return text.encode().decode() if isinstance(text, str) else text.decode("utf-8-sig")
     except UnicodeError as error:
