@@ -190,6 +190,21 @@ def key_shape(rng: Any) -> tuple[int, ...]:
     raise ConfigError(f"reset needs a key, not {rng!r:.60}: pass jax.random.key({seed})")
 
 
+def number_of_keys(rng: Any) -> int:
+    """Returns how many keys a batch of them has.
+
+    Raises:
+        ConfigError: if these are not keys, or no batch of them.
+    """
+    shape = key_shape(rng)
+    if len(shape) != 1:
+        raise ConfigError(
+            "reset needs a batch of keys: pass jax.random.split(rng, num_envs), to an environment "
+            "that is wrapped once"
+        )
+    return shape[0]
+
+
 def check_key(rng: jax.Array) -> jax.Array:
     """Returns a key as it is, for the first line of a `reset`.
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.env.base import Env, State, Wrapper, key_shape
+from brax.env.base import Env, State, Wrapper, number_of_keys
 from brax.errors import ConfigError
 
 RandomizationFn = Callable[..., tuple[System, System]]
@@ -50,8 +50,7 @@ class DomainRandomizationVmapWrapper(Wrapper):
             ConfigError: if the number of keys is not that of the systems, if none differ, or if
                 more than their numbers does.
         """
-        if len(key_shape(rng)) != 1:
-            raise ConfigError("reset needs a batch of keys: pass jax.random.split(rng, num_envs)")
+        keys = number_of_keys(rng)
         systems, in_axes, rng = self._systems(rng)
         structures: list[Any] = [jax.tree.structure(sys) for sys in (systems, self.env.sys)]
         if structures[0] != structures[1]:
@@ -60,8 +59,8 @@ class DomainRandomizationVmapWrapper(Wrapper):
                 "parents must stay"
             )
         drawn = _mapped(systems, in_axes)
-        _check_batch(drawn, key_shape(rng)[0])
-        drawn |= _same_in_all(systems, self.env.sys, drawn, key_shape(rng)[0])
+        _check_batch(drawn, keys)
+        drawn |= _same_in_all(systems, self.env.sys, drawn, keys)
         state = jax.vmap(lambda mine, key: self._env(mine).reset(key))(drawn, rng)
         return state.replace(info=state.info | {"randomized": drawn})
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, check_count, key_shape
+from brax.env.base import Env, State, Wrapper, check_count, key_shape, number_of_keys
 from brax.errors import ConfigError, ShapeError
 
 
@@ -27,16 +27,11 @@ class VmapWrapper(Wrapper):
         Raises:
             ConfigError: if there is no batch of keys, or one of another size.
         """
-        keys = key_shape(rng)
-        if keys == () and self.batch_size is not None:
+        if key_shape(rng) == () and self.batch_size is not None:
             rng = jax.random.split(rng, self.batch_size)
-        elif len(keys) != 1:
-            raise ConfigError(
-                "reset needs a batch of keys: pass jax.random.split(rng, num_envs), to an "
-                "environment that is wrapped once"
-            )
-        elif self.batch_size not in (None, keys[0]):
-            raise ConfigError(f"reset got {keys[0]} keys, batch_size is {self.batch_size}")
+        keys = number_of_keys(rng)
+        if self.batch_size not in (None, keys):
+            raise ConfigError(f"reset got {keys} keys, batch_size is {self.batch_size}")
         return jax.vmap(self.env.reset)(rng)
 
     def step(self, state: State, action: jax.Array) -> State:
