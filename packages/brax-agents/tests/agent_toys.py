@@ -4,6 +4,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.env import Env, State
 from brax.training import devices, policies, setup
@@ -29,6 +30,21 @@ SMALL = {
 
 STEP = 160
 """Environment steps of one training step with these settings."""
+
+
+def lists(params):
+    """Parameters as lists of numbers.
+
+    Statistics have added what rounding has left out of them: that alone is noise.
+    """
+    seen = params.normalizer
+    if seen:
+        exact = {
+            name: jax.tree.map(lambda x, rest: np.float64(x) + rest, getattr(seen, name), rest)
+            for name, rest in (("mean", seen.rest.mean), ("variance", seen.rest.variance))
+        }
+        params = params._replace(normalizer={**exact, "std": seen.std, "count": int(seen.count)})
+    return [np.ravel(x).tolist() for x in jax.tree.leaves(params)]
 
 
 class Point(Env):

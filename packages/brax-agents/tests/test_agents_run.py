@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import test_bc
 import test_sac
-from agent_toys import Point
+from agent_toys import Point, lists
 
 from brax import plugins
 from brax.errors import CheckpointError
@@ -124,7 +124,7 @@ def test_the_parameters_come_back_alone(halves, tmp_path):
 def on_devices(name, count):
     """Parameters after a short run on some devices, as lists."""
     _, params, _ = train(name, max_devices_per_host=count)
-    return [np.asarray(x).ravel().tolist() for x in jax.tree.leaves(params)]
+    return lists(params)
 
 
 DEVICES = """

@@ -265,9 +265,8 @@ def test_every_function_is_compiled_once(caplog):
 DEVICES = """
 import json, sys
 import jax
-import numpy as np
 sys.path.insert(0, sys.argv[1])
-from agent_toys import SMALL, STEP, Point
+from agent_toys import SMALL, STEP, Point, lists
 from brax.training.agents.ppo import train as ppo
 
 out = {}
@@ -275,7 +274,7 @@ for count in (1, 8):
     _, params, metrics = ppo.train(
         Point(), 3 * STEP, **SMALL, max_devices_per_host=count, num_evals=2
     )
-    out[count] = [np.asarray(x).ravel().tolist() for x in jax.tree.leaves(params)]
+    out[count] = lists(params)
     out[f"reward {count}"] = metrics["eval/episode_reward"]
 print(json.dumps({"devices": jax.device_count(), **out}))
 """

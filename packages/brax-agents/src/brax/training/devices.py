@@ -1,6 +1,5 @@
 """Placing a batch of environments on several devices: the batch is split, the rest is copied."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -131,13 +130,14 @@ def grad(
 def _on_shares(apply: Apply, mesh: Mesh) -> Apply:
     """A network that every device has its own copy of, for its share of the rows."""
 
-    def divide(x: jax.Array) -> jax.Array:
-        return share(x.reshape(mesh.size, -1, *x.shape[1:]), mesh)
+    def own(normalizer: Any, copies: Any, *inputs: Any) -> Any:
+        return apply(normalizer, jax.tree.map(lambda x: x[0], copies), *inputs)
 
-    def on_shares(normalizer: Any, weights: Any, *inputs: Any) -> Any:
-        one = functools.partial(apply, normalizer)
-        out = jax.vmap(one)(weights, *jax.tree.map(divide, inputs))
-        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), out)
+    def on_shares(normalizer: Any, copies: Any, *inputs: Any) -> Any:
+        rows = PartitionSpec(AXIS)
+        specs = (PartitionSpec(), *[rows] * (1 + len(inputs)))
+        shared = jax.shard_map(own, mesh=mesh, in_specs=specs, out_specs=rows)
+        return shared(normalizer, copies, *inputs)
 
     return on_shares
 
