@@ -46,6 +46,33 @@ def test_a_network_and_its_weights_are_flaxs(shape):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), got, want)
 
 
+@pytest.mark.parametrize(("inputs", "rows"), [(4, 100), (256, 100), (256, 600)])
+def test_a_layer_of_any_size_is_the_product(inputs, rows):
+    """Few inputs, and many multiplications, are computed in ways of their own."""
+    key, kernel_key, move_key = jax.random.split(jax.random.key(2), 3)
+    x = jax.random.normal(key, (rows, inputs))
+    bias = jnp.linspace(-1.0, 1.0, 256)
+    kernel = jax.random.normal(kernel_key, (inputs, 256)) / inputs**0.5
+    kernel_dot, x_dot = 0.1 * kernel[::-1], jax.random.normal(move_key, x.shape)
+    layer = MLP((256,), linen.swish)
+
+    def loss(kernel, x):
+        return jnp.sum(
+            jnp.sin(layer.apply({"params": {"hidden_0": dict(kernel=kernel, bias=bias)}}, x))
+        )
+
+    wide = [np.asarray(a, np.float64) for a in (kernel, x, kernel_dot, x_dot, bias)]
+    w, v, w_dot, v_dot, b = wide
+    slope = np.cos(v @ w + b)
+    got = jax.jit(jax.grad(loss, argnums=(0, 1)))(kernel, x)
+    for a, want in zip(got, (v.T @ slope, slope @ w.T), strict=True):
+        np.testing.assert_allclose(a, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+    value, moved = jax.jvp(loss, (kernel, x), (kernel_dot, x_dot))
+    terms = slope * (v @ w_dot + v_dot @ w)
+    assert value == pytest.approx(np.sum(np.sin(v @ w + b)), abs=1e-6 * slope.size)
+    assert moved == pytest.approx(np.sum(terms), abs=1e-6 * np.abs(terms).sum())
+
+
 @pytest.mark.parametrize("number", [1, 2, 7, 4096, 100_001])
 def test_shuffling_leaves_nothing_out(number):
     order = np.asarray(shuffled(jax.random.key(number), number))
