@@ -93,6 +93,13 @@ def test_a_batch(gym):
 def test_a_single_environment_is_no_batch(gym):
     with pytest.raises(ConfigError, match="batch_size"):
         gym.VectorGymWrapper(single())
+    with pytest.raises(ConfigError, match=r"GymWrapper needs a single environment.*VectorGymWrapp"):
+        gym.GymWrapper(batch())
+
+
+def test_nothing_goes_on_before_it_began(gym):
+    with pytest.raises(ConfigError, match="step before reset: call reset first"):
+        gym.GymWrapper(single()).step(GO)
 
 
 @pytest.mark.parametrize("name", ["inverted_pendulum", "humanoid", "reacher", "pusher"])

@@ -7,7 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.env import Env, State, VmapWrapper, Wrapper, wrap
+from brax.env import (
+    AutoResetWrapper,
+    Env,
+    EpisodeWrapper,
+    PipelineEnv,
+    State,
+    VmapWrapper,
+    Wrapper,
+    wrap,
+)
 from brax.errors import ConfigError, ShapeError
 
 
@@ -77,7 +86,25 @@ def test_a_batch_has_as_many_keys_and_actions(walker):
         with pytest.raises(ConfigError, match=r"reset needs a batch of keys: pass jax.random.spl"):
             wrap(walker()).reset(keys)
     with pytest.raises(ConfigError, match="that is wrapped once"):
-        wrap(wrap(walker())).reset(jax.random.split(jax.random.key(0), 4))
+        VmapWrapper(VmapWrapper(walker())).reset(jax.random.split(jax.random.key(0), 4))
+
+
+@pytest.mark.parametrize("wrapper", [VmapWrapper, AutoResetWrapper, lambda e: EpisodeWrapper(e, 9)])
+def test_what_is_wrapped_already_is_not_wrapped_again(walker, wrapper):
+    inside = wrapper(walker())
+    for env in (inside, Wrapper(inside)):
+        name = type(inside).__name__
+        with pytest.raises(ConfigError, match=f"is wrapped already, by {name}: pass wrap the one"):
+            wrap(env)
+    assert isinstance(wrap(Wrapper(walker())), AutoResetWrapper)
+
+
+def test_a_file_is_no_system():
+    class Plain(PipelineEnv):
+        reset = step = None
+
+    with pytest.raises(ConfigError, match=r"Plain needs a System, got 'ant.xml': load a"):
+        Plain("ant.xml")
 
 
 def test_both_kinds_of_key_give_the_same_episode(walker):

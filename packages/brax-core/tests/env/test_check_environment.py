@@ -72,6 +72,31 @@ def test_scalars(walker):
     assert "metrics.squared must be a float [], but is float32[2]" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "obs, size, message",
+    [
+        (lambda x: x, 1, r"obs must be a vector, or a dictionary, but is float32\[\]"),
+        (lambda x: x[None], 2, "observation_size is 2, but obs has 1 entries"),
+        (lambda x: {"a": x[None]}, {"b": (1,)}, r"size is \{'b'.*shapes of obs are \{'a': \(1,\)"),
+        (lambda x: {"a": x[None]}, 1, r"observation_size is 1, but the shapes of obs are"),
+    ],
+)
+def test_an_observation_is_what_its_size_says(walker, obs, size, message):
+    class Sees(walker):
+        observation_size = size
+
+        def reset(self, rng):
+            state = super().reset(rng)
+            return state.replace(obs=obs(state.pipeline_state["x"]))
+
+        def step(self, state, action):
+            new = super().step(state, action)
+            return new.replace(obs=obs(new.pipeline_state["x"]))
+
+    with pytest.raises(PluginError, match=message):
+        check_environment(Sees(), steps=0)
+
+
 def test_what_is_no_environment():
     with pytest.raises(PluginError, match=r"must be a brax\.env\.Env, but is object"):
         check_environment(object())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from brax.env import DomainRandomizationVmapWrapper, Wrapper, wrap
-from brax.errors import ConfigError
+from brax.errors import ConfigError, ShapeError
 
 
 def with_axes(sys, **batched):
@@ -124,6 +124,12 @@ def test_counts_that_do_not_match(walker):
         env.reset(keys(4))
     with pytest.raises(ConfigError, match="batch of keys"):
         env.reset(jax.random.key(0))
+    state = env.reset(keys(3))
+    with pytest.raises(ShapeError, match=r"shape \(2, 1\) for 3 environments: .* \(3, 1\)"):
+        env.step(state, jnp.ones((2, 1)))
+    alone = DomainRandomizationVmapWrapper(walker(), lambda sys: sys)
+    with pytest.raises(ConfigError, match=r"returned one Rail; it must return two, \(systems, in_"):
+        alone.reset(keys(3))
     nothing = DomainRandomizationVmapWrapper(walker(), with_axes)
     with pytest.raises(ConfigError, match="nothing differs"):
         nothing.reset(keys(4))

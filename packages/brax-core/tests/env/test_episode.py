@@ -218,6 +218,18 @@ def test_metrics_of_reset_and_step_are_the_same(walker, first, then):
         env.step(state, jnp.ones((2, 1)))
 
 
+@pytest.mark.parametrize("function", ["reset", "step"])
+def test_what_is_returned_is_a_state(walker, function):
+    class Forgets(walker):
+        pass
+
+    setattr(Forgets, function, lambda *given: None)
+    env = wrap(Forgets(), episode_length=3)
+    with pytest.raises(ShapeError, match=rf"Forgets.{function} must return .* returned NoneType"):
+        state = env.reset(jax.random.split(jax.random.key(0), 2))
+        env.step(state, jnp.ones((2, 1)))
+
+
 def test_a_step_of_another_structure_is_named(walker):
     class Grows(walker):
         def step(self, state, action):

@@ -11,7 +11,8 @@ from typing import Any
 
 import jax
 
-from brax.env import AutoResetWrapper, Env, State, VmapWrapper, Wrapper, wrap
+from brax.env import Env, State, wrap
+from brax.env.wrappers.wrap import already_wrapped
 from brax.errors import ConfigError, TrainingError
 from brax.training import acting, hosts, policies, restart, types
 from brax.training.config import RunConfig, Runtime
@@ -53,14 +54,11 @@ def check_given(name: str, env: Any, runtime: Runtime) -> None:
         )
     if env.action_size < 1:
         raise ConfigError(f"{name}: action_size is {env.action_size}; expected at least 1.")
-    inner = env
-    while runtime.wrap_env and isinstance(inner, Wrapper):
-        if isinstance(inner, AutoResetWrapper | VmapWrapper):
-            raise ConfigError(
-                f"{name} is wrapped already, by {type(inner).__name__}: give it as "
-                "brax.envs.get_environment makes it, or set wrap_env=False."
-            )
-        inner = inner.env
+    if runtime.wrap_env and (by := already_wrapped(env)) is not None:
+        raise ConfigError(
+            f"{name} is wrapped already, by {by}: give it as brax.envs.get_environment makes it, "
+            "or set wrap_env=False."
+        )
 
 
 def draws_once(randomization_fn: Callable[..., Any]) -> bool:

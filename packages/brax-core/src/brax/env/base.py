@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import Base, System, dataclass
-from brax.errors import ConfigError
+from brax.errors import ConfigError, ShapeError
 
 Observation = jax.Array | Mapping[str, jax.Array]
 """What a policy sees: one array, or arrays by name."""
@@ -203,6 +203,20 @@ def number_of_keys(rng: Any) -> int:
             "that is wrapped once"
         )
     return shape[0]
+
+
+def check_actions(env: Env, action: jax.Array, count: int) -> None:
+    """Refuses a batch of actions that is not one for each of `count` environments.
+
+    Raises:
+        ShapeError: naming both numbers.
+    """
+    given = jnp.shape(action)
+    if given[:1] != (count,):
+        raise ShapeError(
+            f"step got actions of shape {given} for {count} environments: pass one for each, "
+            f"({count}, {env.action_size})"
+        )
 
 
 def check_key(rng: jax.Array) -> jax.Array:

@@ -7,7 +7,7 @@ import jax
 from brax import base, contact, plugins
 from brax.base import System
 from brax.env.base import Env, check_count
-from brax.errors import ShapeError
+from brax.errors import ConfigError, ShapeError
 
 
 class PipelineEnv(Env):
@@ -31,8 +31,13 @@ class PipelineEnv(Env):
 
         Raises:
             UnknownNameError: if there is no such pipeline.
-            ConfigError: if `n_frames` is not a positive integer.
+            ConfigError: if `sys` is no system, or `n_frames` is not a positive integer.
         """
+        if not isinstance(sys, System):
+            raise ConfigError(
+                f"{type(self).__name__} needs a System, got {sys!r:.60}: load a file with "
+                "brax.io.mjcf.load(path)"
+            )
         self.sys = sys
         self._backend = backend
         self._n_frames = check_count("n_frames", n_frames)

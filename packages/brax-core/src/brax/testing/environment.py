@@ -1,6 +1,6 @@
 """`check_environment`: whether an environment keeps the contract of `brax.env`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -16,8 +16,9 @@ def check_environment(env: Env, steps: int = 3) -> None:
 
     Both kinds of key must reset it; `step` must return the structure, shapes and dtypes that
     `reset` returns, so that `jax.lax.scan` can carry it, and leave the info and metrics that it
-    was given alone; reward and done must be scalars of float32, metrics scalars; `jax.vmap` must
-    map it; and in `steps` steps under zero actions nothing may be NaN, done only 0 or 1.
+    was given alone; reward and done must be scalars of float32, metrics scalars; the
+    observation must be what `observation_size` says; `jax.vmap` must map it; and in `steps` steps
+    under zero actions nothing may be NaN, done only 0 or 1.
 
     Args:
         env: the environment.
@@ -58,6 +59,7 @@ def _structure(env: Env) -> Iterator[str]:
         return
     yield from differences(start, after)
     yield from _scalars(start)
+    yield from _observation(env, start.obs)
     yield from written
     old = jax.eval_shape(env.reset, jax.random.PRNGKey(0))
     if _paths(old) != _paths(start):
@@ -90,6 +92,20 @@ def _scalars(state: State) -> Iterator[str]:
     for name, value in state.metrics.items():
         if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
             yield f"metrics.{name} must be a float [], but is {value.dtype}{list(value.shape)}"
+
+
+def _observation(env: Env, obs: Any) -> Iterator[str]:
+    """What is wrong with the observation that reset returns, or with what the size says of it."""
+    if not isinstance(obs, Mapping):
+        if len(obs.shape) != 1:
+            yield f"obs must be a vector, or a dictionary, but is {obs.dtype}{list(obs.shape)}"
+        elif env.observation_size != obs.shape[0]:
+            yield f"observation_size is {env.observation_size}, but obs has {obs.shape[0]} entries"
+        return
+    told, seen = env.observation_size, {name: part.shape for name, part in obs.items()}
+    shapes = told if isinstance(told, Mapping) else {}
+    if {name: (x,) if isinstance(x, int) else tuple(x) for name, x in shapes.items()} != seen:
+        yield f"observation_size is {told}, but the shapes of obs are {seen}"
 
 
 def _numbers(env: Env, steps: int) -> Iterator[str]:

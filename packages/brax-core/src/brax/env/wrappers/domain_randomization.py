@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.env.base import Env, State, Wrapper, number_of_keys
+from brax.env.base import Env, State, Wrapper, check_actions, number_of_keys
 from brax.errors import ConfigError
 
 RandomizationFn = Callable[..., tuple[System, System]]
@@ -47,8 +47,9 @@ class DomainRandomizationVmapWrapper(Wrapper):
         """Draws the systems and starts one episode per key.
 
         Raises:
-            ConfigError: if the number of keys is not that of the systems, if none differ, or if
-                more than their numbers does.
+            ConfigError: if `randomization_fn` returns anything but systems and their axes, if the
+                number of keys is not that of the systems, if none differ, or if more than their
+                numbers does.
         """
         keys = number_of_keys(rng)
         systems, in_axes, rng = self._systems(rng)
@@ -65,7 +66,12 @@ class DomainRandomizationVmapWrapper(Wrapper):
         return state.replace(info=state.info | {"randomized": drawn})
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances every environment by its own action, (batch, action_size)."""
+        """Advances every environment by its own action, (batch, action_size).
+
+        Raises:
+            ShapeError: if there are more actions than environments, or fewer.
+        """
+        check_actions(self, action, state.done.shape[0])
         drawn = state.info["randomized"]
         inner = state.replace(info={k: v for k, v in state.info.items() if k != "randomized"})
         new = jax.vmap(lambda mine, s, a: self._env(mine).step(s, a))(drawn, inner, action)
@@ -73,10 +79,17 @@ class DomainRandomizationVmapWrapper(Wrapper):
 
     def _systems(self, rng: jax.Array) -> tuple[System, Any, jax.Array]:
         """The systems, their axes, and the keys to reset with, which the draw has not seen."""
-        if not self._takes_rng:
-            return *self._draw(self.env.sys), rng
-        draw_keys, reset_keys = jax.vmap(jax.random.split, out_axes=1)(rng)
-        return *self._draw(self.env.sys, draw_keys), reset_keys
+        given: tuple[jax.Array, ...] = ()
+        if self._takes_rng:
+            draw_keys, rng = jax.vmap(jax.random.split, out_axes=1)(rng)
+            given = (draw_keys,)
+        drawn = self._draw(self.env.sys, *given)
+        if not (isinstance(drawn, tuple) and len(drawn) == 2):
+            raise ConfigError(
+                f"randomization_fn returned one {type(drawn).__name__}; it must return two, "
+                "(systems, in_axes)"
+            )
+        return *drawn, rng
 
     def _env(self, drawn: dict[str, jax.Array]) -> Env:
         """The environment with the drawn numbers in place of the model's."""

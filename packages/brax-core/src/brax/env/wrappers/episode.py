@@ -66,10 +66,11 @@ class EpisodeWrapper(Wrapper):
         """Starts episodes, with all accounts at zero.
 
         Raises:
-            ShapeError: if reward, done and metrics are not one number for each environment.
+            ShapeError: if it is no state, or reward, done and metrics are not one number for each
+                environment.
         """
         state = self.env.reset(rng)
-        self._check_numbers(state)
+        self._check_numbers("reset", state)
         state = state.replace(done=_flag(state.done), metrics=state.metrics | _overflow(state))
         zero = jnp.zeros(state.done.shape, jnp.float32)
         accounts = {
@@ -100,7 +101,7 @@ class EpisodeWrapper(Wrapper):
         """One step of the inner environment, for those that have not ended."""
         running = state.done == 0
         new = self.env.step(state, action)
-        self._check_numbers(new)
+        self._check_numbers("step", new)
         new = new.replace(metrics=new.metrics | _overflow(new))
         summed = _own_metrics(state.info["episode_metrics"], new.metrics)
         # A wrapper around this one may have added some, which the environment hands on or not.
@@ -120,8 +121,13 @@ class EpisodeWrapper(Wrapper):
             pipeline_state, obs, reward, accounts["episode_done"], metrics, info | accounts
         )
 
-    def _check_numbers(self, state: State) -> None:
-        """Refuses rewards and metrics that would be mixed between environments."""
+    def _check_numbers(self, function: str, state: Any) -> None:
+        """Refuses what is no state, and rewards and metrics that would be mixed between states."""
+        if not isinstance(state, State):
+            raise ShapeError(
+                f"{type(self.unwrapped).__name__}.{function} must return a brax.env.State, but "
+                f"returned {type(state).__name__}"
+            )
         shape = jnp.shape(state.done)
         for name, x in {"reward": state.reward, **state.metrics}.items():
             if jnp.shape(x) != shape:

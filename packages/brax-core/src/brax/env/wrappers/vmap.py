@@ -1,10 +1,17 @@
 """Many environments side by side."""
 
 import jax
-import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, check_count, key_shape, number_of_keys
-from brax.errors import ConfigError, ShapeError
+from brax.env.base import (
+    Env,
+    State,
+    Wrapper,
+    check_actions,
+    check_count,
+    key_shape,
+    number_of_keys,
+)
+from brax.errors import ConfigError
 
 
 class VmapWrapper(Wrapper):
@@ -40,10 +47,5 @@ class VmapWrapper(Wrapper):
         Raises:
             ShapeError: if there are more actions than environments, or fewer.
         """
-        count, given = state.done.shape[0], jnp.shape(action)
-        if given[:1] != (count,):
-            raise ShapeError(
-                f"step got actions of shape {given} for {count} environments: pass one for each, "
-                f"({count}, {self.action_size})"
-            )
+        check_actions(self, action, state.done.shape[0])
         return jax.vmap(self.env.step)(state, action)

@@ -8,6 +8,9 @@ from brax.env.wrappers.domain_randomization import (
 )
 from brax.env.wrappers.episode import EpisodeWrapper
 from brax.env.wrappers.vmap import VmapWrapper
+from brax.errors import ConfigError
+
+_OURS = (AutoResetWrapper, EpisodeWrapper, DomainRandomizationVmapWrapper, VmapWrapper)
 
 
 def wrap(
@@ -28,9 +31,26 @@ def wrap(
 
     Returns:
         An environment whose `reset` takes a batch of keys and whose states have a leading axis.
+
+    Raises:
+        ConfigError: if `env` is wrapped so already.
     """
+    if (by := already_wrapped(env)) is not None:
+        raise ConfigError(
+            f"the environment is wrapped already, by {by}: pass wrap the one inside, such as "
+            "brax.envs.get_environment makes it"
+        )
     if randomization_fn is None:
         batch: Wrapper = VmapWrapper(env)
     else:
         batch = DomainRandomizationVmapWrapper(env, randomization_fn)
     return AutoResetWrapper(EpisodeWrapper(batch, episode_length, action_repeat), reset)
+
+
+def already_wrapped(env: Env) -> str | None:
+    """The name of the outermost wrapper of an environment that `wrap` would add; None if none."""
+    while isinstance(env, Wrapper):
+        if isinstance(env, _OURS):
+            return type(env).__name__
+        env = env.env
+    return None

@@ -29,7 +29,15 @@ class GymWrapper(gymnasium.Env[Any, Any]):
             env: a single one, such as `brax.envs.create(name)` makes.
             seed: of the resets that name none.
             backend: JAX platform to run on; by default JAX's own choice.
+
+        Raises:
+            ConfigError: if `env` is a batch of them.
         """
+        if getattr(env, "batch_size", None) is not None:
+            raise ConfigError(
+                "GymWrapper needs a single environment: pass brax.envs.create(name), or use "
+                "VectorGymWrapper for a batch"
+            )
         self._host = Host(env, seed, backend)
         self.observation_space = _observation_space(env)
         self.action_space = spaces.Box(*action_bounds(env))

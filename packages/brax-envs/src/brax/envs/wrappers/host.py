@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.env import Env, State
+from brax.errors import ConfigError
 
 
 class Outcome(NamedTuple):
@@ -52,7 +53,13 @@ class Host:
         return self._state.obs
 
     def step(self, action: Any) -> Outcome:
-        """Advances by one step."""
+        """Advances by one step.
+
+        Raises:
+            ConfigError: before the first reset.
+        """
+        if self._state is None:
+            raise ConfigError("step before reset: call reset first, for an episode to go on with")
         self._state, outcome = self._step(self._state, jnp.asarray(action, jnp.float32))
         return outcome
 
