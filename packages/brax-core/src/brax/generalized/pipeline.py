@@ -76,3 +76,4 @@ class Generalized(Pipeline[Problem, Motion]):
 
 
 GENERALIZED = Generalized()
+init, step = GENERALIZED.init, GENERALIZED.step

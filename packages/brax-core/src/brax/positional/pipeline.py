@@ -54,6 +54,7 @@ class Positional(Pipeline[Problem, Moving]):
 
 
 POSITIONAL = Positional()
+init, step = POSITIONAL.init, POSITIONAL.step
 
 
 def _corrected(stack: Stack, group: Group, bodies: Links, q: PerDof) -> PerDof:

@@ -69,6 +69,7 @@ class Spring(Pipeline[Problem, Bodies]):
 
 
 SPRING = Spring()
+init, step = SPRING.init, SPRING.step
 
 
 class _Moves(Moves[Bodies]):
