@@ -146,6 +146,13 @@ def test_forces_at_rest_carry_the_weight():
     np.testing.assert_allclose(found[1, 0], [0, 0, 2 * 9.81], atol=1e-2)
 
 
+def test_forces_need_a_trajectory_of_the_system(sys):
+    with pytest.raises(ConfigError, match="empty"):
+        html.contact_forces(sys, [])
+    with pytest.raises(ModelError, match="not finite"):
+        html.contact_forces(sys, [glide(float("nan"))])
+
+
 def test_joint_axes_follow_the_stack(sys):
     """The first hinge of a stack is not turned by the second; the second is, by the first."""
     swing, lift = 0.7, 0.4

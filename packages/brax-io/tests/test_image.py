@@ -161,8 +161,9 @@ def test_the_frames_of_an_mp4(gl, dt):
 
 
 def test_files_are_written_by_suffix(gl, tmp_path):
-    image.save(tmp_path / "a.gif", walker(), walk(2), height=48, width=64)
-    assert (tmp_path / "a.gif").read_bytes()[:4] == b"GIF8"
+    for name in ("a.gif", "b.GIF"):
+        image.save(tmp_path / name, walker(), walk(2), height=48, width=64)
+        assert (tmp_path / name).read_bytes()[:4] == b"GIF8"
     with pytest.raises(ConfigError, match=r"fmt 'gi': allowed are png, gif, mp4\. Did you mean"):
         image.save(tmp_path / "a.gi", walker(), walk(2))
     with pytest.raises(ConfigError, match="cannot write"):
@@ -176,7 +177,9 @@ def test_files_are_written_by_suffix(gl, tmp_path):
         ({"width": 9.5}, "width must be a positive whole number of pixels, got 9.5"),
         ({"camera": "toso"}, r"no camera and no link 'toso'\. .*Did you mean 'torso'"),
         ({"fmt": "mp4", "height": 31}, "an MP4 needs an even height and width, got 31 and 320"),
+        ({"height": 10**6}, "height must be at most 8192 pixels, got 1000000"),
         ({"dt": 0.0}, "dt must be a positive number of seconds"),
+        ({"dt": 1e-7, "fmt": "mp4"}, "1/90000 s to an hour apart, got dt=1e-07 s"),
     ],
 )
 def test_arguments_are_checked(gl, opened, settings, said):

@@ -105,6 +105,7 @@ def test_a_moment_has_a_row_for_every_contact_that_may_come():
     [
         (["antt", "--live"], "'antt' is no model file, no run and no environment. Environments: "),
         (["antt"], "there is no file 'antt'; runs and environments need --live"),
+        (["x", "--seconds", "nan"], "nan is not finite"),
         (["x", "--live", "--seconds", "2", "--output", "a"], "--output and --seconds cannot go"),
     ],
 )

@@ -86,6 +86,22 @@ def test_included_files(tmp_path):
     assert mjcf.loads(path.read_text(), path).link_names == ("b", "c")
 
 
+def test_an_included_file_is_beside_the_model_or_what_includes_it(tmp_path):
+    """In this order, as MuJoCo 4 looks for it."""
+    toe = '<mujocoinclude><body name="{}"><joint/><geom size="1"/></body></mujocoinclude>'
+    path = write(
+        tmp_path,
+        main=world('<include file="parts/leg.xml"/>'),
+        parts__leg='<mujocoinclude><include file="toes/toe.xml"/></mujocoinclude>',
+        parts__toes__toe='<mujocoinclude><include file="nail.xml"/></mujocoinclude>',
+        parts__toes__nail=toe.format("beside"),
+    )
+    for name in ("beside", "on top"):
+        assert mjcf.load(path).link_names == (name,)
+        assert mujoco.MjModel.from_xml_path(str(path)).body(1).name == name
+        write(tmp_path, nail=toe.format("on top"))
+
+
 def test_two_included_files_of_one_name(tmp_path):
     path = write(
         tmp_path,

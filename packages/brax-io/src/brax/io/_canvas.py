@@ -20,6 +20,9 @@ from brax.io.viewer import scene
 _LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
 """What MuJoCo can draw with where there is no screen, best first."""
 
+_LARGEST = 8192
+"""Side of a picture that a renderer is asked for [pixels]; more takes gigabytes."""
+
 _DISTANCE = 3.0
 """Of the camera, in radii of what it looks at: 2.6 would fill its 45 degrees."""
 
@@ -139,6 +142,8 @@ def canvas(sys: System, height: int, width: int, camera: Any) -> Iterator[Canvas
     for name, value in {"height": height, "width": width}.items():
         if type(value) is not int or value < 1:
             raise ConfigError(f"{name} must be a positive whole number of pixels, got {value!r}")
+        if value > _LARGEST:
+            raise ConfigError(f"{name} must be at most {_LARGEST} pixels, got {value}")
     with contextlib.ExitStack() as stack:
         surface = _surface(height, width)
         stack.callback(surface.free)

@@ -1,7 +1,9 @@
 """The commands of brax-io: from a run or a model to a page, a film, a policy or a report."""
 
+import math
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,6 +15,13 @@ _output = click.option(
 )
 _run = click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 _open = click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
+
+
+def _is_number(_context: click.Context, _option: click.Parameter, value: float | None) -> Any:
+    """Refuses NaN, which is in every range to click, and infinity."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not finite.")
+    return value
 
 
 @click.command()
@@ -57,7 +66,12 @@ def render(
 @click.command()
 @click.argument("target")
 @_output
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="How long; 5 if not.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_is_number,
+    help="How long; 5 if not.",
+)
 @click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
 @click.option("--keyframe", default="", metavar="NAME", help="The model's state to start from.")
 @click.option("--forces", is_flag=True, help="Show the forces at the contacts too.")

@@ -110,7 +110,7 @@ def read(
     decoded = _decode(text, name)
     top = _document(decoded, name, root)
     source = Source(decoded, name, None, directory, top, {})
-    _include(source, top, [name], outside)
+    _include(source, top, [name], "", outside)
     for child in top.children:
         for node in (child, *walk(child)):
             node.section = child.tag
@@ -208,29 +208,35 @@ def _not_xml(text: str, name: str, error: expat.ExpatError) -> str:
     return f"{name}:{error.lineno}: not XML (starts with {start[:40]!r}).{hint}"
 
 
-def _include(source: Source, root: Node, chain: list[str], outside: bool) -> None:
-    """Puts the elements of included files in the place of the `<include>`s."""
+def _include(source: Source, root: Node, chain: list[str], folder: str, outside: bool) -> None:
+    """Puts what a file in `folder` includes in the place of its `<include>`s."""
     stack = [root]
     while stack:
         node = stack.pop()
         children: list[Node] = []
         for child in node.children:
             named = child.tag == "include" and "file" in child.attributes
-            children += _included(source, child, chain, outside) if named else [child]
+            children += _included(source, child, chain, folder, outside) if named else [child]
         node.children = children
         stack += children
 
 
-def _included(source: Source, node: Node, chain: list[str], outside: bool) -> list[Node]:
+def _included(
+    source: Source, node: Node, chain: list[str], folder: str, outside: bool
+) -> list[Node]:
+    """The elements of a file, which is beside the model or else beside what includes it."""
     name = node.attributes["file"]
     if name in chain:
         raise ModelError(f"{node.place}: include cycle: {' -> '.join([*chain, name])}")
     if name in source.included:
         raise ModelError(f"{node.place}: file '{name}' is already included; include it once")
     path, problem = resolve(source, node, "", name, outside)
+    if problem and folder:
+        beside, missing = resolve(source, node, folder, name, outside)
+        path, problem = (path, problem) if missing else (beside, "")
     if problem:
         raise ModelError(problem)
     source.included[name] = _read_bytes(path)
     root = _parse(_decode(source.included[name], name), name)
-    _include(source, root, [*chain, name], outside)
+    _include(source, root, [*chain, name], str(path.parent), outside)
     return root.children

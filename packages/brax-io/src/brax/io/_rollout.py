@@ -46,7 +46,7 @@ class Trajectory:
 
     def save(self, path: Path) -> None:
         """Writes a picture or a film, by its suffix; a page whatever the suffix else is."""
-        if path.suffix in (".png", ".gif", ".mp4"):
+        if path.suffix.lower() in (".png", ".gif", ".mp4"):
             image.save(path, self.sys, self.states, dt=self.dt)
         else:
             told = dict(title=self.title, series=self.series, forces=self.forces)

@@ -171,7 +171,12 @@ def contact_forces(
 
     Returns:
         The force [N] on the second geom of each possible contact, world axes, (frames, n, 3).
+
+    Raises:
+        ConfigError: if there is no state.
+        ModelError: if one is not finite or of another system.
     """
+    motion.poses(sys, states)  # refuses what is no trajectory of this system
     whole = states
     if isinstance(whole, Sequence):
         whole = jax.tree.map(lambda *leaves: jnp.stack(leaves), *whole)

@@ -22,6 +22,8 @@ _GIF_TICK = 0.01
 """Unit of time of a GIF [s]."""
 _GIF_LEAST = 2
 """The shortest that programs show a frame of a GIF, in its units."""
+_MP4_TICK = Fraction(1, 90_000)
+"""Unit of time of an MP4 [s]."""
 
 
 def render_array(
@@ -107,7 +109,8 @@ def save(
         ConfigError: if the file cannot be written, or as `render`.
         ModelError: as `render`.
     """
-    content = render(sys, trajectory, fmt=Path(path).suffix.removeprefix("."), **options)
+    fmt = Path(path).suffix.removeprefix(".").lower()
+    content = render(sys, trajectory, fmt=fmt, **options)
     try:
         Path(path).write_bytes(content)
     except OSError as error:
@@ -176,7 +179,9 @@ def _mp4(draw: Draw, frames: int, dt: float, size: tuple[int, int]) -> bytes:
         raise ConfigError(f"an MP4 needs an even height and width, got {size[0]} and {size[1]}")
     av = _av()
     content = io.BytesIO()
-    tick = Fraction(dt).limit_denominator(90_000)
+    tick = Fraction(dt).limit_denominator(_MP4_TICK.denominator)
+    if not _MP4_TICK <= tick <= 3600:
+        raise ConfigError(f"an MP4's frames are 1/90000 s to an hour apart, got dt={dt} s")
     with av.open(content, "w", format="mp4") as film:
         stream = film.add_stream("libx264", rate=1 / tick)
         stream.height, stream.width = size
