@@ -18,6 +18,7 @@ from agent_toys import Point, lists
 from brax import plugins
 from brax.errors import CheckpointError
 from brax.training import checkpoint
+from brax.training.loop import Loop
 
 COMMON = {"episode_length": 20, "normalize_observations": True, "run_evals": False}
 HIDDEN = {"network_factory": {"hidden_layer_sizes": [8]}}
@@ -80,6 +81,19 @@ def test_a_checkpoint_that_has_all_steps_is_evaluated_and_told(tmp_path):
         *_, zero = train("ars", number=0, restore_checkpoint_path=tmp_path, run_evals=True)
     for name in ("eval/episode_reward", "eval/episode_distance_std"):
         assert first[name] == again[name] == zero[name]
+
+
+def test_a_resumed_run_counts_seconds_on(tmp_path, monkeypatch):
+    train("ars", number=2, save_checkpoint_path=tmp_path)
+    given, before = [], checkpoint.load(tmp_path).record["seconds"]
+
+    def run(loop, state, step, seconds):
+        given.append((step, seconds))
+        return state, {}
+
+    monkeypatch.setattr(Loop, "run", run)
+    train("ars", restore_checkpoint_path=tmp_path)
+    assert given == [(2, before)] and before > 0
 
 
 def test_a_resumed_run_has_the_evaluations_of_one_that_never_stopped(tmp_path):

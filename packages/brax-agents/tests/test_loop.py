@@ -183,6 +183,23 @@ def test_ctrl_c_in_the_last_evaluation_is_obeyed():
     assert isinstance(found.ended, KeyboardInterrupt) and found.saved[-1] == (4, (4, 0))
 
 
+def test_seconds_of_training_count_on_from_those_behind():
+    saved, told = [], []
+    saves = SimpleNamespace(
+        begin=lambda step, state, metrics: saved.append(metrics), check=nobody, finish=nobody
+    )
+    reports = Reports(
+        evaluate=lambda steps, state, metrics: dict(metrics),
+        hand_out=nobody,
+        progress=lambda steps, metrics: told.append(metrics),
+        saves=saves,
+        every=None,
+    )
+    Loop(Resetting(), Schedule(8, 1, 1, 0), reports).run((4, 0), 4, 1000.0)
+    assert 1000 < told[-1]["training/walltime"] < 1100
+    assert saved[-1]["training/walltime"] == told[-1]["training/walltime"]
+
+
 @pytest.mark.parametrize("resets", [0, 8])
 def test_resets_do_not_put_off_reports(resets):
     found = run_of(Resetting(), Schedule(40, 1, 1, resets), every=10)

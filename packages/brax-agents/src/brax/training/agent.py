@@ -85,17 +85,17 @@ class Agent:
                 saves = setup.saver(stack, runtime.save_checkpoint_path, record, config)
                 saved = setup.saved_state(program, config, runtime, record)
                 if saves is not None:
-                    saves.start(0 if saved is None else saved[1])
+                    saves.start(0 if saved is None else saved.step)
             alike.check_start(program, runtime, saved)
             params, train = program.shapes().params, config.training_steps > 0
             with hosts.together():
                 setup.compile_all(program, evaluator, train, saved is None, params)
-            state, step = setup.first_state(program, keys[1], runtime, saved)
+            first = setup.first_state(program, keys[1], runtime, saved)
             evaluate = functools.partial(setup.evaluate, evaluator)
             hand_out = functools.partial(setup.hand_out, runtime, make_policy)
             reports = setup.reports(evaluate, hand_out, runtime.progress_fn, saves, config)
             loop = Loop(program, setup.schedule(config), reports, setup.limits(config, start))
-            state, metrics = loop.run(state, step)
+            state, metrics = loop.run(*first)
         params = jax.device_get(state.params)
         return policies.with_normalizer(make_policy, params), params, metrics
 

@@ -13,6 +13,7 @@ import numpy as np
 from brax.training import hosts, runs
 from brax.training.config import Runtime
 from brax.training.program import Program
+from brax.training.restart import Start
 
 
 def check_settings(record: Mapping[str, Any], runtime: Runtime) -> None:
@@ -33,13 +34,13 @@ def check_settings(record: Mapping[str, Any], runtime: Runtime) -> None:
     hosts.check_alike(settings)
 
 
-def check_start(program: Program, runtime: Runtime, saved: tuple[Any, int] | None) -> None:
+def check_start(program: Program, runtime: Runtime, saved: Start | None) -> None:
     """Compares what will be computed, and what from.
 
     Args:
         program: the agent's, not yet compiled.
         runtime: what the agent is given besides numbers.
-        saved: the saved state to go on from and the training steps behind it.
+        saved: the saved state to go on from, if any.
 
     Raises:
         ConfigError: on every process, naming what differs.
@@ -49,8 +50,8 @@ def check_start(program: Program, runtime: Runtime, saved: tuple[Any, int] | Non
     with hosts.together():
         computed = {"environment or a function": f"checksum of training {program.checksum():08x}"}
         if saved is not None:
-            state, steps = saved
-            told = f"training step {steps}, parameters of checksum {_checksum(state.params):08x}"
+            params = _checksum(saved.state.params)
+            told = f"training step {saved.step}, parameters of checksum {params:08x}"
             computed["restore_checkpoint_path"] = told
         if runtime.restore_params is not None:
             told = f"parameters of checksum {_checksum(runtime.first_params):08x}"

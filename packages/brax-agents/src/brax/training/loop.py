@@ -72,7 +72,10 @@ class Saves(Protocol):
     """Saves training states while training goes on."""
 
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
-        """Takes a training state after so many training steps, to be written meanwhile."""
+        """Takes a training state after so many training steps, to be written meanwhile.
+
+        `metrics` are those of an evaluation, if there was one, and `training/walltime`.
+        """
 
     def check(self) -> None:
         """Tells whether what was begun has failed."""
@@ -159,12 +162,13 @@ class Loop:
         self._recent = Window()  # since the last report
         self._told_of_lost = False
 
-    def run(self, state: Any, step: int = 0) -> tuple[Any, dict[str, Any]]:
+    def run(self, state: Any, step: int = 0, seconds: float = 0.0) -> tuple[Any, dict[str, Any]]:
         """Trains to the end of the schedule.
 
         Args:
             state: training state.
             step: training steps that are behind it.
+            seconds: seconds of training that are.
 
         Returns:
             The last state and the last evaluation's metrics.
@@ -176,10 +180,10 @@ class Loop:
         """
         saves = self._reports.saves is not None
         with self._interrupt.watch() if saves else contextlib.nullcontext():
+            self._walltime, self._saved = seconds, (step, seconds)
             return self._run(state, step)
 
     def _run(self, state: Any, step: int) -> tuple[Any, dict[str, Any]]:
-        self._saved = (step, 0.0)
         evaluations, resets = self._schedule.evaluations(), self._schedule.resets()
         metrics: dict[str, Any] = {}
         stops = sorted(stop for stop in evaluations | resets if stop > step)
@@ -306,7 +310,8 @@ class Loop:
 
     def _save(self, state: Any, step: int, metrics: Mapping[str, Any]) -> None:
         if self._reports.saves is not None:
-            self._reports.saves.begin(step, state, metrics)
+            told = {**metrics, "training/walltime": self._walltime}
+            self._reports.saves.begin(step, state, told)
         self._saved = (step, self._walltime)
 
     def _finish_saves(self) -> None:

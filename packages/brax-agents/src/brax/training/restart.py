@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -12,9 +12,18 @@ from brax.training import checkpoint
 from brax.training.config import RunConfig
 
 
-def resume(
-    path: Path | str, like: Any, record: Mapping[str, Any], config: RunConfig
-) -> tuple[Any, int]:
+class Start(NamedTuple):
+    """Where a run starts."""
+
+    state: Any
+    """Training state."""
+    step: int = 0
+    """Training steps behind it."""
+    seconds: float = 0.0
+    """Seconds of training behind it."""
+
+
+def resume(path: Path | str, like: Any, record: Mapping[str, Any], config: RunConfig) -> Start:
     """Reads the training state to go on from.
 
     Args:
@@ -24,7 +33,7 @@ def resume(
         config: the numbers of this run.
 
     Returns:
-        The training state on the host, and the training steps behind it.
+        The training state on the host, and what is behind it.
 
     Raises:
         CheckpointError: if it is damaged or was saved by something that differs.
@@ -48,7 +57,8 @@ def resume(
             f"{config.step_formula} must stay what it was "
             f"in '{found.path}', {saved}; it is {config.env_steps_per_training_step}."
         )
-    return checkpoint.restore(found, like), found.record["training_steps"]
+    told = found.record
+    return Start(checkpoint.restore(found, like), told["training_steps"], told.get("seconds", 0.0))
 
 
 def _first_unlike(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:

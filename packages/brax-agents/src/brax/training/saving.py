@@ -50,7 +50,8 @@ class Saver:
         state = hosts.whole(state)
         reward = float(metrics.get("eval/episode_reward", math.nan))
         score = reward if math.isfinite(reward) else None
-        told = {**self._record, "training_steps": step, "score": score}
+        seconds = metrics["training/walltime"]
+        told = {**self._record, "training_steps": step, "seconds": seconds, "score": score}
         with hosts.together():
             self.finish()
             if self._writer is not None:

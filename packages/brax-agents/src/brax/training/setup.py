@@ -153,7 +153,7 @@ def saver(
 
 def saved_state(
     program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, Any]
-) -> tuple[Any, int] | None:
+) -> restart.Start | None:
     """The saved state to go on from, if any; checks the parameters to start from, if any.
 
     It warns where the state has all steps behind it that were asked for, unless that is 0.
@@ -165,16 +165,16 @@ def saved_state(
         restart.check_params(runtime.first_params, shapes.params)
     if runtime.restore_checkpoint_path is None:
         return None
-    state, step = restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
-    if config.training_steps and step >= config.training_steps:
-        behind = step * config.env_steps_per_training_step
+    saved = restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
+    if config.training_steps and saved.step >= config.training_steps:
+        behind = saved.step * config.env_steps_per_training_step
         warnings.warn(
             f"num_timesteps={config.num_timesteps} trains nothing, since '"
             f"{runtime.restore_checkpoint_path}' has {behind} steps already, which count too: ask "
             "for more.",
             stacklevel=4,
         )
-    return state, step
+    return saved
 
 
 def reports(
@@ -240,18 +240,18 @@ def compile_all(
 
 
 def first_state(
-    program: Program, key: jax.Array, runtime: Runtime, saved: tuple[Any, int] | None
-) -> tuple[Any, int]:
-    """The state to start from and the training steps behind it."""
+    program: Program, key: jax.Array, runtime: Runtime, saved: restart.Start | None
+) -> restart.Start:
+    """Where to start, on the devices."""
     places = program.place(program.shapes())
     if saved is not None:
-        return hosts.put(saved[0], places), saved[1]
+        return saved._replace(state=hosts.put(saved.state, places))
     state = program.init(key)
     if runtime.restore_params is not None:
         given = restart.check_params(runtime.first_params, state.params)
         params = hosts.put(state.params._replace(**given), places.params)
         state = program.with_params(state, params)
-    return state, 0
+    return restart.Start(state)
 
 
 def evaluator(
