@@ -123,15 +123,15 @@ def test_more_devices_than_there_are():
         ppo.train(Point(), 1000, **SMALL, max_devices_per_host=have + 6)
 
 
-def test_cores_that_do_not_divide_the_environments(monkeypatch):
-    """An error where the user asked for the devices; the command `brax` leaves some idle."""
+def test_devices_that_do_not_divide_the_environments(monkeypatch):
+    """An error where the user made the devices; of those of the command `brax` one is used."""
     monkeypatch.setattr(jax, "devices", lambda: [jax.local_devices()[0]] * 8)
     with pytest.raises(
         ConfigError, match=r"num_envs=100 cannot be split over 8 devices\. Use 96 or"
     ):
         devices.env_mesh(100)
     monkeypatch.setattr(_xla, "cores_are_devices", True)
-    assert devices.env_mesh(100).size == 5
+    assert devices.env_mesh(100).size == 1 and devices.env_mesh(100, 4).size == 4
     with pytest.raises(ConfigError, match="num_envs=100 cannot be split over 8 devices"):
         devices.env_mesh(100, 8)
 

@@ -67,8 +67,8 @@ class RunConfig(abc.ABC):
     max_seconds: float | None = number(None, 0, open_low=True)
     """Seconds after the call, compiling included, at which training ends, evaluated and saved."""
     max_devices_per_host: int | None = number(None, 1)
-    """Devices to use; None for all, of which the command leaves idle CPU cores that do not divide
-    `num_envs`."""
+    """Devices to use; None for all, but for one of those that the command `brax` makes of a CPU's
+    cores."""
 
     @property
     @abc.abstractmethod

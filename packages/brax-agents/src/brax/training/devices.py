@@ -26,9 +26,8 @@ def env_mesh(num_envs: int, max_devices: int | None = None) -> Mesh:
 
     Args:
         num_envs: number of environments.
-        max_devices: how many devices of each process to use; all of them by default, or, in a
-            single one, as many as divide the environments where the command `brax` made the cores
-            of a CPU devices.
+        max_devices: how many devices of each process to use; all of them by default, but one where
+            the command `brax` made the cores of a CPU devices.
 
     Raises:
         ConfigError: if there are fewer devices, or the environments cannot be split evenly, or
@@ -47,10 +46,9 @@ def env_mesh(num_envs: int, max_devices: int | None = None) -> Mesh:
             f"the processes have different numbers of devices: {', '.join(map(str, counts))}. Give "
             f"each as many, or set max_devices_per_host, at most {fewest}."
         )
-    each = max_devices or fewest
-    alone = len(counts) == 1
-    if alone and not max_devices and _xla.cores_are_devices and devices[0].platform == "cpu":
-        each = next(n for n in range(fewest, 0, -1) if num_envs % n == 0)
+    # Cores share the work on one device too, and need not wait for each other after every step.
+    on_cores = _xla.cores_are_devices and devices[0].platform == "cpu"
+    each = max_devices or (1 if on_cores else fewest)
     used: list[jax.Device] = []
     for host in range(len(counts)):
         used += [device for device in devices if device.process_index == host][:each]
