@@ -277,7 +277,7 @@ def test_parameters_to_start_from_are_the_target_of_shacs_critic_too():
     program.compile_init()
     given = jax.device_get(program.init(jax.random.key(7)).params)
     runtime = Runtime(restore_params=given)
-    state, _ = setup.first_state(program, jax.random.key(0), runtime, None)
+    state = setup.first_state(program, jax.random.key(0), runtime, None).state
     for critic in (state.params.value, state.target_value):
         jax.tree.map(np.testing.assert_array_equal, critic, given.value)
     program.compile_advance()  # which takes over the memory of the state

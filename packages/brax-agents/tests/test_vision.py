@@ -118,7 +118,7 @@ LEARN = {
     "unroll_length": 5,
     "num_eval_envs": 32,
     "discounting": 0.0,
-    "learning_rate": 2e-3,
+    "learning_rate": 1e-3,  # with 2e-3 one seed in twenty falls back for a while
     "max_grad_norm": 0.5,
     "entropy_cost": 1e-3,
     "network_factory": TINY,
@@ -134,7 +134,7 @@ def earned(environment, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_learns_where_the_dot_is(seed):
-    """Of 1 at most; 0.9 to 0.93 when this was written."""
+    """Of 1 at most; 0.80 to 0.93 with forty seeds when this was written."""
     assert earned(Dot(), seed) > 0.75
 
 
