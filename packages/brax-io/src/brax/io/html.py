@@ -176,7 +176,7 @@ def contact_forces(
         ConfigError: if there is no state.
         ModelError: if one is not finite or of another system.
     """
-    motion.poses(sys, states)  # refuses what is no trajectory of this system
+    motion.checked(sys, states)  # refuses what is no trajectory of this system
     whole = states
     if isinstance(whole, Sequence):
         whole = jax.tree.map(lambda *leaves: jnp.stack(leaves), *whole)

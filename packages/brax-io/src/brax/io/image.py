@@ -22,8 +22,6 @@ _GIF_TICK = 0.01
 """Unit of time of a GIF [s]."""
 _GIF_LEAST = 2
 """The shortest that programs show a frame of a GIF, in its units."""
-_MP4_TICK = Fraction(1, 90_000)
-"""Unit of time of an MP4 [s]."""
 
 
 def render_array(
@@ -179,8 +177,8 @@ def _mp4(draw: Draw, frames: int, dt: float, size: tuple[int, int]) -> bytes:
         raise ConfigError(f"an MP4 needs an even height and width, got {size[0]} and {size[1]}")
     av = _av()
     content = io.BytesIO()
-    tick = Fraction(dt).limit_denominator(_MP4_TICK.denominator)
-    if not _MP4_TICK <= tick <= 3600:
+    tick = Fraction(dt).limit_denominator(90_000)
+    if not 0 < tick <= 3600:
         raise ConfigError(f"an MP4's frames are 1/90000 s to an hour apart, got dt={dt} s")
     with av.open(content, "w", format="mp4") as film:
         stream = film.add_stream("libx264", rate=1 / tick)

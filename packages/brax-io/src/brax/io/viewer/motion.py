@@ -34,7 +34,7 @@ def arrays(
             trajectory's.
         ModelError: if the states belong to another system, or are not finite.
     """
-    found = _found(sys, _checked(sys, states))
+    found = _found(sys, checked(sys, states))
     touches = found.pop("contacts")
     kept = touches[..., 0].any(axis=0)  # points that never touch need no rows
     found["contacts"] = touches[:, kept]
@@ -46,12 +46,12 @@ def arrays(
 
 def moment(sys: System, state: State) -> dict[str, np.ndarray]:
     """Returns the numbers of one state as `arrays` does, with a row for every possible contact."""
-    return _found(sys, _checked(sys, [state]))
+    return _found(sys, checked(sys, [state]))
 
 
 def poses(sys: System, states: State | Sequence[State]) -> tuple[np.ndarray, np.ndarray]:
     """Returns `pos` and `rot` of `arrays` alone, with its arguments and errors."""
-    frames = _frames(_checked(sys, states))
+    frames = _frames(checked(sys, states))
     return np.asarray(frames.pos), np.asarray(frames.rot)
 
 
@@ -76,7 +76,8 @@ class _Moved(NamedTuple):
     mocap: Transform | None
 
 
-def _checked(sys: System, states: State | Sequence[State]) -> _Moved:
+def checked(sys: System, states: State | Sequence[State]) -> _Moved:
+    """The numbers of a trajectory on the host, with the arguments and errors of `arrays`."""
     _check_system(sys)
     rest = at_rest(sys)
     moved = _stack(states, rest)
