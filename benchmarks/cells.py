@@ -61,6 +61,8 @@ class Size:
     """Batch whose memory is asked for."""
     rollout: tuple[int, int, int] = (64, 1000, 25)
     """Batch, steps and inner steps of the gradient's rollout."""
+    trainings: int = 1
+    """How often each side of `training` learns, in turns."""
     goal: float = 776.0
     """Return of the ant to which the time is taken."""
 
@@ -118,14 +120,15 @@ SIZES = {
         (0, 4),
         256,
         (4, 8, 4),
-        -1e9,
+        goal=-1e9,
     ),
-    "normal": Size(2048, 50, 3, 1, BARS),
+    "normal": Size(2048, 50, 3, 1, BARS, trainings=3),
     "full": Size(
         *(2048, 50, 5, 3, BARS + CURVES, ("random", "trained")),
         batches=tuple(4**k for k in range(9)),
         links=(2, 5, 10, 20, 50, 100),
         contacts=(0, 1, 4, 16, 64),
+        trainings=3,
     ),
 }
 

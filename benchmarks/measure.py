@@ -42,7 +42,7 @@ def measure(cell, size, pythons, say):
 def _answers(cell, size, pythons, say):
     """The answers of sides that take turns, each in a fresh process; what takes minutes, once."""
     results = {name: {"answers": []} for name in cell.sides}
-    turns = 1 if cell.request == "reach" else size.compiles
+    turns = 1 if cell.request == "reach" else size.trainings
     for i in range(turns):
         with ExitStack() as stack:
             for side in _start(cell, pythons, stack):

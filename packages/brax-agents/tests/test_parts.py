@@ -31,8 +31,9 @@ class Rows(linen.Module):
         return x
 
 
-@pytest.mark.parametrize("shape", [(3,), (6, 3), (2, 5, 3)])
+@pytest.mark.parametrize("shape", [(3,), (6, 3), (2, 5, 3), (64, 3), (2, 50, 3)])
 def test_a_network_and_its_weights_are_flaxs(shape):
+    """Rows along any axes; few are laid out otherwise than many."""
     x = jax.random.normal(jax.random.key(0), shape)
     ours, flax = MLP((5, 4, 2), linen.swish, layer_norm=True), Rows()
     weights = flax.init(jax.random.key(1), x)

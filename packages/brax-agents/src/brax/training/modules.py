@@ -96,18 +96,31 @@ def _transposed_product_jvp(
     return _transposed_product(kernel, data), turned @ data + kernel.T @ data_dot
 
 
+_MANY = 64
+"""Rows from which on they are innermost.
+
+XLA's CPU compiler multiplies small matrices faster so, and over several axes it copies what
+gradients are made of. With few rows it would copy the weights, which takes up to ten times as long
+as the product.
+"""
+
+
 class _Dense(linen.Module):
-    """A dense layer, its rows innermost; its weights are those of Flax's `Dense`."""
+    """A dense layer, its rows innermost or first; its weights are those of Flax's `Dense`."""
 
     features: int
     kernel_init: Initializer
+    innermost: bool
 
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
-        """Maps (inputs, rows) to (features, rows)."""
-        kernel = self.param("kernel", self.kernel_init, (data.shape[0], self.features))
+        """Maps (inputs, rows) to (features, rows), or (rows, inputs) to (rows, features)."""
+        inputs = data.shape[0 if self.innermost else 1]
+        kernel = self.param("kernel", self.kernel_init, (inputs, self.features))
         bias = self.param("bias", jax.nn.initializers.zeros, (self.features,))
-        return _transposed_product(kernel, data) + bias[:, None]
+        if self.innermost:
+            return _transposed_product(kernel, data) + bias[:, None]
+        return data @ kernel + bias
 
 
 class MLP(linen.Module):
@@ -122,20 +135,23 @@ class MLP(linen.Module):
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
         """Maps (..., inputs) to (..., layer_sizes[-1])."""
-        # Rows along one axis and innermost: XLA's CPU compiler multiplies such small matrices
-        # faster, and over several axes it copies what gradients are made of.
-        before, data = data.shape[:-1], data.reshape(-1, data.shape[-1]).T
-        # Laid out so at once: else each product with it is of columns far apart.
-        data = jax.lax.optimization_barrier(data)
+        before, data = data.shape[:-1], data.reshape(-1, data.shape[-1])
+        innermost = len(data) >= _MANY
+        axis = 0 if innermost else 1
+        if innermost:
+            # Laid out so at once: else each product with it is of columns far apart.
+            data = jax.lax.optimization_barrier(data.T)
         activation = _FASTER.get(self.activation, self.activation)
         for i, size in enumerate(self.layer_sizes):
-            data = _Dense(size, self.kernel_init, name=f"hidden_{i}")(data)
+            data = _Dense(size, self.kernel_init, innermost, name=f"hidden_{i}")(data)
             if i != len(self.layer_sizes) - 1 or self.activate_final:
                 data = activation(data)
                 if self.layer_norm:
-                    norm = linen.LayerNorm(reduction_axes=0, feature_axes=0, name=f"norm_{i}")
+                    norm = linen.LayerNorm(reduction_axes=axis, feature_axes=axis, name=f"norm_{i}")
                     data = norm(data)
-        return data.T.reshape(*before, data.shape[0])
+        if innermost:
+            data = data.T
+        return data.reshape(*before, data.shape[1])
 
 
 class NormalHead(linen.Module):
