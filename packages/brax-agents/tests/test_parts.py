@@ -34,17 +34,19 @@ class Rows(linen.Module):
 @pytest.mark.parametrize("shape", [(3,), (6, 3), (2, 5, 3), (64, 3), (2, 50, 3)])
 def test_a_network_and_its_weights_are_flaxs(shape):
     """Rows along any axes; few are laid out otherwise than many."""
-    x = jax.random.normal(jax.random.key(0), shape)
     ours, flax = MLP((5, 4, 2), linen.swish, layer_norm=True), Rows()
+    x = jax.random.normal(jax.random.key(0), shape)
     weights = flax.init(jax.random.key(1), x)
-    assert jax.tree.map(jnp.shape, ours.init(jax.random.key(1), x)) == jax.tree.map(
-        jnp.shape, weights
-    )
-    got, want = (
-        jax.value_and_grad(lambda w, n=network: jnp.sum(jnp.sin(n.apply(w, x))))(weights)
-        for network in (ours, flax)
-    )
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), got, want)
+    made = ours.init(jax.random.key(1), x)
+    assert jax.tree.map(jnp.shape, made) == jax.tree.map(jnp.shape, weights)
+    with jax.enable_x64(True):
+        x, weights = jax.tree.map(lambda a: np.asarray(a, np.float64) + 0.1, (x, weights))
+        got, want = (
+            jax.value_and_grad(lambda w, n=network: jnp.sum(jnp.sin(n.apply(w, x))))(weights)
+            for network in (ours, flax)
+        )
+    assert got[0].dtype == jnp.float64
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-11), got, want)
 
 
 @pytest.mark.parametrize(("inputs", "rows"), [(4, 100), (256, 100), (256, 600)])

@@ -15,23 +15,25 @@ KERNEL_INIT: Initializer = jax.nn.initializers.lecun_uniform()
 
 
 @jax.custom_jvp
-def swish(x: jax.Array) -> jax.Array:
-    """`x sigmoid(x)`, with a derivative that is made of the result.
+def swish(x: jax.Array, shift: jax.Array | float = 0.0) -> jax.Array:
+    """`y sigmoid(y)` of `y = x + shift`, with a derivative that is made of the result.
 
     Of what JAX derives, which takes the argument once more, XLA's CPU compiler makes code that is
-    slower than the products of matrices around it.
+    slower than the products of matrices around it. The result is a sum of two products, since it
+    would write `y` to memory and read it twice.
     """
-    return x * jax.nn.sigmoid(x)
+    share = jax.nn.sigmoid(x + shift)
+    return share * x + share * shift
 
 
 @swish.defjvp
 def _swish_jvp(
-    primals: tuple[jax.Array], tangents: tuple[jax.Array]
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
-    (x,), (moved,) = primals, tangents
-    share = jax.nn.sigmoid(x)
-    result = x * share
-    return result, (share + result * (1.0 - share)) * moved
+    (x, shift), (x_dot, shift_dot) = primals, tangents
+    share = jax.nn.sigmoid(x + shift)
+    result = share * x + share * shift
+    return result, (share + result * (1.0 - share)) * (x_dot + shift_dot)
 
 
 @jax.custom_jvp
@@ -46,8 +48,11 @@ def _elu_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax
     return result, jnp.where(result > 0, 1.0, result + 1.0) * tangents[0]
 
 
-_FASTER: dict[ActivationFn, ActivationFn] = {linen.swish: swish, linen.elu: elu}
-"""The same functions, by those of Flax."""
+def _activated(activation: ActivationFn, x: jax.Array, bias: jax.Array) -> jax.Array:
+    """An activation of `x + bias`, Flax's by ours where there is one."""
+    if activation is linen.swish:
+        return swish(x, bias)
+    return (elu if activation is linen.elu else activation)(x + bias)
 
 
 class Encoded(linen.Module):
@@ -113,14 +118,15 @@ class _Dense(linen.Module):
     innermost: bool
 
     @linen.compact
-    def __call__(self, data: jax.Array) -> jax.Array:
-        """Maps (inputs, rows) to (features, rows), or (rows, inputs) to (rows, features)."""
+    def __call__(self, data: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Maps (inputs, rows) to (features, rows), or (rows, inputs) to (rows, features), and gives
+        the bias that is to be added."""
         inputs = data.shape[0 if self.innermost else 1]
         kernel = self.param("kernel", self.kernel_init, (inputs, self.features))
         bias = self.param("bias", jax.nn.initializers.zeros, (self.features,))
         if self.innermost:
-            return _transposed_product(kernel, data) + bias[:, None]
-        return data @ kernel + bias
+            return _transposed_product(kernel, data), bias[:, None]
+        return data @ kernel, bias
 
 
 class MLP(linen.Module):
@@ -141,14 +147,15 @@ class MLP(linen.Module):
         if innermost:
             # Laid out so at once: else each product with it is of columns far apart.
             data = jax.lax.optimization_barrier(data.T)
-        activation = _FASTER.get(self.activation, self.activation)
         for i, size in enumerate(self.layer_sizes):
-            data = _Dense(size, self.kernel_init, innermost, name=f"hidden_{i}")(data)
-            if i != len(self.layer_sizes) - 1 or self.activate_final:
-                data = activation(data)
-                if self.layer_norm:
-                    norm = linen.LayerNorm(reduction_axes=axis, feature_axes=axis, name=f"norm_{i}")
-                    data = norm(data)
+            data, bias = _Dense(size, self.kernel_init, innermost, name=f"hidden_{i}")(data)
+            if i == len(self.layer_sizes) - 1 and not self.activate_final:
+                data = data + bias
+                break
+            data = _activated(self.activation, data, bias)
+            if self.layer_norm:
+                norm = linen.LayerNorm(reduction_axes=axis, feature_axes=axis, name=f"norm_{i}")
+                data = norm(data)
         if innermost:
             data = data.T
         return data.reshape(*before, data.shape[1])
