@@ -242,6 +242,13 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
             "system leaf 'link.gravcomp' is not zero, but the model was built without gravity "
             "compensation: build it with a share of any body"
         )
+    if not sys.opt.enable_fluid:
+        problems += [
+            f"system leaf 'opt.{name}' is not zero, but the model was built without a medium: "
+            "build it with density or viscosity"
+            for name in ("density", "viscosity")
+            if _is_known_nonzero(getattr(sys.opt, name))
+        ]
     problems += [
         f"the model has {feature}, which this pipeline does not compute; take it out, or choose "
         "another pipeline"

@@ -151,6 +151,13 @@ def test_a_share_of_weight_in_a_model_without_compensation_is_refused():
         run.init(sys.tree_replace({"link.gravcomp": jnp.ones(1)}), sys.init_q, jnp.zeros(6))
 
 
+@pytest.mark.parametrize("name", ["density", "viscosity"])
+def test_a_medium_in_a_model_without_one_is_refused(name):
+    sys, run = free_body(), plugins.get("pipeline", "generalized")
+    with pytest.raises(ModelError, match=rf"leaf .opt.{name}. is not zero, but the model"):
+        run.init(sys.tree_replace({f"opt.{name}": jnp.float32(1.0)}), sys.init_q, jnp.zeros(6))
+
+
 def in_water(**geom):
     """A body with another fixed to it, in water."""
     model = ModelBuilder()

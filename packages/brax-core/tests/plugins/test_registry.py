@@ -12,7 +12,7 @@ import warnings
 import pytest
 
 from brax.errors import PluginError, UnknownNameError
-from brax.plugins import PluginWarning, Registry, Spec, hookimpl
+from brax.plugins import PluginWarning, Registry, Spec, discovery, hookimpl
 
 
 class Distribution:
@@ -384,3 +384,13 @@ def test_googles_brax_beside_ours_is_one_clear_error(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "Google's distribution 'brax' 0.14.2 is installed beside brax-core" in done.stdout
     assert "pip uninstall brax" in done.stdout
+
+
+def test_entry_points_that_cannot_be_read_name_their_distribution(tmp_path, monkeypatch):
+    info = tmp_path / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[brax]\nacme\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginError, match="of the installed distribution acme cannot be read"):
+        discovery.installed()

@@ -30,10 +30,27 @@ def installed() -> Iterable[metadata.EntryPoint]:
     """The entry points of the group, in no particular order.
 
     Raises:
-        PluginError: if Google's distribution `brax` shares the environment.
+        PluginError: if Google's distribution `brax` shares the environment, or a distribution's
+            entry points cannot be read.
     """
     refuse_googles_brax()
-    return metadata.entry_points(group=GROUP)
+    try:
+        return metadata.entry_points(group=GROUP)
+    except Exception as error:
+        broken = [d.metadata["Name"] for d in metadata.distributions() if not _readable(d)]
+        raise PluginError(
+            f"entry_points.txt of the installed distribution {' and '.join(broken)} cannot be "
+            f"read ({error}). Install it anew, or uninstall it."
+        ) from error
+
+
+def _readable(distribution: metadata.Distribution) -> bool:
+    """Whether a distribution's entry points can be read."""
+    try:
+        distribution.entry_points  # noqa: B018 - it is read when it is asked for
+    except Exception:
+        return False
+    return True
 
 
 def refuse_googles_brax() -> None:
