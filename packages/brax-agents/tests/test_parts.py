@@ -36,13 +36,14 @@ def test_a_network_and_its_weights_are_flaxs(shape):
     """Rows along any axes; few are laid out otherwise than many."""
     ours, flax = MLP((5, 4, 2), linen.swish, layer_norm=True), Rows()
     x = jax.random.normal(jax.random.key(0), shape)
-    weights = flax.init(jax.random.key(1), x)
-    made = ours.init(jax.random.key(1), x)
+    made, weights = (jax.jit(network.init)(jax.random.key(1), x) for network in (ours, flax))
     assert jax.tree.map(jnp.shape, made) == jax.tree.map(jnp.shape, weights)
     with jax.enable_x64(True):
         x, weights = jax.tree.map(lambda a: np.asarray(a, np.float64) + 0.1, (x, weights))
         got, want = (
-            jax.value_and_grad(lambda w, n=network: jnp.sum(jnp.sin(n.apply(w, x))))(weights)
+            jax.jit(jax.value_and_grad(lambda w, n=network: jnp.sum(jnp.sin(n.apply(w, x)))))(
+                weights
+            )
             for network in (ours, flax)
         )
     assert got[0].dtype == jnp.float64
