@@ -108,6 +108,38 @@ def test_weight_zero_leaves_a_sample_out(samples):
     assert int(some.count) == 80
 
 
+def test_rows_merge_to_the_statistics_of_all_their_samples(samples):
+    """Some rows end early and one has no sample; what is not finite is left out; leaves may be
+    images of numbers, or whole."""
+    rng = np.random.default_rng(1)
+    steps = samples[:, :, 0]
+    ends = rng.integers(0, 41, 50)
+    ends[3] = 0
+    active = (np.arange(40)[:, None] < ends).astype(np.float32)
+    steps[5, 7, 1], steps[9, 8] = np.nan, np.inf
+    whole = rng.integers(0, 9, (40, 50, 2, 2)).astype(np.int32)
+    state = rs.init_state(
+        {"a": jnp.zeros(3), "b": jax.ShapeDtypeStruct((2, 2), jnp.int32)},
+    )
+    before = {"a": samples[0, :, 1], "b": whole[0] + 100}
+    state = update(state, before)
+    rows = rs.rows_of({"a": steps[0], "b": whole[0]})
+    add = jax.jit(rs.update_rows)
+    for x, y, weights in zip(steps, whole, active, strict=True):
+        rows = add(rows, {"a": x, "b": y}, weights)
+    merged = jax.jit(rs.update_by_rows)(state, rows)
+    used = (active > 0) & np.isfinite(steps).all(-1)
+    assert int(merged.count) == 50 + used.sum()
+    for name, seen, first in (("a", steps, before["a"]), ("b", whole, before["b"])):
+        every = np.concatenate([first, seen[used]]).astype(np.float64)
+        np.testing.assert_allclose(merged.mean[name], every.mean(0), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(merged.std[name], every.std(0), rtol=1e-5)
+    kept = rs.update_by_rows(state, rows, until_count=50)
+    assert int(kept.count) == 50
+    jax.tree.map(np.testing.assert_array_equal, kept.mean, state.mean)
+    assert int(rs.update_by_rows(state, rows, until_count=51).count) == int(merged.count)
+
+
 def test_a_constant_feature_gets_the_least_deviation():
     state = _merge([np.full((10, 3), 2.5, np.float32)])
     np.testing.assert_allclose(state.std, 1e-6)

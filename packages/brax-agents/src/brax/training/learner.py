@@ -124,16 +124,13 @@ class Learner(abc.ABC):
             return ()
         return running_statistics.init_state(vectors)
 
-    def normalizer_after(
-        self, normalizer: Any, observations: Any, weights: jax.Array | None = None
-    ) -> Any:
-        """The statistics with these observations, leading axes first, weight 0 leaves one out."""
+    def normalizer_after(self, normalizer: Any, observations: Any) -> Any:
+        """The statistics with these observations, leading axes first."""
         if not jax.tree.leaves(normalizer):
             return normalizer
         return running_statistics.update(
             normalizer,
             images.vectors(observations),
-            weights=weights,
             std_eps=self.config.normalize_observations_std_eps,
             until_count=self.config.normalize_until_count,
         )
@@ -170,11 +167,21 @@ def episodes(extras: Mapping[str, Any]) -> Episodes:
         extras: entries of `info` after each step, of any batch shape; those of `EPISODE_INFO` that
             the environment has.
     """
+    return summed(each_episode(extras))
+
+
+def summed(each: Episodes) -> Episodes:
+    """Sums over all environments."""
+    return jax.tree.map(lambda x: jnp.sum(x, dtype=x.dtype), each)
+
+
+def each_episode(extras: Mapping[str, Any]) -> Episodes:
+    """What `episodes` sums."""
     ended = extras.get("episode_done", jnp.zeros_like(extras["truncation"]))
     metrics = extras.get("episode_metrics", {})
-    sums = {name: jnp.sum(jnp.where(ended > 0, x, 0.0)) for name, x in metrics.items()}
+    of_ended = {name: jnp.where(ended > 0, x, 0.0) for name, x in metrics.items()}
     nan = extras.get("nan", jnp.zeros_like(ended))
-    return Episodes(sums, jnp.sum(ended > 0, dtype=jnp.int32), jnp.sum(nan > 0, dtype=jnp.int32))
+    return Episodes(of_ended, jnp.int32(ended > 0), jnp.int32(nan > 0))
 
 
 def descend(

@@ -19,8 +19,8 @@ def swish(x: jax.Array, shift: jax.Array | float = 0.0) -> jax.Array:
     """`y sigmoid(y)` of `y = x + shift`, with a derivative that is made of the result.
 
     Of what JAX derives, which takes the argument once more, XLA's CPU compiler makes code that is
-    slower than the products of matrices around it. The result is a sum of two products, since it
-    would write `y` to memory and read it twice.
+    slower than the products of matrices around it. The result is written as a sum of two products:
+    as `y` times its sigmoid, `y` would be written to memory and read again twice.
     """
     share = jax.nn.sigmoid(x + shift)
     return share * x + share * shift

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from brax.env import State
-from brax.training import devices, types
+from brax.training import devices, images, types
+from brax.training.acme import running_statistics
 from brax.training.learner import (
     Episodes,
     Learner,
@@ -17,8 +18,9 @@ from brax.training.learner import (
     Tally,
     count_updates,
     descend,
-    episodes,
+    each_episode,
     in_a_row,
+    summed,
 )
 from brax.training.networks import FeedForwardNetwork
 from brax.training.policies import PolicyParams, policy_part
@@ -146,11 +148,13 @@ class SearchLearner(Learner):
             (policies, env_state), devices.shardings((policies, env_state), self.mesh, number)
         )
         act = jax.vmap(self.networks.act, in_axes=(None, 0, 0))
+        normalized = bool(jax.tree.leaves(normalizer))
 
         def step(carry: Any) -> Any:
             env_state, active, returns, seen, acted, count = carry
             action = act(normalizer, policies, env_state.obs)
-            seen = self.normalizer_after(seen, env_state.obs, active)
+            if normalized:
+                seen = running_statistics.update_rows(seen, images.vectors(env_state.obs), active)
             before, env_state = env_state, self.env.step(env_state, action)
             returns = returns + active * self._earned(before, env_state)
             acted = jax.tree.map(jnp.add, acted, self._ended(env_state, active))
@@ -160,10 +164,22 @@ class SearchLearner(Learner):
             return (carry[-1] < self._length) & jnp.any(carry[1] > 0)
 
         nobody = jnp.zeros(number)
+        # All by environment, and summed at the end: devices wait for each other in every step
+        # only to agree whether anybody goes on.
+        seen: Any = ()
+        if normalized:
+            seen = running_statistics.rows_of(images.vectors(env_state.obs))
         acted = self._ended(env_state, nobody)
-        start = (env_state, nobody + 1.0, nobody, normalizer, acted, jnp.int32(0))
+        start = (env_state, nobody + 1.0, nobody, seen, acted, jnp.int32(0))
         _, _, returns, seen, acted, _ = jax.lax.while_loop(running, step, start)
-        return returns, seen, acted
+        if normalized:
+            normalizer = running_statistics.update_by_rows(
+                normalizer,
+                seen,
+                std_eps=self.config.normalize_observations_std_eps,
+                until_count=self.config.normalize_until_count,
+            )
+        return returns, normalizer, summed(acted)
 
     def _earned(self, before: State, after: State) -> jax.Array:
         """What an action earned, less the shift for each environment step that it lasted."""
@@ -172,11 +188,11 @@ class SearchLearner(Learner):
         return after.reward - self.reward_shift * (after.info["steps"] - before.info["steps"])
 
     def _ended(self, env_state: Any, active: jax.Array) -> Episodes:
-        """Tallies those of the active episodes that ended with this step."""
+        """Tells of the active episodes which ended with this step, by environment."""
         info = {name: env_state.info[name] for name in self.extra}
         for name in info.keys() & {"episode_done", "nan"}:
             info[name] = info[name] * active
-        return episodes(info)
+        return each_episode(info)
 
 
 def _normal_like(tree: Any, number: int, key: jax.Array) -> Any:

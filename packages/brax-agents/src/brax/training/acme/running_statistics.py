@@ -10,6 +10,8 @@ from brax.errors import ShapeError
 
 _WORD = 2.0**32
 
+_LEAST_STD, _GREATEST_STD = 1e-6, 1e6
+
 
 @dataclass
 class Count(Base):
@@ -70,6 +72,23 @@ class RunningStatisticsState(NestedMeanStd):
     """Number of samples."""
 
 
+@dataclass
+class RowStatistics(Base):
+    """Statistics of each row of some batches by itself.
+
+    What is summed over rows in every step makes the devices that share them wait for each other.
+    """
+
+    origin: Any
+    """A tree like one sample, from which means are counted."""
+    number: jax.Array
+    """Samples of each row, float32, (rows,)."""
+    mean: Any
+    """Mean of what the samples are beyond the origin, leaves (rows, ...)."""
+    variance: Any
+    """Variance of the samples, leaves (rows, ...)."""
+
+
 def init_state(nest: Any) -> RunningStatisticsState:
     """Makes the statistics of no samples: mean 0, deviation 1.
 
@@ -92,8 +111,8 @@ def update(
     batch: Any,
     *,
     weights: jax.Array | None = None,
-    std_min_value: float = 1e-6,
-    std_max_value: float = 1e6,
+    std_min_value: float = _LEAST_STD,
+    std_max_value: float = _GREATEST_STD,
     std_eps: float = 0.0,
     until_count: int | None = None,
 ) -> RunningStatisticsState:
@@ -125,13 +144,97 @@ def update(
     if until_count is not None:
         valid = valid & (state.count.to_float() < float(until_count))
     number = jnp.sum(valid, dtype=jnp.uint32)
+    moments = jax.tree.map(
+        lambda mean, x: _moments(x.astype(mean.dtype), valid, number), state.mean, batch
+    )
+    return _merged(state, number, moments, std_min_value, std_max_value, std_eps)
+
+
+def rows_of(batch: Any) -> RowStatistics:
+    """The statistics of no samples, for rows like those of a batch, leaves (rows, ...)."""
+    rows = jax.tree.leaves(batch)[0].shape[0]
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, _real(x.dtype)), batch)
+    origin = jax.tree.map(
+        lambda zero, x: jnp.nan_to_num(x[0].astype(zero.dtype), posinf=0.0, neginf=0.0),
+        zeros,
+        batch,
+    )
+    return RowStatistics(origin, jnp.zeros(rows), zeros, zeros)
+
+
+def update_rows(rows: RowStatistics, batch: Any, weights: jax.Array) -> RowStatistics:
+    """Adds one sample to each row, but none that is not finite or has weight 0, (rows,).
+
+    Source: Welford (1962).
+    """
+    valid = _finite_samples(batch, (0,)) & (weights > 0)
+    number = rows.number + valid
+    shares = valid / jnp.maximum(number, 1.0)
+
+    def add(
+        origin: jax.Array, mean: jax.Array, variance: jax.Array, x: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        share = _along_rows(shares, x)
+        delta = jnp.where(share > 0, x - origin - mean, 0.0)
+        return mean + share * delta, variance + share * (delta**2 * (1.0 - share) - variance)
+
+    added = jax.tree.map(add, rows.origin, rows.mean, rows.variance, batch)
+    mean, variance = jax.tree.transpose(jax.tree.structure(batch), None, added)
+    return rows.replace(number=number, mean=mean, variance=variance)
+
+
+def update_by_rows(
+    state: RunningStatisticsState,
+    rows: RowStatistics,
+    *,
+    std_eps: float = 0.0,
+    until_count: int | None = None,
+) -> RunningStatisticsState:
+    """Merges all samples of all rows into the statistics, fewer than 2^32.
+
+    Args:
+        state: statistics so far.
+        rows: statistics of the rows.
+        std_eps: added to the deviations.
+        until_count: number of samples before, from which on nothing is merged.
+    """
+    number = jnp.sum(rows.number.astype(jnp.uint32))
+    if until_count is not None:
+        number = jnp.where(state.count.to_float() < float(until_count), number, 0)
+    shares = rows.number / jnp.maximum(jnp.sum(rows.number), 1.0)
+
+    def of_all(
+        origin: jax.Array, mean: jax.Array, variance: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        share = _along_rows(shares, mean)
+        offset = jnp.sum(share * mean, axis=0)
+        return origin + offset, jnp.sum(share * (variance + (mean - offset) ** 2), axis=0)
+
+    moments = jax.tree.map(of_all, rows.origin, rows.mean, rows.variance)
+    return _merged(state, number, moments, _LEAST_STD, _GREATEST_STD, std_eps)
+
+
+def _along_rows(numbers: jax.Array, like: jax.Array) -> jax.Array:
+    """Numbers of rows, (rows,), in the dimensions of leaves (rows, ...)."""
+    return numbers.reshape(numbers.shape + (1,) * (like.ndim - 1))
+
+
+def _merged(
+    state: RunningStatisticsState,
+    number: jax.Array,
+    moments: Any,
+    std_min_value: float,
+    std_max_value: float,
+    std_eps: float,
+) -> RunningStatisticsState:
+    """The statistics with `number` more samples, whose mean and variance each leaf has."""
     count = state.count.plus(number)
     new_share = number.astype(jnp.float32) / jnp.maximum(count.to_float(), 1.0)
 
     def merge(
-        mean: jax.Array, variance: jax.Array, rest: Rest, x: jax.Array
+        mean: jax.Array, variance: jax.Array, rest: Rest, new: tuple[jax.Array, jax.Array]
     ) -> tuple[jax.Array, jax.Array, Rest]:
-        batch_mean, batch_variance = _moments(x.astype(mean.dtype), valid, number)
+        batch_mean, batch_variance = new
         delta = (batch_mean - mean) - rest.mean
         spread = (batch_variance - variance) - rest.variance + delta**2 * (1.0 - new_share)
         mean, mean_rest = _plus(mean, rest.mean, delta * new_share)
@@ -139,8 +242,8 @@ def update(
         return mean, variance, Rest(mean_rest, variance_rest)
 
     rests = jax.tree.map(Rest, state.rest.mean, state.rest.variance)
-    merged = jax.tree.map(merge, state.mean, state.variance, rests, batch)
-    mean, variance, rest = jax.tree.transpose(jax.tree.structure(batch), None, merged)
+    merged = jax.tree.map(merge, state.mean, state.variance, rests, moments)
+    mean, variance, rest = jax.tree.transpose(jax.tree.structure(state.mean), None, merged)
     std = jax.tree.map(
         lambda v: jnp.clip(jnp.sqrt(v), std_min_value, std_max_value) + std_eps, variance
     )
