@@ -109,8 +109,8 @@ def test_weight_zero_leaves_a_sample_out(samples):
 
 
 def test_rows_merge_to_the_statistics_of_all_their_samples(samples):
-    """Some rows end early and one has no sample; what is not finite is left out; leaves may be
-    images of numbers, or whole."""
+    """Some rows end early and one has no sample; what is not finite is left out; leaves may have
+    more axes, or be whole numbers."""
     rng = np.random.default_rng(1)
     steps = samples[:, :, 0]
     ends = rng.integers(0, 41, 50)
@@ -138,6 +138,20 @@ def test_rows_merge_to_the_statistics_of_all_their_samples(samples):
     assert int(kept.count) == 50
     jax.tree.map(np.testing.assert_array_equal, kept.mean, state.mean)
     assert int(rs.update_by_rows(state, rows, until_count=51).count) == int(merged.count)
+
+
+def test_rows_keep_their_types_in_double_precision():
+    """So that they can be carried through a loop."""
+    with jax.enable_x64(True):
+        batch = {
+            name: jnp.ones((2, 3), kind)
+            for name, kind in (("a", jnp.float32), ("b", jnp.float64), ("c", jnp.int32))
+        }
+        rows = rs.rows_of(batch)
+        added = rs.update_rows(rows, batch, jnp.ones(2))
+        merged = rs.update_by_rows(rs.init_state(jax.tree.map(lambda x: x[0], batch)), added)
+    assert [x.dtype for x in jax.tree.leaves(added)] == [x.dtype for x in jax.tree.leaves(rows)]
+    assert merged.count.low.dtype == jnp.uint32 and merged.mean["b"].dtype == jnp.float64
 
 
 def test_a_constant_feature_gets_the_least_deviation():

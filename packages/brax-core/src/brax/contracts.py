@@ -237,18 +237,17 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]
     problems = [p for row in table if (p := _leaf_problem(*row))]
-    if not sys.opt.enable_gravcomp and _is_known_nonzero(sys.link.gravcomp):
-        problems.append(
-            "system leaf 'link.gravcomp' is not zero, but the model was built without gravity "
-            "compensation: build it with a share of any body"
-        )
-    if not sys.opt.enable_fluid:
-        problems += [
-            f"system leaf 'opt.{name}' is not zero, but the model was built without a medium: "
-            "build it with density or viscosity"
-            for name in ("density", "viscosity")
-            if _is_known_nonzero(getattr(sys.opt, name))
-        ]
+    compensation = "gravity compensation: build it with a share of any body"
+    medium = "a medium: build it with density or viscosity"
+    for on, name, value, what in (
+        (sys.opt.enable_gravcomp, "link.gravcomp", sys.link.gravcomp, compensation),
+        (sys.opt.enable_fluid, "opt.density", sys.opt.density, medium),
+        (sys.opt.enable_fluid, "opt.viscosity", sys.opt.viscosity, medium),
+    ):
+        if not on and _is_known_nonzero(value):
+            problems.append(
+                f"system leaf '{name}' is not zero, but the model was built without {what}"
+            )
     problems += [
         f"the model has {feature}, which this pipeline does not compute; take it out, or choose "
         "another pipeline"

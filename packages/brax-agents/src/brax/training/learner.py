@@ -124,15 +124,20 @@ class Learner(abc.ABC):
             return ()
         return running_statistics.init_state(vectors)
 
+    @property
+    def statistics_settings(self) -> dict[str, Any]:
+        """How statistics of observations are made."""
+        return {
+            "std_eps": self.config.normalize_observations_std_eps,
+            "until_count": self.config.normalize_until_count,
+        }
+
     def normalizer_after(self, normalizer: Any, observations: Any) -> Any:
         """The statistics with these observations, leading axes first."""
         if not jax.tree.leaves(normalizer):
             return normalizer
         return running_statistics.update(
-            normalizer,
-            images.vectors(observations),
-            std_eps=self.config.normalize_observations_std_eps,
-            until_count=self.config.normalize_until_count,
+            normalizer, images.vectors(observations), **self.statistics_settings
         )
 
 

@@ -174,10 +174,7 @@ class SearchLearner(Learner):
         _, _, returns, seen, acted, _ = jax.lax.while_loop(running, step, start)
         if normalized:
             normalizer = running_statistics.update_by_rows(
-                normalizer,
-                seen,
-                std_eps=self.config.normalize_observations_std_eps,
-                until_count=self.config.normalize_until_count,
+                normalizer, seen, **self.statistics_settings
             )
         return returns, normalizer, summed(acted)
 

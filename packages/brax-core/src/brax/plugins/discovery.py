@@ -37,7 +37,7 @@ def installed() -> Iterable[metadata.EntryPoint]:
     try:
         return metadata.entry_points(group=GROUP)
     except Exception as error:
-        broken = [d.metadata["Name"] for d in metadata.distributions() if not _readable(d)]
+        broken = [str(d.metadata["Name"]) for d in metadata.distributions() if not _readable(d)]
         raise PluginError(
             f"entry_points.txt of the installed distribution {' and '.join(broken)} cannot be "
             f"read ({error}). Install it anew, or uninstall it."

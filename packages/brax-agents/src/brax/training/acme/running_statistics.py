@@ -159,7 +159,7 @@ def rows_of(batch: Any) -> RowStatistics:
         zeros,
         batch,
     )
-    return RowStatistics(origin, jnp.zeros(rows), zeros, zeros)
+    return RowStatistics(origin, jnp.zeros(rows, jnp.float32), zeros, zeros)
 
 
 def update_rows(rows: RowStatistics, batch: Any, weights: jax.Array) -> RowStatistics:
@@ -174,7 +174,7 @@ def update_rows(rows: RowStatistics, batch: Any, weights: jax.Array) -> RowStati
     def add(
         origin: jax.Array, mean: jax.Array, variance: jax.Array, x: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        share = _along_rows(shares, x)
+        share = _along_rows(shares, mean)
         delta = jnp.where(share > 0, x - origin - mean, 0.0)
         return mean + share * delta, variance + share * (delta**2 * (1.0 - share) - variance)
 
@@ -198,7 +198,7 @@ def update_by_rows(
         std_eps: added to the deviations.
         until_count: number of samples before, from which on nothing is merged.
     """
-    number = jnp.sum(rows.number.astype(jnp.uint32))
+    number = jnp.sum(rows.number.astype(jnp.uint32), dtype=jnp.uint32)
     if until_count is not None:
         number = jnp.where(state.count.to_float() < float(until_count), number, 0)
     shares = rows.number / jnp.maximum(jnp.sum(rows.number), 1.0)
@@ -215,8 +215,8 @@ def update_by_rows(
 
 
 def _along_rows(numbers: jax.Array, like: jax.Array) -> jax.Array:
-    """Numbers of rows, (rows,), in the dimensions of leaves (rows, ...)."""
-    return numbers.reshape(numbers.shape + (1,) * (like.ndim - 1))
+    """Numbers of rows, (rows,), in the dimensions and the type of leaves (rows, ...)."""
+    return numbers.reshape(numbers.shape + (1,) * (like.ndim - 1)).astype(like.dtype)
 
 
 def _merged(
