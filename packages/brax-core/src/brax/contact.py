@@ -10,7 +10,7 @@ from brax.base import Contact, System, Transform
 from brax.batch_last import batch_last
 from brax.colliders.crowd import crowded, links_of, nearest, picked
 from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of, surfaces
-from brax.components import Quat, Vec3, quat, stack, vec3
+from brax.components import Quat, Vec3, quat, stack, vec3, zero_vec
 from brax.mocap import placed
 from brax.tree import join
 
@@ -49,6 +49,9 @@ def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
         pos: link frames in the world, in the model's order.
         rot: likewise.
     """
+    if not sys.collisions:
+        none = zero_vec(pos.x[:0])
+        return none, none
     found = [_table(f) for f in contacts(sys, frames_of(pos, rot))]
     table = [
         jnp.concatenate(part) for part in zip(*((f[1], f[2][:, 0]) for f in found), strict=True)

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from generalized_lab import FAST_COMPILE, both, generic
 
-from brax import plugins
+from brax import contact, plugins
+from brax.batch_last import batch_last
+from brax.builder import ModelBuilder
 from brax.components import Vec3
+from brax.dynamics import constraint_forces
 from brax.generalized.pipeline import GENERALIZED
-from brax.sensors import sensors, slices
+from brax.sensors import Here, sensors, slices
 
 ROBOT = """<mujoco><option timestep=".002" iterations="60" ls_iterations="50"/>
 <compiler angle="radian"/>
@@ -112,6 +115,42 @@ def test_sensors_of_a_model_without_any_are_nothing():
     sys = both('<mujoco><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>').sys
     state = GENERALIZED.init(sys, jnp.zeros(1), jnp.zeros(1))
     assert sensors(sys, state, jnp.zeros(0)).shape == (0,) and slices(sys) == {}
+
+
+def pendulum():
+    """A body on a hinge, without any geom, with a site on the hinge."""
+    model = ModelBuilder()
+    model.add_body("arm", mass=2.0, inertia=(1, 1, 1), ipos=(0.5, 0, 0))
+    model.add_joint("arm", axis=(0, 1, 0))
+    model.add_site("arm", "hub", size=(0.1, 0.1, 0.1))
+    for kind in ("touch", "rangefinder", "accelerometer", "force"):
+        model.add_sensor(kind, ("site", "hub"), kind)
+    return model.build()
+
+
+def test_sensors_of_a_model_without_geoms(f64):
+    sys = pendulum()
+    state = GENERALIZED.init(sys, jnp.zeros(1), jnp.zeros(1))
+    got = sensors(sys, state, jnp.zeros(0))
+    # The hub stays where it is. The arm falls about it, so the hub carries the part of its weight
+    # that its centre of mass, half a metre away, does not fall by.
+    falls = 9.81 * 2.0 * 0.5 / (1.0 + 2.0 * 0.5**2) * 0.5
+    want = [0.0, -1.0, 0.0, 0.0, 9.81, 0.0, 0.0, 2.0 * (9.81 - falls)]
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    assert contact.get(sys, state.x) is None
+    assert constraint_forces(sys, state, jnp.zeros(0))[1].shape == (0, 3)
+
+
+def test_a_model_without_geoms_has_contacts_of_no_rows():
+    @batch_last
+    def numbers(sys, state):
+        problem = GENERALIZED.problem(sys, jnp.zeros((0, 1)), None)
+        here = Here(problem, GENERALIZED.enter(problem, state))
+        assert [geoms.shape for geoms in here.contact_geoms] == [(0, 1), (0, 1)]
+        return *here.contact_lines, here.contact_forces
+
+    state = GENERALIZED.init(pendulum(), jnp.zeros(1), jnp.zeros(1))
+    assert {x.shape for x in jax.tree.leaves(numbers(pendulum(), state))} == {(0,)}
 
 
 @pytest.mark.parametrize("shape", ["plane", "sphere", "capsule", "box", "cylinder", "ellipsoid"])

@@ -90,7 +90,7 @@ class Here:
             return join([near.geoms for near in self._near])
         groups = [(g.geom1, g.geom2, g.collider.n_contacts) for g in self.sys.collisions]
         sides = ([g for each in groups for g in each[k] * each[2]] for k in (0, 1))
-        first, second = (np.array(side)[:, None] for side in sides)
+        first, second = (np.array(side, dtype=int)[:, None] for side in sides)
         return first, second
 
     @property

@@ -33,7 +33,7 @@ class Touch(SensorType):
 
     def _at(self, here: Here, site: int, frame: Frames) -> jax.Array:
         sys, body = here.sys, here.sys.site_body[site]
-        on = np.array([b == body for b in sys.geom_body])
+        on = np.array([b == body for b in sys.geom_body], dtype=bool)
         first, second = (_among(on, geoms) for geoms in here.contact_geoms)
         touched = first | second
         mine = list(range(len(touched)))
