@@ -22,6 +22,7 @@ from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 from jax.sharding import PartitionSpec as P
 
 from brax.native.call import DEVICES, Kernel, trace
+from brax.native.jax_internals import placement
 from brax.tiles import batch_size, by_tiles, merge, split
 
 Flat = Callable[..., tuple[jax.Array, ...]]
@@ -171,10 +172,7 @@ mlir.register_lowering(
 
 
 def _lower_on_cpu(ctx: Any, *operands: Any, fun: Flat, devices: Any) -> Any:
-    context = ctx.module_context.axis_context
-    count = getattr(context, "num_devices", 1)
-    manual: frozenset[str] = getattr(context, "manual_axes", frozenset())
-    apart = manual == frozenset(context.mesh.axis_names) if manual else count == 1
+    count, apart = placement(ctx)
     kernel = _kernel_of(fun, ctx.avals_in)
 
     def tiled(*operands: jax.Array) -> list[jax.Array]:

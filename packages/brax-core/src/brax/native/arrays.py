@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import scalars
+from brax.native import jax_internals, scalars
 from brax.native.assembly import Assembly, Cell, Unsupported, Value, code_of, named
 
 Elements = Any
@@ -81,11 +81,14 @@ def operation(asm: Assembly, eqn: Any, given: Sequence[Elements]) -> list[Elemen
     """
     name = eqn.primitive.name
     code = code_of(eqn.invars[0].aval.dtype) if eqn.invars else ""
+    if name not in OPERATIONS and name not in scalars.RULES:
+        raise Unsupported(f"the operation '{name}'")
+    jax_internals.check(eqn)
+    if name == "mul" and eqn.outvars[0].aval.dtype != eqn.invars[0].aval.dtype:
+        raise Unsupported("a product of another type than its factors")
     if name in scalars.RULES:
         rule = scalars.rule(name)
         return [each(lambda *x: rule(asm, code, *x), *given)]
-    if name not in OPERATIONS:
-        raise Unsupported(f"the operation '{name}'")
     out = OPERATIONS[name](asm, eqn, *given)
     return out if isinstance(out, list) else [out]
 

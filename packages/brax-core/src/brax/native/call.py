@@ -6,7 +6,6 @@ import itertools
 import logging
 import math
 import threading
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from brax.native import handler, machine
+from brax.native import handler, jax_internals, machine
 from brax.native.arrays import MARK
 from brax.native.assembly import TooLong, Unsupported, code_of
 from brax.native.program import translate
@@ -188,13 +187,11 @@ class Kernel:
         except Unsupported as reason:
             _LOG.info("a kernel of %d numbers is left to XLA: %s", self._elements, reason)
             return None
+        except jax_internals.UnknownForm as reason:
+            jax_internals.warn(str(reason))
+            return None
         except Exception as error:  # what another version of JAX or LLVM does otherwise
-            warnings.warn(
-                f"a kernel could not be translated and is left to XLA, which is slower: "
-                f"{type(error).__name__}: {error}; please report this",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            jax_internals.warn(f"{type(error).__name__}: {error}")
             return None
         return name
 
@@ -235,27 +232,17 @@ def _register(name: str, text: str, effort: int) -> None:
             _REGISTERED.add(name)
 
 
-def _inner(eqn: Any) -> list[Any]:
-    """The operations that an operation is made of."""
-    return [
-        getattr(q, "jaxpr", q)
-        for p in eqn.params.values()
-        for q in (p if isinstance(p, (tuple, list)) else [p])
-        if hasattr(q, "jaxpr") or hasattr(q, "eqns")
-    ]
-
-
 def names(jaxpr: Any) -> set[str]:
     """Those of all operations."""
     here = {eqn.primitive.name for eqn in jaxpr.eqns}
-    return here.union(*(names(j) for eqn in jaxpr.eqns for j in _inner(eqn)))
+    return here.union(*(names(j) for eqn in jaxpr.eqns for j in jax_internals.inner(eqn)))
 
 
 def elements(jaxpr: Any) -> int:
     """How many numbers some operations compute, each with one environment; loops count once."""
     count = 0
     for eqn in jaxpr.eqns:
-        inner = _inner(eqn)
+        inner = jax_internals.inner(eqn)
         if inner:
             count += sum(map(elements, inner))
         elif eqn.primitive.name not in _FREE:

@@ -4,16 +4,7 @@ Source: the interface's header, `xla/ffi/api/c_api.h`, which comes with jaxlib a
 structures of a major version only ever grow.
 """
 
-import functools
-import re
-from pathlib import Path
-
-import jax
-
-from brax.native.assembly import Unsupported
-
-MINOR = 3
-"""The newest minor version of the interface whose header was read for this."""
+from brax.native.jax_internals import ffi_version
 
 PIECE = 64
 """Least environments that are worth another thread."""
@@ -62,21 +53,6 @@ piece, how many are done, how many threads have it, pieces, their size, the batc
 results. A thread that comes late finds no piece left, and touches nothing but the job."""
 
 
-@functools.lru_cache(maxsize=1)
-def version() -> int:
-    """The minor version of the interface that handlers are written for.
-
-    Raises:
-        Unsupported: if this is not the major version that is known.
-    """
-    header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
-    text = header.read_text() if header.exists() else ""
-    found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", text))
-    if found.get("MAJOR") != "0":
-        raise Unsupported("this version of XLA's interface")
-    return min(int(found["MINOR"]), MINOR)
-
-
 def handler(operands: int, results: int, batch: tuple[int, int], lanes: int, threads: bool) -> str:
     """The function `handler` that XLA calls, which calls `kernel`, in LLVM's language.
 
@@ -100,7 +76,7 @@ def handler(operands: int, results: int, batch: tuple[int, int], lanes: int, thr
         "%major = getelementptr i8, ptr %metadata, i64 24",
         "store i32 0, ptr %major",
         "%minor = getelementptr i8, ptr %metadata, i64 28",
-        f"store i32 {version()}, ptr %minor",
+        f"store i32 {ffi_version()}, ptr %minor",
         "ret ptr null",
         "call:",
         *_field("in", "frame", 72),

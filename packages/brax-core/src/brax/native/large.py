@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import arrays, scalars
+from brax.native import arrays, jax_internals, scalars
 from brax.native.arrays import Elements, apart, is_known, one
 from brax.native.assembly import Assembly, Unsupported, Value, code_of
 from brax.native.loops import FEW, Loops
@@ -25,6 +25,7 @@ def operation(asm: Assembly, eqn: Any, given: Sequence[Elements]) -> list[Elemen
     if is_known(*given):
         return arrays.operation(asm, eqn, given)
     if name == "top_k" or loops.worth(*given, *(np.broadcast_to(0, s) for s in shapes)):
+        jax_internals.check(eqn)
         if name in scalars.RULES:
             return [_each(asm, loops, eqn, scalars.rule(name), given)]
         if name in _OPERATIONS:

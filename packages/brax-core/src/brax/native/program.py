@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 from jax.extend.core import Literal
 
-from brax.native import arrays, large, scalars
+from brax.native import arrays, jax_internals, large, scalars
 from brax.native.arena import arena
 from brax.native.arrays import MARK, Elements, each, known, one
 from brax.native.assembly import Assembly, Cell, Line, Place, Unsupported, Value, code_of, named
 from brax.native.loops import Loops, cells
 from brax.native.order import ordered
 from brax.skipped import NAME as WHERE_NEEDED
-
-CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2"}
-"""Operations that are a function of their own, which is written out in their place."""
 
 
 def evaluate(
@@ -50,33 +47,27 @@ def evaluate(
 
 
 def _results(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
-    name, params = eqn.primitive.name, eqn.params
-    if name in CALLS or name == "checkpoint":
-        inner = params.get("jaxpr") or params.get("call_jaxpr") or params.get("fun_jaxpr")
-        if params.get("name") == WHERE_NEEDED and _keeps_shapes(eqn):
+    name = eqn.primitive.name
+    if name in jax_internals.CALLS:
+        if eqn.params.get("name") == WHERE_NEEDED and _keeps_shapes(eqn):
             return _where_needed(asm, eqn, given)
-        if hasattr(inner, "consts"):
-            return evaluate(asm, inner.jaxpr, inner.consts, given)
-        return evaluate(asm, inner, (), given)
-    if name == "scan":
-        return _scan(asm, eqn, given)
-    if name == "while":
-        return _while(asm, eqn, given)
-    if name == "cond":
-        return _cond(asm, eqn, given)
+        return evaluate(asm, *jax_internals.called(eqn), given)
+    if name in _LOOPS:
+        jax_internals.check(eqn)
+        return _LOOPS[name](asm, eqn, given)
     return large.operation(asm, eqn, given) if asm.loops else arrays.operation(asm, eqn, given)
 
 
 def _cond(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     """Both branches, and a choice of their results."""
-    branches, index = eqn.params["branches"], _fetched(asm, given[0])[()]
+    branches, index = jax_internals.branches(eqn), _fetched(asm, given[0])[()]
     if not named(index):
         chosen = branches[min(max(int(index), 0), len(branches) - 1)]
-        return evaluate(asm, chosen.jaxpr, chosen.consts, given[1:])
+        return evaluate(asm, *chosen, given[1:])
     code = code_of(eqn.invars[0].aval.dtype)
-    out = evaluate(asm, branches[-1].jaxpr, branches[-1].consts, given[1:])
+    out = evaluate(asm, *branches[-1], given[1:])
     for i in reversed(range(len(branches) - 1)):
-        other = evaluate(asm, branches[i].jaxpr, branches[i].consts, given[1:])
+        other = evaluate(asm, *branches[i], given[1:])
         here = scalars.convert(asm, index, code, "i4")
         before = scalars.rule("le")(asm, "i4", here, np.int32(i))
         out = [
@@ -158,15 +149,14 @@ class _Carry:
 
 def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     """A loop of known length."""
-    p = eqn.params
-    body, length, carried = p["jaxpr"], int(p["length"]), p["num_carry"]
-    first = p["num_consts"] + carried
+    body, length, reverse, consts, carried = jax_internals.scan(eqn)
+    first = consts + carried
     fixed, start, rows = given[: first - carried], given[first - carried : first], given[first:]
     results = eqn.outvars[carried:]
     if not length or any(v.aval.shape[0] == MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
     if length == 1:
-        out = evaluate(asm, body.jaxpr, body.consts, [*fixed, *start, *(x[0] for x in rows)])
+        out = evaluate(asm, *body, [*fixed, *start, *(x[0] for x in rows)])
         return [*out[:carried], *(x[None] for x in out[carried:])]
     kinds = [code_of(v.aval.dtype) for v in eqn.invars[first:]]
     counter = asm.reserve("i4", False)
@@ -174,9 +164,9 @@ def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     asm.store(np.int32(0), "i4", False, counter)
     loop = _Loop(asm)
     now, count = carry.get(), asm.load(counter, "i4", False)
-    at = asm.apply("sub", "i4", np.int32(length - 1), count) if p["reverse"] else count
+    at = asm.apply("sub", "i4", np.int32(length - 1), count) if reverse else count
     mine = [_row(asm, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
-    out = evaluate(asm, body.jaxpr, body.consts, [*fixed, *now, *mine])
+    out = evaluate(asm, *body, [*fixed, *now, *mine])
     series = [
         _series(asm, x, code_of(v.aval.dtype), length, at)
         for x, v in zip(out[carried:], results, strict=True)
@@ -199,16 +189,15 @@ def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
 
     An end of each environment's own would be a number with a batch axis, which JAX does not take.
     """
-    p = eqn.params
-    test, body, tests = p["cond_jaxpr"], p["body_jaxpr"], p["cond_nconsts"]
-    first = tests + p["body_nconsts"]
+    test, body, tests, consts = jax_internals.while_loop(eqn)
+    first = tests + consts
     carry = _Carry(asm, [v.aval for v in eqn.invars[first:]], given[first:])
     loop = _Loop(asm)
     now = carry.get()
-    (goes_on,) = evaluate(asm, test.jaxpr, test.consts, [*given[:tests], *now])
+    (goes_on,) = evaluate(asm, *test, [*given[:tests], *now])
     goes_on = _fetched(asm, goes_on)[()]
     loop.check(asm.operand(goes_on, "b1", False))
-    carry.put(evaluate(asm, body.jaxpr, body.consts, [*given[tests:first], *now]))
+    carry.put(evaluate(asm, *body, [*given[tests:first], *now]))
     loop.end("true")
     return carry.get()
 
@@ -225,15 +214,15 @@ def _keeps_shapes(eqn: Any) -> bool:
 
 def _where_needed(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     """What `brax.skipped.where_needed` does, left out where no lane needs it."""
-    n, inner = len(eqn.outvars), eqn.params["jaxpr"]
+    n, inner = len(eqn.outvars), jax_internals.called(eqn)
     (needed,) = _fetched(asm, given[-n - 1]).reshape(-1)
     if not named(needed):
-        return evaluate(asm, inner.jaxpr, inner.consts, given)
+        return evaluate(asm, *inner, given)
     carry = _Carry(asm, [v.aval for v in eqn.outvars], given[-n:])
     branch = _Loop(asm)
     now = carry.get()
     branch.check(asm.any_lane(needed))
-    carry.put(evaluate(asm, inner.jaxpr, inner.consts, [*given[:-n], *now]))
+    carry.put(evaluate(asm, *inner, [*given[:-n], *now]))
     branch.end("false")
     return carry.get()
 
@@ -304,6 +293,9 @@ class _Series:
         if not named(self._value):
             return self._value
         return self._asm.load(self._place, self._code, self._wide, i)
+
+
+_LOOPS = {"scan": _scan, "while": _while, "cond": _cond}
 
 
 def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most: int = 0) -> str:

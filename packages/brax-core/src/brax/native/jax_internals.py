@@ -1,0 +1,237 @@
+"""The forms of JAX's internals that the CPU code generator reads.
+
+A jaxpr's parameters, the context of a lowering rule and the structures of XLA's foreign-function
+interface are not part of JAX's public interface: a new version may change them. This module is the
+only one that knows their forms. Where it meets a form that it does not know it raises
+`UnknownForm`, and `warn` says so once: XLA then compiles the kernel, which is several times slower.
+
+To support a new version of JAX, run the tests with it, add what it changed here, and set `CHECKED`.
+"""
+
+import functools
+import re
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+CHECKED = "0.10.0", "0.12.0"
+"""The oldest and the newest version of JAX that the tests have passed with."""
+
+FFI_MINOR = 3
+"""The newest minor version of XLA's foreign-function interface whose header was read for
+`brax.native.handler`."""
+
+
+class UnknownForm(Exception):
+    """JAX has a form here that is not known: of another version than those in `CHECKED`."""
+
+
+_PARAMETERS = {
+    "argmax": "axes index_dtype",
+    "argmin": "axes index_dtype",
+    "broadcast_in_dim": "broadcast_dimensions shape sharding",
+    "concatenate": "dimension",
+    "cond": "branches",
+    "convert_element_type": "new_dtype sharding weak_type",
+    "cumsum": "axis reverse",
+    "dot_general": "dimension_numbers out_sharding precision preferred_element_type",
+    "dynamic_slice": "slice_sizes",
+    "expand_dims": "dimensions",
+    "gather": "dimension_numbers fill_value indices_are_sorted mode slice_sizes unique_indices",
+    "integer_pow": "y",
+    "iota": "dimension dtype shape sharding",
+    "mul": "out_dtype?",
+    "pad": "padding_config",
+    "reduce_and": "axes out_sharding?",
+    "reduce_max": "axes out_sharding?",
+    "reduce_min": "axes out_sharding?",
+    "reduce_or": "axes out_sharding?",
+    "reduce_prod": "axes out_sharding?",
+    "reduce_sum": "axes out_sharding?",
+    "reshape": "dimensions new_sizes sharding",
+    "rev": "dimensions",
+    "scan": "jaxpr length reverse unroll num_consts? num_carry? ft_in? ft_out?",
+    "scatter": (
+        "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr"
+    ),
+    "scatter-add": (
+        "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr"
+    ),
+    "slice": "limit_indices start_indices strides",
+    "sort": "dimension is_stable num_keys",
+    "split": "axis sizes",
+    "squeeze": "dimensions",
+    "stack": "axis",
+    "tile": "reps",
+    "top_k": "axis k is_stable?",
+    "transpose": "permutation",
+    "unstack": "axis",
+    "while": "body_jaxpr body_nconsts cond_jaxpr cond_nconsts",
+}
+"""The parameters of each operation, separated by blanks; some versions lack those with a '?'."""
+
+_ELEMENTWISE = "accuracy?"
+"""Those of operations that the table does not have."""
+
+CALLS = {
+    *("jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint"),
+    *("custom_jvp_call", "custom_vjp_call"),
+}
+"""Operations that call a function, which is translated in their place."""
+
+
+def check(eqn: Any) -> None:
+    """Check that an operation that is to be translated has the parameters that are known.
+
+    Raises:
+        UnknownForm: if one is missing, or another is there.
+    """
+    name = eqn.primitive.name
+    required, allowed = _known(name)
+    for parameter in required.difference(eqn.params):
+        raise UnknownForm(f"the operation '{name}' has no parameter '{parameter}'")
+    for parameter in set(eqn.params).difference(allowed):
+        raise UnknownForm(f"the operation '{name}' has a parameter '{parameter}'")
+
+
+@functools.cache
+def _known(name: str) -> tuple[frozenset[str], frozenset[str]]:
+    words = _PARAMETERS.get(name, _ELEMENTWISE).split()
+    required = frozenset(w for w in words if not w.endswith("?"))
+    return required, frozenset(w.removesuffix("?") for w in words)
+
+
+class Body(NamedTuple):
+    """A function that an operation calls."""
+
+    jaxpr: Any
+    consts: tuple[Any, ...]
+
+
+def _body(jaxpr: Any) -> Body:
+    """Return the parts of a jaxpr; since JAX 0.11 each has constants, before only closed ones."""
+    if hasattr(jaxpr, "consts"):
+        return Body(jaxpr.jaxpr, tuple(jaxpr.consts))
+    return Body(jaxpr, ())
+
+
+def called(eqn: Any) -> Body:
+    """Return the function that one of `CALLS` calls."""
+    for parameter in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        if eqn.params.get(parameter) is not None:
+            return _body(eqn.params[parameter])
+    raise UnknownForm(f"the operation '{eqn.primitive.name}' has no parameter 'jaxpr'")
+
+
+def branches(eqn: Any) -> list[Body]:
+    """Return the branches of a `cond`."""
+    return [_body(b) for b in eqn.params["branches"]]
+
+
+class Scan(NamedTuple):
+    """A loop of known length."""
+
+    body: Body
+    length: int
+    reverse: bool
+    consts: int
+    """How many operands are the same in each iteration. The carry and what is scanned over
+    follow."""
+    carry: int
+
+
+def scan(eqn: Any) -> Scan:
+    """Return the parts of a `scan`."""
+    p = eqn.params
+    if "num_carry" in p and "num_consts" in p:
+        consts, carry = p["num_consts"], p["num_carry"]
+    elif hasattr(p.get("ft_in"), "unpack"):  # since JAX 0.11: trees of consts, carry, and the rest
+        groups = [len(tree) for tree in p["ft_in"].unpack()]
+        if len(groups) != 3 or sum(groups) != len(eqn.invars):
+            raise UnknownForm("the operation 'scan' has other groups of operands")
+        consts, carry, _ = groups
+    else:
+        raise UnknownForm("the operation 'scan' does not say which operands are its carry")
+    return Scan(_body(p["jaxpr"]), int(p["length"]), bool(p["reverse"]), consts, carry)
+
+
+class While(NamedTuple):
+    """A loop that ends by a test."""
+
+    test: Body
+    body: Body
+    test_consts: int
+    """How many operands only the test reads; those that only the body reads follow, then the
+    carry."""
+    body_consts: int
+
+
+def while_loop(eqn: Any) -> While:
+    """Return the parts of a `while`."""
+    p = eqn.params
+    parts = _body(p["cond_jaxpr"]), _body(p["body_jaxpr"])
+    return While(*parts, p["cond_nconsts"], p["body_nconsts"])
+
+
+def inner(eqn: Any) -> list[Any]:
+    """Return the jaxprs among the parameters of an operation."""
+    return [
+        getattr(q, "jaxpr", q)
+        for p in eqn.params.values()
+        for q in (p if isinstance(p, (tuple, list)) else [p])
+        if hasattr(q, "jaxpr") or hasattr(q, "eqns")
+    ]
+
+
+class Placement(NamedTuple):
+    """The devices that a program is lowered for."""
+
+    devices: int
+    """How many devices share the batch; within a `shard_map` one, whose arrays these are."""
+    apart: bool
+    """Whether each device has a program of its own, for its share of the batch."""
+
+
+def placement(context: Any) -> Placement:
+    """Return the devices of the program that a lowering rule is called for.
+
+    Args:
+        context: the rule's first argument.
+    """
+    axes = context.module_context.axis_context
+    if hasattr(axes, "manual_axes"):  # within a `shard_map`, or where that is lowered
+        manual = axes.manual_axes
+        return Placement(1, not manual or manual == frozenset(axes.mesh.axis_names))
+    if not hasattr(axes, "num_devices"):
+        raise UnknownForm(f"a program is lowered with a '{type(axes).__name__}'")
+    return Placement(axes.num_devices, axes.num_devices == 1)
+
+
+@functools.lru_cache(maxsize=1)
+def ffi_version() -> int:
+    """Return the minor version of XLA's foreign-function interface that handlers are written for.
+
+    Raises:
+        UnknownForm: if this is not the major version that is known.
+    """
+    header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
+    text = header.read_text() if header.exists() else ""
+    found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", text))
+    if found.get("MAJOR") != "0" or "MINOR" not in found:
+        raise UnknownForm(f"XLA's foreign-function interface has the version {found or 'unknown'}")
+    return min(int(found["MINOR"]), FFI_MINOR)
+
+
+@functools.cache
+def warn(reason: str) -> None:
+    """Warn, once for each reason, that kernels are left to XLA."""
+    warnings.warn(
+        f"Physics runs several times slower than it should: JAX {jax.__version__} and brax-core's "
+        f"CPU code generator do not fit together ({reason}), so that XLA compiles the kernels. The "
+        f"code generator was tested with JAX {CHECKED[0]} to {CHECKED[1]}: install one of these, "
+        "or a newer brax-core.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
