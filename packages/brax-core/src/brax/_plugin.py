@@ -35,18 +35,18 @@ def brax_geometry_types() -> list[Spec]:
 def brax_colliders() -> list[Spec]:
     """The pairs of shapes that can touch."""
     return [
-        Spec("plane-sphere", "brax.colliders.plane_sphere:PLANE_SPHERE"),
-        Spec("plane-capsule", "brax.colliders.plane_capsule:PLANE_CAPSULE"),
-        Spec("sphere-sphere", "brax.colliders.sphere_sphere:SPHERE_SPHERE"),
-        Spec("sphere-capsule", "brax.colliders.sphere_capsule:SPHERE_CAPSULE"),
-        Spec("capsule-capsule", "brax.colliders.capsule_capsule:CAPSULE_CAPSULE"),
-        Spec("plane-box", "brax.colliders.plane_box:PLANE_BOX"),
-        Spec("sphere-box", "brax.colliders.sphere_box:SPHERE_BOX"),
-        Spec("capsule-box", "brax.colliders.capsule_box:CAPSULE_BOX"),
-        Spec("box-box", "brax.colliders.box_box:BOX_BOX"),
-        Spec("plane-cylinder", "brax.colliders.plane_cylinder:PLANE_CYLINDER"),
-        Spec("plane-ellipsoid", "brax.colliders.plane_ellipsoid:PLANE_ELLIPSOID"),
-        Spec("plane-mesh", "brax.colliders.plane_mesh:PLANE_MESH"),
+        _pair("plane", "sphere", "brax.colliders.plane_sphere:PLANE_SPHERE"),
+        _pair("plane", "capsule", "brax.colliders.plane_capsule:PLANE_CAPSULE"),
+        _pair("sphere", "sphere", "brax.colliders.sphere_sphere:SPHERE_SPHERE"),
+        _pair("sphere", "capsule", "brax.colliders.sphere_capsule:SPHERE_CAPSULE"),
+        _pair("capsule", "capsule", "brax.colliders.capsule_capsule:CAPSULE_CAPSULE"),
+        _pair("plane", "box", "brax.colliders.plane_box:PLANE_BOX"),
+        _pair("sphere", "box", "brax.colliders.sphere_box:SPHERE_BOX"),
+        _pair("capsule", "box", "brax.colliders.capsule_box:CAPSULE_BOX"),
+        _pair("box", "box", "brax.colliders.box_box:BOX_BOX"),
+        _pair("plane", "cylinder", "brax.colliders.plane_cylinder:PLANE_CYLINDER"),
+        _pair("plane", "ellipsoid", "brax.colliders.plane_ellipsoid:PLANE_ELLIPSOID"),
+        _pair("plane", "mesh", "brax.colliders.plane_mesh:PLANE_MESH"),
     ]
 
 
@@ -138,3 +138,8 @@ def brax_commands() -> list[Spec]:
         Spec("plugins", "brax._commands.plugins:command", "show what is registered, and by whom"),
         Spec("bench", "brax._commands.bench:command", "measure an environment's speed"),
     ]
+
+
+def _pair(first: str, second: str, target: str) -> Spec:
+    """A collider, named by the types that it is chosen by."""
+    return Spec(f"{first}-{second}", target, keys=(first, second))

@@ -1,5 +1,6 @@
 """The command `brax`. Its subcommands are plugins; an error is one line and an exit code."""
 
+import functools
 import os
 import sys
 import traceback
@@ -64,11 +65,13 @@ def main(args: list[str] | None = None) -> int:
         failed, 130 after Ctrl-C.
     """
     args = sys.argv[1:] if args is None else args
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    debug = "--debug" in args
+    warnings.showwarning = functools.partial(_show_warning, debug)
     _use_compilation_cache()
     _xla.use_all_cores()
     try:
-        code = root.main([a for a in args if a != "--debug"], "brax", standalone_mode=False)
+        rest = [a for a in args if a != "--debug"]
+        code = root.main(rest, "brax", standalone_mode=False, obj={"debug": debug})
         return code if type(code) is int else 0
     except (click.Abort, KeyboardInterrupt):
         return 130
@@ -76,7 +79,7 @@ def main(args: list[str] | None = None) -> int:
         help_text.show()
         return help_text.exit_code
     except Exception as error:
-        if "--debug" in args:
+        if debug:
             traceback.print_exc()
         message, code = _explain(error)
         click.echo(f"brax: {message}", err=True)
@@ -120,6 +123,9 @@ def _use_compilation_cache() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
-def _show_warning(message: Warning | str, *_: Any) -> None:
-    """Shows a warning as one line."""
+def _show_warning(debug: bool, message: Warning | str, *_: Any) -> None:
+    """Shows a warning as one line, on request after the traceback of what caused it."""
+    cause = getattr(message, "__cause__", None)
+    if debug and cause is not None:
+        traceback.print_exception(cause)
     click.echo(f"brax: warning: {message}", err=True)

@@ -5,6 +5,8 @@ names the element, what came, what is allowed and what to do.
 """
 
 import difflib
+import sys
+import traceback
 from collections.abc import Iterable, Sequence
 
 
@@ -67,3 +69,20 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> UnknownNameErr
     names = sorted(allowed)
     listed = ", ".join(names) if names else "none"
     return UnknownNameError(f"unknown {kind} '{name}'. Available: {listed}.{closest(name, names)}")
+
+
+_NOT_ASKED = {"jax", "jaxlib", "numpy", "brax", "pluggy"} | sys.stdlib_module_names
+"""Packages whose lines say nothing about why somebody else's code failed."""
+
+
+def describe_error(error: BaseException) -> str:
+    """Returns the type, message, file and line of an error that somebody else's code raised."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+    if isinstance(error, SyntaxError):  # its message has the line
+        return text
+    places = [
+        f"{frame.f_code.co_filename}, line {line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_ASKED
+    ]
+    return f"{text} ({places[-1]})" if places else text

@@ -232,3 +232,26 @@ def test_a_failed_plugin_is_one_warning_on_stderr_and_json_stays_clean(tmp_path)
     assert [b["reason"] for b in broken if b["distribution"] == "acme"] == [
         "ModuleNotFoundError: No module named 'acme_is_not_there'"
     ]
+
+
+def test_debug_shows_where_a_plugin_failed(tmp_path):
+    """In its module, which is told of in a warning, and in a target, which doctor loads."""
+    info = tmp_path / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[brax]\none = acme_gone\ntwo = acme_fine\n")
+    (tmp_path / "acme_gone.py").write_text("x = 1\nimport nobody_has_this\n")
+    (tmp_path / "acme_fine.py").write_text(
+        "from brax.plugins import Spec, hookimpl\nBRAX_PLUGIN_API = 1\n"
+        "@hookimpl\ndef brax_environments():\n    return [Spec('maze', 'acme_maze:Maze')]\n"
+    )
+    (tmp_path / "acme_maze.py").write_text("\n\n1 / 0\n")
+    places = [f"{tmp_path / 'acme_gone.py'}, line 2", f"{tmp_path / 'acme_maze.py'}, line 3"]
+    quiet = process("plugins", "doctor", PYTHONPATH=str(tmp_path))
+    assert quiet.returncode == 1
+    assert all(f"({place})" in quiet.stdout + quiet.stderr for place in places)
+    assert "Traceback" not in quiet.stderr
+    loud = process("--debug", "plugins", "doctor", PYTHONPATH=str(tmp_path))
+    assert loud.stderr.count("Traceback") >= 2
+    for path, line in ("acme_gone.py", 2), ("acme_maze.py", 3):
+        assert f'File "{tmp_path / path}", line {line}' in loud.stderr

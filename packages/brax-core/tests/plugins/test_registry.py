@@ -394,3 +394,165 @@ def test_entry_points_that_cannot_be_read_name_their_distribution(tmp_path, monk
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(PluginError, match="of the installed distribution acme cannot be read"):
         discovery.installed()
+
+
+class Reader:
+    """A model format."""
+
+    def __init__(self, *suffixes):
+        self.suffixes = suffixes
+
+    def load(self, path):
+        return path
+
+
+def formats(*specs):
+    return plugin(model_formats=list(specs))
+
+
+def search(made, suffix):
+    """Looks for a format and returns it with the warnings that came."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = made.find("model_format", suffix)
+    return found, [str(w.message) for w in caught]
+
+
+def test_only_what_has_the_key_is_imported():
+    sys.modules.pop("wave", None)
+    mine = Reader(".a", ".B")
+    made = registry(
+        EntryPoint("acme", formats(Spec("wave", "wave:Wave_read", keys=(".wav",)))),
+        EntryPoint("zeta", formats(Spec("mine", mine))),
+    )
+    assert search(made, ".A") == (mine, [])
+    assert search(made, ".b") == (mine, [])
+    assert search(made, ".c") == (None, [])
+    assert "wave" not in sys.modules
+    with pytest.raises(PluginError, match=r"model_format 'wave' of acme 1.0 .* must have suffixes"):
+        made.find("model_format", ".wav")
+    assert list(made.keys("model_format")) == [".wav", ".a", ".b"]
+
+
+def test_what_cannot_be_imported_takes_no_other_down():
+    mine = Reader(".a")
+    made = registry(
+        EntryPoint("broken", formats(Spec("gone", "nowhere:READER"))),
+        EntryPoint("zeta", formats(Spec("mine", mine))),
+    )
+    found, (message,) = search(made, ".a")
+    assert found is mine
+    assert message.startswith("model_format 'gone' of broken 1.0 (nowhere:READER) cannot be loaded")
+    assert search(made, ".a") == (mine, [])
+    with pytest.warns(PluginWarning, match="'gone' of broken 1.0"):
+        assert made.all_that_load("model_format") == {"mine": mine}
+
+
+@pytest.mark.parametrize("keys", [(".x", ".a"), ()])
+def test_a_key_that_is_taken_is_a_clash_as_a_name_is(keys):
+    """Declared, or seen on an object that is there: the plugin is left out."""
+    first = Reader(".a")
+    made = registry(
+        EntryPoint("zeta", formats(Spec("other", Reader(".x", ".A"), keys=keys))),
+        EntryPoint("acme", formats(Spec("mine", first))),
+    )
+    (message,) = discover(made)
+    assert (
+        "the model_format 'other' of zeta 1.0 is for .a, which is already registered by acme 1.0 "
+        "as 'mine'. Rename it, uninstall one of the two, replace the other on purpose by "
+        "BRAX_PLUGINS_OVERRIDE=zeta" in message
+    )
+    assert search(made, ".a") == (first, [])
+    assert search(made, ".x") == (None, [])
+
+
+def test_a_key_that_only_an_import_shows_keeps_its_first_owner(monkeypatch):
+    monkeypatch.setitem(sys.modules, "hidden", module(READER=Reader(".a", ".x")))
+    first = Reader(".a")
+    made = registry(
+        EntryPoint("acme", formats(Spec("hidden", "hidden:READER"))),
+        EntryPoint("zeta", formats(Spec("mine", first, keys=(".a",)))),
+    )
+    found, (message,) = search(made, ".a")
+    assert found is first
+    assert message.startswith(
+        "model_format 'hidden' of acme 1.0 (hidden:READER) is not used for .a,"
+    )
+    assert "'mine' of zeta 1.0" in message
+    assert made.clashes() == [message]
+    assert search(made, ".x")[0] is sys.modules["hidden"].READER
+
+
+@pytest.mark.parametrize("keys", [(".a",), ()])
+def test_a_key_is_replaced_on_purpose(keys):
+    own = Reader(".a")
+    made = registry(
+        EntryPoint("acme", formats(Spec("own", own, keys=keys))),
+        EntryPoint("brax-io", formats(Spec("ours", Reader(".a")))),
+        BRAX_PLUGINS_OVERRIDE="acme",
+    )
+    assert discover(made) == []
+    assert search(made, ".a") == (own, [])
+    assert made.clashes() == []
+    assert (made.name_of("model_format", own), made.names("model_format")) == (
+        "own",
+        ["ours", "own"],
+    )
+
+
+def test_a_name_is_replaced_on_purpose_whatever_the_order():
+    made = registry(
+        EntryPoint("acme", environments("ant", target=list)),
+        EntryPoint("brax-envs", environments("ant")),
+        BRAX_PLUGINS_OVERRIDE="acme",
+    )
+    assert discover(made) == []
+    assert made.get("environment", "ant") is list
+    (message,) = discover(registry(*SWITCHED, BRAX_PLUGINS_OVERRIDE="acmee"))
+    assert "BRAX_PLUGINS_OVERRIDE names 'acmee'" in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "told"),
+    [
+        ("model_formats", Spec("x", "a:b", keys=".xml"), "must be a tuple of suffixes, such as"),
+        ("model_formats", Spec("x", "a:b", keys=("xml",)), "but are ('xml',)"),
+        ("colliders", Spec("x", "a:b", keys=("plane",)), "the names of two geometry types"),
+        ("joint_types", Spec("x", "a:b", keys=("y",)), "a joint_type is found by its name only"),
+    ],
+)
+def test_keys_that_are_none_are_refused(kind, spec, told):
+    (message,) = discover(registry(EntryPoint("acme", plugin(**{kind: [spec]}))))
+    assert told in message
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "keys", "told"),
+    [
+        (".xml", (), "must have as its suffixes a tuple of suffixes, such as ('.xml',), but has"),
+        ((), (), "but has ()"),
+        ((".a",), (".b",), "is registered with the keys ('.b',), but its suffixes are ('.a',)"),
+    ],
+)
+def test_an_object_whose_keys_are_none_is_refused(suffixes, keys, told):
+    reader = Reader()
+    reader.suffixes = suffixes
+    made = registry(EntryPoint("acme", formats(Spec("x", reader, keys=keys))))
+    with pytest.raises(PluginError) as caught:
+        made.get("model_format", "x")
+    assert told in str(caught.value)
+
+
+def test_an_error_of_a_plugin_is_told_with_file_and_line(tmp_path, monkeypatch):
+    (tmp_path / "acme_broken.py").write_text("import json\n\njson.loads('{')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = registry(
+        EntryPoint("acme", environments("maze", target="acme_broken:Maze")),
+        EntryPoint("zeta", plugin(trainers=ValueError("boom"))),
+    )
+    (message,) = discover(made)
+    assert f"ValueError: boom ({__file__}, line " in message
+    with pytest.raises(PluginError) as caught:
+        made.get("environment", "maze")
+    assert "JSONDecodeError: " in str(caught.value)
+    assert f"({tmp_path / 'acme_broken.py'}, line 3). Repair" in str(caught.value)

@@ -12,9 +12,8 @@ from brax.errors import unknown_name
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
 def weigh(model: Path) -> None:
     """Prints the mass of MODEL, a file of any registered format."""
-    formats = [plugins.get("model_format", name) for name in plugins.names("model_format")]
-    readers = {suffix: reader for reader in formats for suffix in reader.suffixes}
-    if model.suffix not in readers:
-        raise unknown_name("suffix", model.suffix, readers)
-    system = readers[model.suffix].load(model)
+    reader = plugins.find("model_format", model.suffix)
+    if reader is None:
+        raise unknown_name("suffix", model.suffix, plugins.keys("model_format"))
+    system = reader.load(model)
     click.echo(f"{float(system.link.inertia.mass.sum()):g} kg")

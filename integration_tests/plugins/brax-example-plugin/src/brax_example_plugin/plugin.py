@@ -23,7 +23,8 @@ def brax_geometry_types() -> list[Spec]:
 @hookimpl
 def brax_colliders() -> list[Spec]:
     """The shape against the ground."""
-    return [Spec("plane-torus", "brax_example_plugin.collider:PLANE_TORUS", "lowest point")]
+    target, keys = "brax_example_plugin.collider:PLANE_TORUS", ("plane", "torus")
+    return [Spec("plane-torus", target, "lowest point", keys)]
 
 
 @hookimpl
@@ -72,7 +73,8 @@ def brax_trainers() -> list[Spec]:
 @hookimpl
 def brax_model_formats() -> list[Spec]:
     """Pendulums described in JSON."""
-    return [Spec("pendulum", "brax_example_plugin.model_format:PENDULUM", "pendulums in JSON")]
+    target, keys = "brax_example_plugin.model_format:PENDULUM", (".pendulum",)
+    return [Spec("pendulum", target, "pendulums in JSON", keys)]
 
 
 @hookimpl

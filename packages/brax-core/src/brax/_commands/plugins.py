@@ -3,6 +3,7 @@
 import inspect
 import json
 import platform
+import traceback
 from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
@@ -77,6 +78,7 @@ def doctor(as_json: bool) -> int:
     broken = [_status_facts(s) for s in statuses if s.state == "failed"]
     found = list(_everything())
     broken += [_facts(r) | facts for r in found if "error" in (facts := _object_facts(r))]
+    broken += [{"error": clash} for clash in plugins.clashes()]
     report = {
         "ok": not broken,
         "python": platform.python_version(),
@@ -126,6 +128,8 @@ def _object_facts(registered: Registered) -> dict[str, Any]:
     try:
         value = plugins.get(registered.kind, registered.name)
     except BraxError as error:
+        if click.get_current_context().find_root().obj["debug"]:
+            traceback.print_exception(error)
         return {"error": str(error)}
     described = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
     documentation = inspect.getdoc(described) or ""

@@ -1,5 +1,6 @@
 """Which geoms are tested against each other, and by what."""
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from brax import plugins
 from brax.builder.elements import WORLD, Element
 from brax.colliders import CollisionGroup
 from brax.colliders.fallback import Solid, between_solids
+from brax.errors import PluginError
 
 
 def candidates(
@@ -50,8 +52,7 @@ def collisions(
         pairs: of geoms that may touch.
         given: the pairs that are given what their contacts are like; they are groups of their own.
     """
-    colliders = [plugins.get("collider", name) for name in plugins.names("collider")]
-    by_types = {c.types: c for c in colliders}
+    registered = functools.cache(lambda a, b: _registered(problems, a, b))
     numbers = {g.name: i for i, g in enumerate(geoms)}
     own = [(numbers[p.geom1], numbers[p.geom2]) for p in given]
     taken = {frozenset(pair) for pair in own}
@@ -61,11 +62,10 @@ def collisions(
     groups: dict[tuple[Any, int, bool], list[tuple[int, int, int]]] = {}
     for (i, j), condim, number in every:
         a, b = geoms[i], geoms[j]
-        collider = (
-            by_types.get((a.type, b.type))
-            or by_types.get((b.type, a.type))
-            or between_solids(_solid(a, types[i]), _solid(b, types[j]))
-        )
+        known = registered(*sorted((a.type, b.type)))
+        if known is _BROKEN:
+            continue
+        collider = known or between_solids(_solid(a, types[i]), _solid(b, types[j]))
         if collider is not None:
             pair = (i, j) if collider.types == (a.type, b.type) else (j, i)
             groups.setdefault((collider, condim, number >= 0), []).append((*pair, number))
@@ -78,6 +78,19 @@ def collisions(
     return tuple(
         _group(collider, condim, own, pairs) for (collider, condim, own), pairs in groups.items()
     )
+
+
+_BROKEN = object()
+"""Stands for a collider that is registered, but cannot be loaded."""
+
+
+def _registered(problems: list[str], a: str, b: str) -> Any:
+    """The registered collider of two geometry types, or None; what is wrong with it is noted."""
+    try:
+        return plugins.find("collider", a, b)
+    except PluginError as error:
+        problems.append(str(error))
+        return _BROKEN
 
 
 def _group(

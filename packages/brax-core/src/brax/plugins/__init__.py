@@ -9,13 +9,19 @@ import pluggy
 
 from brax.plugins.kinds import KINDS
 from brax.plugins.records import Origin, Registered, Spec, Status
-from brax.plugins.registry import API_VERSION, PluginWarning, Registry
+from brax.plugins.refusals import API_VERSION
+from brax.plugins.registry import PluginWarning, Registry
 
 hookimpl = pluggy.HookimplMarker("brax")
 """Marks a function of a plugin as a hook's implementation."""
 
 _registry = Registry()
 get = _registry.get
+find = _registry.find
+keys = _registry.keys
+clashes = _registry.clashes
+name_of = _registry.name_of
+all_that_load = _registry.all_that_load
 names = _registry.names
 specs = _registry.specs
 statuses = _registry.statuses
@@ -31,8 +37,13 @@ __all__ = [
     "Registry",
     "Spec",
     "Status",
+    "all_that_load",
+    "clashes",
+    "find",
     "get",
     "hookimpl",
+    "keys",
+    "name_of",
     "names",
     "register",
     "specs",

@@ -24,6 +24,8 @@ class Candidate:
     entry_point: metadata.EntryPoint
     off: str
     """Why it is switched off; empty if it is on."""
+    overrides: bool = False
+    """Whether it may take names and keys that others have."""
 
 
 def installed() -> Iterable[metadata.EntryPoint]:
@@ -69,7 +71,8 @@ def candidates(
 ) -> tuple[list[Candidate], list[str]]:
     """Orders plugins and applies the switches.
 
-    The order is ours first, then by distribution and entry point, whatever the path says.
+    The order is ours first, then by distribution and entry point, whatever the path says; those
+    that may take others' names come last.
 
     Args:
         entry_points: entry points of the group.
@@ -79,18 +82,27 @@ def candidates(
         The plugins, and complaints about the switches.
     """
     origins = [(_origin(entry_point), entry_point) for entry_point in entry_points]
-    origins.sort(key=lambda pair: _order(pair[0]))
-    allowed, denied = (_names(environ.get(v)) for v in ("BRAX_PLUGINS", "BRAX_PLUGINS_DISABLE"))
+    switches = {
+        variable: _names(environ.get(variable))
+        for variable in ("BRAX_PLUGINS", "BRAX_PLUGINS_DISABLE", "BRAX_PLUGINS_OVERRIDE")
+    }
+    allowed, denied, overriding = switches.values()
     autoload = environ.get("BRAX_PLUGINS_AUTOLOAD") != "0"
     found = [
-        Candidate(origin, entry_point, _why_off(origin.distribution, allowed, denied, autoload))
+        Candidate(
+            origin,
+            entry_point,
+            _why_off(origin.distribution, allowed, denied, autoload),
+            origin.distribution in (overriding or ()),
+        )
         for origin, entry_point in origins
     ]
+    found.sort(key=lambda candidate: (candidate.overrides, _order(candidate.origin)))
     known = {candidate.origin.distribution for candidate in found}
     complaints = [
         f"{variable} names '{name}', but no plugin comes from that distribution."
         f"{closest(name, known)}"
-        for variable, names in (("BRAX_PLUGINS", allowed), ("BRAX_PLUGINS_DISABLE", denied))
+        for variable, names in switches.items()
         for name in sorted((names or set()) - known)
     ]
     return found, complaints

@@ -2,11 +2,12 @@
 
 import importlib
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brax.errors import PluginError
-from brax.plugins.records import Registered
+from brax.errors import PluginError, describe_error
+from brax.plugins.records import Registered, Spec
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Kind:
     """`"module:class"` that objects are instances of, if any."""
     members: tuple[str, ...] = ()
     """Attributes that objects have; `name` must also equal the registered name."""
+    chosen_by: str = ""
+    """The attribute with an object's keys, if objects are chosen by others than their names."""
 
     @property
     def hook(self) -> str:
@@ -31,7 +34,7 @@ KINDS = {
     for kind in (
         Kind("joint_type", "brax.joints.interface:JointType", ("name", "q_width", "qd_width")),
         Kind("geometry_type", "brax.colliders.interface:GeometryType", ("name", "size_names")),
-        Kind("collider", "brax.colliders.interface:Collider", ("types", "n_contacts")),
+        Kind("collider", "brax.colliders.interface:Collider", ("types", "n_contacts"), "types"),
         Kind(
             "integrator", "brax.integrators.interface:Integrator", ("name", "order", "needs_flow")
         ),
@@ -40,7 +43,7 @@ KINDS = {
         Kind("sensor", "brax.sensors.interface:SensorType", ("name", "width", "objects")),
         Kind("environment", members=("__call__",)),
         Kind("trainer", members=("name", "train", "load_policy")),
-        Kind("model_format", members=("suffixes", "load")),
+        Kind("model_format", members=("suffixes", "load"), chosen_by="suffixes"),
         Kind("metric_logger", members=("__call__",)),
         Kind("renderer", members=("__call__",)),
         Kind("command", "click:Command"),
@@ -57,6 +60,27 @@ def resolve(target: str) -> Any:
     return value
 
 
+def keys(kind: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Returns an object's keys in the form in which they are compared.
+
+    Args:
+        kind: kind of plugin.
+        given: as objects and specs state them: one pair of geometry types, in either order, or any
+            number of suffixes.
+    """
+    if KINDS[kind].chosen_by == "types":
+        return (" and ".join(sorted(given)),) if given else ()
+    return tuple(suffix.lower() for suffix in given)
+
+
+def declared(kind: str, spec: Spec) -> tuple[str, ...]:
+    """Returns the keys that are known without an import."""
+    own = spec.keys
+    if not own and not isinstance(spec.target, str) and KINDS[kind].chosen_by:
+        own = getattr(spec.target, KINDS[kind].chosen_by, ())
+    return () if key_problem(kind, own) else keys(kind, own)
+
+
 def load(registered: Registered) -> Any:
     """Returns a registered object, imported if need be, and checked against its kind.
 
@@ -68,16 +92,16 @@ def load(registered: Registered) -> Any:
         value = resolve(target) if isinstance(target, str) else target
     except (Exception, SystemExit) as error:
         raise PluginError(
-            f"{registered} cannot be loaded: {type(error).__name__}: {error}. "
+            f"{registered} cannot be loaded: {describe_error(error)}. "
             f"Repair or update {registered.distribution}."
         ) from error
-    problem = _problem(KINDS[registered.kind], registered.name, value)
+    problem = _problem(KINDS[registered.kind], registered.spec, value)
     if problem:
         raise PluginError(f"{registered} {problem}. See docs/plugins.md.")
     return value
 
 
-def _problem(kind: Kind, name: str, value: Any) -> str:
+def _problem(kind: Kind, spec: Spec, value: Any) -> str:
     """What is wrong with an object of this kind, or an empty string."""
     if kind.interface and not isinstance(value, resolve(kind.interface)):
         wanted = kind.interface.replace(":", ".").replace(".interface.", ".")
@@ -87,9 +111,27 @@ def _problem(kind: Kind, name: str, value: Any) -> str:
         return f"must be a class or a function, but is {_describe(value)}"
     if missing:
         return f"must have {', '.join(kind.members)}, but {_describe(value)} has no {missing[0]}"
-    if "name" in kind.members and value.name != name:
-        return f"is registered as '{name}', but its own name is '{value.name}'"
+    if "name" in kind.members and value.name != spec.name:
+        return f"is registered as '{spec.name}', but its own name is '{value.name}'"
+    if not kind.chosen_by:
+        return ""
+    own = getattr(value, kind.chosen_by)
+    if problem := key_problem(kind.name, own):
+        return f"must have as its {kind.chosen_by} {problem}, but has {own!r}"
+    if spec.keys and keys(kind.name, spec.keys) != keys(kind.name, own):
+        return f"is registered with the keys {spec.keys}, but its {kind.chosen_by} are {own}"
     return ""
+
+
+def key_problem(kind: str, given: Any) -> str:
+    """Returns what the keys of an object must be; an empty string if these are such."""
+    texts = isinstance(given, tuple | list) and all(isinstance(key, str) for key in given)
+    if not KINDS[kind].chosen_by:
+        return f"left out: a {kind} is found by its name only"
+    if KINDS[kind].chosen_by == "types":
+        return "" if texts and len(given) == 2 else "a tuple of the names of two geometry types"
+    fine = texts and given and all(key.startswith(".") for key in given)
+    return "" if fine else "a tuple of suffixes, such as ('.xml',)"
 
 
 def _describe(value: Any) -> str:

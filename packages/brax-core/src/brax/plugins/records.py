@@ -14,6 +14,9 @@ class Spec:
     """The object, or `"module:attribute"`, imported when the object is first asked for."""
     summary: str = ""
     """One line for lists and help texts."""
+    keys: tuple[str, ...] = ()
+    """What a collider or a model format is chosen by: its two geometry types, or its suffixes.
+    Declared here, the object is imported only where it is chosen."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Registered:
     kind: str
     spec: Spec
     origin: Origin
+    overrides: bool = False
+    """Whether it may take names and keys that others have."""
 
     @property
     def name(self) -> str:
@@ -77,5 +82,7 @@ class Status:
     """Why it is not loaded."""
     remedy: str = ""
     """What to do about it."""
+    error: BaseException | None = field(default=None, repr=False)
+    """What was raised, if it failed."""
     claims: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
     """Kinds and names that it announced before it failed."""

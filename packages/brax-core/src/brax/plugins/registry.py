@@ -1,7 +1,6 @@
 """The registry: names to objects, filled by hooks when something is first looked up."""
 
 import os
-import re
 import sys
 import threading
 import warnings
@@ -11,27 +10,16 @@ from typing import Any
 
 import pluggy
 
-from brax.errors import PluginError, UnknownNameError, closest, unknown_name
+from brax.errors import PluginError, UnknownNameError, closest, describe_error, unknown_name
 from brax.plugins import discovery, hookspecs, kinds
+from brax.plugins.index import index
 from brax.plugins.kinds import KINDS
 from brax.plugins.records import Origin, Registered, Spec, Status
-
-API_VERSION = 1
-"""Version of the plugin interface; plugins declare theirs as `BRAX_PLUGIN_API`."""
-
-_TARGET = re.compile(r"[\w.]+:[\w.]+")
+from brax.plugins.refusals import Refused, check_free, check_specs, check_version
 
 
 class PluginWarning(UserWarning):
     """A plugin that was left out, or a switch that names no plugin."""
-
-
-class _Refused(Exception):
-    """Why a plugin is left out, and what to do about it."""
-
-    def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__(reason)
-        self.remedy = remedy
 
 
 class Registry:
@@ -53,6 +41,7 @@ class Registry:
         self._manager.add_hookspecs(hookspecs)
         self._registered: dict[str, dict[str, Registered]] = {kind: {} for kind in KINDS}
         self._overridden: dict[Origin, list[Registered]] = {}
+        self._indices: dict[str, dict[str, Registered]] = {}
         self._statuses: list[Status] = []
         self._discovered = False
         self._lock = threading.RLock()
@@ -72,6 +61,62 @@ class Registry:
         if name not in found:
             raise self._unknown(kind, name)
         return kinds.load(found[name])
+
+    def find(self, kind: str, *keys: str) -> Any:
+        """Returns the object that is chosen by keys, or None.
+
+        What declares its keys is imported only if it is the one. What does not is imported at the
+        first search; if it fails, a warning names its package.
+
+        Args:
+            kind: "collider" or "model_format".
+            keys: two geometry types, or a suffix.
+
+        Raises:
+            PluginError: if its plugin cannot load it, or it is not what its kind asks for.
+        """
+        (key,) = kinds.keys(kind, keys)
+        found = self.keys(kind).get(key)
+        return None if found is None else self.get(kind, found.name)
+
+    def keys(self, kind: str) -> dict[str, Registered]:
+        """Returns what is registered of a kind, by the keys that it is chosen by."""
+        everything = self._of_kind(kind)
+        with self._lock:
+            if kind not in self._indices:
+                self._indices[kind], complaints = index(kind, everything.values())
+                for complaint, error in complaints:
+                    _warn(complaint, error)
+            return self._indices[kind]
+
+    def clashes(self) -> list[str]:
+        """Returns a sentence for each key that another object is registered for already.
+
+        Keys that are declared cannot clash: their plugin is left out. To find the others, this
+        imports all that do not declare theirs.
+        """
+        chosen = [kind.name for kind in KINDS.values() if kind.chosen_by]
+        found = [index(kind, self._of_kind(kind).values())[1] for kind in chosen]
+        return [complaint for each in found for complaint, error in each if error is None]
+
+    def name_of(self, kind: str, value: Any) -> str:
+        """Returns the name that an object is registered under; empty if it is not."""
+        if chosen_by := KINDS[kind].chosen_by:
+            (key,) = kinds.keys(kind, getattr(value, chosen_by))
+            found = self.keys(kind).get(key)
+        else:
+            found = self._of_kind(kind).get(value.name)
+        return found.name if found and self.get(kind, found.name) is value else ""
+
+    def all_that_load(self, kind: str) -> dict[str, Any]:
+        """Returns the objects of a kind by name; of one that fails a warning names the package."""
+        found = {}
+        for name in self.names(kind):
+            try:
+                found[name] = self.get(kind, name)
+            except PluginError as error:
+                _warn(f"{error}", error)
+        return found
 
     def names(self, kind: str) -> list[str]:
         """Returns the registered names of a kind, in the order of discovery."""
@@ -126,12 +171,16 @@ class Registry:
             for found in self._registered.values():
                 for taken in [n for n, r in found.items() if r.origin == origin]:
                     del found[taken]
+            self._indices.clear()
 
     def _of_kind(self, kind: str) -> dict[str, Registered]:
         if kind not in KINDS:
             raise unknown_name("kind of plugin", kind, KINDS)
         self._discover()
         return self._registered[kind]
+
+    def _everything(self) -> Iterable[Registered]:
+        return (r for found in self._registered.values() for r in found.values())
 
     def _discover(self) -> None:
         with self._lock:
@@ -146,40 +195,44 @@ class Registry:
                 if candidate.off:
                     self._statuses.append(Status(candidate.origin, "off", candidate.off))
                 else:
-                    self._statuses.append(self._admit(candidate.origin, candidate.entry_point.load))
-        failed = [s for s in self._statuses if s.state == "failed"]
-        complaints += [f"plugin {s.origin} was left out: {s.reason}. {s.remedy}" for s in failed]
+                    load, overrides = candidate.entry_point.load, candidate.overrides
+                    self._statuses.append(self._admit(candidate.origin, load, overrides))
         for complaint in complaints:
-            warnings.warn(complaint, PluginWarning, stacklevel=4)
+            _warn(complaint)
+        for s in self._statuses:
+            if s.state == "failed":
+                _warn(f"plugin {s.origin} was left out: {s.reason}. {s.remedy}", s.error)
 
     def _admit(self, origin: Origin, load: Callable[[], Any], override: bool = False) -> Status:
         """Takes in one plugin whole, or leaves nothing of it."""
         claims: list[tuple[str, Spec]] = []
         try:
             plugin = load()
-            _check_version(plugin)
+            check_version(plugin)
             if self._manager.is_registered(plugin) or self._manager.has_plugin(_key(origin)):
-                raise _Refused("it is registered already", "Unregister it first")
+                raise Refused("it is registered already", "Unregister it first")
             self._manager.register(plugin, _key(origin))
             try:
                 self._check_hooks(plugin)
                 self._collect(plugin, claims)
-                self._check_names(origin, claims, override)
+                check_specs(claims)
+                check_free(origin, claims, () if override else self._everything())
             except Exception:
                 self._manager.unregister(plugin)
                 raise
         except (Exception, SystemExit) as error:
-            reason = str(error) if isinstance(error, _Refused) else _tell(error)
+            reason = str(error) if isinstance(error, Refused) else describe_error(error)
             remedy = getattr(error, "remedy", "Repair, update or uninstall it")
             remedy += f", or set BRAX_PLUGINS_DISABLE={origin.distribution}."
             claimed = frozenset((kind, spec.name) for kind, spec in claims)
-            return Status(origin, "failed", reason, remedy, claimed)
+            return Status(origin, "failed", reason, remedy, error, claimed)
         for kind, spec in claims:
             taken = self._registered[kind].get(spec.name)
             if taken and override:
                 self._overridden.setdefault(origin, []).append(taken)
             if override or not taken:
-                self._registered[kind][spec.name] = Registered(kind, spec, origin)
+                self._registered[kind][spec.name] = Registered(kind, spec, origin, override)
+        self._indices.clear()
         return Status(origin, "loaded")
 
     def _check_hooks(self, plugin: Any) -> None:
@@ -190,14 +243,14 @@ class Registry:
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
             name = next(name for name in marked if name not in hooks)
-            raise _Refused(f"it has an unknown hook '{name}'", _rename(name, hooks)) from error
+            raise Refused(f"it has an unknown hook '{name}'", _rename(name, hooks)) from error
         for name in dir(plugin):
             unknown = name.startswith("brax_") and name not in hooks
             if unknown and closest(name, hooks) and callable(getattr(plugin, name)):
-                raise _Refused(f"it has an unknown hook '{name}'", _rename(name, hooks))
+                raise Refused(f"it has an unknown hook '{name}'", _rename(name, hooks))
         for name in hooks:
             if hasattr(plugin, name) and name not in marked:
-                raise _Refused(f"its {name} is not marked as a hook", "Mark it with @hookimpl")
+                raise Refused(f"its {name} is not marked as a hook", "Mark it with @hookimpl")
 
     def _collect(self, plugin: Any, claims: list[tuple[str, Spec]]) -> None:
         """Calls the plugin's hooks and adds what they return to `claims`."""
@@ -208,35 +261,11 @@ class Registry:
             results = self._manager.subset_hook_caller(kind.hook, others)()
             specs = results[0] if results else None
             if not isinstance(specs, list) or not all(isinstance(spec, Spec) for spec in specs):
-                raise _Refused(
+                raise Refused(
                     f"its {kind.hook} returned {specs!r:.80}, not a list of brax.plugins.Spec",
                     "Let it return a list of Spec(name, target)",
                 )
             claims += [(kind.name, spec) for spec in specs]
-
-    def _check_names(self, origin: Origin, claims: list[tuple[str, Spec]], override: bool) -> None:
-        """Refuses malformed specs, and names that are taken."""
-        seen: dict[tuple[str, str], tuple[Spec, Origin]] = {
-            (kind, name): (r.spec, r.origin)
-            for kind, found in self._registered.items()
-            for name, r in found.items()
-            if not override
-        }
-        for kind, spec in claims:
-            text = isinstance(spec.target, str)
-            if not isinstance(spec.name, str) or not spec.name:
-                raise _Refused(f"a {kind} has the name {spec.name!r}", "Give it a name")
-            if text and not _TARGET.fullmatch(spec.target):
-                raise _Refused(
-                    f"the target '{spec.target}' of {kind} '{spec.name}' is not module:attribute",
-                    "Write it as 'package.module:ATTRIBUTE'",
-                )
-            first, owner = seen.setdefault((kind, spec.name), (spec, origin))
-            if first != spec or owner.distribution != origin.distribution:
-                raise _Refused(
-                    f"the {kind} '{spec.name}' of {origin} is already registered by {owner}",
-                    "Rename it, uninstall one of the two",
-                )
 
     def _unknown(self, kind: str, name: str) -> UnknownNameError:
         message = str(unknown_name(kind.replace("_", " "), name, self._registered[kind]))
@@ -254,22 +283,11 @@ class Registry:
         )
 
 
-def _check_version(plugin: Any) -> None:
-    version = getattr(plugin, "BRAX_PLUGIN_API", None)
-    if version == API_VERSION and type(version) is int:
-        return
-    if version is None:
-        raise _Refused("it has no BRAX_PLUGIN_API", f"Declare BRAX_PLUGIN_API = {API_VERSION}")
-    if type(version) is not int:
-        raise _Refused(
-            f"its BRAX_PLUGIN_API is {version!r}, not an integer",
-            f"Declare BRAX_PLUGIN_API = {API_VERSION}",
-        )
-    newer = version > API_VERSION
-    raise _Refused(
-        f"it needs plugin API {version}, this is plugin API {API_VERSION}",
-        "Update brax-core" if newer else "Update it",
-    )
+def _warn(complaint: str, error: BaseException | None = None) -> None:
+    """Warns of a plugin, with the error as its cause, for `brax --debug`."""
+    warning = PluginWarning(complaint)
+    warning.__cause__ = error
+    warnings.warn(warning, stacklevel=5)
 
 
 def _local(name: str) -> Origin:
@@ -283,8 +301,3 @@ def _key(origin: Origin) -> str:
 
 def _rename(name: str, hooks: list[str]) -> str:
     return closest(name, hooks).strip() or f"The hooks are {', '.join(hooks)}"
-
-
-def _tell(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")

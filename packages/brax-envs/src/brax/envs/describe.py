@@ -33,8 +33,8 @@ def describe(env: Any) -> list[Section]:
 def presets(name: str) -> Section:
     """Tells which settings the installed trainers have for an environment, by its name."""
     rows = []
-    for trainer in plugins.names("trainer"):
-        found = getattr(plugins.get("trainer", trainer), "presets", {}).get(name, {})
+    for trainer, agent in plugins.all_that_load("trainer").items():
+        found = getattr(agent, "presets", {}).get(name, {})
         if found:
             rows.append((trainer, ", ".join(found)))
     return Section(("trainer", "presets"), rows)

@@ -32,8 +32,10 @@ def brax_renderers() -> list[Spec]:
 def brax_model_formats() -> list[Spec]:
     """The model files that can be read."""
     return [
-        Spec("json", "brax.io.json:READER", "a System as brax.io.json wrote it (.json)"),
-        Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)"),
-        Spec("text", "brax.io.text:READER", "Brax's own text form (.textproto)"),
-        Spec("urdf", "brax.io.urdf:READER", "URDF (.urdf)"),
+        Spec(
+            "json", "brax.io.json:READER", "a System as brax.io.json wrote it (.json)", (".json",)
+        ),
+        Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)", (".xml", ".mjcf")),
+        Spec("text", "brax.io.text:READER", "Brax's own text form (.textproto)", (".textproto",)),
+        Spec("urdf", "brax.io.urdf:READER", "URDF (.urdf)", (".urdf",)),
     ]

@@ -238,15 +238,12 @@ def reader(path: Path) -> Any:
     Raises:
         ConfigError: if there is none.
     """
-    readers = {
-        suffix: name
-        for name in plugins.names("model_format")
-        for suffix in plugins.get("model_format", name).suffixes
-    }
     suffix = path.suffix.lower()
-    if suffix not in readers:
+    found = plugins.find("model_format", suffix)
+    if found is None:
+        known = plugins.keys("model_format")
         raise ConfigError(
             f"'{path}': no model format reads '{suffix}' files. "
-            f"Read are {', '.join(sorted(readers)) or 'none'}.{closest(suffix, readers)}"
+            f"Read are {', '.join(sorted(known)) or 'none'}.{closest(suffix, known)}"
         )
-    return plugins.get("model_format", readers[suffix])
+    return found

@@ -113,10 +113,8 @@ def _encode(value: Any, place: str) -> Any:
         fields = dataclasses.fields(value)
         return {f.name: _encode(getattr(value, f.name), f"{place}.{f.name}") for f in fields}
     for kind, interface in model_kinds().items():
-        if isinstance(value, interface):
-            for name in plugins.names(kind):
-                if plugins.get(kind, name) is value:
-                    return {kind: name}
+        if isinstance(value, interface) and (name := plugins.name_of(kind, value)):
+            return {kind: name}
     raise ModelError(
         f"{place}: {value!r} cannot be written: it is of no registered type. Register its plugin"
     )

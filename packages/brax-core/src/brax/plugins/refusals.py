@@ -1,0 +1,85 @@
+"""Why a plugin is left out: its version, its specs, and names and keys that others have."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from brax.plugins import kinds
+from brax.plugins.records import Origin, Registered, Spec
+
+API_VERSION = 1
+"""Version of the plugin interface; plugins declare theirs as `BRAX_PLUGIN_API`."""
+
+_TARGET = re.compile(r"[\w.]+:[\w.]+")
+
+
+class Refused(Exception):
+    """Why a plugin is left out, and what to do about it."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
+
+
+def check_version(plugin: Any) -> None:
+    """Refuses a plugin that was written for another version of this interface."""
+    version = getattr(plugin, "BRAX_PLUGIN_API", None)
+    if version == API_VERSION and type(version) is int:
+        return
+    if version is None:
+        raise Refused("it has no BRAX_PLUGIN_API", f"Declare BRAX_PLUGIN_API = {API_VERSION}")
+    if type(version) is not int:
+        raise Refused(
+            f"its BRAX_PLUGIN_API is {version!r}, not an integer",
+            f"Declare BRAX_PLUGIN_API = {API_VERSION}",
+        )
+    newer = version > API_VERSION
+    raise Refused(
+        f"it needs plugin API {version}, this is plugin API {API_VERSION}",
+        "Update brax-core" if newer else "Update it",
+    )
+
+
+def check_specs(claims: Iterable[tuple[str, Spec]]) -> None:
+    """Refuses malformed specs."""
+    for kind, spec in claims:
+        if not isinstance(spec.name, str) or not spec.name:
+            raise Refused(f"a {kind} has the name {spec.name!r}", "Give it a name")
+        if isinstance(spec.target, str) and not _TARGET.fullmatch(spec.target):
+            raise Refused(
+                f"the target '{spec.target}' of {kind} '{spec.name}' is not module:attribute",
+                "Write it as 'package.module:ATTRIBUTE'",
+            )
+        if spec.keys and (problem := kinds.key_problem(kind, spec.keys)):
+            raise Refused(
+                f"the keys of {kind} '{spec.name}' must be {problem}, but are {spec.keys!r}",
+                "Correct them",
+            )
+
+
+def check_free(
+    origin: Origin, claims: Iterable[tuple[str, Spec]], taken: Iterable[Registered]
+) -> None:
+    """Refuses names, and declared keys, that are taken."""
+    seen: dict[tuple[str, str, str], tuple[Spec, Origin]] = {}
+    for r in taken:
+        seen |= {place: (r.spec, r.origin) for place in _places(r.kind, r.spec)}
+    for kind, spec in claims:
+        for place in _places(kind, spec):
+            first, owner = seen.setdefault(place, (spec, origin))
+            if first == spec and owner.distribution == origin.distribution:
+                continue
+            what = f"the {kind} '{spec.name}' of {origin} is"
+            key = place[-1]
+            raise Refused(
+                f"{what} for {key}, which is already registered by {owner} as '{first.name}'"
+                if key
+                else f"{what} already registered by {owner}",
+                "Rename it, uninstall one of the two, replace the other on purpose by "
+                f"BRAX_PLUGINS_OVERRIDE={origin.distribution}",
+            )
+
+
+def _places(kind: str, spec: Spec) -> list[tuple[str, str, str]]:
+    """What nobody else may have: kind, name and key."""
+    return [(kind, spec.name, ""), *((kind, "", key) for key in kinds.declared(kind, spec))]
