@@ -7,6 +7,7 @@ from pathlib import Path
 import models
 
 OURS, WRAPPED, PEER, MUJOCO = "brax", "brax, wrapped", "Google's brax", "MuJoCo C"
+NEWEST = "brax, newest JAX"
 POLICY = str(Path(__file__).parent / "policies" / "ant.npz")
 ALONE = {"JAX_NUM_CPU_DEVICES": "1"}
 ACTIONS = {"random": None, "trained": POLICY}
@@ -74,7 +75,7 @@ class Setup:
     settings: dict
     script: str = "worker.py"
     python: str = OURS
-    """Whose interpreter runs it, `OURS` or `PEER`."""
+    """Whose interpreter runs it: `OURS`, `PEER` or `NEWEST`."""
     environment: dict = field(default_factory=dict)
 
 
@@ -101,10 +102,13 @@ class Cell:
         return self.sides[OURS].settings.get("batch", 0)
 
 
+SLOWEST = {"versions": 0.9}
+"""Least speed of the second side, as a share of ours; a cell that is slower has failed."""
+
 COMPARED = ("peer", "single", "mujoco", "features", "training", "reach")
 """Parts with another program as a side, on CPUs only; what floats must also obey Newton."""
 
-BARS = (*COMPARED, "memory", "gradient")
+BARS = (*COMPARED, "versions", "memory", "gradient")
 CURVES = ("wrapped", "precision", "batch", "links", "contacts")
 
 SIZES = {
@@ -157,6 +161,18 @@ def _peer(size, pipeline, folder, threads):
             settings = _ours(model, pipeline, size.batch, ACTIONS[action])
             sides = {OURS: Setup(settings), PEER: Setup(settings, python=PEER)}
             yield Cell(f"peer/{name}/{pipeline}/{action}", sides, size.length)
+
+
+def _versions(size, pipeline, folder, threads):
+    """This project beside itself, with the newest Python, JAX and all else; native in both."""
+    strict = {"PYTHONWARNINGS": "error:Physics runs several times slower:RuntimeWarning"}
+    for name in models.TASKS:
+        settings = _ours(models.task(name, pipeline, folder), pipeline, size.batch)
+        sides = {
+            OURS: Setup(settings, environment=strict),
+            NEWEST: Setup(settings, python=NEWEST, environment=strict),
+        }
+        yield Cell(f"versions/{name}/{pipeline}", sides, size.length)
 
 
 def _single(size, pipeline, folder, threads):
@@ -294,6 +310,7 @@ def _reach(size, pipeline, folder, threads):
 PARTS = {
     "peer": _peer,
     "single": _single,
+    "versions": _versions,
     "mujoco": _mujoco,
     "features": _features,
     "training": _training,

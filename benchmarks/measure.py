@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 import cells
 from sides import BenchError, Side
+from summary import summarize
 from validation import problems, untaught
 
 
@@ -36,7 +37,22 @@ def measure(cell, size, pythons, say):
                 say(f"  compiled {i + 1} of {turns}: {side.name}")
             if i + 1 == turns:
                 _run(cell, size, started, results, say)
-    return about | {"sides": results}
+    found = about | {"sides": results}
+    _check_speed(cell, found)
+    return found
+
+
+def _check_speed(cell, found):
+    """Raises an error where a side that may not be much slower is."""
+    if cell.part not in cells.SLOWEST:
+        return
+    ours, other = summarize(found).values()
+    if 1 / other["faster"] < cells.SLOWEST[cell.part]:
+        *_, name = cell.sides
+        raise BenchError(
+            f"{name} makes {other['speed']:,.0f} steps/s, ours {ours['speed']:,.0f}: "
+            f"{1 / other['faster']:.2f} of ours, less than {cells.SLOWEST[cell.part]}"
+        )
 
 
 def _answers(cell, size, pythons, say):

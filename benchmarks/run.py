@@ -14,7 +14,7 @@ import click
 import summary
 from measure import measure
 from rich.console import Console
-from sides import BenchError, cores, peer_models, peer_python
+from sides import BenchError, cores, newest_python, peer_models, peer_python
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -51,6 +51,8 @@ def main(size, only, only_list, resume, peer_python, models, name):
     path = RESULTS / f"{name}.json"
     commit = about.commit()
     report = _report(path, commit if resume else None)
+    if any(cells.NEWEST in cell.sides for cell in wanted):
+        pythons[cells.NEWEST] = newest_python()
     for i, cell in enumerate(wanted):
         if cell.name in report["cells"]:
             continue

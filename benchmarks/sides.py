@@ -1,6 +1,7 @@
 """The processes that are compared, and the separate environment of Google's brax."""
 
 import contextlib
+import datetime
 import json
 import os
 import shutil
@@ -10,6 +11,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PEER = ("brax==0.14.2", "jax==0.7.2", "jaxlib==0.7.2", "mujoco<3.4", "mujoco-mjx<3.4")
+NEWEST_PYTHON = "3.13"
+"""The newest Python that this project is tested with; JAX may have no newer version for an older one."""
 
 
 def cores():
@@ -68,16 +71,32 @@ class Side:
 
 def peer_python():
     """The interpreter of an environment with Google's brax, made when it is first asked for."""
+    return _environment("google", sys.executable, PEER)
+
+
+def newest_python():
+    """The interpreter of an environment with this checkout and the newest of all it needs.
+
+    It is brought up to date once a day.
+    """
+    packages = sorted(path for path in (HERE.parent / "packages").iterdir() if path.is_dir())
+    editable = [argument for path in packages for argument in ("--editable", str(path))]
+    today = datetime.date.today().isoformat()
+    return _environment("newest", NEWEST_PYTHON, ["--upgrade", *editable], today)
+
+
+def _environment(name, interpreter, arguments, revision=""):
+    """The interpreter of an environment, made unless it is there from the same arguments."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = cache / "brax" / "bench" / f"google-{sys.version_info.major}.{sys.version_info.minor}"
+    home = cache / "brax" / "bench" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python, complete = home / "bin" / "python", home / "complete"
-    wanted = "\n".join(PEER)
+    wanted = "\n".join([interpreter, *arguments, revision])
     if not complete.exists() or complete.read_text() != wanted:
         uv = shutil.which("uv")
         if uv is None:
             raise BenchError("uv is not installed: pip install uv, or use hatch run bench")
-        _call(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(home))
-        _call(uv, "pip", "install", "--quiet", "--python", str(python), *PEER)
+        _call(uv, "venv", "--quiet", "--clear", "--python", interpreter, str(home))
+        _call(uv, "pip", "install", "--quiet", "--python", str(python), *arguments)
         complete.write_text(wanted)
     return str(python)
 

@@ -3,7 +3,7 @@
 from statistics import median
 
 import rich
-from cells import MUJOCO, OURS, PEER, WRAPPED
+from cells import MUJOCO, NEWEST, OURS, PEER, WRAPPED
 from rich.markup import escape
 from rich.table import Table
 
@@ -12,6 +12,7 @@ MIB = 2**20
 TITLES = {
     "peer": "Against Google's brax",
     "single": "Against Google's brax with one JAX device",
+    "versions": "Beside the newest Python and JAX",
     "mujoco": "Against MuJoCo C, ant",
     "features": "Against MuJoCo C, models with more contacts",
     "training": "Training by PPO, against Google's brax",
@@ -186,6 +187,7 @@ POINT = ("env steps/s", "trace + compile [s]")
 TABLES = {
     "peer": (_header("model", "pipeline", "actions", other=PEER), _compared(PEER)),
     "single": (_header("model", "pipeline", other=PEER), _compared(PEER)),
+    "versions": (_header("model", "pipeline", other=NEWEST), _compared(NEWEST)),
     "mujoco": (_header("model", "pipeline", "actions", other=MUJOCO), _compared(MUJOCO)),
     "features": (_header("model", other=MUJOCO), _compared(MUJOCO)),
     "wrapped": (_header("model", "pipeline", other="wrapped"), _compared(WRAPPED)),

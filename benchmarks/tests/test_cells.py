@@ -1,7 +1,9 @@
 """What is measured covers what is promised, and says the same to both sides."""
 
 import pytest
-from cells import MUJOCO, OURS, PEER, SIZES, cells
+from cells import MUJOCO, NEWEST, OURS, PEER, SIZES, cells
+from measure import _check_speed
+from sides import BenchError
 
 
 def names(size):
@@ -75,3 +77,32 @@ def test_the_ants_time_is_taken_by_the_recipe_of_each():
         4_259_840,
     )
     assert ours["network_factory"]["policy_hidden_layer_sizes"] == [32, 32]
+
+
+@pytest.mark.parametrize("pipeline", ["spring", "positional", "generalized"])
+def test_the_newest_versions_are_measured_beside_the_present_ones(pipeline):
+    for model in ("ant", "humanoid", "halfcheetah"):
+        cell = names("normal")[f"versions/{model}/{pipeline}"]
+        ours, newest = cell.sides[OURS], cell.sides[NEWEST]
+        assert ours.settings == newest.settings
+        assert newest.python == NEWEST
+
+
+@pytest.mark.parametrize(("seconds", "fails"), [(1.0, False), (1.1, False), (1.2, True)])
+def test_a_newest_version_that_is_slower_by_more_than_a_tenth_has_failed(seconds, fails):
+    cell = names("normal")["versions/ant/spring"]
+    compile = [{"trace": 1.0, "compile": 1.0}]
+    run = {OURS: 1.0, NEWEST: seconds}
+    found = {
+        "batch": 100,
+        "length": 10,
+        "sides": {
+            name: {"compile": compile, "run": [{"seconds": s, "cores": s}] * 3}
+            for name, s in run.items()
+        },
+    }
+    if fails:
+        with pytest.raises(BenchError, match=r"0\.83 of ours, less than 0\.9"):
+            _check_speed(cell, found)
+    else:
+        _check_speed(cell, found)
