@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PEER = ("brax==0.14.2", "jax==0.7.2", "jaxlib==0.7.2", "mujoco<3.4", "mujoco-mjx<3.4")
 NEWEST_PYTHON = "3.13"
-"""The newest Python that this project is tested with; JAX may have no newer version for an older one."""
+"""The newest Python that is tested; for an older one there may be no new version of JAX."""
 
 
 def cores():
