@@ -1,5 +1,7 @@
 """What is honoured: numbers of the model file, worked out by hand."""
 
+import warnings
+
 import mujoco
 import numpy as np
 import pytest
@@ -305,3 +307,18 @@ def test_a_texture_tints_its_material():
     </worldbody></mujoco>""")
     wanted = [(0.5, 0.4, 0.4, 1), (0.5, 0.4, 0.2, 0.25), (0, 1, 0, 1)]
     np.testing.assert_allclose(sys.geom.rgba, wanted, atol=1 / 255)
+
+
+def test_masses_are_scaled_to_a_total_without_a_warning_of_mujoco():
+    """MuJoCo 4 deprecates `settotalmass`: bodies of 2 and 5 kg become 4 and 10 of 14 kg."""
+    text = """<mujoco><compiler settotalmass="14"/><worldbody>
+        <body><freejoint/><geom size=".1" mass="2"/></body>
+        <body pos="1 0 0"><freejoint/><geom size=".2" mass="5"/></body>
+    </worldbody></mujoco>"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sys = mjcf.loads(text)
+    np.testing.assert_allclose(sys.link.inertia.mass, [4, 10], rtol=1e-6)
+    # A solid sphere's moment of inertia is 2/5 m r^2.
+    spheres = [0.4 * 4 * 0.1**2, 0.4 * 10 * 0.2**2]
+    np.testing.assert_allclose(sys.body_inertia[1:, 0], spheres, rtol=1e-6)

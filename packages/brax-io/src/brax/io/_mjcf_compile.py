@@ -46,10 +46,23 @@ def compile_model(
     check(source, outside, max_elements)
     try:
         spec = _parse(source)
-        model = spec.compile()
+        model = _compile(spec)
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(explain(str(error), source)) from None
     return model, dict(_places(spec, source))
+
+
+def _compile(spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """Compile, and scale to a total mass as `settotalmass` asks.
+
+    MuJoCo 4 warns that its compiler will not do the latter, and names the functions that do.
+    """
+    mass, spec.compiler.settotalmass = spec.compiler.settotalmass, -1
+    model = spec.compile()
+    if mass > 0:
+        mujoco.mj_setTotalmass(model, mass)
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model
 
 
 def _parse(source: Source) -> mujoco.MjSpec:
