@@ -230,19 +230,19 @@ def zero_vec(like: jax.Array) -> Vec3:
 @traced_once
 def sqrt(x: jax.Array) -> jax.Array:
     """Square root whose derivative at zero is zero, not infinite."""
-    positive = x > 0.0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0)
+    zero = x <= 0.0  # NaN is not
+    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, x)))
 
 
 @traced_once
 def normalize(v: Vec3, fallback: Vec3 | None = None) -> tuple[Vec3, jax.Array]:
     """Unit vector and length; a zero vector gives `fallback` (or zero) with finite gradients."""
     squared = v.dot(v)
-    positive = squared > 0.0
-    inverse = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, squared, 1.0)), 0.0)
+    zero = squared <= 0.0  # NaN is not
+    inverse = jnp.where(zero, 0.0, jax.lax.rsqrt(jnp.where(zero, 1.0, squared)))
     unit = v * inverse
     if fallback is not None:
-        unit = Vec3(*(jnp.where(positive, u, f) for u, f in zip(unit, fallback, strict=True)))
+        unit = Vec3(*(jnp.where(zero, f, u) for u, f in zip(unit, fallback, strict=True)))
     return unit, squared * inverse
 
 
@@ -250,8 +250,8 @@ def normalize(v: Vec3, fallback: Vec3 | None = None) -> tuple[Vec3, jax.Array]:
 def normalize_quat(q: Quat) -> Quat:
     """Scales to unit length; a zero quaternion stays zero."""
     squared = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z
-    positive = squared > 0.0
-    inverse = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, squared, 1.0)), 0.0)
+    zero = squared <= 0.0  # NaN is not
+    inverse = jnp.where(zero, 0.0, jax.lax.rsqrt(jnp.where(zero, 1.0, squared)))
     return Quat(q.w * inverse, q.x * inverse, q.y * inverse, q.z * inverse)
 
 

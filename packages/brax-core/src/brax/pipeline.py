@@ -109,11 +109,13 @@ class Pipeline(ABC, Generic[P, M]):
     ) -> State:
         """Advances a state by `n_frames` physics steps under one control.
 
+        A NaN in the model, the state, the controls or the external forces comes out as NaN in all
+        that depends on it. Other environments of a batch are not affected.
+
         Args:
             sys: the model.
             state: from `init` or `step`.
-            act: controls, shape (nu,). One that is not a number counts as zero; the others are
-                clipped to their ranges.
+            act: controls, shape (nu,), which are clipped to their ranges.
             n_frames: number of physics steps.
             external: torque and force that act on each link at its centre of mass, world axes
                 [N m, N], each (n_links, 3); the same in all physics steps. MuJoCo's `xfrc_applied`.

@@ -10,7 +10,7 @@ import pytest
 from test_actuators import (
     test_actuators_of_one_joint_add_up,
     test_clamping_leaves_the_control_alone,
-    test_control_is_clamped_and_nan_is_zero,
+    test_control_is_clamped,
     test_each_actuator_drives_its_own_joint,
     test_force_is_clamped,
     test_force_is_gear_times_gain_and_bias,

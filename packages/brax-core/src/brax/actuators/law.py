@@ -17,7 +17,7 @@ class Command(NamedTuple):
     """What the actuators are told."""
 
     act: jax.Array
-    """Controls (nu, batch); one that is not a number counts as zero."""
+    """Controls (nu, batch)."""
     activation: jax.Array | None
     """Activations of those that are stateful, (na, batch); None if there are none."""
 
@@ -79,7 +79,7 @@ def _params(sys: System, index: Sequence[int]) -> ActuatorParams:
 
 def _control(sys: System, index: Sequence[int], command: Command) -> jax.Array:
     given, bounds = rows((command.act, sys.actuator.ctrl_range), index)
-    return jnp.clip(jnp.where(jnp.isnan(given), 0.0, given), bounds[:, 0], bounds[:, 1])
+    return jnp.clip(given, bounds[:, 0], bounds[:, 1])
 
 
 def _activation(sys: System, index: Sequence[int], command: Command) -> jax.Array:

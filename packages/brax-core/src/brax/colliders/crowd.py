@@ -272,8 +272,9 @@ def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> S
 
 
 def _least(x: jax.Array, n: int) -> jax.Array:
-    """Where the `n` least of (rows, batch) are, (n, batch)."""
-    return jax.lax.top_k(-jax.lax.stop_gradient(x).T, n)[1].T
+    """Where the `n` least of (rows, batch) are, (n, batch); what is NaN comes first."""
+    x = jax.lax.stop_gradient(x)
+    return jax.lax.top_k(-jnp.where(jnp.isnan(x), -jnp.inf, x).T, n)[1].T
 
 
 def picked(tree: T, index: jax.Array) -> T:

@@ -241,7 +241,8 @@ class Solver:
         _, _, inertial = carry
         scale = inertial * inertial + problem.force * problem.force
         near = float(jnp.finfo(slope.dtype).eps) ** ENOUGH
-        return sum_all(weight * slope * slope) > near**2 * sum_all(weight * scale)
+        # Written so that NaN is far: a step then carries it into the accelerations.
+        return ~(sum_all(weight * slope * slope) <= near**2 * sum_all(weight * scale))
 
     def _newton_step(self, problem: Problem, carry: Any, slope: jax.Array) -> Any:
         a, v, inertial = carry

@@ -77,7 +77,7 @@ class Mjx:
         """
         model = _model(sys)
         contracts.check_step("mjx.step", sys, state, act, external)
-        fixed = _library().make_data(model).replace(ctrl=jnp.where(jnp.isnan(act), 0.0, act))
+        fixed = _library().make_data(model).replace(ctrl=jnp.asarray(act))
         if external is not None:
             wrench = jnp.concatenate([external.vel, external.ang], axis=1)
             fixed = fixed.replace(xfrc_applied=fixed.xfrc_applied.at[1:].set(wrench))
