@@ -260,6 +260,8 @@ def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
     """Sums rows (k, batch) that belong to the same of `n` owners; an owner of none gets zero."""
     if tuple(owner) == tuple(range(n)):
         return values
+    if not owner:
+        return jnp.zeros((n, *values.shape[1:]), values.dtype)
     if set(owner) == {0} and n == 1:
         return jnp.sum(values, axis=0, keepdims=True)
     if n > MANY:

@@ -272,6 +272,30 @@ size=".05"/></body></worldbody><actuator><motor joint="rail"/></actuator></mujoc
     assert np.abs(qd[-1]).max() < 1e-9 and q[-1, 0] > 0.1
 
 
+NARROW = """<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody>
+<body><joint name="j" axis="0 1 0" range="-.05 .06" margin=".2"/><geom size=".05" pos=".2 0 0"/>
+<site name="tip" pos=".2 0 .1"/><body pos=".3 0 0"><joint name="k" type="slide" axis="0 1 0"
+range="-.03 .05" margin=".1"/><geom size=".05"/></body></body>
+<site name="far" pos="1 0 0"/></worldbody><tendon><fixed range="-.05 .04" margin=".3">
+<joint joint="k" coef="1.3"/></fixed><spatial range=".7 .9" margin=".3"><site site="tip"/>
+<site site="far"/></spatial><fixed range="-.01 .03"><joint joint="j" coef="1"/></fixed></tendon>
+</mujoco>"""
+"""Limits of a hinge, a slide and tendons whose two sides are within the margin, and one without."""
+
+
+def test_both_sides_of_a_limit_push_within_its_margin():
+    peer = both(NARROW)
+    sys = with_options(peer.sys, iterations=15, ls_iterations=10)
+    q = np.array([[0.0, 0.0], [0.01, 0.0], [-0.02, 0.03], [0.04, -0.04]])
+    qd = np.array([[0.0, 0.0], [0.0, 0.0], [0.1, -0.2], [-0.1, 0.1]])
+    found, _ = one_step(sys, q, qd, np.zeros((4, 2)))
+    for ours, before, rates in zip(found, q, qd, strict=True):
+        peer.data.qpos[:], peer.data.qvel[:], peer.data.qacc_warmstart[:] = before, rates, 0.0
+        mujoco.mj_step(peer.model, peer.data)
+        assert peer.data.nefc >= 8
+        np.testing.assert_allclose(ours, peer.data.qvel, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_thousand_ants_stay_near_the_floor():

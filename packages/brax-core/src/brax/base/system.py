@@ -103,6 +103,8 @@ class System(Base):
     """Link that each joint moves."""
     joint_limited: tuple[bool, ...] = static()
     """Whether each joint has limits."""
+    joint_two_sided: tuple[bool, ...] = static()
+    """Whether both limits of each joint may act at once, which a margin makes possible."""
     joint_dry: tuple[bool, ...] = static()
     """Whether each joint has dry friction."""
     joint_actuator_limited: tuple[bool, ...] = static()
@@ -151,6 +153,8 @@ class System(Base):
     geom or -1, on a side site's side or -1."""
     tendon_limited: tuple[bool, ...] = static()
     """Whether each tendon has limits."""
+    tendon_two_sided: tuple[bool, ...] = static()
+    """Whether both limits of each tendon may act at once, which a margin makes possible."""
     tendon_dry: tuple[bool, ...] = static()
     """Whether each tendon has dry friction."""
     equality_names: tuple[str, ...] = static()

@@ -140,9 +140,9 @@ def _damped(held: Held, soft: Single, rate: jax.Array) -> Held:
 
 
 def _limits(sys: System, plan: Plan, soft: Single, q: jax.Array) -> Held:
-    """The nearer limit of each degree of freedom."""
+    """The limits of the coordinates."""
     joints = [sys.dof_joint()[d] for d in plan.limited]
     offset = [sys.joint_q_start()[j] - sys.joint_qd_start()[j] for j in joints]
     at = rows(q, [d + o for d, o in zip(plan.limited, offset, strict=True)])
     bounds = rows(sys.dof.limit, plan.limited)
-    return limited(soft, at, bounds, rows(sys.joint.margin, joints))
+    return limited(soft, at, bounds, rows(sys.joint.margin, joints), plan.farther)

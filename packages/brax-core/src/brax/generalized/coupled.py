@@ -96,7 +96,7 @@ def coupled(
     if soft.limits is not None:
         bounds, margin = rows((sys.tendon.limit, sys.tendon.margin), mine.limited)
         at = _lengths(table, mine.first[n : n + m], q)
-        parts.append(limited(soft.limits, at, bounds, margin))
+        parts.append(limited(soft.limits, at, bounds, margin, mine.farther))
         dampers.append(soft.limits.damper)
     if soft.dry is not None:
         loss = rows(sys.tendon.frictionloss, mine.dry)

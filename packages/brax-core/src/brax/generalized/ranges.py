@@ -30,7 +30,8 @@ def ranges(sys: System, plan: Plan, family: Family, soft: Single, q: jax.Array) 
     joints, dofs = _owners(sys, groups)
     value, rates = _measured(sys, groups, q)
     limits, margin = rows(sys.dof.limit, dofs), rows(sys.joint.margin, joints)
-    held = limited(soft, value, limits, margin)
+    farther = [g.farther for g in groups for _ in range(g.each * len(g.joints))]
+    held = limited(soft, value, limits, margin, farther)
     entries = _entries(sys, groups)
     signed = rates * rows(held.arms, [number for number, _ in entries])
     jacobian = at_places(plan, family, signed, entries)
@@ -60,8 +61,9 @@ def _measured(sys: System, groups: Sequence[Bounded], q: jax.Array) -> tuple[jax
     """What is bounded, and its rates per unit of each degree of freedom."""
     starts = sys.joint_q_start()
     values, rates = [], []
-    for kind, joints, _ in groups:
-        mine = [rows(q, [starts[j] + c for j in joints]) for c in range(kind.q_width)]
+    for group in groups:
+        kind = group.kind
+        mine = [rows(q, [starts[j] + c for j in group.joints]) for c in range(kind.q_width)]
         for bound in kind.bounds(tuple(mine)):
             values.append(bound.value)
             rates += [jnp.zeros_like(bound.value) if r is None else r for r in bound.rates]

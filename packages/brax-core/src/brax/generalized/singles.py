@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.base import System
 from brax.generalized.laws import Rows, impedance, reference
+from brax.impacts import FAR
 
 SOFTEST = 1e-15
 """The least compliance of a constraint."""
@@ -55,13 +57,20 @@ def tied(soft: Single, distance: jax.Array, size: jax.Array | None = None) -> He
 
 
 def limited(
-    soft: Single, at: jax.Array, bounds: tuple[jax.Array, jax.Array], margin: jax.Array
+    soft: Single,
+    at: jax.Array,
+    bounds: tuple[jax.Array, jax.Array],
+    margin: jax.Array,
+    farther: Sequence[bool],
 ) -> Held:
-    """The nearer bound of a coordinate."""
-    lower, upper = bounds
-    nearer = at - lower < upper - at
-    arms = jnp.where(nearer, 1.0, -1.0).astype(at.dtype)
-    distance = jnp.where(nearer, at - lower, upper - at) - margin
+    """The nearer bound of each coordinate, or the farther one, which a margin may make act too."""
+    below, above = at - bounds[0], bounds[1] - at
+    lower = below < above
+    if any(farther):
+        lower = lower != np.asarray(farther)[:, None]
+    arms = jnp.where(lower, 1.0, -1.0).astype(at.dtype)
+    # A force of zero per infinite distance would be no number.
+    distance = jnp.minimum(jnp.where(lower, below, above), FAR) - margin
     share = impedance(soft.solimp, distance)
     stiffness = jnp.where(distance < 0, soft.stiffness(share), 0.0)
     zero = jnp.zeros_like(stiffness)

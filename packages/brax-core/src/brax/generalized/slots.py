@@ -88,7 +88,9 @@ class Plan(NamedTuple):
     blocks: Structure
     families: tuple[Family, ...]
     limited: tuple[int, ...]
-    """Degrees of freedom with limits of their coordinate."""
+    """Degrees of freedom with limits of their coordinate; where both may act, a second time."""
+    farther: tuple[bool, ...]
+    """Whether each of these is the farther one of two limits."""
     dry: tuple[int, ...]
     """Degrees of freedom with dry friction."""
 
@@ -127,10 +129,13 @@ def plan(sys: System) -> Plan:
     ]
     elsewhere = {j for group in bounded(sys) for j in group.joints}
     joints = list(enumerate(sys.dof_joint()))
+    limited = [d for d, j in joints if sys.joint_limited[j] and j not in elsewhere]
+    two_sided = [d for d in limited if sys.joint_two_sided[sys.dof_joint()[d]]]
     return Plan(
         blocks,
         tuple(f for f in families if f.order),
-        limited=tuple(d for d, j in joints if sys.joint_limited[j] and j not in elsewhere),
+        limited=(*limited, *two_sided),
+        farther=(False,) * len(limited) + (True,) * len(two_sided),
         dry=tuple(d for d, j in joints if sys.joint_dry[j]),
     )
 
@@ -142,6 +147,8 @@ class Bounded(NamedTuple):
     joints: tuple[int, ...]
     each: int
     """Limits of a joint; all joints' first ones come first."""
+    farther: bool
+    """Whether the farther one of two limits is meant, else the nearer one."""
 
 
 def bounded(sys: System) -> list[Bounded]:
@@ -149,11 +156,12 @@ def bounded(sys: System) -> list[Bounded]:
     out = []
     for kind in dict.fromkeys(sys.joint_types):
         if type(kind).bounds is not JointType.bounds:
-            limited = zip(sys.joint_types, sys.joint_limited, strict=True)
-            joints = tuple(j for j, (k, has) in enumerate(limited) if has and k is kind)
             like = [jax.ShapeDtypeStruct((1, 1), float)] * kind.q_width
             each = len(jax.eval_shape(kind.bounds, tuple(like)))
-            out.append(Bounded(kind, joints, each))
+            mine = [j for j, k in enumerate(sys.joint_types) if k is kind and sys.joint_limited[j]]
+            both = [j for j in mine if sys.joint_two_sided[j]]
+            out.append(Bounded(kind, tuple(mine), each, farther=False))
+            out.append(Bounded(kind, tuple(both), each, farther=True))
     return [group for group in out if group.joints and group.each]
 
 

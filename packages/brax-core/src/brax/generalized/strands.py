@@ -35,7 +35,9 @@ class Strands(NamedTuple):
     equalities: tuple[int, ...]
     """Those of the model's equalities that tie strands."""
     limited: tuple[int, ...]
-    """Tendons with limits."""
+    """Tendons with limits; where both may act, a second time."""
+    farther: tuple[bool, ...]
+    """Whether each of these is the farther one of two limits."""
     dry: tuple[int, ...]
     """Tendons with dry friction."""
     first: tuple[Strand, ...]
@@ -54,7 +56,9 @@ class Strands(NamedTuple):
 def strands(sys: System) -> Strands:
     """Finds them."""
     equalities = tuple(i for i, t in enumerate(sys.equality_types) if t in SCALAR)
-    limited, dry = _where(sys.tendon_limited), _where(sys.tendon_dry)
+    stopped, dry = _where(sys.tendon_limited), _where(sys.tendon_dry)
+    two_sided = tuple(t for t in stopped if sys.tendon_two_sided[t])
+    limited, farther = (*stopped, *two_sided), [False] * len(stopped) + [True] * len(two_sided)
     ends = [(sys.equality_types[i], *sys.equality_pair[i]) for i in equalities]
     ends += [("tendon", t, -1) for t in (*limited, *dry)]
     held = sorted({t for kind, *pair in ends if kind == "tendon" for t in pair if t >= 0})
@@ -62,6 +66,7 @@ def strands(sys: System) -> Strands:
     return Strands(
         equalities,
         limited,
+        tuple(farther),
         dry,
         first=tuple(_strand(sys, kind, a, moving) for kind, a, _ in ends),
         second=tuple(_strand(sys, kind, b, moving) for kind, _, b in ends),

@@ -38,7 +38,7 @@ TRANSLATED = {
     System: "opt link joint dof geom site tendon actuator sensor fixed init_q ref vel_damping "
     "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link fixed_mocap "
     "mocap_fixed link_mocap geom_mocap geom_body site_body site_mocap equality_mocap joint_names "
-    "joint_types joint_link joint_limited joint_dry geom_names geom_types geom_link geom_priority "
+    "joint_types joint_link joint_limited joint_two_sided joint_dry geom_names geom_types geom_link geom_priority "
     "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
     "tendon_joints tendon_path actuator_names actuator_types actuator_joint actuator_tendon "
     "actuator_site actuator_refsite actuator_body sensor_names sensor_types "
