@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from native_lab import by_environment, by_xla, translated
 from physics_lab import PIPELINES, chain
 
 from brax import plugins
@@ -54,7 +55,22 @@ PROGRAMS = {
         jnp.cbrt(a),
     ),
     "roots": lambda a, b, m, c: (jnp.sqrt(jnp.abs(a)), lax.rsqrt(jnp.abs(b)), jnp.hypot(a, b)),
-    "rounding": lambda a, b, m, c: (jnp.floor(3 * a), jnp.ceil(3 * a), jnp.fmod(a, 0.3)),
+    "rounding": lambda a, b, m, c: (
+        jnp.floor(3 * a),
+        jnp.ceil(3 * a),
+        jnp.fmod(a, 0.3),
+        jnp.round(jnp.floor(6 * a) / 2),
+        lax.round(jnp.floor(6 * a) / 2),
+        a // 0.3,
+    ),
+    "special functions": lambda a, b, m, c: (
+        jax.scipy.special.erf(a),
+        jax.scipy.special.erfc(a),
+        jax.scipy.special.gammaln(a),
+        jax.nn.gelu(a, approximate=False),
+        jnp.logaddexp(a, b),
+        jnp.abs(a) ** (2 * b).astype(jnp.int32),
+    ),
     "types": lambda a, b, m, c: (
         (a > 0).astype(jnp.int32) * 3,
         (a > 0).astype(a.dtype),
@@ -67,7 +83,14 @@ PROGRAMS = {
     "sums": lambda a, b, m, c: (m.sum(0), m.sum(1), m.sum((0, 1)), m.prod(1), m.max(0), m.min(1)),
     "sums of nothing": lambda a, b, m, c: (a[:0].sum(0) + b[0], m[:, :0].prod(1) * a),
     "truths": lambda a, b, m, c: ((m > 0).all(0), (m > 1).any(1)),
-    "cumulative sums": lambda a, b, m, c: (jnp.cumsum(m, 0), lax.cumsum(m, 1, reverse=True)),
+    "cumulative sums": lambda a, b, m, c: (
+        jnp.cumsum(m, 0),
+        lax.cumsum(m, 1, reverse=True),
+        jnp.cumprod(m, 0),
+        lax.cummax(m, 1),
+        lax.cummin(m, 0, reverse=True),
+        lax.cumlogsumexp(jnp.concatenate([jnp.log(jnp.maximum(a, 0)), m[0]]), 0),
+    ),
     "places": lambda a, b, m, c: (
         m.reshape(3, 4, -1),
         m.transpose(1, 0, 2),
@@ -108,6 +131,86 @@ PROGRAMS = {
         ),
         lax.fori_loop(0, 4, lambda i, x: lax.dynamic_update_slice(x, m[:1, 0] * i, (i, 0)), a),
     ),
+    "elements that are found": lambda a, b, m, c: by_environment(
+        lambda a, b, m: (
+            (i := (3 * b).astype(jnp.int32)),
+            a[i[0]],
+            m[i[1], i[2]],
+            m[i],
+            jnp.take(a, i),
+            jnp.take(i, i),
+            a.at[i].get(mode="fill", fill_value=7.0),
+            lax.dynamic_slice(m, (i[0], i[1]), (2, 2)),
+        )
+    )(a, b, m),
+    **{
+        f"places that change: {name}": lambda a, b, m, c, change=change: by_environment(
+            lambda a, b, m: change(a, b, m, (3 * b).astype(jnp.int32))
+        )(a, b, m)
+        for name, change in {
+            "one": lambda a, b, m, i: a.at[i[0]].set(b[1]),
+            "some": lambda a, b, m, i: a.at[i].add(b),
+            "clipped": lambda a, b, m, i: a.at[i].multiply(b, mode="clip"),
+            "less": lambda a, b, m, i: a.at[i].min(b),
+            "dropped": lambda a, b, m, i: a.at[jnp.array([0, 9])].max(b[:2], mode="drop"),
+            "of two axes": lambda a, b, m, i: m.at[i[0], 1].subtract(2.0),
+            "a row": lambda a, b, m, i: m.at[i[0]].set(b[:3]),
+            "a column": lambda a, b, m, i: m.at[:, i[3] % 3].add(b),
+            "a part": lambda a, b, m, i: lax.dynamic_update_slice(m, m[1:, 1:] + 1, (i[0], i[1])),
+            "a derivative": lambda a, b, m, i: jax.grad(lambda a: jnp.take(a, i, mode="clip") @ b)(
+                a
+            ),
+        }.items()
+    },
+    "elements that a loop finds": lambda a, b, m, c: (
+        lax.fori_loop(0, 4, lambda i, x: x.at[i].set(x[i - 1] * b[i]), a),
+        lax.fori_loop(1, 3, lambda i, x: x.at[i, i].add(a[i]), m),
+    ),
+    "whole numbers": lambda a, b, m, c: (
+        (i := (40 * a).astype(jnp.int32)),
+        (j := (2 * b).astype(jnp.int32)),
+        lax.div(i, j),
+        lax.rem(i, j),
+        i // (j + 20),
+        i % 7,
+        lax.div(lax.bitcast_convert_type(i, jnp.uint32), jnp.uint32(3)),
+        lax.div(jnp.full_like(i, -(2**31)), jnp.minimum(j, -1)),
+        lax.rem(jnp.full_like(i, -(2**31)), jnp.minimum(j, -1)),
+        i << 3,
+        i >> 2,
+        lax.shift_right_logical(i, jnp.abs(j)),
+        lax.shift_left(i, 20 * jnp.abs(j)),
+        lax.shift_right_arithmetic(i, 20 * jnp.abs(j)),
+        lax.population_count(i),
+        lax.clz(i),
+        lax.clz(lax.bitcast_convert_type(i, jnp.uint32) >> 5),
+        i**3,
+        lax.reduce_xor(i, (0,)),
+    ),
+    "bits": lambda a, b, m, c: (
+        lax.bitcast_convert_type(a.astype(jnp.float32), jnp.int32),
+        jnp.signbit(a),
+        jnp.copysign(a, b),
+        jnp.nextafter(a, b),
+        jnp.frexp(a)[0],
+        jnp.ldexp(a, (2 * b).astype(jnp.int32)),
+        lax.reduce_precision(a.astype(jnp.float32), 8, 7),
+        *by_environment(
+            lambda a, b: (
+                jnp.searchsorted(jnp.sort(b), a),
+                jnp.interp(a, jnp.arange(-2.0, 3.0), jnp.arange(-2.0, 3.0) ** 2),
+            )
+        )(a, b),
+    ),
+    "choices by number": lambda a, b, m, c: (
+        lax.select_n(jnp.abs(b).astype(jnp.int32) % 3, a, 2 * a, 3 * a),
+        jnp.select([a > 1, b > 0], [a, b], a * b),
+    ),
+    "products of several types": lambda a, b, m, c: (
+        jnp.einsum("inb,nb->ib", m > 0, m[0]),
+        jnp.einsum("inb,nb->ib", (2 * m).astype(jnp.int32), m[0].astype(jnp.int32)),
+        jnp.einsum("inb,nb->ib", (2 * m).astype(jnp.int32), m[0]),
+    ),
     "what others have computed": lambda a, b, m, c: (
         (lambda x: x + x[::-1] * x[1])(a * b),
         (lambda x, y: (x[::-1] + y) * (y[::-1] - x))(a * b, (a + b)[::-1]),
@@ -140,6 +243,21 @@ PROGRAMS = {
     "a loop of its own length": lambda a, b, m, c: (
         lax.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] * 0.5 + b), (0, a))[1],
     ),
+    "loops that end by environment": lambda a, b, m, c: (
+        by_environment(
+            lambda a: lax.while_loop(lambda x: (jnp.abs(x) > 0.3).any(), lambda x: x / 2, a)
+        )(a)[0],
+        by_environment(
+            lambda a, b: lax.fori_loop(0, (9 * b[0] ** 2).astype(int), lambda i, x: x + i * b, a)
+        )(a, b)[0],
+        by_environment(
+            jax.vmap(lambda r: lax.while_loop(lambda x: x[0] > 0.1, lambda x: x / 2, r))
+        )(m)[0],
+        by_environment(lambda a, b: lax.cond(a[0] > b[0], jnp.sin, jnp.cos, a))(a, b)[0],
+        by_environment(
+            lambda a, b: lax.switch((3 * b[1]).astype(int), [jnp.sin, jnp.cos, jnp.exp], a)
+        )(a, b)[0],
+    ),
     "a shared value that a loop makes its own": lambda a, b, m, c: (
         lax.fori_loop(0, 4, lambda _, x: x * 0.5 + a[0], jnp.zeros_like(a[0]) + c[0]),
     ),
@@ -164,11 +282,6 @@ PROGRAMS = {
 }
 
 
-def by_xla(fun, args):
-    """The results of a function, environment by environment, compiled by XLA."""
-    return jax.jit(lambda *x: fun(*x))(*args)
-
-
 def operands(size, dtype=np.float32):
     """Numbers for `size` environments."""
     rng = np.random.default_rng(size)
@@ -176,15 +289,6 @@ def operands(size, dtype=np.float32):
         jnp.asarray(rng.normal(size=(*s, 1 if i == 3 else size)), dtype)
         for i, s in enumerate(SHAPES)
     ]
-
-
-def translated(fun, args):
-    """The results of a function behind the boundary, which has to have been translated."""
-    kernel = Kernel(trace(fun, [(x.shape[:-1], x.dtype) for x in args]))
-    size = args[0].shape[-1]
-    own = tuple(x.shape[-1] == size for x in args)
-    assert kernel.name(own, size, True)
-    return jax.jit(lambda *x: kernel(x, True, True))(*args)
 
 
 def leaves(size, fun):
@@ -208,6 +312,7 @@ def test_a_program_gives_what_xla_makes_of_it(name, size):
 
 
 QUICK = (
+    "elements that are found",
     "sums",
     "products",
     "what others have computed",
@@ -378,7 +483,9 @@ REFUSED = {
     "an environment's number": lambda a: a + jnp.arange(a.shape[-1]),
     "environments side by side": lambda a: a.reshape(-1).reshape(a.shape) + 0,
     "a product over environments": lambda a: a + a @ a.T @ a,
-    "an operation that is not known": lambda a: lax.lgamma(a + 1),
+    "an operation that is not known": lambda a: lax.digamma(a + 1),
+    "one environment's new numbers": lambda a: lax.dynamic_update_slice(a, a[:, :1] + 1, (0, 0)),
+    "a number for one environment": lambda a: a.at[0, 0].set(2.0),
     "a side effect": lambda a: (jax.debug.callback(lambda: None), a)[1],
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import jax_internals, scalars
+from brax.native import scalars
 from brax.native.assembly import Assembly, Cell, Unsupported, Value, code_of, named
 
 Elements = Any
@@ -73,41 +73,30 @@ def is_known(*arrays: Elements) -> bool:
     return not any(named(x) or isinstance(x, Cell) for a in arrays for x in a.reshape(-1))
 
 
-def operation(asm: Assembly, eqn: Any, given: Sequence[Elements]) -> list[Elements]:
-    """The results of an operation, which are arrays in the shapes of its results.
+def several(
+    asm: Assembly,
+    fun: Callable[..., Sequence[Value]],
+    arrays: Sequence[Elements],
+    given: Sequence[str],
+    codes: Sequence[str],
+) -> list[Elements]:
+    """Apply a function of several results to the elements of arrays of one shape.
 
-    Raises:
-        Unsupported: if it is not translated.
+    Args:
+        asm: receives the instructions: a loop over the elements where they are many and in memory.
+        fun: takes one value for each array; returns some values.
+        arrays: the arrays.
+        given: their types.
+        codes: types of the results.
     """
-    name = eqn.primitive.name
-    code = code_of(eqn.invars[0].aval.dtype) if eqn.invars else ""
-    if name not in OPERATIONS and name not in scalars.RULES:
-        raise Unsupported(f"the operation '{name}'")
-    jax_internals.check(eqn)
-    if name == "mul" and eqn.outvars[0].aval.dtype != eqn.invars[0].aval.dtype:
-        raise Unsupported("a product of another type than its factors")
-    if name in scalars.RULES:
-        rule = scalars.rule(name)
-        return [each(lambda *x: rule(asm, code, *x), *given)]
-    out = OPERATIONS[name](asm, eqn, *given)
-    return out if isinstance(out, list) else [out]
-
-
-def _select(asm: Assembly, eqn: Any, which: Elements, *cases: Elements) -> Elements:
-    code = code_of(eqn.outvars[0].aval.dtype)
-    if len(cases) != 2 or eqn.invars[0].aval.dtype != bool:
-        raise Unsupported("a choice by number")
-    return each(lambda c, no, yes: asm.select(c, yes, no, code), which, *cases)
-
-
-def _convert(asm: Assembly, eqn: Any, x: Elements) -> Elements:
-    before, after = code_of(eqn.invars[0].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
-    return each(lambda e: scalars.convert(asm, e, before, after), x)
-
-
-def _integer_power(asm: Assembly, eqn: Any, x: Elements) -> Elements:
-    code = code_of(eqn.outvars[0].aval.dtype)
-    return each(lambda e: scalars.power(asm, code, e, eqn.params["y"]), x)
+    if asm.loops and asm.loops.worth(arrays[0]):
+        return list(asm.loops.several(fun, arrays, given, codes))
+    fetched = [asm.loops.fetched(x) if asm.loops else x for x in arrays]
+    out = [np.empty(fetched[0].size, object) for _ in codes]
+    for i, values in enumerate(zip(*(x.reshape(-1) for x in fetched), strict=True)):
+        for result, value in zip(out, fun(*values), strict=True):
+            result[i] = value
+    return [x.reshape(fetched[0].shape) for x in out]
 
 
 def _slice(asm: Assembly, eqn: Any, x: Elements) -> Elements:
@@ -166,6 +155,12 @@ def _iota(asm: Assembly, eqn: Any) -> Elements:
     along = np.arange(aval.shape[axis], dtype=aval.dtype)
     shape = [-1 if i == axis else 1 for i in range(aval.ndim)]
     return known(np.broadcast_to(along.reshape(shape), one(aval.shape)))
+
+
+def _platform_index(asm: Assembly, eqn: Any) -> Elements:
+    """The first of some lists of platforms that has this one, or the one for all others."""
+    named_here = [p is None or "cpu" in p for p in eqn.params["platforms"]]
+    return known(np.int32(named_here.index(True)))
 
 
 def _reduction(fold: Callable[..., Value], nothing: float | None = None) -> Callable[..., Elements]:
@@ -260,13 +255,7 @@ def _extreme(test: str) -> Callable[..., Elements]:
 def factors(eqn: Any, x: Elements, y: Elements) -> tuple[Elements, Elements, int, tuple[int, ...]]:
     """The operands of a product of arrays, to be multiplied element by element and summed along the
     last axis; its length, and the shape of the result.
-
-    Raises:
-        Unsupported: if their types differ.
     """
-    codes = {code_of(v.aval.dtype) for v in (*eqn.invars, *eqn.outvars)}
-    if len(codes) > 1:
-        raise Unsupported("a product of two types")
     (inner_x, inner_y), (same_x, same_y) = eqn.params["dimension_numbers"]
     apart(eqn, inner_x)
     free_x = [i for i in range(x.ndim) if i not in (*inner_x, *same_x)]
@@ -279,14 +268,25 @@ def factors(eqn: Any, x: Elements, y: Elements) -> tuple[Elements, Elements, int
     return left, right, depth, one(eqn.outvars[0].aval.shape)
 
 
+def multiplication(asm: Assembly, eqn: Any) -> Callable[[Value, Value], Value]:
+    """Return the multiplication of a product of arrays, in the type of its result."""
+    first, second, code = (code_of(v.aval.dtype) for v in (*eqn.invars, *eqn.outvars))
+
+    def multiply(a: Value, b: Value) -> Value:
+        a, b = scalars.convert(asm, a, first, code), scalars.convert(asm, b, second, code)
+        return scalars.multiply(asm, code, a, b)
+
+    return multiply
+
+
 def _dot(asm: Assembly, eqn: Any, x: Elements, y: Elements) -> Elements:
     left, right, depth, shape = factors(eqn, x, y)
-    code = code_of(eqn.outvars[0].aval.dtype)
+    code, multiply = code_of(eqn.outvars[0].aval.dtype), multiplication(asm, eqn)
     if not depth:
         return known(np.zeros(shape, eqn.outvars[0].aval.dtype))
 
     def term(i: int) -> Elements:
-        return each(lambda a, b: scalars.multiply(asm, code, a, b), left[..., i], right[..., i])
+        return each(multiply, left[..., i], right[..., i])
 
     total = term(0)
     for i in range(1, depth):
@@ -294,191 +294,14 @@ def _dot(asm: Assembly, eqn: Any, x: Elements, y: Elements) -> Elements:
     return total.reshape(shape)
 
 
-def whole(eqn: Any, own: Sequence[int] = ()) -> None:
-    """Makes sure that slices have all environments, except along axes where each has its own."""
-    shape, sizes = eqn.invars[0].aval.shape, eqn.params["slice_sizes"]
-    apart(eqn, [i for i, n in enumerate(sizes) if n != shape[i] and i not in own])
-
-
-def _gather(asm: Assembly, eqn: Any, x: Elements, start: Elements) -> Elements:
-    """Elements at indices."""
-    d, sizes = eqn.params["dimension_numbers"], one(eqn.params["slice_sizes"])
-    whole(eqn, d.operand_batching_dims)
-    code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
-    out = np.empty(one(eqn.outvars[0].aval.shape), object)
-    index_axes = [i for i in range(out.ndim) if i not in d.offset_dims]
-    inside = [
-        i for i in range(x.ndim) if i not in (*d.collapsed_slice_dims, *d.operand_batching_dims)
-    ]
-    bound = [n - m for n, m in zip(x.shape, sizes, strict=True)]
-    fills = "FILL" in str(eqn.params["mode"])
-    for place in np.ndindex(out.shape):
-        batch = tuple(place[i] for i in index_axes)
-        corner: list[Value] = [0] * x.ndim
-        for k, axis in enumerate(d.start_index_map):
-            corner[axis] = start[(*batch, k)]
-            if fills and (named(corner[axis]) or not 0 <= corner[axis] <= bound[axis]):
-                raise Unsupported("indices that may be out of range")
-        for axis, other in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
-            corner[axis] = batch[other]
-        offset = [0] * x.ndim
-        for axis, of in zip(inside, d.offset_dims, strict=True):
-            offset[axis] = place[of]
-        out[place] = _at(asm, x, kind, corner, offset, bound, code)
-    return out
-
-
-def _at(
-    asm: Assembly,
-    x: Elements,
-    kind: str,
-    corner: Sequence[Value],
-    offset: Sequence[int],
-    bound: Sequence[int],
-    code: str,
-) -> Value:
-    """The element at `corner`, each of whose indices is clipped to its bound, plus `offset`."""
-    moving = [i for i, c in enumerate(corner) if named(c) and bound[i]]
-    still = tuple(
-        (0 if named(c) else min(max(int(c), 0), b)) + o
-        for c, o, b in zip(corner, offset, bound, strict=True)
-    )
-    if not moving:
-        return x[still]
-    strides = np.cumprod([1, *[bound[i] + 1 for i in reversed(moving)]])[::-1][1:]
-    flat: Value = np.int32(0)
-    for i, stride in zip(moving, strides.tolist(), strict=True):
-        index = scalars.convert(asm, corner[i], code, "i4")
-        index = scalars.largest(asm, "i4", index, np.int32(0))
-        index = scalars.smallest(asm, "i4", index, np.int32(bound[i]))
-        index = scalars.multiply(asm, "i4", index, np.int32(stride)) if stride > 1 else index
-        flat = scalars.rule("add")(asm, "i4", flat, index) if named(flat) else index
-    reach = tuple(slice(s, s + bound[i] + 1) if i in moving else s for i, s in enumerate(still))
-    values = x[reach].reshape(-1).tolist()
-    if not asm.widest(flat):
-        return asm.element(values, flat, kind)
-    value = values[-1]
-    for i in reversed(range(len(values) - 1)):
-        before = scalars.rule("le")(asm, "i4", flat, np.int32(i))
-        value = asm.select(before, values[i], value, kind)
-    return value
-
-
-def _dynamic_slice(asm: Assembly, eqn: Any, x: Elements, *start: Elements) -> Elements:
-    shape = one(eqn.params["slice_sizes"])
-    whole(eqn)
-    code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
-    bound = [n - m for n, m in zip(x.shape, shape, strict=True)]
-    corner = [s[()] for s in start]
-    out = np.empty(shape, object)
-    for place in np.ndindex(out.shape):
-        out[place] = _at(asm, x, kind, corner, place, bound, code)
-    return out
-
-
-def _dynamic_update(
-    asm: Assembly, eqn: Any, x: Elements, new: Elements, *start: Elements
-) -> Elements:
-    kind, code = code_of(eqn.outvars[0].aval.dtype), code_of(eqn.invars[2].aval.dtype)
-    out = x.copy()
-    for place in np.ndindex(new.shape):
-        moving = [i for i, s in enumerate(start) if named(s[()]) and x.shape[i] > new.shape[i]]
-        if len(moving) > 1:
-            raise Unsupported("indices of several axes that are not known")
-        at = [
-            (0 if named(s[()]) else int(np.clip(int(s[()]), 0, n - m))) + p
-            for s, n, m, p in zip(start, x.shape, new.shape, place, strict=True)
-        ]
-        if not moving:
-            out[tuple(at)] = new[place]
-            continue
-        (axis,) = moving
-        last = x.shape[axis] - new.shape[axis]
-        for i in range(last + 1):
-            # What is beyond either end counts as the end.
-            test = "le" if i == 0 else "ge" if i == last else "eq"
-            here = scalars.rule(test)(asm, code, start[axis][()], scalars.constant(code, i))
-            at[axis] = i + place[axis]
-            out[tuple(at)] = asm.select(here, new[place], out[tuple(at)], kind)
-    return out
-
-
-def targets(eqn: Any, order: Elements, start: Elements, new: Elements) -> list[Any]:
-    """Which elements of an array are changed by those of another.
-
-    Args:
-        eqn: a scatter.
-        order: an array like the first operand.
-        start: its indices.
-        new: what comes to them.
-
-    Returns:
-        The element of `order` for each of `new`, in turn.
-
-    Raises:
-        Unsupported: if the indices are not known, or out of range.
-    """
-    d = eqn.params["dimension_numbers"]
-    if d.operand_batching_dims:
-        raise Unsupported("a scatter with batches")
-    index_axes = [i for i in range(new.ndim) if i not in d.update_window_dims]
-    inside = [i for i in range(order.ndim) if i not in d.inserted_window_dims]
-    at, out = numbers(start, int), []
-    for place in np.ndindex(new.shape):
-        corner = np.zeros(order.ndim, int)
-        batch = tuple(place[i] for i in index_axes)
-        for k, axis in enumerate(d.scatter_dims_to_operand_dims):
-            corner[axis] = at[(*batch, k)]
-        for axis, of in zip(inside, d.update_window_dims, strict=True):
-            corner[axis] += place[of]
-        if (corner < 0).any() or (corner >= order.shape).any():
-            raise Unsupported("indices out of range")
-        out.append(order[tuple(corner)])
-    return out
-
-
-def _scatter(fold: Callable[..., Value] | None) -> Callable[..., Elements]:
-    def scatter(asm: Assembly, eqn: Any, x: Elements, start: Elements, new: Elements) -> Elements:
-        code = code_of(eqn.outvars[0].aval.dtype)
-        out = x.reshape(-1).copy()
-        order = np.arange(x.size).reshape(x.shape)
-        places = targets(eqn, order, start, new)
-        for to, value in zip(places, new.reshape(-1), strict=True):
-            out[to] = fold(asm, code, out[to], value) if fold else value
-        return out.reshape(x.shape)
-
-    return scatter
-
-
-def _sort(asm: Assembly, eqn: Any, *arrays: Elements) -> Elements:
-    """Sorts few elements, by exchanging neighbours."""
-    axis, code = eqn.params["dimension"], code_of(eqn.invars[0].aval.dtype)
-    apart(eqn, [axis])
-    if len(arrays) > 1:
-        raise Unsupported("a sort of several arrays")
-    (x,) = arrays
-    rows = [_along(x, i, axis) for i in range(x.shape[axis])]
-    if len(rows) > 8:
-        raise Unsupported("a sort of many")
-    for end in reversed(range(len(rows))):
-        for i in range(end):
-            a, b = rows[i], rows[i + 1]
-            rows[i] = each(lambda a, b: scalars.smallest(asm, code, a, b), a, b)
-            rows[i + 1] = each(lambda a, b: scalars.largest(asm, code, a, b), a, b)
-    return np.stack(rows, axis)
-
-
 MOVES = {
     *("slice", "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "concatenate"),
     *("rev", "stack", "unstack", "split", "pad", "copy", "stop_gradient", "optimization_barrier"),
-    "tile",
+    *("tile", "device_put"),
 }
 """Operations that only move elements about."""
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "select_n": _select,
-    "convert_element_type": _convert,
-    "integer_pow": _integer_power,
     "slice": _slice,
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,
@@ -499,17 +322,18 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "reduce_min": _reduction(scalars.smallest),
     "reduce_and": _reduction(scalars.rule("and"), 1),
     "reduce_or": _reduction(scalars.rule("or"), 0),
+    "reduce_xor": _reduction(scalars.rule("xor"), 0),
     "cumsum": _cumulative(scalars.add),
+    "cumprod": _cumulative(scalars.multiply),
+    "cummax": _cumulative(scalars.largest),
+    "cummin": _cumulative(scalars.smallest),
+    "cumlogsumexp": _cumulative(scalars.log_add),
     "argmax": _extreme("gt"),
     "argmin": _extreme("lt"),
     "dot_general": _dot,
-    "gather": _gather,
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update,
-    "scatter": _scatter(None),
-    "scatter-add": _scatter(scalars.add),
-    "sort": _sort,
     "copy": lambda asm, eqn, x: x,
     "stop_gradient": lambda asm, eqn, x: x,
     "optimization_barrier": lambda asm, eqn, *x: list(x),
+    "device_put": lambda asm, eqn, *x: list(x),
+    "platform_index": _platform_index,
 }

@@ -347,7 +347,7 @@ class Assembly:
         """One of LLVM's own functions, of numbers of one type, applied to each lane."""
         wide = self.widest(*values)
         kind = self.type_of(code, wide)
-        bits = f"{code[0]}{8 * int(code[1])}"
+        bits = f"{'f' if code[0] == 'f' else 'i'}{8 * int(code[1])}"
         function = f"@llvm.{name}.{f'v{self.lanes}' if wide else ''}{bits}"
         self.declared.add(f"declare {kind} {function}({', '.join([kind] * len(values))})")
         given = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)

@@ -23,6 +23,7 @@ _WHOLE = np.float64(1.5 * 2**52)
 FUNCTIONS = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh"),
     *("atanh", "exp", "exp2", "expm1", "log", "log1p", "cbrt", "pow", "atan2", "erf", "fmod"),
+    *("erfc", "lgamma", "nextafter"),
 )
 """Functions, by their names in C's library of mathematics, where those are that are not here."""
 

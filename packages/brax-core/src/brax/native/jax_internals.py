@@ -33,31 +33,44 @@ _PARAMETERS = {
     "argmin": "axes index_dtype",
     "broadcast_in_dim": "broadcast_dimensions shape sharding",
     "concatenate": "dimension",
-    "cond": "branches",
+    "bitcast_convert_type": "new_dtype",
+    "cond": "branches branches_platforms?",
     "convert_element_type": "new_dtype sharding weak_type",
+    "cumlogsumexp": "axis reverse",
+    "cummax": "axis reverse",
+    "cummin": "axis reverse",
+    "cumprod": "axis reverse",
     "cumsum": "axis reverse",
+    "custom_linear_solve": "const_lengths jaxprs",
+    "device_put": "copy_semantics devices srcs",
     "dot_general": "dimension_numbers out_sharding precision preferred_element_type",
     "dynamic_slice": "slice_sizes",
     "expand_dims": "dimensions",
     "gather": "dimension_numbers fill_value indices_are_sorted mode slice_sizes unique_indices",
     "integer_pow": "y",
     "iota": "dimension dtype shape sharding",
+    "lu_pivots_to_permutation": "permutation_size",
     "mul": "out_dtype?",
     "pad": "padding_config",
+    "platform_index": "platforms",
     "reduce_and": "axes out_sharding?",
     "reduce_max": "axes out_sharding?",
     "reduce_min": "axes out_sharding?",
     "reduce_or": "axes out_sharding?",
     "reduce_prod": "axes out_sharding?",
+    "reduce_precision": "exponent_bits mantissa_bits",
     "reduce_sum": "axes out_sharding?",
+    "reduce_xor": "axes out_sharding?",
     "reshape": "dimensions new_sizes sharding",
     "rev": "dimensions",
+    "round": "rounding_method",
     "scan": "jaxpr length reverse unroll num_consts? num_carry? ft_in? ft_out?",
-    "scatter": (
-        "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr"
-    ),
-    "scatter-add": (
-        "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr"
+    **dict.fromkeys(
+        (
+            *("scatter", "scatter-add", "scatter-sub"),
+            *("scatter-mul", "scatter-min", "scatter-max"),
+        ),
+        "dimension_numbers indices_are_sorted mode unique_indices update_consts update_jaxpr",
     ),
     "slice": "limit_indices start_indices strides",
     "sort": "dimension is_stable num_keys",
@@ -67,6 +80,7 @@ _PARAMETERS = {
     "tile": "reps",
     "top_k": "axis k is_stable?",
     "transpose": "permutation",
+    "triangular_solve": "conjugate_a left_side lower transpose_a unit_diagonal",
     "unstack": "axis",
     "while": "body_jaxpr body_nconsts cond_jaxpr cond_nconsts",
 }
@@ -173,6 +187,15 @@ def while_loop(eqn: Any) -> While:
     p = eqn.params
     parts = _body(p["cond_jaxpr"]), _body(p["body_jaxpr"])
     return While(*parts, p["cond_nconsts"], p["body_nconsts"])
+
+
+def linear_solver(eqn: Any) -> tuple[Body, list[int]]:
+    """Return the solver of a `custom_linear_solve`, and which operands are the solver's."""
+    counts = eqn.params["const_lengths"]
+    first = counts.matvec + counts.vecmat
+    right = first + counts.solve + counts.transpose_solve
+    own = [*range(first, first + counts.solve), *range(right, len(eqn.invars))]
+    return _body(eqn.params["jaxprs"].solve), own
 
 
 def inner(eqn: Any) -> list[Any]:

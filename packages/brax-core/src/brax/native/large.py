@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import arrays, jax_internals, scalars
+from brax.native import arrays, indexing, jax_internals, operations, scalars
 from brax.native.arrays import Elements, apart, is_known, one
-from brax.native.assembly import Assembly, Unsupported, Value, code_of
+from brax.native.assembly import Assembly, Value, code_of
 from brax.native.loops import FEW, Loops
 
 
@@ -19,49 +19,26 @@ def operation(asm: Assembly, eqn: Any, given: Sequence[Elements]) -> list[Elemen
         Unsupported: if it is not translated.
     """
     name, loops = eqn.primitive.name, asm.loops
-    if name in arrays.MOVES:
-        return arrays.operation(asm, eqn, given)
+    if name in arrays.MOVES or name in operations.BY_ROWS:
+        return operations.operation(asm, eqn, given)
     shapes = [one(v.aval.shape) for v in eqn.outvars]
     if is_known(*given):
-        return arrays.operation(asm, eqn, given)
+        return operations.operation(asm, eqn, given)
     if name == "top_k" or loops.worth(*given, *(np.broadcast_to(0, s) for s in shapes)):
         jax_internals.check(eqn)
-        if name in scalars.RULES:
-            return [_each(asm, loops, eqn, scalars.rule(name), given)]
+        rule = operations.of_elements(asm, eqn)
+        if rule is not None:
+            (result,) = _codes(eqn.outvars)
+            return [loops.each(rule, given, _codes(eqn.invars), result)]
         if name in _OPERATIONS:
             out = _OPERATIONS[name](asm, loops, eqn, *given)
             if out is not None:
                 return out if isinstance(out, list) else [out]
-    return arrays.operation(asm, eqn, [loops.fetched(x) for x in given])
+    return operations.operation(asm, eqn, [loops.fetched(x) for x in given])
 
 
 def _codes(variables: Sequence[Any]) -> list[str]:
     return [code_of(v.aval.dtype) for v in variables]
-
-
-def _each(
-    asm: Assembly, loops: Loops, eqn: Any, rule: Callable[..., Value], given: Sequence[Elements]
-) -> Elements:
-    codes = _codes(eqn.invars)
-    (result,) = _codes(eqn.outvars)
-    return loops.each(lambda *x: rule(asm, codes[0], *x), given, codes, result)
-
-
-def _select(asm: Assembly, loops: Loops, eqn: Any, *given: Elements) -> Elements | None:
-    if len(given) != 3 or eqn.invars[0].aval.dtype != bool:
-        return None
-    (code,) = _codes(eqn.outvars)
-    return _each(asm, loops, eqn, lambda asm, _, c, no, yes: asm.select(c, yes, no, code), given)
-
-
-def _convert(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements:
-    (after,) = _codes(eqn.outvars)
-    return _each(asm, loops, eqn, lambda asm, code, e: scalars.convert(asm, e, code, after), [x])
-
-
-def _integer_power(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements:
-    y = eqn.params["y"]
-    return _each(asm, loops, eqn, lambda asm, code, e: scalars.power(asm, code, e, y), [x])
 
 
 def _last(x: Elements, axes: Sequence[int]) -> Elements:
@@ -177,14 +154,18 @@ def _top(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> list[Elements]:
 
 def _dot(asm: Assembly, loops: Loops, eqn: Any, x: Elements, y: Elements) -> Elements | None:
     left, right, depth, shape = arrays.factors(eqn, x, y)
-    codes, (code,) = _codes(eqn.invars), _codes(eqn.outvars)
+    codes, (code,), multiply = (
+        _codes(eqn.invars),
+        _codes(eqn.outvars),
+        arrays.multiplication(asm, eqn),
+    )
     if not depth:
         return None
 
     def product(*pairs: Value) -> Value:
-        total = scalars.multiply(asm, code, pairs[0], pairs[depth])
+        total = multiply(pairs[0], pairs[depth])
         for a, b in zip(pairs[1:depth], pairs[depth + 1 :], strict=True):
-            total = scalars.add(asm, code, total, scalars.multiply(asm, code, a, b))
+            total = scalars.add(asm, code, total, multiply(a, b))
         return total
 
     if depth <= FEW:
@@ -192,8 +173,8 @@ def _dot(asm: Assembly, loops: Loops, eqn: Any, x: Elements, y: Elements) -> Ele
         kinds = [codes[0]] * depth + [codes[1]] * depth
         return loops.each(product, terms, kinds, code).reshape(shape)
     (out,) = loops.fold(
-        lambda a, b: [scalars.multiply(asm, code, a, b)],
-        lambda _, total, a, b: [scalars.add(asm, code, total, scalars.multiply(asm, code, a, b))],
+        lambda a, b: [multiply(a, b)],
+        lambda _, total, a, b: [scalars.add(asm, code, total, multiply(a, b))],
         *([left, right], codes, [code]),
     )
     return out.reshape(shape)
@@ -201,11 +182,9 @@ def _dot(asm: Assembly, loops: Loops, eqn: Any, x: Elements, y: Elements) -> Ele
 
 def _gather(asm: Assembly, loops: Loops, eqn: Any, x: Elements, start: Elements) -> Elements | None:
     if is_known(start):
-        return arrays.operation(asm, eqn, [x, start])[0]
+        return operations.operation(asm, eqn, [x, start])[0]
     d, sizes = eqn.params["dimension_numbers"], one(eqn.params["slice_sizes"])
-    arrays.whole(eqn, d.operand_batching_dims)
-    if "FILL" in str(eqn.params["mode"]):
-        raise Unsupported("indices that may be out of range")
+    indexing.whole(eqn, d.operand_batching_dims)
     shape = one(eqn.outvars[0].aval.shape)
     places = np.indices(shape)
     index_axes = [i for i in range(len(shape)) if i not in d.offset_dims]
@@ -223,13 +202,24 @@ def _gather(asm: Assembly, loops: Loops, eqn: Any, x: Elements, start: Elements)
         (start[(*batch, k)], code, x.shape[axis] - sizes[axis], steps[axis])
         for k, axis in enumerate(d.start_index_map)
     ]
-    return loops.gather(x, kind, at, moves)
+    out = loops.gather(x, kind, at, moves)
+    if not indexing.fills(eqn):
+        return out
+
+    def filled(value: Value, *index: Value) -> Value:
+        found: Value = np.bool_(True)
+        for i, (_, _, most, _) in zip(index, moves, strict=True):
+            here = indexing.inside(asm, code, i, most)
+            found = scalars.rule("and")(asm, "b1", found, here)
+        return asm.select(found, value, indexing.filling(eqn), kind)
+
+    return loops.each(filled, [out, *(m[0] for m in moves)], [kind, *(m[1] for m in moves)], kind)
 
 
 def _dynamic_slice(
     asm: Assembly, loops: Loops, eqn: Any, x: Elements, *start: Elements
 ) -> Elements:
-    arrays.whole(eqn)
+    indexing.whole(eqn)
     shape = one(eqn.params["slice_sizes"])
     steps = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
     at = sum(step * p for step, p in zip(steps, np.indices(shape), strict=True))
@@ -243,16 +233,21 @@ def _dynamic_slice(
 
 def _scatter_add(
     asm: Assembly, loops: Loops, eqn: Any, x: Elements, start: Elements, new: Elements
-) -> Elements:
+) -> Elements | None:
     """Adds to each place at a time at most once."""
+    if not arrays.is_known(start):
+        return None
     (code,) = _codes(eqn.outvars)
-    out = x.copy().reshape(-1)
-    order = np.arange(x.size).reshape(x.shape)
-    to, seen = arrays.targets(eqn, order, start, new), np.zeros(x.size, int)
+    out, order = x.copy().reshape(-1), np.arange(x.size).reshape(x.shape)
+    bound, clips = indexing.bounds(eqn), "CLIP" in str(eqn.params["mode"])
     rounds: dict[int, list[tuple[int, Value]]] = {}
-    for place, value in zip(to, new.reshape(-1), strict=True):
-        rounds.setdefault(seen[place], []).append((place, value))
-        seen[place] += 1
+    seen = np.zeros(x.size, int)
+    for corner, offset, value in indexing.corners(eqn, start, new):
+        place = indexing.place_of(corner, offset, bound, clips)
+        if place is not None:
+            to = order[place]
+            rounds.setdefault(seen[to], []).append((to, value))
+            seen[to] += 1
     for pairs in rounds.values():
         places, added = [p for p, _ in pairs], np.empty(len(pairs), object)
         added[:] = [v for _, v in pairs]
@@ -269,9 +264,6 @@ def _scatter_add(
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "select_n": _select,
-    "convert_element_type": _convert,
-    "integer_pow": _integer_power,
     "reduce_sum": _reduction(scalars.add),
     "reduce_prod": _reduction(scalars.multiply),
     "reduce_max": _reduction(scalars.largest),
@@ -279,6 +271,10 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "reduce_and": _reduction(scalars.rule("and")),
     "reduce_or": _reduction(scalars.rule("or")),
     "cumsum": _cumulative(scalars.add),
+    "cumprod": _cumulative(scalars.multiply),
+    "cummax": _cumulative(scalars.largest),
+    "cummin": _cumulative(scalars.smallest),
+    "cumlogsumexp": _cumulative(scalars.log_add),
     "argmax": _extreme("gt"),
     "argmin": _extreme("lt"),
     "top_k": _top,

@@ -1,5 +1,6 @@
 """From a kernel's operations, as JAX traces them, to a function in LLVM's language."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 from jax.extend.core import Literal
 
-from brax.native import arrays, jax_internals, large, scalars
+from brax.native import jax_internals, large, operations, scalars
 from brax.native.arena import arena
 from brax.native.arrays import MARK, Elements, each, known, one
 from brax.native.assembly import Assembly, Cell, Line, Place, Unsupported, Value, code_of, named
@@ -52,10 +53,16 @@ def _results(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
         if eqn.params.get("name") == WHERE_NEEDED and _keeps_shapes(eqn):
             return _where_needed(asm, eqn, given)
         return evaluate(asm, *jax_internals.called(eqn), given)
-    if name in _LOOPS:
+    if name in _PROGRAMS:
         jax_internals.check(eqn)
-        return _LOOPS[name](asm, eqn, given)
-    return large.operation(asm, eqn, given) if asm.loops else arrays.operation(asm, eqn, given)
+        return _PROGRAMS[name](asm, eqn, given)
+    return (large if asm.loops else operations).operation(asm, eqn, given)
+
+
+def _linear_solve(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
+    """The solver that a solution by `jax.lax.custom_linear_solve` names, such as one by LU."""
+    solver, own = jax_internals.linear_solver(eqn)
+    return evaluate(asm, *solver, [given[i] for i in own])
 
 
 def _cond(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
@@ -69,21 +76,12 @@ def _cond(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     for i in reversed(range(len(branches) - 1)):
         other = evaluate(asm, *branches[i], given[1:])
         here = scalars.convert(asm, index, code, "i4")
-        before = scalars.rule("le")(asm, "i4", here, np.int32(i))
+        before = _filled([scalars.rule("le")(asm, "i4", here, np.int32(i))], ())
         out = [
-            _either(asm, before, yes, no, code_of(v.aval.dtype))
+            _where(asm, before, yes, no, code_of(v.aval.dtype))
             for yes, no, v in zip(other, out, eqn.outvars, strict=True)
         ]
     return out
-
-
-def _either(asm: Assembly, which: Value, yes: Elements, no: Elements, code: str) -> Elements:
-    def choose(a: Value, b: Value) -> Value:
-        return asm.select(which, a, b, code)
-
-    if asm.loops and asm.loops.worth(yes):
-        return asm.loops.each(choose, [yes, no], [code, code], code, asm.depth(which))
-    return each(choose, _fetched(asm, yes), _fetched(asm, no))
 
 
 def _fetched(asm: Assembly, x: Elements) -> Elements:
@@ -185,9 +183,10 @@ def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
 
 
 def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
-    """A loop whose end is found as it runs, in the same round for all lanes.
+    """A loop whose end is found as it runs.
 
-    An end of each environment's own would be a number with a batch axis, which JAX does not take.
+    Where each environment has an end of its own, or each row, what has ended keeps its values until
+    all lanes have ended.
     """
     test, body, tests, consts = jax_internals.while_loop(eqn)
     first = tests + consts
@@ -195,11 +194,28 @@ def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     loop = _Loop(asm)
     now = carry.get()
     (goes_on,) = evaluate(asm, *test, [*given[:tests], *now])
-    goes_on = _fetched(asm, goes_on)[()]
-    loop.check(asm.operand(goes_on, "b1", False))
-    carry.put(evaluate(asm, *body, [*given[tests:first], *now]))
+    goes_on = _fetched(asm, goes_on)
+    some = functools.reduce(functools.partial(scalars.rule("or"), asm, "b1"), goes_on.reshape(-1))
+    loop.check(asm.any_lane(some))
+    after = evaluate(asm, *body, [*given[tests:first], *now])
+    if goes_on.ndim:
+        codes = [code_of(v.aval.dtype) for v in eqn.outvars]
+        both = zip(after, now, codes, strict=True)
+        after = [_where(asm, goes_on, new, old, code) for new, old, code in both]
+    carry.put(after)
     loop.end("true")
     return carry.get()
+
+
+def _where(asm: Assembly, which: Elements, yes: Elements, no: Elements, code: str) -> Elements:
+    """One of two arrays, by the truth values of their leading axes."""
+    which = which.reshape(*which.shape, *(1,) * (yes.ndim - which.ndim))
+    given = [which, yes, no]
+    if asm.loops and asm.loops.worth(yes):
+        return asm.loops.each(
+            lambda c, a, b: asm.select(c, a, b, code), given, ["b1", code, code], code
+        )
+    return each(lambda c, a, b: asm.select(c, a, b, code), *(_fetched(asm, x) for x in given))
 
 
 def _keeps_shapes(eqn: Any) -> bool:
@@ -295,7 +311,13 @@ class _Series:
         return self._asm.load(self._place, self._code, self._wide, i)
 
 
-_LOOPS = {"scan": _scan, "while": _while, "cond": _cond}
+_PROGRAMS = {
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "custom_linear_solve": _linear_solve,
+}
+"""Operations that are made of other functions."""
 
 
 def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most: int = 0) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import functions
-from brax.native.assembly import Assembly, Unsupported, Value, named
+from brax.native import functions, integers
+from brax.native.assembly import Assembly, Value, named
 
 Rule = Callable[..., Value]
 """Of the assembly, the type of the first operand, and the elements of all operands."""
@@ -93,17 +93,13 @@ def _multiply(asm: Assembly, code: str, x: Value, y: Value) -> Value:
 def _divide(asm: Assembly, code: str, x: Value, y: Value) -> Value:
     if fraction(code):
         return x if not named(y) and y == 1 else asm.apply("fdiv", code, x, y)
-    if named(y) or y == 0:
-        raise Unsupported("division of integers by what is not known")
-    return asm.apply("udiv" if code[0] == "u" else "sdiv", code, x, y)
+    return integers.divide(asm, code, x, y)
 
 
 def _remainder(asm: Assembly, code: str, x: Value, y: Value) -> Value:
     if fraction(code):
         return functions.function("fmod")(asm, code, x, y)
-    if named(y) or y == 0:
-        raise Unsupported("remainder of integers by what is not known")
-    return asm.apply("urem" if code[0] == "u" else "srem", code, x, y)
+    return integers.remainder(asm, code, x, y)
 
 
 def _negative(asm: Assembly, code: str, x: Value) -> Value:
@@ -246,7 +242,17 @@ RULES: dict[str, Rule] = {
     "logistic": _logistic,
     "clamp": _clamp,
     **{name: functions.function(name) for name in functions.FUNCTIONS},
+    **integers.RULES,
 }
 """Elementwise operations without parameters, by JAX's names."""
 
 add, multiply, largest, smallest = map(rule, ("add", "mul", "max", "min"))
+
+
+def log_add(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    """Return the logarithm of the sum of two exponentials."""
+    top = largest(asm, code, x, y)
+    below = rule("sub")(asm, code, smallest(asm, code, x, y), top)
+    rest = rule("log1p")(asm, code, rule("exp")(asm, code, below))
+    # Of two equal infinities the difference is NaN, and the result is that infinity.
+    return asm.select(rule("eq")(asm, code, below, below), add(asm, code, top, rest), top, code)

@@ -1,0 +1,35 @@
+"""A function as the CPU code generator translates it, and as XLA compiles it."""
+
+import jax
+import jax.numpy as jnp
+from physics_lab import FAST_COMPILE
+
+from brax.native.call import Kernel, trace
+
+
+def by_xla(fun, args):
+    """Return the results of a function of arrays with the batch on the last axis, from XLA."""
+    return jax.jit(lambda *x: fun(*x), compiler_options=FAST_COMPILE)(*args)
+
+
+def translated(fun, args):
+    """Return the same results from a kernel, and require that the function is translated."""
+    kernel = Kernel(trace(fun, [(x.shape[:-1], x.dtype) for x in args]))
+    size = args[0].shape[-1]
+    own = tuple(x.shape[-1] == size for x in args)
+    assert kernel.name(own, size, True)
+    return jax.jit(lambda *x: kernel(x, True, True))(*args)
+
+
+def by_environment(fun):
+    """Return a function of arrays with the batch last from one of arrays without a batch."""
+
+    def whole(*args):
+        return tuple(jax.tree.leaves(jax.vmap(fun, in_axes=-1, out_axes=-1)(*args)))
+
+    return whole
+
+
+def native(fun, *args):
+    """Return what `by_environment` makes of a function, translated."""
+    return translated(by_environment(fun), [jnp.asarray(x) for x in args])
