@@ -6,6 +6,7 @@ names the element, what came, what is allowed and what to do.
 
 import difflib
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
 
@@ -74,10 +75,14 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> UnknownNameErr
 _NOT_ASKED = {"jax", "jaxlib", "numpy", "brax", "pluggy"} | sys.stdlib_module_names
 """Packages whose lines say nothing about why somebody else's code failed."""
 
+_LONGEST = 300
+"""Characters of an error's own message; JAX's explain at length."""
+
 
 def describe_error(error: BaseException) -> str:
     """Returns the type, message, file and line of an error that somebody else's code raised."""
-    text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+    told = textwrap.shorten(str(error), _LONGEST, placeholder=" ...")
+    text = f"{type(error).__name__}: {told}".removesuffix(": ")
     if isinstance(error, SyntaxError):  # its message has the line
         return text
     places = [

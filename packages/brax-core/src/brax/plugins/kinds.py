@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brax.errors import PluginError, describe_error
+from brax.plugins.discovery import OURS
 from brax.plugins.records import Registered, Spec
 
 
@@ -22,6 +23,8 @@ class Kind:
     """Attributes that objects have; `name` must also equal the registered name."""
     chosen_by: str = ""
     """The attribute with an object's keys, if objects are chosen by others than their names."""
+    outputs: str = ""
+    """`"module:function"` that gives what is wrong with what an object's functions return."""
 
     @property
     def hook(self) -> str:
@@ -32,15 +35,44 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("joint_type", "brax.joints.interface:JointType", ("name", "q_width", "qd_width")),
-        Kind("geometry_type", "brax.colliders.interface:GeometryType", ("name", "size_names")),
-        Kind("collider", "brax.colliders.interface:Collider", ("types", "n_contacts"), "types"),
         Kind(
-            "integrator", "brax.integrators.interface:Integrator", ("name", "order", "needs_flow")
+            "joint_type",
+            "brax.joints.interface:JointType",
+            ("name", "q_width", "qd_width"),
+            outputs="brax.plugins.outputs.joint:problems",
+        ),
+        Kind(
+            "geometry_type",
+            "brax.colliders.interface:GeometryType",
+            ("name", "size_names"),
+            outputs="brax.plugins.outputs.geometry:problems",
+        ),
+        Kind(
+            "collider",
+            "brax.colliders.interface:Collider",
+            ("types", "n_contacts"),
+            "types",
+            outputs="brax.plugins.outputs.collider:problems",
+        ),
+        Kind(
+            "integrator",
+            "brax.integrators.interface:Integrator",
+            ("name", "order", "needs_flow"),
+            outputs="brax.plugins.outputs.integrator:problems",
         ),
         Kind("pipeline", members=("init", "step")),
-        Kind("actuator", "brax.actuators.interface:ActuatorType", ("name",)),
-        Kind("sensor", "brax.sensors.interface:SensorType", ("name", "width", "objects")),
+        Kind(
+            "actuator",
+            "brax.actuators.interface:ActuatorType",
+            ("name",),
+            outputs="brax.plugins.outputs.actuator:problems",
+        ),
+        Kind(
+            "sensor",
+            "brax.sensors.interface:SensorType",
+            ("name", "width", "objects"),
+            outputs="brax.plugins.outputs.sensor:problems",
+        ),
         Kind("environment", members=("__call__",)),
         Kind("trainer", members=("name", "train", "load_policy")),
         Kind("model_format", members=("suffixes", "load"), chosen_by="suffixes"),
@@ -98,7 +130,27 @@ def load(registered: Registered) -> Any:
     problem = _problem(KINDS[registered.kind], registered.spec, value)
     if problem:
         raise PluginError(f"{registered} {problem}. See docs/plugins.md.")
+    if registered.distribution not in OURS:  # ours pass the same checks in their tests
+        _check_outputs(registered, value)
     return value
+
+
+def _check_outputs(registered: Registered, value: Any) -> None:
+    """Checks what an object's functions return, once for each object."""
+    outputs = KINDS[registered.kind].outputs
+    if not outputs or _checked.get(id(value)) is value:
+        return
+    if problems := list(resolve(outputs)(value)):
+        listed = "".join(f"\n  {problem}" for problem in problems)
+        one = f" {problems[0]}" if len(problems) == 1 else listed
+        raise PluginError(
+            f"{registered} breaks the contract of its kind:{one}. See docs/plugins.md."
+        )
+    _checked[id(value)] = value
+
+
+_checked: dict[int, Any] = {}
+"""Objects whose outputs were found right, by identity."""
 
 
 def _problem(kind: Kind, spec: Spec, value: Any) -> str:

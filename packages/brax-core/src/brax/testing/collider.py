@@ -10,7 +10,7 @@ import numpy as np
 from brax import plugins
 from brax.colliders import Collider, GeometryType, Shape, Touch
 from brax.components import Quat, Vec3, normalize_quat, stack
-from brax.errors import PluginError
+from brax.testing.faults import in_turn, interface, outputs, refuse
 
 _PAIRS = 64
 _CLOSE = 1e-4
@@ -40,46 +40,13 @@ def check_collider(
     Raises:
         PluginError: naming everything that is wrong.
     """
-    problems = list(_interface(collider))
-    if not problems:
-        problems = list(_structure(collider)) or list(_numbers(collider, sizes))
-    if problems:
-        listed = "".join(f"\n  {problem}" for problem in problems)
-        raise PluginError(f"{type(collider).__name__} breaks the contract of colliders:{listed}")
-
-
-def _interface(collider: Any) -> Iterator[str]:
-    if not isinstance(collider, Collider):
-        yield f"it must be a brax.colliders.Collider, but is {type(collider).__name__}"
-        return
-    for name in collider.types:
-        if name not in plugins.names("geometry_type"):
-            yield f"types: no geometry type '{name}' is registered"
-    if not isinstance(collider.n_contacts, int) or collider.n_contacts < 1:
-        yield f"n_contacts must be a number of points, got {collider.n_contacts!r}"
-
-
-def _structure(collider: Collider) -> Iterator[str]:
-    """What shapes and precisions alone show."""
-    like: Any = jax.ShapeDtypeStruct((3, 2), jnp.float32)
-    vec = Vec3(like, like, like)
-    point: Any = jax.ShapeDtypeStruct((5, 3, 2), jnp.float32)
-    first, second = (
-        Shape(vec, Quat(like, like, like, like), vec)._replace(
-            points=Vec3(point, point, point) if kind.least_points else None
-        )
-        for kind in _kinds(collider)
+    problems = in_turn(
+        collider,
+        interface("collider"),
+        outputs("collider"),
+        lambda collider: _numbers(collider, sizes),
     )
-    with jax.enable_x64(True):  # so that a constant that would widen the result is seen
-        points = jax.eval_shape(collider.collide, first, second)
-    if len(points) != collider.n_contacts:
-        yield f"n_contacts is {collider.n_contacts}, but collide returns {len(points)} points"
-    for leaf in jax.tree.leaves(points):
-        if leaf.dtype != jnp.float32 or jnp.broadcast_shapes(leaf.shape, (3, 2)) != (3, 2):
-            yield (
-                f"collide of float32[3, 2] gives {leaf.dtype}{list(leaf.shape)}; "
-                "it must keep shape and precision"
-            )
+    refuse(collider, "colliders", problems)
 
 
 def _shape(kind: GeometryType, place: jax.Array, size: Sequence[float] | None) -> Shape:

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.errors import PluginError
 from brax.integrators import Flow, Integrator
+from brax.testing.faults import in_turn, interface, outputs, refuse
 
 
 def check_integrator(integrator: Integrator[Any]) -> None:
@@ -25,26 +25,8 @@ def check_integrator(integrator: Integrator[Any]) -> None:
     Raises:
         PluginError: naming everything that is wrong.
     """
-    problems = list(_interface(integrator))
-    if not problems:
-        problems = list(_convergence(integrator))
-    if problems:
-        listed = "".join(f"\n  {problem}" for problem in problems)
-        raise PluginError(
-            f"{type(integrator).__name__} breaks the contract of integrators:{listed}"
-        )
-
-
-def _interface(integrator: Any) -> Iterator[str]:
-    if not isinstance(integrator, Integrator):
-        yield f"it must be a brax.integrators.Integrator, but is {type(integrator).__name__}"
-        return
-    name = getattr(integrator, "name", None)
-    if not isinstance(name, str) or name != name.lower():
-        yield f"name must be a string in lower case, got {name!r}"
-    order = getattr(integrator, "order", None)
-    if not isinstance(order, int) or order < 1:
-        yield f"order must be a number of at least 1, got {order!r}"
+    problems = in_turn(integrator, interface("integrator"), outputs("integrator"), _convergence)
+    refuse(integrator, "integrators", problems)
 
 
 def _convergence(integrator: Integrator[Any]) -> Iterator[str]:

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.components import Quat, Vec3, zero_vec
-from brax.errors import PluginError
 from brax.joints import JointParams, JointType
+from brax.testing.faults import in_turn, interface, outputs, refuse
 
 _SHAPE = (3, 2)
 """Three joints in two environments."""
@@ -33,57 +33,19 @@ def check_joint(joint: JointType, user: Sequence[float] | None = None) -> None:
     Raises:
         PluginError: naming everything that is wrong.
     """
-    problems = list(_interface(joint))
-    if not problems:
-        params = _params(joint, user)
-        problems = list(_structure(joint, params)) or list(_numbers(joint, params))
-    if problems:
-        listed = "".join(f"\n  {problem}" for problem in problems)
-        raise PluginError(f"{type(joint).__name__} breaks the contract of joints:{listed}")
-
-
-def _interface(joint: Any) -> Iterator[str]:
-    if not isinstance(joint, JointType):
-        yield f"it must be a brax.joints.JointType, but is {type(joint).__name__}"
-        return
-    if not isinstance(getattr(joint, "name", None), str):
-        yield "name must be a string"
-    for key, most in (("q_width", 99), ("qd_width", 6), ("user_width", 99)):
-        width = getattr(joint, key, None)
-        if not isinstance(width, int) or not 0 <= width <= most:
-            yield f"{key} must be a number from 0 to {most}, got {width!r}"
+    problems = in_turn(
+        joint,
+        interface("joint_type"),
+        outputs("joint_type"),
+        lambda joint: _numbers(joint, _params(joint, user)),
+    )
+    refuse(joint, "joints", problems)
 
 
 def _params(joint: JointType, user: Sequence[float] | None) -> JointParams:
     numbers = [0.3] * joint.user_width if user is None else list(user)
     x, y, z = (jnp.full(_SHAPE, a, jnp.float32) for a in (0.6, 0.0, 0.8))
     return JointParams(Vec3(x, y, z), tuple(jnp.full(_SHAPE, a, jnp.float32) for a in numbers))
-
-
-def _structure(joint: JointType, params: JointParams) -> Iterator[str]:
-    """What shapes and precisions alone show."""
-    like: Any = jax.ShapeDtypeStruct(_SHAPE, jnp.float32)
-    q, qd = (like,) * joint.q_width, (like,) * joint.qd_width
-    place = (Vec3(like, like, like), Quat(like, like, like, like))
-    calls: list[tuple[str, Any, tuple[Any, ...], int]] = [
-        ("zero", joint.zero, (like,), joint.q_width),
-        ("transform", joint.transform, (params, q), 2),
-        ("motion_subspace", joint.motion_subspace, (params, q), joint.qd_width),
-        ("coordinates", joint.coordinates, (params, *place), joint.q_width),
-        ("integrate", joint.integrate, (q, qd, like), joint.q_width),
-        ("difference", joint.difference, (q, q), joint.qd_width),
-    ]
-    for name, function, arguments, width in calls:
-        with jax.enable_x64(True):  # so that a constant that would widen the result is seen
-            out = jax.eval_shape(function, *arguments)
-        if len(out) != width:
-            yield f"{name} must give {width}, but gives {len(out)}"
-        for leaf in jax.tree.leaves(out):
-            if leaf.dtype != jnp.float32 or jnp.broadcast_shapes(leaf.shape, _SHAPE) != _SHAPE:
-                yield (
-                    f"{name} of float32{list(_SHAPE)} gives {leaf.dtype}{list(leaf.shape)}; "
-                    "it must keep shape and precision"
-                )
 
 
 def _pose(joint: JointType, params: JointParams, q: Any) -> tuple[Vec3, Quat]:

@@ -1,0 +1,56 @@
+"""Output checks of integrators."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+
+from brax.integrators.interface import Flow, Integrator, Moves
+from brax.plugins.outputs.traced import Fault, call, describe, like
+
+
+def problems(integrator: Integrator[Any]) -> Iterator[str]:
+    """Gives what is wrong with an integrator's name and order, and with the state it returns."""
+    name, order = (getattr(integrator, key, None) for key in ("name", "order"))
+    if not isinstance(name, str) or name != name.lower():
+        yield f"name must be a text in lower case, got {name!r}"
+    if type(order) is not int or order < 1:
+        yield f"order must be a number of at least 1, got {order!r}"
+    moves: Moves[_State] = _Flow() if integrator.needs_flow else _Moves()
+    try:
+        out = call("step", lambda s, dt: integrator.step(moves, s, dt), _State(like()), like())
+    except Fault as fault:
+        flow = " Only Flow has it: set needs_flow = True" if "'_Moves'" in str(fault) else ""
+        yield f"{fault}.{flow}".removesuffix(".")
+        return
+    if not isinstance(out, _State):
+        yield f"step must give the state that its last move gave, but gives {describe(out)}"
+
+
+class _State(NamedTuple):
+    """A state of which nothing is known, as for an integrator that only passes it on."""
+
+    numbers: Any
+
+
+class _Moves(Moves[_State]):
+    """Moves that add the time to the state."""
+
+    def kick(self, state: _State, dt: jax.Array) -> _State:
+        return _State(state.numbers + dt)
+
+    def drift(self, state: _State, dt: jax.Array) -> _State:
+        return _State(state.numbers + dt)
+
+
+class _Flow(_Moves, Flow[_State]):
+    """The same with rates."""
+
+    def rates(self, state: _State, start: _State) -> Any:
+        return state.numbers
+
+    def advance(self, start: _State, rates: Any, dt: jax.Array) -> _State:
+        return _State(start.numbers + dt * rates)
+
+    def implicit_kick(self, state: _State, dt: jax.Array, inertia: bool) -> _State:
+        return _State(state.numbers + dt)
