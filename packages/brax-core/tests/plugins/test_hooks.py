@@ -119,7 +119,7 @@ def test_every_built_in_object_arrives_through_its_hook(kind):
 
 
 def test_all_our_plugins_load():
-    ours = [s for s in plugins.statuses() if s.origin.distribution in plugins.discovery.OURS]
+    ours = [s for s in plugins.statuses() if s.origin.distribution in plugins.records.OURS]
     assert [s.reason for s in ours if s.state != "loaded"] == []
 
 

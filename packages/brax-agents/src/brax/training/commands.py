@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from brax import plugins
-from brax.errors import ConfigError
+from brax.errors import ConfigError, closest
 from brax.training import hosts, presets, runs
 
 env_argument = click.argument("env")
@@ -206,6 +207,21 @@ def check(trainer: str, config: Mapping[str, Any]) -> None:
     agent = plugins.get("trainer", trainer)
     if hasattr(agent, "check"):
         agent.check(config)
+        return
+    named, anything = parameters(agent)
+    for name in () if anything else config:
+        if name not in named:
+            raise ConfigError(
+                f"trainer '{trainer}' takes no setting '{name}'.{closest(name, named)} Settings: "
+                f"{', '.join(sorted(named)) or 'none'}."
+            )
+
+
+def parameters(agent: Any) -> tuple[set[str], bool]:
+    """Returns the settings that a trainer's `train` names, and whether it takes any others."""
+    given = list(inspect.signature(agent.train).parameters.values())[1:]
+    anything = any(p.kind is p.VAR_KEYWORD for p in given)
+    return {p.name for p in given if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}, anything
 
 
 def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> None:
@@ -217,6 +233,7 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
         environment: the environment.
         **more: settings of the trainer instead or besides, not recorded.
     """
+    from brax.plugins.outputs import trainer as outputs
     from brax.training.loggers import MetricLoggers
     from brax.training.progress import Progress
 
@@ -230,10 +247,13 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
             loggers.write(step, metrics)
             progress.update(step, metrics)
 
-    own = {"progress_fn": report, "save_checkpoint_path": folder / "checkpoints", **more}
+    own = {"progress_fn": report, "save_checkpoint_path": folder / "checkpoints"}
+    named, anything = parameters(plugins.get("trainer", run.trainer))
+    taken = {name: value for name, value in own.items() if anything or name in named}
+    taken |= {"run_dir": folder} if "run_dir" in named else {}
     try:
         with progress if loggers else contextlib.nullcontext():
-            plugins.get("trainer", run.trainer).train(environment, **{**run.config, **own})
+            outputs.train(run.trainer, environment, **{**run.config, **taken, **more})
     except (KeyboardInterrupt, SystemExit):
         click.echo(f"interrupted; go on with: brax resume {folder}", err=True)
         raise
@@ -256,10 +276,12 @@ def make_environment(name: str, settings: Any) -> Any:
 
     Raises:
         ConfigError: if it does not take these settings.
+        PluginError: if what another package registered is none, or its states are wrong.
     """
-    factory = plugins.get("environment", name)
+    from brax.plugins.outputs.environment import checked, make
+
     try:
-        return factory(**settings)
+        return checked(name, make(name, **settings))
     except TypeError as error:
         raise ConfigError(f"environment '{name}': {error}") from error
 

@@ -9,7 +9,6 @@ from typing import Any
 import click
 import numpy as np
 
-from brax import plugins
 from brax.errors import ConfigError, closest
 from brax.training import comparison, curves, runs
 from brax.training.commands import make_environment
@@ -32,6 +31,7 @@ def evaluate(
     import jax
 
     from brax.env import wrap
+    from brax.plugins.outputs.trainer import load_policy
     from brax.training import checkpoint
     from brax.training.acting import Evaluator
 
@@ -43,8 +43,7 @@ def evaluate(
             f"run '{run}' has no checkpoint of step {step}. It has: {', '.join(map(str, there))}."
         )
     environment = make_environment(record.environment, record.environment_kwargs)
-    trainer = plugins.get("trainer", record.trainer)
-    policy = trainer.load_policy(path, deterministic=not stochastic)
+    policy = load_policy(record.trainer, path, deterministic=not stochastic)
     length = int(record.config.get("episode_length", 1000))
     repeat = int(record.config.get("action_repeat", 1))
     evaluator = Evaluator(

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 import jax
 import numpy as np
 
-from brax import plugins
 from brax.errors import CheckpointError, ConfigError
+from brax.plugins.outputs.trainer import load_policy
 from brax.training import checkpoint, distribution, images, networks, types
 from brax.training.acme import running_statistics
 from brax.training.writer import Writer
@@ -222,7 +222,8 @@ def of_run(path: Path | str) -> types.Policy:
         UnknownNameError: if its agent is not installed.
     """
     agent = checkpoint.load(path).record.get("agent", "")
-    return plugins.get("trainer", agent).load_policy(path)
+    policy: types.Policy = load_policy(agent, path)
+    return policy
 
 
 def restore(

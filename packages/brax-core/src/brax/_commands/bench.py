@@ -15,6 +15,7 @@ from rich.table import Table
 
 from brax import plugins
 from brax.errors import ConfigError
+from brax.plugins.outputs.environment import make
 
 
 @click.command("bench")
@@ -33,11 +34,11 @@ def command(
     as_json: bool,
 ) -> None:
     """Measures ENVIRONMENT, or every registered environment, under random actions."""
-    names = [environment] if environment else plugins.names("environment")
+    names = [environment] if environment else list(plugins.all_that_load("environment"))
     if not names:
         raise ConfigError("no environment is registered. pip install brax-envs")
     settings = {"backend": backend} if backend else {}
-    made = {name: plugins.get("environment", name)(**settings) for name in names}
+    made = {name: make(name, **settings) for name in names}
     jax.config.update("jax_enable_compilation_cache", False)  # compile time is what is measured
     rows = [measure(name, env, batch_size, length, repeats) for name, env in made.items()]
     device = jax.devices()[0]

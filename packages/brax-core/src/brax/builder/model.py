@@ -19,6 +19,7 @@ from brax.builder.weld import Welded, weld
 from brax.errors import BraxError, ModelError, closest
 from brax.generalized.weights import inverse_weights
 from brax.integrators import DEFAULT_INTEGRATOR
+from brax.sensors.measure import check_reads
 
 
 class ModelBuilder(Description):
@@ -81,6 +82,7 @@ class ModelBuilder(Description):
 
         Raises:
             ModelError: naming everything that is wrong with the description.
+            PluginError: if a sensor type gives other numbers than it says.
         """
         problems = self._problems
         problems += checks.names(
@@ -154,9 +156,11 @@ class ModelBuilder(Description):
         )
         system = measured(assemble(parts), at_rest(parts), self._tendons)
         weights = inverse_weights(system, welded.rest)
-        return system.tree_replace(
+        system = system.tree_replace(
             {f"{name}.invweight": jnp.asarray(each) for name, each in weights.items()}
         )
+        check_reads(system)
+        return system
 
     def _lookup(self, kind: str, name: str, what: Any) -> Any:
         try:

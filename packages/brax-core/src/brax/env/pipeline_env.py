@@ -8,6 +8,8 @@ from brax import base, contact, plugins
 from brax.base import System
 from brax.env.base import Env, check_count
 from brax.errors import ConfigError, ShapeError
+from brax.plugins.outputs.pipeline import checked_state
+from brax.plugins.outputs.renderer import checked_pictures
 
 
 class PipelineEnv(Env):
@@ -46,7 +48,7 @@ class PipelineEnv(Env):
 
     def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:
         """Returns the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
-        return self._told(self._pipeline.init(self.sys, q, qd))
+        return self._told("init", self._pipeline.init(self.sys, q, qd))
 
     def pipeline_step(self, pipeline_state: Any, action: jax.Array) -> Any:
         """Advances the physics by `n_frames` steps under one action (nu,).
@@ -55,7 +57,8 @@ class PipelineEnv(Env):
             ShapeError: if the action or the state belongs to another environment.
         """
         self._check(pipeline_state, action)
-        return self._told(self._pipeline.step(self.sys, pipeline_state, action, self._n_frames))
+        state = self._pipeline.step(self.sys, pipeline_state, action, self._n_frames)
+        return self._told("step", state)
 
     def render(
         self,
@@ -81,7 +84,8 @@ class PipelineEnv(Env):
         Raises:
             UnknownNameError: if there is no such renderer.
         """
-        return plugins.get("renderer", renderer)(self.sys, trajectory, height, width, camera)
+        drawn = plugins.get("renderer", renderer)(self.sys, trajectory, height, width, camera)
+        return checked_pictures(renderer, drawn, height, width)
 
     @property
     def dt(self) -> jax.Array:
@@ -98,7 +102,8 @@ class PipelineEnv(Env):
         """Name of the pipeline."""
         return self._backend
 
-    def _told(self, state: Any) -> Any:
+    def _told(self, function: str, state: Any) -> Any:
+        state = checked_state(self._backend, function, state)
         if not self._debug:
             return state
         return state.replace(contact=contact.get(self.sys, state.x, state.mocap))

@@ -7,13 +7,10 @@ from importlib import metadata
 from typing import Any
 
 from brax.errors import PluginError, closest
-from brax.plugins.records import Origin
+from brax.plugins.records import OURS, Origin
 
 GROUP = "brax"
 """The entry-point group."""
-
-OURS = ("brax-core", "brax-io", "brax-envs", "brax-agents")
-"""The distributions of this project; they load first, in this order."""
 
 
 @dataclass(frozen=True)

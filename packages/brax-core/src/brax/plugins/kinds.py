@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from brax.errors import PluginError, describe_error
-from brax.plugins.discovery import OURS
 from brax.plugins.records import Registered, Spec
 
 
@@ -130,7 +129,7 @@ def load(registered: Registered) -> Any:
     problem = _problem(KINDS[registered.kind], registered.spec, value)
     if problem:
         raise PluginError(f"{registered} {problem}. See docs/plugins.md.")
-    if registered.distribution not in OURS:  # ours pass the same checks in their tests
+    if not registered.ours:  # ours pass the same checks in their tests
         _check_outputs(registered, value)
     return value
 
@@ -140,7 +139,7 @@ def _check_outputs(registered: Registered, value: Any) -> None:
     outputs = KINDS[registered.kind].outputs
     if not outputs or _checked.get(id(value)) is value:
         return
-    if problems := list(resolve(outputs)(value)):
+    if problems := list(dict.fromkeys(resolve(outputs)(value))):
         listed = "".join(f"\n  {problem}" for problem in problems)
         one = f" {problems[0]}" if len(problems) == 1 else listed
         raise PluginError(

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+OURS = ("brax-core", "brax-io", "brax-envs", "brax-agents")
+"""The distributions of this project; they load first, in this order."""
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -56,6 +59,11 @@ class Registered:
     def distribution(self) -> str:
         """Name of the distribution that brought it."""
         return self.origin.distribution
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is one of Brax's own."""
+        return self.distribution in OURS
 
     @property
     def version(self) -> str:

@@ -14,7 +14,7 @@ from brax.errors import PluginError, UnknownNameError, closest, describe_error, 
 from brax.plugins import discovery, hookspecs, kinds
 from brax.plugins.index import index
 from brax.plugins.kinds import KINDS
-from brax.plugins.records import Origin, Registered, Spec, Status
+from brax.plugins.records import OURS, Origin, Registered, Spec, Status
 from brax.plugins.refusals import Refused, check_free, check_specs, check_version
 
 
@@ -277,7 +277,7 @@ class Registry:
             elif status.state == "off":
                 message += f" {status.origin} is switched off ({status.reason})."
         present = {status.origin.distribution for status in self._statuses}
-        missing = [name for name in discovery.OURS if name not in present]
+        missing = [name for name in OURS if name not in present]
         return UnknownNameError(
             message + (f" Not installed: {', '.join(missing)}." * bool(missing))
         )

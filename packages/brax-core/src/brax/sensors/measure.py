@@ -4,15 +4,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax import plugins
 from brax.base import Force, State, System
 from brax.batch_last import batch_last
 from brax.components import rows
 from brax.contracts import check_step
+from brax.errors import BraxError, ModelError, PluginError, describe_error
 from brax.generalized.pipeline import GENERALIZED
 from brax.mocap import placed
 from brax.pipeline import completed
+from brax.plugins.outputs.traced import describe
 from brax.sensors.here import Here
-from brax.sensors.interface import Asked
+from brax.sensors.interface import Asked, SensorType
 
 
 def sensors(sys: System, state: State, act: jax.Array, external: Force | None = None) -> jax.Array:
@@ -59,7 +62,7 @@ def _kernel(sys: System, state: State, act: jax.Array, external: Force | None) -
         asked = Asked(
             [sys.sensor_object[i] for i in index], [sys.sensor_reference[i] for i in index]
         )
-        read = kind.read(here, asked)
+        read = _read(kind, here, asked)
         if kind.limited:
             bound = rows(sys.sensor.cutoff, index)[:, None]
             read = jnp.clip(read, -bound, bound)
@@ -70,4 +73,51 @@ def _kernel(sys: System, state: State, act: jax.Array, external: Force | None) -
     return jnp.concatenate([numbers[k] for k in places])
 
 
+def _read(kind: SensorType, here: Here, asked: Asked) -> jax.Array:
+    """The numbers of the sensors of a type.
+
+    Raises:
+        PluginError: if the type fails, or gives another number of them.
+    """
+    who = plugins.specs("sensor").get(kind.name, f"sensor '{kind.name}'")
+    try:
+        read = kind.read(here, asked)
+    except BraxError:
+        raise
+    except Exception as error:
+        raise PluginError(f"{who}: read raised {describe_error(error)}") from error
+    wanted = (len(asked.objects), kind.width)
+    if not hasattr(read, "shape") or read.ndim != 3 or read.shape[:2] != wanted:
+        got = describe(read).replace(str(here.q.shape[-1]), "batch")
+        raise PluginError(
+            f"{who}: read must give an array of shape (sensors, width, batch), here "
+            f"[{wanted[0]}, {wanted[1]}, batch], but gives {got}"
+        )
+    return read
+
+
 _measure = batch_last(_kernel, full=(1, 2))
+
+
+def check_reads(sys: System) -> None:
+    """Reads the sensors of other packages' types once, by shapes alone.
+
+    Raises:
+        PluginError: if one of them fails, or gives another number of numbers than its width.
+    """
+    new = {
+        kind
+        for kind in sys.sensor_types
+        if (found := plugins.specs("sensor").get(kind.name)) and not found.ours
+    } - _checked
+    if new:
+        try:
+            state = jax.eval_shape(GENERALIZED.init, sys, sys.init_q, jnp.zeros(sys.qd_size()))
+        except ModelError:  # it has what `sensors` refuses as well
+            return
+        jax.eval_shape(sensors, sys, state, jnp.zeros(sys.act_size()))
+        _checked.update(new)
+
+
+_checked: set[SensorType] = set()
+"""Types whose numbers were found right."""

@@ -1,14 +1,14 @@
 """`check_environment`: whether an environment keeps the contract of `brax.env`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from brax.env import Env, State
-from brax.env.structure import differences
-from brax.errors import PluginError
+from brax.plugins.outputs import environment as outputs
+from brax.testing.faults import in_turn, refuse
 
 
 def check_environment(env: Env, steps: int = 3) -> None:
@@ -27,39 +27,26 @@ def check_environment(env: Env, steps: int = 3) -> None:
     Raises:
         PluginError: naming everything that is wrong, each leaf by its path.
     """
-    problems = list(_interface(env)) or list(_structure(env))
-    if not problems and steps > 0:
-        problems = list(_numbers(env, steps))
-    if problems:
-        listed = "".join(f"\n  {problem}" for problem in problems)
-        raise PluginError(f"{type(env).__name__} breaks the contract of environments:{listed}")
+    checks = [_interface, outputs.problems, _structure]
+    if steps > 0:
+        checks.append(lambda env: _numbers(env, steps))
+    refuse(env, "environments", in_turn(env, *checks))
 
 
 def _interface(env: Any) -> Iterator[str]:
     if not isinstance(env, Env):
         yield f"it must be a brax.env.Env, but is {type(env).__name__}"
         return
-    if not isinstance(env.action_size, int) or env.action_size < 0:
-        yield f"action_size must be a number of entries, got {env.action_size!r}"
     if not isinstance(env.backend, str):
         yield f"backend must be a name, got {env.backend!r}"
 
 
 def _structure(env: Env) -> Iterator[str]:
-    """What shapes alone show."""
+    """What further calls show: what step writes to, both kinds of key, and batches."""
     start = jax.eval_shape(env.reset, jax.random.key(0))
-    if not isinstance(start, State):
-        yield f"reset must return a brax.env.State, but returns {type(start).__name__}"
-        return
     written: list[str] = []
     action = jax.ShapeDtypeStruct((env.action_size,), jnp.float32)
-    after = jax.eval_shape(lambda s, a: _watched(env, s, a, written), start, action)
-    if not isinstance(after, State):
-        yield f"step must return a brax.env.State, but returns {type(after).__name__}"
-        return
-    yield from differences(start, after)
-    yield from _scalars(start)
-    yield from _observation(env, start.obs)
+    jax.eval_shape(lambda s, a: _watched(env, s, a, written), start, action)
     yield from written
     old = jax.eval_shape(env.reset, jax.random.PRNGKey(0))
     if _paths(old) != _paths(start):
@@ -82,30 +69,6 @@ def _watched(env: Env, state: State, action: jax.Array, written: list[str]) -> S
         if [*entries] != [*now] or any(entries[key] is not now[key] for key in entries):
             written.append(f"step writes into the {field} it was given; return a new one instead")
     return new
-
-
-def _scalars(state: State) -> Iterator[str]:
-    for name in ("reward", "done"):
-        value = getattr(state, name)
-        if value.shape != () or value.dtype != jnp.float32:
-            yield f"{name} must be float32[], but is {value.dtype}{list(value.shape)}"
-    for name, value in state.metrics.items():
-        if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
-            yield f"metrics.{name} must be a float [], but is {value.dtype}{list(value.shape)}"
-
-
-def _observation(env: Env, obs: Any) -> Iterator[str]:
-    """What is wrong with the observation that reset returns, or with what the size says of it."""
-    if not isinstance(obs, Mapping):
-        if len(obs.shape) != 1:
-            yield f"obs must be a vector, or a dictionary, but is {obs.dtype}{list(obs.shape)}"
-        elif env.observation_size != obs.shape[0]:
-            yield f"observation_size is {env.observation_size}, but obs has {obs.shape[0]} entries"
-        return
-    told, seen = env.observation_size, {name: part.shape for name, part in obs.items()}
-    shapes = told if isinstance(told, Mapping) else {}
-    if {name: (x,) if isinstance(x, int) else tuple(x) for name, x in shapes.items()} != seen:
-        yield f"observation_size is {told}, but the shapes of obs are {seen}"
 
 
 def _numbers(env: Env, steps: int) -> Iterator[str]:

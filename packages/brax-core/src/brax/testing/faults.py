@@ -19,7 +19,7 @@ def refuse(value: Any, what: str, problems: Iterable[str]) -> None:
     Raises:
         PluginError: naming everything that is wrong.
     """
-    if listed := "".join(f"\n  {problem}" for problem in problems):
+    if listed := "".join(f"\n  {problem}" for problem in dict.fromkeys(problems)):
         raise PluginError(f"{type(value).__name__} breaks the contract of {what}:{listed}")
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from brax import plugins
 from brax.envs.describe import describe, presets
 from brax.errors import ConfigError
+from brax.plugins.outputs.environment import make
 
 
 @click.group(invoke_without_command=True)
@@ -36,7 +37,7 @@ def envs(context: click.Context) -> None:
 )
 def show(name: str, backend: str | None, picture: Path | None) -> None:
     """Shows what environment NAME observes, earns and takes, and how it is run and trained."""
-    env = plugins.get("environment", name)(**({"backend": backend} if backend else {}))
+    env = make(name, **({"backend": backend} if backend else {}))
     console = Console()
     recipes = presets(name)
     for headers, rows in [*describe(env), *([recipes] if recipes.rows else [])]:

@@ -6,6 +6,7 @@ from typing import Any
 from brax import plugins
 from brax.env import AutoResetWrapper, Env, EpisodeWrapper, VmapWrapper
 from brax.errors import PluginError
+from brax.plugins.outputs.environment import make
 
 
 def get_environment(env_name: str, **kwargs: Any) -> Env:
@@ -17,8 +18,9 @@ def get_environment(env_name: str, **kwargs: Any) -> Env:
 
     Raises:
         UnknownNameError: if there is no such environment.
+        PluginError: if what is registered makes none.
     """
-    return plugins.get("environment", env_name)(**kwargs)
+    return make(env_name, **kwargs)
 
 
 def create(

@@ -142,13 +142,14 @@ def report(model: Path, pipeline: str) -> int:
     What is supported is counted. The exit code is 1 if anything is refused.
     """
     from brax.io import _rollout
+    from brax.plugins.outputs.model_format import load
 
     engine = plugins.get("pipeline", pipeline)
     reader = _rollout.reader(model)
     if hasattr(reader, "report"):
         findings = reader.report(model, pipeline)
     else:
-        rows = engine.report(reader.load(model)) if hasattr(engine, "report") else []
+        rows = engine.report(load(reader, model)) if hasattr(engine, "report") else []
         findings = [("model", *row) for row in rows]
     statuses = [status for _, _, status, _ in findings]
     click.echo(f"{statuses.count('supported')} supported")

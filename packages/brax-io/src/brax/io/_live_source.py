@@ -13,6 +13,7 @@ from brax.base import State, System
 from brax.errors import ConfigError, closest
 from brax.io import _rollout
 from brax.io.live import Source
+from brax.plugins.outputs.environment import make
 
 LONGEST = 1000
 """Environment steps after which an episode starts again."""
@@ -48,7 +49,7 @@ def source(target: str, pipeline: str, seed: int, keyframe: str = "") -> Source:
             f"'{target}' is no model file, no run and no environment. Environments: "
             f"{', '.join(names)}.{closest(target, names)}"
         )
-    env = plugins.get("environment", target)()
+    env = make(target)
     return _acting(env, target, _random(env), 1, seed, f"{target}, random actions")
 
 

@@ -15,6 +15,10 @@ from brax import plugins
 from brax.base import State, System
 from brax.errors import ConfigError, closest
 from brax.io import html, image
+from brax.plugins.outputs.environment import make
+from brax.plugins.outputs.model_format import load
+from brax.plugins.outputs.pipeline import CheckedPipeline
+from brax.plugins.outputs.trainer import load_policy
 
 _FRAME = 0.02
 """About how long a frame of a passive model lasts [s]."""
@@ -102,8 +106,8 @@ def trained(run: Run, checkpoint: Path) -> tuple[Any, Callable[..., Any]]:
     Raises:
         BraxError: if the environment, the trainer or the checkpoint cannot be had.
     """
-    env = plugins.get("environment", run.environment)(**run.settings)
-    return env, plugins.get("trainer", run.trainer).load_policy(checkpoint)
+    env = make(run.environment, **run.settings)
+    return env, load_policy(run.trainer, checkpoint)
 
 
 def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
@@ -198,8 +202,8 @@ def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
         BraxError: if nothing reads such files, there is no such pipeline, or the model is refused.
     """
     found = reader(path)
-    engine = plugins.get("pipeline", pipeline)
-    sys = found.load(path)
+    engine = CheckedPipeline(pipeline)
+    sys = load(found, path)
     return engine, sys, max(1, round(_FRAME / float(sys.opt.timestep)))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from brax import plugins
+from brax.errors import PluginError, describe_error
 
 
 class MetricLogger(Protocol):
@@ -40,7 +41,14 @@ class MetricLoggers:
             self._try(name, logger.close)
 
     def _open(self, name: str, run_dir: Path) -> None:
-        self._loggers[name] = plugins.get("metric_logger", name)(run_dir)
+        logger = plugins.get("metric_logger", name)(run_dir)
+        for function in ("write", "close"):
+            if not callable(getattr(logger, function, None)):
+                raise PluginError(
+                    f"{plugins.specs('metric_logger')[name]} must return an object with write and "
+                    f"close, but {type(logger).__name__} has no {function}"
+                )
+        self._loggers[name] = logger
 
     def _try(self, name: str, action: Callable[[], None]) -> None:
         """Does something with a logger; if it fails, warns and leaves the logger out."""
@@ -49,7 +57,7 @@ class MetricLoggers:
         except Exception as error:
             self._loggers.pop(name, None)
             warnings.warn(
-                f"metric logger '{name}' is left out: {type(error).__name__}: {error}",
+                f"metric logger '{name}' is left out: {describe_error(error)}",
                 stacklevel=3,
             )
 

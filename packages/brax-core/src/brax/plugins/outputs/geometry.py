@@ -57,7 +57,9 @@ def _distance(kind: GeometryType) -> Iterator[str]:
 def _convex(kind: GeometryType) -> Iterator[str]:
     if kind.corners:
         out = call("support", kind.support, shape_like(kind), vec(5))
-        yield from parts("support", out, Vec3, 5)
+        if wrong := list(parts("support", out, Vec3, 5)):
+            yield from wrong
+            return  # `face` calls it
         out = call("face", kind.face, shape_like(kind), vec(5))
         listed("face", out, kind.corners, "corners")
         for corner in out:

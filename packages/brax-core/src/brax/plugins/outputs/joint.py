@@ -39,10 +39,12 @@ def problems(joint: JointType) -> Iterator[str]:
     ]
     for name, args, check in checks:
         try:
-            yield from check(name, call(name, getattr(joint, name), *args))
+            found = list(check(name, call(name, getattr(joint, name), *args)))
         except Fault as fault:
-            yield str(fault)
-            return  # others call this one
+            found = [str(fault)]
+        if found:  # functions that come later call this one
+            yield from found
+            return
 
 
 def _arrays(count: int) -> Callable[[str, Any], Iterator[str]]:

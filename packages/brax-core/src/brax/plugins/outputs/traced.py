@@ -71,9 +71,7 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
     try:
         shapes = iter(jax.eval_shape(kept, *args))
     except Exception as error:
-        raise Fault(
-            f"{name} of arrays {describe(like())} raised {describe_error(error)}"
-        ) from error
+        raise Fault(f"{name} of {describe(like())} raised {describe_error(error)}") from error
     leaves, tree, arrays = found
     return jax.tree.unflatten(
         tree, [next(shapes) if a else leaf for leaf, a in zip(leaves, arrays, strict=True)]
@@ -109,7 +107,8 @@ def parts(name: str, value: Any, kind: type, *leading: int) -> Iterator[str]:
     if not isinstance(value, kind):
         yield f"{name} must give a {kind.__name__}, but gives {describe(value)}"
         return
-    for part in value:
+    components: Any = value
+    for part in components:
         yield from numbers(name, part, *leading)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from brax.base import System, Transform
 from brax.errors import ModelError
 from brax.io.viewer.overlays import joint_rows
+from brax.plugins.outputs.geometry import mesh_problem
 
 SHAPES = ("box", "capsule", "cylinder", "ellipsoid", "plane", "sphere")
 """Geometry types that the page draws by itself, given MuJoCo's sizes (viewer/src/shapes.js)."""
@@ -78,6 +79,8 @@ def _geom(sys: System, index: int) -> dict[str, Any]:
     mesh = (
         None if kind.name in SHAPES else kind.mesh(np.asarray(geom["size"]), *_points(sys, index))
     )
+    if problem := mesh_problem(mesh):
+        return {"problem": f"geom '{geom['name']}', geometry type '{kind.name}': {problem}"}
     if kind.name not in SHAPES and mesh is None:
         return {
             "problem": f"geom '{geom['name']}': the viewer cannot draw geometry type "

@@ -1,0 +1,23 @@
+"""Output checks of model formats: what `load` returns."""
+
+from pathlib import Path
+from typing import Any
+
+from brax import plugins
+from brax.base import System
+from brax.errors import PluginError
+from brax.plugins.outputs.traced import describe
+
+
+def load(reader: Any, path: Path) -> System:
+    """Returns the system that a model format reads from a file.
+
+    Raises:
+        PluginError: if the format returns anything else.
+        ModelError: if the model is refused.
+    """
+    sys = reader.load(path)
+    if not isinstance(sys, System):
+        who = plugins.specs("model_format")[plugins.name_of("model_format", reader)]
+        raise PluginError(f"{who}: load must return a brax.System, but returns {describe(sys)}")
+    return sys

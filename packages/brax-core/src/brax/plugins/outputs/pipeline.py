@@ -1,0 +1,40 @@
+"""Output checks of pipelines: what `init` and `step` return."""
+
+from typing import Any
+
+import jax
+
+from brax import plugins
+from brax.base import State, System
+from brax.errors import PluginError
+from brax.plugins.outputs.traced import describe
+
+
+def checked_state(name: str, function: str, value: Any) -> State:
+    """Returns what a function of a pipeline returned.
+
+    Raises:
+        PluginError: if that is no state.
+    """
+    if not isinstance(value, State):
+        raise PluginError(
+            f"{plugins.specs('pipeline')[name]}: {function} must return a brax.base.State, but "
+            f"returns {describe(value)}"
+        )
+    return value
+
+
+class CheckedPipeline:
+    """A pipeline by its name, whose states are checked."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._pipeline = name, plugins.get("pipeline", name)
+
+    def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
+        """Makes the state of a model at given coordinates."""
+        return checked_state(self._name, "init", self._pipeline.init(sys, q, qd))
+
+    def step(self, sys: System, state: State, act: jax.Array, n_frames: int = 1) -> State:
+        """Advances a state by `n_frames` physics steps under one control."""
+        new = self._pipeline.step(sys, state, act, n_frames)
+        return checked_state(self._name, "step", new)

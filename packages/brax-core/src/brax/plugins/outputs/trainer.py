@@ -1,0 +1,74 @@
+"""Output checks of trainers: what `train` and `load_policy` return."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from brax import plugins
+from brax.errors import PluginError, describe_error
+from brax.plugins.outputs.traced import describe
+
+
+def train(name: str, environment: Any, **settings: Any) -> Any:
+    """Trains with a trainer by name, and returns what it returns: make_policy, params, metrics.
+
+    Raises:
+        PluginError: if it returns anything else.
+    """
+    out = plugins.get("trainer", name).train(environment, **settings)
+    if problem := trained_problem(out, environment):
+        raise PluginError(f"{plugins.specs('trainer')[name]}: {problem}")
+    return out
+
+
+def load_policy(name: str, path: Path | str, deterministic: bool = True) -> Callable[..., Any]:
+    """Returns the policy of a run or checkpoint, by the name of the trainer that wrote it.
+
+    Raises:
+        PluginError: if the trainer returns no function.
+    """
+    policy = plugins.get("trainer", name).load_policy(path, deterministic=deterministic)
+    if not callable(policy):
+        raise PluginError(
+            f"{plugins.specs('trainer')[name]}: load_policy must return a function of an "
+            f"observation and a key, but returns {describe(policy)}"
+        )
+    return policy
+
+
+def trained_problem(out: Any, environment: Any) -> str:
+    """Returns what is wrong with what `train` returned; empty if nothing is."""
+    if not isinstance(out, tuple | list) or len(out) != 3:
+        return f"train must return (make_policy, params, metrics), but returns {describe(out)}"
+    make_policy, params, metrics = out
+    if not callable(make_policy):
+        return f"train: make_policy must be a function of params, but is {describe(make_policy)}"
+    if not isinstance(metrics, Mapping):
+        return f"train: metrics must be a dictionary, but is {describe(metrics)}"
+    try:
+        policy = make_policy(params)
+        if not callable(policy):
+            return (
+                "train: make_policy must return a function of an observation and a key, but "
+                f"returns {describe(policy)}"
+            )
+        return policy_problem(policy, environment)
+    except Exception as error:
+        return f"the policy of make_policy(params) raised {describe_error(error)}"
+
+
+def policy_problem(policy: Callable[..., Any], environment: Any) -> str:
+    """Returns what is wrong with what a policy makes of one observation."""
+    key = jax.random.key(0)
+    obs = jax.eval_shape(environment.reset, key).obs
+    out = jax.eval_shape(policy, obs, key)
+    if not isinstance(out, tuple) or len(out) != 2:
+        return f"the policy must return (action, extras), but returns {describe(out)}"
+    size = environment.action_size
+    if not hasattr(out[0], "shape") or out[0].shape != (size,):
+        return (
+            f"the policy must return an action of shape ({size},), but returns {describe(out[0])}"
+        )
+    return ""
