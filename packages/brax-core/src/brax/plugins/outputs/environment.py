@@ -62,7 +62,8 @@ def problems(env: Env) -> Iterator[str]:
         yield f"{name} raised {describe_error(error)}"
         return
     if not isinstance(states[-1], State):
-        yield f"{name} must return a brax.env.State, but returns {describe(states[-1])}"
+        got = "None" if states[-1] is None else type(states[-1]).__name__
+        yield f"{name} must return a brax.env.State, but returns {got}"
         return
     start, after = states
     yield from differences(start, after)
