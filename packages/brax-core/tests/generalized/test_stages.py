@@ -153,6 +153,46 @@ def test_inverse_weights_are_mujocos():
         np.testing.assert_allclose(peer.sys.dof_invweight0, peer.model.dof_invweight0, rtol=1e-9)
 
 
+SLIDES = {
+    "one": ("z", ""),
+    "one, with a rotor": ("z", 'armature="4"'),
+    "two": ("xy", 'armature=".3"'),
+    "three": ("zxy", ""),
+    "beside the anchor": ("z", 'pos=".1 0 0"'),
+}
+AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 -1"}
+BODIES = {
+    "centred": ('<geom type="box" size=".1 .2 .3" mass="2"/>', ""),
+    "turned": ('<geom type="box" size=".1 .2 .3" mass="2" euler="0 0 30"/>', ""),
+    "off centre": ('<geom size=".1" mass="2" pos=".1 0 0"/>', ""),
+    "with a welded part": ('<geom size=".1" mass="2"/>', '<body><geom size=".1"/></body>'),
+    "with a child": (
+        '<geom size=".1" mass="2"/>',
+        '<body pos=".2 0 0"><joint axis="0 1 0"/><geom size=".1"/></body>',
+    ),
+}
+
+
+def sliders():
+    """One model of bodies that slide, in all of these ways, on the world and on a static body."""
+    bodies = ""
+    for axes, more in SLIDES.values():
+        joints = "".join(f'<joint type="slide" axis="{AXES[a]}" {more}/>' for a in axes)
+        for i, (geom, child) in enumerate(BODIES.values()):
+            body = f'<body pos="{i} 1 0" euler="20 0 30">{joints}{geom}{child}</body>'
+            bodies += f'<body pos="0 {i} 0">{body}</body>' if i == 1 else body
+    return f"<mujoco><worldbody>{bodies}</worldbody></mujoco>"
+
+
+def test_inverse_weights_of_what_only_slides_are_mujocos():
+    """One over the mass, whatever the armature, where nothing turns, hangs on it or is askew."""
+    peer = both(sliders())
+    model, on = peer.model, peer.model.geom_bodyid
+    assert 2 in model.body_simple and 0 in model.body_simple[1:]
+    np.testing.assert_allclose(peer.sys.dof_invweight0, model.dof_invweight0, rtol=1e-9)
+    np.testing.assert_allclose(peer.sys.geom.invweight, model.body_invweight0[on, 0], rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_functions_work_for_batches():
     sys = both(MODELS["hopper"]).sys

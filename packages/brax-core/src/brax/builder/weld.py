@@ -98,6 +98,7 @@ def weld(
             np.array(at_ends).reshape(-1, 2, 3),
             np.array([world[link.name].pos for link in links]).reshape(-1, 3),
             np.array([world[link.name].quat for link in links]).reshape(-1, 4),
+            tuple(len(parts[link.name]) for link in links),
         ),
         carrier,
     )

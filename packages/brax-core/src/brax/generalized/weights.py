@@ -32,6 +32,8 @@ class Places(NamedTuple):
     """Link frames in the world with every joint at rest, (n_links, 3)."""
     quat: Array
     """Likewise, (n_links, 4)."""
+    bodies: tuple[int, ...]
+    """How many bodies each link was made of."""
 
 
 def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
@@ -65,9 +67,17 @@ def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
         "dof": _by_kind(sys, subspace, np.diag(inverse)),
         "tendon": np.einsum("ti,ij,tj->t", along, inverse, along),
     }
+    for link in _sliders(sys, places, subspace, rot):
+        mass = float(sys.link.inertia.mass[link])
+        found["link"][link] = 1.0 / mass, 0.0
+        found["dof"][np.array(sys.dof_link()) == link] = 1.0 / mass
 
     def weigh(link: int, centre: Array) -> Array:
-        return _mean(at.jacobian(link, centre), inverse) if link >= 0 else np.zeros(2)
+        if link < 0:
+            return np.zeros(2)
+        if places.bodies[link] == 1:
+            return np.array(found["link"][link])
+        return _mean(at.jacobian(link, centre), inverse)
 
     geoms = [weigh(*each) for each in zip(sys.geom_link, places.geoms, strict=True)]
     starts = sys.joint_qd_start()
@@ -82,6 +92,26 @@ def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
         "geom": np.array(geoms).reshape(-1, 2)[:, 0],
         "equality": np.array(ties, float).reshape(-1, 2),
     }
+
+
+def _sliders(sys: System, places: Places, subspace: Array, rot: list[Array]) -> list[int]:
+    """Links that only slide along axes of their inertia, on the world, and carry nothing.
+
+    MuJoCo's weight of these (its `body_simple` is 2) is one over the mass: it is not averaged over
+    three directions, and armature does not count.
+    """
+    frame, owners, out = sys.link.inertia.transform, np.array(sys.dof_link(), int), []
+    anchors = np.abs(np.asarray(sys.joint.pos, float)).reshape(-1, 3).max(axis=1)
+    for link, parent in enumerate(sys.link_parents):
+        axes = subspace[owners == link]
+        along = axes[:, 3:] @ rot[link]
+        offsets = [*np.asarray(frame.pos[link], float), *np.asarray(frame.rot[link][1:], float)]
+        offsets += [anchors[joint] for joint in sys.link_joints(link)]
+        alone = parent < 0 and link not in sys.link_parents and places.bodies[link] == 1
+        slides = not axes[:, :3].any() and (np.abs(along) > 1 - 1e-9).any(axis=1).all()
+        if alone and slides and np.max(np.abs(offsets)) < 1e-6:
+            out.append(link)
+    return out
 
 
 def _mean(jacobian: Array, inverse: Array) -> Array:
