@@ -2,14 +2,13 @@
 
 import jax
 import jax.numpy as jnp
-from physics_lab import FAST_COMPILE
 
 from brax.native.call import Kernel, trace
 
 
 def by_xla(fun, args):
     """Return the results of a function of arrays with the batch on the last axis, from XLA."""
-    return jax.jit(lambda *x: fun(*x), compiler_options=FAST_COMPILE)(*args)
+    return jax.jit(lambda *x: fun(*x))(*args)
 
 
 def translated(fun, args):
