@@ -77,6 +77,7 @@ def _flat_function(
         structure[:] = [out_tree]
         return tuple(_widen(jnp.asarray(x), operands) for x in leaves)
 
+    flat.__name__ = _title(fun)
     return flat, lambda: structure[0]
 
 
@@ -109,7 +110,19 @@ def _varying(x: Any) -> frozenset[str]:
 def _kernel(fun: Flat, *operands: tuple[tuple[int, ...], Any]) -> Kernel:
     """The function's operations, from the shapes without batch and types of its operands."""
     with use_abstract_mesh(AbstractMesh((), ())):
-        return Kernel(trace(fun, operands))
+        return Kernel(trace(fun, operands), _title(fun))
+
+
+def _title(fun: Any) -> str:
+    """Return a function's name, with its class's if it is a method."""
+    if isinstance(fun, _Linearized):
+        return f"the derivative of {_title(fun.fun)}"
+    if isinstance(fun, _Transposed):
+        return f"the transpose of {_title(fun.fun)}"
+    inner = getattr(fun, "func", fun)  # a partial function's
+    owner = getattr(inner, "__self__", None)
+    name = getattr(inner, "__name__", type(inner).__name__).strip("_")
+    return name if owner is None else f"{type(owner).__name__}.{name}"
 
 
 def _kernel_of(fun: Flat, avals: Sequence[Any]) -> Kernel:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from brax import cli, plugins
+from brax.batch_last import batch_last
 from brax.plugins import Spec, hookimpl
 
 
@@ -34,12 +35,23 @@ class Drift:
         return Position(jnp.stack([x, time]))
 
 
+class Wave(Drift):
+    """Moves in a kernel, as physics does."""
+
+    def step(self, state, action):
+        return Position(batch_last(jnp.sin)(state.x) + action)
+
+
 @pytest.fixture(autouse=True)
 def drifting():
     plugin = types.ModuleType("drifting")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_environments = hookimpl(
-        lambda: [Spec("drift", Drift), Spec("broken_drift", lambda: Drift(breaks_at=5))]
+        lambda: [
+            Spec("drift", Drift),
+            Spec("wave", Wave),
+            Spec("broken_drift", lambda: Drift(breaks_at=5)),
+        ]
     )
     plugins.register(plugin, "drifting")
     cached = jax.config.jax_enable_compilation_cache
@@ -58,9 +70,13 @@ def test_measures_a_registered_environment(capsys):
     assert report["device"].startswith(jax.devices()[0].platform)
 
 
-def test_prints_a_table(capsys):
+def test_prints_a_table_and_which_kernels_are_native(capsys):
     assert cli.main(["bench", "drift", "--batch-size", "2", "--length", "3"]) == 0
-    assert "drift" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "drift" in out and "native" not in out
+    assert cli.main(["bench", "wave", "--batch-size", "2", "--length", "3"]) == 0
+    if jax.devices()[0].platform == "cpu":
+        assert "wave: native kernels: 1 of 1" in capsys.readouterr().out
 
 
 def test_a_result_that_is_not_finite_does_not_count(capsys):

@@ -5,6 +5,7 @@ import json
 import platform
 import traceback
 from collections.abc import Iterable
+from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
@@ -13,7 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from brax import plugins
+from brax._commands.kernels import described, of_plugins
 from brax.errors import BraxError, unknown_name
+from brax.native.outcomes import Outcome
 from brax.plugins import Registered, Status
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -79,6 +82,7 @@ def doctor(as_json: bool) -> int:
     found = list(_everything())
     broken += [_facts(r) | facts for r in found if "error" in (facts := _object_facts(r))]
     broken += [{"error": clash} for clash in plugins.clashes()]
+    kernels = of_plugins(found)
     report = {
         "ok": not broken,
         "python": platform.python_version(),
@@ -86,6 +90,7 @@ def doctor(as_json: bool) -> int:
         "plugins": {str(s.origin): s.state for s in statuses},
         "checked": len(found),
         "broken": broken,
+        "kernels": {name: [asdict(o) for o in mine] for name, mine in kernels.items()},
     }
     if as_json:
         _print_json(report)
@@ -100,6 +105,9 @@ def _print_diagnosis(report: dict[str, Any]) -> None:
         click.echo(f"{state:>6}  {origin}")
     for entry in report["broken"]:
         click.echo(f"broken: {entry.get('error') or entry['reason']} {entry.get('remedy', '')}")
+    for distribution, mine in report["kernels"].items():
+        for line in described(Outcome(**kernel) for kernel in mine):
+            click.echo(f"{distribution}: {line}")
     click.echo(f"{report['checked']} objects checked, {len(report['broken'])} problems")
 
 

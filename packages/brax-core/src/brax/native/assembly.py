@@ -33,6 +33,9 @@ class TooLong(Exception):
 class Unsupported(Exception):
     """A kernel has what is not translated; the compiler of JAX has to do it."""
 
+    where: str = ""
+    """The source line that asks for it."""
+
 
 def code_of(dtype: Any) -> str:
     """The type of a number: kind and bytes.

@@ -15,9 +15,10 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from brax.native import handler, jax_internals, machine
+from brax.native import handler, jax_internals, machine, outcomes
 from brax.native.arrays import MARK
 from brax.native.assembly import TooLong, Unsupported, code_of
+from brax.native.outcomes import Outcome
 from brax.native.program import translate
 
 ELEMENTS = 100_000
@@ -70,14 +71,15 @@ DEVICES = _devices()
 class Kernel:
     """A kernel's operations, and the functions they became."""
 
-    def __init__(self, closed: Any) -> None:
+    def __init__(self, closed: Any, title: str = "") -> None:
         """Keeps the operations.
 
         Args:
             closed: from `trace`.
+            title: the kernel's name in messages.
         """
-        self.closed = closed
-        self._names: dict[Any, str | None] = {}
+        self.closed, self._title = closed, title
+        self._names: dict[Any, tuple[str | None, Outcome]] = {}
         self._elements = elements(closed.jaxpr)
         self._long = self._elements > ELEMENTS or "top_k" in names(closed.jaxpr)
 
@@ -154,13 +156,16 @@ class Kernel:
         """The name of its function for a batch, or None if it cannot be translated."""
         try:
             most = machine.width() // self._bytes()
-        except Unsupported:
+        except Unsupported as reason:
+            outcomes.note(Outcome(self._title, str(reason)))
             return None
         lanes = 1 << min(most, size).bit_length() - 1
         key = own, lanes, int(size >= SOON or self._elements > LONG), threads
         if key not in self._names:
             self._names[key] = self._compiled(*key)
-        return self._names[key]
+        name, outcome = self._names[key]
+        outcomes.note(outcome)
+        return name
 
     def _bytes(self) -> int:
         """Of the widest number."""
@@ -169,7 +174,7 @@ class Kernel:
 
     def _compiled(
         self, own: tuple[bool, ...], lanes: int, effort: int, threads: bool
-    ) -> str | None:
+    ) -> tuple[str | None, Outcome]:
         jaxpr = self.closed.jaxpr
         try:
             if not jaxpr.outvars:
@@ -186,14 +191,15 @@ class Kernel:
             _register(name, text, effort)
         except Unsupported as reason:
             _LOG.info("a kernel of %d numbers is left to XLA: %s", self._elements, reason)
-            return None
+            return None, Outcome(self._title, str(reason), reason.where)
         except jax_internals.UnknownForm as reason:
             jax_internals.warn(str(reason))
-            return None
+            return None, Outcome(self._title, str(reason))
         except Exception as error:  # what another version of JAX or LLVM does otherwise
-            jax_internals.warn(f"{type(error).__name__}: {error}")
-            return None
-        return name
+            text = f"{type(error).__name__}: {error}"
+            jax_internals.warn(text)
+            return None, Outcome(self._title, text)
+        return name, Outcome(self._title)
 
     def _translated(self, own: tuple[bool, ...], lanes: int, effort: int) -> str:
         """The kernel, with as many loops as it takes to find room on the stack.

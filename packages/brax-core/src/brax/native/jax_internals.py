@@ -10,6 +10,7 @@ To support a new version of JAX, run the tests with it, add what it changed here
 
 import functools
 import re
+import sys
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -206,6 +207,32 @@ def inner(eqn: Any) -> list[Any]:
         for q in (p if isinstance(p, (tuple, list)) else [p])
         if hasattr(q, "jaxpr") or hasattr(q, "eqns")
     ]
+
+
+_HOME = str(Path(jax.__file__).parent)
+
+
+def source(eqn: Any) -> str:
+    """Return the innermost line outside of JAX that an operation was traced at, or nothing."""
+    traceback = getattr(eqn.source_info, "traceback", None)
+    for frame in getattr(traceback, "frames", ()):
+        if not frame.file_name.startswith(_HOME):
+            modules = list(sys.modules.items())
+            names = [n for n, m in modules if getattr(m, "__file__", None) == frame.file_name]
+            module = names[0] if names else frame.file_name
+            return f"{module}:{frame.line_num}, in {frame.function_name}"
+    return ""
+
+
+def of_jax(eqn: Any) -> bool:
+    """Return whether an operation calls a function of JAX's own, such as `jnp.linalg.eigh`.
+
+    JAX traces such a function once, so the lines of its operations are those of its first use.
+    """
+    if eqn.primitive.name not in CALLS:
+        return False
+    about = getattr(called(eqn).jaxpr, "debug_info", None)
+    return str(getattr(about, "func_filename", "")).startswith(_HOME)
 
 
 class Placement(NamedTuple):

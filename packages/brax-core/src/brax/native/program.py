@@ -43,7 +43,12 @@ def evaluate(
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
         asm.measure()
         operands = [read(v) for v in eqn.invars]
-        write(eqn.outvars, _results(asm, eqn, operands))
+        try:
+            write(eqn.outvars, _results(asm, eqn, operands))
+        except Unsupported as reason:
+            if not reason.where or jax_internals.of_jax(eqn):
+                reason.where = jax_internals.source(eqn)
+            raise
     return [read(v) for v in jaxpr.outvars]
 
 

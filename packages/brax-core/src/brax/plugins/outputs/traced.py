@@ -33,6 +33,23 @@ def single_precision() -> Iterator[None]:
         _strict.reset(token)
 
 
+Call = tuple[str, Callable[..., Any], tuple[Any, ...]]
+"""A function's name, the function, and its arguments."""
+
+_calls: ContextVar[list[Call] | None] = ContextVar("_calls", default=None)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[list[Call]]:
+    """Keeps the calls that output checks make, in the order in which they are made."""
+    found: list[Call] = []
+    token = _calls.set(found)
+    try:
+        yield found
+    finally:
+        _calls.reset(token)
+
+
 class Fault(Exception):
     """A sentence about what a function of a plugin returned or raised."""
 
@@ -60,6 +77,9 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
         Fault: if it raises.
     """
     found: list[Any] = []
+    calls = _calls.get()
+    if calls is not None:
+        calls.append((name, function, args))
 
     def kept(*args: Any) -> list[Any]:
         out = function(*args)

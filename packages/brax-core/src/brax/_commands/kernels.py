@@ -1,0 +1,70 @@
+"""Reports of which kernels are native, for `brax bench` and `brax plugins doctor`."""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import jax
+
+from brax import plugins
+from brax.errors import BraxError
+from brax.native.arrays import MARK
+from brax.native.assembly import Unsupported
+from brax.native.outcomes import Outcome
+from brax.native.program import translate
+from brax.plugins import Registered
+from brax.plugins.kinds import KINDS, resolve
+from brax.plugins.outputs.traced import recorded
+
+PHYSICS = ("joint_type", "geometry_type", "collider", "actuator")
+"""Kinds of plugin whose functions are parts of a step's kernel."""
+
+
+def described(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Describe the outcomes of some kernels: how many are native, and a line for each other one."""
+    found = list(outcomes)
+    if found:
+        yield f"native kernels: {sum(o.native for o in found)} of {len(found)}"
+    yield from (str(o) for o in found if not o.native)
+
+
+def of_plugins(found: Iterable[Registered]) -> dict[str, list[Outcome]]:
+    """Translate the functions of joints, geometry types, colliders and actuators.
+
+    Returns:
+        The outcome of each function, by the distribution that brings it. Brax's own are left out:
+        its tests hold them to be native. So are objects that cannot be loaded.
+    """
+    out: dict[str, list[Outcome]] = {}
+    for registered in found:
+        if not registered.ours and registered.kind in PHYSICS:
+            out.setdefault(registered.distribution, []).extend(of_object(registered))
+    return out
+
+
+def of_object(registered: Registered) -> Iterator[Outcome]:
+    """Translate the functions of one object that its output checks call."""
+    try:
+        value = plugins.get(registered.kind, registered.name)
+    except BraxError:
+        return
+    with recorded() as calls:
+        list(resolve(KINDS[registered.kind].outputs)(value))
+    for name, function, args in calls:
+        yield _of_function(f"{registered.name}.{name}", function, args)
+
+
+def _of_function(title: str, function: Any, args: Any) -> Outcome:
+    batched = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape[:-1], MARK), x.dtype), args)
+
+    def arrays(*args: Any) -> list[Any]:
+        return [x for x in jax.tree.leaves(function(*args)) if isinstance(x, jax.Array)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the output checks have said them
+        closed = jax.make_jaxpr(arrays)(*batched)
+    try:
+        translate(closed, [True] * len(closed.jaxpr.invars), lanes=4)
+    except Unsupported as reason:
+        return Outcome(title, str(reason), reason.where)
+    return Outcome(title)
