@@ -7,7 +7,7 @@ from physics_lab import PIPELINES
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.colliders import Collider
+from brax.colliders import Collider, Touch
 from brax.components import Quat, exp_quat
 from brax.errors import PluginError
 from brax.integrators import Integrator
@@ -148,6 +148,26 @@ def test_a_wrong_collider_is_told(case):
     collider, message = WRONG_COLLIDERS[case]
     with pytest.raises(PluginError, match=message):
         check_collider(collider)
+
+
+class Sheet(Collider):
+    """A ball and a sheet that fills its box's plane z = 0; nothing is deeper than it is thick."""
+
+    types, n_contacts = ("box", "sphere"), 1
+
+    def collide(self, a, b):
+        z = a.rot.inv_rotate(b.pos - a.pos).z
+        side = jnp.where(z < 0, -1.0, 1.0)
+        normal = a.axis_z * side
+        dist = jnp.maximum(jnp.abs(z) - a.size.z - b.size.x, -2 * a.size.z)
+        return [Touch(dist, b.pos - normal * (b.size.x + 0.5 * dist), normal)]
+
+
+def test_a_little_is_little_beside_a_thin_shape():
+    check_collider(Sheet(), sizes=((1, 1, 0.02), (0.1,)))
+    backwards = Balls(lambda t, a, b: t._replace(normal=-t.normal))
+    with pytest.raises(PluginError, match="does not change the depth by the normal"):
+        check_collider(backwards, sizes=((0.01,), (0.02,)))
 
 
 class Overstated(Integrator):

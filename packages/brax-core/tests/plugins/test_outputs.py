@@ -129,7 +129,6 @@ CASES = [
     ),
     (Block, "stops_rays", True, "ray of float32[3, 2] raised NotImplementedError: x stops no rays"),
     (Balls, "n_contacts", 2, "n_contacts is 2, but collide returns 1 points"),
-    (Balls, "types", ("sphere", "potato"), "types: no geometry type 'potato' is registered"),
     (Balls, "collide", lambda a, b: None, "a list of brax.colliders.Touch, but gives None"),
     (Balls, "collide", lambda a, b: [(a.pos.x, a.pos, a.pos)], "but gives a list of 1"),
     (

@@ -18,6 +18,8 @@ _POINTS = np.array(
     [[0.4, 0.3, -0.2], [-0.4, 0.2, -0.2], [0, -0.5, -0.2], [0.1, 0, 0.4], [0, 0.2, 0.3]]
 )
 """Of a shape that has some."""
+_DEEP = 0.4
+"""Twice the depth that still is a little, of shapes without sizes."""
 _SPREAD = np.array([[0.4], [0.4], [0.4], [1], [1], [1], [1]])
 """Of places and quaternions, so that many of the pairs overlap."""
 
@@ -43,15 +45,22 @@ def check_collider(
     problems = in_turn(
         collider,
         interface("collider"),
+        _types,
         outputs("collider"),
         lambda collider: _numbers(collider, sizes),
     )
     refuse(collider, "colliders", problems)
 
 
+def _types(collider: Collider) -> Iterator[str]:
+    for name in collider.types:
+        if name not in plugins.names("geometry_type"):
+            yield f"types: no geometry type '{name}' is registered"
+
+
 def _shape(kind: GeometryType, place: jax.Array, size: Sequence[float] | None) -> Shape:
     """A shape at a place (7, batch)."""
-    numbers = [0.4 - 0.1 * i for i in range(len(kind.size_names))] if size is None else [*size]
+    numbers = _sizes(kind) if size is None else [*size]
     padded = [*numbers, 0.0, 0.0, 0.0][:3]
     rows = [row[None] for row in place]
     size_rows = (jnp.full_like(rows[0], n) for n in padded)
@@ -60,6 +69,10 @@ def _shape(kind: GeometryType, place: jax.Array, size: Sequence[float] | None) -
         points = (jnp.asarray(c, place.dtype)[:, None, None] for c in _POINTS.T)
         shape = shape._replace(points=Vec3(*points))
     return shape
+
+
+def _sizes(kind: GeometryType) -> list[float]:
+    return [0.4 - 0.1 * i for i in range(len(kind.size_names))]
 
 
 def _kinds(collider: Collider) -> list[GeometryType]:
@@ -92,10 +105,13 @@ def _numbers(
         yield "a normal has not unit length"
     yield from _moved_together(run, first, second, turn)
     slope = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.min(run(a, b)[0], axis=0)), argnums=(0, 1)))
-    nearest = normal[np.argmin(dist, axis=0), np.arange(_PAIRS)]
-    off = np.abs(np.asarray(slope(first, second)[1][:3]).T - nearest).max(axis=-1)
+    little = _little(kinds, given)
+    away = np.nan_to_num(np.asarray(slope(first, second)[1][:3]))
+    closer = second.at[:3].add(-away * (dist.min(axis=0) + 0.5 * little))
+    dist, _, normal = (np.asarray(a) for a in run(first, closer))
+    off = np.abs(np.asarray(slope(first, closer)[1][:3]).T - _nearest(dist, normal)).max(axis=-1)
     depth = -dist.min(axis=0)
-    if _often(off[(depth > 0) & (depth < 0.2)] > 1e-2):
+    if _often(off[(depth > 0) & (depth < little)] > 1e-2):
         yield (
             "where they overlap a little, moving the second shape does not change the depth by the "
             "normal"
@@ -104,6 +120,22 @@ def _numbers(
     for where, (a, b) in {"random places": (first, second), "one place": (same, same)}.items():
         if not all(np.isfinite(leaf).all() for leaf in (*run(a, b), *slope(a, b))):
             yield f"a distance or a derivative is not finite at {where}"
+
+
+def _little(kinds: Sequence[GeometryType], given: Sequence[Sequence[float] | None]) -> float:
+    """A depth that is small beside every size: deeper in a thin shape, another side is nearer."""
+    sizes = [
+        size
+        for kind, numbers in zip(kinds, given, strict=True)
+        for size in (_sizes(kind) if numbers is None else numbers)[: len(kind.size_names)]
+        if not kind.only_static
+    ]
+    return 0.5 * min([_DEEP, *sizes])
+
+
+def _nearest(dist: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """The normal at the nearest point of each pair, (pairs, 3)."""
+    return normal[np.argmin(dist, axis=0), np.arange(dist.shape[1])]
 
 
 def _often(wrong: np.ndarray) -> bool:

@@ -1,0 +1,93 @@
+"""`check_geometry_type`: whether a geometry type keeps the contract of `brax.colliders`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.colliders import GeometryType, Shape
+from brax.components import Quat, Vec3, stack
+from brax.errors import describe_error
+from brax.plugins.outputs.geometry import mesh_problem
+from brax.testing.faults import in_turn, interface, outputs, refuse
+
+_POINTS = 64
+_CLOSE = 1e-3
+
+
+def check_geometry_type(kind: GeometryType, size: Sequence[float] | None = None) -> None:
+    """Checks one geometry type.
+
+    Its functions must give the shapes that they say. A signed distance must be a true one, whose
+    slope has length one at nine in ten of random points; a support must be the farthest of many
+    points along its direction; and a mesh must be drawable, with vertices where the signed distance
+    is zero.
+
+    Args:
+        kind: the geometry type.
+        size: its size parameters; by default 0.4, 0.3 and 0.2.
+
+    Raises:
+        PluginError: naming everything that is wrong.
+    """
+    numbers = list(size or (0.4, 0.3, 0.2))[: len(kind.size_names)] if _sized(kind) else []
+    problems = in_turn(
+        kind,
+        interface("geometry_type"),
+        outputs("geometry_type"),
+        lambda kind: _numbers(kind, [*numbers, 0.0, 0.0, 0.0][:3]),
+    )
+    refuse(kind, "geometry types", problems)
+
+
+def _sized(kind: Any) -> bool:
+    return isinstance(getattr(kind, "size_names", None), tuple)
+
+
+def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
+    """Gives what random points and directions show."""
+    drawn = jnp.asarray(np.random.default_rng(0).normal(size=(3, _POINTS, 1, 1)), jnp.float32)
+    points = Vec3(*drawn)
+    column = lambda *v: [jnp.full((1, 1), x, jnp.float32) for x in v]  # noqa: E731
+    shape = Shape(Vec3(*column(0, 0, 0)), Quat(*column(1, 0, 0, 0)), Vec3(*column(*size)))
+    if kind.has_distance:
+        slope = jax.grad(lambda p: jnp.sum(kind.signed_distance(shape, p)))(points)
+        length = np.linalg.norm(np.asarray(stack(slope)), axis=-2)
+        if not np.isfinite(length).all():
+            yield "signed_distance or its derivative is not finite at a random point"
+        elif (np.abs(length - 1) > _CLOSE).mean() > 0.1:
+            yield "signed_distance must be a true distance: its slope has not length one"
+    if kind.corners and not kind.least_points:
+        yield from _support(kind, shape, points)
+    if not (kind.least_points or kind.has_heights):
+        yield from _mesh(kind, shape, size)
+
+
+def _support(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
+    """Gives whether another support is farther along a direction than its own."""
+    unit = np.array(stack(points))[:, 0, :, 0]
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    directions = Vec3(*(jnp.asarray(c)[:, None, None] for c in unit.T))
+    found = np.asarray(stack(kind.support(shape, directions))).reshape(-1, 3)
+    reach = unit @ found.T
+    if not np.isfinite(found).all():
+        yield "support is not finite in a random direction"
+    elif (reach.max(axis=1) > np.diag(reach) + _CLOSE).any():
+        yield "support must be the farthest point: that of another direction is farther"
+
+
+def _mesh(kind: GeometryType, shape: Shape, size: Sequence[float]) -> Iterator[str]:
+    try:
+        out = kind.mesh(np.asarray(size))
+    except Exception as error:
+        yield f"mesh raised {describe_error(error)}"
+        return
+    if problem := mesh_problem(out):
+        yield problem
+    elif out is not None and kind.has_distance:
+        corners = Vec3(*(jnp.asarray(c, jnp.float32)[:, None, None] for c in np.asarray(out[0]).T))
+        off = float(np.abs(kind.signed_distance(shape, corners)).max())
+        if off > _CLOSE:
+            yield f"mesh has a vertex that is {off:.2g} m off the surface of signed_distance"

@@ -1,0 +1,85 @@
+"""`check_trainer`: whether a trainer keeps its contract."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from brax.env import Env
+from brax.errors import describe_error
+from brax.plugins.outputs.traced import describe
+from brax.plugins.outputs.trainer import policy_problem, trained_problem
+from brax.testing.faults import in_turn, refuse
+
+
+def check_trainer(
+    trainer: Any, environment: Env, path: Path | str | None = None, **settings: Any
+) -> None:
+    """Checks one trainer, by a short run.
+
+    `train` must return `(make_policy, params, metrics)`, whose policy gives an action of the
+    environment's size. With `path`, `load_policy(path)` must give the actions of that policy.
+
+    Args:
+        trainer: the trainer.
+        environment: what it trains on, not wrapped.
+        path: where the settings make it leave its policy, for `load_policy`.
+        **settings: of `train`; make the run short.
+
+    Raises:
+        PluginError: naming everything that is wrong.
+    """
+    problems = in_turn(
+        trainer, _interface, lambda trainer: _run(trainer, environment, path, settings)
+    )
+    refuse(trainer, "trainers", problems)
+
+
+def _interface(trainer: Any) -> Iterator[str]:
+    if not isinstance(getattr(trainer, "name", None), str):
+        yield "name must be a string"
+    for name in ("train", "load_policy"):
+        if not callable(getattr(trainer, name, None)):
+            yield f"it must have a function {name}"
+
+
+def _run(trainer: Any, environment: Env, path: Any, settings: dict[str, Any]) -> Iterator[str]:
+    try:
+        out = trainer.train(environment, **settings)
+    except Exception as error:
+        yield f"train raised {describe_error(error)}"
+        return
+    if problem := trained_problem(out, environment):
+        yield problem
+    elif path is not None:
+        yield from _loaded(trainer, environment, path, out)
+
+
+def _loaded(trainer: Any, environment: Env, path: Any, out: Any) -> Iterator[str]:
+    try:
+        policy = trainer.load_policy(path, deterministic=True)
+    except Exception as error:
+        yield f"load_policy raised {describe_error(error)}"
+        return
+    if not callable(policy):
+        yield f"load_policy must return a function, but returns {describe(policy)}"
+        return
+    if problem := policy_problem(policy, environment):
+        yield f"load_policy: {problem}"
+        return
+    obs = environment.reset(jax.random.key(0)).obs
+    key = jax.random.key(1)
+    same = np.allclose(policy(obs, key)[0], _greedy(out)(obs, key)[0], atol=1e-5)
+    if not same:
+        yield "load_policy must give the policy that train returned"
+
+
+def _greedy(out: Any) -> Any:
+    """The deterministic policy, where a trainer tells it from another."""
+    make_policy, params, _ = out
+    try:
+        return make_policy(params, deterministic=True)
+    except TypeError:
+        return make_policy(params)
