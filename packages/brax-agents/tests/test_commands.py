@@ -269,3 +269,51 @@ def test_changes_are_toml_and_else_text():
 )
 def test_presets_are_settings_that_ppo_takes(environment, preset):
     PPO.check(PPO.presets[environment][preset])
+
+
+def widened(sys, rng):
+    """A randomization that the command is told by name; `Told` never calls it."""
+
+
+class Strict:
+    """A trainer that takes one setting, and none of the command's own but the run's folder."""
+
+    name = "told"
+    returns = (lambda params: lambda obs, key: (jnp.zeros(1), {}), (), {})
+
+    @staticmethod
+    def train(environment, rate=1.0, run_dir=None):
+        Told.settings = {"rate": rate, "run_dir": run_dir}
+        return Strict.returns
+
+    load_policy = None
+
+
+def test_the_physics_is_randomized_by_name(monkeypatch, capsys):
+    args = ["train", "toy_point", "--trainer", "told", "--name"]
+    assert cli.main([*args, "a", "--randomize", f"{__name__}:widened"]) == 0
+    assert Told.settings["randomization_fn"] is widened
+    told = json.loads((RUN / "run.json").read_text())["config"]
+    assert told["randomization_fn"] == f"{__name__}:widened"
+    assert cli.main([*args, "b", "--randomize"]) == 2
+    assert "the environment Preset brings no randomization of its own" in capsys.readouterr().err
+    assert cli.main([*args, "b", "--randomize", "nowhere:widened"]) == 2
+    assert "randomization_fn 'nowhere:widened' cannot be imported: Mod" in capsys.readouterr().err
+    monkeypatch.setattr(Preset, "randomization_fn", staticmethod(widened), raising=False)
+    assert cli.main([*args, "b", "--randomize"]) == 0
+    assert Told.settings["randomization_fn"] is widened
+    assert not Path("runs/c").exists()
+
+
+def test_a_trainer_gets_what_it_takes_and_must_return_what_it_should(monkeypatch, capsys):
+    monkeypatch.setattr(Told, "train", Strict.train)
+    args = ["train", "toy_point", "--trainer", "told", "--name"]
+    assert cli.main([*args, "a", "--set", "rate=2.0"]) == 0
+    assert Told.settings == {"rate": 2.0, "run_dir": Path("runs/a")}
+    assert cli.main([*args, "b", "--set", "rat=2.0"]) == 2
+    assert "trainer 'told' takes no setting 'rat'. Did you mean 'rate'?" in capsys.readouterr().err
+    monkeypatch.setattr(Strict, "returns", None)
+    assert cli.main([*args, "c"]) == 2
+    err = capsys.readouterr().err
+    assert "brax: trainer 'told' of toys (" in err
+    assert "train must return (make_policy, params, metrics), but returns None" in err

@@ -54,7 +54,14 @@ class Vec3(NamedTuple):
         return Vec3(-self.x, -self.y, -self.z)
 
     def __mul__(self, s: Any) -> "Vec3":
+        if isinstance(s, Vec3):
+            raise TypeError("Vec3 * Vec3 is ambiguous: write a.dot(b) or a.cross(b)")
         return Vec3(self.x * s, self.y * s, self.z * s)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, s: Any) -> "Vec3":
+        return Vec3(self.x / s, self.y / s, self.z / s)
 
     @traced_once
     def dot(self, o: "Vec3") -> jax.Array:
@@ -88,6 +95,14 @@ class Quat(NamedTuple):
     def conj(self) -> "Quat":
         """The inverse rotation."""
         return Quat(self.w, -self.x, -self.y, -self.z)
+
+    def __mul__(self, o: Any) -> "Quat":
+        """The rotation `o` followed by this one, as `mul`."""
+        if not isinstance(o, Quat):
+            raise TypeError(
+                f"Quat * {type(o).__name__}: write q.rotate(v) for a vector, or q.mul(r) for a Quat"
+            )
+        return self.mul(o)
 
     @traced_once
     def mul(self, o: "Quat") -> "Quat":

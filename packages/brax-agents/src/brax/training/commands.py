@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from brax import plugins
-from brax.errors import ConfigError, closest
+from brax.errors import ConfigError, closest, describe_error
+from brax.plugins import kinds
 from brax.training import hosts, presets, runs
 
 env_argument = click.argument("env")
@@ -37,6 +38,9 @@ set_option = click.option(
     metavar="KEY=VALUE",
     help="Change a setting of the trainer; env.KEY=VALUE one of the environment. Repeatable.",
 )
+
+OWN = "own"
+"""Stands for the environment's own function that randomizes its physics."""
 
 OURS = {"save_checkpoint_path", "checkpoint_logdir", "progress_fn"}
 """Settings that `train_run` gives, and no user: those of a run's folder, by all their names."""
@@ -64,6 +68,14 @@ def _distributed_options(command: Callable[..., None]) -> Callable[..., None]:
     return joined
 
 
+randomize_option = click.option(
+    "--randomize",
+    metavar="[MODULE:FUNCTION]",
+    is_flag=False,
+    flag_value=OWN,
+    help="Randomize the physics: by the environment's own function, or by the one named.",
+)
+
 _render_option = click.option(
     "--render", is_flag=True, help="Write rollout.html at the end, a page that shows the result."
 )
@@ -78,6 +90,7 @@ _render_option = click.option(
 @click.option("--name", default="", help="Name of the run; by default environment and time.")
 @runs_option
 @set_option
+@randomize_option
 @_render_option
 @_distributed_options
 @click.pass_context
@@ -91,6 +104,7 @@ def train(
     name: str,
     runs_dir: Path,
     changes: tuple[str, ...],
+    randomize: str | None,
     render: bool,
 ) -> None:
     """Trains an agent in the environment ENV.
@@ -99,7 +113,8 @@ def train(
     goes on with it.
     """
     with hosts.together():
-        run, environment = asked(env, trainer, preset, changes, num_timesteps=steps, seed=seed)
+        more = {"num_timesteps": steps, "seed": seed, "randomization_fn": randomize}
+        run, environment = asked(env, trainer, preset, changes, **more)
         folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
     with runs.forgotten_unless_begun([folder] if hosts.first() else []):
         train_run(run, folder, environment)
@@ -132,7 +147,8 @@ def resume(
         record = runs.read(run)
         if steps is not None:
             record = record.with_config(num_timesteps=steps)
-        check(record.trainer, record.config)
+        environment = make_environment(record.environment, record.environment_kwargs)
+        check(record.trainer, with_randomization(record.config, environment))
         behind = checkpoint.available(run / "checkpoints")
         if step is not None and step not in behind:
             raise ConfigError(
@@ -144,7 +160,6 @@ def resume(
             raise ConfigError(
                 f"run '{run}' is complete, with {newest} steps: ask for more with --steps."
             )
-        environment = make_environment(record.environment, record.environment_kwargs)
         if steps is not None and hosts.first():
             record.write(run)
     more: dict[str, Any] = {}
@@ -183,7 +198,7 @@ def asked(
     agent = plugins.get("trainer", trainer)
     config = merge(presets.choose(agent, environment, env, preset), settings)
     config |= {name: value for name, value in more.items() if value is not None}
-    check(trainer, config)
+    check(trainer, with_randomization(config, environment))
     return runs.Run(env, env_settings, trainer, with_whole_paths(config)), environment
 
 
@@ -191,6 +206,33 @@ def with_whole_paths(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings whose paths mean the same wherever the run is gone on with."""
     paths = {name: config.get(name) for name in ("teacher", "restore_checkpoint_path")}
     return {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
+
+
+def with_randomization(config: Mapping[str, Any], environment: Any) -> dict[str, Any]:
+    """Settings whose `randomization_fn`, if it is named by text, is the function itself.
+
+    Raises:
+        ConfigError: if there is no such function.
+    """
+    name = config.get("randomization_fn")
+    if not isinstance(name, str):
+        return dict(config)
+    if name == OWN:
+        found = getattr(environment, "randomization_fn", None)
+        if found is None:
+            raise ConfigError(
+                f"the environment {type(environment).__name__} brings no randomization of its own, "
+                "an attribute randomization_fn: name a function, --randomize MODULE:FUNCTION."
+            )
+        return {**config, "randomization_fn": found}
+    try:
+        found = kinds.resolve(name)
+    except Exception as error:
+        raise ConfigError(
+            f"randomization_fn '{name}' cannot be imported: {describe_error(error)}. Name it as "
+            "MODULE:FUNCTION."
+        ) from error
+    return {**config, "randomization_fn": found}
 
 
 def check(trainer: str, config: Mapping[str, Any]) -> None:
@@ -248,12 +290,13 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
             progress.update(step, metrics)
 
     own = {"progress_fn": report, "save_checkpoint_path": folder / "checkpoints"}
+    config = with_randomization(run.config, environment)
     named, anything = parameters(plugins.get("trainer", run.trainer))
     taken = {name: value for name, value in own.items() if anything or name in named}
     taken |= {"run_dir": folder} if "run_dir" in named else {}
     try:
         with progress if loggers else contextlib.nullcontext():
-            outputs.train(run.trainer, environment, **{**run.config, **taken, **more})
+            outputs.train(run.trainer, environment, **{**config, **taken, **more})
     except (KeyboardInterrupt, SystemExit):
         click.echo(f"interrupted; go on with: brax resume {folder}", err=True)
         raise

@@ -70,7 +70,7 @@ def sweep(
     folder = runs_dir / runs.named(name, f"sweep-{env}")
     asked = {folder / label(cell): _with(run, cell) for cell in cells}
     for each in asked.values():
-        commands.check(trainer, each.config)
+        commands.check(trainer, commands.with_randomization(each.config, environment))
         if not each.config.get("num_evals", 1) or not each.config.get("run_evals", True):
             raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
         if seeds > 1 and each.config.get("restore_checkpoint_path") is not None:
@@ -213,7 +213,7 @@ def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: b
         together
         and len(new) > 1
         and isinstance(agent, Agent)
-        and fit(agent, environment, run.config)
+        and fit(agent, environment, commands.with_randomization(run.config, environment))
     ):
         _train_together(place, run, environment, new)
         return
@@ -231,7 +231,8 @@ def _train_together(place: Path, run: runs.Run, environment: Any, seeds: Sequenc
     from brax.training.seeds import train_seeds
 
     folders = [run.with_config(seed=seed).create(place, f"seed{seed}") for seed in seeds]
-    settings = {name: value for name, value in run.config.items() if name != "seed"}
+    config = commands.with_randomization(run.config, environment)
+    settings = {name: value for name, value in config.items() if name != "seed"}
     title = f"{run.trainer} on {run.environment}, {place}, mean of {len(seeds)} seeds"
     reported: list[Mapping[str, Any]] = []
     with runs.forgotten_unless_begun(folders), contextlib.ExitStack() as stack:

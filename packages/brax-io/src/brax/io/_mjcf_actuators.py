@@ -33,8 +33,14 @@ class Law(NamedTuple):
     biasprm: list[float]
 
 
-def actuator_law(model: mujoco.MjModel, actuator: int) -> Law | None:
-    """The law of one of MuJoCo's actuators; None for one that is not supported."""
+def actuator_law(model: mujoco.MjModel, actuator: int, own: str = "") -> Law | None:
+    """The law of an actuator; None for one that is not supported.
+
+    One with a type of its own (`own`) has the file's numbers as they are.
+    """
+    if own:
+        gain, bias = model.actuator_gainprm[actuator], model.actuator_biasprm[actuator]
+        return Law(own, gain.tolist(), bias.tolist())
     dynamics, gain, bias = _words(model, actuator)
     if any(_problems(model, actuator)):
         return None

@@ -64,8 +64,8 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     tendons(builder, model, places)
     if not disabled(model, "EQUALITY", "CONSTRAINT"):
         equalities(builder, model, body_names(model), places)
-    _actuators(builder, model, places)
-    sensors(builder, model, places)
+    _actuators(builder, model, custom, places)
+    sensors(builder, model, custom.types["sensor"], places)
     if not refused:
         keyframes(builder, model, custom, places)
     if custom.init_q is not None:
@@ -83,7 +83,7 @@ def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> s
 
 def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> None:
     passive = not _without_passive(model)
-    builder.set_option(
+    options = dict(
         timestep=float(model.opt.timestep),
         gravity=np.zeros(3) if disabled(model, "GRAVITY") else model.opt.gravity.copy(),
         integrator=keyword(mujoco.mjtIntegrator, model.opt.integrator),
@@ -91,8 +91,8 @@ def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.
         **{key: getattr(model.opt, key) for key in ("wind", "impratio")},
         **{key: getattr(model.opt, key) * passive for key in ("density", "viscosity")},
         **_solver_steps(model),
-        **custom.options,
     )
+    builder.set_option(**(options | custom.options))
 
 
 def _without_passive(model: mujoco.MjModel) -> bool:
@@ -177,7 +177,9 @@ def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None
         )
 
 
-def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
+def _actuators(
+    builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
+) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
     pulled, sites = names(model, "tendon"), names(model, "site")
     bodies = body_names(model)
@@ -188,7 +190,7 @@ def _actuators(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> 
         if what not in TRANSMISSIONS:
             continue  # refused
         relative = what == "site" and ref >= 0
-        law = actuator_law(model, a)
+        law = actuator_law(model, a, custom.types["actuator"].get(a, ""))
         if law is None:
             continue  # refused
         limited = clamped and model.actuator_ctrllimited[a]

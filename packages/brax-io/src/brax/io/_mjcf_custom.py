@@ -1,11 +1,13 @@
 """Custom numbers of a model file: what each name means to Brax."""
 
+import difflib
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from brax.errors import closest
+from brax.io._mjcf_names import names
 
 OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
 """One number each, set as options of the model."""
@@ -15,8 +17,17 @@ COUNTS = ("max_geom_pairs", "max_contact_points", "sweeps")
 
 HONOURED = (*OPTIONS, *COUNTS, "elasticity", "init_qpos")
 
-JOINT_TYPE = "joint_type:"
-"""A tuple of this name and a joint type's makes the joints that it lists joints of that type."""
+TYPES = {
+    "joint_type": "joint",
+    "geometry_type": "geom",
+    "actuator": "actuator",
+    "sensor": "sensor",
+}
+"""Kinds of plugin, and the elements that are of one. A tuple named `KIND:NAME` makes the elements
+that it lists be of the type that is registered under the name."""
+
+INTEGRATOR = "integrator"
+"""Name of the text that names an integrator which MuJoCo has not."""
 
 IGNORED = {
     "spring_mass_scale": "true masses are used",
@@ -37,16 +48,21 @@ IGNORED = {
 class Custom(NamedTuple):
     """What a model's custom elements ask for."""
 
-    options: dict[str, float | int]
+    options: dict[str, float | int | str]
     elasticity: np.ndarray
     """Coefficient of restitution of each geom, (ngeom,)."""
     init_q: np.ndarray | None
-    joint_types: dict[int, str]
-    """Types of the joints that are not MuJoCo's, by id."""
+    types: dict[str, dict[int, str]]
+    """Types that are not MuJoCo's, by kind of element and id."""
     problems: list[tuple[str, int, str]]
     """What cannot be honoured: kind ('numeric' or 'tuple'), id and why."""
     unknown: list[tuple[str, int, str]]
     """Names that mean nothing to Brax, and so change nothing, in the same form."""
+
+    @property
+    def joint_types(self) -> dict[int, str]:
+        """Types of the joints that are not MuJoCo's, by id."""
+        return self.types["joint"]
 
 
 def read(model: mujoco.MjModel) -> Custom:
@@ -54,7 +70,7 @@ def read(model: mujoco.MjModel) -> Custom:
     problems: list[tuple[str, int, str]] = []
     unknown: list[tuple[str, int, str]] = []
     numbers: dict[str, np.ndarray] = {}
-    own_types = any(model.tuple(i).name.startswith(JOINT_TYPE) for i in range(model.ntuple))
+    own_types = any(model.tuple(i).name.startswith("joint_type:") for i in range(model.ntuple))
     nq = None if own_types else model.nq  # the builder knows those types' coordinates
     for i in range(model.nnumeric):
         start, size = model.numeric_adr[i], model.numeric_size[i]
@@ -66,11 +82,11 @@ def read(model: mujoco.MjModel) -> Custom:
         elif name in HONOURED:
             numbers[name] = value
     elasticity = np.full(model.ngeom, numbers.get("elasticity", np.zeros(1))[0])
-    joint_types: dict[int, str] = {}
+    own: dict[str, dict[int, str]] = {element: {} for element in TYPES.values()}
     for i in range(model.ntuple):
         name = model.tuple(i).name
-        if name.startswith(JOINT_TYPE):
-            problem = _set_joint_type(model, i, joint_types)
+        if ":" in name:
+            problem = _set_type(model, i, own)
         elif name in HONOURED:
             problem = _set_per_geom(model, i, elasticity)
         else:
@@ -79,12 +95,13 @@ def read(model: mujoco.MjModel) -> Custom:
                 unknown.append(("tuple", i, _unknown(name)))
         if problem:
             problems.append(("tuple", i, problem))
-    options: dict[str, float | int] = {}
+    options: dict[str, float | int | str] = {}
     options |= {name: float(numbers[name][0]) for name in OPTIONS if name in numbers}
     options |= {name: max(int(numbers[name][0]), 0) for name in COUNTS if name in numbers}
+    options |= _integrator(model, problems)
     init_q = numbers.get("init_qpos")
     start = None if init_q is None else init_q.copy()
-    return Custom(options, elasticity, start, joint_types, problems, unknown)
+    return Custom(options, elasticity, start, own, problems, unknown)
 
 
 def _unknown(name: str) -> str:
@@ -115,11 +132,36 @@ def _set_per_geom(model: mujoco.MjModel, i: int, elasticity: np.ndarray) -> str:
     return ""
 
 
-def _set_joint_type(model: mujoco.MjModel, i: int, joint_types: dict[int, str]) -> str:
-    """Notes the type of the joints that a tuple lists; returns what is wrong with it."""
+def _set_type(model: mujoco.MjModel, i: int, own: dict[str, dict[int, str]]) -> str:
+    """Notes the type of the elements that a tuple lists; returns what is wrong with it."""
+    kind, _, name = model.tuple(i).name.partition(":")
+    if kind not in TYPES:
+        return (
+            f"there is no kind '{kind}' of types. Name it KIND:TYPE, where KIND is one of "
+            f"{', '.join(TYPES)}.{closest(kind, TYPES)}"
+        )
+    element = TYPES[kind]
     rows = slice(model.tuple_adr[i], model.tuple_adr[i] + model.tuple_size[i])
-    if (model.tuple_objtype[rows] != mujoco.mjtObj.mjOBJ_JOINT).any():
-        return 'a joint type belongs to joints; use objtype="joint"'
-    kind = model.tuple(i).name.removeprefix(JOINT_TYPE)
-    joint_types |= dict.fromkeys(model.tuple_objid[rows].tolist(), kind)
+    if (model.tuple_objtype[rows] != getattr(mujoco.mjtObj, f"mjOBJ_{element.upper()}")).any():
+        article = "an" if kind[0] == "a" else "a"
+        words = kind.replace("_", " ")
+        return f'{article} {words} belongs to {element}s; use objtype="{element}"'
+    own[element] |= dict.fromkeys(model.tuple_objid[rows].tolist(), name)
     return ""
+
+
+def _integrator(model: mujoco.MjModel, problems: list[tuple[str, int, str]]) -> dict[str, str]:
+    """The integrator that a text names, as an option; notes a text that nearly does."""
+    found = {}
+    for i, name in enumerate(names(model, "text")):
+        if name == INTEGRATOR:
+            begin, size = model.text_adr[i], model.text_size[i]
+            data = bytes(model.text_data[begin : begin + size])
+            found[INTEGRATOR] = data.rstrip(b"\0").decode()
+        elif difflib.SequenceMatcher(None, name, INTEGRATOR).ratio() > _NEARLY:
+            problems.append(("text", i, f"unknown text. Did you mean '{INTEGRATOR}'?"))
+    return found
+
+
+_NEARLY = 0.85
+"""How alike a text's name is to a known one that is misspelt; other texts are the user's own."""

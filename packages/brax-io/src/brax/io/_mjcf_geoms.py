@@ -27,7 +27,7 @@ def geoms(
             continue  # refused if it can touch, else reported as not drawn
         builder.add_geom(
             bodies[body],
-            shape,
+            custom.types["geom"].get(g, shape),
             named[g],
             model.geom_pos[g],
             model.geom_quat[g],

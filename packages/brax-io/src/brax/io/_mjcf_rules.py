@@ -4,7 +4,7 @@ Each rule names a field of MuJoCo's model and the value at which it changes noth
 change motion is refused; what cannot is accepted and listed as ignored.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import mujoco
@@ -126,8 +126,8 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
         *_option_notes(model),
         *_table_notes(model, meets.any(axis=1)),
         *_geom_notes(model, meets),
-        *_actuator_notes(model),
-        *_element_notes(model),
+        *_actuator_notes(model, custom.types["actuator"]),
+        *_element_notes(model, custom.types["sensor"]),
         *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.left_out(model, custom)),
         *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.poses_left_out(model)),
         *(Note(kind, i, "refused", reason) for kind, i, reason in custom.problems),
@@ -219,7 +219,7 @@ def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
                 yield Note(kind, i, "ignored", "gap: only adhesion reaches over it")
 
 
-def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
+def _actuator_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[Note]:
     for i, value in enumerate(model.actuator_trntype):
         word = keyword(mujoco.mjtTrn, value)
         if word not in TRANSMISSIONS:
@@ -229,10 +229,12 @@ def _actuator_notes(model: mujoco.MjModel) -> Iterator[Note]:
             reason = "adhesion whose force depends on its rate is not supported; give it a motor's"
             yield Note("actuator", i, "refused", reason)
     for i, reason in law_problems(model):
+        if i in own:
+            continue
         yield Note("actuator", i, "refused", reason)
 
 
-def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
+def _element_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[Note]:
     for i in range(model.neq):
         what = keyword(mujoco.mjtEq, model.eq_type[i])
         if not model.eq_active0[i]:
@@ -244,7 +246,7 @@ def _element_notes(model: mujoco.MjModel) -> Iterator[Note]:
     for kind, reason in _REFUSED_KINDS.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "refused", reason)
-    for i, reason in left_out(model):
+    for i, reason in left_out(model, own):
         yield Note("sensor", i, "ignored", reason)
     for kind, reason in _WITHOUT_EFFECT.items():
         for i in range(count(model, kind)):

@@ -8,6 +8,7 @@ import numpy as np
 
 from brax import plugins
 from brax.builder import ModelBuilder
+from brax.errors import closest
 from brax.io._mjcf_names import body_names, disabled, keyword, names
 from brax.sensors import SensorType
 
@@ -26,12 +27,18 @@ class Read(NamedTuple):
     reference: tuple[str, str] | None
 
 
-def read_sensor(model: mujoco.MjModel, sensor: int) -> Read | str:
-    """A sensor as the builder takes it, or why it is left out."""
+def read_sensor(model: mujoco.MjModel, sensor: int, own: Mapping[int, str]) -> Read | str:
+    """A sensor as the builder takes it, or why it is left out.
+
+    Args:
+        model: MuJoCo's model.
+        sensor: its number.
+        own: types that are not MuJoCo's, by the sensor's number.
+    """
     if disabled(model, "SENSOR"):
         return "only observes; sensors are disabled"
     word = keyword(mujoco.mjtSensor, model.sensor_type[sensor])
-    name = _RENAMED.get(word, word)
+    name = own.get(sensor, _RENAMED.get(word, word))
     if name not in plugins.names("sensor"):
         return f"only observes; type '{name}' is not supported"
     kind = plugins.get("sensor", name)
@@ -71,12 +78,19 @@ def _hidden(model: mujoco.MjModel, kind: SensorType, site: int) -> str:
 
 
 def sensors(
-    builder: ModelBuilder, model: mujoco.MjModel, places: Mapping[tuple[str, int], str]
+    builder: ModelBuilder,
+    model: mujoco.MjModel,
+    own: Mapping[int, str],
+    places: Mapping[tuple[str, int], str],
 ) -> None:
     """Adds the sensors that are read; the others are reported."""
     for i, name in enumerate(names(model, "sensor")):
-        found = read_sensor(model, i)
+        found = read_sensor(model, i, own)
         if isinstance(found, str):
+            if i in own:
+                why = found.removeprefix("only observes; ")
+                hint = closest(own[i], plugins.names("sensor"))
+                builder.refuse(f"sensor '{name}'{places.get(('sensor', i), '')}: {why}.{hint}")
             continue
         builder.add_sensor(
             found.type,
@@ -88,11 +102,11 @@ def sensors(
         )
 
 
-def left_out(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
+def left_out(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[tuple[int, str]]:
     """Sensors that are not read, and why."""
     for i in range(model.nsensor):
-        found = read_sensor(model, i)
-        if isinstance(found, str):
+        found = read_sensor(model, i, own)
+        if isinstance(found, str) and i not in own:
             yield i, found
 
 
