@@ -34,7 +34,7 @@ def check_model_format(reader: Any, path: Path | str) -> None:
 
 
 def _interface(reader: Any, path: Path) -> Iterator[str]:
-    suffixes = getattr(reader, "suffixes", None)
+    suffixes: Any = getattr(reader, "suffixes", None)
     if problem := key_problem("model_format", suffixes):
         yield f"suffixes must be {problem}, got {suffixes!r}"
     elif path.suffix.lower() not in suffixes:

@@ -70,7 +70,8 @@ def _states(pipeline: Any, sys: System) -> Iterator[str]:
 
 
 def _compare(start: State, once: State, twice: State, both: State) -> Iterator[str]:
-    if jax.tree.structure(once) != jax.tree.structure(twice):
+    given: Any = jax.tree.structure(once)
+    if given != jax.tree.structure(twice):
         yield "step must return the structure that it was given, so that jax.lax.scan can carry it"
         return
     for field in ("q", "qd"):
