@@ -58,7 +58,7 @@ class Vec3(NamedTuple):
             raise TypeError("Vec3 * Vec3 is ambiguous: write a.dot(b) or a.cross(b)")
         return Vec3(self.x * s, self.y * s, self.z * s)
 
-    def __rmul__(self, s: Any) -> "Vec3":  # type: ignore[override]
+    def __rmul__(self, s: Any) -> "Vec3":
         return self * s
 
     def __truediv__(self, s: Any) -> "Vec3":
