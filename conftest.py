@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import brax  # noqa: F401  # sets what XLA reads when JAX starts, which the header below does
-
 # Read by JAX when it is imported, here and in the processes that tests start.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brax" / "jax-tests"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 os.environ.setdefault("WANDB_MODE", "disabled")  # else every run of a test would start its service
-if "xla_force_host_platform_device_count" not in os.environ["XLA_FLAGS"]:
+if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
     # One CPU device, unless the run asks for more; the command `brax` asks for one per core.
     os.environ.setdefault("JAX_NUM_CPU_DEVICES", "1")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from agent_toys import SMALL, Point
 
-from brax import _xla
+from brax import _cores
 from brax.env import Env, EpisodeWrapper, State, wrap
 from brax.errors import ConfigError, TrainingError
 from brax.training import devices, program
@@ -130,7 +130,7 @@ def test_devices_that_do_not_divide_the_environments(monkeypatch):
         ConfigError, match=r"num_envs=100 cannot be split over 8 devices\. Use 96 or"
     ):
         devices.env_mesh(100)
-    monkeypatch.setattr(_xla, "cores_are_devices", True)
+    monkeypatch.setattr(_cores, "cores_are_devices", True)
     assert devices.env_mesh(100).size == 1 and devices.env_mesh(100, 4).size == 4
     with pytest.raises(ConfigError, match="num_envs=100 cannot be split over 8 devices"):
         devices.env_mesh(100, 8)

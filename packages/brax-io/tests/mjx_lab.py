@@ -1,4 +1,4 @@
-"""What the pipeline `mjx` computes, as JSON; test_mjx runs it, with XLA's settings for it."""
+"""What the pipeline `mjx` computes, as JSON; test_mjx runs it in double precision."""
 
 import json
 from pathlib import Path

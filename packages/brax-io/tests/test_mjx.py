@@ -14,20 +14,13 @@ import pytest
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.errors import BraxError, ConfigError, ModelError
+from brax.errors import BraxError, ModelError
 from brax.io import mjcf
 from brax.io import mjx as pipeline
 from brax.io._mjx_model import mujoco_model
 
 LAB = Path(__file__).parent / "mjx_lab.py"
-FLAGS = "--xla_backend_extra_options=xla_cpu_disable_tiled_emitter=true"
 ANT = Path(__file__).parent / "models" / "ant.xml"
-
-
-@pytest.fixture
-def without_fusion(monkeypatch):
-    """As if XLA had been started without the setting that it cannot compile MJX with."""
-    monkeypatch.setenv("XLA_FLAGS", FLAGS)
 
 
 def test_it_is_a_pipeline_by_its_name():
@@ -51,17 +44,7 @@ def test_the_translated_model_moves_as_the_file():
     assert touching > 50
 
 
-def test_a_setting_that_ends_the_process_is_refused():
-    """`import brax` sets it; on a graphics card it does not matter."""
-    if jax.default_backend() != "cpu":
-        pytest.skip("for XLA's CPU compiler")
-    assert "multi_output_fusion" in os.environ["XLA_FLAGS"]
-    sys = mjcf.load(ANT)
-    with pytest.raises(ConfigError, match="XLA_FLAGS=--xla_backend_extra_options="):
-        pipeline.MJX.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
-
-
-def test_what_is_not_translated_is_named(without_fusion):
+def test_what_is_not_translated_is_named():
     made = ModelBuilder()
     made.add_body("arm", mass=1.0, inertia=(1, 1, 1))
     made.add_joint("arm", "ball", "wrist", damping=(1, 2, 1))
@@ -88,13 +71,13 @@ def test_links_in_another_order_are_refused():
         mujoco_model(made.build())
 
 
-def test_numbers_that_are_not_known_are_refused(without_fusion):
+def test_numbers_that_are_not_known_are_refused():
     sys = mjcf.load(ANT)
     with pytest.raises(ModelError, match="must be known when the program is compiled"):
         jax.jit(pipeline.MJX.init)(sys, sys.init_q, jnp.zeros(sys.qd_size()))
 
 
-def test_a_missing_library_is_named(without_fusion, monkeypatch):
+def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco.mjx", None)
     monkeypatch.delattr(mujoco, "mjx", raising=False)
     sys_ = mjcf.load(ANT)
@@ -107,7 +90,7 @@ def test_a_missing_library_is_named(without_fusion, monkeypatch):
 def test_steps_are_mjx_steps_of_the_file():
     """Free fall by arithmetic: after n steps of h, g h^2 n (n + 1) / 2."""
     pytest.importorskip("mujoco.mjx")
-    env = {**os.environ, "XLA_FLAGS": FLAGS, "JAX_ENABLE_X64": "1"}
+    env = {**os.environ, "JAX_ENABLE_X64": "1"}
     done = subprocess.run([sys.executable, LAB], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

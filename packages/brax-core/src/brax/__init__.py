@@ -3,16 +3,12 @@ __doc__ = "Brax: differentiable rigid-body physics in JAX, and the agents that l
 
 from typing import TYPE_CHECKING, Any
 
-from brax._xla import prefer_wide_loops
-
 if TYPE_CHECKING:
     from brax.base import Motion, State, System, Transform
 
 __version__ = "0.20.0"
 
 __all__ = ["Motion", "State", "System", "Transform", "__version__"]
-
-prefer_wide_loops()
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import brax
-from brax import _xla, plugins
+from brax import _cores, plugins
 from brax.errors import BraxError, TrainingError, closest
 
 
@@ -68,7 +68,7 @@ def main(args: list[str] | None = None) -> int:
     debug = "--debug" in args
     warnings.showwarning = functools.partial(_show_warning, debug)
     _use_compilation_cache()
-    _xla.use_all_cores()
+    _cores.use_all_cores()
     try:
         rest = [a for a in args if a != "--debug"]
         code = root.main(rest, "brax", standalone_mode=False, obj={"debug": debug})

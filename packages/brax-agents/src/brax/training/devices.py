@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from brax import _xla
+from brax import _cores
 from brax.errors import ConfigError
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def env_mesh(num_envs: int, max_devices: int | None = None) -> Mesh:
             f"each as many, or set max_devices_per_host, at most {fewest}."
         )
     # Cores share the work on one device too, and need not wait for each other after every step.
-    on_cores = _xla.cores_are_devices and devices[0].platform == "cpu"
+    on_cores = _cores.cores_are_devices and devices[0].platform == "cpu"
     each = max_devices or (1 if on_cores else fewest)
     used: list[jax.Device] = []
     for host in range(len(counts)):

@@ -5,7 +5,6 @@ Brax mixes from two geoms (friction, softness) and which pairs are tested stay B
 """
 
 import functools
-import os
 from typing import Any
 
 import jax
@@ -14,7 +13,7 @@ import numpy as np
 
 from brax import contracts, kinematics
 from brax.base import Force, State, System
-from brax.errors import BraxError, ConfigError, ModelError
+from brax.errors import BraxError, ModelError
 from brax.io._mjx_model import lacking, mujoco_model
 
 APPROXIMATED = {
@@ -25,9 +24,6 @@ APPROXIMATED = {
 
 _MOVING = ("qpos", "qvel", "qacc_warmstart")
 """What of MJX's data one step leaves to the next."""
-
-_FUSION = "xla_cpu_use_multi_output_fusion"
-
 
 REFUSED = (contracts.TIME_OF_IMPACT, contracts.ADHESION, contracts.ADHESION_LIMITS)
 """What `lacking` names."""
@@ -117,13 +113,6 @@ def _unit(sys: System, q: jax.Array) -> jax.Array:
 
 def _model(sys: System) -> Any:
     """MJX's model of a system, made once for equal systems."""
-    if jax.default_backend() == "cpu" and _FUSION in os.environ.get("XLA_FLAGS", ""):
-        raise ConfigError(
-            "mjx: XLA's CPU compiler ends the process on MJX's programs with a setting that Brax "
-            f"makes ({_FUSION}). Start Python with the environment variable "
-            "XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_tiled_emitter=true, which "
-            "leaves it out; other pipelines then compile more slowly"
-        )
     leaves, structure = jax.tree.flatten(sys)
     if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
         raise ModelError(
