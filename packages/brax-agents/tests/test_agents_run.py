@@ -1,5 +1,6 @@
 """What runs of all agents have in common: going on, coming back, and being the same twice."""
 
+import contextlib
 import functools
 import json
 import os
@@ -14,6 +15,7 @@ import pytest
 import test_bc
 import test_sac
 from agent_toys import Point, lists
+from process_state import changed, snapshot
 
 from brax import plugins
 from brax.errors import CheckpointError
@@ -69,6 +71,29 @@ def test_2n_is_n_and_n_more_to_the_last_bit(halves):
     assert [name for name in whole if not np.array_equal(whole[name], rest[name])] == []
     first = checkpoint.load(folders[1] / f"{checkpoint.available(folders[1])[0]:012d}").arrays
     assert not all(np.array_equal(whole[n], first[n]) for n in whole if "params/policy" in n)
+
+
+@pytest.mark.parametrize(
+    "end", ["an error of the user", pytest.param("complete", marks=pytest.mark.slow)]
+)
+def test_a_run_leaves_the_process_as_it_was(tmp_path, end):
+    """Signal handlers, which note Ctrl-C while it trains, too."""
+
+    def progress(steps, metrics):
+        seen.append(snapshot()["signal handlers"])
+        if end != "complete":
+            raise ZeroDivisionError
+
+    seen, before = [], snapshot()
+    expected = contextlib.nullcontext() if end == "complete" else pytest.raises(ZeroDivisionError)
+    with expected:
+        train("ars", run_evals=True, progress_fn=progress, save_checkpoint_path=tmp_path)
+    assert seen[0] != before["signal handlers"]
+    after = snapshot()
+    # Whoever computes opens JAX's devices; JAX and Orbax keep threads for what comes later.
+    for name in ("JAX's devices are open", "threads", "functions at exit"):
+        after[name] = before[name]
+    assert changed(before, after) == []
 
 
 def test_a_checkpoint_that_has_all_steps_is_evaluated_and_told(tmp_path):

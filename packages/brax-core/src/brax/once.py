@@ -15,6 +15,9 @@ def _identity(x: T) -> T:
 
 _call = jax.jit(_identity)
 
+ONCE = _identity.__name__
+"""Name of the calls that `once` makes."""
+
 
 def once(tree: T) -> T:
     """Returns `tree` with its arrays computed once.

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from brax.materialize import materialized
 from brax.once import once
 
 TILE = 256
@@ -30,6 +31,7 @@ def by_tiles(
 
     A program for several devices has each tile's share on every one of them.
     """
+    fun = materialized(fun)
     size, tile = batch_size(operands), TILE * devices
     if sharded or size < 2 * tile:
         # What only some use of is not computed again for them: a check of every number of a state

@@ -11,6 +11,8 @@ from physics_lab import PIPELINES
 
 from brax import plugins
 from brax.builder import ModelBuilder
+from brax.materialize import materialized
+from brax.once import once
 
 BATCH = 8
 
@@ -81,3 +83,42 @@ def test_the_gradient_of_a_step_with_contact(f64, pipeline):
     value = jax.value_and_grad(loss, argnums=(1, 2, 3))
     for a, b in zip(*both_ways(value, sys, *states(sys, 0.45)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_a_value_with_several_uses_is_computed_once_or_twice():
+    """Each round needs both values of the one before twice: copies of copies would be 2^12."""
+
+    def spiral(x, y):
+        for _ in range(12):
+            x, y = jnp.sin(x) * y + 1.0, jnp.cos(y) * x
+        return x, y
+
+    x = jnp.linspace(0.0, 1.0, 256)
+    text = jax.jit(materialized(spiral)).lower(x, x).compile().as_text()
+    assert text.count(" sine(") <= 2 * 12
+    assert text.count(" cosine(") <= 2 * 12
+
+
+def test_materialization_changes_no_result():
+    """Calls, loops and branches, by the values that their definitions give."""
+
+    def program(x, y):
+        def add(carry, inputs):
+            total, product = carry
+            return (total + inputs, once(product * inputs)), total
+
+        (total, product), before = jax.lax.scan(add, (x, y), jnp.stack([x, y, x]), reverse=True)
+        doubled = jax.lax.while_loop(
+            lambda v: jnp.max(v[0]) < 20, lambda v: (2 * v[0] + v[1], v[1]), (x, y)
+        )
+        branch = jax.lax.cond(x[0] > 0, lambda a: a + 1, lambda a: a - 1, x)
+        return total, product, before, doubled[0], branch, jax.jit(jax.nn.relu)(x - 2)
+
+    x, y = jnp.array([1.0, 2.0, 3.0]), jnp.array([2.0, 0.0, 1.0])
+    total, product, before, doubled, branch, relu = jax.jit(materialized(program))(x, y)
+    np.testing.assert_array_equal(total, [5, 6, 10])
+    np.testing.assert_array_equal(product, [4, 0, 9])
+    np.testing.assert_array_equal(before, [[4, 4, 7], [2, 4, 6], [1, 2, 3]])
+    np.testing.assert_array_equal(doubled, [22, 16, 31])
+    np.testing.assert_array_equal(branch, [2, 3, 4])
+    np.testing.assert_array_equal(relu, [0, 0, 1])

@@ -113,10 +113,9 @@ def train_seeds(
 def fit(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
     """Whether several seeds of an agent fit into one program.
 
-    Those with a replay buffer do not: where the place that is written next is a batch, XLA's CPU
-    compiler (jaxlib 0.10.2) aborts the process with the option that the physics needs to be fast.
-    Nor do those with systems that are drawn before training, which each seed draws for itself, or
-    with settings of one run, such as what it starts from and when it ends.
+    Those with a replay buffer do not: each seed would write at a place of its own, which makes a
+    scatter of a write. Nor do those with systems that are drawn before training, which each seed
+    draws for itself, or with settings of one run, such as what it starts from and when it ends.
     """
     config, runtime = agent.check(settings)
     if _apart(config, runtime):

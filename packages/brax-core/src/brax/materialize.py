@@ -1,0 +1,148 @@
+"""Materialization: chooses which intermediate values of a kernel XLA's CPU compiler stores.
+
+XLA fuses an operation into each operation that uses its result, and computes it again in each. In a
+kernel on components, where everything depends on everything, the copies multiply.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.extend.core import Literal
+
+from brax.native import jax_internals
+from brax.once import ONCE, once
+
+MAX_RECOMPUTED = 40
+"""Most operations, for each element, that XLA may compute again for another use of a value."""
+
+_COST = {
+    **dict.fromkeys(
+        ("sin", "cos", "tan", "tanh", "exp", "exp2", "expm1", "log", "log1p", "logistic", "pow"), 20
+    ),
+    **dict.fromkeys(("asin", "acos", "atan", "atan2", "erf", "erf_inv", "cbrt"), 20),
+    **dict.fromkeys(("div", "sqrt", "rsqrt", "rem"), 5),
+    **dict.fromkeys(
+        ("slice", "squeeze", "reshape", "broadcast_in_dim", "transpose", "concatenate", "stack"), 0
+    ),
+    **dict.fromkeys(("split", "unstack", "expand_dims", "rev", "tile", "convert_element_type"), 0),
+}
+"""Operations by what they cost, in additions; others cost one."""
+
+_STORED = {"dot_general", "sort", "top_k", "cumsum", "scan", "while", "cond", "conv"}
+"""Operations whose results XLA stores in any case."""
+
+
+def materialized(fun: Callable[..., Sequence[jax.Array]]) -> Callable[..., tuple[jax.Array, ...]]:
+    """Return the function with the values stored that XLA would compute again and again."""
+
+    def stored(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        closed = jax.make_jaxpr(fun)(*operands)
+        return tuple(_arrays(jax_internals.Body(closed.jaxpr, tuple(closed.consts)), operands))
+
+    return stored
+
+
+def _arrays(body: jax_internals.Body, given: Sequence[jax.Array]) -> list[jax.Array]:
+    """Return a function's results, from operands that are stored."""
+    uses = [1] * len(body.jaxpr.outvars)
+    return [x for x, _ in _evaluated(body, [(x, 0) for x in given], uses)]
+
+
+def _evaluated(
+    body: jax_internals.Body, given: Sequence[tuple[Any, int]], result_uses: Sequence[int]
+) -> list[tuple[Any, int]]:
+    """Return a function's results, each with the operations for each element since the last stored
+    values, from operands with theirs."""
+    uses = _uses(body.jaxpr)
+    for var, count in zip(body.jaxpr.outvars, result_uses, strict=True):
+        if not isinstance(var, Literal):
+            uses[var] += count
+    values: dict[Any, tuple[Any, int]] = {}
+
+    def read(var: Any) -> tuple[Any, int]:
+        return (var.val, 0) if isinstance(var, Literal) else values[var]
+
+    values.update(zip(body.jaxpr.constvars, ((c, 0) for c in body.consts), strict=True))
+    values.update(zip(body.jaxpr.invars, given, strict=True))
+    for eqn in body.jaxpr.eqns:
+        found = _results(eqn, [read(v) for v in eqn.invars], [uses[v] for v in eqn.outvars])
+        for var, (x, cost) in zip(eqn.outvars, found, strict=True):
+            if uses[var] > 1 and cost * (uses[var] - 1) > MAX_RECOMPUTED:
+                x, cost = once(x), 0
+            values[var] = x, cost
+    return [read(v) for v in body.jaxpr.outvars]
+
+
+def _uses(jaxpr: Any) -> Counter[Any]:
+    """Return how many operations use each value, those in called functions included."""
+    found: Counter[Any] = Counter()
+    for eqn in jaxpr.eqns:
+        each = [1] * len(eqn.invars)
+        if eqn.primitive.name in jax_internals.CALLS:
+            inner = jax_internals.called(eqn).jaxpr
+            within = _uses(inner)
+            within.update(v for v in inner.outvars if not isinstance(v, Literal))
+            each = [within[v] for v in inner.invars]
+        for var, count in zip(eqn.invars, each, strict=True):
+            if not isinstance(var, Literal):
+                found[var] += count
+    return found
+
+
+def _results(eqn: Any, given: list[tuple[Any, int]], uses: Sequence[int]) -> list[tuple[Any, int]]:
+    """Return an operation's results with their costs."""
+    name = eqn.primitive.name
+    arrays = [x for x, _ in given]
+    if name in jax_internals.CALLS and eqn.params.get("name") != ONCE:
+        return _evaluated(jax_internals.called(eqn), given, uses)
+    if name in jax_internals.CALLS:
+        return [(once(x), 0) for x in arrays]
+    if name in ("scan", "while", "cond"):
+        return [(x, 0) for x in _LOOPS[name](eqn, arrays)]
+    out = eqn.primitive.bind(*arrays, **eqn.params)
+    results = out if eqn.primitive.multiple_results else [out]
+    if name in _STORED:
+        return [(x, 0) for x in results]
+    cost = _COST.get(name, 1) + sum(c for _, c in given)
+    if name.startswith(("reduce_", "arg")) and arrays:
+        cost *= max(arrays[0].size // max(results[0].size, 1), 1)
+    return [(x, cost) for x in results]
+
+
+def _scan(eqn: Any, given: Sequence[Any]) -> list[Any]:
+    loop = jax_internals.scan(eqn)
+    consts, carry = given[: loop.consts], given[loop.consts : loop.consts + loop.carry]
+
+    def body(carry: Any, xs: Any) -> tuple[list[Any], list[Any]]:
+        out = _arrays(loop.body, [*consts, *carry, *xs])
+        return out[: loop.carry], out[loop.carry :]
+
+    xs = list(given[loop.consts + loop.carry :])
+    last, ys = jax.lax.scan(body, list(carry), xs, loop.length, loop.reverse)
+    return [*last, *ys]
+
+
+def _while(eqn: Any, given: Sequence[Any]) -> list[Any]:
+    loop = jax_internals.while_loop(eqn)
+    start = loop.test_consts + loop.body_consts
+    tested, used = given[: loop.test_consts], given[loop.test_consts : start]
+    return list(
+        jax.lax.while_loop(
+            lambda carry: _arrays(loop.test, [*tested, *carry])[0],
+            lambda carry: _arrays(loop.body, [*used, *carry]),
+            list(given[start:]),
+        )
+    )
+
+
+def _cond(eqn: Any, given: Sequence[Any]) -> list[Any]:
+    branches = [
+        lambda operands, branch=branch: _arrays(branch, operands)
+        for branch in jax_internals.branches(eqn)
+    ]
+    return list(jax.lax.switch(given[0].astype(int), branches, list(given[1:])))
+
+
+_LOOPS = {"scan": _scan, "while": _while, "cond": _cond}
