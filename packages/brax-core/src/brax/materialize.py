@@ -39,7 +39,10 @@ def materialized(fun: Callable[..., Sequence[jax.Array]]) -> Callable[..., tuple
 
     def stored(*operands: jax.Array) -> tuple[jax.Array, ...]:
         closed = jax.make_jaxpr(fun)(*operands)
-        return tuple(_arrays(jax_internals.Body(closed.jaxpr, tuple(closed.consts)), operands))
+        try:
+            return tuple(_arrays(jax_internals.Body(closed.jaxpr, tuple(closed.consts)), operands))
+        except jax_internals.UnknownForm:  # `brax.native` has warned of it
+            return tuple(fun(*operands))
 
     return stored
 
