@@ -61,6 +61,34 @@ def test_they_stand_where_mujocos_do(f64):
     np.testing.assert_allclose(sys.cam_fovy, model.cam_fovy)
 
 
+@pytest.mark.parametrize("mode", ["targetbody", "targetbodycom"])
+def test_one_without_a_target_stays_as_it_is(f64, mode):
+    """In the world and on a body, as MuJoCo has it."""
+    camera = f'<camera mode="{mode}" pos=".3 -2 .4" euler="50 0 20"/>'
+    text = f"""<mujoco><worldbody>{camera}<light mode="{mode}"/>
+<body pos="0 0 1"><freejoint/><geom size=".1"/>{camera}</body></worldbody></mujoco>"""
+    sys, model = mjcf.loads(text), mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.qpos = [0.3, -0.2, 0.7, 0.8, 0.6, 0, 0]
+    mujoco.mj_forward(model, data)
+    x, _ = kinematics.forward(sys, jnp.asarray(data.qpos), jnp.zeros(6))
+    for c in range(2):
+        found = _camera.places(sys, c, jax.tree.map(lambda leaf: leaf[None], x))
+        turn = np.zeros(9)
+        mujoco.mju_quat2Mat(turn, np.array(found.rot[0]))
+        np.testing.assert_allclose(found.pos[0], data.cam_xpos[c], atol=1e-12)
+        np.testing.assert_allclose(turn, data.cam_xmat[c], atol=1e-12)
+
+
+def test_one_that_sees_nothing_is_left_out_and_listed():
+    text = """<mujoco><worldbody><camera name="blind" fovy="0"/><camera name="eye"/>
+<body><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+    assert mjcf.loads(text).camera_names == ("eye",)
+    findings = mjcf.report(mujoco.MjModel.from_xml_string(text))
+    told = "fovy is 0: nothing can be seen through it"
+    assert ("camera", "blind", "ignored", told) in findings
+
+
 CARRIED = """<mujoco><worldbody><body name="hand" mocap="true" pos="1 2 3" euler="10 20 30">
 <geom size=".1"/><camera name="on it" pos=".3 -2 .4" euler="50 0 20"/>
 <camera name="beside it" pos=".3 -2 .4" mode="track"/></body>

@@ -2,6 +2,7 @@
 
 import re
 import struct
+import zlib
 from pathlib import Path
 
 import mujoco
@@ -59,6 +60,162 @@ def test_names_that_no_file_can_have(tmp_path):
     assert refused("x" * 5000).startswith("no such model file")
     path = write(tmp_path, main=world(f'<include file="{"x" * 5000}"/>'))
     assert "no such file" in refused(path)
+
+
+CUBE = "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1)) + "".join(
+    f"f {face}\n" for face in ("1 2 4 3", "5 7 8 6", "1 5 6 2", "3 4 8 7", "1 3 7 5", "2 6 8 4")
+)
+"""A cube of 1 m: 1000 kg."""
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    """A part of a PNG file."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+PIXELS = zlib.compress((b"\0" + b"abcdef") * 2)
+PICTURE = b"\x89PNG\r\n\x1a\n" + b"".join(
+    chunk(*part)
+    for part in (
+        (b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 2, 0, 0, 0)),
+        (b"IDAT", PIXELS),
+        (b"IEND", b""),
+    )
+)
+"""A picture of 2 x 2 pixels."""
+
+
+def shop(folder):
+    """Files for a model to name."""
+    inner = folder / "parts" / "small"
+    inner.mkdir(parents=True)
+    for place in (folder / "parts", inner):
+        (place / "cube.obj").write_text(CUBE)
+        (place / "leg.xml").write_text(f"<mujocoinclude>{BODY}</mujocoinclude>")
+    return folder / "main.xml"
+
+
+@pytest.mark.parametrize(
+    ("file", "compiler"),
+    [
+        (r"parts\cube.obj", ""),
+        (r".\parts\cube.obj", ""),
+        (r"parts\small\..\cube.obj", ""),
+        (r"parts\small/cube.obj", ""),
+        ("cube.obj", r'meshdir="parts\small"'),
+        ("cube.obj", r'meshdir=".\parts\"'),
+        (r"small\cube.obj", r'assetdir="parts"'),
+        (r"C:\shop\cube.obj", r'strippath="true" meshdir="parts"'),
+    ],
+)
+def test_paths_from_windows(tmp_path, file, compiler):
+    """As MuJoCo reads them on every system; the mesh is named after its file."""
+    path = shop(tmp_path)
+    text = world('<body><freejoint/><geom type="mesh" mesh="cube"/></body>')
+    assets = f'<compiler {compiler}/><asset><mesh file="{file}"/></asset><worldbody>'
+    path.write_bytes(text.replace("<worldbody>", assets).replace("\n", "\r\n").encode())
+    assert mjcf.load(path).link.inertia.mass[0] == pytest.approx(1000, rel=1e-5)
+    loaded = mjcf.loads(path.read_bytes(), tmp_path)
+    assert loaded.link.inertia.mass[0] == pytest.approx(1000, rel=1e-5)
+    assert mujoco.MjModel.from_xml_path(str(path)).body_mass[1] == pytest.approx(1000)
+
+
+def test_every_kind_of_file_may_have_a_path_from_windows(tmp_path):
+    path = shop(tmp_path)
+    (tmp_path / "parts" / "grey.png").write_bytes(PICTURE)
+    sides = " ".join(f'file{s}="parts\\grey.png"' for s in ("right", "left", "up", "down"))
+    assets = (
+        r'<asset><texture name="a" type="2d" file="parts\grey.png"/>'
+        f'<texture name="b" type="cube" {sides} filefront="parts/grey.png" '
+        r'fileback=".\parts\grey.png"/><hfield name="h" file="parts\grey.png" size="1 1 1 1"/>'
+        "</asset>"
+    )
+    path.write_text(world(r'<include file="parts\leg.xml"/>', assets))
+    assert mjcf.load(path).link_names == ("b",)
+
+
+def test_what_no_path_of_this_computer_is(tmp_path):
+    path = shop(tmp_path)
+
+    def said(file, compiler=""):
+        asset = f'<compiler {compiler}/><asset><mesh name="c" file="{file}"/></asset>'
+        path.write_text(world(BODY, asset))
+        return refused(path)
+
+    assert "'C:/shop/cube.obj' is a path of a Windows computer, on its drive C:" in said(
+        r"C:\shop\cube.obj"
+    )
+    assert "on its drive D:" in said("cube.obj", r'meshdir="D:\shop"')
+    assert r"'//server/shop/cube.obj' leaves the model directory" in said(r"\\server\shop\cube.obj")
+    assert "leaves the model directory" in said(r"..\cube.obj")
+    assert said(r"parts\CUBE.obj").endswith("parts/CUBE.obj. Did you mean 'cube.obj'?")
+    for scheme in ("http", "file", "package"):
+        assert f"is an address with the scheme '{scheme}'; give a path" in said(
+            f"{scheme}://a/b.obj"
+        )
+
+
+def test_an_asset_of_an_included_file_may_lie_beside_it(tmp_path):
+    """After the model's own directory, as MuJoCo looks for it; `meshdir` is of the model's only."""
+    path = shop(tmp_path)
+    include = '<mujocoinclude><asset><mesh name="c" file="cube.obj"/></asset></mujocoinclude>'
+    (tmp_path / "parts" / "assets.xml").write_text(include)
+    body = '<body><freejoint/><geom type="mesh" mesh="c"/></body>'
+    for compiler in ("", '<compiler meshdir="nowhere"/>'):
+        path.write_text(world(body, compiler + '<include file="parts/assets.xml"/>'))
+        assert mjcf.load(path).link.inertia.mass[0] == pytest.approx(1000, rel=1e-5)
+    bigger = re.sub("1", "2", CUBE.split("f")[0]) + CUBE[CUBE.index("f") :]
+    (tmp_path / "cube.obj").write_text(bigger)
+    path.write_text(world(body, '<include file="parts/assets.xml"/>'))
+    assert mjcf.load(path).link.inertia.mass[0] == pytest.approx(8000, rel=1e-5)
+    assert mujoco.MjModel.from_xml_path(str(path)).body_mass[1] == pytest.approx(8000)
+
+
+@pytest.mark.parametrize(
+    ("include", "said"),
+    [
+        ("", "file 'leg.xml' holds no elements to include"),
+        ("<mujocoinclude/>", "file 'leg.xml' holds no elements to include"),
+        (
+            "<mujocoinclude><body></mujocoinclude>",
+            "leg.xml:1: not well-formed XML: </mujocoinclude>",
+        ),
+    ],
+)
+def test_bad_includes(tmp_path, include, said):
+    (tmp_path / "leg.xml").write_text(include)
+    assert said in refused(write(tmp_path, main=world('<include file="leg.xml"/>')))
+
+
+def test_an_include_holds_nothing(tmp_path):
+    path = write(tmp_path, main=world('<include file="leg.xml"><geom/></include>'))
+    assert refused(path) == "main.xml:4: <include> must hold no elements"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_encodings_of_unicode(tmp_path, encoding):
+    """With a byte order mark, or as their first character tells; the declaration is passed over."""
+    text = world(BODY.replace('name="b"', 'name="bü漢"'))
+    (tmp_path / "main.xml").write_bytes(text.encode(encoding))
+    assert mjcf.load(tmp_path / "main.xml").link_names == ("bü漢",)
+
+
+def test_other_encodings(tmp_path):
+    """A declared one is honoured; of others, comments may hold anything, names may not."""
+    path = tmp_path / "main.xml"
+    text = world("<!-- Müller -->" + BODY.replace('name="b"', 'name="bü"'))
+    for encoding in ("latin-1", "ISO-8859-1", "windows-1252"):
+        told = f'<?xml version="1.0" encoding="{encoding}"?>\n{text}'
+        path.write_bytes(told.encode(encoding))
+        assert mjcf.load(path).link_names == ("bü",)
+    path.write_bytes(text.encode("latin-1"))
+    assert refused(path).startswith(
+        "main.xml: not UTF-8 text in line 4: attribute 'name' of <body>; save the file as UTF-8"
+    )
+    path.write_bytes(world("<!-- Müller -->" + BODY).encode("latin-1"))
+    assert mjcf.load(path).link_names == ("b",)
+    path.write_bytes(world(BODY).encode("utf-16")[:-1])
+    assert refused(path).startswith("main.xml: not text in UTF-16")
 
 
 def test_not_utf8(tmp_path):

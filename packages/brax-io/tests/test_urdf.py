@@ -151,9 +151,49 @@ def changed(old, new):
         (changed('value="2"', 'value="1e39"'), "<mass> value: 1e39 is not finite"),
         (changed('xyz="0 0 1"', 'xyz="0 nan 1"'), "<origin> xyz: 0 nan 1 is not finite"),
         (changed('lower="-0.2"', 'lower="0.5"'), "lower 0.5 is above upper 0.3"),
-        (changed("<dynamics", '<mimic joint="elbow"/><dynamics'), "<mimic> is not supported"),
+        (
+            changed("<dynamics", '<mimic joint="elbwo"/><dynamics'),
+            r"urdf:17: <joint name='shoulder'>: <mimic>: there is no joint 'elbwo'\. Did you mean "
+            "'elbow'",
+        ),
+        (
+            changed("<dynamics", '<mimic joint="shoulder"/><dynamics'),
+            "<mimic>: a joint cannot follow itself",
+        ),
+        (
+            changed("<dynamics", '<mimic joint="wrist"/><dynamics'),
+            "<mimic>: joint 'wrist' is of type 'fixed'; those that follow and are followed are",
+        ),
+        (
+            changed("<dynamics", '<mimic joint="elbow" offset="far"/><dynamics'),
+            "<mimic> offset must be one number, got 'far'",
+        ),
+        (
+            changed("<dynamics", '<mimic joint="elbow" multiplier="nan"/><dynamics'),
+            "<mimic> multiplier: nan is not finite",
+        ),
+        (changed('radius="0.05"', 'radius="0"'), "<sphere> radius must be positive, got 0"),
+        (
+            changed('<axis xyz="0 1 0"/>', '<axis xyz="0 0 0"/>'),
+            r"robot\.urdf:14: <joint name='shoulder'>: axis too small",
+        ),
+        (
+            changed('<sphere radius="0.05"/>', ""),
+            r"robot\.urdf:6: <geometry>: .*got nothing\. Allowed: box, sphere",
+        ),
+        (
+            changed("<link", '<mujoco><option timestep="nan"/></mujoco><link'),
+            "<option> timestep: nan is not finite",
+        ),
+        (
+            changed("<link", '<mujoco><size memory="99G"/></mujoco><link'),
+            "<size> memory is 99G",
+        ),
         (changed("<robot", "<!DOCTYPE robot><robot"), "DOCTYPE is not allowed"),
-        (changed('ixx="0.1"', 'ixx="9"'), "inertia must satisfy"),
+        (
+            changed('ixx="0.1"', 'ixx="9"'),
+            r"robot\.urdf:3: <link name='upper'>: inertia must satisfy .*found value='2', ixx='9'",
+        ),
         (
             changed('value="2"', 'value="heavy"'),
             r"robot\.urdf:4: .*bad format in attribute 'value'",
@@ -195,11 +235,12 @@ def test_an_inferred_inertia_is_told():
 MESH = ARM.replace('<sphere radius="0.05"/>', '<mesh filename="{}"/>', 1)
 
 
-def loaded(name, folder, **options):
+def loaded(name, folder, compiler="", **options):
     """The system, or the problem, of a robot with a mesh of that name, in `folder`/robot/urdf."""
     path = folder / "robot" / "urdf" / "arm.urdf"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(MESH.format(name))
+    extension = f"<mujoco><compiler {compiler}/></mujoco><link"
+    path.write_text(MESH.format(name).replace("<link", extension, 1))
     try:
         return urdf.load(path, **options)
     except ModelError as error:
@@ -228,3 +269,151 @@ def test_packages_are_found_where_they_are_given_or_above_the_file(tmp_path):
     assert "at least 4 vertices" in loaded("package://robot/meshes/b.obj", tmp_path)
     with pytest.raises(ModelError, match="package 'robot' is unknown"):
         urdf.loads(MESH.format("package://robot/meshes/a.obj"))
+
+
+def test_addresses_of_meshes(tmp_path):
+    """Of Gazebo's models and of files; other schemes are named, and what is allowed."""
+    meshes = tmp_path / "robot" / "urdf" / "my meshes"
+    meshes.mkdir(parents=True)
+    (meshes / "a.obj").write_text(TETRAHEDRON)
+    for name in (
+        "model://robot/urdf/my%20meshes/a.obj",
+        "package://robot\\urdf\\my meshes\\a.obj",
+        f"file://{meshes}/a.obj",
+        f"file://localhost{meshes}/a.obj".replace(" ", "%20"),
+        f"file:{meshes}/a.obj",
+        "my meshes\\a.obj",
+        ".\\my meshes\\a.obj",
+    ):
+        assert loaded(name, tmp_path).num_links() == 2, name
+    said = loaded("file:///opt/robot/a.obj", tmp_path)
+    assert "'/opt/robot/a.obj' leaves the model directory" in said
+    trusted = dict(allow_external_assets=True)
+    assert loaded("file:///opt/robot/a.obj", tmp_path, **trusted).endswith(
+        "no such file: /opt/robot/a.obj"
+    )
+    assert "on another computer, 'host'" in loaded("file://host/robot/a.obj", tmp_path)
+    allowed = "allowed are package://NAME/..., model://NAME/..., file:///... and paths relative"
+    for scheme in ("http", "https", "ftp", "filesystem"):
+        said = loaded(f"{scheme}://host/a.obj", tmp_path)
+        assert f"'{scheme}://host/a.obj' has the scheme '{scheme}'; {allowed}" in said
+    for name in ("package://robot", "package:///a.obj", "package:/robot/a.obj"):
+        assert f"'{name}' is not package://NAME/PATH" in loaded(name, tmp_path)
+    assert "on its drive C:" in loaded("C:\\robot\\a.obj", tmp_path)
+    assert "package 'other' is unknown" in loaded("model://other/a.obj", tmp_path)
+
+
+def test_mujocos_settings_of_a_robot(tmp_path):
+    """`strippath`, `meshdir` and `assetdir` say where meshes are, as in MuJoCo."""
+    folder = tmp_path / "robot" / "urdf"
+    (folder / "parts").mkdir(parents=True)
+    (folder / "parts" / "a.obj").write_text(TETRAHEDRON)
+    for name, compiler in (
+        ("package://elsewhere/a.obj", 'strippath="true" meshdir="parts"'),
+        ("C:\\elsewhere\\a.obj", 'strippath="true" meshdir="parts"'),
+        ("a.obj", 'meshdir="parts"'),
+        ("a.obj", 'assetdir=".\\parts\\"'),
+        ("parts/a.obj", 'strippath="false"'),
+        ("package://robot/urdf/parts/a.obj", 'meshdir="parts"'),
+    ):
+        assert loaded(name, tmp_path, compiler).num_links() == 2, (name, compiler)
+    assert "no such file" in loaded(
+        "package://robot/urdf/parts/a.obj", tmp_path, 'strippath="true"'
+    )
+    assert "leaves the model directory" in loaded("a.obj", tmp_path, 'meshdir="../.."')
+    text = MESH.format("parts/a.obj")
+    assert urdf.loads(text, asset_path=folder).num_links() == 2
+
+
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        'balanceinertia="true"',
+        'boundmass="5" boundinertia="2"',
+        'inertiafromgeom="true"',
+        'inertiafromgeom="true" inertiagrouprange="3 4"',
+        'discardvisual="false" inertiafromgeom="true"',
+        'fusestatic="true"',
+        'fusestatic="false"',
+        'angle="degree" eulerseq="zyx" autolimits="true" usethread="false" alignfree="true"',
+        'settotalmass="7"',
+    ],
+)
+def test_the_other_settings_have_mujocos_effect(compiler):
+    visual = '<visual><geometry><box size="1 1 1"/></geometry></visual></link>'
+    text = ARM.replace("</link>", visual, 1).replace('ixx="0.1"', 'ixx="0.3"')
+    text = text.replace("<link", f"<mujoco><compiler {compiler}/></mujoco><link", 1)
+    system, model = urdf.loads(text), mujoco.MjModel.from_xml_string(text)
+    mass = [model.body(name).mass[0] for name in ("upper", "fore")]
+    moments = [np.sort(model.body(name).inertia) for name in ("upper", "fore")]
+    np.testing.assert_allclose(system.link.inertia.mass, mass, rtol=1e-5)
+    np.testing.assert_allclose(np.sort(system.link.inertia.i, axis=1), moments, rtol=1e-5)
+
+
+def test_what_is_unknown_is_told(tmp_path):
+    """In one warning, each with its line; what is made for other programs is only listed."""
+    text = changed("<dynamics", '<dinamics damping="1"/><dynamics').replace(
+        '<limit lower="-0.2"', '<gazebo/><limit lowr="-0.2"'
+    )
+    text = text.replace('<link name="tip"/>', '<link name="tip"/><transmission><x/></transmission>')
+    text = text.replace(
+        "<link", '<mujoco><compiler balanceinertia="true" fusestat="1"/></mujoco><link', 1
+    )
+    with pytest.warns(UserWarning) as caught:
+        urdf.loads(text)
+    assert str(caught[0].message).splitlines() == [
+        "robot.urdf:2: <compiler> attribute 'fusestat' is unknown and changes nothing. Did you "
+        "mean 'fusestatic'?",
+        "robot.urdf:17: <dinamics> is unknown and changes nothing. Did you mean 'dynamics'?",
+        "robot.urdf:21: <limit> attribute 'lowr' is unknown and changes nothing. Did you mean "
+        "'lower'?",
+    ]
+    (tmp_path / "arm.urdf").write_text(text)
+    found = urdf.report(tmp_path / "arm.urdf", "spring")
+    assert ("link", "fore", "supported", "") in found
+    ignored = {(element, reason) for element, _, status, reason in found if status == "ignored"}
+    assert ("transmission", "a robot's file has no actuators (arm.urdf:13)") in ignored
+    assert ("gazebo", "for another simulator (arm.urdf:21)") in ignored
+    assert ("limit", "effort: there is no actuator to limit (arm.urdf:16)") in ignored
+    assert any(element == "dinamics" for element, _ in ignored)
+
+
+def hand(mimics, kind="revolute"):
+    """A robot whose joints j, k and l are about the same axis of as many links, without gravity."""
+    links = "".join(f'<link name="{n}">{INERTIAL}</link>' for n in ("base", "a", "b", "c"))
+    joints = "".join(
+        f"""<joint name="{name}" type="{kind}"><parent link="base"/><child link="{child}"/>
+<axis xyz="0 0 1"/><limit lower="-3" upper="3"/>{mimic}</joint>"""
+        for name, child, mimic in zip("jkl", "abc", ("", *mimics), strict=True)
+    )
+    option = '<mujoco><option gravity="0 0 0"/></mujoco>'
+    return f'<robot name="hand">{option}{links}{joints}</robot>'
+
+
+def test_a_mimic_is_an_equality_as_in_mujoco():
+    """With and without the numbers that may be left out; in the order of the file."""
+    system = urdf.loads(
+        hand(('<mimic joint="j" multiplier="2" offset="0.1"/>', '<mimic joint="k"/>'))
+    )
+    assert system.equality_types == ("joint", "joint")
+    assert system.equality_pair == ((1, 0), (2, 1))
+    np.testing.assert_allclose(system.equality.data[:, :5], [[0.1, 2, 0, 0, 0], [0, 1, 0, 0, 0]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["spring", "positional", "generalized"])
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_every_pipeline_keeps_mimics(name, kind):
+    """A chain: k = 0.1 + 2 j and l = -k, for 0.1 s."""
+    text = hand(
+        ('<mimic joint="j" multiplier="2" offset="0.1"/>', '<mimic joint="k" multiplier="-1"/>'),
+        kind,
+    )
+    system, pipeline = urdf.loads(text), plugins.get("pipeline", name)
+    start = jnp.array([0.0, 0.1, -0.1]), jnp.array([1.0, 2.0, -2.0])
+    state = pipeline.init(system, *start)
+    steps = round(0.1 / float(system.opt.timestep))
+    j, k, last = jax.jit(lambda s: pipeline.step(system, s, jnp.zeros(0), steps))(state).q
+    assert abs(float(k - 0.1 - 2 * j)) < 1e-3  # 2e-7
+    assert abs(float(last + k)) < 1e-3
+    assert float(j) == pytest.approx(0.1, abs=1e-3)

@@ -68,6 +68,11 @@ MODELS = {
 </equality>""",
         BODIES,
     ),
+    "weld without torque": model(
+        f"""<equality><weld body1="a" body2="c" anchor=".1 .2 .3" torquescale="0" {SOFT}/>
+</equality>""",
+        BODIES,
+    ),
     "weld of sites": model(f'<equality><weld site1="s" site2="t" {SOFT}/></equality>', BODIES),
     "connect of sites": model('<equality><connect site1="s" site2="t"/></equality>', BODIES),
     "joints": model(

@@ -77,20 +77,24 @@ def test_a_parallelogram_swings_as_a_pendulum(bound_slow, pipeline):
     assert np.abs(motion.q[:, 0] - exact.y[0]).max() < 7e-3
 
 
-def bob(tied):
-    """A body that hangs from a point of the world, by a ball joint or by a tie."""
+def bob(by):
+    """A body that hangs from a point of the world, by a ball joint or by an equality."""
     model = ModelBuilder()
     model.add_body("bob", mass=1.0, inertia=(0.02, 0.03, 0.01), ipos=(0.1, 0.2, -0.3))
-    model.add_joint("bob", "free" if tied else "ball")
-    if tied:
+    model.add_joint("bob", "ball" if by == "ball" else "free")
+    if by == "connect":
         model.add_connect("bob")
+    elif by == "weld":
+        model.add_weld("bob", torquescale=0.0)
     return model.build()
 
 
-def test_a_tie_to_the_world_is_a_ball_joint(f64, pipeline):
+@pytest.mark.parametrize("by", ["connect", "weld"])
+def test_a_tie_to_the_world_is_a_ball_joint(f64, pipeline, by):
+    """So is a weld without torque."""
     rate = [1.0, 2.0, 3.0]
-    ball = record(settings(bob(False), 1e-3), qd=rate, steps=1000, every=10)
-    tied = record(settings(bob(True), 1e-3), qd=[0, 0, 0, *rate], steps=1000, every=10)
+    ball = record(settings(bob("ball"), 1e-3), qd=rate, steps=1000, every=10)
+    tied = record(settings(bob(by), 1e-3), qd=[0, 0, 0, *rate], steps=1000, every=10)
     np.testing.assert_allclose(tied.pos, 0, atol=1e-5)  # 3e-6
     # 1e-3 in `spring`, where a link without joints turns to higher order; 8e-9 in `positional`
     np.testing.assert_allclose(tied.rot, ball.rot, atol=2e-3)

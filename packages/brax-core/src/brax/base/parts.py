@@ -188,7 +188,7 @@ class Equality(Base):
     """MuJoCo's numbers of the type, shape (n_equalities, 11). `connect`: the point in the first
     link's frame and in the second's [m]. `weld`: the point in the second link's frame and in the
     first's, the second's orientation in the first's, and how much a turn counts beside a shift
-    [m]. `joint`, `tendon`: the five coefficients of a polynomial."""
+    [m], nothing at zero. `joint`, `tendon`: the five coefficients of a polynomial."""
     solref: jax.Array
     """Time constant and damping ratio, MuJoCo's, shape (n_equalities, 2)."""
     solimp: jax.Array

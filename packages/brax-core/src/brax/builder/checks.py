@@ -248,8 +248,8 @@ def equality(equality: Element, widths: Mapping[str, int]) -> Iterator[str]:
     if equality.type == "joint":
         for joint in filter(None, (equality.first, equality.second)):
             yield from _one_dof(equality, joint, widths, "an equality ties joints with one")
-    elif equality.type == "weld" and not 0 < equality.torquescale < np.inf:
-        yield f"{equality}: torquescale must be finite and > 0, got {equality.torquescale}"
+    elif equality.type == "weld" and not np.isfinite(equality.torquescale):
+        yield f"{equality}: torquescale must be finite, got {equality.torquescale}"
 
 
 def _one_dof(element: Element, joint: str, widths: Mapping[str, int], why: str) -> Iterator[str]:

@@ -170,7 +170,8 @@ class Couplings(Bodies):
             anchor: the point where they are tied, in the second body's frame [m].
             relpose: that point in the first body's frame [m], and the quaternion of the second
                 body in the first, (7,); by default as in the model as it is described.
-            torquescale: how much a turn counts beside a shift [m].
+            torquescale: how much a turn counts beside a shift [m]; at zero only the points are
+                tied.
             solref: MuJoCo's time constant [s] and damping ratio.
             solimp: MuJoCo's impedance.
             line: where it stands in a file, for messages.

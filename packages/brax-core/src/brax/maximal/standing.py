@@ -106,9 +106,15 @@ def _points(
         turn = Quat(*(rows(data[:, 6 + i], tied.frames) for i in range(4)))
         rot1, rot2 = rows((first.rot, second.rot), tied.frames)
         error = rot2.mul_inv(rot1.mul(turn))
-        apart += [*(error.vec * jnp.where(error.w < 0, -2.0, 2.0))]
+        apart += [*(error.vec * jnp.where(error.w < 0, -2.0, 2.0) * turning(sys, tied))]
         bend += [jnp.zeros_like(error.w)] * 3
     return (point1 + point2) * 0.5, apart, bend
+
+
+def turning(sys: System, tied: Ends) -> jax.Array:
+    """Return 1 for each weld that holds orientations, and 0 where `torquescale` is zero."""
+    scale = rows(sys.equality.data[:, 10], [tied.points[k] for k in tied.frames])
+    return jnp.where(scale == 0, 0.0, 1.0)
 
 
 class _Frame(NamedTuple):

@@ -4,7 +4,8 @@ All ties are kept at once and exactly, whatever else acts: with `J` the ties' Ja
 inertia with all joints in place, a motion that misses their rates by `e` is corrected by the
 impulses `(J M^-1 J^T)^-1 e`. So contacts and limits see loops as closed, and joints as tied.
 
-Ties are hard here: `solref` and `solimp` have no effect, and neither has a weld's `torquescale`.
+Ties are hard here: `solref` and `solimp` have no effect. A weld's `torquescale` has one only at
+zero: the weld then holds points, and its rows about the axes are empty.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 8.5.
 """
@@ -22,7 +23,7 @@ from brax.maximal.cords import Cords
 from brax.maximal.links import PerDof, by_link, by_stack
 from brax.maximal.motors import rates_in_order
 from brax.maximal.solve import Pivot, solve
-from brax.maximal.standing import Ends, Standing, and_none, coupled, ends, tendon_pairs
+from brax.maximal.standing import Ends, Standing, and_none, coupled, ends, tendon_pairs, turning
 from brax.spatial import Spatial
 from brax.tree import Layout, join, sum_rows
 
@@ -114,8 +115,8 @@ def speeds(sys: System, plan: Layout, held: Held, motion: Motion) -> jax.Array:
         first, second = (rows(table, side) for side in (tied.first, tied.second))
         arm1, arm2 = (held.point - _origins(held, side) for side in (tied.first, tied.second))
         out += second.lin + second.ang.cross(arm2) - first.lin - first.ang.cross(arm1)
-        turning = rows((first.ang, second.ang), tied.frames)
-        out += turning[1] - turning[0]
+        ang1, ang2 = rows((first.ang, second.ang), tied.frames)
+        out += (ang2 - ang1) * turning(sys, tied)
     if tied.joints:
         each = and_none(rates_in_order(sys, plan, by_stack(plan, rates)))
         start = (*sys.joint_qd_start(), sys.qd_size())
@@ -134,7 +135,7 @@ def _pushes(
 ) -> tuple[list[Spatial | None], list[tuple[jax.Array | None, ...]]]:
     """Impulses of ties, (rows, batch), on the links and along the degrees of freedom, by group."""
     tied = ends(sys, plan)
-    links, used = _on_links(plan, tied, held, load)
+    links, used = _on_links(sys, plan, tied, held, load)
     along: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
     joints = len(tied.joints)
     if joints:
@@ -156,7 +157,7 @@ def _pushes(
 
 
 def _on_links(
-    plan: Layout, tied: Ends, held: Held, load: jax.Array
+    sys: System, plan: Layout, tied: Ends, held: Held, load: jax.Array
 ) -> tuple[list[Spatial | None], int]:
     """Momenta by group, none if no links are tied; and how many of the rows belong to them."""
     n, m = len(tied.points), len(tied.frames)
@@ -165,7 +166,7 @@ def _on_links(
     push = Vec3(*(load[k * n : (k + 1) * n] for k in range(3)))
     twist = Vec3(*(load[3 * n + k * m : 3 * n + (k + 1) * m] for k in range(3)))
     place = [tied.frames.index(k) if k in tied.frames else m for k in range(n)]
-    twist = rows(and_none(twist), place)
+    twist = rows(and_none(twist * turning(sys, tied)), place)
     sides = [
         Spatial(((held.point - _origins(held, side)).cross(push) + twist) * sign, push * sign)
         for side, sign in ((tied.first, -1.0), (tied.second, 1.0))

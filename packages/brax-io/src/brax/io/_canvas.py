@@ -14,6 +14,7 @@ import numpy as np
 
 from brax.base import System, Transform
 from brax.errors import ConfigError, closest
+from brax.io import _arguments
 from brax.io._camera import places
 from brax.io.viewer import scene
 
@@ -117,6 +118,11 @@ class Canvas:
 
 def _number(sys: System, camera: str | int | None) -> int | None:
     """Which of the model's cameras is meant; None for none of them."""
+    if camera is not None and not isinstance(camera, str | int):
+        raise ConfigError(
+            "camera must be the name or the number of a camera, the name of a link, or a "
+            f"mujoco.MjvCamera, got {_arguments.kind(camera)}"
+        )
     if isinstance(camera, int):
         if not 0 <= camera < len(sys.camera_names):
             raise ConfigError(f"camera {camera}: the model has {len(sys.camera_names)} cameras")

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator
 
-from brax.errors import ModelError
-from brax.io._mjcf_source import Node, Source, resolve, walk
+from brax.errors import ConfigError, ModelError
+from brax.io._mjcf_source import Source, beside
+from brax.io._nodes import Node, walk
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
 _NAMES = (  # attributes that hold a name, which may read 'inf'
@@ -62,17 +63,33 @@ def check(source: Source, outside: bool, max_elements: int) -> None:
     Raises:
         ModelError: naming everything that is wrong with it.
     """
+    check_limit(max_elements)
     problems = [
         *_too_many(source.root, max_elements),
         *_too_large(source.root),
-        *_over_limit(source.root),
-        *_too_long(source.root),
-        *_bad_numbers(source.root),
+        *bad_settings(source.root),
         *_wrong_order(source.root),
         *_bad_files(source, outside),
     ]
     if problems:
         raise ModelError.of(problems)
+
+
+def check_limit(max_elements: int) -> None:
+    """Refuses a limit that is no number.
+
+    Raises:
+        ConfigError: if it is not a whole number above zero.
+    """
+    if type(max_elements) is not int or max_elements < 1:
+        raise ConfigError(f"max_elements must be a whole number above 0, got {max_elements!r:.60}")
+
+
+def bad_settings(root: Node) -> Iterator[str]:
+    """Numbers that are too large, take too long or are not finite, of all elements."""
+    yield from _over_limit(root)
+    yield from _too_long(root)
+    yield from _bad_numbers(root)
 
 
 def _too_many(root: Node, limit: int) -> Iterator[str]:
@@ -182,23 +199,27 @@ def _wrong_order(root: Node) -> Iterator[str]:
 
 
 def _bad_files(source: Source, outside: bool) -> Iterator[str]:
-    """Asset files that are missing or outside the model's directory."""
+    """Asset files that are missing or outside the model's directory; MuJoCo is given the others'
+    paths."""
     settings: dict[str, str] = {}
     for node in source.root.children:
         settings |= node.attributes if node.tag == "compiler" else {}
+    stripped = settings.get("strippath") == "true"
     for node in walk(source.root):
         if node.tag == "model" and node.section == "asset":
             yield f"{node.place}: {node}: other models cannot be attached; use <include>"
             continue
+        if node.tag == "compiler" and stripped:
+            node.given["strippath"] = "false"  # it would strip the paths that are given
         kind = "texturedir" if node.tag == "texture" else "meshdir"
         folder = settings.get(kind, settings.get("assetdir", ""))
         for key, name in node.attributes.items():
             if key.startswith("file") and name:
-                stripped = settings.get("strippath") == "true"
                 name = name.replace("\\", "/").rsplit("/", 1)[-1] if stripped else name
-                problem = resolve(source, node, folder, name, outside)[1]
+                path, problem = beside(source, node, folder, name, outside)
                 if problem:
                     yield problem
+                node.given[key] = str(path)
 
 
 def _number(word: str) -> float:

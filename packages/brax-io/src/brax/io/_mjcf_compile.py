@@ -1,7 +1,7 @@
 """Runs MuJoCo's compiler on a checked text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import mujoco
 
@@ -9,6 +9,7 @@ from brax.errors import ModelError
 from brax.io._mjcf_check import check
 from brax.io._mjcf_explain import explain
 from brax.io._mjcf_source import Source
+from brax.io._nodes import Node, write
 
 _PLURALS = {
     "body": "bodies",
@@ -44,15 +45,16 @@ def compile_model(
         ModelError: with the place, MuJoCo's own words, and what may help.
     """
     check(source, outside, max_elements)
+    text, nodes = write(source.root)
     try:
-        spec = _parse(source)
-        model = _compile(spec)
+        spec = mujoco.MjSpec.from_string(text)
+        model = compiled(spec)
     except (ValueError, mujoco.FatalError) as error:
-        raise ModelError(explain(str(error), source)) from None
-    return model, dict(_places(spec, source))
+        raise ModelError(explain(str(error), source, nodes)) from None
+    return model, dict(_places(spec, source, nodes))
 
 
-def _compile(spec: mujoco.MjSpec) -> mujoco.MjModel:
+def compiled(spec: mujoco.MjSpec) -> mujoco.MjModel:
     """Compile, and scale to a total mass as `settotalmass` asks.
 
     MuJoCo 4 warns that its compiler will not do the latter, and names the functions that do.
@@ -65,16 +67,10 @@ def _compile(spec: mujoco.MjSpec) -> mujoco.MjModel:
     return model
 
 
-def _parse(source: Source) -> mujoco.MjSpec:
-    if source.path:
-        return mujoco.MjSpec.from_file(str(source.path))
-    spec = mujoco.MjSpec.from_string(source.text, include=source.included)
-    spec.modelfiledir = str(source.directory or "")
-    return spec
-
-
-def _places(spec: mujoco.MjSpec, source: Source) -> Iterator[tuple[tuple[str, int], str]]:
-    """Elements are found by their name, else by the line that MuJoCo remembers."""
+def _places(
+    spec: mujoco.MjSpec, source: Source, nodes: Sequence[Node]
+) -> Iterator[tuple[tuple[str, int], str]]:
+    """Elements are found by the line of the written text that MuJoCo remembers, or by name."""
     by_name = {
         (node.kind, node.attributes["name"]): node
         for node in source.elements()
@@ -85,9 +81,7 @@ def _places(spec: mujoco.MjSpec, source: Source) -> Iterator[tuple[tuple[str, in
             yield ("option", -1), f" ({node.place})"
     for kind, plural in _PLURALS.items():
         for element in getattr(spec, plural):
-            named = by_name.get((kind, element.name)) if element.name else None
             line = re.fullmatch(r"line ([1-9]\d*)", element.info or "")
-            if named:
-                yield (kind, element.id), f" ({named.place})"
-            elif line:
-                yield (kind, element.id), f" ({source.name}:{line[1]})"
+            node = nodes[int(line[1]) - 1] if line else by_name.get((kind, element.name))
+            if node:
+                yield (kind, element.id), f" ({node.place})"

@@ -1,16 +1,21 @@
 """Says the errors of MuJoCo's compiler in terms of the model's text."""
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
 
 import mujoco
 
 from brax.errors import closest
 from brax.io._mjcf_names import keywords
-from brax.io._mjcf_source import Node, Source, walk
+from brax.io._mjcf_source import Source
+from brax.io._nodes import Node, walk
 
-_PARSED = re.compile(r"(?:XML Error: )?(?:Error: )?(.*?)\nElement '(.*)', line (\d+)", re.S)
-_COMPILED = re.compile(r"(?:Error: )?(.*?)\nElement name '(.*)', id \d+, line (\d+)", re.S)
+_SAID = re.compile(
+    r"(?:XML Error: )?(?:Error: )?(.*?)\nElement (?:name )?'(.*)'(?:, id \d+)?(?:, line (\d+))?",
+    re.S,
+)
 _COUNTS = {
     "pos": 3,
     "quat": 4,
@@ -43,37 +48,38 @@ _ENUMS = {
 _TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 
 
-def explain(message: str, source: Source) -> str:
-    """MuJoCo's message with file, line, element, what was found and what may help."""
-    parsed, compiled = _PARSED.match(message), _COMPILED.match(message)
-    if parsed:
-        said, tag, line = parsed.groups()
-        node = _find(source, int(line), lambda n: n.tag == tag, said)
-    elif compiled:
-        said, name, line = compiled.groups()
-        node = _find(source, int(line), lambda n: n.attributes.get("name", "") == name, said)
-    else:
-        return f"{source.name}: {message.strip()}"
+def explain(message: str, source: Source, nodes: Sequence[Node]) -> str:
+    """MuJoCo's message with file, line, element, what was found and what may help.
+
+    Args:
+        message: MuJoCo's.
+        source: the model.
+        nodes: the element of each line of the text that MuJoCo was given.
+    """
+    parts = _SAID.match(message)
+    if not parts:
+        return f"{source.name}: {' '.join(message.split())}"
+    said, name, line = parts.groups()
     said = " ".join(said.split())
+    at = int(line or 0)
+    node = nodes[at - 1] if 0 < at <= len(nodes) else _named(name, said, nodes)
     if node is None:
-        inside = f" (in an included file: {', '.join(source.included)})" if source.included else ""
-        return f"{source.name}{inside}: {said}"
+        return f"{source.name}: {said}"
     return f"{node.place}: {node}: {said}{_hint(said, node, source)}"
 
 
-def _find(source: Source, line: int, fits: Callable[[Node], bool], said: str) -> Node | None:
-    """The node that a message is about; MuJoCo does not know the lines of included files."""
-    nodes = list(walk(source.root))
-    if line:
-        here = [n for n in nodes if n.line == line and n.file == source.name]
-        return max(here, key=lambda n: (fits(n), n.kind in said, n.tag != n.section), default=None)
-    inside = [n for n in nodes if n.file != source.name and fits(n)]
-    words = re.findall(r"'([^']*)'", said)
-    told = [
-        n for n in inside if any(w in n.attributes or w in n.attributes.values() for w in words)
-    ]
-    candidates = told or inside
-    return candidates[0] if len(candidates) == 1 else None
+_WORDS = {"link": ("body", "bodies", "inertia", "mass"), "joint": ("joint", "axis")}
+"""Words of messages about the elements of a robot."""
+
+
+def _named(name: str, said: str, nodes: Sequence[Node]) -> Node | None:
+    """The element that a message without a line is about, by its name; that of a mesh is its
+    file's."""
+    mine = [n for n in nodes if name and n.attributes.get("name") == name]
+    files = (n for n in nodes if n.tag == "mesh" and name)
+    mine += [n for n in files if PurePath(n.given.get("filename", "")).stem == name]
+    fits = (n for n in mine if any(w in said for w in _WORDS.get(n.tag, (n.kind,))))
+    return next(fits, mine[0] if mine else None)
 
 
 def _hint(said: str, node: Node, source: Source) -> str:
@@ -85,7 +91,8 @@ def _hint(said: str, node: Node, source: Source) -> str:
     return ""
 
 
-def _schema() -> dict[str, set[str]]:
+@functools.cache
+def schema() -> dict[str, set[str]]:
     """The elements that MuJoCo knows, each with its attributes."""
     known: dict[str, set[str]] = {}
     current: set[str] = set()
@@ -99,11 +106,11 @@ def _schema() -> dict[str, set[str]]:
 
 
 def _element_hint(node: Node, source: Source) -> str:
-    return f".{closest(node.tag, _schema())}"
+    return f".{closest(node.tag, schema())}"
 
 
 def _attribute_hint(node: Node, source: Source, name: str) -> str:
-    known = _schema().get(node.tag, set())
+    known = schema().get(node.tag, set())
     return f". Allowed: {', '.join(sorted(known))}.{closest(name, known)}"
 
 
@@ -130,6 +137,10 @@ def _size_hint(node: Node, source: Source, index: str) -> str:
 
 
 def _mass_hint(node: Node, source: Source) -> str:
+    if node.tag == "link":
+        parts = [n for n in walk(node) if n.tag in ("mass", "inertia")]
+        found = [f"{k}='{v}'" for n in parts for k, v in n.attributes.items()]
+        return f"; found {', '.join(found)}" if found else ""
     nodes = [node, *(n for n in node.children if n.tag in ("inertial", "geom"))]
     keys = ("mass", "density", "diaginertia", "fullinertia")
     found = [f"{k}='{n.attributes[k]}'" for n in nodes for k in keys if k in n.attributes]
@@ -161,6 +172,15 @@ def _reference_hint(node: Node, source: Source, name: str) -> str:
     return f".{closest(name, sorted(names))}"
 
 
+def _mesh_hint(node: Node, source: Source) -> str:
+    return "; meshes are read from .obj, .stl and .msh files: convert it"
+
+
+def _shape_hint(node: Node, source: Source) -> str:
+    got = ", ".join(f"<{n.tag}>" for n in node.children) or "nothing"
+    return f": got {got}. Allowed: box, sphere, cylinder, capsule, mesh"
+
+
 def _class_hint(node: Node, source: Source, name: str) -> str:
     classes = sorted(
         {n.attributes.get("class", "main") for n in walk(source.root) if n.tag == "default"}
@@ -182,4 +202,6 @@ _HINTS: tuple[tuple[str, Callable[..., str]], ...] = (
     (r"unknown default class name '(.*)'", _class_hint),
     (r"(?:unknown|unrecognized).*?'(.*?)'", _reference_hint),
     (r"'(.*?)' not found", _reference_hint),
+    (r"no decoder found for mesh", _mesh_hint),
+    (r"geometry specification not found", _shape_hint),
 )

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from brax import plugins
-from brax.io import _mjcf_custom, _mjcf_hulls, _mjcf_keys
+from brax.io import _mjcf_cameras, _mjcf_custom, _mjcf_hulls, _mjcf_keys
 from brax.io._mjcf_actuators import law_problems, sees_rate
 from brax.io._mjcf_names import count, disabled, is_flag_set, keyword
 from brax.io._mjcf_sensors import left_out
@@ -128,6 +128,7 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
         *_geom_notes(model, meets),
         *_actuator_notes(model, custom.types["actuator"]),
         *_element_notes(model, custom.types["sensor"]),
+        *(Note("camera", c, "ignored", reason) for c, reason in _mjcf_cameras.left_out(model)),
         *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.left_out(model, custom)),
         *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.poses_left_out(model)),
         *(Note(kind, i, "refused", reason) for kind, i, reason in custom.problems),

@@ -17,6 +17,7 @@ import numpy as np
 from brax.base import State, System
 from brax.dynamics import constraint_forces
 from brax.errors import BraxError, ConfigError
+from brax.io import _arguments
 from brax.io.viewer import motion, scene
 from brax.io.viewer.packing import pack
 
@@ -111,10 +112,11 @@ def render(
     if not isinstance(title, str):
         raise ConfigError(f"title must be text, got {title!r}")
     seconds = motion.interval(sys, dt)
+    series = {} if series is None else series
     title = title or "Brax"
     shown = height if colab else None
     page = _page(
-        title, _viewer(Trajectory(sys, states, series or {}, forces), title, seconds, shown), shown
+        title, _viewer(Trajectory(sys, states, series, forces), title, seconds, shown), shown
     )
     page.height = height
     return page
@@ -131,6 +133,13 @@ def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) 
         ConfigError: if there is none, the time steps differ and `dt` is not given, or as `render`.
         ModelError: as `render`.
     """
+    _arguments.mapping(trajectories, "trajectories", "brax.io.html.Trajectory")
+    for name, each in trajectories.items():
+        if not isinstance(each, Trajectory):
+            raise ConfigError(
+                f"trajectory '{name}' must be a brax.io.html.Trajectory(sys, states), got "
+                f"{_arguments.kind(each)}"
+            )
     intervals = {name: motion.interval(each.sys, dt) for name, each in trajectories.items()}
     if len(set(intervals.values())) != 1:
         told = ", ".join(f"{name}: {seconds:g}" for name, seconds in intervals.items())
@@ -146,7 +155,8 @@ def save_compare(
     path: str | Path, trajectories: Mapping[str, Trajectory], *, dt: float | None = None
 ) -> None:
     """Writes the page of `compare`; errors as there, or if the file cannot be written."""
-    _write(path, compare(trajectories, dt=dt))
+    target = _arguments.path(path)
+    _arguments.write(target, compare(trajectories, dt=dt))
 
 
 def save(path: str | Path, sys: System, states: State | Sequence[State], **options: Any) -> None:
@@ -156,7 +166,8 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
         ConfigError: if the file cannot be written, or as `render`.
         ModelError: as `render`.
     """
-    _write(path, render(sys, states, **{"colab": False, **options}))
+    target = _arguments.path(path)
+    _arguments.write(target, render(sys, states, **{"colab": False, **options}))
 
 
 def contact_forces(
@@ -182,7 +193,10 @@ def contact_forces(
         whole = jax.tree.map(lambda *leaves: jnp.stack(leaves), *whole)
     assert isinstance(whole, State)
     whole = jax.tree.map(jnp.asarray, whole.replace(contact=None))
-    ctrl = jnp.zeros((len(whole.q), sys.act_size())) if act is None else jnp.asarray(act)
+    wanted = (len(whole.q), sys.act_size())
+    ctrl = _arguments.numbers(np.zeros(wanted) if act is None else act, "act", whole.q.dtype)
+    if ctrl.shape != wanted:
+        raise ConfigError(f"act has shape {ctrl.shape}; expected {wanted}: one row a frame")
     found = jax.jit(jax.vmap(constraint_forces, (None, 0, 0)))(sys, whole, ctrl)[1]
     return np.asarray(found)
 
@@ -202,15 +216,8 @@ def live_page(sys: System, numbers: Mapping[str, np.ndarray], *, dt: float, titl
     return _page(title, _part(sys, numbers, title, dt, None, live=True), None, live=True)
 
 
-def _write(path: str | Path, page: str) -> None:
-    try:
-        Path(path).write_text(page, "utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
-
-
 def _series(name: str, values: Any, frames: int) -> np.ndarray:
-    row = np.asarray(values, np.float32)
+    row = _arguments.numbers(values, f"series '{name}'")
     if row.ndim not in (1, 2) or len(row) != frames or row.size == 0:
         raise ConfigError(
             f"series '{name}' has shape {row.shape}; expected ({frames},) or ({frames}, n): "
@@ -221,6 +228,7 @@ def _series(name: str, values: Any, frames: int) -> np.ndarray:
 
 def _viewer(shown: Trajectory, title: str, dt: float, height: int | None) -> str:
     """The part of a page that plays one trajectory."""
+    _arguments.mapping(shown.series, "series", "rows of numbers")
     numbers = motion.arrays(shown.sys, shown.states, shown.forces)
     frames = len(numbers["pos"])
     series = {name: _series(name, values, frames) for name, values in shown.series.items()}

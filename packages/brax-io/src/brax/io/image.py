@@ -7,7 +7,6 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from brax.base import State, System
 from brax.errors import ConfigError, closest
+from brax.io import _arguments
 from brax.io._canvas import canvas
 from brax.io.viewer import motion
 
@@ -84,7 +84,7 @@ def render(
             that writes the format is not installed.
         ModelError: as `render_array`.
     """
-    if fmt not in _WRITERS:
+    if not isinstance(fmt, str) or fmt not in _WRITERS:
         raise ConfigError(
             f"fmt '{fmt}': allowed are {', '.join(_WRITERS)}.{closest(fmt, _WRITERS)}"
         )
@@ -107,12 +107,10 @@ def save(
         ConfigError: if the file cannot be written, or as `render`.
         ModelError: as `render`.
     """
-    fmt = Path(path).suffix.removeprefix(".").lower()
+    target = _arguments.path(path)
+    fmt = target.suffix.removeprefix(".").lower()
     content = render(sys, trajectory, fmt=fmt, **options)
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
+    _arguments.write(target, content)
 
 
 def _states(trajectory: State | Sequence[State]) -> State | Sequence[State]:

@@ -11,7 +11,6 @@ import math
 import os
 import types
 import typing
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +23,7 @@ from brax.base import System
 from brax.colliders import CollisionGroup, GeometryType
 from brax.colliders.fallback import DERIVED, follows
 from brax.errors import BraxError, ModelError, closest
+from brax.io import _arguments
 from brax.io._json_check import inconsistent, model_kinds
 
 FORMAT = 1
@@ -41,17 +41,19 @@ def dumps(sys: System) -> str:
     Raises:
         ModelError: if a number is not a number, or a type is not registered.
     """
+    _arguments.system(sys, ModelError)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(sys)):
+        raise ModelError("sys has no numbers within a compiled function: write it outside")
+    if problems := inconsistent(sys):
+        raise ModelError.of(problems)
     fields = ",\n".join(f'"{k}": {json.dumps(v)}' for k, v in _encode(sys, "system").items())
     return f'{{"brax": {FORMAT}, "system": {{\n{fields}\n}}}}\n'
 
 
 def save(path: str | os.PathLike[str], sys: System) -> None:
     """Writes a system to a file; errors as `dumps`, or if the file cannot be written."""
-    text = dumps(sys)
-    try:
-        Path(path).write_text(text, "utf-8")
-    except OSError as error:
-        raise ModelError(f"cannot write '{path}': {error.strerror}") from error
+    target = _arguments.path(path, error=ModelError)
+    _arguments.write(target, dumps(sys), ModelError)
 
 
 def loads(text: str | bytes, name: str = "model.json") -> System:
@@ -64,8 +66,11 @@ def loads(text: str | bytes, name: str = "model.json") -> System:
     Raises:
         ModelError: naming everything that is wrong.
     """
+    _arguments.text(text, f"{name}: a system's text", ModelError)
     try:
-        told = json.loads(text, parse_constant=str)
+        told = json.loads(
+            text.removeprefix("\ufeff") if isinstance(text, str) else text, parse_constant=str
+        )
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{name}: not JSON: {error}") from None
     version = told.get("brax") if isinstance(told, dict) else None
@@ -90,11 +95,8 @@ def load(path: str | os.PathLike[str]) -> System:
     Raises:
         ModelError: if there is no such file, or naming everything that is wrong with it.
     """
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read '{path}': {error.strerror}") from None
-    return loads(text, Path(path).name)
+    source = _arguments.path(path, error=ModelError)
+    return loads(_arguments.read(source, ModelError), source.name)
 
 
 READER = SimpleNamespace(suffixes=(".json",), load=load)

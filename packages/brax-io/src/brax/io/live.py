@@ -20,7 +20,7 @@ import numpy as np
 
 from brax.base import State, System
 from brax.errors import ConfigError
-from brax.io import html
+from brax.io import _arguments, html
 from brax.io.viewer import motion
 
 HOST = "127.0.0.1"
@@ -157,6 +157,8 @@ def serve(source: Source, port: int = 0, ready: Callable[[str], None] = print) -
         ConfigError: if it cannot listen at the port.
         ModelError: if a geom cannot be drawn, or a state is not finite.
     """
+    if not isinstance(source, Source):
+        raise ConfigError(f"source must be a brax.io.live.Source, got {_arguments.kind(source)}")
     with Server(port) as server:
         frames = (_numbers(source.sys, *moment) for moment in source.moments)
         first, *second = itertools.islice(frames, 2)  # what compiles does so before a page is open

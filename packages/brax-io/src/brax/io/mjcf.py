@@ -14,8 +14,9 @@ import mujoco
 
 from brax import plugins
 from brax.base import System
-from brax.errors import ModelError
+from brax.errors import ConfigError, ModelError
 from brax.io import _mjcf_build, _mjcf_custom, _mjcf_rules, _mjcf_source
+from brax.io._arguments import kind
 from brax.io._mjcf_compile import compile_model
 from brax.io._mjcf_names import names
 
@@ -68,7 +69,7 @@ def load(
     Raises:
         ModelError: naming everything that is wrong or not supported, where it stands.
     """
-    source = _mjcf_source.read_file(Path(path), allow_external_assets)
+    source = _mjcf_source.read_file(path, allow_external_assets)
     model, places = compile_model(source, allow_external_assets, max_elements)
     return _mjcf_build.build(model, places)
 
@@ -94,9 +95,7 @@ def loads(
     Raises:
         ModelError: as `load`.
     """
-    directory = None if asset_path is None else Path(asset_path)
-    if directory is not None and directory.is_file():
-        directory = directory.parent
+    directory = _mjcf_source.directory_of(asset_path)
     source = _mjcf_source.read(xml, directory, allow_external_assets)
     model, places = compile_model(source, allow_external_assets, max_elements)
     return _mjcf_build.build(model, places)
@@ -109,7 +108,7 @@ def load_mjmodel(
     max_elements: int = MAX_ELEMENTS,
 ) -> mujoco.MjModel:
     """Reads a model file into MuJoCo's own model, with the same checks of the text as `load`."""
-    source = _mjcf_source.read_file(Path(path), allow_external_assets)
+    source = _mjcf_source.read_file(path, allow_external_assets)
     return compile_model(source, allow_external_assets, max_elements)[0]
 
 
@@ -119,7 +118,20 @@ def load_model(mj: mujoco.MjModel) -> System:
     Raises:
         ModelError: naming everything that is not supported.
     """
+    _check_model(mj)
     return _mjcf_build.build(mj, {})
+
+
+def _check_model(mj: Any) -> None:
+    """Refuses what is not MuJoCo's compiled model, with what to do."""
+    if isinstance(mj, mujoco.MjModel):
+        return
+    advice = "read a file with load(path), or with load_mjmodel(path)"
+    if isinstance(mj, mujoco.MjSpec):
+        advice = "compile it first: spec.compile()"
+    elif isinstance(mj, System):
+        advice = "a System has been loaded already; its pipeline's report(sys) lists the rest"
+    raise ModelError(f"mj must be a mujoco.MjModel, got {kind(mj)}: {advice}")
 
 
 def validate_model(mj: mujoco.MjModel) -> None:
@@ -146,12 +158,13 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
     Raises:
         UnknownNameError: if there is no pipeline of that name.
     """
-    pipeline = None if backend is None else plugins.get("pipeline", backend)
+    _check_model(mj)
+    pipeline = named_pipeline(backend)
     notes = [
         *_mjcf_rules.notes(mj, _mjcf_custom.read(mj)),
         *_mjcf_rules.approximations(mj),
     ]
-    listed = {kind: names(mj, kind) for kind in {n.kind for n in notes if n.number >= 0}}
+    listed = {each: names(mj, each) for each in {n.kind for n in notes if n.number >= 0}}
     found = [
         Finding(n.kind, listed[n.kind][n.number] if n.number >= 0 else "", n.status, n.reason)
         for n in notes
@@ -162,23 +175,27 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
         (f.element, f.name) for f in found if f.status == "refused" or f.element not in attributes
     }
     plain = [
-        Finding(kind, name, "supported", "")
-        for kind in _LISTED
-        for name in names(mj, kind)
-        if (kind, name) not in seen
+        Finding(each, name, "supported", "")
+        for each in _LISTED
+        for name in names(mj, each)
+        if (each, name) not in seen
     ]
-    return plain + found + _of_pipeline(mj, pipeline)
-
-
-def _of_pipeline(mj: mujoco.MjModel, pipeline: Any) -> list[Finding]:
-    """What a pipeline says of a model that can be loaded; a plugin's may have nothing to say."""
-    if not hasattr(pipeline, "report"):
-        return []
     try:
-        sys = load_model(mj)
+        return plain + found + of_pipeline(load_model(mj), pipeline)
     except ModelError:
-        return []  # listed already
-    rows = pipeline.report(sys)
+        return plain + found  # it is listed why
+
+
+def named_pipeline(backend: str | None) -> Any:
+    """The pipeline of a name; None for None."""
+    if backend is not None and not isinstance(backend, str):
+        raise ConfigError(f"backend must be the name of a pipeline, got {kind(backend)}")
+    return None if backend is None else plugins.get("pipeline", backend)
+
+
+def of_pipeline(sys: System, pipeline: Any) -> list[Finding]:
+    """Lists what a pipeline says of a system; one of a plugin may say nothing."""
+    rows = pipeline.report(sys) if hasattr(pipeline, "report") else []
     return [Finding("model", name, status, reason) for name, status, reason in rows]
 
 

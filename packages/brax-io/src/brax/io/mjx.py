@@ -14,6 +14,7 @@ import numpy as np
 from brax import contracts, kinematics
 from brax.base import Force, State, System
 from brax.errors import BraxError, ModelError
+from brax.io import _arguments
 from brax.io._mjx_model import lacking, mujoco_model
 
 APPROXIMATED = {
@@ -36,6 +37,7 @@ class Mjx:
 
     def report(self, sys: System) -> list[tuple[str, str, str]]:
         """Rows of what is not computed as in the model: feature, status, reason."""
+        _arguments.system(sys)
         rows = [
             (feature, "approximated", APPROXIMATED[feature])
             if feature in APPROXIMATED
@@ -53,6 +55,7 @@ class Mjx:
             ModelError: naming what the model has that MJX or the translation lacks.
             ShapeError: if an array does not fit the model.
         """
+        _arguments.system(sys)
         contracts.check_system("mjx.init", sys)
         _model(sys)
         contracts.check_vector("mjx.init", "q", q, sys.q_size(), "coordinates")
@@ -71,6 +74,7 @@ class Mjx:
 
         Arguments and errors are those of the other pipelines, and those of `init`.
         """
+        _arguments.system(sys)
         model = _model(sys)
         contracts.check_step("mjx.step", sys, state, act, external)
         fixed = _library().make_data(model).replace(ctrl=jnp.asarray(act))

@@ -11,7 +11,6 @@ import os
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import IO, Any
 
 import jax
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.errors import CheckpointError
+from brax.io import _arguments
 
 FORMAT = 1
 """Version of the layout; a reader refuses newer ones."""
@@ -37,9 +37,11 @@ def save_params(path: str | os.PathLike[str], params: Any) -> None:
     Raises:
         CheckpointError: if something in the tree is none of these, or the file cannot be written.
     """
+    target = _arguments.path(path, error=CheckpointError)
+    if not target.name:
+        raise CheckpointError(f"path must be the path of a file, got '{path!s}'")
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps({"format": FORMAT, "tree": _encode(params, "", arrays)})
-    target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with zipfile.ZipFile(part, "w") as file:
@@ -63,6 +65,7 @@ def load_params(path: str | os.PathLike[str]) -> Any:
         CheckpointError: if the file is not one of ours, is damaged, or names a class that is not
             known.
     """
+    path = _arguments.path(path, error=CheckpointError)
     try:
         with open(path, "rb") as file:
             return _read(path, file)

@@ -17,9 +17,11 @@ import numpy as np
 from brax import contact, kinematics, math, plugins
 from brax.base import System
 from brax.errors import ConfigError, ModelError, closest
+from brax.io import _arguments
 from brax.io._text_build import Builder
 from brax.io._text_lines import places
 from brax.io._text_schema import messages
+from brax.io._xml import decode
 
 IGNORED = {
     "dynamics_mode": "the pipeline is chosen by `backend`",
@@ -53,11 +55,8 @@ def Config(**fields: Any) -> Any:
 
 def load(path: str | os.PathLike[str], default_index: int = 0) -> System:
     """Reads a file; arguments, result and errors are those of `loads`."""
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read '{path}': {error.strerror}") from None
-    return loads(text, default_index, Path(path).name)
+    source = _arguments.path(path, error=ModelError)
+    return loads(_arguments.read(source, ModelError), default_index, source.name)
 
 
 def loads(text: str | bytes, default_index: int = 0, name: str = "model.textproto") -> System:
@@ -101,12 +100,15 @@ def default_q(
     Raises:
         ConfigError: if there is no such joint.
     """
+    _arguments.system(sys)
+    angles = {} if angles is None else angles
+    _arguments.mapping(angles, "angles", "numbers")
     q = np.array(sys.init_q)
     starts = dict(zip(sys.joint_names, sys.joint_q_start(), strict=True))
-    for name, angle in (angles or {}).items():
+    for name, angle in angles.items():
         if name not in starts:
             raise ConfigError(f"there is no joint '{name}'.{closest(name, starts)}")
-        q[starts[name]] = angle
+        q[starts[name]] = _arguments.number(angle, f"the angle of joint '{name}'")
     x, _ = kinematics.forward(sys, jnp.asarray(q), jnp.zeros(sys.qd_size()))
     touches = contact.get(sys, x)
     if touches is None:
@@ -140,6 +142,13 @@ def _height(sys: System, root: int) -> int | None:
 
 
 def _build(config: Any, default_index: int, lines: Any, name: str) -> System:
+    if not isinstance(config, messages()["Config"]):
+        raise ModelError(
+            f"{name} must be a Config, got {_arguments.kind(config)}: make one with "
+            "brax.io.text.Config(...), or read a text with loads(text) and a file with load(path)"
+        )
+    if type(default_index) is not int:
+        raise ModelError(f"default_index must be a whole number, got {default_index!r:.60}")
     if config.defaults and not 0 <= default_index < len(config.defaults):
         raise ModelError(f"{name}: there is no default {default_index}: {len(config.defaults)} are")
     builder = Builder(config, default_index, lines, name)
@@ -148,21 +157,21 @@ def _build(config: Any, default_index: int, lines: Any, name: str) -> System:
 
 
 def _parse(text: str | bytes, name: str) -> tuple[Any, str]:
+    text = decode(text, name)
     config = Config()
     from google.protobuf import text_format  # where `Config` is, this is
 
     if len(text) > _BIGGEST:
         raise ModelError(f"{name}: {len(text)} bytes; at most {_BIGGEST} are read")
     try:
-        told = text.decode() if isinstance(text, bytes) else text
-        text_format.Parse(told, config)
+        text_format.Parse(text, config)
     except text_format.ParseError as error:
         place = f"{name}:{error.GetLine()}" if error.GetLine() else name
         message = str(error).removeprefix(f"{error.GetLine()}:{error.GetColumn()} : ")
         raise ModelError(f"{place}: {_explained(message)}") from None
-    except ValueError as error:  # of bytes that are no text
+    except ValueError as error:  # of bytes that are not text
         raise ModelError(f"{name}: not a text in UTF-8: {error}") from None
-    return config, told
+    return config, text
 
 
 def _explained(message: str) -> str:

@@ -1,49 +1,30 @@
 """Robot files in URDF, read through MuJoCo's own reader.
 
-Links, joints, inertias and the shapes that collide are read; what a robot looks like is not, and
-it has no actuators: URDF describes none. See docs/models.md.
+Links, joints, inertias, the shapes that collide and joints that follow others (`<mimic>`) are read;
+what a robot looks like is not, and it has no actuators: URDF describes none. See docs/models.md.
 """
 
-import dataclasses
-import math
 import os
-import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
 import mujoco
 
 from brax.base import System
-from brax.errors import ModelError, closest
-from brax.io import _mjcf_build, _mjcf_source
+from brax.errors import ModelError
+from brax.io import _mjcf_build, _mjcf_source, _urdf_check
+from brax.io._mjcf_check import check_limit
+from brax.io._mjcf_compile import compiled
 from brax.io._mjcf_explain import explain
-from brax.io._mjcf_source import Node, Source, walk
-from brax.io.mjcf import MAX_ELEMENTS
+from brax.io._mjcf_source import Source
+from brax.io._nodes import Node, write
+from brax.io._urdf_meshes import Meshes, Packages
+from brax.io.mjcf import MAX_ELEMENTS, Finding, named_pipeline, of_pipeline
 
-JOINTS = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
+JOINTS = _urdf_check.JOINTS
 """The types of joints that are read."""
-
-_NUMBERS = {
-    "origin": ("xyz", "rpy"),
-    "axis": ("xyz",),
-    "mass": ("value",),
-    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
-    "limit": ("lower", "upper", "effort", "velocity"),
-    "dynamics": ("damping", "friction"),
-    "box": ("size",),
-    "sphere": ("radius",),
-    "cylinder": ("radius", "length"),
-    "capsule": ("radius", "length"),
-    "mesh": ("scale",),
-}
-"""Attributes that hold numbers."""
-
-_LARGEST = 3.4028234e38  # of float32, which is what JAX computes with by default
-_PACKAGE = re.compile(r"package://([^/]+)/(.+)")
-
-Packages = Mapping[str, str | os.PathLike[str]]
 
 
 def load(
@@ -58,8 +39,8 @@ def load(
 
     Args:
         path: the file.
-        package_paths: directory of each ROS package that meshes are named by
-            (`package://NAME/...`). One that is not given is looked for above the file.
+        package_paths: directory of each package that meshes are named by (`package://NAME/...`,
+            `model://NAME/...`). One that is not given is looked for above the file.
         floating_base: whether the first link is free to move; otherwise it stands in the world.
         allow_external_assets: whether meshes may lie outside the file's directory or their
             package.
@@ -71,8 +52,8 @@ def load(
     Raises:
         ModelError: naming everything that is wrong or not supported, where it stands.
     """
-    source = _mjcf_source.read_file(Path(path), allow_external_assets, root="robot")
-    meshes = _Meshes(source, package_paths or {}, allow_external_assets)
+    source = _mjcf_source.read_file(path, allow_external_assets, root="robot")
+    meshes = Meshes(source, _packages(package_paths), allow_external_assets)
     return _system(source, meshes, floating_base, max_elements)
 
 
@@ -80,160 +61,136 @@ def loads(
     text: str | bytes,
     package_paths: Packages | None = None,
     *,
+    asset_path: str | os.PathLike[str] | None = None,
     floating_base: bool = False,
     allow_external_assets: bool = False,
     max_elements: int = MAX_ELEMENTS,
 ) -> System:
-    """Reads a robot from its text; arguments, result and errors are those of `load`."""
-    source = _mjcf_source.read(text, None, allow_external_assets, "robot.urdf", root="robot")
-    meshes = _Meshes(source, package_paths or {}, allow_external_assets)
+    """Reads a robot from its text.
+
+    `asset_path` is the directory of the meshes that it names; the other arguments, the result and
+    the errors are those of `load`.
+    """
+    directory = _mjcf_source.directory_of(asset_path)
+    source = _mjcf_source.read(text, directory, allow_external_assets, "robot.urdf", root="robot")
+    meshes = Meshes(source, _packages(package_paths), allow_external_assets)
     return _system(source, meshes, floating_base, max_elements)
 
 
-READER = SimpleNamespace(suffixes=(".urdf",), load=load)
+def report(
+    path: str | os.PathLike[str],
+    backend: str | None = None,
+    package_paths: Packages | None = None,
+    *,
+    allow_external_assets: bool = False,
+) -> list[Finding]:
+    """Lists what becomes of the links and joints of a robot's file, and of all that is passed over.
+
+    Args:
+        path: the file.
+        backend: name of a pipeline, to list also what that one refuses or approximates.
+        package_paths: as `load`.
+        allow_external_assets: as `load`.
+
+    Raises:
+        ModelError: as `load`.
+        UnknownNameError: if there is no pipeline of that name.
+    """
+    pipeline = named_pipeline(backend)
+    source = _mjcf_source.read_file(path, allow_external_assets, root="robot")
+    root = source.root
+    named = [n for n in root.children if n.tag in ("link", "joint")]
+    found = [Finding(n.tag, n.attributes.get("name", ""), "supported", "") for n in named]
+    for node, reason in (*_urdf_check.passed_over(root), *_urdf_check.unknown(root)):
+        found.append(
+            Finding(
+                node.tag, node.attributes.get("name", ""), "ignored", f"{reason} ({node.place})"
+            )
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what they say is listed
+        meshes = Meshes(source, _packages(package_paths), allow_external_assets)
+        sys = _system(source, meshes, False, MAX_ELEMENTS)
+    return found + of_pipeline(sys, pipeline)
+
+
+def _report_file(path: Path, backend: str) -> list[Finding]:
+    return report(path, backend)
+
+
+READER = SimpleNamespace(suffixes=(".urdf",), load=load, report=_report_file)
 """The reader as the registry knows it."""
 
 
-@dataclasses.dataclass(frozen=True)
-class _Meshes:
-    """Where the files of meshes are."""
-
-    source: Source
-    packages: Packages
-    outside: bool
-
-    def path(self, node: Node) -> Path:
-        """The file of a mesh; it must be in its package, or beside the robot's file."""
-        source, name = self.source, node.attributes["filename"]
-        if named := _PACKAGE.fullmatch(name):
-            source = dataclasses.replace(source, directory=self._package(node, named[1]))
-            name = named[2]
-        path, problem = _mjcf_source.resolve(source, node, "", name, self.outside)
-        if problem:
-            raise ModelError(problem)
-        return path
-
-    def _package(self, node: Node, name: str) -> Path:
-        """The directory of a package: given, or the folder of that name above the robot's file."""
-        if name in self.packages:
-            return Path(self.packages[name])
-        start = self.source.directory.resolve() if self.source.directory else Path()
-        found = next((p for p in (start, *start.parents) if p.name == name), None)
-        if self.source.directory is None or found is None:
-            raise ModelError(
-                f"{node.place}: {node}: package '{name}' is unknown: "
-                f"pass package_paths={{'{name}': ...}}"
-            )
-        return found
+def _packages(given: Packages | None) -> Packages:
+    if given is not None and not isinstance(given, Mapping):
+        raise ModelError(
+            "package_paths must be a dictionary from names of packages to their folders, got "
+            f"{type(given).__name__}"
+        )
+    return given or {}
 
 
-def _system(source: Source, meshes: _Meshes, floating: bool, limit: int) -> System:
-    problems = [*_bad_tree(source.root, limit), *_bad_numbers(source.root)]
-    if problems:
+def _system(source: Source, meshes: Meshes, floating: bool, limit: int) -> System:
+    check_limit(limit)
+    if problems := _urdf_check.bad(source.root, limit):
         raise ModelError.of(problems)
+    meshes.locate()
+    _tell_unknown(source.root)
+    followers = list(_urdf_check.mimics(source.root))
+    for joint, mimic in followers:
+        joint.children.remove(mimic)  # MuJoCo 3 passes it over: it is added below
+    text, nodes = write(source.root)
     try:
-        spec = mujoco.MjSpec.from_string(source.text)
-        _set_up(spec, meshes, floating)
-        model = spec.compile()
+        spec = mujoco.MjSpec.from_string(text)
+        _set_up(spec, floating)
+        for joint, mimic in followers:
+            _add_mimic(spec, joint, mimic)
+        model = compiled(spec)
     except (ValueError, mujoco.FatalError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(explain(str(error), source)) from None
+        raise ModelError(explain(str(error), source, nodes)) from None
     _tell_inferred(source.root)
-    named = {(n.tag, n.attributes.get("name")): f" ({n.place})" for n in source.root.children}
+    return _mjcf_build.build(model, _places(spec, source.root, followers))
+
+
+def _places(
+    spec: mujoco.MjSpec, root: Node, followers: list[tuple[Node, Node]]
+) -> dict[tuple[str, int], str]:
+    """Where elements stand in the file, for messages."""
+    named = {(n.tag, n.attributes.get("name")): f" ({n.place})" for n in root.children}
     places = {("joint", j.id): named.get(("joint", j.name), "") for j in spec.joints}
     places |= {("body", b.id): named.get(("link", b.name), "") for b in spec.bodies}
-    return _mjcf_build.build(model, places)
+    places |= {("equality", e): f" ({mimic.place})" for e, (_, mimic) in enumerate(followers)}
+    return places
 
 
-def _set_up(spec: mujoco.MjSpec, meshes: _Meshes, floating: bool) -> None:
+def _set_up(spec: mujoco.MjSpec, floating: bool) -> None:
     """What MuJoCo's reader leaves to be said."""
     spec.compiler.fusestatic = False  # the builder joins links, and keeps the frames' names
     for joint in spec.joints:
         joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE  # there is no actuator to limit
-    nodes = [n for n in walk(meshes.source.root) if n.tag == "mesh" and "filename" in n.attributes]
-    files = {n.attributes["filename"]: n for n in nodes}
-    for mesh in spec.meshes:
-        mesh.file = str(meshes.path(files[mesh.file]))
     if floating:
         spec.worldbody.first_body().add_freejoint()
 
 
-def _bad_tree(root: Node, limit: int) -> Iterator[str]:
-    """What is wrong with the links, and with how joints hang them together."""
-    links = [n.attributes.get("name", "") for n in root.children if n.tag == "link"]
-    joints = [n for n in root.children if n.tag == "joint"]
-    if not links:
-        yield f"{root.place}: the robot has no <link>"
-        return
-    if len(links) > limit:
-        yield (
-            f"{root.file}: robot has {len(links)} links (limit {limit}); "
-            "pass max_elements to allow more"
-        )
-    named: dict[tuple[str, str], Node] = {}
-    for node in root.children:
-        first = named.setdefault((node.tag, node.attributes.get("name", "")), node)
-        if first is not node and node.tag in ("link", "joint"):
-            yield f"{node.place}: {node}: the name is taken ({first.place})"
-    holders: dict[str, Node] = {}
-    for joint in joints:
-        yield from _bad_joint(joint, links)
-        first = holders.setdefault(_link(joint, "child"), joint)
-        if first is not joint:
-            yield (
-                f"{joint.place}: {joint}: link '{_link(joint, 'child')}' hangs on {first} "
-                f"({first.place}) already"
-            )
-    roots = [name for name in links if name not in holders]
-    if len(roots) != 1:
-        told = ", ".join(f"'{name}'" for name in roots) or "none"
-        yield f"{root.place}: one link must hang on no joint, got {told}"
+def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
+    """Adds the equality by which a joint follows another: offset plus multiplier times its
+    coordinate."""
+    offset, multiplier = (
+        float(mimic.attributes.get(key, standard))
+        for key, standard in (("offset", "0"), ("multiplier", "1"))
+    )
+    equality = spec.add_equality()
+    equality.type, equality.objtype = mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtObj.mjOBJ_JOINT
+    equality.name1, equality.name2 = joint.attributes["name"], mimic.attributes["joint"]
+    equality.data[:5] = [offset, multiplier, 0, 0, 0]
 
 
-def _bad_joint(joint: Node, links: list[str]) -> Iterator[str]:
-    """What is wrong with one joint by itself."""
-    kind = joint.attributes.get("type", "")
-    if kind not in JOINTS:
-        allowed = f"allowed: {', '.join(JOINTS)}.{closest(kind, JOINTS)}"
-        yield f"{joint.place}: {joint}: type '{kind}' is not supported; {allowed}"
-    for role in ("parent", "child"):
-        link = _link(joint, role)
-        if link not in links:
-            yield f"{joint.place}: {joint}: its {role} '{link}' is no link.{closest(link, links)}"
-    for part in joint.children:
-        if part.tag == "mimic":
-            yield f"{part.place}: {joint}: <mimic> is not supported; take it out"
-
-
-def _link(joint: Node, role: str) -> str:
-    """The link that a joint names as its parent or child."""
-    return next((n.attributes.get("link", "") for n in joint.children if n.tag == role), "")
-
-
-def _bad_numbers(root: Node) -> Iterator[str]:
-    """Numbers that are not finite in single precision, or that nothing can have."""
-    for node in walk(root):
-        for key in _NUMBERS.get(node.tag, ()):
-            try:
-                numbers = [float(word) for word in node.attributes.get(key, "").split()]
-            except ValueError:
-                continue  # MuJoCo refuses it, with its place
-            if not all(abs(x) <= _LARGEST for x in numbers):
-                yield f"{node.place}: {node} {key}: {node.attributes[key]} is not finite"
-            elif node.tag == "mass" and any(x < 0 for x in numbers):
-                yield f"{node.place}: {node} {key} must not be negative, got {numbers[0]:g}"
-        if node.tag == "limit":
-            low, high = (_number(node.attributes.get(key, "0")) for key in ("lower", "upper"))
-            if low > high:
-                yield f"{node.place}: {node}: lower {low:g} is above upper {high:g}"
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return math.nan
+def _tell_unknown(root: Node) -> None:
+    """Warns of what URDF does not have, which is most often misspelt."""
+    told = [f"{node.place}: {node} {problem}" for node, problem in _urdf_check.unknown(root)]
+    if told:
+        warnings.warn("\n".join(told), stacklevel=4)
 
 
 def _tell_inferred(root: Node) -> None:

@@ -6,12 +6,12 @@ written: those of all agents here and of plugins, with the normalizer of observa
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from brax.errors import ConfigError, closest
+from brax.io import _arguments
 from brax.io.export import numpy_code, onnx_model
 from brax.io.export.graph import trace
 
@@ -64,11 +64,8 @@ def save(path: str | os.PathLike[str], policy: Callable[..., Any], observation_s
     Raises:
         ConfigError: as `to_onnx`, or if the suffix is another or the file cannot be written.
     """
-    content = writer(path)(policy, observation_size)
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
+    target = _arguments.path(path)
+    _arguments.write(target, writer(target)(policy, observation_size))
 
 
 def writer(path: str | os.PathLike[str]) -> Callable[..., bytes]:
@@ -77,7 +74,7 @@ def writer(path: str | os.PathLike[str]) -> Callable[..., bytes]:
     Raises:
         ConfigError: if there is none for the suffix.
     """
-    suffix = Path(path).suffix
+    suffix = _arguments.path(path).suffix
     if suffix not in _WRITERS:
         raise ConfigError(
             f"'{path}': a policy is written to {' or '.join(_WRITERS)}.{closest(suffix, _WRITERS)}"

@@ -13,6 +13,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from brax.errors import ConfigError
+from brax.io._arguments import kind
 
 ELEMENTWISE = frozenset(
     (
@@ -88,6 +89,17 @@ class _Value(NamedTuple):
     number: Any = None
 
 
+def _shape(size: Any) -> tuple[int, ...]:
+    """The shape of an observation, of so many features or of a shape."""
+    shape = (size,) if isinstance(size, int) else size
+    if isinstance(shape, list | tuple) and all(type(n) is int and n >= 0 for n in shape):
+        return tuple(shape)
+    raise ConfigError(
+        "observation_size must be a number of features, a shape, or a dictionary of them, got "
+        f"{size!r:.60}"
+    )
+
+
 def trace(policy: Callable[..., Any], observation_size: Any) -> Graph:
     """Finds the operations of a policy.
 
@@ -98,8 +110,10 @@ def trace(policy: Callable[..., Any], observation_size: Any) -> Graph:
     Raises:
         ConfigError: if the policy draws its actions, or has an operation that cannot be written.
     """
+    if not callable(policy) or isinstance(policy, type):
+        raise ConfigError(f"policy must be a function policy(observation, key), got {kind(policy)}")
     sizes = observation_size if isinstance(observation_size, Mapping) else {"": observation_size}
-    shapes = {key: (size,) if isinstance(size, int) else tuple(size) for key, size in sizes.items()}
+    shapes = {key: _shape(size) for key, size in sizes.items()}
     structs = {key: jax.ShapeDtypeStruct(shape, jnp.float32) for key, shape in shapes.items()}
     example = structs if isinstance(observation_size, Mapping) else structs[""]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from brax.base import State, System, Transform
 from brax.errors import ConfigError, ModelError
+from brax.io._arguments import kind, number, numbers
 from brax.io.viewer import overlays, scene
 from brax.mocap import at_rest
 
@@ -62,7 +63,7 @@ def interval(sys: System, dt: float | None) -> float:
         ConfigError: if it is not a positive number, or `sys` is no system.
     """
     _check_system(sys)
-    seconds = float(sys.opt.timestep if dt is None else dt)
+    seconds = number(sys.opt.timestep if dt is None else dt, "dt")
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"dt must be a positive number of seconds, got {seconds}")
     return seconds
@@ -88,24 +89,16 @@ def checked(sys: System, states: State | Sequence[State]) -> _Moved:
 def _check_system(sys: Any) -> None:
     if not isinstance(sys, System):
         raise ConfigError(
-            f"sys must be a System, got {_kind(sys)}: give the system first, then the states"
+            f"sys must be a System, got {kind(sys)}: give the system first, then the states"
         )
 
 
 def _check_state(state: Any, what: str) -> None:
     if not isinstance(state, State):
         raise ConfigError(
-            f"{what}, got {_kind(state)}: give what a pipeline returns; an environment's state has "
+            f"{what}, got {kind(state)}: give what a pipeline returns; an environment's state has "
             "it as `pipeline_state`"
         )
-
-
-def _kind(value: Any) -> str:
-    """What a value is, with its module: an environment's state is called a State too."""
-    kind = type(value)
-    return (
-        "None" if value is None else f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
-    )
 
 
 def _stack(states: State | Sequence[State], rest: Transform | None) -> _Moved:
@@ -181,7 +174,7 @@ def _found(sys: System, moved: _Moved) -> dict[str, np.ndarray]:
 
 def _forces(forces: Any, touches: np.ndarray) -> np.ndarray:
     """Forces, one for each possible contact in each frame."""
-    given, shape = np.asarray(forces, np.float32), (*touches.shape[:2], 3)
+    given, shape = numbers(forces, "forces"), (*touches.shape[:2], 3)
     if given.shape != shape:
         raise ConfigError(
             f"forces have shape {given.shape}; expected {shape}: one for each possible contact of "

@@ -1,0 +1,79 @@
+"""Elements of a model's text, and the text that MuJoCo is given for them."""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+_ESCAPED = {c: f"&#{ord(c)};" for c in '&<>"\n\r\t'}
+
+
+@dataclasses.dataclass
+class Node:
+    """One element of the text."""
+
+    tag: str
+    attributes: dict[str, str]
+    file: str
+    line: int
+    section: str = ""
+    """The child of `<mujoco>` that it stands in."""
+    children: list["Node"] = dataclasses.field(default_factory=list)
+    folder: Path | None = None
+    """Directory of the included file that it stands in; None in the model's own file."""
+    given: dict[str, str] = dataclasses.field(default_factory=dict)
+    """What MuJoCo is given for some attributes, such as the path of a file that was found."""
+
+    @property
+    def place(self) -> str:
+        """File and line."""
+        return f"{self.file}:{self.line}"
+
+    @property
+    def kind(self) -> str:
+        """The kind of element that it makes."""
+        if self.section in ("actuator", "equality", "tendon", "sensor"):
+            return self.section
+        return "joint" if self.tag == "freejoint" else self.tag
+
+    def __str__(self) -> str:
+        """How messages name it."""
+        name = self.attributes.get("name")
+        return f"<{self.tag} name='{name}'>" if name else f"<{self.tag}>"
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """All elements below `root`, in the order of the text."""
+    stack = root.children[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(node.children[::-1])
+
+
+def write(root: Node) -> tuple[str, list[Node]]:
+    """Writes elements as XML for MuJoCo.
+
+    Only what was checked reaches MuJoCo's reader, whatever it would make of the original text.
+
+    Returns:
+        The text, in which every element has a line of its own, and the element of each line.
+    """
+    lines: list[str] = []
+    nodes: list[Node] = []
+    stack: list[Node | str] = [root]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            lines[-1] += item
+            continue
+        values = item.attributes | item.given
+        words = "".join(f' {key}="{_escape(value)}"' for key, value in values.items())
+        lines.append(f"<{item.tag}{words}>")
+        nodes.append(item)
+        stack += [f"</{item.tag}>", *item.children[::-1]]
+    return "\n".join(lines), nodes
+
+
+def _escape(value: str) -> str:
+    return re.sub('[&<>"\n\r\t]', lambda found: _ESCAPED[found[0]], value)

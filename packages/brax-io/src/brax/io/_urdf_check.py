@@ -1,0 +1,240 @@
+"""What is wrong with a robot's text, and what of it is passed over: found before MuJoCo sees it."""
+
+import math
+from collections.abc import Iterator
+
+from brax.errors import closest
+from brax.io._mjcf_check import bad_settings
+from brax.io._mjcf_explain import schema
+from brax.io._nodes import Node, walk
+
+JOINTS = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
+"""The types of joints that are read."""
+
+MIMICS = ("continuous", "prismatic", "revolute")
+"""The types of joints that follow others, and are followed."""
+
+_NUMBERS = {
+    "origin": ("xyz", "rpy"),
+    "axis": ("xyz",),
+    "mass": ("value",),
+    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+    "limit": ("lower", "upper", "effort", "velocity"),
+    "dynamics": ("damping", "friction"),
+    "mimic": ("multiplier", "offset"),
+    "box": ("size",),
+    "sphere": ("radius",),
+    "cylinder": ("radius", "length"),
+    "capsule": ("radius", "length"),
+    "mesh": ("scale",),
+}
+"""Attributes that hold numbers."""
+
+_SIZES = ("box", "sphere", "cylinder", "capsule")
+"""Elements whose numbers are positive."""
+
+_LARGEST = 3.4028234e38  # of float32, which is what JAX computes with by default
+
+_KNOWN = {
+    "robot": (("name", "version"), ("link", "joint", "material", "mujoco")),
+    "link": (("name", "type"), ("inertial", "visual", "collision")),
+    "joint": (
+        ("name", "type"),
+        ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+    ),
+    "inertial": ((), ("origin", "mass", "inertia")),
+    "visual": (("name",), ("origin", "geometry", "material")),
+    "collision": (("name",), ("origin", "geometry")),
+    "geometry": ((), ("box", "sphere", "cylinder", "capsule", "mesh")),
+    "parent": (("link",), ()),
+    "child": (("link",), ()),
+    **{tag: (keys, ()) for tag, keys in _NUMBERS.items()},
+    "mesh": (("filename", "scale"), ()),
+    "mimic": (("joint", "multiplier", "offset"), ()),
+    "mujoco": ((), ("compiler", "option", "size")),
+}
+"""The attributes and elements that an element may hold."""
+
+_PASSED_OVER = {
+    "material": "the viewer has its own colours",
+    "visual": "only shown",
+    "transmission": "a robot's file has no actuators",
+    "gazebo": "for another simulator",
+    "ros2_control": "for another program",
+    "sensor": "no sensor is read",
+    "safety_controller": "for a controller",
+    "calibration": "for a controller",
+    "verbose": "for another program",
+}
+"""Elements of URDF that change nothing, and the reason."""
+
+
+def bad(root: Node, limit: int) -> list[str]:
+    """Everything that is wrong with a robot's text, one sentence each."""
+    settings = Node("", {}, root.file, 0)
+    settings.children = [n for n in root.children if n.tag == "mujoco"]
+    return [
+        *_bad_tree(root, limit),
+        *_bad_mimics(root),
+        *_bad_numbers(root),
+        *bad_settings(settings),
+    ]
+
+
+def passed_over(root: Node) -> Iterator[tuple[Node, str]]:
+    """Elements that change nothing because they are made for something else, with the reason."""
+    for parent in (root, *root.children):
+        for node in parent.children if parent.tag in ("robot", "link", "joint") else ():
+            if node.tag in _PASSED_OVER:
+                yield node, _PASSED_OVER[node.tag]
+            elif node.tag == "limit":
+                for key in ("effort", "velocity"):
+                    if key in node.attributes:
+                        yield node, f"{key}: there is no actuator to limit"
+
+
+def unknown(root: Node) -> Iterator[tuple[Node, str]]:
+    """Elements and attributes that URDF does not have, each with what is said of it."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        keys, tags = _KNOWN[node.tag]
+        for key in node.attributes:
+            if key not in keys and ":" not in key:
+                yield node, f"attribute '{key}' is unknown and changes nothing.{closest(key, keys)}"
+        for child in node.children[::-1]:
+            if child.tag in tags and child.tag in _KNOWN:
+                stack.append(child)
+            elif child.tag in tags and node.tag == "mujoco":
+                yield from _unknown_settings(child)
+            elif child.tag.startswith("xacro:"):
+                told = "is not expanded and changes nothing: run `xacro FILE > robot.urdf` first"
+                yield child, told
+            elif child.tag not in tags and child.tag not in _PASSED_OVER:
+                yield child, f"is unknown and changes nothing.{closest(child.tag, tags)}"
+
+
+def _unknown_settings(node: Node) -> Iterator[tuple[Node, str]]:
+    """Attributes of MuJoCo's elements that it does not have; in a robot it passes them over."""
+    known = schema().get(node.tag, set())
+    for key in node.attributes.keys() - known:
+        yield node, f"attribute '{key}' is unknown and changes nothing.{closest(key, known)}"
+
+
+def _bad_tree(root: Node, limit: int) -> Iterator[str]:
+    """What is wrong with the links, and with how joints hang them together."""
+    links = [n.attributes.get("name", "") for n in root.children if n.tag == "link"]
+    joints = [n for n in root.children if n.tag == "joint"]
+    if not links:
+        yield f"{root.place}: the robot has no <link>"
+        return
+    if len(links) > limit:
+        yield (
+            f"{root.file}: robot has {len(links)} links (limit {limit}); "
+            "pass max_elements to allow more"
+        )
+    named: dict[tuple[str, str], Node] = {}
+    for node in root.children:
+        first = named.setdefault((node.tag, node.attributes.get("name", "")), node)
+        if first is not node and node.tag in ("link", "joint"):
+            yield f"{node.place}: {node}: the name is taken ({first.place})"
+    holders: dict[str, Node] = {}
+    for joint in joints:
+        yield from _bad_joint(joint, links)
+        first = holders.setdefault(_link(joint, "child"), joint)
+        if first is not joint:
+            yield (
+                f"{joint.place}: {joint}: link '{_link(joint, 'child')}' hangs on {first} "
+                f"({first.place}) already"
+            )
+    roots = [name for name in links if name not in holders]
+    if len(roots) != 1:
+        told = ", ".join(f"'{name}'" for name in roots) or "none"
+        yield f"{root.place}: one link must hang on no joint, got {told}"
+
+
+def _bad_joint(joint: Node, links: list[str]) -> Iterator[str]:
+    """What is wrong with one joint by itself."""
+    kind = joint.attributes.get("type", "")
+    if kind not in JOINTS:
+        allowed = f"allowed: {', '.join(JOINTS)}.{closest(kind, JOINTS)}"
+        yield f"{joint.place}: {joint}: type '{kind}' is not supported; {allowed}"
+    for role in ("parent", "child"):
+        link = _link(joint, role)
+        if link not in links:
+            yield f"{joint.place}: {joint}: its {role} '{link}' is no link.{closest(link, links)}"
+
+
+def _link(joint: Node, role: str) -> str:
+    """The link that a joint names as its parent or child."""
+    return next((n.attributes.get("link", "") for n in joint.children if n.tag == role), "")
+
+
+def mimics(root: Node) -> Iterator[tuple[Node, Node]]:
+    """Joints that follow another one, each with its `<mimic>`."""
+    for joint in root.children:
+        for part in joint.children:
+            if joint.tag == "joint" and part.tag == "mimic":
+                yield joint, part
+
+
+def _bad_mimics(root: Node) -> Iterator[str]:
+    """Joints that follow what cannot be followed; MuJoCo passes them over."""
+    kinds = {
+        n.attributes.get("name", ""): n.attributes.get("type", "")
+        for n in root.children
+        if n.tag == "joint"
+    }
+    seen: set[int] = set()
+    for joint, mimic in mimics(root):
+        where, leader = f"{mimic.place}: {joint}: <mimic>", mimic.attributes.get("joint", "")
+        if id(joint) in seen:
+            yield f"{where} is given twice"
+        seen.add(id(joint))
+        if leader not in kinds:
+            yield f"{where}: there is no joint '{leader}'.{closest(leader, kinds)}"
+            continue
+        if leader == joint.attributes.get("name"):
+            yield f"{where}: a joint cannot follow itself"
+        for name in dict.fromkeys((joint.attributes.get("name", ""), leader)):
+            if kinds.get(name) in JOINTS and kinds[name] not in MIMICS:
+                yield (
+                    f"{where}: joint '{name}' is of type '{kinds[name]}'; those that follow and "
+                    f"are followed are {', '.join(MIMICS)}"
+                )
+
+
+def _bad_numbers(root: Node) -> Iterator[str]:
+    """Numbers that are not finite in single precision, or that nothing can have."""
+    for node in walk(root):
+        for key in _NUMBERS.get(node.tag, ()):
+            yield from _bad_number(node, key)
+        if node.tag == "limit":
+            low, high = (_number(node.attributes.get(key, "0")) for key in ("lower", "upper"))
+            if low > high:
+                yield f"{node.place}: {node}: lower {low:g} is above upper {high:g}"
+
+
+def _bad_number(node: Node, key: str) -> Iterator[str]:
+    words = node.attributes.get(key, "").split()
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        if node.tag == "mimic":  # MuJoCo is not given it; it refuses others, with their place
+            yield f"{node.place}: {node} {key} must be one number, got '{node.attributes[key]}'"
+        return
+    if node.tag == "mimic" and key in node.attributes and len(numbers) != 1:
+        yield f"{node.place}: {node} {key} must be one number, got '{node.attributes[key]}'"
+    elif not all(abs(x) <= _LARGEST for x in numbers):
+        yield f"{node.place}: {node} {key}: {node.attributes[key]} is not finite"
+    elif node.tag == "mass" and any(x < 0 for x in numbers):
+        yield f"{node.place}: {node} {key} must not be negative, got {numbers[0]:g}"
+    elif node.tag in _SIZES and any(x <= 0 for x in numbers):
+        yield f"{node.place}: {node} {key} must be positive, got {node.attributes[key]}"
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan

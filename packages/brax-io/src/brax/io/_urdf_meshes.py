@@ -1,0 +1,118 @@
+"""Where the files of a robot's meshes are."""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+from brax.errors import ModelError
+from brax.io._mjcf_source import SCHEME, Source, resolve
+from brax.io._nodes import Node
+
+Packages = Mapping[str, str | os.PathLike[str]]
+
+_OF_PACKAGES = ("package", "model")
+
+
+@dataclasses.dataclass(frozen=True)
+class Meshes:
+    """The files of a robot's meshes."""
+
+    source: Source
+    packages: Packages
+    outside: bool
+
+    def locate(self) -> None:
+        """Finds the files of all meshes that MuJoCo will read, and gives it their paths.
+
+        Raises:
+            ModelError: naming every file that is missing, or lies where it must not.
+        """
+        settings = self._settings()
+        folder = settings.get("meshdir", settings.get("assetdir", ""))
+        stripped = settings.get("strippath") == "true"
+        problems = []
+        for node in self._read(shown=settings.get("discardvisual") == "false"):
+            path, problem = self._path(node, folder, stripped)
+            if problem:
+                problems.append(problem)
+            node.given["filename"] = str(path)
+        if problems:
+            raise ModelError.of(problems)
+
+    def _settings(self) -> dict[str, str]:
+        """The attributes of MuJoCo's `<compiler>`."""
+        found: dict[str, str] = {}
+        for extension in self.source.root.children:
+            for node in extension.children if extension.tag == "mujoco" else ():
+                if node.tag == "compiler":
+                    found |= node.attributes
+                    if node.attributes.get("strippath") == "true":
+                        node.given["strippath"] = "false"  # it would strip the paths given
+        return found
+
+    def _read(self, shown: bool) -> Iterator[Node]:
+        """The meshes of shapes that collide; also those of what is only shown, if asked for."""
+        parts = ("collision", "visual") if shown else ("collision",)
+        for link in self.source.root.children:
+            for part in link.children if link.tag == "link" else ():
+                for geometry in part.children if part.tag in parts else ():
+                    for node in geometry.children:
+                        if node.tag == "mesh" and "filename" in node.attributes:
+                            yield node
+
+    def _path(self, node: Node, folder: str, stripped: bool) -> tuple[Path, str]:
+        """The file of a mesh, and what is wrong with it."""
+        name = node.attributes["filename"].replace("\\", "/")
+        if stripped:
+            return resolve(self.source, node, folder, name.rsplit("/", 1)[-1], self.outside)
+        scheme = SCHEME.match(name)
+        if not scheme:
+            return resolve(self.source, node, folder, name, self.outside)
+        kind, rest = scheme[1].lower(), unquote(name[scheme.end() - 1 :])
+        if kind == "file":
+            host, slash, inside = rest.removeprefix("//").partition("/")
+            local = rest if not rest.startswith("//") else slash + inside
+            if rest.startswith("//") and host not in ("", "localhost"):
+                return Path(), f"{node.place}: {node}: '{name}' is on another computer, '{host}'"
+            return resolve(
+                self.source,
+                node,
+                "",
+                local.removeprefix("/") if _drive(local) else local,
+                self.outside,
+            )
+        if kind not in _OF_PACKAGES:
+            return Path(), (
+                f"{node.place}: {node}: '{name}' has the scheme '{scheme[1]}'; allowed are "
+                "package://NAME/..., model://NAME/..., file:///... and paths relative to the "
+                "robot's file"
+            )
+        package, _, inside = rest.lstrip("/").partition("/")
+        if not (rest.startswith("//") and package and inside and not rest.startswith("///")):
+            return Path(), f"{node.place}: {node}: '{name}' is not {kind}://NAME/PATH"
+        directory, problem = self._package(node, package)
+        if problem:
+            return Path(), problem
+        there = dataclasses.replace(self.source, directory=directory)
+        return resolve(there, node, "", inside, self.outside)
+
+    def _package(self, node: Node, name: str) -> tuple[Path, str]:
+        """The directory of a package: given, or the folder of that name above the robot's file."""
+        if name in self.packages:
+            return Path(os.fsdecode(self.packages[name])), ""
+        start = self.source.directory
+        above = (start.resolve(), *start.resolve().parents) if start is not None else ()
+        found = next((path for path in above if path.name == name), None)
+        if found is None:
+            return Path(), (
+                f"{node.place}: {node}: package '{name}' is unknown: "
+                f"pass package_paths={{'{name}': ...}}"
+            )
+        return found, ""
+
+
+def _drive(path: str) -> bool:
+    """Whether an absolute path is one of a drive of Windows, such as `/C:/robot`."""
+    return len(path) > 2 and path[0] == "/" and path[2] == ":"
