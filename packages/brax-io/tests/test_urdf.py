@@ -337,11 +337,13 @@ def test_mujocos_settings_of_a_robot(tmp_path):
         'fusestatic="false"',
         'angle="degree" eulerseq="zyx" autolimits="true" usethread="false" alignfree="true"',
         'settotalmass="7"',
+        'settotalmass="7" fusestatic="false"',
     ],
 )
 def test_the_other_settings_have_mujocos_effect(compiler):
     visual = '<visual><geometry><box size="1 1 1"/></geometry></visual></link>'
-    text = ARM.replace("</link>", visual, 1).replace('ixx="0.1"', 'ixx="0.3"')
+    text = ARM.replace('<link name="stand"/>', f'<link name="stand">{INERTIAL}</link>')
+    text = text.replace("</link>", visual, 2).replace('ixx="0.1"', 'ixx="0.3"')
     text = text.replace("<link", f"<mujoco><compiler {compiler}/></mujoco><link", 1)
     system, model = urdf.loads(text), mujoco.MjModel.from_xml_string(text)
     mass = [model.body(name).mass[0] for name in ("upper", "fore")]

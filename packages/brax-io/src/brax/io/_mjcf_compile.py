@@ -54,15 +54,20 @@ def compile_model(
     return model, dict(_places(spec, source, nodes))
 
 
-def compiled(spec: mujoco.MjSpec) -> mujoco.MjModel:
+def compiled(spec: mujoco.MjSpec, moving: bool = False) -> mujoco.MjModel:
     """Compile, and scale to a total mass as `settotalmass` asks.
 
     MuJoCo 4 warns that its compiler will not do the latter, and names the functions that do.
+
+    Args:
+        spec: the model.
+        moving: whether only bodies that move count: MuJoCo fuses the others with the world.
     """
     mass, spec.compiler.settotalmass = spec.compiler.settotalmass, -1
     model = spec.compile()
     if mass > 0:
-        mujoco.mj_setTotalmass(model, mass)
+        counted = model.body_mass[model.body_weldid > 0] if moving else model.body_mass
+        mujoco.mj_setTotalmass(model, mass * model.body_mass.sum() / counted.sum())
         mujoco.mj_setConst(model, mujoco.MjData(model))
     return model
 
@@ -82,6 +87,6 @@ def _places(
     for kind, plural in _PLURALS.items():
         for element in getattr(spec, plural):
             line = re.fullmatch(r"line ([1-9]\d*)", element.info or "")
-            node = nodes[int(line[1]) - 1] if line else by_name.get((kind, element.name))
-            if node:
-                yield (kind, element.id), f" ({node.place})"
+            found = nodes[int(line[1]) - 1] if line else by_name.get((kind, element.name))
+            if found:
+                yield (kind, element.id), f" ({found.place})"

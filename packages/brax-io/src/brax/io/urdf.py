@@ -143,10 +143,11 @@ def _system(source: Source, meshes: Meshes, floating: bool, limit: int) -> Syste
     text, nodes = write(source.root)
     try:
         spec = mujoco.MjSpec.from_string(text)
+        fused = bool(spec.compiler.fusestatic)
         _set_up(spec, floating)
         for joint, mimic in followers:
             _add_mimic(spec, joint, mimic)
-        model = compiled(spec)
+        model = compiled(spec, moving=fused)
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(explain(str(error), source, nodes)) from None
     _tell_inferred(source.root)
