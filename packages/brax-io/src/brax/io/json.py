@@ -44,8 +44,11 @@ def dumps(sys: System) -> str:
     _arguments.system(sys, ModelError)
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(sys)):
         raise ModelError("sys has no numbers within a compiled function: write it outside")
-    if problems := inconsistent(sys):
-        raise ModelError.of(problems)
+    if np.ndim(sys.opt.timestep) > 0:
+        raise ModelError(
+            f"sys.opt.timestep has shape {np.shape(sys.opt.timestep)}: give the system of one "
+            "environment"
+        )
     fields = ",\n".join(f'"{k}": {json.dumps(v)}' for k, v in _encode(sys, "system").items())
     return f'{{"brax": {FORMAT}, "system": {{\n{fields}\n}}}}\n'
 
