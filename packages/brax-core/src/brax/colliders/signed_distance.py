@@ -10,7 +10,7 @@ Source: Macklin et al. (2020), Local Optimization for Robust Signed Distance Fie
 step goes towards a support point, not to the nearest point.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ import numpy as np
 from brax.colliders.convex import Corner, best_places, nearest_point, take, where
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.colliders.manifold import widest_four
+from brax.colliders.rolling import Bent, Sym2, bent_edges, moved
 from brax.components import Mat3, Vec3, normalize, tangents
 
 STEPS = 48
@@ -74,6 +75,8 @@ class Spot(NamedTuple):
     z: jax.Array
     """The distance beyond that of the nearest [m]."""
     point: Vec3
+    corners: tuple[Vec3, ...]
+    """Of a convex shape, three whose triangle has the point."""
 
 
 class Other(NamedTuple):
@@ -110,6 +113,32 @@ class Other(NamedTuple):
         new = self.kind.support(self.shape, -search.slope)
         found, corners = nearest_point(target, (Corner(new, new), *search.corners))
         return found.point, corners
+
+    def normal(self, slope: Vec3) -> Vec3:
+        """The normal, in the world, where the other's surface has but one; else the slope."""
+        return -self.shape.axis_z if self.flat else slope
+
+    @property
+    def flat(self) -> bool:
+        """Whether it is a plane."""
+        return not (self.kind.corners or self.kind.has_distance)
+
+    def curvature(self, spot: Spot, slope: Vec3, axes: Sequence[Vec3], size: jax.Array) -> Sym2:
+        """The surface's curvature at a point, along tangents of the slope there."""
+        none = jnp.zeros_like(slope.x)
+        if not self.kind.corners:
+            flat = Sym2(none, none, none)
+            known = self.kind.has_distance
+            return bend(self.kind, self.shape, spot.point, axes) if known else flat
+        s, t = axes
+
+        def support(normal: Vec3) -> Vec3:
+            return self.kind.support(self.shape, normal)
+
+        first, second = (jax.jvp(support, (-slope,), (v,))[1] for v in axes)
+        radii = Sym2(s.dot(first), 0.5 * (s.dot(second) + t.dot(first)), t.dot(second))
+        away = [corner - spot.point for corner in spot.corners]
+        return bent_edges(radii, [Vec3(s.dot(v), t.dot(v), slope.dot(v)) for v in away], size)
 
     def growth(self, point: Vec3, normal: Vec3) -> jax.Array:
         """Zero, with the derivative of how far the surface at a point grows along a normal."""
@@ -158,7 +187,8 @@ class SignedDistance(Collider):
         s, t = tangents(normal)
         aside = found.point - best
         least = jnp.min(found.dist, axis=0)
-        spots = Spot(aside.dot(s), aside.dot(t), found.dist - least, found.point)
+        corners = tuple(corner.point for corner in found.corners)
+        spots = Spot(aside.dot(s), aside.dot(t), found.dist - least, found.point, corners)
         near = found.dist < jnp.maximum(least, 0.0) + _NEAR * reach
         first, *others = widest_four(spots, near, _APART * reach)
         there = [spot.z < _APART * reach for spot in others]
@@ -182,14 +212,35 @@ class SignedDistance(Collider):
 
     def _touch(self, spot: Spot, a: Shape, b: Shape) -> Touch:
         """The point at its place, whose distance counts if it is one of those found to be near."""
-        at = b.pos + b.rot.rotate(spot.point)
-        dist, slope = sloped(self.surface, a, a.rot.inv_rotate(at - a.pos))
-        normal = a.rot.rotate(slope)
+        place, normal = self._moved(spot, a, b)
+        # Danskin's theorem lets the point move or not. Where it moves, a shape that slides on a
+        # flat side keeps its distance even if the search has stopped short of the least.
+        dist = self.surface.signed_distance(a, a.rot.inv_rotate(place - a.pos))
         still = jax.tree.map(jax.lax.stop_gradient, b.rot.inv_rotate(normal))
         dist = dist + Other(self.other, b).growth(spot.point, still)
         far = _APART * _size(a)
-        dist, pos = jnp.where(spot.z < far, dist, jnp.abs(dist) + far), at - normal * (0.5 * dist)
-        return Touch(dist, pos, normal)
+        dist = jnp.where(spot.z < far, dist, jnp.abs(dist) + far)
+        return Touch(dist, place - normal * (0.5 * dist), normal)
+
+    def _moved(self, spot: Spot, a: Shape, b: Shape) -> tuple[Vec3, Vec3]:
+        """The place and the normal, with their derivatives."""
+        still_a, still_b = jax.tree.map(jax.lax.stop_gradient, (a, b))
+        place = still_b.pos + still_b.rot.rotate(spot.point)
+        point = still_a.rot.inv_rotate(place - still_a.pos)
+        normal = Other(self.other, still_b).normal(
+            still_a.rot.rotate(sloped(self.surface, still_a, point)[1])
+        )
+        axes, size = tangents(normal), _size(still_a)
+        own, others = ([rot.inv_rotate(v) for v in axes] for rot in (still_a.rot, still_b.rot))
+        facing = still_b.rot.inv_rotate(normal)
+        bent = Bent.of(
+            bend(self.surface, still_a, point, own),
+            Other(self.other, still_b).curvature(spot, facing, others, size),
+            size,
+        )
+        places = a.pos + a.rot.rotate(point), b.pos + b.rot.rotate(spot.point)
+        normals = a.rot.rotate(sloped(self.surface, a, point)[1]), b.rot.rotate(facing)
+        return moved(bent, axes, places, normals)
 
 
 def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Vec3]:
@@ -198,6 +249,15 @@ def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Ve
     zero, one = jnp.zeros_like(dist), jnp.ones_like(dist)
     (out,) = back(one)
     return dist, normalize(out, Vec3(zero, zero, one))[0]
+
+
+def bend(kind: GeometryType, shape: Shape, point: Vec3, axes: Sequence[Vec3]) -> Sym2:
+    """Curvature, along unit tangents, of the surface of equal signed distance at a point."""
+    s, t = axes
+    first, second = (
+        jax.jvp(lambda p: sloped(kind, shape, p)[1], (point,), (v,))[1] for v in axes
+    )
+    return Sym2(s.dot(first), 0.5 * (s.dot(second) + t.dot(first)), t.dot(second))
 
 
 def _first(other: Other, slope: Slope, towards: Vec3, reach: jax.Array) -> Search:

@@ -1,0 +1,155 @@
+"""How the place and the normal of a contact move with the two shapes that touch.
+
+Let u and u' be the velocities of the contact on the surfaces of the first and the second shape,
+relative to the shapes' material there, in the plane of contact. The place is one, and so is the
+normal:
+
+    u' = u + v - v',    (A + B) u = (w' - w) x n - B (v - v'),
+
+where v and w are the velocities of the first shape's material and its rotation, v' and w' those of
+the second's, and A and B are the curvatures of the two surfaces. Only this derivative is found: the
+values are given. Along a direction in which neither surface is curved any place will do, and the
+contact moves with the first shape.
+
+Source: Montana (1988), The Kinematics of Contact and Grasp, International Journal of Robotics
+Research 7(3).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from brax.components import Vec3, normalize
+
+_FLAT = 1e-3
+"""Curvature, of a unit of one over the size, below which a surface is taken for flat."""
+
+_SHARP = 1e-6
+"""Radius, in sizes, of what is sharp."""
+
+_LEVEL = 1e-3
+"""Sine of the angle to the plane of contact up to which a corner lies in it."""
+
+_APART = 0.01
+"""Distance, in sizes, from which on a corner is another than the place."""
+
+_WIDE = 1e-4
+"""Squared ratio of the widths from which on corners span a face rather than an edge."""
+
+Tangent = tuple[jax.Array, jax.Array]
+"""Components of a vector in the plane of contact."""
+
+
+class Sym2(NamedTuple):
+    """A symmetric matrix in the plane of contact, components (pairs, batch)."""
+
+    xx: jax.Array
+    xy: jax.Array
+    yy: jax.Array
+
+    def mul(self, v: Tangent) -> Tangent:
+        """Return the product with a vector."""
+        x, y = v
+        return self.xx * x + self.xy * y, self.xy * x + self.yy * y
+
+    def __add__(self, other: "Sym2") -> "Sym2":
+        """Return the sum."""
+        return Sym2(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def inverse(self, least: jax.Array) -> "Sym2":
+        """Return the pseudoinverse, in which eigenvalues below the least count as zero."""
+        middle, half = 0.5 * (self.xx + self.yy), 0.5 * (self.xx - self.yy)
+        square = half * half + self.xy * self.xy
+        split = square > 0.0
+        apart = jnp.sqrt(jnp.where(split, square, 1.0))
+        radius = jnp.where(split, apart, 0.0)
+        high, low = (
+            jnp.where(e > least, 1.0 / jnp.where(e > least, e, 1.0), 0.0)
+            for e in (middle + radius, middle - radius)
+        )
+        slope = jnp.where(split, 0.5 * (high - low) / apart, 0.0)
+        mean = 0.5 * (high + low)
+        return Sym2(mean + slope * half, slope * self.xy, mean - slope * half)
+
+
+class Bent(NamedTuple):
+    """The curvatures of the two surfaces in the plane of contact, and what follows from them."""
+
+    second: Sym2
+    """Curvature of the second shape [1/m]."""
+    softness: Sym2
+    """Pseudoinverse of the sum of both [m]."""
+
+    @classmethod
+    def of(cls, first: Sym2, second: Sym2, size: jax.Array) -> "Bent":
+        """Take two curvatures, of shapes of a size [m]."""
+        both = Sym2(*(jax.lax.stop_gradient(_finite(c)) for c in first + second))
+        second = Sym2(*(jax.lax.stop_gradient(_finite(c)) for c in second))
+        return cls(second, both.inverse(_FLAT / jax.lax.stop_gradient(size)))
+
+
+def moved(
+    bent: Bent,
+    axes: tuple[Vec3, Vec3],
+    places: tuple[Vec3, Vec3],
+    normals: tuple[Vec3, Vec3],
+) -> tuple[Vec3, Vec3]:
+    """Return the place and the normal of a contact, with their derivatives.
+
+    Args:
+        bent: the curvatures.
+        axes: unit tangents that do not move.
+        places: the contact as a point of each shape: equal in value.
+        normals: the normal as a direction of each shape: equal in value.
+    """
+
+    def across(v: Vec3) -> Tangent:
+        return axes[0].dot(v), axes[1].dot(v)
+
+    def space(v: Tangent) -> Vec3:
+        return axes[0] * v[0] + axes[1] * v[1]
+
+    slip = across(places[0] - places[1])
+    pull = bent.second.mul(slip)
+    turn = [w - p for w, p in zip(across(normals[1] - normals[0]), pull, strict=True)]
+    run = bent.softness.mul((turn[0], turn[1]))
+    ahead = slip[0] + run[0], slip[1] + run[1]
+    normal, _ = normalize(normals[1] - space(bent.second.mul(ahead)), normals[1])
+    return places[1] + space(ahead), normal
+
+
+def bent_edges(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym2:
+    """Return the curvature of a convex shape at a place.
+
+    Args:
+        radii: derivative of its support point by the normal, which is zero on flat sides too.
+        corners: support points around the place: their tangents and normal components from it.
+        size: of the shape [m].
+    """
+    xx = xy = yy = jnp.zeros_like(size)
+    for corner in corners:
+        square = corner.dot(corner)
+        level = jnp.abs(corner.z) < _LEVEL * jnp.sqrt(square)
+        counts = jnp.where(level & (square > (_APART * size) ** 2), 1.0 / (size * size), 0.0)
+        xx, xy = xx + counts * corner.x * corner.x, xy + counts * corner.x * corner.y
+        yy = yy + counts * corner.y * corner.y
+    span = Sym2(xx, xy, yy)
+    width = xx + yy
+    narrow = xx * yy - xy * xy < _WIDE * width * width
+    sharp = Sym2(radii.xx + _SHARP * size, radii.xy, radii.yy + _SHARP * size)
+    # Across an edge: the unit vector along it is (c, s).
+    scale = 1.0 / jnp.where(width > 0.0, width, 1.0)
+    cc, cs, ss = (x * scale for x in span)
+    radius = ss * sharp.xx - 2.0 * cs * sharp.xy + cc * sharp.yy
+    bend = jnp.where(narrow, 1.0 / jnp.where(radius > 0.0, radius, 1.0), 0.0)
+    edge = Sym2(ss * bend, -cs * bend, cc * bend)
+    round_ = sharp.inverse(jnp.zeros_like(size))
+    alone = width <= 0.0
+    return Sym2(*(jnp.where(alone, r, e) for r, e in zip(round_, edge, strict=True)))
+
+
+def _finite(x: jax.Array) -> jax.Array:
+    """The number, or zero where a curvature is none, as at an edge."""
+    return jnp.where(jnp.abs(x) < jnp.finfo(x.dtype).max, x, 0.0)
