@@ -17,6 +17,7 @@ from brax.maximal.solve import Pivot, mobility, solve, without_drives
 from brax.maximal.ties import Held, Tied, kept
 from brax.positional import contacts as touching
 from brax.positional import limits as bounded
+from brax.positional.implicit import at, solved
 from brax.positional.model import Model
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout
@@ -68,6 +69,23 @@ class Sweep(NamedTuple):
     """Change of the motion over the step."""
     after: Motion
     """Change of the motion after it."""
+
+
+class Ends(NamedTuple):
+    """What the sweeps find."""
+
+    first: Loads
+    """The loads that see to the positions."""
+    last: Loads
+    """Those that see to the velocities too."""
+    over: Motion
+    """Change of the motion over the step."""
+    after: Motion
+    """Change of the motion after it."""
+
+
+_TURNS = 4
+"""Of power iteration."""
 
 
 def resolve(
@@ -126,10 +144,7 @@ def resolve(
             contact = touching.in_time(contact, speeds.contact.normal, dt)
         contact = touching.leave_late(contact, speeds.contact.normal, dt)
         setting = setting._replace(contact=contact)
-    still, nothing = (jax.tree.map(jnp.zeros_like, x) for x in (change, speeds))
-    start = Sweep(nothing, nothing, nothing, speeds, still, still)
-    turns = sys.opt.sweeps + 1
-    end = jax.lax.fori_loop(0, turns, lambda i, at: _sweep(setting, speeds, at, i), start)
+    end = solved(_searched, _refined, (setting, speeds, change))
     return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0)
 
 
@@ -168,6 +183,76 @@ def _speeds(setting: Setting, motion: Motion) -> Loads:
     )
 
 
+def _searched(known: tuple[Setting, Loads, Motion]) -> Ends:
+    """Finds the impulses by sweeps, from none."""
+    setting, speeds, change = known
+    still, nothing = (jax.tree.map(jnp.zeros_like, x) for x in (change, speeds))
+    start = Sweep(nothing, nothing, nothing, speeds, still, still)
+    turns = setting.sys.opt.sweeps + 1
+    end = jax.lax.fori_loop(0, turns, lambda i, at: _sweep(setting, speeds, at, i), start)
+    return Ends(end.first, end.loads, end.over, end.after)
+
+
+def _refined(known: tuple[Setting, Loads, Motion], found: Ends) -> Ends:
+    """What was found, with the derivative of passes from there.
+
+    A sweep goes as far as suits the impulses that it starts from. For other directions that is too
+    far, so that the derivative of the sweeps themselves grows from step to step without bounds.
+    Here every pass goes only as far as is safe for all directions.
+    """
+    setting, free, _ = known
+    share = _safe(setting, found.first)
+
+    def passes(base: Loads, loads: Loads, first: Loads, over: bool) -> Loads:
+        def again(_: jax.Array, loads: Loads) -> Loads:
+            speeds = _plus(free, _speeds(setting, _response(setting, loads)), 1.0)
+            change, *_ = _wanted(setting, loads, first, loads, speeds, over)
+            return at(base, _plus(loads, change, share))
+
+        return jax.lax.fori_loop(0, setting.sys.opt.sweeps, again, loads)
+
+    still = jax.lax.stop_gradient(found.first)
+    first = passes(found.first, still, still, True)
+    physical = jax.tree.map(jnp.multiply, _physical(setting, first, free), first)
+    last = passes(found.last, at(found.last, physical), first, False)
+    return Ends(first, last, _response(setting, first), _response(setting, last))
+
+
+def _safe(setting: Setting, loads: Loads) -> jax.Array:
+    """How far a pass may go in every direction, (1, batch).
+
+    That is one over the largest eigenvalue of what impulses do together, as a multiple of what each
+    alone does; power iteration finds it. Of a single impulse it is one.
+    """
+    acts = jax.tree.map(lambda x: (x != 0.0).astype(x.dtype), loads)
+    steps: list[Any] = [None, None, setting.limits and setting.limits.step]
+    if setting.contact is not None and acts.contact is not None:
+        pushes = acts.contact.normal
+        acts = acts._replace(contact=touching.Impulse(pushes, pushes, pushes))
+        steps[0] = touching.Impulse(*setting.contact.step)
+        if setting.contact.turning is not None:
+            acts = acts._replace(couple=touching.Couple(pushes, pushes, pushes))
+            steps[1] = touching.Couple(*setting.contact.turning.step)
+    alone = jax.tree.map(jnp.multiply, acts, Loads(*steps))
+    # Unlike numbers, so that no direction is left out.
+    start = jax.tree.map(lambda x: x * (1.0 + 0.5 * jnp.sin(jnp.arange(len(x)))[:, None]), acts)
+
+    def turn(_: jax.Array, at: tuple[Loads, jax.Array]) -> tuple[Loads, jax.Array]:
+        old, _ = at
+        new = jax.tree.map(jnp.multiply, alone, _speeds(setting, _response(setting, old)))
+        most = jnp.sqrt(_squares(new) / _squares(old))
+        return jax.tree.map(lambda x: x / most, new), most
+
+    one = jnp.ones_like(_squares(start))
+    _, most = jax.lax.fori_loop(0, _TURNS, turn, (start, one))
+    return jax.lax.stop_gradient(1.0 / jnp.maximum(most, 1.0))
+
+
+def _squares(loads: Loads) -> jax.Array:
+    squares = jax.tree.map(lambda x: jnp.sum(x * x, axis=0, keepdims=True), loads)
+    return total(jax.tree.leaves(squares)) + 1e-30
+
+
 def _sweep(setting: Setting, free: Loads, at: Sweep, i: jax.Array) -> Sweep:
     """Moves all impulses together, as far along as lessens what is missing most.
 
@@ -178,7 +263,7 @@ def _sweep(setting: Setting, free: Loads, at: Sweep, i: jax.Array) -> Sweep:
     turns, over = i == first, i < first
     k = jnp.where(over, i, i - first - 1)
     ahead = _plus(at.loads, jax.tree.map(jnp.subtract, at.loads, at.last), k / (k + 3.0))
-    change, missing, decides = _wanted(setting, at, ahead, over)
+    change, missing, decides = _wanted(setting, at.loads, at.first, ahead, at.speeds, over)
     kept = _physical(setting, at.loads, free)
     change = jax.tree.map(
         lambda c, x, share: jnp.where(turns, (share - 1.0) * x, c), change, at.loads, kept
@@ -207,25 +292,27 @@ def _dot(a: Loads, b: Loads) -> jax.Array:
     return total(jnp.sum(x, axis=0, keepdims=True) for x in parts)
 
 
-def _wanted(setting: Setting, at: Sweep, ahead: Loads, over: jax.Array) -> list[Loads]:
+def _wanted(
+    setting: Setting, loads: Loads, first: Loads, ahead: Loads, speeds: Loads, over: Any
+) -> list[Loads]:
     """The change of each impulse if it were the only one, what is missing, and where it decides."""
     touch: tuple[Any, ...] = (None, None, None)
     couple: tuple[Any, ...] = (None, None, None)
     limit: tuple[Any, ...] = (None, None, None)
-    contact, limits, loads, first = setting.contact, setting.limits, at.loads, at.first
+    contact, limits = setting.contact, setting.limits
     if contact is not None and loads.contact is not None and first.contact is not None:
         leave = jnp.where(first.contact.normal > 0, contact.leave, -FAR)
         target = jnp.where(over, contact.reach, leave)
-        touch = touching.wanted(contact, loads.contact, ahead.contact, at.speeds.contact, target)
+        touch = touching.wanted(contact, loads.contact, ahead.contact, speeds.contact, target)
         if contact.turning is not None:
             pressing = loads.contact.normal + touch[0].normal
             couple = touching.wanted_couple(
-                contact.turning, loads.couple, ahead.couple, at.speeds.couple, pressing
+                contact.turning, loads.couple, ahead.couple, speeds.couple, pressing
             )
     if limits is not None and first.limit is not None:
         low, high = bounded.at_rest(limits, first.limit)
         low, high = jnp.where(over, limits.low, low), jnp.where(over, limits.high, high)
-        limit = bounded.wanted(limits, loads.limit, ahead.limit, at.speeds.limit, low, high)
+        limit = bounded.wanted(limits, loads.limit, ahead.limit, speeds.limit, low, high)
     return [Loads(*each) for each in zip(touch, couple, limit, strict=True)]
 
 
