@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from brax.colliders.interface import Collider, Shape, Touch
 from brax.colliders.plane_sphere import plane_and_point
-from brax.components import normalize
+from brax.colliders.rolling import downhill_of
 
 
 class PlaneCylinder(Collider):
@@ -19,9 +19,8 @@ class PlaneCylinder(Collider):
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """The rims' points against the plane."""
         normal = a.axis_z
-        x, _, z = b.rot.matrix()
-        cosine = z.dot(normal)
-        downhill, _ = normalize(z * cosine - normal, fallback=x)
+        z, cosine = b.axis_z, b.axis_z.dot(normal)
+        downhill = downhill_of(b, normal)
         radius = b.size.x
         end = z * (b.size.y * jnp.where(cosine > 0, -1.0, 1.0))
         out, side = downhill * radius, z.cross(downhill) * (radius * 0.75**0.5)

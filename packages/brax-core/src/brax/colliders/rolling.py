@@ -15,12 +15,14 @@ Source: Montana (1988), The Kinematics of Contact and Grasp, International Journ
 Research 7(3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from brax.colliders.convex import where
+from brax.colliders.interface import Shape
 from brax.components import Vec3, normalize
 
 _FLAT = 1e-3
@@ -28,6 +30,13 @@ _FLAT = 1e-3
 
 _SHARP = 1e-6
 """Radius, in sizes, of what is sharp."""
+
+_TILTED = 0.05
+"""Sine of the angle between a slope and the normal of a flat side up to which a place within the
+side counts as where the slope stands on it, which a search only approaches."""
+
+_BEYOND = 1e-5
+"""Distance, in sizes, by which a shape may reach beyond its flat side."""
 
 _LEVEL = 1e-3
 """Sine of the angle to the plane of contact up to which a corner lies in it."""
@@ -37,6 +46,9 @@ _APART = 0.01
 
 _WIDE = 1e-4
 """Squared ratio of the widths from which on corners span a face rather than an edge."""
+
+_UPRIGHT = 1e-4
+"""Squared sine of the angle between an axis and a normal up to which the axis is upright."""
 
 Tangent = tuple[jax.Array, jax.Array]
 """Components of a vector in the plane of contact."""
@@ -120,6 +132,33 @@ def moved(
     return places[1] + space(ahead), normal
 
 
+def face_normal(
+    corners: Sequence[Vec3],
+    point: Vec3,
+    slope: Vec3,
+    support: Callable[[Vec3], Vec3],
+    size: jax.Array,
+) -> tuple[Vec3, jax.Array]:
+    """Return the inward normal of a convex shape's flat side at a point, and whether it has one.
+
+    Args:
+        corners: three support points around the point.
+        point: of the shape's surface.
+        slope: about the direction of the normal, which is returned if there is no flat side.
+        support: of the shape.
+        size: of the shape [m].
+    """
+    first, second, third = corners
+    across, area = normalize((second - first).cross(third - first), slope)
+    normal = across * jnp.where(across.dot(slope) < 0.0, -1.0, 1.0)
+    aside = slope - normal * normal.dot(slope)
+    beyond = normal.dot(point - support(-normal))
+    flat = (
+        (area > (_APART * size) ** 2) & (aside.dot(aside) < _TILTED**2) & (beyond < _BEYOND * size)
+    )
+    return where(flat, normal, slope), flat
+
+
 def bent_edges(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym2:
     """Return the curvature of a convex shape at a place.
 
@@ -153,3 +192,22 @@ def bent_edges(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym2:
 def _finite(x: jax.Array) -> jax.Array:
     """The number, or zero where a curvature is none, as at an edge."""
     return jnp.where(jnp.abs(x) < jnp.finfo(x.dtype).max, x, 0.0)
+
+
+def downhill_of(shape: Shape, normal: Vec3) -> Vec3:
+    """Return the unit vector across a shape's z axis that points down a normal the most.
+
+    Where the axis is nearly upright it is any, and turns with the shape in its derivative: what it
+    turns by for a small tilt has no bounds.
+    """
+    x, y, z = shape.rot.matrix()
+    steep = z * z.dot(normal) - normal
+    upright = steep.dot(steep) < _UPRIGHT
+    still, _ = normalize(jax.tree.map(jax.lax.stop_gradient, steep), fallback=x)
+    own = [jax.lax.stop_gradient(still.dot(v)) for v in (x, y)]
+    held = x * own[0] + y * own[1]
+    # Not the tilt itself there: a derivative out of range times zero is none.
+    moving, _ = normalize(
+        Vec3(*(jnp.where(upright, h, s) for h, s in zip(held, steep, strict=True)))
+    )
+    return Vec3(*(jnp.where(upright, h, m) for h, m in zip(held, moving, strict=True)))

@@ -21,7 +21,7 @@ import numpy as np
 from brax.colliders.convex import Corner, best_places, nearest_point, take, where
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.colliders.manifold import widest_four
-from brax.colliders.rolling import Bent, Sym2, bent_edges, moved
+from brax.colliders.rolling import Bent, Sym2, bent_edges, face_normal, moved
 from brax.components import Mat3, Vec3, normalize, tangents
 
 STEPS = 48
@@ -29,6 +29,9 @@ STEPS = 48
 
 STARTS = 8
 """Searches, from the best of some places."""
+
+_PROJECTIONS = 8
+"""Steps towards the points of a convex shape from which searches start."""
 
 _MOST, _LEAST = 0.75, 0.4
 """Shares of the foreseen fall above and below which the next step is longer and shorter."""
@@ -79,24 +82,49 @@ class Spot(NamedTuple):
     """Of a convex shape, three whose triangle has the point."""
 
 
+Projection = tuple[Corner, tuple[Corner, Corner, Corner]]
+"""A point of a convex shape, and corners whose triangle has it."""
+
+
 class Other(NamedTuple):
     """The other shape, in its own frame."""
 
     kind: GeometryType
     shape: Shape
 
-    def starts(self, towards: Vec3, reach: jax.Array) -> Vec3:
-        """Places to begin at, (n, pairs, batch).
+    def starts(self, towards: Vec3, reach: jax.Array) -> tuple[Vec3, tuple[Vec3, ...]]:
+        """Places to begin at, (n, pairs, batch), and of a convex shape the corners around each.
 
         Args:
-            towards: where the first shape is, and for a convex shape only in what direction.
+            towards: where the first shape is.
             reach: the first shape's size [m].
         """
         if self.kind.corners:
-            return self.kind.support(self.shape, _joined(_directions(_SPREAD, reach), towards))
+            return self.projected(towards + _directions(_SPREAD, reach) * reach)
         if self.kind.has_distance:
-            return self.held(_directions(_SPREAD, reach) * _size(self.shape))
-        return self.held(towards + _directions(_AROUND, reach) * reach)
+            return self.held(_directions(_SPREAD, reach) * _size(self.shape)), ()
+        return self.held(towards + _directions(_AROUND, reach) * reach), ()
+
+    def projected(self, target: Vec3) -> tuple[Vec3, tuple[Vec3, ...]]:
+        """The points of a convex shape that are nearest to others, and the corners around each.
+
+        From far corners of a large shape no search would come to the first shape.
+        """
+        first = self.kind.support(self.shape, normalize(target, self._up(target))[0])
+        start = Corner(first, first), (Corner(first, first),) * 3
+
+        def step(_: jax.Array, at: Projection) -> Projection:
+            point, corners = at[0].point, at[1]
+            new = self.kind.support(self.shape, normalize(target - point, self._up(target))[0])
+            return nearest_point(target, (Corner(new, new), *corners))
+
+        found, corners = jax.lax.fori_loop(0, _PROJECTIONS, step, start)
+        return found.point, tuple(corner.point for corner in corners)
+
+    @staticmethod
+    def _up(like: Vec3) -> Vec3:
+        none = jnp.zeros_like(like.x)
+        return Vec3(none, none, none + 1.0)
 
     def held(self, point: Vec3) -> Vec3:
         """The nearest point of a plane, or of a shape with a signed distance."""
@@ -114,14 +142,16 @@ class Other(NamedTuple):
         found, corners = nearest_point(target, (Corner(new, new), *search.corners))
         return found.point, corners
 
-    def normal(self, slope: Vec3) -> Vec3:
-        """The normal, in the world, where the other's surface has but one; else the slope."""
-        return -self.shape.axis_z if self.flat else slope
-
-    @property
-    def flat(self) -> bool:
-        """Whether it is a plane."""
-        return not (self.kind.corners or self.kind.has_distance)
+    def facing(self, spot: Spot, slope: Vec3, size: jax.Array) -> tuple[Vec3, jax.Array]:
+        """The normal of a flat side where the point lies on one, else the slope; and which."""
+        if self.kind.corners:
+            return face_normal(
+                spot.corners, spot.point, slope, lambda n: self.kind.support(self.shape, n), size
+            )
+        none = jnp.zeros_like(slope.x)
+        if self.kind.has_distance:
+            return slope, none > 0.0
+        return Vec3(none, none, none - 1.0), none == 0.0
 
     def curvature(self, spot: Spot, slope: Vec3, axes: Sequence[Vec3], size: jax.Array) -> Sym2:
         """The surface's curvature at a point, along tangents of the slope there."""
@@ -227,17 +257,15 @@ class SignedDistance(Collider):
         still_a, still_b = jax.tree.map(jax.lax.stop_gradient, (a, b))
         place = still_b.pos + still_b.rot.rotate(spot.point)
         point = still_a.rot.inv_rotate(place - still_a.pos)
-        normal = Other(self.other, still_b).normal(
-            still_a.rot.rotate(sloped(self.surface, still_a, point)[1])
-        )
-        axes, size = tangents(normal), _size(still_a)
+        out = still_a.rot.rotate(sloped(self.surface, still_a, point)[1])
+        other, size = Other(self.other, still_b), _size(still_a)
+        facing, flat = other.facing(spot, still_b.rot.inv_rotate(out), size)
+        normal = still_b.rot.rotate(facing)
+        axes = tangents(normal)
         own, others = ([rot.inv_rotate(v) for v in axes] for rot in (still_a.rot, still_b.rot))
-        facing = still_b.rot.inv_rotate(normal)
-        bent = Bent.of(
-            bend(self.surface, still_a, point, own),
-            Other(self.other, still_b).curvature(spot, facing, others, size),
-            size,
-        )
+        curved = other.curvature(spot, facing, others, size)
+        curved = Sym2(*(jnp.where(flat, 0.0, c) for c in curved))
+        bent = Bent.of(bend(self.surface, still_a, point, own), curved, size)
         places = a.pos + a.rot.rotate(point), b.pos + b.rot.rotate(spot.point)
         normals = a.rot.rotate(sloped(self.surface, a, point)[1]), b.rot.rotate(facing)
         return moved(bent, axes, places, normals)
@@ -254,18 +282,16 @@ def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Ve
 def bend(kind: GeometryType, shape: Shape, point: Vec3, axes: Sequence[Vec3]) -> Sym2:
     """Curvature, along unit tangents, of the surface of equal signed distance at a point."""
     s, t = axes
-    first, second = (
-        jax.jvp(lambda p: sloped(kind, shape, p)[1], (point,), (v,))[1] for v in axes
-    )
+    first, second = (jax.jvp(lambda p: sloped(kind, shape, p)[1], (point,), (v,))[1] for v in axes)
     return Sym2(s.dot(first), 0.5 * (s.dot(second) + t.dot(first)), t.dot(second))
 
 
 def _first(other: Other, slope: Slope, towards: Vec3, reach: jax.Array) -> Search:
-    ahead = normalize(towards)[0] if other.kind.corners else towards
-    places = other.starts(Vec3(*(c[None] for c in ahead)), reach)
-    point = take(best_places(-slope(places)[0], STARTS), places)
+    places, found = other.starts(Vec3(*(c[None] for c in towards)), reach)
+    best = best_places(-slope(places)[0], STARTS)
+    point, around = take(best, places), [take(best, corner) for corner in found]
     dist, out = slope(point)
-    corners = (Corner(point, point),) * 3 if other.kind.corners else ()
+    corners = tuple(Corner(corner, corner) for corner in around)
     return Search(point, dist, out, jnp.broadcast_to(reach, dist.shape), corners)
 
 
@@ -289,10 +315,6 @@ def _directions(unit: np.ndarray, like: jax.Array) -> Vec3:
     """Constant directions (n, 3) as components (n, pairs, batch)."""
     one = jnp.ones_like(like)
     return Vec3(*(jnp.stack([one * x for x in row]) for row in unit.T.tolist()))
-
-
-def _joined(a: Vec3, b: Vec3) -> Vec3:
-    return Vec3(*(jnp.concatenate(c) for c in zip(a, b, strict=True)))
 
 
 def _size(shape: Shape) -> jax.Array:
