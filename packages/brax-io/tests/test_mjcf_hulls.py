@@ -3,6 +3,7 @@
 import mujoco
 import numpy as np
 
+from brax import plugins
 from brax.io import _mjcf_hulls, mjcf
 
 
@@ -57,3 +58,24 @@ def test_loading_thins_a_hull_once(monkeypatch):
     )
     mjcf.load_model(_model(1000))
     assert seen == [1000]
+
+
+FLAT = """<mujoco><asset><mesh name="label" builtin="plate" params="3 3" scale=".2 .2 .2"/></asset>
+<worldbody><body pos="0 0 1"><freejoint/><geom size=".1"/>
+<geom name="label" type="mesh" mesh="label" mass="0" contype="0" conaffinity="0"/></body>
+{more}</worldbody></mujoco>"""
+
+
+def test_a_flat_mesh_that_is_only_shown_loads():
+    """MuJoCo 4.0.0 loads it too. It is drawn from both sides and has the area of its plate."""
+    sys = mjcf.loads(FLAT.format(more=""))
+    assert not sys.collisions
+    corners, triangles = plugins.get("geometry_type", "mesh").mesh(
+        np.zeros(3), np.asarray(sys.points)
+    )
+    a, b, c = (corners[triangles[:, i]] for i in range(3))
+    normals = np.cross(b - a, c - a) / 2
+    wide = np.ptp(corners, axis=0)
+    area = np.prod(wide[wide > 1e-6])
+    np.testing.assert_allclose(np.linalg.norm(normals, axis=1).sum(), 2 * area, rtol=1e-5)
+    np.testing.assert_allclose(normals.sum(axis=0), 0.0, atol=1e-7)

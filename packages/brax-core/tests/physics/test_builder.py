@@ -29,6 +29,24 @@ def pointlike(model):
     model.add_joint("a")
 
 
+SQUARE = np.array([(1, 1, 0), (-1, 1, 0), (-1, -1, 0), (1, -1, 0)], float)
+FLAT = {
+    "small": 1e-4 * SQUARE,
+    "turned and large": np.float32(
+        [*(1e3 * SQUARE @ np.linalg.qr(np.ones((3, 3)) + np.eye(3))[0]), (0, 0, 0)]
+    ),
+    "line": [(0, 0, x) for x in range(5)],
+    "one place": np.ones((4, 3)),
+    "three": SQUARE[:3],
+}
+
+
+def with_flat_pair(model):
+    with_geom(model, type="mesh", points=SQUARE, contype=0, conaffinity=0)
+    model.add_geom("world", "sphere", "ball", size=(1,))
+    model.add_pair("g", "ball")
+
+
 def cycle(model):
     body(model, "a", parent="b")
     body(model, "b", parent="a")
@@ -148,6 +166,14 @@ REFUSED = {
     "moving plane": (
         lambda m: with_geom(m, type="plane"),
         "geom 'g': a plane is only allowed on the world, not on 'a'",
+    ),
+    "flat mesh": (
+        lambda m: with_geom(m, type="mesh", points=FLAT["turned and large"]),
+        "geom 'g': a mesh that can touch .* not all in one plane, got 5.*contype",
+    ),
+    "flat mesh in a pair": (
+        lambda m: with_flat_pair(m),
+        "geom 'g': a mesh that can touch .* not all in one plane, got 4",
     ),
     "actuated joint": (
         lambda m: with_actuator(m, "jj"),
@@ -283,3 +309,17 @@ def test_a_keyframe_has_what_it_is_given_and_starts_at_rest_else():
     assert got == [pytest.approx([0, 0, 1, 0, 0.1]), [1, 2, 3, 4], [5], [6]]
     assert sys.keyframe("rest").q.tolist() == pytest.approx([0, 1, 0, 0, 0.3])
     assert not sys.keyframe("rest").qd.any() and not sys.keyframe("rest").ctrl.any()
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_flat_mesh_may_be_shown(name):
+    """It is drawn, from both sides, where it has an area."""
+    model = ModelBuilder()
+    arm(model)
+    model.add_geom("a", "mesh", "g", points=FLAT[name], contype=0, conaffinity=0)
+    model.add_geom("world", "sphere", size=(1,))
+    sys = model.build()
+    assert not any("g" in (sys.geom_names[a] for a in c.geom1) for c in sys.collisions)
+    _, triangles = plugins.get("geometry_type", "mesh").mesh(np.ones(3), np.asarray(FLAT[name]))
+    sides = {"small": 4, "turned and large": 4, "three": 2}.get(name, 0)
+    assert len(triangles) == sides

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from brax import plugins
+from brax.builder import touch
 from brax.builder.elements import WORLD, Element
 from brax.colliders import CollisionGroup
 from brax.colliders.fallback import Solid, between_solids
@@ -55,6 +56,9 @@ def collisions(
     registered = functools.cache(lambda a, b: _registered(problems, a, b))
     numbers = {g.name: i for i, g in enumerate(geoms)}
     own = [(numbers[p.geom1], numbers[p.geom2]) for p in given]
+    for i in sorted({i for pair in own for i in pair}):
+        if not (geoms[i].contype or geoms[i].conaffinity):
+            problems += touch.solid(geoms[i], types[i])
     taken = {frozenset(pair) for pair in own}
     every = [(pair, p.condim, k) for k, (pair, p) in enumerate(zip(own, given, strict=True))]
     mixed = [(i, j) for i, j in pairs if frozenset((i, j)) not in taken]

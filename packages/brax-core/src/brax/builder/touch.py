@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from brax.builder.elements import WORLD, Element
+from brax.colliders.mesh import is_flat
 
 
 def geom(geom: Element, kind: Any) -> Iterator[str]:
@@ -13,11 +14,8 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
     for name, value in zip(kind.size_names, geom.size, strict=False):
         if not value > 0:
             yield f"{geom}: {name} must be > 0, got {value}"
-    if kind.least_points and np.linalg.matrix_rank(geom.points[1:] - geom.points[:1]) < 3:
-        yield (
-            f"{geom}: a {kind.name} needs at least {kind.least_points} points that are not all in "
-            f"one plane, got {len(geom.points)}"
-        )
+    if geom.contype or geom.conaffinity:
+        yield from solid(geom, kind)
     if len(geom.points) and not kind.least_points:
         yield f"{geom}: a {kind.name} has no points; leave them out"
     if kind.has_heights and min(geom.heights.shape) < 2:
@@ -38,6 +36,16 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
     yield from _reach(geom)
     if not 0 <= geom.elasticity <= 1:
         yield f"{geom}: elasticity must lie in [0, 1], got {geom.elasticity}"
+
+
+def solid(geom: Element, kind: Any) -> Iterator[str]:
+    """A geom that can touch others."""
+    if kind.least_points and is_flat(geom.points):
+        yield (
+            f"{geom}: a {kind.name} that can touch needs at least {kind.least_points} points that "
+            f"are not all in one plane, got {len(geom.points)}. If it is only shown, set its "
+            "contype and conaffinity to 0"
+        )
 
 
 def pair(pair: Element, bodies: Mapping[str, str]) -> Iterator[str]:

@@ -9,6 +9,9 @@ from brax.colliders.sphere_sphere import ball_and_ball
 _PARALLEL = 1e-6
 """Squared sine of the angle below which two axes count as parallel."""
 
+_APART = 1e-4
+"""Distance, in half-lengths, up to which two places on an axis are one."""
+
 
 def nearest_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     """Where, along each capsule's axis, the two segments are nearest [m from the middle].
@@ -32,18 +35,40 @@ def nearest_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     return jnp.clip(cosine * t + ru, -a.size.y, a.size.y), t
 
 
+def _two_places(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
+    """Where on the first capsule's axis the two may touch [m from the middle].
+
+    Parallel capsules touch at both ends of the stretch that they have in common. Others touch where
+    they are nearest, and at the far end of that stretch they have a gap that closes with the angle
+    between them. If there is no such stretch, the second place is the far end of the capsule.
+    """
+    nearest, _ = nearest_parameters(a, b)
+    half, u = a.size.y, a.axis_z
+    cosine, middle = u.dot(b.axis_z), u.dot(b.pos - a.pos)
+    reach = jnp.abs(cosine) * b.size.y
+    begin, end = (jnp.clip(middle + side * reach, -half, half) for side in (-1, 1))
+    parallel = 1.0 - cosine * cosine < _PARALLEL
+    first = jnp.where(parallel, begin, nearest)
+    second = jnp.where(parallel | (jnp.abs(end - first) > jnp.abs(begin - first)), end, begin)
+    apart = jnp.abs(second - first) > _APART * half
+    return first, jnp.where(apart, second, jnp.where(first > 0, -half, half))
+
+
 class CapsuleCapsule(Collider):
-    """One point, between the nearest points of the two segments."""
+    """Two points: at the nearest points of the segments, and at the end of what lies alongside."""
 
     types = ("capsule", "capsule")
-    n_contacts = 1
+    n_contacts = 2
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The balls at the nearest points of the two segments."""
-        s, t = nearest_parameters(a, b)
-        first = a.pos + a.axis_z * s
-        second = b.pos + b.axis_z * t
-        return [ball_and_ball(first, a.size.x, second, b.size.x)]
+        """The balls at two places of the first axis, and those nearest to them on the second."""
+        u, v = a.axis_z, b.axis_z
+        touches = []
+        for s in _two_places(a, b):
+            first = a.pos + u * s
+            t = jnp.clip(v.dot(first - b.pos), -b.size.y, b.size.y)
+            touches.append(ball_and_ball(first, a.size.x, b.pos + v * t, b.size.x))
+        return touches
 
 
 CAPSULE_CAPSULE = CapsuleCapsule()

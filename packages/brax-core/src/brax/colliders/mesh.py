@@ -1,5 +1,6 @@
 """A convex body that is known by its corners."""
 
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -12,6 +13,10 @@ from brax.components import Vec3, tangents
 
 _LEVEL = 1e-3
 """Share of the height of a body by which corners of one side may differ in height."""
+
+
+_FLAT = 1e-6
+"""Ratio of the least width of points to their largest up to which they lie in one plane."""
 
 
 class Corner(NamedTuple):
@@ -62,12 +67,40 @@ class Mesh(GeometryType):
         from scipy.spatial import ConvexHull
 
         vertices = np.zeros((0, 3)) if points is None else np.asarray(points, float)
+        if is_flat(vertices):
+            return vertices, _both_sides(vertices)
         hull = ConvexHull(vertices)
         a, b, c = (vertices[hull.simplices[:, i]] for i in range(3))
         inwards = (np.cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0
         triangles = hull.simplices.copy()
         triangles[inwards] = triangles[inwards][:, ::-1]
         return vertices, triangles
+
+
+def is_flat(points: np.ndarray) -> bool:
+    """Return whether points (n, 3) lie in one plane, up to the rounding of single precision."""
+    return _widths(points)[2] <= _FLAT * _widths(points)[0]
+
+
+def _widths(points: np.ndarray) -> np.ndarray:
+    """The singular values of points about their mean, the largest first, (3,)."""
+    if not len(points):
+        return np.zeros(3)
+    found = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    return np.pad(found, (0, 3 - len(found)))
+
+
+def _both_sides(points: np.ndarray) -> np.ndarray:
+    """Triangles of both sides of the convex polygon around flat points; of a line, none."""
+    from scipy.spatial import ConvexHull
+
+    widths = _widths(points)
+    if widths[1] <= _FLAT * widths[0]:
+        return np.zeros((0, 3), int)
+    _, _, axes = np.linalg.svd(points - points.mean(axis=0))
+    around = ConvexHull(points @ axes[:2].T).vertices
+    fan = np.array([(around[0], b, c) for b, c in itertools.pairwise(around[1:])])
+    return np.concatenate([fan, fan[:, ::-1]])
 
 
 def farthest_four(shape: Shape, direction: Vec3) -> list[Corner]:

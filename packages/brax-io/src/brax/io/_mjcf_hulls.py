@@ -4,6 +4,8 @@ import mujoco
 import numpy as np
 from scipy.spatial import ConvexHull
 
+from brax.colliders.mesh import is_flat
+
 LARGEST = 256
 """Corners that a hull may have; of one that has more those that matter are kept."""
 
@@ -61,6 +63,7 @@ def _corners(model: mujoco.MjModel, mesh: int) -> np.ndarray:
     vertices = model.mesh_vert[begin : begin + model.mesh_vertnum[mesh]]
     graph = model.mesh_graph[max(model.mesh_graphadr[mesh], 0) :]
     if model.mesh_graphadr[mesh] < 0:
-        return vertices[ConvexHull(vertices).vertices]
+        flat = is_flat(vertices)  # only shown, then: MuJoCo refuses one that can touch
+        return vertices if flat else vertices[ConvexHull(vertices).vertices]
     corners = int(graph[0])  # then come the number of faces, and a row and an index of each corner
     return vertices[graph[2 + corners : 2 + 2 * corners]]
