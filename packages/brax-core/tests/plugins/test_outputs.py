@@ -223,6 +223,7 @@ def test_a_model_with_a_wrong_joint_is_refused(installed):
     model = ModelBuilder()
     model.add_body("a", mass=1.0, inertia=(1, 1, 1))
     model.add_joint("a", "x", "j")
+    model.add_sensor("jointpos", ("joint", "j"))  # the joint is the only problem
     with pytest.raises(
         BraxError, match=r"^joint 'j': joint_type 'x' of acme-joint_type .* gives 0"
     ):

@@ -29,9 +29,9 @@ def sensor(
             yield problem
     if missing:
         return
-    if kind.coordinates and widths.get(name) not in kind.coordinates:
-        yield (
-            f"{sensor}: joint '{name}' has {widths.get(name)} coordinates; type '{kind.name}' "
+    if kind.coordinates and widths.get(name, kind.coordinates[0]) not in kind.coordinates:
+        yield (  # a joint whose type is not known has been reported
+            f"{sensor}: joint '{name}' has {widths[name]} coordinates; type '{kind.name}' "
             f"measures joints with {', '.join(map(str, kind.coordinates))}"
         )
     moving = {j.body for j in elements["joint"]}
