@@ -79,7 +79,8 @@ class Mesh(GeometryType):
 
 def is_flat(points: np.ndarray) -> bool:
     """Return whether points (n, 3) lie in one plane, up to the rounding of single precision."""
-    return _widths(points)[2] <= _FLAT * _widths(points)[0]
+    widths = _widths(points)
+    return bool(widths[2] <= _FLAT * widths[0])
 
 
 def _widths(points: np.ndarray) -> np.ndarray:

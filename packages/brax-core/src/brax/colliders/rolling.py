@@ -66,7 +66,7 @@ class Sym2(NamedTuple):
         x, y = v
         return self.xx * x + self.xy * y, self.xy * x + self.yy * y
 
-    def __add__(self, other: "Sym2") -> "Sym2":
+    def __add__(self, other: "Sym2") -> "Sym2":  # type: ignore[override]
         """Return the sum."""
         return Sym2(*(a + b for a, b in zip(self, other, strict=True)))
 
