@@ -1,5 +1,6 @@
 """Shape contracts of public functions, checked while tracing."""
 
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from brax.base import Force, State, System, Transform
 from brax.colliders.crowd import crowded
-from brax.errors import ModelError, ShapeError
+from brax.errors import ConfigError, ModelError, ShapeError
 
 
 def check_vector(function: str, name: str, value: Any, size: int, what: str) -> None:
@@ -19,7 +20,13 @@ def check_vector(function: str, name: str, value: Any, size: int, what: str) -> 
     Raises:
         ShapeError: naming function, argument, what was expected and what came.
     """
-    value = jnp.asarray(value)
+    try:
+        value = jnp.asarray(value)
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"{function}: argument '{name}' is {value!r:.60}; the model has {size} {what}, so "
+            f"expected an array of shape ({size},)."
+        ) from None
     try:
         chex.assert_shape(value, (size,))
     except AssertionError:
@@ -35,12 +42,51 @@ def check_vector(function: str, name: str, value: Any, size: int, what: str) -> 
         ) from None
 
 
+def check_model(function: str, sys: Any) -> None:
+    """Checks that a model comes first.
+
+    Raises:
+        ModelError: saying what came instead.
+    """
+    if isinstance(sys, System):
+        return
+    hint = "load a model file with brax.io.mjcf.load(path)"
+    if isinstance(sys, State):
+        hint = "the system is the first argument and the state the second"
+    raise ModelError(f"{function}: expected a System, got {_described(sys)}: {hint}.")
+
+
+def check_frames(function: str, n_frames: Any) -> None:
+    """Checks a number of physics steps, which is known before the step is compiled.
+
+    Raises:
+        ConfigError: unless it is an integer of at least 1.
+    """
+    if isinstance(n_frames, jax.core.Tracer):
+        raise ConfigError(
+            f"{function}: n_frames is traced, but must be a fixed integer. Under jax.jit, name it "
+            "in static_argnames, or repeat single steps with jax.lax.fori_loop."
+        )
+    whole = isinstance(n_frames, numbers.Integral) and not isinstance(n_frames, bool)
+    if not whole or n_frames < 1:
+        raise ConfigError(f"{function}: n_frames must be an integer >= 1, got {n_frames!r}.")
+
+
+def _described(value: Any) -> str:
+    """Returns what a message calls an argument of the wrong type."""
+    return repr(value) if isinstance(value, str | None) else f"a {type(value).__name__}"
+
+
 def check_state(function: str, sys: System, state: State) -> None:
     """Checks that a state belongs to the model.
 
     Raises:
         ShapeError: naming function, what was expected and what came.
     """
+    if not isinstance(state, State):
+        raise ShapeError(
+            f"{function}: expected a State that init or step returned, got {_described(state)}."
+        )
     n = sys.num_links()
     if state.x.pos.shape != (n, 3):
         raise ShapeError(
@@ -88,12 +134,18 @@ def check_external(function: str, sys: System, external: Force | None) -> None:
             )
 
 
-def check_step(function: str, sys: System, state: State, act: Any, external: Force | None) -> None:
-    """Checks what a step takes: controls, a state and external forces.
+def check_step(
+    function: str, sys: System, state: State, act: Any, n_frames: Any, external: Force | None
+) -> None:
+    """Checks what a step takes: a model, a state, controls, their duration and external forces.
 
     Raises:
+        ConfigError: if `n_frames` is no fixed integer of at least 1.
+        ModelError: if `sys` is no system.
         ShapeError: naming function, what was expected and what came.
     """
+    check_model(function, sys)
+    check_frames(function, n_frames)
     check_vector(function, "act", act, sys.act_size(), "actuators")
     check_state(function, sys, state)
     check_external(function, sys, external)
@@ -167,6 +219,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
     Raises:
         ModelError: naming the leaf, what it is and what is allowed.
     """
+    check_model(function, sys)
     n, nq, nv, nu = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size()
     ng, nj, nt = len(sys.geom_names), len(sys.joint_names), len(sys.tendon_names)
     ne, nk = len(sys.equality_names), len(sys.keyframe_names)

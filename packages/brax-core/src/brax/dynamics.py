@@ -165,7 +165,7 @@ def constraint_forces(
         `brax.contact.get` the force [N] on its second geom, world axes, shape (n_contacts, 3). On
         the first geom acts the opposite one, at the same point.
     """
-    check_step("constraint_forces", sys, state, act, external)
+    check_step("constraint_forces", sys, state, act, 1, external)
     return _constraint_forces(sys, state.replace(contact=None), jnp.asarray(act), external)
 
 

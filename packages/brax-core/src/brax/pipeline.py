@@ -103,7 +103,7 @@ class Pipeline(ABC, Generic[P, M]):
         self,
         sys: System,
         state: State,
-        act: jax.Array,
+        act: jax.Array | None,
         n_frames: int = 1,
         external: Force | None = None,
     ) -> State:
@@ -115,8 +115,8 @@ class Pipeline(ABC, Generic[P, M]):
         Args:
             sys: the model.
             state: from `init` or `step`.
-            act: controls, shape (nu,), which are clipped to their ranges.
-            n_frames: number of physics steps.
+            act: controls, shape (nu,), which are clipped to their ranges; None for zeros.
+            n_frames: number of physics steps, at least 1; not traced.
             external: torque and force that act on each link at its centre of mass, world axes
                 [N m, N], each (n_links, 3); the same in all physics steps. MuJoCo's `xfrc_applied`.
 
@@ -124,12 +124,15 @@ class Pipeline(ABC, Generic[P, M]):
             The state `n_frames * sys.opt.timestep` later.
 
         Raises:
-            ModelError: if the pipeline cannot run the model's integrator.
-            ShapeError: if an array does not fit the model.
+            ConfigError: if `n_frames` is no such number.
+            ModelError: if `sys` is no system, or the pipeline cannot run its integrator.
+            ShapeError: if the state is none, or an array does not fit the model.
         """
         function = f"{self.name}.step"
+        if act is None and isinstance(sys, System):
+            act = jnp.zeros(sys.act_size())
+        contracts.check_step(function, sys, state, act, n_frames, external)
         self._check_integrator(function, sys)
-        contracts.check_step(function, sys, state, act, external)
         state = completed(sys, state).replace(contact=None)
         return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
 

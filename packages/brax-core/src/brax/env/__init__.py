@@ -1,6 +1,15 @@
 """The contract between physics, environments and agents, and the wrappers for training."""
 
-from brax.env.base import Env, Observation, ObservationSize, State, Wrapper, check_key
+from brax.env.base import (
+    Env,
+    Observation,
+    ObservationSize,
+    State,
+    Wrapper,
+    check_array,
+    check_key,
+    check_state,
+)
 from brax.env.pipeline_env import PipelineEnv
 from brax.env.randomization import Randomization, Range
 from brax.env.wrappers import (
@@ -28,6 +37,8 @@ __all__ = [
     "State",
     "VmapWrapper",
     "Wrapper",
+    "check_array",
     "check_key",
+    "check_state",
     "wrap",
 ]

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax.base import Base, System, dataclass
 from brax.errors import ConfigError, ShapeError
@@ -33,9 +34,9 @@ class State(Base):
     obs: Any
     """What the policy sees: an array (n,), or arrays by name."""
     reward: jax.Array
-    """Reward of the step that led here, float32, shape ()."""
+    """Reward of the step that led here, float32 (float64 with `jax_enable_x64`), shape ()."""
     done: jax.Array
-    """1 if the episode is over, else 0; float32, shape ()."""
+    """1 if the episode is over, else 0; a float as the reward, shape ()."""
     metrics: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
     """Numbers to report, each shape (); the same names in `reset` and `step`."""
     info: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -105,6 +106,7 @@ class Wrapper(Env):
     """An environment around another; what it does not define, the inner one answers."""
 
     def __init__(self, env: Env) -> None:
+        check_environment_given(f"{type(self).__name__}: env", env)
         self.env = env
 
     def reset(self, rng: jax.Array) -> State:
@@ -160,6 +162,51 @@ class Wrapper(Env):
         return getattr(self.env, name)
 
 
+def check_environment_given(by: str, env: Any) -> None:
+    """Refuses what is no environment, but a class, a name or another package's.
+
+    Raises:
+        ConfigError: naming what was given, and what to give instead.
+    """
+    if isinstance(env, type):
+        raise ConfigError(
+            f"{by} is the class {env.__name__}: give an instance, {env.__name__}(...)"
+        )
+    missing = [name for name in ("reset", "step") if not callable(getattr(env, name, None))]
+    missing += [] if hasattr(env, "action_size") else ["action_size"]
+    if missing:
+        raise ConfigError(
+            f"{by}={env!r:.80} is no environment: give a brax.env.Env, such as "
+            "brax.envs.get_environment('ant') makes; this has no method or property "
+            f"{' and no '.join(missing)}"
+        )
+
+
+def check_state(env: Env, state: Any, *entries: str) -> None:
+    """Refuses what is no state, or none of this environment's `reset`.
+
+    Args:
+        env: whose `step` was called.
+        state: what it was given.
+        entries: entries of `info` that its `reset` makes.
+
+    Raises:
+        ShapeError: saying what was given, and what to give instead.
+    """
+    name = type(env).__name__
+    if not isinstance(state, State):
+        raise ShapeError(
+            f"{name}.step needs the brax.env.State that its reset returned, not a "
+            f"{type(state).__module__}.{type(state).__qualname__}"
+        )
+    missing = [entry for entry in entries if entry not in state.info]
+    if missing:
+        raise ShapeError(
+            f"{name}.step: the state has no info['{missing[0]}']: pass what reset of the same "
+            "environment, in the same wrappers, returned"
+        )
+
+
 def check_count(name: str, value: Any) -> int:
     """Returns a number of steps or environments.
 
@@ -205,17 +252,47 @@ def number_of_keys(rng: Any) -> int:
     return shape[0]
 
 
-def check_actions(env: Env, action: jax.Array, count: int) -> None:
-    """Refuses a batch of actions that is not one for each of `count` environments.
+def check_array(env: Env, action: Any, shape: tuple[int, ...]) -> None:
+    """Refuses an action that is no array.
+
+    Args:
+        env: whose `step` was called.
+        action: what it was given.
+        shape: what it should have.
 
     Raises:
-        ShapeError: naming both numbers.
+        ShapeError: saying what was given, and what to give instead.
     """
-    given = jnp.shape(action)
-    if given[:1] != (count,):
+    if not isinstance(action, jax.Array | np.ndarray):
         raise ShapeError(
-            f"step got actions of shape {given} for {count} environments: pass one for each, "
-            f"({count}, {env.action_size})"
+            f"{type(env).__name__}.step needs an action, an array of shape {shape}, got "
+            f"{action!r:.60}: use jnp.array(...), or jnp.zeros({shape}) for none"
+        )
+
+
+def check_batch_given(env: Env, state: Any, action: Any, *entries: str) -> None:
+    """Refuses what is no batch of states, or of actions that are one for each environment.
+
+    Args:
+        env: whose `step` was called.
+        state: the states that it was given.
+        action: the actions that it was given.
+        entries: entries of `info` that its `reset` makes.
+
+    Raises:
+        ShapeError: naming what was given and what is needed.
+    """
+    check_state(env, state, *entries)
+    if jnp.ndim(state.done) == 0:
+        raise ShapeError(
+            f"{type(env).__name__}.step got a single state; pass the batch that its reset returned"
+        )
+    count = state.done.shape[0]
+    check_array(env, action, (count, env.action_size))
+    if action.shape[:1] != (count,):
+        raise ShapeError(
+            f"step got actions of shape {action.shape} for {count} environments: pass one for "
+            f"each, ({count}, {env.action_size})"
         )
 
 

@@ -6,7 +6,7 @@ import jax
 
 from brax import base, contact, plugins
 from brax.base import System
-from brax.env.base import Env, check_count
+from brax.env.base import Env, check_array, check_count
 from brax.errors import ConfigError, ShapeError
 from brax.plugins.outputs.pipeline import checked_state
 from brax.plugins.outputs.renderer import checked_pictures
@@ -121,6 +121,7 @@ class PipelineEnv(Env):
                 f"state has {links} links, {name} has {self.sys.num_links()}: "
                 "pass step what this environment's reset returned"
             )
+        check_array(self, action, (self.action_size,))
         if action.shape != (self.action_size,):
             entries = f"{action.shape[0]} entries" if action.ndim == 1 else f"shape {action.shape}"
             raise ShapeError(f"act has {entries}; '{name}' has {self.action_size} actuators")

@@ -43,8 +43,8 @@ class Generalized(Pipeline[Problem, Motion]):
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
         """As for all pipelines; the solver starts from accelerations of zero."""
-        overflow = jnp.zeros(()) if crowded(sys) else None
         state = super().init(sys, q, qd)
+        overflow = jnp.zeros(()) if crowded(sys) else None
         return state.replace(warmstart=jnp.zeros_like(qd), overflow=overflow)
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:

@@ -36,7 +36,7 @@ def sensors(sys: System, state: State, act: jax.Array, external: Force | None = 
     Raises:
         ShapeError: if an array does not fit the model.
     """
-    check_step("sensors", sys, state, act, external)
+    check_step("sensors", sys, state, act, 1, external)
     if not sys.sensor_names:
         return jnp.zeros(0, state.q.dtype)
     state = completed(sys, state).replace(contact=None)

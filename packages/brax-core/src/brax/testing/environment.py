@@ -16,9 +16,9 @@ def check_environment(env: Env, steps: int = 3) -> None:
 
     Both kinds of key must reset it; `step` must return the structure, shapes and dtypes that
     `reset` returns, so that `jax.lax.scan` can carry it, and leave the info and metrics that it
-    was given alone; reward and done must be scalars of float32, metrics scalars; the
-    observation must be what `observation_size` says; `jax.vmap` must map it; and in `steps` steps
-    under zero actions nothing may be NaN, done only 0 or 1.
+    was given alone; reward and done must be scalars of float32 (or float64 with `jax_enable_x64`),
+    metrics scalars; the observation must be what `observation_size` says; `jax.vmap` must map it;
+    and in `steps` steps under zero actions nothing may be NaN, done only 0 or 1.
 
     Args:
         env: the environment.

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.env import Env, State, check_key
+from brax.env import Env, State, check_array, check_key, check_state
 from brax.errors import ShapeError
 
 
@@ -43,8 +43,10 @@ class Fast(Env):
         Raises:
             ShapeError: unless the action is one number, shape (1,).
         """
-        if jnp.shape(action) != (1,):
-            raise ShapeError(f"action has shape {jnp.shape(action)}; 'Fast' takes (1,)")
+        check_state(self, state)
+        check_array(self, action, (1,))
+        if action.shape != (1,):
+            raise ShapeError(f"action has shape {action.shape}; 'Fast' takes (1,)")
         position, velocity, _, time = state.pipeline_state
         push = jnp.where(action[0] > 0, 1.0, 0.0)
         velocity = velocity + self.dt * push

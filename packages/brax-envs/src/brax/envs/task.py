@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import State as PipelineState
-from brax.env import PipelineEnv, State, check_key
+from brax.env import PipelineEnv, State, check_key, check_state
 from brax.envs.observation import Layout, observe
 from brax.envs.parameters import make_parameters
 from brax.errors import ConfigError
@@ -127,6 +127,7 @@ class Task(PipelineEnv):
 
     def step(self, state: State, action: jax.Array) -> State:
         """Advances by `dt` under an action in [-1, 1], shape (action_size,)."""
+        check_state(self, state)
         before = state.pipeline_state
         self._check(before, action)
         ctrl = self._controls(action) if self.scaled else action
@@ -136,7 +137,7 @@ class Task(PipelineEnv):
             pipeline_state=after,
             obs=observe(self.observation_layout, self.sys, after, ctrl),
             reward=sum(terms.values(), start=jnp.zeros(())),
-            done=self.is_over(after).astype(jnp.float32),
+            done=self.is_over(after).astype(float),
             metrics=terms | self.extras(before, after),
         )
 

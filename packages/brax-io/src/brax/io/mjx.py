@@ -66,7 +66,7 @@ class Mjx:
         self,
         sys: System,
         state: State,
-        act: jax.Array,
+        act: jax.Array | None,
         n_frames: int = 1,
         external: Force | None = None,
     ) -> State:
@@ -74,9 +74,10 @@ class Mjx:
 
         Arguments and errors are those of the other pipelines, and those of `init`.
         """
-        _arguments.system(sys)
+        if act is None and isinstance(sys, System):
+            act = jnp.zeros(sys.act_size())
+        contracts.check_step("mjx.step", sys, state, act, n_frames, external)
         model = _model(sys)
-        contracts.check_step("mjx.step", sys, state, act, external)
         fixed = _library().make_data(model).replace(ctrl=jnp.asarray(act))
         if external is not None:
             wrench = jnp.concatenate([external.vel, external.ang], axis=1)

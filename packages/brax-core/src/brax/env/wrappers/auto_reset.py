@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 import jax
 import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, key_shape
+from brax.env.base import Env, State, Wrapper, check_state, key_shape
 from brax.env.wrappers.episode import start_accounts, without_accounts
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError
@@ -13,7 +13,10 @@ from brax.errors import ConfigError
 Reset = Literal["cached", "fresh"]
 """Where a new episode starts: where the first one did, or at a new draw of `reset`."""
 
-_OWN = ("terminal_obs", "reset_key", "first_pipeline_state", "first_obs", "first_info")
+_FRESH = ("terminal_obs", "reset_key")
+_CACHED = ("terminal_obs", "first_pipeline_state", "first_obs", "first_info")
+_OWN = (*_FRESH, *_CACHED)
+"""What it keeps in `info`."""
 
 
 class AutoResetWrapper(Wrapper):
@@ -57,7 +60,12 @@ class AutoResetWrapper(Wrapper):
         return state.replace(info=state.info | own | {"terminal_obs": state.obs})
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances, and starts anew those that have ended."""
+        """Advances, and starts anew those that have ended.
+
+        Raises:
+            ShapeError: if the state is none of `reset`.
+        """
+        check_state(self, state, *(_FRESH if self._fresh else _CACHED))
         own = {key: state.info[key] for key in _OWN if key in state.info}
         info = {key: value for key, value in state.info.items() if key not in _OWN}
         info = start_accounts(info, state.done > 0)

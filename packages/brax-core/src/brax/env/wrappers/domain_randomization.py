@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.env.base import Env, State, Wrapper, check_actions, number_of_keys
+from brax.env.base import Env, State, Wrapper, check_batch_given, number_of_keys
 from brax.errors import ConfigError
 
 RandomizationFn = Callable[..., tuple[System, System]]
@@ -69,9 +69,10 @@ class DomainRandomizationVmapWrapper(Wrapper):
         """Advances every environment by its own action, (batch, action_size).
 
         Raises:
-            ShapeError: if there are more actions than environments, or fewer.
+            ShapeError: if the state is none of `reset`, or there are more actions than
+                environments, or fewer.
         """
-        check_actions(self, action, state.done.shape[0])
+        check_batch_given(self, state, action, "randomized")
         drawn = state.info["randomized"]
         inner = state.replace(info={k: v for k, v in state.info.items() if k != "randomized"})
         new = jax.vmap(lambda mine, s, a: self._env(mine).step(s, a))(drawn, inner, action)

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, check_count
+from brax.env.base import Env, State, Wrapper, check_count, check_state
 from brax.env.structure import check_same_structure
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError, ShapeError
@@ -71,21 +71,31 @@ class EpisodeWrapper(Wrapper):
         """
         state = self.env.reset(rng)
         self._check_numbers("reset", state)
-        state = state.replace(done=_flag(state.done), metrics=state.metrics | _overflow(state))
+        state = state.replace(
+            reward=_float(state.reward),
+            done=_flag(state.done),
+            metrics=state.metrics | _overflow(state),
+        )
         zero = jnp.zeros(state.done.shape, jnp.float32)
         accounts = {
             "steps": jnp.zeros(state.done.shape, jnp.int32),
             "truncation": zero,
             "termination": zero,
             "nan": zero,
-            "episode_metrics": {"sum_reward": zero, "length": zero}
+            "episode_metrics": {"sum_reward": jnp.zeros_like(state.reward), "length": zero}
             | {name: jnp.zeros_like(value) for name, value in state.metrics.items()},
             "episode_done": state.done,
         }
         return state.replace(info=state.info | accounts)
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances by `action_repeat` steps, or up to the end of the episode."""
+        """Advances by `action_repeat` steps, or up to the end of the episode.
+
+        Raises:
+            ShapeError: if the state is none of `reset`, or the environment's step returns another
+                structure than it was given.
+        """
+        check_state(self, state, *EPISODE_KEYS)
         if self.action_repeat == 1:
             return self._step_once(state, action)
 
@@ -94,7 +104,7 @@ class EpisodeWrapper(Wrapper):
             return new.replace(reward=now.reward, metrics=now.metrics), (new.reward, new.metrics)
 
         last, earned = jax.lax.scan(repeat, state, length=self.action_repeat)
-        reward, metrics = jax.tree.map(lambda x: jnp.sum(x, axis=0), earned)
+        reward, metrics = jax.tree.map(lambda x: jnp.sum(x, axis=0, dtype=x.dtype), earned)
         return last.replace(reward=reward, metrics=metrics)
 
     def _step_once(self, state: State, action: jax.Array) -> State:
@@ -102,7 +112,10 @@ class EpisodeWrapper(Wrapper):
         running = state.done == 0
         new = self.env.step(state, action)
         self._check_numbers("step", new)
-        new = new.replace(metrics=new.metrics | _overflow(new))
+        new = new.replace(
+            reward=jnp.asarray(new.reward, state.reward.dtype),
+            metrics=_as_before(new.metrics, state.metrics) | _overflow(new),
+        )
         summed = _own_metrics(state.info["episode_metrics"], new.metrics)
         # A wrapper around this one may have added some, which the environment hands on or not.
         metrics = {k: v for k, v in new.metrics.items() if k in summed or k not in state.metrics}
@@ -184,6 +197,26 @@ def _overflow(state: State) -> dict[str, jax.Array]:
 
 def _flag(condition: jax.Array) -> jax.Array:
     return jnp.asarray(condition, jnp.float32)
+
+
+def _float(number: jax.Array) -> jax.Array:
+    """Returns a number as a float, of its own type if it is one."""
+    floating = jnp.issubdtype(jnp.result_type(number), jnp.floating)
+    return jnp.asarray(number, None if floating else jnp.float32)
+
+
+def _as_before(metrics: dict[str, jax.Array], before: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    """Returns metrics whose floats have the type that they had in the state before.
+
+    With `jax_enable_x64`, float32 and float64 mix easily; a scan carries one type only.
+    """
+
+    def cast(name: str, value: jax.Array) -> jax.Array:
+        types = [jnp.result_type(x) for x in (value, before.get(name, value))]
+        both = all(jnp.issubdtype(t, jnp.floating) for t in types)
+        return jnp.asarray(value, types[1]) if both else value
+
+    return {name: cast(name, value) for name, value in metrics.items()}
 
 
 def _is_sane(state: State) -> jax.Array:

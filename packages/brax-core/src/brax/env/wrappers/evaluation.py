@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import Base, dataclass
-from brax.env.base import State, Wrapper
+from brax.env.base import State, Wrapper, check_state
 from brax.errors import ConfigError
 
 
@@ -40,10 +40,15 @@ class EvalWrapper(Wrapper):
         metrics = state.metrics | {"reward": state.reward}
         sums = jax.tree.map(jnp.zeros_like, metrics)
         steps = jnp.zeros_like(state.info["steps"])
-        return _report(state, EvalMetrics(sums, jnp.ones_like(state.reward), steps))
+        return _report(state, EvalMetrics(sums, jnp.ones_like(state.done), steps))
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances, and adds up for the episodes that are the first."""
+        """Advances, and adds up for the episodes that are the first.
+
+        Raises:
+            ShapeError: if the state is none of `reset`.
+        """
+        check_state(self, state, "eval_metrics")
         before: EvalMetrics = state.info["eval_metrics"]
         inner: dict[str, Any] = {k: v for k, v in state.info.items() if k != "eval_metrics"}
         new = self.env.step(state.replace(info=inner), action)

@@ -6,7 +6,7 @@ from brax.env.base import (
     Env,
     State,
     Wrapper,
-    check_actions,
+    check_batch_given,
     check_count,
     key_shape,
     number_of_keys,
@@ -45,7 +45,8 @@ class VmapWrapper(Wrapper):
         """Advances every environment by its own action, (batch, action_size).
 
         Raises:
-            ShapeError: if there are more actions than environments, or fewer.
+            ShapeError: if the state is none of `reset`, or there are more actions than
+                environments, or fewer.
         """
-        check_actions(self, action, state.done.shape[0])
+        check_batch_given(self, state, action)
         return jax.vmap(self.env.step)(state, action)

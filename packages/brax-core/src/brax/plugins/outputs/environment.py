@@ -74,7 +74,8 @@ def problems(env: Env) -> Iterator[str]:
 def _scalars(state: State) -> Iterator[str]:
     for name in ("reward", "done"):
         value = getattr(state, name)
-        if not hasattr(value, "shape") or value.shape != () or value.dtype != jnp.float32:
+        kinds = (jnp.float32, jnp.result_type(float))  # either, where double precision is enabled
+        if not hasattr(value, "shape") or value.shape != () or value.dtype not in kinds:
             yield f"{name} must be float32[], but is {describe(value)}"
     for name, value in state.metrics.items():
         if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):

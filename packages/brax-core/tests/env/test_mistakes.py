@@ -1,0 +1,65 @@
+"""What is no environment, no state and no action is refused in a sentence."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from brax.env import AutoResetWrapper, EpisodeWrapper, EvalWrapper, VmapWrapper, wrap
+from brax.env.wrappers import DomainRandomizationVmapWrapper
+from brax.errors import ConfigError, ShapeError
+
+
+class OfAnotherPackage:
+    """An environment as others have them: with `reset` and `step`, but without `action_size`."""
+
+    def reset(self):
+        """Starts an episode."""
+
+    def step(self, action):
+        """Advances."""
+
+
+@pytest.mark.parametrize("wrapper", [VmapWrapper, AutoResetWrapper, EvalWrapper, wrap])
+def test_a_wrapper_takes_an_environment(walker, wrapper):
+    name = "VmapWrapper" if wrapper is wrap else wrapper.__name__
+    with pytest.raises(ConfigError, match=rf"{name}: env is the class Walker: give an instance"):
+        wrapper(walker)
+    with pytest.raises(ConfigError, match=r"env='ant' is no environment.* reset and no step and"):
+        wrapper("ant")
+    with pytest.raises(ConfigError, match=r"env=.* is no environment.* no .*property action_size"):
+        wrapper(OfAnotherPackage())
+
+
+def single(walker):
+    """A state without wrappers, and an action for it."""
+    return jax.eval_shape(walker().reset, jax.random.key(0)), jnp.zeros(1)
+
+
+WRAPPED = {
+    "episode": (lambda env: EpisodeWrapper(env, 5), r"no info\['steps'\]"),
+    "reset": (AutoResetWrapper, r"no info\['terminal_obs'\]"),
+    "fresh": (lambda env: AutoResetWrapper(env, "fresh"), r"no info\['terminal_obs'\]"),
+    "eval": (EvalWrapper, r"no info\['eval_metrics'\]"),
+    "draws": (lambda env: DomainRandomizationVmapWrapper(env, None), r"no info\['randomized'\]"),
+    "batch": (VmapWrapper, "got a single state; pass the batch"),
+}
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_a_wrapper_takes_the_states_of_its_own_reset(walker, kind, monkeypatch):
+    monkeypatch.setattr("brax.env.wrappers.domain_randomization._required_arguments", lambda _: 1)
+    make, message = WRAPPED[kind]
+    state, action = single(walker)
+    env = make(walker())
+    with pytest.raises(ShapeError, match=message):
+        env.step(state, action)
+    with pytest.raises(ShapeError, match=r"step needs the brax.env.State .* a builtins.dict"):
+        env.step(state.pipeline_state, action)
+
+
+@pytest.mark.parametrize("action", [None, [[0.0], [0.0]], 0.0])
+def test_a_batch_takes_an_array_of_actions(walker, action):
+    env = VmapWrapper(walker())
+    states = jax.eval_shape(env.reset, jax.random.split(jax.random.key(0), 2))
+    with pytest.raises(ShapeError, match=r"needs an action, an array of shape \(2, 1\), got"):
+        env.step(states, action)
