@@ -111,6 +111,18 @@ def test_time_comes_first(unroll):
     np.testing.assert_array_equal(last.info["steps"], 2)
 
 
+def test_where_no_last_observation_is_kept_that_before_a_truncated_step_stands_for_it():
+    """Of three environments the second was cut by time and the third ended of itself."""
+    number = jnp.array([0.0, 1.0, 1.0])
+    info = {"truncation": jnp.array([0.0, 1.0, 0.0])}
+    before = State((), jnp.array([[1.0], [2.0], [3.0]]), number, number)
+    after = State((), jnp.array([[4.0], [5.0], [6.0]]), number, number, {}, info)
+    found = acting.last_observation(before, after)
+    np.testing.assert_array_equal(found, [[4.0], [2.0], [6.0]])
+    kept = after.replace(info=info | {"terminal_obs": 10 * after.obs})
+    np.testing.assert_array_equal(acting.last_observation(before, kept), 10 * after.obs)
+
+
 def test_the_next_observation_is_the_true_one_where_the_environment_was_reset(unroll):
     first, _, data = unroll
     x = np.asarray(first.obs)[:, 0]

@@ -43,6 +43,15 @@ ALL = [
         {"wrap_env": False, "wrap_env_fn": max, "randomization_fn": max},
         "wrap_env=False takes .* without wrap_env_fn and randomization_fn: leave one",
     ),
+    (
+        {"progress_fn": lambda metrics: None},
+        r"progress_fn is called with \(steps, metrics\), which",
+    ),
+    ({"policy_params_fn": lambda: None}, r"called with \(steps, make_policy, params\)"),
+    (
+        {"wrap_env_fn": lambda env: env},
+        r"wrap_env_fn is called with \(env, episode_length=\.\.\., action_repeat=",
+    ),
     ({"num_timestep": 1}, r"unknown setting 'num_timestep'. Did you mean 'num_timesteps'\?"),
 ]
 RATE = [

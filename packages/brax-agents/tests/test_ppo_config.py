@@ -2,6 +2,7 @@
 
 import functools
 import math
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +11,13 @@ import pytest
 from agent_toys import SMALL, Point
 
 from brax import _cores
-from brax.env import Env, EpisodeWrapper, State, wrap
+from brax.env import Env, EpisodeWrapper, State, Wrapper, wrap
 from brax.errors import ConfigError, TrainingError
 from brax.training import devices, program
 from brax.training.agents.ppo import config as ppo_config
 from brax.training.agents.ppo import networks as ppo_networks
 from brax.training.agents.ppo import train as ppo
+from brax.training.agents.sac.networks import make_sac_networks
 
 REFUSED = [
     ({"episode_length": 0}, "episode_length=0 must be at least 1"),
@@ -152,6 +154,29 @@ def test_an_environment_without_truncation_is_refused():
         ppo.train(Bare(), 1000, **SMALL, wrap_env=False)
 
 
+def test_an_environment_that_keeps_no_last_observation_is_warned_of_once():
+    class Forgets(Wrapper):
+        """Wrapped by other wrappers than ours."""
+
+        def reset(self, rng):
+            state = self.env.reset(rng)
+            return state.replace(info={k: v for k, v in state.info.items() if k != "terminal_obs"})
+
+        def step(self, state, action):
+            info = state.info | {"terminal_obs": state.obs}
+            state = self.env.step(state.replace(info=info), action)
+            return state.replace(info={k: v for k, v in state.info.items() if k != "terminal_obs"})
+
+    env = Forgets(wrap(Point(), 20))
+    settings = {**SMALL, "wrap_env": False, "num_evals": 0}
+    with pytest.warns(UserWarning, match="info has no terminal_obs.* stands for it") as told:
+        ppo.train(env, 0, **settings, bootstrap_on_timeout=True)
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ppo.train(env, 0, **settings, bootstrap_on_timeout=False)
+
+
 def test_an_environment_that_is_not_batched_is_refused():
     class Single(Env):
         action_size = 1
@@ -179,6 +204,24 @@ class Idle(Point):
     action_size = 0
 
 
+class Gym:
+    """An environment as another package has them."""
+
+    def reset(self):
+        """Starts an episode."""
+
+    def step(self, action):
+        """Advances."""
+
+
+class Listed(Point):
+    """Observes a list of numbers."""
+
+    def reset(self, rng):
+        state = super().reset(rng)
+        return state.replace(obs=[*state.obs])
+
+
 class Wide(Point):
     """Observes three numbers."""
 
@@ -197,6 +240,27 @@ class Wide(Point):
         (Point(), {"eval_env": Wide()}, "eval_env has observation_size 3; the .* trained for 2"),
         (Sized(), {}, r"observation_size is 3, but reset returns .* {'state': \(2,\)}"),
         (Idle(), {}, "environment: action_size is 0; expected at least 1"),
+        (Point, {}, "environment is the class Point: give an instance, such as Point()"),
+        (Gym(), {}, r"is no environment: .* this has no method or property action_size"),
+        (Listed(), {}, "observation 'state' is a list; agents read arrays"),
+        (Point(), {"wrap_env_fn": lambda env, **_: None}, "what wrap_env_fn returned=None is no"),
+        *(
+            (Point(), {"network_factory": {name: sizes}}, r"such as \[64, 64\]; got")
+            for name, sizes in (
+                ("policy_hidden_layer_sizes", 64),
+                ("policy_hidden_layer_sizes", [-3]),
+                ("value_hidden_layer_sizes", "64"),
+                ("value_hidden_layer_sizes", [64.0]),
+            )
+        ),
+        (Point(), {"network_factory": {"num_quantiles": 0}}, "num_quantiles=0 must be a whole"),
+        (Point(), {"network_factory": {"activation": ["relu"]}}, "unknown activation '"),
+        (Point(), {"network_factory": lambda: None}, "network_factory cannot be called: .* Its"),
+        (
+            Point(),
+            {"network_factory": make_sac_networks},
+            "returned a SACNetworks without value_network; ppo needs",
+        ),
         (
             Point(),
             {"network_factory": {"policy_hidden_layer_size": [3]}},

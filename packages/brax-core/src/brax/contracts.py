@@ -109,6 +109,10 @@ def check_mocap(function: str, sys: System, mocap: Transform) -> None:
     Raises:
         ShapeError: naming function, what was expected and what came.
     """
+    if not isinstance(mocap, Transform):
+        raise ShapeError(
+            f"{function}: mocap must be a brax.base.Transform, got {_described(mocap)}."
+        )
     n = len(sys.mocap_fixed)
     for name, found, width in (("pos", mocap.pos, 3), ("rot", mocap.rot, 4)):
         if np.shape(found) != (n, width):
@@ -124,8 +128,15 @@ def check_external(function: str, sys: System, external: Force | None) -> None:
     Raises:
         ShapeError: naming function, what was expected and what came.
     """
+    if external is None:
+        return
+    if not isinstance(external, Force):
+        raise ShapeError(
+            f"{function}: external must be a brax.base.Force(ang, vel), the torque and force on "
+            f"each link, got {_described(external)}."
+        )
     shape = (sys.num_links(), 3)
-    for name in ("ang", "vel") if external is not None else ():
+    for name in ("ang", "vel"):
         found = np.shape(getattr(external, name))
         if found != shape:
             raise ShapeError(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.env import Env, EvalWrapper, State
+from brax.env.wrappers.select import select
 from brax.training import types
 
 
@@ -27,7 +28,7 @@ def actor_step(
 
     Returns:
         The next state and the transition to it. `next_observation` is the true one, also where
-        the environment was reset.
+        the environment was reset; see `last_observation`.
     """
     action, policy_extras = policy(env_state.obs, key)
     after = env.step(env_state, action)
@@ -36,13 +37,24 @@ def actor_step(
         action=action,
         reward=after.reward,
         discount=1.0 - after.done,
-        next_observation=after.info.get("terminal_obs", after.obs),
+        next_observation=last_observation(env_state, after),
         extras={
             "policy_extras": policy_extras,
             "state_extras": {name: after.info[name] for name in extra_fields},
         },
     )
     return after, transition
+
+
+def last_observation(before: State, after: State) -> Any:
+    """Returns the true observation after a step, also where an episode ended and the next began.
+
+    Where the environment does not keep it, in `info['terminal_obs']`, the observation before the
+    step stands for it in steps that were truncated: the next episode's would be a wrong one.
+    """
+    if "terminal_obs" in after.info or "truncation" not in after.info:
+        return after.info.get("terminal_obs", after.obs)
+    return select(after.info["truncation"] > 0, before.obs, after.obs)
 
 
 def generate_unroll(

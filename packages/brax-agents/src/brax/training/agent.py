@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 
 from brax.env import Env
 from brax.errors import ConfigError, closest
-from brax.training import alike, devices, hosts, images, policies, presets, setup, types
+from brax.training import alike, devices, hosts, images, policies, presets, restart, setup, types
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.learner import Learner, Parts
 from brax.training.loop import Loop
@@ -73,6 +73,7 @@ class Agent:
         """
         start = time.monotonic()
         with hosts.together():
+            settings = restart.with_moved_defaults(settings, self.config.moved_defaults)
             config, runtime = self.check(settings)
             mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
             keys = jax.random.split(jax.random.key(config.seed), 4)
@@ -130,6 +131,7 @@ class Agent:
             environment.action_size,
             preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
         )
+        self._check_networks(networks)
         learner = self.learner(Parts(env, networks, config, runtime, mesh, info))
         record = self._record(environment, size, config, factory)
         return learner, self.make_inference_fn(networks), record
@@ -248,14 +250,34 @@ class Agent:
             own = self.make_vision_networks if config.vision else None
             given, more = own or self.make_networks, {**(given or {}), **more}
         try:
-            known = set(inspect.signature(given).parameters)
-        except (TypeError, ValueError) as error:  # a partial of what the function does not take
-            raise ConfigError(f"network_factory cannot be called: {error}.") from error
+            signature = inspect.signature(given)
+            signature.bind_partial("sizes", "of actions", preprocess_observations_fn=None)
+        except (TypeError, ValueError) as error:  # also of a partial of what it does not take
+            raise ConfigError(
+                f"network_factory cannot be called: {error}. Its arguments are "
+                "(observation_size, action_size, preprocess_observations_fn=...)."
+            ) from error
+        known = set(signature.parameters)
         if unknown := sorted(set(more) - known):
             raise ConfigError(
                 f"network_factory takes no {' and no '.join(unknown)}.{closest(unknown[0], known)}"
             )
         return functools.partial(given, **more) if more else given
+
+    def _check_networks(self, networks: Any) -> None:
+        """Refuses networks of another agent, or what are none.
+
+        Raises:
+            ConfigError: naming what is missing.
+        """
+        own = inspect.get_annotations(self.make_networks).get("return")
+        fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
+        needed = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
+        if missing := [name for name in needed if not hasattr(networks, name)]:
+            raise ConfigError(
+                f"network_factory returned a {type(networks).__name__} without "
+                f"{' and '.join(missing)}; {self.name} needs {', '.join(needed)}."
+            )
 
     def _record(
         self,

@@ -1,8 +1,9 @@
 """What every agent can be told: the numbers of a run, and what it is given besides numbers."""
 
 import abc
+import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +20,9 @@ class RunConfig(abc.ABC):
     """Keyword arguments of Google's agent that do nothing here, with the value that is accepted."""
     old_names: ClassVar[Mapping[str, str]] = {}
     """Keyword arguments of Google's agent that have another name here."""
+    moved_defaults: ClassVar[tuple[str, ...]] = ()
+    """Settings whose default was another before: a run that goes on from a checkpoint keeps what
+    that was trained with, unless it is told otherwise."""
     step_formula: ClassVar[str]
     """The settings whose product is `env_steps_per_training_step`."""
 
@@ -102,7 +106,8 @@ class RunConfig(abc.ABC):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Entries of the environment's `info` that the agent cannot do without."""
+        """Entries of the environment's `info` that the agent learns from: it is refused without
+        them, but for `terminal_obs`, without which it is warned of."""
         return ("truncation",)
 
     def check(self) -> None:
@@ -165,6 +170,11 @@ class Runtime:
                 f"eval_env={self.eval_env!r} must be an environment, made as the one to learn is, "
                 "or None to evaluate in that."
             )
+        _check_takes("progress_fn", self.progress_fn, "steps", "metrics")
+        _check_takes("policy_params_fn", self.policy_params_fn, "steps", "make_policy", "params")
+        if self.wrap_env_fn is not None:
+            named = ("episode_length", "action_repeat", "randomization_fn")
+            _check_takes("wrap_env_fn", self.wrap_env_fn, "env", named=named)
         ways = {"wrap_env_fn": self.wrap_env_fn, "randomization_fn": self.randomization_fn}
         unused = [name for name, way in ways.items() if way is not None and not self.wrap_env]
         if unused:
@@ -172,6 +182,27 @@ class Runtime:
                 f"wrap_env=False takes the environment as it is, without {' and '.join(unused)}: "
                 "leave one or the other out."
             )
+
+
+def _check_takes(
+    name: str, function: Callable[..., Any], *arguments: str, named: Sequence[str] = ()
+) -> None:
+    """Refuses a function that cannot be called with so many arguments, some of them by name.
+
+    Raises:
+        ConfigError: naming it and the arguments.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a builtin
+        return
+    try:
+        signature.bind(*arguments, **dict.fromkeys(named))
+    except TypeError as error:
+        raise ConfigError(
+            f"{name} is called with ({', '.join([*arguments, *(f'{n}=...' for n in named)])}), "
+            f"which the given one does not take: {error}."
+        ) from None
 
 
 def parse(

@@ -2,6 +2,7 @@
 
 import abc
 import math
+import numbers
 
 import jax
 import jax.numpy as jnp
@@ -138,8 +139,8 @@ class NormalDistribution(ParametricDistribution):
         Raises:
             ConfigError: if no number makes it.
         """
-        if not scale > self._min_std:
-            raise ConfigError(f"init_noise_std={scale} must be above {self._min_std}.")
+        if not isinstance(scale, numbers.Real) or not scale > self._min_std:
+            raise ConfigError(f"init_noise_std={scale!r} must be above {self._min_std}.")
         return math.log(scale if self._log else math.expm1(scale - self._min_std))
 
     def postprocess(self, event: jax.Array) -> jax.Array:
@@ -172,7 +173,7 @@ def of_type(name: str, event_size: int, noise_std_type: str = "scalar") -> Param
     Raises:
         ConfigError: if there is none of that name.
     """
-    if name not in _TYPES:
+    if not isinstance(name, str) or name not in _TYPES:
         raise ConfigError(
             f"unknown distribution_type '{name}'. Allowed: {', '.join(_TYPES)}."
             f"{closest(name, _TYPES)}"

@@ -1,5 +1,6 @@
 """Networks that agents build on."""
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,10 +79,10 @@ def activation_of(value: str | ActivationFn) -> ActivationFn:
     """
     if callable(value):
         return value
-    if value not in ACTIVATION:
+    if not isinstance(value, str) or value not in ACTIVATION:
         raise ConfigError(
             f"unknown activation '{value}'. Allowed: {', '.join(ACTIVATION)}."
-            f"{closest(value, ACTIVATION)}"
+            f"{closest(str(value), ACTIVATION)}"
         )
     return ACTIVATION[value]
 
@@ -94,10 +95,10 @@ def initializer_of(
     Raises:
         ConfigError: if there is none of that name, or it does not take the settings.
     """
-    if not callable(value) and value not in KERNEL_INITIALIZER:
+    if not callable(value) and not (isinstance(value, str) and value in KERNEL_INITIALIZER):
         raise ConfigError(
             f"unknown initializer '{value}'. Allowed: {', '.join(KERNEL_INITIALIZER)}."
-            f"{closest(value, KERNEL_INITIALIZER)}"
+            f"{closest(str(value), KERNEL_INITIALIZER)}"
         )
     make = value if callable(value) else KERNEL_INITIALIZER[value]
     try:
@@ -113,6 +114,7 @@ def observation_width(size: types.ObservationSize, key: str) -> int:
         ConfigError: if a dictionary of observations has no such entry, or it is no vector.
     """
     if not isinstance(size, Mapping):
+        check_size("observation_size", size)
         return int(size)
     images = any(name.startswith(types.PIXELS) for name in size)
     hint = "; to learn from images, set vision=True, which PPO and BC have." if images else "."
@@ -143,6 +145,31 @@ def vector(obs_size: types.ObservationSize, obs_key: str) -> Reader:
     return Reader(jnp.zeros((1, observation_width(obs_size, obs_key))), take)
 
 
+def widths(sizes: Any) -> tuple[int, ...]:
+    """Returns the widths of hidden layers.
+
+    Raises:
+        ConfigError: unless they are a list of whole numbers of at least 1; it may be empty.
+    """
+    listed = isinstance(sizes, Sequence) and not isinstance(sizes, str)
+    if not listed or not all(isinstance(n, numbers.Integral) and n >= 1 for n in sizes):
+        raise ConfigError(
+            f"the sizes of hidden layers must be a list of whole numbers of at least 1, such as "
+            f"[64, 64]; got {sizes!r}."
+        )
+    return tuple(int(n) for n in sizes)
+
+
+def check_size(name: str, value: Any) -> None:
+    """Refuses a number of outputs, such as quantiles or actions.
+
+    Raises:
+        ConfigError: unless it is a whole number of at least 1.
+    """
+    if not isinstance(value, numbers.Integral) or value < 1:
+        raise ConfigError(f"{name}={value!r} must be a whole number of at least 1.")
+
+
 def make_mlp(
     output_size: int,
     reader: Reader,
@@ -153,7 +180,7 @@ def make_mlp(
     kernel_init: Initializer = KERNEL_INIT,
 ) -> FeedForwardNetwork:
     """Makes a network of dense layers over what is read of an observation."""
-    sizes = (*hidden_layer_sizes, output_size)
+    sizes = (*widths(hidden_layer_sizes), output_size)
     module = MLP(sizes, activation_of(activation_fn), kernel_init, layer_norm=layer_norm)
     return of_module(module, reader, preprocess_observations_fn)
 
@@ -266,6 +293,8 @@ def make_q_network(
         action_size: number of actions.
         n_critics: how many networks.
     """
-    module = Critics(n_critics, (*hidden_layer_sizes, 1), activation_of(activation), layer_norm)
+    module = Critics(
+        n_critics, (*widths(hidden_layer_sizes), 1), activation_of(activation), layer_norm
+    )
     reader = vector(obs_size, obs_key)
     return of_module(module, reader, preprocess_observations_fn, jnp.zeros((1, action_size)))

@@ -77,9 +77,14 @@ class ReplayBuffer:
         return ReplayBufferState(data, jnp.int32(0), jnp.int32(0))
 
     def insert(self, state: ReplayBufferState, samples: Any) -> ReplayBufferState:
-        """Puts steps in, each leaf (num_envs, stride, ...), over the oldest if it is full."""
+        """Puts steps in, each leaf (num_envs, stride, ...), over the oldest if it is full.
+
+        They are kept in the types of the sample that the buffer was made for.
+        """
         data = jax.tree.map(
-            lambda kept, new: jax.lax.dynamic_update_slice_in_dim(kept, new, state.position, 1),
+            lambda kept, new: jax.lax.dynamic_update_slice_in_dim(
+                kept, new.astype(kept.dtype), state.position, 1
+            ),
             state.data,
             samples,
         )

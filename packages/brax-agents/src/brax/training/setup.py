@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import numbers
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 import jax
 
 from brax.env import Env, State, wrap
+from brax.env.base import check_environment_given
 from brax.env.wrappers.wrap import already_wrapped
 from brax.errors import ConfigError, TrainingError
 from brax.training import acting, hosts, policies, restart, types
@@ -33,12 +35,14 @@ def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: j
     if randomization_fn is not None and draws_once(randomization_fn):
         rng = jax.random.split(key, num_envs)
         randomization_fn = functools.partial(randomization_fn, rng=rng)
-    return (runtime.wrap_env_fn or wrap)(
+    found = (runtime.wrap_env_fn or wrap)(
         env,
         episode_length=config.episode_length,
         action_repeat=config.action_repeat,
         randomization_fn=randomization_fn,
     )
+    check_environment_given("what wrap_env_fn returned", found)
+    return found
 
 
 def check_given(name: str, env: Any, runtime: Runtime) -> None:
@@ -47,12 +51,8 @@ def check_given(name: str, env: Any, runtime: Runtime) -> None:
     Raises:
         ConfigError: naming it and what to give instead.
     """
-    if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
-        raise ConfigError(
-            f"{name}={env!r} is no environment: give a brax.env.Env, such as "
-            "brax.envs.get_environment('ant')."
-        )
-    if env.action_size < 1:
+    check_environment_given(name, env)
+    if not isinstance(env.action_size, numbers.Integral) or env.action_size < 1:
         raise ConfigError(f"{name}: action_size is {env.action_size}; expected at least 1.")
     if runtime.wrap_env and (by := already_wrapped(env)) is not None:
         raise ConfigError(
@@ -77,6 +77,12 @@ def check_env(env: Env, config: RunConfig) -> State:
             f"the environment's reward has shape {state.reward.shape}; expected "
             f"({config.num_envs},), one for each of num_envs. Is it batched?"
         )
+    for name, part in _named(state.obs):
+        if not hasattr(part, "ndim"):
+            raise ConfigError(
+                f"the environment's observation '{name}' is a {type(part).__name__}; agents read "
+                "arrays, or a dictionary of arrays by name."
+            )
     if not isinstance(state.obs, Mapping) and state.obs.ndim > 2:
         raise ConfigError(
             f"the environment's observation is one array of the shape {state.obs.shape[1:]}; "
@@ -84,6 +90,14 @@ def check_env(env: Env, config: RunConfig) -> State:
             f"'{types.PIXELS}view', for agents that have the setting vision."
         )
     missing = [name for name in config.needs if name not in state.info]
+    if "terminal_obs" in missing:
+        missing.remove("terminal_obs")
+        warnings.warn(
+            "the environment's info has no terminal_obs, the true last observation of an episode: "
+            "where the time limit ends one, the observation before the last step stands for it. "
+            "brax.env.wrap keeps it.",
+            stacklevel=5,
+        )
     if missing:
         raise ConfigError(
             f"the environment's info has no {' and no '.join(missing)}. Wrap it with "

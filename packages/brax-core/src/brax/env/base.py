@@ -162,6 +162,22 @@ class Wrapper(Env):
         return getattr(self.env, name)
 
 
+def check_once(wrapper: Wrapper) -> None:
+    """Refuses a second wrapper of a class around one environment.
+
+    Raises:
+        ConfigError: naming it.
+    """
+    name, inner = type(wrapper).__name__, wrapper.env
+    while isinstance(inner, Wrapper):
+        if type(inner) is type(wrapper):
+            raise ConfigError(
+                f"{name}: the environment is in a {name} already, as brax.envs.create and "
+                "brax.env.wrap make it; one is enough"
+            )
+        inner = inner.env
+
+
 def check_environment_given(by: str, env: Any) -> None:
     """Refuses what is no environment, but a class, a name or another package's.
 

@@ -1,6 +1,6 @@
 """`PipelineEnv`: an environment whose physics a pipeline computes."""
 
-from typing import Any
+from typing import Any, Self
 
 import jax
 
@@ -35,16 +35,19 @@ class PipelineEnv(Env):
             UnknownNameError: if there is no such pipeline.
             ConfigError: if `sys` is no system, or `n_frames` is not a positive integer.
         """
-        if not isinstance(sys, System):
-            raise ConfigError(
-                f"{type(self).__name__} needs a System, got {sys!r:.60}: load a file with "
-                "brax.io.mjcf.load(path)"
-            )
-        self.sys = sys
+        self.sys = self._checked(sys)
         self._backend = backend
         self._n_frames = check_count("n_frames", n_frames)
         self._debug = debug
         self._pipeline = plugins.get("pipeline", backend)
+
+    def with_sys(self, sys: System) -> Self:
+        """Returns this environment with another system, leaving this one as it is.
+
+        Raises:
+            ConfigError: if it is no system.
+        """
+        return super().with_sys(self._checked(sys))
 
     def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:
         """Returns the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
@@ -101,6 +104,14 @@ class PipelineEnv(Env):
     def backend(self) -> str:
         """Name of the pipeline."""
         return self._backend
+
+    def _checked(self, sys: Any) -> System:
+        if not isinstance(sys, System):
+            raise ConfigError(
+                f"{type(self).__name__} needs a System, got {sys!r:.60}: load a file with "
+                "brax.io.mjcf.load(path)"
+            )
+        return sys
 
     def _told(self, function: str, state: Any) -> Any:
         state = checked_state(self._backend, function, state)

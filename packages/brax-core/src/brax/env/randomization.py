@@ -33,8 +33,11 @@ class Range:
         """Refuses what cannot be drawn from.
 
         Raises:
-            ConfigError: on another `how`, or bounds in the wrong order.
+            ConfigError: on another `how`, or bounds that are no numbers or in the wrong order.
         """
+        for bound in (self.low, self.high):
+            if not np.issubdtype(np.asarray(bound).dtype, np.number):
+                raise ConfigError(f"low and high must be numbers, got {bound!r:.60}")
         if self.how not in get_args(How):
             raise ConfigError(f"how must be 'scale', 'add' or 'set', got {self.how!r}")
         if not np.all(np.asarray(self.low) <= np.asarray(self.high)):
@@ -62,6 +65,22 @@ class Randomization:
     resample: bool = False
     """Whether training draws anew at every reset, where otherwise it draws once. A reset within
     `brax.env.wrap` starts a new draw with `reset='fresh'` alone."""
+
+    def __post_init__(self) -> None:
+        """Refuses what are no ranges by name.
+
+        Raises:
+            ConfigError: naming what was given.
+        """
+        if not isinstance(self.ranges, Mapping):
+            raise ConfigError(
+                f"Randomization needs a dictionary of Ranges by quantity, got {self.ranges!r:.60}"
+            )
+        for name, bounds in self.ranges.items():
+            if not isinstance(bounds, Range):
+                raise ConfigError(
+                    f"cannot randomize '{name}' by {bounds!r:.60}: give a Range(low, high)"
+                )
 
     def __call__(self, sys: System, rng: jax.Array) -> tuple[System, System]:
         """Draws one system per key.

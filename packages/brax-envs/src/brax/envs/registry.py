@@ -1,11 +1,12 @@
 """Environments by name."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from brax import plugins
 from brax.env import AutoResetWrapper, Env, EpisodeWrapper, VmapWrapper
-from brax.errors import PluginError
+from brax.errors import ConfigError, PluginError, closest
 from brax.plugins.outputs.environment import make
 
 
@@ -18,9 +19,28 @@ def get_environment(env_name: str, **kwargs: Any) -> Env:
 
     Raises:
         UnknownNameError: if there is no such environment.
+        ConfigError: if it does not take one of these.
         PluginError: if what is registered makes none.
     """
+    taken = _taken(plugins.get("environment", env_name))
+    unknown = [name for name in kwargs if taken is not None and name not in taken]
+    if taken is not None and unknown:
+        raise ConfigError(
+            f"environment '{env_name}' takes no '{unknown[0]}'. "
+            f"It takes: {', '.join(taken) or 'nothing'}.{closest(unknown[0], taken)}"
+        )
     return make(env_name, **kwargs)
+
+
+def _taken(factory: Callable[..., Env]) -> list[str] | None:
+    """The names of the arguments that a function or class takes, None where it takes any."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):  # of a builtin
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
 def create(
@@ -46,6 +66,8 @@ def create(
         UnknownNameError: if there is no such environment.
         ConfigError: on lengths that make no sense.
     """
+    if not isinstance(auto_reset, bool):
+        raise ConfigError(f"auto_reset must be True or False, got {auto_reset!r}")
     env = get_environment(env_name, **kwargs)
     if batch_size is not None:
         env = VmapWrapper(env, batch_size)
@@ -65,9 +87,15 @@ def register_environment(
         override: whether it may take a name that is taken.
 
     Raises:
+        ConfigError: if it is no class or function.
         PluginError: if the name is taken, unless by the same class, also where a notebook's cell
             has defined it anew, or with `override`.
     """
+    if not callable(env_class):
+        raise ConfigError(
+            f"environment '{env_name}': {env_class!r:.60} cannot be called; register the class, or "
+            "a function that makes the environment"
+        )
     name = f"register_environment {env_name}"
     taken = plugins.specs("environment").get(env_name)
     if taken is not None and taken.spec.target is env_class:

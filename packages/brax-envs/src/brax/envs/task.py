@@ -130,6 +130,8 @@ class Task(PipelineEnv):
         check_state(self, state)
         before = state.pipeline_state
         self._check(before, action)
+        # In double precision an action of single precision would make such metrics of its own.
+        action = jnp.asarray(action, before.q.dtype)
         ctrl = self._controls(action) if self.scaled else action
         after = self.pipeline_step(before, ctrl)
         terms = self.rewards(before, after, ctrl)

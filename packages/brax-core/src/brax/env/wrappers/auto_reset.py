@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 import jax
 import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, check_state, key_shape
+from brax.env.base import Env, State, Wrapper, check_once, check_state, key_shape
 from brax.env.wrappers.episode import start_accounts, without_accounts
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError
@@ -37,9 +37,10 @@ class AutoResetWrapper(Wrapper):
                 which is kept; 'fresh' resets with a new key, whenever any of the batch is done.
 
         Raises:
-            ConfigError: on another `reset`.
+            ConfigError: on another `reset`, or if another such wrapper is there already.
         """
         super().__init__(env)
+        check_once(self)
         if reset not in get_args(Reset):
             raise ConfigError(f"reset must be 'cached' or 'fresh', got {reset!r}")
         self._fresh = reset == "fresh"

@@ -33,9 +33,11 @@ class DomainRandomizationVmapWrapper(Wrapper):
                 axis (batch,), and the same tree with the axis for those and None for the others.
 
         Raises:
-            ConfigError: if the environment has no system.
+            ConfigError: if the environment has no system, or `randomization_fn` is no function.
         """
         super().__init__(env)
+        if not callable(randomization_fn):
+            raise ConfigError(f"randomization_fn={randomization_fn!r:.60} must be a function")
         if not hasattr(env, "sys"):
             raise ConfigError(
                 f"{type(env.unwrapped).__name__} has no system that could be randomized"

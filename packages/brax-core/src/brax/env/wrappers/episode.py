@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, check_count, check_state
+from brax.env.base import Env, State, Wrapper, check_count, check_once, check_state
 from brax.env.structure import check_same_structure
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError, ShapeError
@@ -51,9 +51,11 @@ class EpisodeWrapper(Wrapper):
             action_repeat: steps of `env` that one action lasts.
 
         Raises:
-            ConfigError: unless these are integers and 1 <= action_repeat <= episode_length.
+            ConfigError: unless these are integers and 1 <= action_repeat <= episode_length, or if
+                another such wrapper counts the steps already.
         """
         super().__init__(env)
+        check_once(self)
         self.episode_length = check_count("episode_length", episode_length)
         self.action_repeat = check_count("action_repeat", action_repeat)
         if action_repeat > episode_length:

@@ -120,6 +120,8 @@ def of_readers(
         policy_reader: what the policy reads.
         value_reader: what the value network reads.
     """
+    networks.check_size("action_size", action_size)
+    networks.check_size("num_quantiles", num_quantiles)
     policy_init = networks.initializer_of(
         policy_network_kernel_init_fn, policy_network_kernel_init_kwargs
     )
@@ -133,7 +135,7 @@ def of_readers(
             mean_init = networks.initializer_of(mean_kernel_init_fn, mean_kernel_init_kwargs)
         head = networks.NormalHead(
             action_size,
-            policy_hidden_layer_sizes,
+            networks.widths(policy_hidden_layer_sizes),
             networks.activation_of(activation),
             policy_init,
             mean_init,

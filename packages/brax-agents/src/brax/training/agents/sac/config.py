@@ -52,7 +52,7 @@ class SACConfig(RunConfig):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Entries of the environment's `info` that SAC cannot do without."""
+        """Entries of the environment's `info` that SAC learns from."""
         return ("truncation", "terminal_obs")
 
     def check(self) -> None:

@@ -49,7 +49,7 @@ class SHACConfig(RunConfig):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Entries of the environment's `info` that SHAC cannot do without."""
+        """Entries of the environment's `info` that SHAC learns from."""
         return ("truncation", "terminal_obs")
 
     def check(self) -> None:
