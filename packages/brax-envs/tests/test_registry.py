@@ -119,3 +119,23 @@ def test_the_paths_that_users_know():
         _ = envs.antt
     assert (PipelineEnv, envs.base.State, Wrapper) == (env.PipelineEnv, env.State, env.Wrapper)
     assert training.wrap is env.wrap and training.EvalWrapper is env.EvalWrapper
+
+
+def test_settings_that_an_environment_does_not_take():
+    with pytest.raises(ConfigError, match=r"'fast' takes no 'use_dict'.* mean 'use_dict_obs'\?"):
+        envs.create("fast", use_dict=True)
+    with pytest.raises(ConfigError, match="auto_reset must be True or False, got 'no'"):
+        envs.create("fast", auto_reset="no")
+    with pytest.raises(ConfigError, match="cannot be called; register the class"):
+        envs.register_environment("made already", envs.get_environment("fast"))
+
+
+@pytest.mark.parametrize("action", [None, [0.0], 0.0])
+@pytest.mark.parametrize("name", ["fast", "inverted_pendulum"])
+def test_an_action_is_an_array(name, action):
+    env = envs.get_environment(name)
+    start = jax.eval_shape(env.reset, jax.random.key(0))
+    with pytest.raises(ShapeError, match=r"step needs an action, an array of shape \(1,\), got"):
+        env.step(start, action)
+    with pytest.raises(ShapeError, match=r"step needs the brax\.env\.State that its"):
+        env.step(start.pipeline_state, jnp.zeros(1))

@@ -4,7 +4,15 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from brax.env import AutoResetWrapper, EpisodeWrapper, EvalWrapper, VmapWrapper, wrap
+from brax.env import (
+    AutoResetWrapper,
+    EpisodeWrapper,
+    EvalWrapper,
+    Randomization,
+    Range,
+    VmapWrapper,
+    wrap,
+)
 from brax.env.wrappers import DomainRandomizationVmapWrapper
 from brax.errors import ConfigError, ShapeError
 
@@ -35,19 +43,23 @@ def single(walker):
     return jax.eval_shape(walker().reset, jax.random.key(0)), jnp.zeros(1)
 
 
+def draws(env):
+    """The environment with systems that a function draws."""
+    return DomainRandomizationVmapWrapper(env, lambda sys: (sys, None))
+
+
 WRAPPED = {
     "episode": (lambda env: EpisodeWrapper(env, 5), r"no info\['steps'\]"),
     "reset": (AutoResetWrapper, r"no info\['terminal_obs'\]"),
     "fresh": (lambda env: AutoResetWrapper(env, "fresh"), r"no info\['terminal_obs'\]"),
     "eval": (EvalWrapper, r"no info\['eval_metrics'\]"),
-    "draws": (lambda env: DomainRandomizationVmapWrapper(env, None), r"no info\['randomized'\]"),
+    "draws": (draws, r"no info\['randomized'\]"),
     "batch": (VmapWrapper, "got a single state; pass the batch"),
 }
 
 
 @pytest.mark.parametrize("kind", WRAPPED)
-def test_a_wrapper_takes_the_states_of_its_own_reset(walker, kind, monkeypatch):
-    monkeypatch.setattr("brax.env.wrappers.domain_randomization._required_arguments", lambda _: 1)
+def test_a_wrapper_takes_the_states_of_its_own_reset(walker, kind):
     make, message = WRAPPED[kind]
     state, action = single(walker)
     env = make(walker())
@@ -63,3 +75,20 @@ def test_a_batch_takes_an_array_of_actions(walker, action):
     states = jax.eval_shape(env.reset, jax.random.split(jax.random.key(0), 2))
     with pytest.raises(ShapeError, match=r"needs an action, an array of shape \(2, 1\), got"):
         env.step(states, action)
+
+
+@pytest.mark.parametrize("wrapper", [AutoResetWrapper, lambda env: EpisodeWrapper(env, 5)])
+def test_an_environment_is_wrapped_once(walker, wrapper):
+    with pytest.raises(ConfigError, match=r"Wrapper: the environment is in a \w+ already"):
+        wrapper(wrap(walker(), 5))
+
+
+def test_what_is_drawn_is_declared(walker):
+    with pytest.raises(ConfigError, match="randomization_fn=3 must be a function"):
+        wrap(walker(), randomization_fn=3)
+    with pytest.raises(ConfigError, match="low and high must be numbers, got 'a'"):
+        Range("a", 1.0)
+    with pytest.raises(ConfigError, match=r"cannot randomize 'gain' by 0\.5: give a Range"):
+        Randomization({"gain": 0.5})
+    with pytest.raises(ConfigError, match="needs a dictionary of Ranges by quantity, got 3"):
+        Randomization(3)
