@@ -20,9 +20,10 @@ import pytest
 from agent_toys import Point
 
 from brax.errors import CheckpointError, ConfigError
-from brax.training import checkpoint, manifest, migrations
+from brax.training import checkpoint, manifest, migrations, restart
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load, load_policy, network_config, save
+from brax.training.agents.ppo.config import PPOConfig
 from brax.training.agents.ppo.networks import make_inference_fn, make_ppo_networks
 from brax.training.saving import Saver
 from brax.training.writer import Writer
@@ -496,6 +497,15 @@ def test_training_goes_on_from_format_1():
     more = {"network_factory": sizes, "restore_checkpoint_path": GOLDEN / "format-1"}
     _, params, _ = ppo.train(Point(), **{**settings, **more, "num_timesteps": 30})
     assert int(params.normalizer.count) == 30
+
+
+def test_a_run_goes_on_with_what_was_the_default_when_it_was_saved():
+    """When format 1 was written, truncated steps were left out unless a setting said otherwise."""
+    moved = PPOConfig.moved_defaults
+    assert moved == ("bootstrap_on_timeout",) and PPOConfig().bootstrap_on_timeout
+    assert restart.recorded(GOLDEN / "format-1", moved) == {"bootstrap_on_timeout": False}
+    assert restart.recorded(GOLDEN / "format-1", ["not there yet"]) == {}
+    assert restart.recorded(None, moved) == {}
 
 
 def test_what_rounding_left_out_of_statistics_was_lost_before_format_3():

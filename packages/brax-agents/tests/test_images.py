@@ -159,18 +159,16 @@ def test_each_sample_is_shifted_by_its_own_draw_and_all_of_its_images_alike():
 
 
 @pytest.mark.slow
-def test_a_batch_is_shifted_in_its_images_alone_and_with_two_draws():
-    """Where the last image is that of the last step, it is shifted by other numbers."""
+def test_a_batch_is_shifted_in_its_images_alone():
     image, state = drawn((5, 4, 8, 8, 1)), drawn((5, 4, 2))
     numbers = {name: name for name in Batch._fields}
     obs = {"pixels/view": image, "state": state}
-    numbers |= {"observation": obs, "last_observation": jax.tree.map(lambda x: x[:, -1], obs)}
+    numbers |= {"observation": obs}
     got = ppo_learner._shifted(Batch(**numbers), KEY)
-    for name in set(Batch._fields) - {"observation", "last_observation"}:
+    for name in set(Batch._fields) - {"observation"}:
         assert getattr(got, name) == name
-    now, last = got.observation["pixels/view"], got.last_observation["pixels/view"]
-    assert not np.array_equal(now, image) and not np.array_equal(now[:, -1], last)
-    np.testing.assert_array_equal(got.last_observation["state"], state[:, -1])
+    assert not np.array_equal(got.observation["pixels/view"], image)
+    np.testing.assert_array_equal(got.observation["state"], state)
 
 
 def learner_of(environment, **settings):

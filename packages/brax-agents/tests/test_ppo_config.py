@@ -240,7 +240,7 @@ class Wide(Point):
         (Point(), {"eval_env": Wide()}, "eval_env has observation_size 3; the .* trained for 2"),
         (Sized(), {}, r"observation_size is 3, but reset returns .* {'state': \(2,\)}"),
         (Idle(), {}, "environment: action_size is 0; expected at least 1"),
-        (Point, {}, "environment is the class Point: give an instance, such as Point()"),
+        (Point, {}, "environment is the class Point: give an instance, Point"),
         (Gym(), {}, r"is no environment: .* this has no method or property action_size"),
         (Listed(), {}, "observation 'state' is a list; agents read arrays"),
         (Point(), {"wrap_env_fn": lambda env, **_: None}, "what wrap_env_fn returned=None is no"),

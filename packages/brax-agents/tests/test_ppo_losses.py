@@ -143,23 +143,20 @@ def ppo():
         (), networks.policy_network.init(keys[0]), networks.value_network.init(keys[1])
     )
     shape = (N, TIME)
-    ends = jax.random.randint(keys[2], shape, 0, 5)
+    drawn = jax.random.normal(keys[4], (3, *shape))
     batch = Batch(
         observation=jax.random.normal(keys[3], (*shape, 3)),
-        last_observation=jax.random.normal(keys[4], (N, 3)),
         raw_action=jax.random.normal(keys[5], (*shape, 2)),
         log_prob=jax.random.normal(keys[6], shape) - 2.0,
-        reward=jax.random.normal(keys[7], shape),
-        termination=(ends == 0).astype(jnp.float32),
-        truncation=(ends == 1).astype(jnp.float32),
-        timeout_value=None,
+        value=drawn[0],
+        target=drawn[1],
+        advantage=drawn[2],
+        used=jax.random.bernoulli(keys[2], 0.8, shape).astype(jnp.float32),
     )
     return networks, params, batch
 
 
 CONFIG = LossConfig(
-    discounting=DISCOUNT,
-    gae_lambda=LAMBDA,
     clipping_epsilon=0.2,
     entropy_cost=0.03,
     vf_loss_coefficient=0.5,
@@ -183,25 +180,16 @@ def test_the_loss_is_surrogate_value_error_and_entropy(ppo):
     log_prob = (log_prob - np.log(1 - np.tanh(raw) ** 2)).sum(-1)
     ratio = np.exp(log_prob - np.asarray(batch.log_prob))
     values = (x @ value["kernel"] + value["bias"])[..., 0]
-    last = (np.asarray(batch.last_observation, np.float64) @ value["kernel"] + value["bias"])[:, 0]
-    targets, advantages = _definition(
-        {
-            "truncation": np.asarray(batch.truncation).T,
-            "termination": np.asarray(batch.termination).T,
-            "rewards": np.asarray(batch.reward, np.float64).T,
-            "values": values.T,
-            "bootstrap_value": last,
-        }
-    )
-    used = np.asarray(batch.truncation).T == 0
+    used = np.asarray(batch.used) > 0
     assert 0 < used.sum() < used.size
+    advantages = np.asarray(batch.advantage, np.float64)
     scaled = (advantages - advantages[used].mean()) / advantages[used].std()
-    clipped = np.clip(ratio.T, 0.8, 1.2)
-    assert (clipped != ratio.T)[used].any() and (clipped == ratio.T)[used].any()
-    surrogate = np.minimum(ratio.T * scaled, clipped * scaled)[used].mean()
+    clipped = np.clip(ratio, 0.8, 1.2)
+    assert (clipped != ratio)[used].any() and (clipped == ratio)[used].any()
+    surrogate = np.minimum(ratio * scaled, clipped * scaled)[used].mean()
 
     assert float(parts["policy_loss"]) == pytest.approx(-surrogate, rel=1e-4)
-    error = ((targets - values.T) ** 2).mean()
+    error = float((batch.used * (batch.target - values) ** 2).mean())
     assert float(parts["v_loss"]) == pytest.approx(0.25 * error, rel=1e-4)
     entropy = networks.parametric_action_distribution.entropy(
         jnp.asarray(logits, jnp.float32), jax.random.key(0)
@@ -219,22 +207,12 @@ def test_the_value_loss_takes_the_larger_error_of_the_moved_and_the_bounded_valu
     _, parts = compute_ppo_loss(
         params, batch._replace(value=before), jax.random.key(0), networks, bounded
     )
-    last = networks.value_network.apply((), params.value, batch.last_observation)
-    targets, _ = _definition(
-        {
-            "truncation": np.asarray(batch.truncation).T,
-            "termination": np.asarray(batch.termination).T,
-            "rewards": np.asarray(batch.reward).T,
-            "values": np.asarray(values).T,
-            "bootstrap_value": np.asarray(last),
-        }
-    )
     errors = []
-    steps = (values, before, targets.T, 1 - batch.truncation)
+    steps = (values, before, batch.target, batch.used)
     for v, old, target, used in zip(*map(np.ravel, steps), strict=True):
         near = old + min(max(v - old, -0.5), 0.5)
         errors.append(used * max((target - v) ** 2, (target - near) ** 2))
-    free = np.mean((targets.T - np.asarray(values)) ** 2)
+    free = np.mean(batch.used * (batch.target - values) ** 2)
     assert np.mean(errors) > 1.1 * free
     assert float(parts["v_loss"]) == pytest.approx(0.25 * np.mean(errors), rel=1e-4)
 
@@ -267,27 +245,17 @@ def test_a_distributional_critic_s_value_is_the_mean_and_its_loss_that_of_quanti
     quantiles = np.asarray(batch.observation) @ layer["kernel"] + layer["bias"]
     values = networks.value_network.apply((), value, batch.observation)
     np.testing.assert_allclose(values, quantiles.mean(-1), rtol=1e-4, atol=1e-6)
-    last = networks.value_network.apply((), value, batch.last_observation)
-    targets, _ = _definition(
-        {
-            "truncation": np.asarray(batch.truncation).T,
-            "termination": np.asarray(batch.termination).T,
-            "rewards": np.asarray(batch.reward).T,
-            "values": quantiles.mean(-1).T,
-            "bootstrap_value": np.asarray(last),
-        }
-    )
-    error = targets.T[..., None] - quantiles
+    error = np.asarray(batch.target)[..., None] - quantiles
     huber = np.where(abs(error) < 1, error**2 / 2, abs(error) - 0.5)
     share = np.array([1, 3, 5, 7]) / 8
-    used = 1 - np.asarray(batch.truncation)[..., None]
+    used = np.asarray(batch.used)[..., None]
     expected = np.mean(np.where(error < 0, 1 - share, share) * huber * used)
     params = params._replace(value=value)
     _, parts = compute_ppo_loss(params, batch, jax.random.key(0), networks, CONFIG)
     assert float(parts["v_loss"]) == pytest.approx(0.25 * expected, rel=1e-4)
 
 
-def test_a_truncated_step_teaches_the_policy_nothing(ppo):
+def test_a_step_that_is_not_used_teaches_the_policy_nothing(ppo):
     networks, params, batch = ppo
 
     @jax.jit
@@ -299,7 +267,7 @@ def test_a_truncated_step_teaches_the_policy_nothing(ppo):
 
         return jax.grad(loss)(params.policy)
 
-    cut = batch.truncation > 0
+    cut = batch.used == 0
     other = batch._replace(log_prob=jnp.where(cut, batch.log_prob + 0.1, batch.log_prob))
     jax.tree.map(np.testing.assert_array_equal, gradient(batch), gradient(other))
     none = batch._replace(log_prob=batch.log_prob + 0.1)
@@ -312,12 +280,10 @@ def test_a_truncated_step_teaches_the_policy_nothing(ppo):
 
 
 @pytest.mark.parametrize("distributional", [False, True])
-def test_truncated_steps_teach_the_critic_nothing(ppo, distributional):
+def test_steps_that_are_not_used_teach_the_critic_nothing(ppo, distributional):
     _, params, batch = ppo
     networks = _linear(distributional)
-    batch = batch._replace(
-        termination=jnp.zeros_like(batch.reward), truncation=jnp.ones_like(batch.reward)
-    )
+    batch = batch._replace(used=jnp.zeros_like(batch.used))
 
     def loss(value):
         moved = params._replace(value=value)

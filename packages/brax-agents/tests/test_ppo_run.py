@@ -206,25 +206,35 @@ def test_environments_that_break_are_counted_and_do_not_reach_the_parameters():
 
 
 @pytest.mark.slow
-def test_rewards_of_both_ends_with_bootstrap():
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_targets_of_both_ends(bootstrap):
     """What comes after a step is judged by its true last observation, of which episodes count.
 
-    Those of `Counter` end of themselves after 2 steps or, here, by the time limit after 3.
+    Those of `Counter` end of themselves after 2 steps or, here, by the time limit after 3. The
+    target of one step is its scaled reward and, but after a termination, the discounted value of
+    what comes after it: after a truncation, no further than those of the stretch. Without bootstrap
+    a truncated step is left out.
     """
-    settings = {**SMALL, "episode_length": 3, "bootstrap_on_timeout": True, "reward_scaling": 0.5}
+    settings = {**SMALL, "episode_length": 3, "gae_lambda": 0.0, "reward_scaling": 0.5}
+    settings |= {"bootstrap_on_timeout": bootstrap, "advantage_estimator": "gae"}
     learner = make_learner(plugins.get("trainer", "ppo"), Counter(), **settings)
     params, _, env_state, *_ = jax.jit(learner.init)(jax.random.key(0))
     _, batch, _ = jax.jit(learner._collect)(params, env_state, jax.random.key(1))
     count, ends = np.moveaxis(np.asarray(batch.observation), -1, 0)
-    np.testing.assert_array_equal(batch.reward, 0.5 * (count + 1))
-    np.testing.assert_array_equal(batch.termination, (ends == 2) & (count == 1))
-    np.testing.assert_array_equal(batch.truncation, (ends == 100) & (count == 2))
-    assert batch.termination.any() and batch.truncation.any()
-    after = learner.networks.value_network.apply(
-        params.normalizer, params.value, jnp.stack([count + 1, ends], axis=-1)
-    )
-    np.testing.assert_allclose(batch.timeout_value, after, rtol=1e-4, atol=1e-5)
-    assert len(np.unique(after.round(3))) > 2
+    terminated, truncated = (ends == 2) & (count == 1), (ends == 100) & (count == 2)
+    assert terminated.any() and truncated.any()
+    judge = functools.partial(learner.networks.value_network.apply, params.normalizer, params.value)
+    now, after = judge(batch.observation), judge(jnp.stack([count + 1, ends], axis=-1))
+    np.testing.assert_allclose(batch.value, now, rtol=1e-4, atol=1e-5)
+    near = np.clip(after, now.min(axis=1, keepdims=True), now.max(axis=1, keepdims=True))
+    assert (near != after)[truncated].any()
+    after = np.where(terminated, 0.0, np.where(truncated, near, after))
+    target = 0.5 * (count + 1) + 0.9 * after
+    if not bootstrap:
+        target = np.where(truncated, now, target)
+    np.testing.assert_allclose(batch.target, target, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(batch.advantage, target - now, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(batch.used, 1 - (truncated & (not bootstrap)))
 
 
 @pytest.mark.slow

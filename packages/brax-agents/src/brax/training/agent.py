@@ -6,7 +6,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,9 @@ class Agent:
         """
         start = time.monotonic()
         with hosts.together():
-            settings = restart.with_moved_defaults(settings, self.config.moved_defaults)
             config, runtime = self.check(settings)
+            unsaid = [name for name in self.config.moved_defaults if name not in settings]
+            config = replace(config, **restart.recorded(runtime.restore_checkpoint_path, unsaid))
             mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
             keys = jax.random.split(jax.random.key(config.seed), 4)
             learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])

@@ -1,6 +1,5 @@
 """Starting from what an earlier run left: a whole training state, or only its parameters."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,22 +23,20 @@ class Start(NamedTuple):
     """Seconds of training behind it."""
 
 
-def with_moved_defaults(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Returns settings with what a checkpoint to go on from was trained with.
+def recorded(path: Path | str | None, names: Sequence[str]) -> dict[str, Any]:
+    """Returns settings that a checkpoint to go on from was trained with, where it has them.
 
     Args:
-        settings: keyword arguments as a user gave them.
-        names: settings whose default was another when the checkpoint may have been saved.
+        path: the checkpoint, or folder of checkpoints, if any.
+        names: the settings.
 
     Raises:
         CheckpointError: if there is no such checkpoint, or it is damaged.
     """
-    path = settings.get("restore_checkpoint_path")
-    unsaid = [name for name in names if name not in settings]
-    if not isinstance(path, str | os.PathLike) or not unsaid:
-        return dict(settings)
-    recorded = checkpoint.load(path).record.get("config", {})
-    return {**settings, **{name: recorded[name] for name in unsaid if name in recorded}}
+    if path is None or not names:
+        return {}
+    config = checkpoint.load(path).record.get("config", {})
+    return {name: config[name] for name in names if name in config}
 
 
 def resume(path: Path | str, like: Any, record: Mapping[str, Any], config: RunConfig) -> Start:

@@ -24,6 +24,7 @@ class PPOConfig(config.RunConfig):
     """The numbers of a run of PPO; with them and the environment a run can be repeated."""
 
     unsupported: ClassVar[Mapping[str, Any]] = UNSUPPORTED
+    moved_defaults = ("bootstrap_on_timeout",)
     step_formula = "batch_size * num_minibatches * unroll_length * action_repeat"
 
     num_envs: int = number(1, 1)
@@ -70,8 +71,9 @@ class PPOConfig(config.RunConfig):
     """Twice the weight of the value error (so by default it is a quarter)."""
     use_distributional_critic: bool = False
     """Let the value network learn quantiles of the return; the value is their mean."""
-    bootstrap_on_timeout: bool = False
-    """Learn from truncated steps too, with the value of the true last observation."""
+    bootstrap_on_timeout: bool = True
+    """Learn from truncated steps too, with the value of the true last observation; False leaves
+    them out of the losses."""
     vision: bool = False
     """Let the networks read images, the observations whose names begin with `pixels/`."""
     augment_pixels: bool = False
@@ -92,14 +94,11 @@ class PPOConfig(config.RunConfig):
     def loss(self) -> LossConfig:
         """The numbers that the loss needs."""
         return LossConfig(
-            discounting=self.discounting,
-            gae_lambda=self.gae_lambda,
             clipping_epsilon=self.clipping_epsilon,
             entropy_cost=self.entropy_cost,
             vf_loss_coefficient=self.vf_loss_coefficient,
             normalize_advantage=self.normalize_advantage,
             clipping_epsilon_value=self.clipping_epsilon_value,
-            advantage_estimator=self.advantage_estimator,
         )
 
     @property
@@ -109,7 +108,7 @@ class PPOConfig(config.RunConfig):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Entries of the environment's `info` that PPO cannot do without."""
+        """Entries of the environment's `info` that PPO learns from."""
         return ("truncation",) + ("terminal_obs",) * self.bootstrap_on_timeout
 
     def check(self) -> None:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from brax.env import State
 from brax.training import acting, devices, images
+from brax.training.advantages import compute_gae
 from brax.training.agents.ppo.losses import Batch, compute_ppo_loss
 from brax.training.agents.ppo.networks import PPOParams
 from brax.training.agents.ppo.optimizer import LRSchedule, adaptive_kl_learning_rate, make_optimizer
@@ -108,26 +109,43 @@ class PPOLearner(Learner):
 
     def _batch(self, params: PPOParams, data: Any) -> Batch:
         """Experience of one unroll, environments first."""
+        config = self.config
         termination, truncation = ends(data)
-        value, timeout_value = None, None
-        judge = self.networks.value_network.apply
-        if self.config.bootstrap_on_timeout:
-            timeout_value = judge(params.normalizer, params.value, data.next_observation)
-        if self.config.clipping_epsilon_value is not None:
-            value = judge(params.normalizer, params.value, data.observation)
-        timed = dict(
+        value = self._value(params, data.observation)
+        after, timeout_value = data.next_observation, None
+        if config.bootstrap_on_timeout:
+            next_value = self._value(params, after)
+            last_value = next_value[-1]
+            # Nothing fits values of last observations. Within those of the stretch, which are
+            # fitted, they cannot grow by themselves.
+            timeout_value = jnp.clip(next_value, jnp.min(value, axis=0), jnp.max(value, axis=0))
+        else:
+            last_value = self._value(params, jax.tree.map(lambda x: x[-1], after))
+        target, advantage = compute_gae(
+            truncation,
+            termination,
+            data.reward * config.reward_scaling,
+            value,
+            last_value,
+            config.gae_lambda,
+            config.discounting,
+            timeout_value,
+            config.advantage_estimator,
+        )
+        batch = Batch(
             observation=data.observation,
             raw_action=data.extras["policy_extras"]["raw_action"],
             log_prob=data.extras["policy_extras"]["log_prob"],
-            reward=data.reward * self.config.reward_scaling,
-            termination=termination,
-            truncation=truncation,
-            timeout_value=timeout_value,
             value=value,
+            target=target,
+            advantage=advantage,
+            used=1.0 - truncation if timeout_value is None else jnp.ones_like(truncation),
         )
-        timed = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), timed)
-        last = jax.tree.map(lambda x: x[-1], data.next_observation)
-        return Batch(last_observation=last, **timed)
+        return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
+
+    def _value(self, params: PPOParams, observation: Any) -> jax.Array:
+        """Values of observations."""
+        return self.networks.value_network.apply(params.normalizer, params.value, observation)
 
     def _learn(
         self, state: TrainingState, batch: Batch, key: jax.Array
@@ -177,7 +195,7 @@ class PPOLearner(Learner):
             params, networks = PPOParams(normalizer, *weights), self.networks.over(over)
             return compute_ppo_loss(params, batch, key, networks, self.config.loss)
 
-        grads, losses = devices.grad(loss, weights, self.mesh, len(batch.reward))
+        grads, losses = devices.grad(loss, weights, self.mesh, len(batch.log_prob))
         optimizer_state = learned.optimizer_state
         if self.config.learning_rate_schedule == LRSchedule.ADAPTIVE_KL:
             optimizer_state, rate = adaptive_kl_learning_rate(
@@ -198,10 +216,6 @@ class PPOLearner(Learner):
 def _shifted(batch: Batch, key: jax.Array) -> Batch:
     """Experience whose images are shifted, each sample by a draw of its own.
 
-    The densities that ratios are taken to stay those of the images that the policy saw.
+    Values, and the densities that ratios are taken to, stay those of what the policy saw.
     """
-    now_key, last_key = jax.random.split(key)
-    return batch._replace(
-        observation=images.randomly_shifted(batch.observation, now_key),
-        last_observation=images.randomly_shifted(batch.last_observation, last_key),
-    )
+    return batch._replace(observation=images.randomly_shifted(batch.observation, key))

@@ -15,42 +15,38 @@ class Batch(NamedTuple):
 
     observation: Any
     """What the policy saw, (n, time, ...)."""
-    last_observation: Any
-    """True observation after the last step, (n, ...)."""
     raw_action: jax.Array
     """Actions before squashing, (n, time, action_size)."""
     log_prob: jax.Array
     """Their log density under the policy that acted, (n, time)."""
-    reward: jax.Array
-    """Scaled rewards, (n, time)."""
-    termination: jax.Array
-    """1 where the episode ended of itself, (n, time)."""
-    truncation: jax.Array
-    """1 where it ended by the time limit, (n, time)."""
-    timeout_value: jax.Array | None
-    """Value of the true observation after a step, used where it was truncated, (n, time);
-    None to leave truncated steps out of the loss."""
-    value: jax.Array | None = None
-    """Values when the policy acted, (n, time); None where they may change freely."""
+    value: jax.Array
+    """Values when the policy acted, (n, time)."""
+    target: jax.Array
+    """What the values should be, (n, time)."""
+    advantage: jax.Array
+    """How much better than expected each action was, (n, time)."""
+    used: jax.Array
+    """1 for a step that is learned from, else 0, (n, time)."""
 
 
 class LossConfig(NamedTuple):
     """Numbers of the loss."""
 
-    discounting: float
-    gae_lambda: float
     clipping_epsilon: float
     entropy_cost: float
     vf_loss_coefficient: float
     normalize_advantage: bool
     clipping_epsilon_value: float | None = None
-    advantage_estimator: str = "v_trace"
 
 
 def compute_ppo_loss(
     params: PPOParams, batch: Batch, key: jax.Array, networks: PPONetworks, config: LossConfig
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Computes PPO's loss: clipped surrogate, value error and entropy.
+
+    Targets and advantages are part of the experience: they stay what they were when the policy
+    acted. Made anew of the values that an update moves, they would move with them, and where
+    nothing fits the value of a last observation both grow without bound.
 
     Args:
         params: parameters; the gradient with respect to `policy` and `value` is meant.
@@ -66,32 +62,15 @@ def compute_ppo_loss(
     """
     actions = networks.parametric_action_distribution
     logits = networks.policy_network.apply(params.normalizer, params.policy, batch.observation)
-    seen = (params.normalizer, params.value, batch.observation)
-    quantiles = networks.value_quantiles(*seen) if networks.value_quantiles else None
-    values = networks.value_network.apply(*seen) if quantiles is None else quantiles.mean(axis=-1)
-    bootstrap = networks.value_network.apply(
-        params.normalizer, params.value, batch.last_observation
-    )
-    timeout_value = batch.timeout_value
-    targets, advantages = compute_gae(
-        batch.truncation.T,
-        batch.termination.T,
-        batch.reward.T,
-        values.T,
-        bootstrap,
-        config.gae_lambda,
-        config.discounting,
-        None if timeout_value is None else timeout_value.T,
-        config.advantage_estimator,
-    )
-    used = jnp.ones_like(values) if timeout_value is not None else 1.0 - batch.truncation
     ratio = jnp.exp(actions.log_prob(logits, batch.raw_action) - batch.log_prob)
-    policy_loss = _surrogate(ratio, advantages.T, used, config)
-    if quantiles is None:
-        value_error = _value_error(values, targets.T, batch.value, config.clipping_epsilon_value)
+    policy_loss = _surrogate(ratio, batch.advantage, batch.used, config)
+    seen = (params.normalizer, params.value, batch.observation)
+    if networks.value_quantiles:
+        value_error = quantile_huber_loss(networks.value_quantiles(*seen), batch.target)
     else:
-        value_error = quantile_huber_loss(quantiles, targets.T)
-    value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error * used)
+        values = networks.value_network.apply(*seen)
+        value_error = _value_error(values, batch.target, batch.value, config.clipping_epsilon_value)
+    value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error * batch.used)
     entropy_loss = -config.entropy_cost * jnp.mean(actions.entropy(logits, key))
     loss = policy_loss + value_loss + entropy_loss
     return loss, {
@@ -119,11 +98,11 @@ def quantile_huber_loss(quantiles: jax.Array, targets: jax.Array, kappa: float =
 
 
 def _value_error(
-    values: jax.Array, targets: jax.Array, before: jax.Array | None, bound: float | None
+    values: jax.Array, targets: jax.Array, before: jax.Array, bound: float | None
 ) -> jax.Array:
     """Squared errors of values; with a bound, not less than if no value moved further than that."""
     error = (targets - values) ** 2
-    if before is None or bound is None:
+    if bound is None:
         return error
     near = before + jnp.clip(values - before, -bound, bound)
     return jnp.maximum(error, (targets - near) ** 2)
