@@ -89,19 +89,19 @@ def check_env(env: Env, config: RunConfig) -> State:
             "agents read vectors. Put an image into a dictionary, by a name such as "
             f"'{types.PIXELS}view', for agents that have the setting vision."
         )
-    missing = [name for name in config.needs if name not in state.info]
-    if "terminal_obs" in missing:
-        missing.remove("terminal_obs")
+    lacking = [name for name in config.needs if name not in state.info]
+    missing = [name for name in lacking if name != "terminal_obs"]
+    if missing:
+        raise ConfigError(
+            f"the environment's info has no {' and no '.join(missing)}. Wrap it with "
+            "brax.env.wrap, or have wrap_env_fn provide it."
+        )
+    if "terminal_obs" in lacking:
         warnings.warn(
             "the environment's info has no terminal_obs, the true last observation of an episode: "
             "where the time limit ends one, the observation before the last step stands for it. "
             "brax.env.wrap keeps it.",
             stacklevel=5,
-        )
-    if missing:
-        raise ConfigError(
-            f"the environment's info has no {' and no '.join(missing)}. Wrap it with "
-            "brax.env.wrap, or have wrap_env_fn provide it."
         )
     return state
 
