@@ -71,7 +71,7 @@ DEVICES = _devices()
 class Kernel:
     """A kernel's operations, and the functions they became."""
 
-    def __init__(self, closed: Any, title: str = "") -> None:
+    def __init__(self, closed: Any, title: str = "(unnamed)") -> None:
         """Keeps the operations.
 
         Args:

@@ -92,7 +92,7 @@ _ELEMENTWISE = "accuracy?"
 
 CALLS = {
     *("jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint"),
-    *("custom_jvp_call", "custom_vjp_call"),
+    *("custom_jvp_call", "custom_vjp_call", "call_hi_primitive"),
 }
 """Operations that call a function, which is translated in their place."""
 
@@ -134,6 +134,12 @@ def _body(jaxpr: Any) -> Body:
 
 def called(eqn: Any) -> Body:
     """Return the function that one of `CALLS` calls."""
+    if eqn.primitive.name == "call_hi_primitive":  # since JAX 0.12: `jnp.interp`, `frexp`
+        expand = getattr(eqn.params.get("_prim"), "expand", None)
+        if expand is None:
+            raise UnknownForm("the operation 'call_hi_primitive' cannot be expanded")
+        given = (jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars)
+        return _body(jax.make_jaxpr(expand)(*given))
     for parameter in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
         if eqn.params.get(parameter) is not None:
             return _body(eqn.params[parameter])
@@ -213,7 +219,10 @@ _HOME = str(Path(jax.__file__).parent)
 
 
 def source(eqn: Any) -> str:
-    """Return the innermost line outside of JAX that an operation was traced at, or nothing."""
+    """Return the innermost line outside of JAX that an operation was traced at, or nothing.
+
+    What is within a function of JAX's own that is compiled has none; the call of that has one.
+    """
     traceback = getattr(eqn.source_info, "traceback", None)
     for frame in getattr(traceback, "frames", ()):
         if not frame.file_name.startswith(_HOME):
@@ -222,17 +231,6 @@ def source(eqn: Any) -> str:
             module = names[0] if names else frame.file_name
             return f"{module}:{frame.line_num}, in {frame.function_name}"
     return ""
-
-
-def of_jax(eqn: Any) -> bool:
-    """Return whether an operation calls a function of JAX's own, such as `jnp.linalg.eigh`.
-
-    JAX traces such a function once, so the lines of its operations are those of its first use.
-    """
-    if eqn.primitive.name not in CALLS:
-        return False
-    about = getattr(called(eqn).jaxpr, "debug_info", None)
-    return str(getattr(about, "func_filename", "")).startswith(_HOME)
 
 
 class Placement(NamedTuple):

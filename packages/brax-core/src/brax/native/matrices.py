@@ -18,8 +18,9 @@ from brax.native import scalars
 from brax.native.arrays import Elements, apart, one, several
 from brax.native.assembly import Assembly, Unsupported, Value, code_of
 
-MAX_UNROLLED_ROWS = 32
-"""Rows and columns of a matrix that is factorized: size³ / 3 multiplications, as instructions."""
+MAX_UNROLLED_ROWS = 24
+"""Rows and columns of a matrix that is factorized: size³ / 3 multiplications, as instructions. LLVM
+compiles a solution of 24 unknowns in 9 seconds, of 32 in 31, on an AMD EPYC."""
 
 _divide, _subtract = scalars.rule("div"), scalars.rule("sub")
 _equal, _greater = scalars.rule("eq"), scalars.rule("gt")

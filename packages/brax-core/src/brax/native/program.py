@@ -46,8 +46,7 @@ def evaluate(
         try:
             write(eqn.outvars, _results(asm, eqn, operands))
         except Unsupported as reason:
-            if not reason.where or jax_internals.of_jax(eqn):
-                reason.where = jax_internals.source(eqn)
+            reason.where = reason.where or jax_internals.source(eqn)
             raise
     return [read(v) for v in jaxpr.outvars]
 
