@@ -147,6 +147,31 @@ def test_the_contacts_are_told_if_asked_for(ant):
     assert plain.pipeline_state.contact is None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "spring",
+        pytest.param("positional", marks=pytest.mark.long),
+        pytest.param("generalized", marks=pytest.mark.long),
+    ],
+)
+def test_the_feet_of_an_ant_at_rest_press_with_its_weight(backend):
+    env = Ant(backend=backend, debug=True)
+
+    @jax.jit
+    def forces(key):
+        def step(state, _):
+            state = env.step(state, jnp.zeros(8))
+            return state, state.pipeline_state.contact.force
+
+        return jax.lax.scan(step, env.reset(key), length=100)[1]
+
+    weight = 9.81 * float(env.sys.link.inertia.mass.sum())
+    found = np.asarray(forces(jax.random.key(0)))[-20:].sum(axis=1)
+    np.testing.assert_allclose(found, [[0, 0, weight]] * 20, atol=1e-3 * weight)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

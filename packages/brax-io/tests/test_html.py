@@ -131,15 +131,20 @@ def test_forces_stand_at_their_contacts(sys):
 
 
 @pytest.mark.slow
-def test_forces_at_rest_carry_the_weight():
+@pytest.mark.parametrize("pipeline", ["spring", "generalized"])
+def test_forces_at_rest_carry_the_weight(pipeline):
     """A ball of 2 kg, where a second has brought it to rest in its contact's softness."""
     made = ModelBuilder()
     made.add_body("ball", pos=(0, 0, 0.1), mass=2.0, inertia=(0.01, 0.01, 0.01))
     made.add_joint("ball", "free")
     made.add_geom(type="plane")
     made.add_geom("ball", "sphere", size=(0.1,))
-    system, engine = made.build(), plugins.get("pipeline", "generalized")
+    system, engine = made.build(), plugins.get("pipeline", pipeline)
     state = engine.init(system, system.init_q, np.zeros(6))
+    if engine.reports_forces:
+        with pytest.raises(ConfigError, match="do not report their forces; begin the trajectory"):
+            html.contact_forces(system, [state])
+        state = engine.with_forces(system, state)
     state = jax.jit(engine.step, static_argnums=3)(system, state, np.zeros(0), 500)
     found = html.contact_forces(system, [state, state])
     assert found.shape == (2, 1, 3)

@@ -3,12 +3,12 @@
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from brax import contracts, mocap
+from brax import contracts, impulses, mocap
 from brax.base import Force, State, System
 from brax.batch_last import batch_last
 from brax.components import rows
@@ -16,7 +16,15 @@ from brax.errors import ModelError
 from brax.kinematics import link_frames, to_state
 
 P = TypeVar("P")
-M = TypeVar("M")
+M = TypeVar("M", bound="Moving")
+
+
+class Moving(Protocol):
+    """A pipeline's own form of a state."""
+
+    @property
+    def acted(self) -> impulses.Impulses | None:
+        """The impulses so far of the step; None if nobody asks for them."""
 
 
 class Pipeline(ABC, Generic[P, M]):
@@ -35,6 +43,10 @@ class Pipeline(ABC, Generic[P, M]):
     approximates: ClassVar[Mapping[str, str]] = {}
     """Those that it computes in a way of its own, and which."""
 
+    reports_forces: ClassVar[bool] = False
+    """Whether states report `State.forces` unasked in models whose sensors read them. If not, the
+    sensors find the forces at the state that they are asked about."""
+
     @abstractmethod
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> P:
         """Prepares what does not change during a step."""
@@ -50,6 +62,19 @@ class Pipeline(ABC, Generic[P, M]):
     @abstractmethod
     def leave(self, problem: P, motion: M) -> State:
         """The state that users see."""
+
+    def contacts(self, sys: System) -> int:
+        """Return how many contacts `State.forces` has."""
+        return impulses.every_contact(sys)
+
+    def with_forces(self, sys: System, state: State) -> State:
+        """Return a state that asks the steps after it for `State.forces`, zero until then.
+
+        Args:
+            sys: the model.
+            state: from `init` or `step`.
+        """
+        return state.replace(forces=impulses.no_forces(sys, self.contacts(sys), state.q))
 
     def report(self, sys: System) -> list[tuple[str, str, str]]:
         """Lists what becomes of those features of a model that pipelines do not all compute alike.
@@ -97,7 +122,7 @@ class Pipeline(ABC, Generic[P, M]):
         self._check_integrator(function, sys)
         contracts.check_vector(function, "q", q, sys.q_size(), "coordinates")
         contracts.check_vector(function, "qd", qd, sys.qd_size(), "degrees of freedom")
-        return completed(sys, _init(sys, jnp.asarray(q), jnp.asarray(qd)))
+        return self._completed(sys, _init(sys, jnp.asarray(q), jnp.asarray(qd)))
 
     def step(
         self,
@@ -133,8 +158,13 @@ class Pipeline(ABC, Generic[P, M]):
             act = jnp.zeros(sys.act_size())
         contracts.check_step(function, sys, state, act, n_frames, external)
         self._check_integrator(function, sys)
-        state = completed(sys, state).replace(contact=None)
+        state = self._completed(sys, state).replace(contact=None)
         return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
+
+    def _completed(self, sys: System, state: State) -> State:
+        state = completed(sys, state)
+        read = self.reports_forces and any(t.reads_forces for t in sys.sensor_types)
+        return self.with_forces(sys, state) if read and state.forces is None else state
 
     def _check_integrator(self, function: str, sys: System) -> None:
         integrator = sys.integrator
@@ -164,7 +194,11 @@ class Pipeline(ABC, Generic[P, M]):
             motion = jax.lax.fori_loop(
                 0, n_frames, lambda _, m: self.advance(problem, m, dt), motion
             )
-        return self.leave(problem, motion).replace(mocap=state.mocap)
+        end = self.leave(problem, motion).replace(mocap=state.mocap)
+        if state.forces is None or motion.acted is None:
+            return end
+        time = n_frames * dt
+        return end.replace(forces=impulses.mean_forces(motion.acted, end.qd - state.qd, time))
 
 
 def completed(sys: System, state: State) -> State:

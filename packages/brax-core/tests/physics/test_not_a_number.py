@@ -12,8 +12,10 @@ from physics_lab import FAST_COMPILE, PIPELINES
 from brax import plugins
 from brax.base import Force
 from brax.builder import ModelBuilder
+from brax.colliders.crowd import _least
 from brax.colliders.interface import Collider
 from brax.colliders.plane_sphere import PLANE_SPHERE
+from brax.components import Quat, Vec3, normalize, normalize_quat, sqrt
 from brax.env import PipelineEnv, State
 from brax.env.wrappers import EpisodeWrapper
 from brax.io import mjcf
@@ -125,6 +127,20 @@ def test_a_nan_leaves_the_other_environments_of_a_batch_alone(pipeline):
     same, _, lost = steps(pipeline)
     np.testing.assert_array_equal(lost[np.isfinite(lost)], same[np.isfinite(lost)])
     assert 0.2 < np.isfinite(lost).all(axis=1).mean() < 0.8
+
+
+def test_roots_and_unit_vectors_of_nan_are_nan():
+    nan, one = jnp.array([jnp.nan]), jnp.ones(1)
+    assert np.isnan(sqrt(nan))
+    assert np.isnan(normalize(Vec3(nan, one, one), Vec3(one, one, one))[0].y)
+    assert np.isnan(normalize_quat(Quat(one, one, nan, one)).w)
+    # The length of a zero vector still has a derivative.
+    assert jax.grad(lambda x: normalize(Vec3(x, x, x))[1])(0.0) == 0
+
+
+def test_the_broad_phase_follows_a_pair_whose_gap_is_nan():
+    gaps = jnp.array([[0.3, 0.3], [-0.1, jnp.nan], [0.2, -0.2], [0.1, 0.1]])
+    np.testing.assert_array_equal(jax.jit(_least, static_argnums=1)(gaps, 2), [[1, 1], [3, 2]])
 
 
 FLAWS = {"dist": 2.0, "pos": 3.0, "normal": 4.0}

@@ -12,6 +12,7 @@ class JointPower(SensorType):
     name = "jointpower"
     objects = ("joint",)
     coordinates = (1,)
+    reads_forces = False
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
         """Negative where the joint drives its actuators."""

@@ -23,7 +23,7 @@ from brax.base.parts import (
 )
 from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Force, Motion, Transform
-from brax.base.state import Contact, State
+from brax.base.state import Contact, Forces, State
 from brax.base.system import System
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "DoF",
     "Equality",
     "Force",
+    "Forces",
     "Geom",
     "Inertia",
     "Joint",

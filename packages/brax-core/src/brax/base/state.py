@@ -3,7 +3,7 @@
 import jax
 
 from brax.base.pytree import Base, dataclass
-from brax.base.quantities import Motion, Transform
+from brax.base.quantities import Force, Motion, Transform
 
 
 @dataclass
@@ -24,6 +24,23 @@ class Contact(Base):
     """Coefficient of restitution, shape (n_contacts,)."""
     link_idx: tuple[jax.Array, jax.Array]
     """Links of geom 1 and geom 2, -1 for the world, each (n_contacts,)."""
+    force: jax.Array | None = None
+    """Mean force on geom 2 over the last step, world axes [N], shape (n_contacts, 3); None where
+    the state does not report it."""
+
+
+@dataclass
+class Forces(Base):
+    """What acted during the last step: impulses and changes of velocity over its length."""
+
+    acceleration: jax.Array
+    """Mean joint accelerations, the change of `State.qd` over the step's length, shape (nv,)."""
+    contact: jax.Array
+    """Mean force of each contact of `brax.contact.get` on its second geom, world axes [N], shape
+    (n_contacts, 3)."""
+    load: Force
+    """Mean torque about the world's origin and force of contacts and equality constraints on each
+    link, world axes [N m, N], each (n_links, 3)."""
 
 
 @dataclass
@@ -52,3 +69,7 @@ class State(Base):
     """Frames in the world of the bodies that nothing moves but who sets this, MuJoCo's `mocap_pos`
     and `mocap_quat`, shape (n_mocap, ...), in the order of `System.mocap_fixed`; None where the
     model has none, where the model has them if it is not given."""
+    forces: Forces | None = None
+    """What acted during the last step; zero before the first one. `spring` and `positional` report
+    it in models with a sensor of forces or accelerations, and every pipeline where a state asks for
+    it (`Pipeline.with_forces`); None elsewhere."""

@@ -6,8 +6,10 @@ import jax
 
 from brax import base, contact, plugins
 from brax.base import System
+from brax.colliders.crowd import crowded
 from brax.env.base import Env, check_array, check_count
 from brax.errors import ConfigError, ShapeError
+from brax.pipeline import Pipeline
 from brax.plugins.outputs.pipeline import checked_state
 from brax.plugins.outputs.renderer import checked_pictures
 
@@ -29,7 +31,7 @@ class PipelineEnv(Env):
             sys: the model.
             backend: name of a pipeline.
             n_frames: physics steps in one step of the environment, at least 1.
-            debug: whether states tell their `contact`, to look at; it costs time.
+            debug: whether states have their `contact` and `forces`, to look at; it costs time.
 
         Raises:
             UnknownNameError: if there is no such pipeline.
@@ -51,7 +53,10 @@ class PipelineEnv(Env):
 
     def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:
         """Returns the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
-        return self._told("init", self._pipeline.init(self.sys, q, qd))
+        state = checked_state(self._backend, "init", self._pipeline.init(self.sys, q, qd))
+        if self._debug and isinstance(self._pipeline, Pipeline):
+            state = self._pipeline.with_forces(self.sys, state)
+        return self._seen(state)
 
     def pipeline_step(self, pipeline_state: Any, action: jax.Array) -> Any:
         """Advances the physics by `n_frames` steps under one action (nu,).
@@ -61,7 +66,7 @@ class PipelineEnv(Env):
         """
         self._check(pipeline_state, action)
         state = self._pipeline.step(self.sys, pipeline_state, action, self._n_frames)
-        return self._told("step", state)
+        return self._seen(checked_state(self._backend, "step", state))
 
     def render(
         self,
@@ -113,11 +118,16 @@ class PipelineEnv(Env):
             )
         return sys
 
-    def _told(self, function: str, state: Any) -> Any:
-        state = checked_state(self._backend, function, state)
+    def _seen(self, state: Any) -> Any:
+        """The state with its contacts, if somebody wants to look at them."""
         if not self._debug:
             return state
-        return state.replace(contact=contact.get(self.sys, state.x, state.mocap))
+        found = contact.get(self.sys, state.x, state.mocap)
+        forces = state.forces
+        # Of many possible contacts the nearest are listed, which may be others after the step.
+        if found is not None and forces is not None and not crowded(self.sys):
+            found = found.replace(force=forces.contact)
+        return state.replace(contact=found)
 
     def _check(self, pipeline_state: Any, action: jax.Array) -> None:
         name = type(self).__name__

@@ -10,8 +10,9 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from brax import impulses
 from brax.base import Force, State, System
-from brax.colliders.crowd import crowded
+from brax.colliders.crowd import crowded, widths
 from brax.contracts import (
     ADHESION_LIMITS,
     CROWD,
@@ -22,7 +23,9 @@ from brax.contracts import (
 from brax.generalized.constraints import softness
 from brax.generalized.moves import JointMoves
 from brax.generalized.problem import Motion, Problem
+from brax.generalized.reaction import contact_forces, loads
 from brax.generalized.slots import plan
+from brax.impulses import Impulses
 from brax.kinematics import link_frames, to_state
 from brax.pipeline import Pipeline
 from brax.surroundings import surroundings
@@ -60,11 +63,22 @@ class Generalized(Pipeline[Problem, Motion]):
         """Takes the coordinates; a state of another pipeline brings no warm start."""
         start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
         left = jnp.zeros_like(state.q[0]) if crowded(problem.sys) else None
-        return Motion(state.q, state.qd, start, state.activation, left)
+        acted = None if state.forces is None else impulses.zero(state.forces)
+        return Motion(state.q, state.qd, start, state.activation, left, acted)
 
     def advance(self, problem: Problem, motion: Motion, dt: jax.Array) -> Motion:
-        """Moves as the integrator says."""
-        return problem.sys.integrator.step(JointMoves(problem), motion, dt)
+        """Moves as the integrator says; reports the forces that it found at the start."""
+        moved: Motion = problem.sys.integrator.step(JointMoves(problem), motion, dt)
+        if motion.acted is None:
+            return moved
+        here = JointMoves(problem).forces(motion)
+        now = Impulses(contact_forces(problem, motion, here), loads(problem, motion, here))
+        now = jax.tree.map(lambda force: force * dt, now)
+        return moved._replace(acted=impulses.more(motion.acted, now))
+
+    def contacts(self, sys: System) -> int:
+        """As many as are followed."""
+        return sum(widths(sys).values()) if crowded(sys) else super().contacts(sys)
 
     def leave(self, problem: Problem, motion: Motion) -> State:
         """Finds the links' frames."""

@@ -7,6 +7,7 @@ import jax
 from brax.base import System
 from brax.generalized.constraints import Softness
 from brax.generalized.slots import Plan
+from brax.impulses import Impulses
 from brax.surroundings import Surroundings
 from brax.tree import Layout
 
@@ -31,3 +32,5 @@ class Motion(NamedTuple):
     activation: jax.Array | None
     left: jax.Array | None = None
     """The most contacts so far that were not followed, (batch,); None where all are."""
+    acted: Impulses | None = None
+    """The impulses so far of the step; None if nobody asks for them."""

@@ -95,15 +95,28 @@ def kept(
         motion: what it would be without ties.
         wanted: the rates, (rows, batch); None for zero.
     """
-    missing = -speeds(sys, plan, held, motion)
-    missing = missing if wanted is None else missing + wanted
-    loads = jnp.sum(held.inverse * missing[None], axis=1)
+    loads = impulses(sys, plan, held, motion, wanted)
 
     def corrected(x: jax.Array, units: jax.Array) -> jax.Array:
         return x + jnp.sum(units * loads[:, None], axis=0)
 
     links, rates = jax.tree.map(corrected, tuple(motion), held.motion)
     return links, rates
+
+
+def impulses(
+    sys: System, plan: Layout, held: Held, motion: Motion, wanted: jax.Array | None = None
+) -> jax.Array:
+    """The impulses of ties that turn a motion into that of `kept`, (rows, batch); args as there."""
+    missing = -speeds(sys, plan, held, motion)
+    missing = missing if wanted is None else missing + wanted
+    return jnp.sum(held.inverse * missing[None], axis=1)
+
+
+def momenta(sys: System, plan: Layout, held: Held, load: jax.Array) -> list[Spatial | None]:
+    """What impulses of ties (rows, batch) add to the momenta of links that are tied at points or as
+    frames, about the common points, by group."""
+    return _on_links(plan, ends(sys, plan), held, load)[0]
 
 
 def speeds(sys: System, plan: Layout, held: Held, motion: Motion) -> jax.Array:

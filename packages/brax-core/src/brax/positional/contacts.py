@@ -378,21 +378,22 @@ def physical(contact: Contacts, speed: jax.Array) -> jax.Array:
     return jnp.clip(SLACK * (contact.leave - speed) / excess, 0.0, 1.0)
 
 
+def in_space(contact: Contacts, along: Impulse | Couple) -> Vec3:
+    """Impulses, or torque impulses, in world axes."""
+    normal, first, second = (axis * x for axis, x in zip(contact.axes, along, strict=True))
+    return normal + first + second
+
+
 def as_momenta(
     contact: Contacts, impulse: Impulse, couple: Couple | None, plan: Layout
 ) -> list[Spatial | None]:
     """What impulses add to the momenta of the links about the common points, by group."""
     out: list[Spatial | None] = [None] * len(plan.groups)
-
-    def in_space(along: Impulse | Couple) -> Vec3:
-        normal, first, second = (axis * x for axis, x in zip(contact.axes, along, strict=True))
-        return normal + first + second
-
-    force = in_space(impulse)
+    force = in_space(contact, impulse)
     for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
         if side.moves:
             torque = arm.cross(force)
-            torque = torque if couple is None else torque + in_space(couple)
+            torque = torque if couple is None else torque + in_space(contact, couple)
             for index, part in side.give(Spatial(torque, force) * sign, plan):
                 old = out[index]
                 out[index] = part if old is None else old + part

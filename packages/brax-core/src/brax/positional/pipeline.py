@@ -6,7 +6,7 @@ Extended Position Based Dynamics. Departures: `docs/positional.md`.
 
 import jax
 
-from brax import contracts
+from brax import contracts, impulses
 from brax.base import Force, State, System
 from brax.components import rows
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
@@ -25,6 +25,7 @@ class Positional(Pipeline[Problem, Moving]):
     name = "positional"
     lacks = (*contracts.UNCOUPLED, contracts.SITE_LIMITS)
     approximates = contracts.HARD
+    reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
         """Takes the model's constants apart."""
@@ -36,7 +37,8 @@ class Positional(Pipeline[Problem, Moving]):
     def enter(self, problem: Problem, state: State) -> Moving:
         """Finds the links' principal frames."""
         links = read_links(problem.plan, problem.model.links, state)
-        return Moving(links, *read_joints(problem.plan, state), state.activation)
+        acted = None if state.forces is None else impulses.zero(state.forces)
+        return Moving(links, *read_joints(problem.plan, state), state.activation, acted)
 
     def advance(self, problem: Problem, motion: Moving, dt: jax.Array) -> Moving:
         """Predicts, and corrects positions, then velocities."""

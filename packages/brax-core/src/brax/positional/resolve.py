@@ -8,13 +8,15 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.colliders.pairs import frames_of
-from brax.components import Vec3, rows, total
+from brax.components import Vec3, rows, stack, total
 from brax.impacts import FAR
+from brax.impulses import Impulses
 from brax.maximal import cords as roped
+from brax.maximal.acted import acted
 from brax.maximal.coordinates import link_poses
 from brax.maximal.links import Links, PerDof, about, by_group, by_link
 from brax.maximal.solve import Pivot, mobility, solve, without_drives
-from brax.maximal.ties import Held, Tied, kept
+from brax.maximal.ties import Held, Tied, impulses, kept, momenta
 from brax.positional import contacts as touching
 from brax.positional import limits as bounded
 from brax.positional.implicit import at, solved
@@ -101,7 +103,8 @@ def resolve(
     loads: Sequence[PerDof],
     tied: Tied | None,
     dt: jax.Array,
-) -> tuple[Motion, Motion]:
+    asked: bool,
+) -> tuple[Motion, Motion, Impulses | None]:
     """Finds how the motion over the step, which moves the links, and that after it change.
 
     Without contacts and limits they are the same. Where bodies touch, the impulses that keep
@@ -123,14 +126,22 @@ def resolve(
         loads: impulses along the degrees of freedom, by stack.
         tied: what is tied; None if nothing is.
         dt: time step.
+        asked: whether the impulses are asked for.
+
+    Returns:
+        The change over the step, that after it, and the impulses of contacts and ties.
     """
     pushed = without_drives(pivots, pushes)
     change = Motion(*solve(plan, pivots, pushed, by_group(plan, loads), driven=True))
+    ties: list[Any] = []
     if tied is not None:
+        if asked:
+            ties = [_momenta_of_ties(sys, plan, tied.held, change, tied.wanted)]
         change = Motion(*kept(sys, plan, tied.held, change, tied.wanted))
     ropes = any(sys.tendon_limited) or any(sys.tendon_dry)
     if not (sys.collisions or any(sys.joint_limited) or any(sys.joint_dry) or ropes):
-        return change, change
+        none = jnp.zeros((0, 3, bodies.pos.x.shape[-1]), dt.dtype)
+        return change, change, acted(plan, origins, none, *ties) if asked else None
     mobile, freedom = mobility(plan, pivots)
     was = by_link(plan, about(bodies, origins))
     centres = by_link(plan, origins)
@@ -145,7 +156,8 @@ def resolve(
         contact = touching.leave_late(contact, speeds.contact.normal, dt)
         setting = setting._replace(contact=contact)
     end = solved(_searched, _refined, (setting, speeds, change))
-    return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0)
+    acts = _acted(setting, origins, end.last, ties, dt) if asked else None
+    return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0), acts
 
 
 def _for_velocities(sys: System) -> int:
@@ -157,18 +169,44 @@ def _plus(x: T, y: T, scale: jax.Array | float) -> T:
     return jax.tree.map(lambda a, b: a + scale * b, x, y)
 
 
+def _acted(
+    setting: Setting, origins: Vec3, loads: Loads, ties: list[Any], dt: jax.Array
+) -> Impulses:
+    """The impulses of contacts and ties; `ties` are the momenta by those without contacts."""
+    plan, contact, force = setting.plan, setting.contact, jnp.zeros((0, 3, origins.x.shape[-1]))
+    if contact is not None:
+        force = stack(touching.in_space(contact, loads.contact))
+        ties = [*ties, touching.as_momenta(contact, loads.contact, loads.couple, plan)]
+    if setting.held is not None:
+        found = _unheld(setting, loads)
+        ties = [*ties, _momenta_of_ties(setting.sys, plan, setting.held, found, None)]
+    return acted(plan, origins, force.astype(dt.dtype), *ties)
+
+
+def _momenta_of_ties(
+    sys: System, plan: Layout, held: Held, motion: Motion, wanted: jax.Array | None
+) -> list[Spatial | None]:
+    """What ties add to the momenta of the links to keep a motion; args as of `kept`."""
+    return momenta(sys, plan, held, impulses(sys, plan, held, motion, wanted))
+
+
 def _response(setting: Setting, loads: Loads) -> Motion:
     """The change of motion by impulses of contacts and limits."""
+    found, held = _unheld(setting, loads), setting.held
+    return Motion(*(kept(setting.sys, setting.plan, held, found) if held else found))
+
+
+def _unheld(setting: Setting, loads: Loads) -> Motion:
+    """The change of motion by impulses of contacts and limits if nothing were tied."""
     plan = setting.plan
-    momenta: list[Spatial | None] = [None] * len(plan.groups)
+    pushed: list[Spatial | None] = [None] * len(plan.groups)
     pushes: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
     if setting.contact is not None and loads.contact is not None:
-        momenta = touching.as_momenta(setting.contact, loads.contact, loads.couple, plan)
+        pushed = touching.as_momenta(setting.contact, loads.contact, loads.couple, plan)
     if setting.limits is not None and loads.limit is not None:
         limited = bounded.as_loads(setting.limits, loads.limit, setting.sys, plan)
-        momenta, pushes = roped.summed((momenta, pushes), limited)
-    found = solve(plan, setting.pivots, momenta, pushes, driven=False)
-    return Motion(*(kept(setting.sys, plan, setting.held, found) if setting.held else found))
+        pushed, pushes = roped.summed((pushed, pushes), limited)
+    return Motion(*solve(plan, setting.pivots, pushed, pushes, driven=False))
 
 
 def _speeds(setting: Setting, motion: Motion) -> Loads:

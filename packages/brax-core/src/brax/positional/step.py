@@ -6,9 +6,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax import impulses
 from brax.actuators.law import Command
 from brax.base import System
 from brax.components import Sym3, Vec3, rows
+from brax.impulses import Impulses
 from brax.integrators import Moves
 from brax.maximal.joints import (
     Joints,
@@ -49,6 +51,8 @@ class Moving(NamedTuple):
     """Rates, those of the rotors, by stack."""
     activation: jax.Array | None
     """Of the actuators that are stateful, (na, batch); None if there are none."""
+    acted: Impulses | None = None
+    """The impulses so far of the step; None if nobody asks for them."""
 
 
 class Closing(NamedTuple):
@@ -143,15 +147,17 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
             _joint_impulses(problem, state, closing, motors, dt),
             tied,
             dt,
+            state.acted is not None,
         )
     )
     (over, over_rates), (after, after_rates) = (
-        (join(m.links), by_stack(plan, m.rates)) for m in found
+        (join(m.links), by_stack(plan, m.rates)) for m in found[:2]
     )
+    acted = impulses.more(state.acted, found[2])
     arm = bodies.pos - origins
     kept = free._replace(vel=free.vel + after.lin + after.ang.cross(arm), ang=free.ang + after.ang)
     return Kicked(
-        Moving(kept, state.q, _plus(rates, after_rates), state.activation),
+        Moving(kept, state.q, _plus(rates, after_rates), state.activation, acted),
         free.vel + over.lin + over.ang.cross(arm),
         free.ang + over.ang,
         _plus(_plus(state.rates, over_rates), [c.parting for c in closing]),

@@ -13,6 +13,7 @@ class _Frame(SensorType):
 
     width = 3
     objects = FRAMES
+    reads_forces = False
 
 
 class _Relative(_Frame):
@@ -89,6 +90,7 @@ class FrameAcceleration(_Frame):
     """The acceleration of a frame's origin, less gravity's, world axes [m/s^2]."""
 
     name = "framelinacc"
+    reads_forces = True
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
         """What is at rest accelerates upwards."""
@@ -99,6 +101,7 @@ class FrameAngularAcceleration(_Frame):
     """The angular acceleration of a frame, world axes [rad/s^2]."""
 
     name = "frameangacc"
+    reads_forces = True
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
         """With the constraints."""

@@ -11,6 +11,7 @@ import numpy as np
 from brax.actuators.drive import Drive, within_joint_limits
 from brax.actuators.sites import attached
 from brax.actuators.tendons import Tendons, tendons
+from brax.base import Forces as Acted
 from brax.base import System, Transform
 from brax.colliders.crowd import Near, crowded
 from brax.components import Vec3, rows, vec3
@@ -34,9 +35,13 @@ from brax.tree import join
 class Here:
     """What sensors see; arrays with a trailing batch axis, world axes."""
 
-    def __init__(self, problem: Problem, motion: Motion) -> None:
-        """Takes a state as the generalized pipeline has it."""
-        self.problem, self.motion = problem, motion
+    def __init__(self, problem: Problem, motion: Motion, acted: Acted | None = None) -> None:
+        """Takes a state as the generalized pipeline has it.
+
+        `acted` is what acted during the last step, if the state reports it. What is not reported is
+        found at the state, as the generalized pipeline does.
+        """
+        self.problem, self.motion, self.acted = problem, motion, acted
         self.sys: System = problem.sys
         self.q, self.qd = motion.q, motion.qd
 
@@ -95,16 +100,22 @@ class Here:
 
     @property
     def _near(self) -> list[Near]:
-        return self.forces.met.near if crowded(self.sys) and self.forces.met else []
+        if self.acted is not None or not crowded(self.sys) or self.forces.met is None:
+            return []
+        return self.forces.met.near
 
     @cached_property
     def contact_forces(self) -> Vec3:
         """Forces of all contacts on the second geom, (contacts, batch)."""
+        if self.acted is not None:
+            return vec3(self.acted.contact)
         return vec3(contact_forces(self.problem, self.motion, self.forces))
 
     @cached_property
     def acceleration(self) -> jax.Array:
         """Joint accelerations, with the constraints, (nv, batch)."""
+        if self.acted is not None:
+            return self.acted.acceleration
         return fronts.to_model(self.problem.plan.blocks, self.forces.acceleration)
 
     @cached_property
@@ -147,6 +158,8 @@ class Here:
         if outer is not None:
             outer = rows(outer, self.problem.links.position)
             net = net - Spatial(outer.ang + centre.cross(outer.lin), outer.lin)
+        if self.acted is not None:
+            return net - Spatial(vec3(self.acted.load.ang), vec3(self.acted.load.vel))
         if not self.problem.plan.families:
             return net
         return net - loads(self.problem, self.motion, self.forces)

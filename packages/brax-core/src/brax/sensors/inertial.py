@@ -12,6 +12,7 @@ class _OnSite(SensorType):
 
     width = 3
     objects = ("site",)
+    reads_forces = False
 
 
 class Gyro(_OnSite):
@@ -40,6 +41,7 @@ class Accelerometer(_OnSite):
     """Acceleration, less gravity's [m/s^2]."""
 
     name = "accelerometer"
+    reads_forces = True
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
         """Along the site's axes; what is at rest accelerates upwards."""

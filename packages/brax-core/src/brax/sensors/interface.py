@@ -47,6 +47,9 @@ class SensorType(ABC):
     """Whether the shape of its site matters, which must be one that stops rays then."""
     sees_geoms: ClassVar[bool] = False
     """Whether the shapes of all geoms matter, likewise."""
+    reads_forces: ClassVar[bool] = True
+    """Whether it reads forces or accelerations, so that the pipelines that report `State.forces`
+    do so; false of what follows from places, velocities and controls."""
     limited: ClassVar[bool] = True
     """Whether `cutoff` bounds its numbers."""
 

@@ -12,6 +12,7 @@ class JointPosition(SensorType):
     """The coordinate of a joint with one [rad or m]."""
 
     name = "jointpos"
+    reads_forces = False
     objects = ("joint",)
     coordinates = (1,)
 
@@ -24,6 +25,7 @@ class JointVelocity(SensorType):
     """The rate of a joint with one coordinate [rad/s or m/s]."""
 
     name = "jointvel"
+    reads_forces = False
     objects = ("joint",)
     coordinates = (1,)
 
@@ -36,6 +38,7 @@ class JointActuatorForce(SensorType):
     """Force of all actuators together along a joint with one coordinate [N or N m]."""
 
     name = "jointactuatorfrc"
+    reads_forces = False
     objects = ("joint",)
     coordinates = (1,)
 
@@ -48,6 +51,7 @@ class BallQuaternion(SensorType):
     """The orientation of a ball joint."""
 
     name = "ballquat"
+    reads_forces = False
     width = 4
     objects = ("joint",)
     coordinates = (4,)
@@ -63,6 +67,7 @@ class BallVelocity(SensorType):
     """The angular velocity of a ball joint, axes of the child [rad/s]."""
 
     name = "ballangvel"
+    reads_forces = False
     width = 3
     objects = ("joint",)
     coordinates = (4,)

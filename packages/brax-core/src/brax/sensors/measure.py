@@ -21,8 +21,10 @@ from brax.sensors.interface import Asked, SensorType
 def sensors(sys: System, state: State, act: jax.Array, external: Force | None = None) -> jax.Array:
     """What the sensors of a model say, MuJoCo's `sensordata`; `slices` has their places.
 
-    Positions and velocities are those of `state.q` and `state.qd`. Forces and accelerations are
-    those that the generalized pipeline finds there, whichever pipeline moves the model.
+    Positions and velocities are those of `state.q` and `state.qd`. Forces and accelerations are the
+    means over the last step, `state.forces`, where the state has them: those of `spring` and
+    `positional` do, of models with a sensor that reads them. Elsewhere they are those that the
+    generalized pipeline finds at the state, as MuJoCo does.
 
     Args:
         sys: the model.
@@ -55,7 +57,7 @@ def slices(sys: System) -> dict[str, slice]:
 
 def _kernel(sys: System, state: State, act: jax.Array, external: Force | None) -> jax.Array:
     problem = GENERALIZED.problem(placed(sys, state.mocap), act, external)
-    here = Here(problem, GENERALIZED.enter(problem, state))
+    here = Here(problem, GENERALIZED.enter(problem, state.replace(forces=None)), state.forces)
     found, order = [], []
     for kind in dict.fromkeys(sys.sensor_types):
         index = [i for i, t in enumerate(sys.sensor_types) if t is kind]

@@ -11,6 +11,7 @@ class TendonPosition(SensorType):
     """The length of a tendon."""
 
     name = "tendonpos"
+    reads_forces = False
     objects = ("tendon",)
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
@@ -22,6 +23,7 @@ class TendonVelocity(SensorType):
     """The rate of a tendon's length."""
 
     name = "tendonvel"
+    reads_forces = False
     objects = ("tendon",)
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
@@ -33,6 +35,7 @@ class ActuatorPosition(SensorType):
     """The length of an actuator, its gear in it."""
 
     name = "actuatorpos"
+    reads_forces = False
     objects = ("actuator",)
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
@@ -44,6 +47,7 @@ class ActuatorVelocity(SensorType):
     """The rate of an actuator's length."""
 
     name = "actuatorvel"
+    reads_forces = False
     objects = ("actuator",)
 
     def read(self, here: Here, asked: Asked) -> jax.Array:
@@ -55,6 +59,7 @@ class ActuatorForce(SensorType):
     """The force of an actuator, before its gear [N or N m]."""
 
     name = "actuatorfrc"
+    reads_forces = False
     objects = ("actuator",)
 
     def read(self, here: Here, asked: Asked) -> jax.Array:

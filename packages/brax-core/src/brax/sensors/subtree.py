@@ -12,6 +12,7 @@ class _Subtree(SensorType):
     """A sensor of a whole subtree, or of the whole model."""
 
     width = 3
+    reads_forces = False
     objects = ("body",)
     own_link = True
 

@@ -58,6 +58,7 @@ class RangeFinder(SensorType):
     """
 
     name = "rangefinder"
+    reads_forces = False
     objects = ("site",)
     sees_geoms = True
 

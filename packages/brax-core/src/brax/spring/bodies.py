@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 
 from brax.components import Quat, Vec3, exp_quat, put_rows, rows, unit_again
+from brax.impulses import Impulses
 from brax.maximal.links import Links, PerDof
 from brax.maximal.turning import rotation_vector
 from brax.spring.model import Problem, unheld
@@ -36,6 +37,8 @@ class Bodies(NamedTuple):
     """Rates of the degrees of freedom by stack."""
     activation: jax.Array | None
     """Of the actuators that are stateful, (na, batch); None if there are none."""
+    acted: Impulses | None = None
+    """The impulses so far of the step; None if nobody asks for them."""
     way: Way | None = None
     """Where an impact is resolved in time: what moves the links, while the velocities are those
     after the step."""

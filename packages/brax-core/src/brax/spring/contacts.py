@@ -10,14 +10,14 @@ Brogliato (2008), Numerical Methods for Nonsmooth Dynamical Systems, chapter 13.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from brax.colliders.interface import CollisionGroup, Touch
 from brax.colliders.pairs import Surface, Uneven, uneven
-from brax.components import Vec3, rows, sum_first
+from brax.components import Vec3, rows, stack, sum_first
 from brax.impacts import FAR, in_time, later
 from brax.maximal.links import Links
 from brax.spatial import Spatial, Sym6
@@ -333,13 +333,13 @@ def over_step(contact: Rows, impulse: Impulse) -> Impulse:
 
 
 def add_impulses(
-    momenta: Sequence[Spatial],
+    momenta: Sequence[Spatial | None],
     contacts: Sequence[Rows],
     impulses: Sequence[Impulse],
     sides: Sequence[Sides],
     plan: Layout,
-) -> list[Spatial]:
-    """Adds the contacts' impulses to the momenta of the links, by group."""
+) -> list[Spatial | None]:
+    """Adds the contacts' impulses to the momenta of the links, by group; None where none is."""
     out = list(momenta)
     for contact, impulse, both in zip(contacts, impulses, sides, strict=True):
         force = contact.normal * impulse.normal + impulse.tangent
@@ -354,5 +354,18 @@ def add_impulses(
             spread = [_spread(leaf, side, plan) for leaf in leaves]
             for parts in zip(*spread, strict=True):
                 index = parts[0][0]
-                out[index] = out[index] + jax.tree.unflatten(structure, [part for _, part in parts])
+                found = jax.tree.unflatten(structure, [part for _, part in parts])
+                before = out[index]
+                out[index] = found if before is None else before + found
     return out
+
+
+def on_second(
+    contacts: Sequence[Rows], impulses: Sequence[Impulse], dtype: Any, batch: int
+) -> jax.Array:
+    """Impulses of all contacts on the second links, world axes, (n_contacts, 3, batch)."""
+    tables = [jnp.zeros((0, 3, batch), dtype)]
+    for contact, impulse in zip(contacts, impulses, strict=True):
+        force = contact.normal * impulse.normal + impulse.tangent
+        tables.append(stack([x.reshape(-1, x.shape[-1]) for x in force]))
+    return jnp.concatenate(tables)

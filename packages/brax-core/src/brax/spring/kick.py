@@ -7,17 +7,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax import impulses
 from brax.actuators.law import Command
 from brax.base import System
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import contact_links, frames_of, touches
 from brax.components import Quat, Sym3, Vec3, rows, total
+from brax.impulses import Impulses
 from brax.maximal import cords as roped
+from brax.maximal.acted import acted
 from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
 from brax.maximal.motors import Driven, applied_forces, driven, motor_wrench
 from brax.maximal.solve import Pivot, factor, mobility, solve, without_drives
 from brax.maximal.standing import standing
-from brax.maximal.ties import Motion, Tied, hold, kept, speeds
+from brax.maximal.ties import Motion, Tied, hold, kept, momenta, speeds
+from brax.maximal.ties import impulses as tied_impulses
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.spring import contacts as touching
 from brax.spring import limits as bounded
@@ -63,7 +67,10 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     pushes = without_drives(pivots, _outer_impulses(problem, links, arm, inertias, motors, dt))
     loads = by_group(plan, _joint_impulses(problem, bodies, measured, motors, dt))
     tied = _tied(problem, pivots, links, fall, origin, measured, dt)
-    after, over = _resolve(problem, pivots, links, fall, joints, origin, pushes, loads, tied, dt)
+    asked = bodies.acted is not None
+    after, over, now = _resolve(
+        problem, pivots, links, fall, joints, origin, pushes, loads, tied, dt, asked
+    )
 
     def changed(changes: Sequence[Spatial], rates: Sequence[Any]) -> Way:
         change = join(changes)
@@ -80,6 +87,7 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
         **changed(*after)._asdict(),
         q=tuple(() if m is None else m.q for m in measured),
         way=None if over is None else changed(*over),
+        acted=impulses.more(bodies.acted, now),
     )
 
 
@@ -207,10 +215,12 @@ def _resolve(
     loads: Sequence[PerDof],
     tied: Tied | None,
     dt: jax.Array,
-) -> tuple[Motion, Motion | None]:
+    asked: bool,
+) -> tuple[Motion, Motion | None, Impulses | None]:
     """Motion of velocities and rates with limits and contacts, by sweeps from those without.
 
     Where impacts are resolved in time also those over the step, in which an impulse has its share.
+    And the impulses of contacts and ties, where they are asked for.
     """
     sys, plan = problem.sys, problem.plan
 
@@ -218,9 +228,23 @@ def _resolve(
         found = solve(plan, pivots, pushed, loaded, driven=True)
         return found if tied is None else kept(sys, plan, tied.held, found, tied.wanted)
 
+    contact: list[touching.Rows] = []
+    sides = _sides(problem)
+
+    def acting(pushed: Any, loaded: Any, touch: Any) -> Impulses:
+        still: list[Any] = [None] * len(plan.groups)
+        force = touching.on_second(contact, touch, dt.dtype, links.pos.x.shape[-1])
+        touched = touching.add_impulses(still, contact, touch, sides, plan)
+        if tied is None:
+            return acted(plan, origin, force, touched)
+        free = solve(plan, pivots, pushed, loaded, driven=True)
+        held = tied_impulses(sys, plan, tied.held, free, tied.wanted)
+        return acted(plan, origin, force, touched, momenta(sys, plan, tied.held, held))
+
     ropes = any(sys.tendon_limited) or any(sys.tendon_dry)
     if not (sys.collisions or any(sys.joint_limited) or any(sys.joint_dry) or ropes):
-        return changes_by(pushes, loads), None
+        acts = acting(pushes, loads, []) if asked else None
+        return changes_by(pushes, loads), None, acts
     link_mobility, dof_mobility = mobility(plan, pivots)
     bounds = [
         [] if m is None else bounded.bounds(sys, group, stack, m.q, m.rates, w, dt)
@@ -235,8 +259,6 @@ def _resolve(
         cord = roped.cords(sys, plan, problem.model.links, links, origin, q)
     if cord is not None:
         stops = _stops(problem, pivots, cord, links, fall, joints, origin, dt)
-    contact: list[touching.Rows] = []
-    sides = _sides(problem)
     in_time = bool(sys.collisions) and sys.opt.time_of_impact
     if sys.collisions:
         free = changes_by(pushes, loads)[0] if in_time else None
@@ -252,18 +274,21 @@ def _resolve(
             dt,
         )
 
-    def respond(touch: Any, limit: Any, rope: Any) -> tuple[Any, Any]:
+    def loaded_by(touch: Any, limit: Any, rope: Any) -> tuple[Any, Any]:
         pushed = touching.add_impulses(pushes, contact, touch, sides, plan)
         loaded = [bounded.add_impulses(*each) for each in zip(loads, bounds, limit, strict=True)]
         if cord is None:
-            return changes_by(pushed, loaded)
+            return pushed, loaded
         whole = total(
             sum_rows(x, which, len(sys.tendon_names))
             for (which, _), x in zip(stops, rope, strict=True)
         )
         each: Any = [x or (None,) * len(g.qd) for x, g in zip(loaded, plan.groups, strict=True)]
         pulled = roped.loads(sys, plan, cord, whole)
-        return changes_by(*roped.summed(([*pushed], each), pulled))
+        return roped.summed(([*pushed], each), pulled)
+
+    def respond(touch: Any, limit: Any, rope: Any) -> tuple[Any, Any]:
+        return changes_by(*loaded_by(touch, limit, rope))
 
     def sweep(i: jax.Array, impulses: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         changes, rates = respond(*impulses)
@@ -298,10 +323,11 @@ def _resolve(
     )
     touch, limit, rope = jax.lax.fori_loop(0, sys.opt.sweeps, sweep, start)
     after = respond(touch, limit, rope)
+    acts = acting(*loaded_by(touch, limit, rope), touch) if asked else None
     if not in_time:
-        return after, None
-    acting = [touching.over_step(c, t) for c, t in zip(contact, touch, strict=True)]
-    return after, respond(acting, limit, rope)
+        return after, None, acts
+    shares = [touching.over_step(c, t) for c, t in zip(contact, touch, strict=True)]
+    return after, respond(shares, limit, rope), acts
 
 
 def _stops(

@@ -13,7 +13,7 @@ tree; bodies keep their angular momentum.
 
 import jax
 
-from brax import contracts
+from brax import contracts, impulses
 from brax.actuators.law import Command
 from brax.base import Force, State, System
 from brax.integrators import Moves
@@ -34,6 +34,7 @@ class Spring(Pipeline[Problem, Bodies]):
     name = "spring"
     lacks = (*contracts.UNCOUPLED, contracts.SITE_LIMITS)
     approximates = contracts.HARD
+    reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
         """Takes the model's constants apart."""
@@ -47,7 +48,8 @@ class Spring(Pipeline[Problem, Bodies]):
         links = read_links(problem.plan, problem.model.links, state)
         q, rates = read_joints(problem.plan, state)
         spin = links.rot.inv_rotate(links.ang)
-        return Bodies(links.pos, links.rot, links.vel, spin, q, rates, state.activation)
+        acted = None if state.forces is None else impulses.zero(state.forces)
+        return Bodies(links.pos, links.rot, links.vel, spin, q, rates, state.activation, acted)
 
     def advance(self, problem: Problem, motion: Bodies, dt: jax.Array) -> Bodies:
         """Kicks and drifts, as the integrator says."""

@@ -30,7 +30,7 @@ class AntParameters:
     exclude_current_positions_from_observation: bool = True
     """Whether x and y are hidden."""
     use_contact_forces: bool = False
-    """Must be False: pipelines do not report contact forces."""
+    """Must be False: contact forces are no part of the observation."""
     contact_cost_weight: float = 5e-4
     """Cost of the contact forces, were they used."""
     contact_force_range: tuple[float, float] = (-1.0, 1.0)

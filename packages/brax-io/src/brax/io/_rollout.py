@@ -189,7 +189,7 @@ def passive(
     engine, sys, substeps = model(path, pipeline)
     dt = substeps * float(sys.opt.timestep)
     steps = max(1, round(seconds / dt))
-    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys, keyframe))
+    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys, keyframe, forces))
     states, ctrl = fall()
     acting = html.contact_forces(sys, states, jnp.tile(ctrl, (steps + 1, 1))) if forces else None
     return Trajectory(sys, states, dt, path.name, {}, acting)
@@ -224,10 +224,12 @@ def start(engine: Any, sys: System, keyframe: str) -> tuple[State, jax.Array]:
 
 
 def _fall(
-    engine: Any, substeps: int, steps: int, sys: System, keyframe: str
+    engine: Any, substeps: int, steps: int, sys: System, keyframe: str, forces: bool
 ) -> tuple[State, jax.Array]:
     """The first state and those after each of `steps` frames, stacked, and the controls."""
     first, ctrl = start(engine, sys, keyframe)
+    if forces and getattr(engine, "reports_forces", False):
+        first = engine.with_forces(sys, first)
 
     def step(state: State, _: None) -> tuple[State, State]:
         return engine.step(sys, state, ctrl, substeps), state

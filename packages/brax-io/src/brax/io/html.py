@@ -173,7 +173,12 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
 def contact_forces(
     sys: System, states: State | Sequence[State], act: jax.Array | None = None
 ) -> np.ndarray:
-    """Returns the forces at a trajectory's contacts, as the generalized pipeline finds them.
+    """Returns the forces at a trajectory's contacts.
+
+    They are the means over the step before each state where the states report `State.forces`, and
+    else those that the generalized pipeline finds at the states. States of `spring` and
+    `positional` must report them, since hard contacts say nothing of their forces: put the first
+    state through the pipeline's `with_forces`.
 
     Args:
         sys: the system.
@@ -184,7 +189,7 @@ def contact_forces(
         The force [N] on the second geom of each possible contact, world axes, (frames, n, 3).
 
     Raises:
-        ConfigError: if there is no state.
+        ConfigError: if there is no state, or the states must report their forces and do not.
         ModelError: if one is not finite or of another system.
     """
     motion.checked(sys, states)  # refuses what is no trajectory of this system
@@ -192,6 +197,13 @@ def contact_forces(
     if isinstance(whole, Sequence):
         whole = jax.tree.map(lambda *leaves: jnp.stack(leaves), *whole)
     assert isinstance(whole, State)
+    if whole.forces is not None:
+        return np.asarray(whole.forces.contact)
+    if whole.warmstart is None:
+        raise ConfigError(
+            "contact_forces: these states of hard contacts do not report their forces; begin the "
+            "trajectory with pipeline.with_forces(sys, pipeline.init(sys, q, qd))"
+        )
     whole = jax.tree.map(jnp.asarray, whole.replace(contact=None))
     wanted = (len(whole.q), sys.act_size())
     ctrl = _arguments.numbers(np.zeros(wanted) if act is None else act, "act", whole.q.dtype)
