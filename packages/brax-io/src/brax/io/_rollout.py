@@ -228,7 +228,7 @@ def _fall(
 ) -> tuple[State, jax.Array]:
     """The first state and those after each of `steps` frames, stacked, and the controls."""
     first, ctrl = start(engine, sys, keyframe)
-    if forces and getattr(engine, "reports_forces", False):
+    if forces:
         first = engine.with_forces(sys, first)
 
     def step(state: State, _: None) -> tuple[State, State]:

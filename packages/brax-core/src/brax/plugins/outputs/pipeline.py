@@ -34,6 +34,12 @@ class CheckedPipeline:
         """Makes the state of a model at given coordinates."""
         return checked_state(self._name, "init", self._pipeline.init(sys, q, qd))
 
+    def with_forces(self, sys: System, state: State) -> State:
+        """Asks the steps after a state for their forces, if the pipeline reports them."""
+        if not getattr(self._pipeline, "reports_forces", False):
+            return state
+        return checked_state(self._name, "with_forces", self._pipeline.with_forces(sys, state))
+
     def step(self, sys: System, state: State, act: jax.Array, n_frames: int = 1) -> State:
         """Advances a state by `n_frames` physics steps under one control."""
         new = self._pipeline.step(sys, state, act, n_frames)
