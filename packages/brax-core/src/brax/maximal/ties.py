@@ -116,7 +116,7 @@ def impulses(
 def momenta(sys: System, plan: Layout, held: Held, load: jax.Array) -> list[Spatial | None]:
     """What impulses of ties (rows, batch) add to the momenta of links that are tied at points or as
     frames, about the common points, by group."""
-    return _on_links(plan, ends(sys, plan), held, load)[0]
+    return _on_links(sys, plan, ends(sys, plan), held, load)[0]
 
 
 def speeds(sys: System, plan: Layout, held: Held, motion: Motion) -> jax.Array:
