@@ -70,16 +70,6 @@ REFUSED = {
     "negative damping": (joint('damping="-1"'), r"joint 'j'.*damping must be one number.*-1"),
     "negative armature": (joint('armature="-1"'), r"joint 'j'.*armature must be"),
     "negative stiffness": (joint('stiffness="-1"'), r"joint 'j'.*stiffness must be"),
-    "damped free joint": (
-        model(after="", before="").replace(
-            '<freejoint name="f"/>', '<joint type="free" name="f" damping="1"/>'
-        ),
-        r"joint 'f'.*damping is not supported on a joint of type 'free'",
-    ),
-    "free joint with armature": (
-        model().replace('<freejoint name="f"/>', '<joint type="free" name="f" armature="1"/>'),
-        r"joint 'f'.*armature is not supported on a joint of type 'free'",
-    ),
     "gravity compensated by actuators": (
         joint('actuatorgravcomp="true"').replace('name="b"', 'name="b" gravcomp="1"'),
         r"joint 'j' \(model.xml:1\): actuatorgravcomp is not supported; leave it at 0",
@@ -129,12 +119,6 @@ REFUSED = {
     "exact diagonal": (flag('diagexact="enable"'), r"diagexact='enable' is not supported"),
     "speculative": (flag('speculative="enable"'), r"speculative='enable' is not supported"),
     "hard solref": (flag('refsafe="disable"'), r"option \(model.xml:1\): refsafe='disable' is not"),
-    "explicit damping": (
-        joint('damping="1"').replace(
-            "<mujoco>", '<mujoco><option><flag eulerdamp="disable"/></option>'
-        ),
-        r"option \(model.xml:1\): eulerdamp='disable' is not supported where joints are damped",
-    ),
     "adhesion": (geom('adhesion="1"'), r"geom 'g' \(model.xml:1\): adhesion is not supported"),
     "friction of a pair": (
         model(
@@ -270,6 +254,13 @@ ACCEPTED = {
         'energy="enable" nativeccd="disable" autoreset="disable" eulerdamp="disable" '
         'sensor="disable"'
     ).replace("</mujoco>", '<sensor><jointpos joint="j"/></sensor></mujoco>'),
+    "explicit damping": joint('damping="1"').replace(
+        "<mujoco>", '<mujoco><option><flag eulerdamp="disable"/></option>'
+    ),
+    "resisted free joint": model().replace(
+        '<freejoint name="f"/>',
+        '<joint type="free" name="f" damping="1" armature="1" frictionloss="1"/>',
+    ),
     "explicit damping elsewhere": joint('damping="1"').replace(
         "<mujoco>", '<mujoco><option integrator="implicit"><flag eulerdamp="disable"/></option>'
     ),
@@ -291,7 +282,6 @@ def test_accepted(what):
         (ACCEPTED["flags"], ("option", "", "energy='enable': only observes")),
         (ACCEPTED["flags"], ("option", "", "nativeccd='disable'")),
         (ACCEPTED["flags"], ("option", "", "autoreset='disable'")),
-        (ACCEPTED["flags"], ("option", "", "eulerdamp='disable'")),
         (ACCEPTED["flags"], ("option", "", "sensor='disable': no sensor is read")),
         (ACCEPTED["flags"], ("sensor", "sensor_0", "sensors are disabled")),
         (ACCEPTED["margin and gap"], ("geom", "g", "gap")),

@@ -1,7 +1,7 @@
 """Shape contracts of public functions, checked while tracing."""
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import chex
@@ -181,6 +181,16 @@ ADHESION = "adhesion (actuators of a body)"
 ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside adhesion"
 
 
+RESISTED = "damping, dry friction or armature of a free joint"
+
+
+def _resisted(sys: System) -> bool:
+    """Whether numbers of a free joint's degrees of freedom are known not to be zero."""
+    free = np.array([sys.joint_types[j].qd_width == 6 for j in sys.dof_joint()], bool)
+    tables = sys.dof.damping, sys.dof.frictionloss, sys.dof.armature
+    return free.any() and any(_is_known_nonzero(table, free) for table in tables)
+
+
 FEATURES: dict[str, Callable[[System], bool]] = {
     CROWD: crowded,
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
@@ -203,12 +213,13 @@ FEATURES: dict[str, Callable[[System], bool]] = {
             for site, tendon in zip(s.actuator_site, s.actuator_tendon, strict=True)
         )
     ),
+    RESISTED: _resisted,
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (CARRIED, ADHESION, ADHESION_LIMITS)
+UNCOUPLED = (CARRIED, ADHESION, ADHESION_LIMITS, RESISTED)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {
@@ -301,17 +312,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]
     problems = [p for row in table if (p := _leaf_problem(*row))]
-    compensation = "gravity compensation: build it with a share of any body"
-    medium = "a medium: build it with density or viscosity"
-    for on, name, value, what in (
-        (sys.opt.enable_gravcomp, "link.gravcomp", sys.link.gravcomp, compensation),
-        (sys.opt.enable_fluid, "opt.density", sys.opt.density, medium),
-        (sys.opt.enable_fluid, "opt.viscosity", sys.opt.viscosity, medium),
-    ):
-        if not on and _is_known_nonzero(value):
-            problems.append(
-                f"system leaf '{name}' is not zero, but the model was built without {what}"
-            )
+    problems += [] if problems else _without_effect(sys)
     problems += [
         f"the model has {feature}, which this pipeline does not compute; take it out, or choose "
         "another pipeline"
@@ -322,8 +323,59 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         raise ModelError.of([f"{function}: {p}" for p in problems])
 
 
-def _is_known_nonzero(value: Any) -> bool:
-    return not isinstance(value, jax.core.Tracer) and bool(np.asarray(value).any())
+def _without_effect(sys: System) -> Iterator[str]:
+    """Numbers that say something, of which the model's structure takes no notice.
+
+    `System.replace` and `tree_replace` change the structure with the numbers.
+    """
+    joint, tendon = list(sys.dof_joint()), sys.tendon
+    plain = np.array([t.qd_width != 6 for t in sys.joint_types], bool)[joint]
+    dof_limited, dof_dry = _flags(sys.joint_limited)[joint], _flags(sys.joint_dry)[joint]
+    pairs = sys.pair.friction
+    uneven = pairs[:, 0] - pairs[:, 1], pairs[:, 3] - pairs[:, 4]
+    fluid, weight = sys.opt.enable_fluid, sys.opt.enable_gravcomp
+    table: list[tuple[str, Any, Any, str]] = [
+        ("dof.frictionloss", sys.dof.frictionloss, dof_dry, "dry friction of that joint"),
+        ("dof.stiffness", sys.dof.stiffness, plain, "springs of free joints"),
+        ("dof.limit", _finite(sys.dof.limit), dof_limited | ~plain, "limits of that joint"),
+        (
+            "joint.actuator_range",
+            _finite(sys.joint.actuator_range.T),
+            _flags(sys.joint_actuator_limited),
+            "bounds of that joint's actuators",
+        ),
+        ("tendon.frictionloss", tendon.frictionloss, _flags(sys.tendon_dry), "dry friction of it"),
+        ("tendon.limit", _finite(tendon.limit), _flags(sys.tendon_limited), "limits of it"),
+        ("joint.margin", sys.joint.margin, _flags(sys.joint_two_sided), "margins of limits"),
+        ("tendon.margin", tendon.margin, _flags(sys.tendon_two_sided), "margins of limits"),
+        *(("pair.friction", x, _flags(sys.pair_uneven), "uneven friction") for x in uneven),
+        ("link.gravcomp", sys.link.gravcomp, _flags(weight), "gravity compensation"),
+        ("opt.density", sys.opt.density, _flags(fluid), "a medium"),
+        ("opt.viscosity", sys.opt.viscosity, _flags(fluid), "a medium"),
+    ]
+    for name, value, built, what in table:
+        if _is_known_nonzero(value, ~np.broadcast_to(built, np.shape(value))):
+            yield (
+                f"system leaf '{name}' says something that has no effect, because the model was "
+                f"built without {what}; change it by `sys.tree_replace({{'{name}': ...}})` or "
+                "`sys.replace`, which build that in, or build the model with it"
+            )
+
+
+def _flags(flags: Any) -> np.ndarray:
+    return np.array(flags, bool)
+
+
+def _finite(bounds: Any) -> Any:
+    """Whether either of two bounds is finite; of unknown ones nothing is known."""
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(bounds)):
+        return np.zeros(np.shape(bounds[0]), bool)
+    return np.isfinite(np.asarray(bounds[0])) | np.isfinite(np.asarray(bounds[1]))
+
+
+def _is_known_nonzero(value: Any, where: Any = True) -> bool:
+    """Whether any number, of those chosen, is known and not zero."""
+    return not isinstance(value, jax.core.Tracer) and bool(np.any(np.asarray(value)[where]))
 
 
 def _leaf_problem(name: str, value: Any, shape: tuple[int, ...], allowed: str) -> str | None:

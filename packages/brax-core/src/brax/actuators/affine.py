@@ -9,6 +9,7 @@ class Affine(ActuatorType):
     """`gain0 ctrl + bias0 + bias1 length + bias2 velocity`."""
 
     name = "affine"
+    setpoint = True
 
     def force(
         self, params: ActuatorParams, signal: jax.Array, length: jax.Array, velocity: jax.Array

@@ -18,6 +18,7 @@ class Filter(General):
 
     name = "filter"
     stateful = True
+    setpoint = True
 
     def rate(
         self,

@@ -11,6 +11,7 @@ class Integral(General):
 
     name = "integral"
     stateful = True
+    setpoint = True
 
     def rate(
         self,

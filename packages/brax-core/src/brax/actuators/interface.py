@@ -35,6 +35,10 @@ class ActuatorType(ABC):
     needs_length_range: ClassVar[bool] = False
     """Whether it asks for the smallest and largest length."""
 
+    setpoint: ClassVar[bool] = False
+    """Whether its signal is where it shall be when the first gain and the second bias are opposite,
+    so that between a site and a reference that only turns the nearest turn counts."""
+
     @abstractmethod
     def force(
         self, params: ActuatorParams, signal: jax.Array, length: jax.Array, velocity: jax.Array

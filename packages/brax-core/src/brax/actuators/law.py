@@ -10,7 +10,7 @@ import numpy as np
 
 from brax.actuators.interface import ActuatorParams
 from brax.base import System
-from brax.components import rows
+from brax.components import rows, sqrt, total
 
 
 class Command(NamedTuple):
@@ -96,8 +96,27 @@ def _force(sys: System, command: Command, index: Sequence[int], seen: Stretch) -
         signal = _moved(sys, command, sys.opt.timestep[None], index, rate)
     elif kind.stateful:
         signal = _activation(sys, index, command)
+    if kind.setpoint and any(sys.actuator_refsite[i] >= 0 for i in index):
+        signal = _on_circle(sys, index, signal, seen.length)
     limits = rows(sys.actuator.force_range, index)
     return jnp.clip(kind.force(_params(sys, index), signal, *seen), limits[:, 0], limits[:, 1])
+
+
+def _on_circle(
+    sys: System, index: Sequence[int], signal: jax.Array, length: jax.Array
+) -> jax.Array:
+    """The setpoints of servos between two sites that see rotations alone, by the nearest turn.
+
+    Source: MuJoCo's documentation, changelog 3.11: position and intvelocity servos.
+    """
+    a = sys.actuator
+    gear, wrench, gain, bias = rows((a.gear, a.wrench, a.gainprm, a.biasprm), index)
+    turn = 2.0 * np.pi * jnp.abs(gear) * sqrt(total(wrench[:, k] ** 2 for k in (3, 4, 5)))
+    servo = (gain[:, 0] == -bias[:, 1]) & (gain[:, 1:3] == 0).all(axis=1)
+    turns = servo & (wrench[:, :3] == 0).all(axis=1) & (turn > 0)
+    relative = np.array([[sys.actuator_refsite[i] >= 0] for i in index])
+    whole = jnp.round((signal - length) / jnp.where(turn > 0, turn, 1.0))
+    return jnp.where(turns & relative, signal - turn * whole, signal)
 
 
 def _rate(sys: System, command: Command, index: Sequence[int], seen: Stretch) -> jax.Array:

@@ -290,6 +290,9 @@ class Option(Base):
     time_of_impact: bool = static()
     """Whether in `spring` what is thrown back flies freely before and after the impact within a
     step, which makes derivatives of bounces right; in `positional` it always does."""
+    eulerdamp: bool = static()
+    """Whether the integrator `euler` of `generalized` is implicit in the damping of joints, as
+    MuJoCo's is unless a model disables it."""
     enable_fluid: bool = static()
     """Whether the medium acts at all: whether the model gave it density or viscosity."""
     enable_gravcomp: bool = static()

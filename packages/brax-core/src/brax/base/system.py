@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from brax.base import flat
+from brax.base.gates import built_in
 from brax.base.parts import (
     Actuator,
     Camera,
@@ -285,8 +286,12 @@ class System(Base):
         raise AttributeError(f"System has no attribute '{name}'.{closest(name, flat.NAMES)}")
 
     def replace(self, **changes: Any) -> "System":
-        """Returns a copy with fields replaced, by our names or by flat MuJoCo names."""
+        """Returns a copy with fields replaced, by our names or by flat MuJoCo names.
+
+        What a model was built without, such as dry friction, is built in where its numbers are
+        replaced, whatever they are: they may be those of a batch.
+        """
         new = self
         for name in [n for n in changes if n in flat.NAMES]:
             new = new.tree_replace(flat.paths(self, name, changes.pop(name)))
-        return super(System, new).replace(**changes)
+        return built_in(new, super(System, new).replace(**changes))

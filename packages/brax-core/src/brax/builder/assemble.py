@@ -34,6 +34,7 @@ _SETTINGS = (
     "max_geom_pairs",
     "max_contact_points",
     "time_of_impact",
+    "eulerdamp",
 )
 """Options that are no arrays."""
 
@@ -128,7 +129,7 @@ def assemble(parts: Parts) -> System:
         joint_types=types,
         joint_link=tuple(links[j.body] for j in joints),
         joint_limited=tuple(j.range is not None for j in joints),
-        joint_two_sided=tuple(j.range is not None and j.margin > 0 for j in joints),
+        joint_two_sided=tuple(bool(j.margin) for j in joints),
         joint_dry=tuple(bool(np.any(j.frictionloss)) for j in joints),
         joint_actuator_limited=tuple(j.actuator_range is not None for j in joints),
         geom_names=tuple(g.name for g in parts.geoms),
@@ -161,7 +162,7 @@ def assemble(parts: Parts) -> System:
             for t in parts.tendons
         ),
         tendon_limited=tuple(t.range is not None for t in parts.tendons),
-        tendon_two_sided=tuple(t.range is not None and t.margin > 0 for t in parts.tendons),
+        tendon_two_sided=tuple(bool(t.margin) for t in parts.tendons),
         tendon_dry=tuple(bool(t.frictionloss) for t in parts.tendons),
         equality_names=tuple(e.name for e in parts.equalities),
         equality_types=tuple(e.type for e in parts.equalities),

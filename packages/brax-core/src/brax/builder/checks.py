@@ -201,7 +201,7 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
                 f"{joint}: {key} must be one number or {kind.qd_width}, finite"
                 f"{'' if signed else ' and >= 0'}, got {joint.values[key]}"
             )
-        unfit = not is_plain(kind) if signed else is_free(kind)
+        unfit = not is_plain(kind) if signed else is_free(kind) and key == "stiffness"
         if unfit and (value != 0).any():
             yield f"{joint}: {key} is not supported on a joint of type '{kind.name}'; leave it 0"
     if not np.isfinite(joint.margin):

@@ -50,6 +50,7 @@ class ModelBuilder(Description):
             "max_geom_pairs": 0,
             "max_contact_points": 0,
             "time_of_impact": False,
+            "eulerdamp": True,
         }
         self._init_q: Any = None
 
@@ -60,7 +61,7 @@ class ModelBuilder(Description):
             options: `timestep`, `gravity`, `integrator`; `vel_damping`, `ang_damping`,
                 `baumgarte_erp`; `wind`, `density`, `viscosity`; `cone`, `impratio`,
                 `iterations`, `ls_iterations`, `sweeps`; `max_geom_pairs`, `max_contact_points`;
-                `time_of_impact`.
+                `time_of_impact`; `eulerdamp`.
 
         Raises:
             ModelError: on a name that is not one of these.

@@ -73,8 +73,11 @@ class JointMoves(Flow[Motion]):
         self.blocks = problem.plan.blocks
 
     def kick(self, state: Motion, dt: jax.Array) -> Motion:
-        """Updates velocities at fixed coordinates, damping implicit in the velocity."""
-        return self._kick(state, dt, self.forces(state), self.problem.sys.dof.damping)
+        """Updates velocities at fixed coordinates, damping implicit in the velocity if asked."""
+        sys, here = self.problem.sys, self.forces(state)
+        if sys.opt.eulerdamp:
+            return self._kick(state, dt, here, sys.dof.damping)
+        return self._kicked(state, dt, here, fronts.to_model(self.blocks, here.acceleration))
 
     def push(self, state: Motion, dt: jax.Array) -> Motion:
         """As `kick`, without Coriolis and centrifugal forces."""

@@ -88,6 +88,7 @@ def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.
         gravity=np.zeros(3) if disabled(model, "GRAVITY") else model.opt.gravity.copy(),
         integrator=keyword(mujoco.mjtIntegrator, model.opt.integrator),
         cone=keyword(mujoco.mjtCone, model.opt.cone),
+        eulerdamp=not disabled(model, "EULERDAMP"),
         **{key: getattr(model.opt, key) for key in ("wind", "impratio")},
         **{key: getattr(model.opt, key) * passive for key in ("density", "viscosity")},
         **_solver_steps(model),

@@ -13,7 +13,7 @@ import numpy as np
 from brax import plugins
 from brax.io import _mjcf_cameras, _mjcf_custom, _mjcf_hulls, _mjcf_keys
 from brax.io._mjcf_actuators import law_problems, sees_rate
-from brax.io._mjcf_names import count, disabled, is_flag_set, keyword
+from brax.io._mjcf_names import count, is_flag_set, keyword
 from brax.io._mjcf_sensors import left_out
 from brax.io._mjcf_touch import touching
 
@@ -159,17 +159,6 @@ def _flag_notes(model: mujoco.MjModel) -> Iterator[Note]:
         for flag, reason in _IGNORED_FLAGS.items():
             if is_flag_set(value, enum, (flag.upper(),)):
                 yield Note("option", -1, "ignored", f"{flag}='{word}': {reason}")
-    if disabled(model, "EULERDAMP"):
-        yield _eulerdamp_note(model)
-
-
-def _eulerdamp_note(model: mujoco.MjModel) -> Note:
-    """Without it MuJoCo's Euler, and no other integrator, takes a joint's damping explicitly."""
-    euler = model.opt.integrator == mujoco.mjtIntegrator.mjINT_EULER
-    if euler and np.any(model.dof_damping) and not disabled(model, "DAMPER"):
-        reason = "eulerdamp='disable' is not supported where joints are damped; leave it out"
-        return Note("option", -1, "refused", reason)
-    return Note("option", -1, "ignored", "eulerdamp='disable': Euler's method damps no joint")
 
 
 def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:

@@ -46,7 +46,7 @@ TRANSLATED = {
     "sensor_object sensor_reference camera camera_names camera_link camera_mocap camera_modes "
     "camera_target camera_aim keyframes keyframe_names integrator",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
-    "sweeps max_geom_pairs max_contact_points enable_fluid",
+    "sweeps max_geom_pairs max_contact_points eulerdamp enable_fluid",
     Link: "transform inertia invweight",
     Inertia: "transform i mass",
     Joint: "pos axis user solref solimp margin actuator_range",
@@ -155,6 +155,8 @@ def _options(option: Any, sys: System) -> None:
         setattr(option, name, float(getattr(sys.opt, name)))
     option.gravity, option.wind = np.asarray(sys.opt.gravity), np.asarray(sys.opt.wind)
     option.cone, option.integrator = CONES[sys.opt.cone], INTEGRATORS[sys.integrator.name]
+    if not sys.opt.eulerdamp:
+        option.disableflags |= mujoco.mjtDisableBit.mjDSBL_EULERDAMP
 
 
 def _bodies(spec: mujoco.MjSpec, sys: System) -> dict[int, Any]:
