@@ -188,7 +188,7 @@ def _resisted(sys: System) -> bool:
     """Whether numbers of a free joint's degrees of freedom are known not to be zero."""
     free = np.array([sys.joint_types[j].qd_width == 6 for j in sys.dof_joint()], bool)
     tables = sys.dof.damping, sys.dof.frictionloss, sys.dof.armature
-    return free.any() and any(_is_known_nonzero(table, free) for table in tables)
+    return bool(free.any()) and any(_is_known_nonzero(table, free) for table in tables)
 
 
 FEATURES: dict[str, Callable[[System], bool]] = {

@@ -7,7 +7,14 @@ import pytest
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.env import Randomization, Range, wrap
+from brax.env import (
+    DomainRandomizationVmapWrapper,
+    PipelineEnv,
+    Randomization,
+    Range,
+    State,
+    wrap,
+)
 from brax.errors import ConfigError, UnknownNameError
 
 
@@ -131,3 +138,37 @@ def test_a_function_may_not_change_the_model_itself(balls):
     env = DomainRandomizationVmapWrapper(Still(balls), renamed)
     with pytest.raises(ConfigError, match="numbers of the system alone"):
         env.reset(keys(2))
+
+
+class Sliding(PipelineEnv):
+    """A mass on a rail, at 1 m/s, on which nothing acts."""
+
+    def __init__(self):
+        model = ModelBuilder()
+        model.set_option(timestep=0.01, gravity=(0, 0, 0))
+        model.add_body("cart", mass=2.0, inertia=(0.1, 0.1, 0.1))
+        model.add_joint("cart", "slide", "rail", axis=(1, 0, 0))
+        super().__init__(model.build(), "generalized", 1)
+
+    def reset(self, rng):
+        physics = self.pipeline_init(self.sys.init_q, jnp.ones(1))
+        zero = jnp.zeros(())
+        return State(physics, physics.qd, zero, zero, {}, {})
+
+    def step(self, state, action):
+        physics = self.pipeline_step(state.pipeline_state, jnp.zeros(0))
+        return state.replace(pipeline_state=physics, obs=physics.qd)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_dry_friction_in_a_model_without_any_is_felt(declared):
+    """The rate falls by 3 N / 2 kg * .01 s, up to the softness of dry friction, in one step."""
+
+    def by_hand(sys, rng):
+        in_axes = jax.tree.map(lambda x: None, sys).tree_replace({"dof_frictionloss": 0})
+        return sys.tree_replace({"dof_frictionloss": jnp.full((len(rng), 1), 3.0)}), in_axes
+
+    draw = Randomization({"dof_frictionloss": Range(3.0, 3.0, how="set")}) if declared else by_hand
+    env = DomainRandomizationVmapWrapper(Sliding(), draw)
+    state = jax.jit(lambda key: env.step(env.reset(key), jnp.zeros((2, 0))))(keys(2))
+    np.testing.assert_allclose(state.obs, 1.0 - 3.0 / 2.0 * 0.01, rtol=1e-5)

@@ -68,9 +68,9 @@ def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
         "tendon": np.einsum("ti,ij,tj->t", along, inverse, along),
     }
     for link in _sliders(sys, places, subspace, rot):
-        mass = float(sys.link.inertia.mass[link])
-        found["link"][link] = 1.0 / mass, 0.0
-        found["dof"][np.array(sys.dof_link()) == link] = 1.0 / mass
+        weight = 1.0 / float(sys.link.inertia.mass[link])
+        found["link"][link] = weight, 0.0
+        found["dof"][np.array(sys.dof_link()) == link] = weight
 
     def weigh(link: int, centre: Array) -> Array:
         if link < 0:

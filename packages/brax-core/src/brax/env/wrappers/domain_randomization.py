@@ -9,6 +9,8 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.env.base import Env, State, Wrapper, check_batch_given, number_of_keys
+from brax.base.gates import built_in, with_flags
+from brax.env.base import Env, State, Wrapper, check_actions, number_of_keys
 from brax.errors import ConfigError
 
 RandomizationFn = Callable[..., tuple[System, System]]
@@ -55,7 +57,10 @@ class DomainRandomizationVmapWrapper(Wrapper):
         """
         keys = number_of_keys(rng)
         systems, in_axes, rng = self._systems(rng)
-        structures: list[Any] = [jax.tree.structure(sys) for sys in (systems, self.env.sys)]
+        plain = systems
+        if isinstance(systems, System) and isinstance(self.env.sys, System):
+            plain = with_flags(systems, self.env.sys)  # what is built in may be more
+        structures: list[Any] = [jax.tree.structure(sys) for sys in (plain, self.env.sys)]
         if structures[0] != structures[1]:
             raise ConfigError(
                 "randomization_fn must change numbers of the system alone; its names, types and "
@@ -98,7 +103,8 @@ class DomainRandomizationVmapWrapper(Wrapper):
         """The environment with the drawn numbers in place of the model's."""
         paths, tree = jax.tree_util.tree_flatten_with_path(self.env.sys)
         leaves = [drawn.get(_name(path), leaf) for path, leaf in paths]
-        return self.env.with_sys(jax.tree.unflatten(tree, leaves))
+        mine = jax.tree.unflatten(tree, leaves)
+        return self.env.with_sys(built_in(self.env.sys, mine) if isinstance(mine, System) else mine)
 
 
 def _required_arguments(function: Callable[..., Any]) -> int:
