@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.env.base import Env, State, Wrapper, check_batch_given, number_of_keys
 from brax.base.gates import built_in, with_flags
-from brax.env.base import Env, State, Wrapper, check_actions, number_of_keys
+from brax.env.base import Env, State, Wrapper, check_batch_given, number_of_keys
 from brax.errors import ConfigError
 
 RandomizationFn = Callable[..., tuple[System, System]]
