@@ -178,7 +178,7 @@ def test_render_stops_before_what_is_not_finite(run):
     "settings, complaint",
     [
         ({"environment": "glid"}, "unknown environment 'glid'.*Did you mean 'glide'"),
-        ({"environment": "bare"}, "environment 'bare' has no System"),
+        ({"environment": "bare"}, "environment 'bare' of .* must return a brax.env.Env"),
         ({"trainer": "count"}, "unknown trainer 'count'.*Did you mean 'counting'"),
     ],
 )

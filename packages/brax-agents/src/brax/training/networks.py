@@ -152,7 +152,7 @@ def widths(sizes: Any) -> tuple[int, ...]:
         ConfigError: unless they are a list of whole numbers of at least 1; it may be empty.
     """
     listed = isinstance(sizes, Sequence) and not isinstance(sizes, str)
-    if not listed or not all(isinstance(n, numbers.Integral) and n >= 1 for n in sizes):
+    if not listed or not all(isinstance(n, numbers.Integral) and int(n) >= 1 for n in sizes):
         raise ConfigError(
             f"the sizes of hidden layers must be a list of whole numbers of at least 1, such as "
             f"[64, 64]; got {sizes!r}."

@@ -10,13 +10,10 @@ import numpy as np
 from brax.colliders.interface import GeometryType, Shape
 from brax.colliders.manifold import widest_four
 from brax.components import Vec3, tangents
+from brax.flatness import is_flat, is_straight
 
 _LEVEL = 1e-3
 """Share of the height of a body by which corners of one side may differ in height."""
-
-
-_FLAT = 1e-6
-"""Ratio of the least width of points to their largest up to which they lie in one plane."""
 
 
 class Corner(NamedTuple):
@@ -77,26 +74,11 @@ class Mesh(GeometryType):
         return vertices, triangles
 
 
-def is_flat(points: np.ndarray) -> bool:
-    """Return whether points (n, 3) lie in one plane, up to the rounding of single precision."""
-    widths = _widths(points)
-    return bool(widths[2] <= _FLAT * widths[0])
-
-
-def _widths(points: np.ndarray) -> np.ndarray:
-    """The singular values of points about their mean, the largest first, (3,)."""
-    if not len(points):
-        return np.zeros(3)
-    found = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return np.pad(found, (0, 3 - len(found)))
-
-
 def _both_sides(points: np.ndarray) -> np.ndarray:
     """Triangles of both sides of the convex polygon around flat points; of a line, none."""
     from scipy.spatial import ConvexHull
 
-    widths = _widths(points)
-    if widths[1] <= _FLAT * widths[0]:
+    if is_straight(points):
         return np.zeros((0, 3), int)
     _, _, axes = np.linalg.svd(points - points.mean(axis=0))
     around = ConvexHull(points @ axes[:2].T).vertices

@@ -43,7 +43,10 @@ def code_of(dtype: Any) -> str:
     Raises:
         Unsupported: for a type that is not translated.
     """
-    code = np.dtype(dtype).str[1:]
+    try:
+        code = np.dtype(dtype).str[1:]
+    except TypeError:  # an extended type of JAX's own, such as that of random keys
+        code = ""
     if code not in LLVM and code != "b1":
         raise Unsupported(f"numbers of type {dtype}")
     return code

@@ -244,7 +244,7 @@ def _refined(known: tuple[Setting, Loads, Motion], found: Ends) -> Ends:
     def passes(base: Loads, loads: Loads, first: Loads, over: bool) -> Loads:
         def again(_: jax.Array, loads: Loads) -> Loads:
             speeds = _plus(free, _speeds(setting, _response(setting, loads)), 1.0)
-            change, *_ = _wanted(setting, loads, first, loads, speeds, over)
+            change = _wanted(setting, loads, first, loads, speeds, over)[0]
             return at(base, _plus(loads, change, share))
 
         return jax.lax.fori_loop(0, setting.sys.opt.sweeps, again, loads)

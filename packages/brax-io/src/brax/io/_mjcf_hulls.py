@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from brax.colliders.mesh import is_flat
+from brax.flatness import is_flat
 
 LARGEST = 256
 """Corners that a hull may have; of one that has more those that matter are kept."""
