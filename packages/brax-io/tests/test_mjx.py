@@ -82,7 +82,7 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.delattr(mujoco, "mjx", raising=False)
     sys_ = mjcf.load(ANT)
     with pytest.raises(BraxError, match=r"pip install 'brax-io\[mjx\]'"):
-        pipeline.MJX.step(sys_, None, jnp.zeros(8))
+        pipeline.MJX.init(sys_, sys_.init_q, jnp.zeros(14))
 
 
 @pytest.mark.slow

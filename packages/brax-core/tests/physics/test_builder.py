@@ -139,10 +139,6 @@ REFUSED = {
         lambda m: arm(m, type="free", range=(-1, 1)),
         "joint 'j': a joint of type 'free' cannot be limited",
     ),
-    "damped free": (
-        lambda m: arm(m, type="free", damping=1.0),
-        "joint 'j': damping is not supported on a joint of type 'free'",
-    ),
     "range of a ball": (
         lambda m: arm(m, type="ball", range=(-1, 1)),
         "joint 'j': the range of a 'ball' bounds its whole angle, so it must begin at 0",

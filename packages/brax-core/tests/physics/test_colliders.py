@@ -35,13 +35,16 @@ def ball(centre, radius):
 
 
 def touch(name, a, b):
-    """The one contact point of a pair, as plain arrays."""
-    (point,) = plugins.get("collider", name).collide(a, b)
-    return (
-        point.dist[0, 0],
-        jnp.stack([c[0, 0] for c in point.pos]),
-        jnp.stack([c[0, 0] for c in point.normal]),
-    )
+    """The nearest contact of a pair, as plain arrays; of two equally near ones, their middle."""
+    points = plugins.get("collider", name).collide(a, b)
+    dists = jnp.stack([p.dist[0, 0] for p in points])
+    nearest = dists <= jnp.min(dists) + 1e-6
+
+    def middle(vectors):
+        rows = jnp.stack([jnp.stack([c[0, 0] for c in v]) for v in vectors])
+        return jnp.sum(jnp.where(nearest[:, None], rows, 0.0), axis=0) / jnp.sum(nearest)
+
+    return jnp.min(dists), middle([p.pos for p in points]), middle([p.normal for p in points])
 
 
 def collider(*types):
