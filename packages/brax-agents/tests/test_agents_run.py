@@ -15,7 +15,6 @@ import pytest
 import test_bc
 import test_sac
 from agent_toys import Point, lists
-from process_state import changed, snapshot
 
 from brax import plugins
 from brax.errors import CheckpointError
@@ -78,6 +77,7 @@ def test_2n_is_n_and_n_more_to_the_last_bit(halves):
 )
 def test_a_run_leaves_the_process_as_it_was(tmp_path, end):
     """Signal handlers, which note Ctrl-C while it trains, too."""
+    from process_state import changed, snapshot  # of the core's tests
 
     def progress(steps, metrics):
         seen.append(snapshot()["signal handlers"])
