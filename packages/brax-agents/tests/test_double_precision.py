@@ -114,6 +114,7 @@ def run(program):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_agent_takes_every_environment():
     envs = pytest.importorskip("brax.envs", reason="brax-envs is not installed")
     assert int(run(ALL)) == 7 * len(envs.list_environments())

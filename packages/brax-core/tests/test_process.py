@@ -22,6 +22,7 @@ def run(*command):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_imports_change_nothing_for_other_code():
     found = json.loads(run(HERE / "process_state.py").splitlines()[-1])
     assert found["problems"] == []

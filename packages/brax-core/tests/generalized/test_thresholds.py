@@ -116,6 +116,7 @@ def test_what_moves_many_joints_alone_is_mujocos(kind, n):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("chained", [False, True], ids=["side by side", "chained"])
 def test_every_constraint_and_transmission_is_mujocos(chained):
     """A model of three degrees of freedom is small by every threshold."""
@@ -123,6 +124,7 @@ def test_every_constraint_and_transmission_is_mujocos(chained):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("chained", [False, True], ids=["side by side", "chained"])
 def test_every_constraint_and_transmission_of_a_large_model_is_mujocos(
     chained, everything_is_large

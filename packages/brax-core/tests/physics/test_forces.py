@@ -149,6 +149,7 @@ def test_what_rests_presses_with_its_weight_and_accelerates_upwards(pipeline, na
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_contacts_balance_the_weight_of_what_is_lopsided(pipeline):
     _, states = recorded(pipeline)
     sys, last = room(), jax.tree.map(lambda x: x[-200:], states)
@@ -164,6 +165,7 @@ def test_contacts_balance_the_weight_of_what_is_lopsided(pipeline):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_slides_is_held_by_friction(pipeline):
     _, states = recorded(pipeline)
     link, middle = room().link_names.index("slider"), slice(30, 60)
@@ -185,6 +187,7 @@ def test_friction_slows_down_by_its_share_of_the_weight(f64):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_falls_freely_feels_nothing(pipeline):
     read, _ = recorded(pipeline)
     np.testing.assert_allclose(read["faller_acc"][:200], 0, atol=1e-9)
@@ -192,6 +195,7 @@ def test_what_falls_freely_feels_nothing(pipeline):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_impact_gives_the_change_of_momentum_over_the_length_of_the_step(pipeline):
     _, states = recorded(pipeline)
     link, time = room().link_names.index("dropped"), DT * FRAMES
@@ -202,6 +206,7 @@ def test_an_impact_gives_the_change_of_momentum_over_the_length_of_the_step(pipe
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_turns_is_pulled_inwards(pipeline):
     # The first two steps take up that the joint holds the arm to second order only.
     read, states = recorded(pipeline)
@@ -215,6 +220,7 @@ def test_what_turns_is_pulled_inwards(pipeline):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_pendulum_is_let_go(pipeline):
     read, _ = recorded(pipeline)
     falls = 2 * G * 0.5 / (0.1 + 2 * 0.5**2)
@@ -222,6 +228,7 @@ def test_a_pendulum_is_let_go(pipeline):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_piers_share_the_weight_of_a_bridge(pipeline):
     # One is the hinge, whose force the sensor reads, and one an equality constraint.
     read, _ = recorded(pipeline)

@@ -111,6 +111,7 @@ CASES = [(kind, "plane") for kind in HIGH] + [("ring", "box"), ("capsule", "box"
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize(("kind", "ground"), CASES)
 def test_where_it_starts_moves_the_end_by_as_much(f64, ring, kind, ground, pipeline):
