@@ -375,6 +375,8 @@ def test_googles_brax_beside_ours_is_one_clear_error(tmp_path):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brax\nVersion: 0.14.2\n")
     (info / "RECORD").write_text("brax/__init__.py,,\n")
+    (tmp_path / "brax").mkdir()
+    (tmp_path / "brax" / "__init__.py").write_text("")  # Python 3.12 leaves out files that are gone
     program = (
         f"import sys; sys.path.append({str(tmp_path)!r})\n"
         "from brax import plugins\n"
