@@ -206,8 +206,8 @@ SMALL = (0.1, 0.1, 0.1)
         pytest.param(
             *("plane", ((0.1, 0.08), ())),
             marks=pytest.mark.xfail(
-                reason="known defect: the derivative of the distance of a thick ring and a plane is "
-                "not always the normal, since places of contacts move with both surfaces",
+                reason="known defect: the derivative of the distance of a thick ring and a plane "
+                "is not always the normal",
                 strict=True,
             ),
         ),
