@@ -107,12 +107,6 @@ REFUSED = {
         actuator('<general joint="j" dyntype="muscle"/>'),
         r"dyntype 'muscle' with gaintype 'fixed' and biastype 'none' is not supported",
     ),
-    "half of a link as ellipsoids in a fluid": (
-        geom('fluidshape="ellipsoid"')
-        .replace("<mujoco>", '<mujoco><option density="1.2"/>')
-        .replace('name="b">', 'name="b"><body name="part"><geom size=".1"/></body>'),
-        r"body 'part' .*it is part of 'b', of which a medium takes other geoms for ellipsoids",
-    ),
     "override": (flag('override="enable"'), r"option \(.*:1\): override='enable' is not supported"),
     "actuation off": (flag('actuation="disable"'), r"actuation='disable' is not supported"),
     "parents collide": (flag('filterparent="disable"'), r"filterparent='disable' is not supported"),

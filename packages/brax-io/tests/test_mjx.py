@@ -49,17 +49,19 @@ def test_what_is_not_translated_is_named():
     made.add_body("arm", mass=1.0, inertia=(1, 1, 1))
     made.add_joint("arm", "ball", "wrist", damping=(1, 2, 1))
     made.add_actuator(body="arm", name="hold", ctrl_range=(0, 1))
-    made.set_option(integrator="variational", time_of_impact=True)
+    made.add_body("hand", "arm", mass=1.0, inertia=(1, 1, 1))
+    made.set_option(integrator="variational", time_of_impact=True, density=1.0)
     sys = made.build()
-    with pytest.raises(ModelError, match="the model has 4 problems") as caught:
+    with pytest.raises(ModelError, match="the model has 5 problems") as caught:
         pipeline.MJX.init(sys, sys.init_q, jnp.zeros(3))
     told = str(caught.value)
     assert "mjx: option 'integrator': 'variational' is none of euler, implicitfast, rk4" in told
     assert "mjx: joint 'wrist': damping differs between its axes" in told
     assert "mjx: actuator 'hold': adhesion is not translated" in told
     assert "mjx: Option.time_of_impact is not translated" in told
+    assert "mjx: the drag of a medium on parts of 'arm' is not translated" in told
     rows = pipeline.MJX.report(sys)
-    assert [status for _, status, _ in rows].count("refused") == 4
+    assert [status for _, status, _ in rows].count("refused") == 5
 
 
 def test_links_in_another_order_are_refused():

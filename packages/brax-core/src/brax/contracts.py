@@ -256,6 +256,8 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("link.inertia.i", sys.link.inertia.i, (n, 3), "> 0"),
         ("link.gravcomp", sys.link.gravcomp, (n,), ""),
         ("link.gravcomp_arm", sys.link.gravcomp_arm, (n, 3), ""),
+        ("box.mass", sys.box.mass, (len(sys.box_link),), "> 0"),
+        ("box.i", sys.box.i, (len(sys.box_link), 3), ">= 0"),
         ("init_q", sys.init_q, (nq,), ""),
         ("dof.armature", sys.dof.armature, (nv,), ">= 0"),
         ("dof.damping", sys.dof.damping, (nv,), ">= 0"),

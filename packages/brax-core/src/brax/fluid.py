@@ -1,4 +1,4 @@
-"""The drag of a medium: each link as the box that has its inertia, or as ellipsoids of its geoms.
+"""The drag of a medium: each body as the box that has its inertia, or as ellipsoids of its geoms.
 
 Source: MuJoCo's documentation, chapter Computation, section Passive forces, inertia model.
 """
@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.base import System
+from brax.attached import Attached, attach
+from brax.base import Option, System
 from brax.components import Mat3, Vec3, rows, vec3
 from brax.spatial import Spatial
 from brax.streams import Streams, stream_forces, streams
@@ -18,36 +19,60 @@ THINNEST = 1e-15
 """Least square of a side, for moments that no box has."""
 
 
-class Medium(NamedTuple):
-    """What the medium does to each link; torque and force along its principal axes."""
+class Boxes(NamedTuple):
+    """What the medium does to boxes; torque and force along their axes, components (boxes, 1)."""
 
-    wind: Vec3
-    """Velocity of the medium, world axes (1, batch)."""
     viscous: tuple[jax.Array, jax.Array]
     """Resistance to turning and to moving, of the sphere as wide as the box on average."""
     drag: tuple[Vec3, Vec3]
     """The same by the squares of the velocities, of the box."""
+
+
+class Medium(NamedTuple):
+    """What the medium does to the links."""
+
+    wind: Vec3
+    """Velocity of the medium, world axes (1, batch)."""
+    links: Boxes
+    """The boxes that have the inertia of the links; zero for links that are no such box."""
+    parts: tuple[Attached, Boxes] | None
+    """The bodies that are boxes of their own, parts of links; None if there are none."""
     streams: Streams | None
-    """The geoms that it streams around; a link that has any is no box."""
+    """The geoms that it streams around; None if there are none."""
 
 
 def medium(sys: System, order: tuple[int, ...]) -> Medium:
     """The medium of a model whose leaves have a trailing batch axis, links in a given order."""
-    mass, i = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), order)
+    mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), order)
+    links, around, parts = _boxes(sys.opt, mass, moments), streams(sys, order), None
+    others = () if around is None else around.at.link
+    if sys.box_link:
+        parts = attach(sys, order, sys.box.transform, sys.box_link), _parts(sys)
+        others += parts[0].link
+    if others:
+        whole = jnp.array([[float(k not in others)] for k in range(len(order))], mass.dtype)
+        links = jax.tree.map(lambda x: x * whole, links)
+    wind = Vec3(*(sys.opt.wind[k : k + 1] for k in range(3)))
+    return Medium(wind, links, parts, around)
+
+
+def _parts(sys: System) -> Boxes:
+    """The boxes of bodies that are parts of links, by their shares of the links' inertia."""
+    mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), sys.box_link)
+    together = moments.x + moments.y + moments.z
+    return _boxes(sys.opt, sys.box.mass * mass, vec3(sys.box.i) * together)
+
+
+def _boxes(option: Option, mass: jax.Array, i: Vec3) -> Boxes:
+    """The boxes that have masses and principal moments of inertia."""
     squares = [x * (6.0 / mass) for x in (i.y + i.z - i.x, i.z + i.x - i.y, i.x + i.y - i.z)]
     a, b, c = (jnp.sqrt(jnp.maximum(s, THINNEST)) for s in squares)
-    width, option = (a + b + c) / 3.0, sys.opt
+    width, dense = (a + b + c) / 3.0, option.density
     sticky = np.pi * option.viscosity * width
-    dense = option.density
     fourth = Vec3(a**4, b**4, c**4)
     turning = Vec3(a * (fourth.y + fourth.z), b * (fourth.z + fourth.x), c * (fourth.x + fourth.y))
-    viscous = (sticky * width * width, 3.0 * sticky)
     drag = (turning * (dense / 64.0), Vec3(b * c, c * a, a * b) * (0.5 * dense))
-    around = streams(sys, order)
-    if around is not None:
-        box = jnp.array([[float(k not in around.link)] for k in range(len(order))], mass.dtype)
-        viscous, drag = jax.tree.map(lambda x: x * box, (viscous, drag))
-    return Medium(Vec3(*(option.wind[k : k + 1] for k in range(3))), viscous, drag, around)
+    return Boxes((sticky * width * width, 3.0 * sticky), drag)
 
 
 def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
@@ -61,16 +86,25 @@ def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
     Returns:
         About the centre of mass, world axes.
     """
-    relative = Spatial(velocity.ang, velocity.lin - medium.wind)
-    found = Spatial(
+    ang, lin = axes.inv_rotate(velocity.ang), axes.inv_rotate(velocity.lin - medium.wind)
+    relative, n_links = Spatial(ang, lin), len(ang.x)
+    found = _resist(medium.links, relative)
+    if medium.parts is not None:
+        at, boxes = medium.parts
+        found = found + at.on_links(_resist(boxes, at.velocity(relative)), n_links)
+    if medium.streams is not None:
+        found = found + stream_forces(medium.streams, relative, n_links)
+    return Spatial(axes.rotate(found.ang), axes.rotate(found.lin))
+
+
+def _resist(boxes: Boxes, velocity: Spatial) -> Spatial:
+    """Torque and force on boxes, along their axes, as their velocities are."""
+    return Spatial(
         *(
-            _against(axes.inv_rotate(v), sticky, drag)
-            for v, sticky, drag in zip(relative, medium.viscous, medium.drag, strict=True)
+            _against(v, sticky, drag)
+            for v, sticky, drag in zip(velocity, boxes.viscous, boxes.drag, strict=True)
         )
     )
-    if medium.streams is not None:
-        found = found + stream_forces(medium.streams, axes, relative, len(found.ang.x))
-    return Spatial(axes.rotate(found.ang), axes.rotate(found.lin))
 
 
 def _against(v: Vec3, sticky: jax.Array, drag: Vec3) -> Vec3:

@@ -12,20 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax.attached import Attached, attach
 from brax.base import System
-from brax.components import Mat3, Quat, Vec3, quat, rows, sqrt, total, vec3
+from brax.components import Vec3, rows, sqrt, total, vec3
 from brax.spatial import Spatial
-from brax.tree import sum_rows
 
 
 class Streams(NamedTuple):
     """What the medium does to the geoms that it streams around; constant, components (geoms, 1)."""
 
-    link: tuple[int, ...]
-    """The link of each, in the layout's order."""
-    pos: Vec3
-    """Centre and axes in the link's principal frame."""
-    rot: Quat
+    at: Attached
+    """Their centres and axes."""
     added: tuple[Vec3, Vec3]
     """Added inertia and mass along the axes, times the density."""
     sides: Vec3
@@ -51,8 +48,7 @@ def streams(sys: System, order: tuple[int, ...]) -> Streams | None:
         return None
     frame, numbers = rows((sys.geom.transform, sys.geom.fluid), geoms)
     owners = [sys.geom_link[g] for g in geoms]
-    principal = rows(sys.link.inertia.transform, owners)
-    turn, coefficient = quat(principal.rot), [numbers[:, k] for k in range(11)]
+    coefficient = [numbers[:, k] for k in range(11)]
     r = _semi_axes(sys, geoms)
     rho, mu = sys.opt.density, sys.opt.viscosity
     low, middle, high = jnp.sort(jnp.stack(r), axis=0)
@@ -63,9 +59,7 @@ def streams(sys: System, order: tuple[int, ...]) -> Streams | None:
         eighths * a * jnp.maximum(b, c) ** 4 for a, b, c in (r, (r.y, r.z, r.x), (r.z, r.x, r.y))
     )
     return Streams(
-        tuple(order.index(link) for link in owners),
-        turn.inv_rotate(vec3(frame.pos) - vec3(principal.pos)),
-        turn.inv_mul(quat(frame.rot)),
+        attach(sys, order, frame, owners),
         (Vec3(*coefficient[8:]) * rho, Vec3(*coefficient[5:8]) * rho),
         Vec3(r.y * r.z, r.z * r.x, r.x * r.y),
         (rho * (blunt - slender), rho * slender * np.pi * middle * high),
@@ -81,25 +75,19 @@ def _semi_axes(sys: System, geoms: list[int]) -> Vec3:
     return Vec3(*(jnp.concatenate(x) for x in zip(*each, strict=True)))
 
 
-def stream_forces(mine: Streams, axes: Mat3, velocity: Spatial, n_links: int) -> Spatial:
+def stream_forces(mine: Streams, velocity: Spatial, n_links: int) -> Spatial:
     """Torque and force on each link about its centre of mass, along its principal axes.
 
     Args:
         mine: the geoms.
-        axes: the links' principal axes.
-        velocity: angular velocity, and velocity of the centre of mass in the medium, world axes.
+        velocity: of the links in the medium: angular, and of the centre of mass, along the
+            principal axes.
         n_links: their number.
     """
-    ang, lin = (rows(axes.inv_rotate(v), mine.link) for v in velocity)
-    torque, force = _on_ellipsoid(
-        mine, mine.rot.inv_rotate(ang), mine.rot.inv_rotate(lin + ang.cross(mine.pos))
-    )
-    force = mine.rot.rotate(force)
-    wrench = Spatial(mine.rot.rotate(torque) + mine.pos.cross(force), force)
-    return jax.tree.map(lambda x: sum_rows(x, mine.link, n_links), wrench)
+    return mine.at.on_links(_on_ellipsoid(mine, *mine.at.velocity(velocity)), n_links)
 
 
-def _on_ellipsoid(mine: Streams, ang: Vec3, lin: Vec3) -> tuple[Vec3, Vec3]:
+def _on_ellipsoid(mine: Streams, ang: Vec3, lin: Vec3) -> Spatial:
     """Torque and force along the axes of ellipsoids that turn and move."""
     inertia, mass = mine.added
     momentum, spin = _times(mass, lin), _times(inertia, ang)
@@ -120,7 +108,7 @@ def _on_ellipsoid(mine: Streams, ang: Vec3, lin: Vec3) -> tuple[Vec3, Vec3]:
     force = force - lin * (mine.viscous[1] + speed * (by_area * area + constant))
     turned = _times(mine.turning, ang)
     resisted = mine.viscous[0] + sqrt(turned.dot(turned))
-    return momentum.cross(lin) + spin.cross(ang) - ang * resisted, force
+    return Spatial(momentum.cross(lin) + spin.cross(ang) - ang * resisted, force)
 
 
 def _times(a: Vec3, b: Vec3) -> Vec3:

@@ -7,6 +7,7 @@ them can be batched for domain randomization or differentiated. Conventions: `do
 
 from brax.base.parts import (
     Actuator,
+    Box,
     Camera,
     DoF,
     Equality,
@@ -29,6 +30,7 @@ from brax.base.system import System
 __all__ = [
     "Actuator",
     "Base",
+    "Box",
     "Camera",
     "Contact",
     "DoF",

@@ -37,6 +37,21 @@ class Link(Base):
 
 
 @dataclass
+class Box(Base):
+    """Bodies that are parts of links, and that a medium takes for boxes of their own.
+
+    Masses and moments are shares of the link's, so that they follow where those are replaced.
+    """
+
+    transform: Transform
+    """Principal frame of inertia of each body in its link's frame, shape (n_boxes, ...)."""
+    i: jax.Array
+    """Principal moments over the sum of the link's three, shape (n_boxes, 3)."""
+    mass: jax.Array
+    """Mass over the link's, shape (n_boxes,)."""
+
+
+@dataclass
 class Joint(Base):
     """The geometry of each joint. A link may carry several, applied in order."""
 

@@ -9,6 +9,7 @@ from brax.base import flat
 from brax.base.gates import built_in
 from brax.base.parts import (
     Actuator,
+    Box,
     Camera,
     DoF,
     Equality,
@@ -41,6 +42,8 @@ class System(Base):
     """Time step and gravity."""
     link: Link
     """Frames and inertias of the links."""
+    box: Box
+    """Bodies that a medium takes for boxes of their own."""
     joint: Joint
     """Geometry of the joints."""
     dof: DoF
@@ -96,6 +99,9 @@ class System(Base):
     """The mocap bodies, which the state places, by their number among the bodies without joints."""
     link_mocap: tuple[int, ...] = static()
     """Mocap body that carries each link, -1 for none."""
+    box_link: tuple[int, ...] = static()
+    """Link that each body which a medium takes for a box of its own is part of: where several
+    bodies with mass make up a link, or a medium takes geoms of a link for ellipsoids."""
     joint_names: tuple[str, ...] = static()
     """Name of each joint, in the order of the links."""
     joint_types: tuple[Any, ...] = static()

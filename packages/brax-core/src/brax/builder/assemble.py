@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from brax.base import (
+    Box,
     Camera,
     Geom,
     Inertia,
@@ -44,6 +45,7 @@ class Parts(NamedTuple):
 
     option: dict[str, Any]
     links: Sequence[Element]
+    boxes: Sequence[Element]
     fixed: Sequence[Element]
     joints: Sequence[Element]
     """In the order of the links."""
@@ -85,6 +87,7 @@ def assemble(parts: Parts) -> System:
     return System(
         opt=_opt(option, any(np.any(link.gravcomp_arm) or link.gravcomp for link in parts.links)),
         link=_link(parts.links, free),
+        box=_box(parts.boxes, [parts.links[links[b.body]] for b in parts.boxes]),
         joint=joint_numbers(joints),
         dof=dof_numbers(joints, types),
         geom=_geom(parts.geoms, parts.geom_types),
@@ -125,6 +128,7 @@ def assemble(parts: Parts) -> System:
         fixed_mocap=tuple(mocap_ids[b.on] for b in parts.fixed),
         mocap_fixed=tuple(i for i, b in enumerate(parts.fixed) if b.mocap),
         link_mocap=tuple(-1 if b.name in free else mocap_ids[b.on] for b in parts.links),
+        box_link=tuple(links[b.body] for b in parts.boxes),
         joint_names=tuple(joint_ids),
         joint_types=types,
         joint_link=tuple(links[j.body] for j in joints),
@@ -254,6 +258,16 @@ def _link(bodies: Sequence[Element], free: set[str]) -> Link:
         invweight=array(np.zeros((len(pos), 2)), (-1, 2)),
         gravcomp=column(bodies, "gravcomp", 1)[:, 0],
         gravcomp_arm=column(bodies, "gravcomp_arm", 3),
+    )
+
+
+def _box(boxes: Sequence[Element], links: Sequence[Element]) -> Box:
+    """The bodies that a medium takes for boxes, each with the link that it is part of."""
+    each = list(zip(boxes, links, strict=True))
+    return Box(
+        Transform(column(boxes, "pos", 3), column(boxes, "quat", 4)),
+        i=array([box.inertia / np.sum(link.inertia) for box, link in each], (-1, 3)),
+        mass=array([box.mass / link.mass for box, link in each], (-1,)),
     )
 
 

@@ -1,6 +1,6 @@
 """Geoms that a medium streams around: their numbers, and what is wrong with them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,25 +26,3 @@ def streamed(geom: Element, kind: Any) -> Iterator[str]:
         yield f"{geom}: a {kind.name} is no ellipsoid to a medium; leave fluidcoef out"
     if geom.streamed and (geom.fluidcoef < 0).any():
         yield f"{geom}: fluidcoef must be >= 0, got {geom.fluidcoef.tolist()}"
-
-
-def mixed(
-    bodies: Sequence[Element], carrier: Mapping[str, str], geoms: Sequence[Element]
-) -> Iterator[str]:
-    """Links of which a part is a box to the medium, and another ellipsoids.
-
-    Args:
-        bodies: as they were described.
-        carrier: the link, or the world, that carries each.
-        geoms: with the bodies that they were given to as `origin`.
-    """
-    around = {g.origin for g in geoms if g.streamed}
-    links = {carrier[name] for name in around if name in carrier}
-    names = {body.name for body in bodies}
-    for body in bodies:
-        link = carrier[body.name]
-        if link in links & names and body.mass > 0 and body.name not in around:
-            yield (
-                f"{body}: it is part of '{link}', of which a medium takes other geoms for "
-                "ellipsoids; give its geoms fluidcoef too"
-            )

@@ -134,6 +134,7 @@ class ModelBuilder(Description):
         parts = Parts(
             option=self._option,
             links=welded.links,
+            boxes=welded.boxes,
             fixed=welded.fixed,
             joints=joints,
             joint_types=types,
@@ -212,8 +213,6 @@ class ModelBuilder(Description):
         for geom, kind in zip(welded.geoms, geom_types, strict=True):
             if kind is not None:
                 problems += [*touch.geom(geom, kind), *fluids.streamed(geom, kind)]
-        if option["density"] or option["viscosity"]:
-            problems += fluids.mixed(self._bodies, welded.carrier, welded.geoms)
         for pair in self._pairs:
             problems += touch.pair(pair, {g.name: g.body for g in welded.geoms})
         widths = {j.name: t.qd_width for j, t in known}

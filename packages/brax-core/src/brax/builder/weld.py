@@ -1,6 +1,6 @@
 """Bodies without joints become part of the body that carries them, or of the world."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,9 @@ class Welded(NamedTuple):
     """A description without bodies that have no joints."""
 
     links: list[Element]
+    boxes: list[Element]
+    """The bodies that a medium takes for boxes of their own: principal frames in the link
+    (`body`), masses and moments."""
     geoms: list[Element]
     sites: list[Element]
     cameras: list[Element]
@@ -23,8 +26,6 @@ class Welded(NamedTuple):
     """The bodies that are gone: their frames in the link that carries them."""
     equalities: list[Element]
     rest: Places
-    carrier: dict[str, str]
-    """The link, or the world, that carries each body."""
 
 
 def weld(
@@ -83,8 +84,11 @@ def weld(
         world[link.name] = world[link.parent].do(link.pos, link.quat)
     at_geoms = [centres.get(geom.body, centres[WORLD]) for geom in geoms]
     at_ends = [[centres.get(b, centres[WORLD]) for b in (e.first, e.second)] for e in equalities]
+    streamed = {g.body for g in geoms if g.streamed}
+    boxes = [b for link in links for b in _boxes(link.name, parts[link.name], streamed)]
     return Welded(
         heavy,
+        boxes,
         [attach(g) for g in geoms],
         [attach(s) for s in sites],
         [
@@ -100,7 +104,6 @@ def weld(
             np.array([world[link.name].quat for link in links]).reshape(-1, 4),
             tuple(len(parts[link.name]) for link in links),
         ),
-        carrier,
     )
 
 
@@ -136,6 +139,26 @@ def _with_mass(link: Element, parts: list[tuple[Pose, Element]]) -> Element:
         gravcomp_arm=np.sum([share * arm for share, arm in borne], axis=0),
     )
     return Element(link.kind, link.name, link.values | values, link.line)
+
+
+def _boxes(
+    link: str, parts: list[tuple[Pose, Element]], streamed: Collection[str]
+) -> Iterator[Element]:
+    """The parts of a link that a medium takes for boxes, unless it takes the whole link for one.
+
+    Args:
+        link: name of the link.
+        parts: its bodies and their principal frames in it.
+        streamed: names of the bodies with geoms that a medium takes for ellipsoids.
+    """
+    massive = [(pose, body) for pose, body in parts if body.mass > 0]
+    if len(massive) < 2 and not any(body.name in streamed for _, body in parts):
+        return
+    for pose, body in massive:
+        if body.name not in streamed:
+            values = dict(body=link, pos=pose.pos, quat=pose.quat)
+            values |= dict(mass=body.mass, inertia=body.inertia)
+            yield Element(body.kind, body.name, values, body.line)
 
 
 def _tensor(quat: np.ndarray, moments: np.ndarray) -> np.ndarray:

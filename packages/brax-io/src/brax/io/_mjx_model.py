@@ -35,10 +35,10 @@ INTEGRATORS = {
 CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
 
 TRANSLATED = {
-    System: "opt link joint dof geom site tendon actuator sensor fixed init_q ref vel_damping "
-    "ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link fixed_mocap "
-    "mocap_fixed link_mocap geom_mocap geom_body site_body site_mocap equality_mocap joint_names "
-    "joint_types joint_link joint_limited joint_two_sided joint_dry "
+    System: "opt link box box_link joint dof geom site tendon actuator sensor fixed init_q ref "
+    "vel_damping ang_damping baumgarte_erp link_names link_parents fixed_names fixed_link "
+    "fixed_mocap mocap_fixed link_mocap geom_mocap geom_body site_body site_mocap "
+    "equality_mocap joint_names joint_types joint_link joint_limited joint_two_sided joint_dry "
     "geom_names geom_types geom_link geom_priority "
     "collisions pair pair_names pair_uneven site_names site_types site_link tendon_names "
     "tendon_joints tendon_path actuator_names actuator_types actuator_joint actuator_tendon "
@@ -114,6 +114,9 @@ def lacking(sys: System) -> Iterator[str]:
     for name, path in zip(sys.tendon_names, sys.tendon_path, strict=True):
         if path:
             yield f"tendon '{name}': spatial tendons are not translated"
+    if sys.opt.enable_fluid and sys.box_link:
+        names = ", ".join(f"'{sys.link_names[link]}'" for link in sorted({*sys.box_link}))
+        yield f"the drag of a medium on parts of {names} is not translated"
     for fixed in sys.mocap_fixed:
         yield f"body '{sys.fixed_names[fixed]}': mocap bodies are not translated"
     for name, site in zip(sys.actuator_names, sys.actuator_site, strict=True):
