@@ -203,14 +203,7 @@ SMALL = (0.1, 0.1, 0.1)
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
-        pytest.param(
-            *("plane", ((0.1, 0.08), ())),
-            marks=pytest.mark.xfail(
-                reason="known defect: the derivative of the distance of a thick ring and a plane "
-                "is not always the normal",
-                strict=True,
-            ),
-        ),
+        ("plane", ((0.1, 0.08), ())),
         *((n, ((0.8, 0.4), SMALL)) for n in ("sphere", "capsule", "box", "cylinder", "ellipsoid")),
         ("torus", ((0.8, 0.4), (0.1, 0.05))),
     ],

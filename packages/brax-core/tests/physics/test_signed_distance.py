@@ -24,7 +24,18 @@ class Ball(GeometryType):
         return sqrt(point.dot(point)) - shape.size.x
 
 
-BALL = Ball()
+class Ring(GeometryType):
+    """A torus, likewise."""
+
+    name = "ring"
+    size_names = ("ring radius", "tube radius")
+
+    def signed_distance(self, shape, point):
+        aside = sqrt(point.x * point.x + point.y * point.y) - shape.size.x
+        return sqrt(aside * aside + point.z * point.z) - shape.size.y
+
+
+BALL, RING = Ball(), Ring()
 RADIUS = 0.25
 KINDS = [pytest.param(n, marks=() if n == "plane" else pytest.mark.slow) for n in SIZES]
 
@@ -69,11 +80,12 @@ def programs(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_ball_known_by_its_distance_is_a_sphere(f64, name):
-    """Down to a depth at which the other shape still has none of the ball's middle."""
+    """In a plane at any depth; in other shapes down to one at which they still have none of the
+    ball's middle."""
     (mine, theirs), order = programs(name)
     dist, normal, pos = map(np.asarray, mine(*scene(name)))
     expected, its_normal, its_pos = map(np.asarray, theirs(*scene(name)))
-    clear = expected > -0.9 * RADIUS
+    clear = expected > (-np.inf if name == "plane" else -0.9 * RADIUS)
     assert clear.sum() > 15
     turn = 1 if order == (0, 1) else -1
     np.testing.assert_allclose(dist[clear], expected[clear], atol=1e-6)
@@ -109,6 +121,31 @@ def test_two_balls_known_by_their_distances_meet(f64):
     dist, normal, _ = run(places, sizes)
     np.testing.assert_allclose(dist, -0.05, atol=1e-8)
     np.testing.assert_allclose(normal, [[0.6, 0.8, 0]], atol=1e-5)
+
+
+def test_a_ring_is_pushed_up_from_any_depth_under_a_plane(f64):
+    """Its lowest point is the tube's radius, and the ring's times the sine of its tilt, below its
+    middle. The other points touch the plane too or are away from it."""
+    tilt, height = (a.ravel() for a in np.meshgrid((0.2, 0.9, 1.5), (0.3, 0.0, -0.09, -3.0)))
+    place = np.zeros((tilt.size, 7))
+    place[:, 2], place[:, 3], place[:, 4] = height, np.cos(tilt / 2), np.sin(tilt / 2)
+    ground = np.tile([0.0, 0, 0, 1, 0, 0, 0], (tilt.size, 1))
+    collider = between(RING, plugins.get("geometry_type", "plane"))
+
+    def touches(place):
+        return collider.collide(
+            shape("ring", place, (0.1, 0.08, 0)), shape("plane", ground, (0,) * 3)
+        )
+
+    first, *others = jax.jit(touches)(jnp.asarray(place))
+    expected = height - 0.1 * np.sin(tilt) - 0.08
+    np.testing.assert_allclose(first.dist[0], expected, atol=1e-9)
+    np.testing.assert_allclose(first.pos.z[0], expected / 2, atol=1e-9)
+    np.testing.assert_allclose(
+        np.stack(first.normal)[:, 0], [[0.0], [0.0], [-1.0]] + 0 * tilt, atol=1e-9
+    )
+    for other in others:
+        assert ((other.dist[0] > 0) | (np.abs(other.dist[0] - expected) < 0.01)).all()
 
 
 def test_a_shape_that_says_nothing_of_itself_meets_none():

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.colliders.convex import Corner, best_places, nearest_point, take, where
+from brax.colliders.geometry import PLANE
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.colliders.manifold import widest_four
 from brax.colliders.rolling import Bent, Sym2, bent_edges, face_normal, moved
@@ -43,6 +44,13 @@ _NEAR = 0.02
 
 _APART = 10.0
 """Sizes that make the slack of `widest_four` a hundredth of the size: what is nearer is one."""
+
+_FAR = 32.0
+"""Distance, in sizes, from which the distance of a surface gives its support, to within w^2 / 64
+for a support point that is w sizes off the line."""
+
+_CLEAR = 0.125
+"""Distance, in sizes, that a plane keeps from a surface by this estimate."""
 
 _ANGLES = 2 * np.pi * np.arange(STARTS) / STARTS
 _AROUND = np.stack([np.cos(_ANGLES), np.sin(_ANGLES), 0 * _ANGLES], axis=1)
@@ -204,7 +212,26 @@ class SignedDistance(Collider):
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """Where the other shape's points are nearest to the surface."""
         still: tuple[Shape, Shape] = jax.tree.map(jax.lax.stop_gradient, (a, b))
-        return [self._touch(spot, a, b) for spot in self._search(*still)]
+        drop = self._drop(*still)
+        lowered, still_lowered = (
+            shape._replace(pos=shape.pos - shape.axis_z * drop) for shape in (b, still[1])
+        )
+        spots = self._search(still[0], still_lowered)
+        return [self._touch(spot, a, lowered, drop) for spot in spots]
+
+    def _drop(self, a: Shape, b: Shape) -> jax.Array:
+        """Return how far to lower a plane so that it is clear of the surface [m]; else zero.
+
+        The points of a plane above part of the surface are nearest to its upper side. Below all of
+        it, the least distance minus the drop is the distance to the half-space at any depth.
+        """
+        up, reach = b.axis_z, _size(a)
+        if self.other is not PLANE:
+            return jnp.zeros_like(reach)
+        far = a.rot.inv_rotate(up * (-_FAR * reach))
+        # From far away, the distance of a surface tells its support point.
+        lowest = _FAR * reach - self.surface.signed_distance(a, Vec3(*(c[None] for c in far)))[0]
+        return jnp.maximum(lowest + _CLEAR * reach - up.dot(a.pos - b.pos), 0.0)
 
     def _search(self, a: Shape, b: Shape) -> list[Spot]:
         """The points in the other shape's frame."""
@@ -240,17 +267,24 @@ class SignedDistance(Collider):
 
         return slope
 
-    def _touch(self, spot: Spot, a: Shape, b: Shape) -> Touch:
-        """The point at its place, whose distance counts if it is one of those found to be near."""
+    def _touch(self, spot: Spot, a: Shape, b: Shape, drop: jax.Array) -> Touch:
+        """The point at its place, whose distance counts if it is one of those found to be near.
+
+        Args:
+            spot: the point.
+            a: the first shape.
+            b: the second shape, lowered.
+            drop: how far it is lowered [m].
+        """
         place, normal = self._moved(spot, a, b)
         # Danskin's theorem lets the point move or not. Where it moves, a shape that slides on a
         # flat side keeps its distance even if the search has stopped short of the least.
         dist = self.surface.signed_distance(a, a.rot.inv_rotate(place - a.pos))
         still = jax.tree.map(jax.lax.stop_gradient, b.rot.inv_rotate(normal))
-        dist = dist + Other(self.other, b).growth(spot.point, still)
+        dist = dist + Other(self.other, b).growth(spot.point, still) - drop
         far = _APART * _size(a)
         dist = jnp.where(spot.z < far, dist, jnp.abs(dist) + far)
-        return Touch(dist, place - normal * (0.5 * dist), normal)
+        return Touch(dist, place - normal * (0.5 * dist + drop), normal)
 
     def _moved(self, spot: Spot, a: Shape, b: Shape) -> tuple[Vec3, Vec3]:
         """The place and the normal, with their derivatives."""
