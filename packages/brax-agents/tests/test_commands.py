@@ -7,15 +7,19 @@ import types
 from pathlib import Path
 
 import click
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from agent_toys import SMALL, STEP, Point
 
 from brax import cli, plugins
 from brax.plugins import Spec, hookimpl
 from brax.training import checkpoint, hosts, runs
+from brax.training.acting import over_batch
 from brax.training.agents.ppo.trainer import PPO
 from brax.training.commands import parse_changes
+from brax.training.policies import of_run
 
 RUN = Path("runs/a")
 
@@ -317,3 +321,74 @@ def test_a_trainer_gets_what_it_takes_and_must_return_what_it_should(monkeypatch
     err = capsys.readouterr().err
     assert "brax: trainer 'told' of toys (" in err
     assert "train must return (make_policy, params, metrics), but returns None" in err
+
+
+class Linear:
+    """A trainer whose policy takes a single observation: it appends a constant to it."""
+
+    name = "told"
+    weights = jnp.arange(3.0)
+
+    @staticmethod
+    def train(environment, progress_fn, run_dir):
+        progress_fn(STEP, {"eval/episode_reward": 1.0})
+        return Linear.make_policy, Linear.weights, {}
+
+    @staticmethod
+    def make_policy(weights):
+        return lambda obs, key: (jnp.append(obs, 1.0) @ weights[:, None], {})
+
+    @staticmethod
+    def load_policy(path, deterministic=True):
+        return Linear.make_policy(Linear.weights)
+
+
+@pytest.fixture
+def linear(monkeypatch):
+    for name in ("train", "load_policy"):
+        monkeypatch.setattr(Told, name, getattr(Linear, name))
+    assert cli.main(["train", "toy_point", "--trainer", "told", "--name", "a"]) == 0
+
+
+def test_a_policy_for_one_observation_is_evaluated(linear, capsys):
+    """As docs/plugins.md states it; the command evaluates many episodes at once."""
+    assert cli.main(["eval", "runs/a", "--episodes", "3"]) == 0
+    assert "3 episodes" in capsys.readouterr().out
+
+
+def test_a_policy_for_one_observation_teaches(linear):
+    teacher = over_batch(of_run("runs/a"))
+    observations = jnp.array([[1.0, 2.0], [3.0, -1.0]])
+    actions, _ = teacher(observations, jax.random.key(0))
+    np.testing.assert_allclose(actions, [[4.0], [1.0]])  # 0 x + 1 y + 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (lambda obs, key: obs, "the policy must return (action, extras), but returns"),
+        (lambda obs, key: (obs, {}), "the policy must return an action of shape (1,), but"),
+        (lambda obs, key: (obs @ jnp.ones(3), {}), "the policy raised TypeError: "),
+        (None, "must return a function of an observation and a key, but returns None"),
+    ],
+)
+def test_a_loaded_policy_that_breaks_its_contract_is_named(
+    linear, monkeypatch, capsys, policy, problem
+):
+    monkeypatch.setattr(Told, "load_policy", lambda path, deterministic=True: policy)
+    assert cli.main(["eval", "runs/a", "--episodes", "3"]) == 2
+    err = capsys.readouterr().err
+    assert "brax: trainer 'told' of toys (" in err and "load_policy" in err and problem in err
+
+
+def test_settings_are_checked_before_an_environment_is_traced(monkeypatch, capsys):
+    def traced(self, rng):
+        raise AssertionError("reset was traced")
+
+    monkeypatch.setattr(Preset, "reset", traced)
+    monkeypatch.setattr(Told, "train", Strict.train)
+    args = ["train", "toy_point", "--trainer", "told", "--name", "a"]
+    assert cli.main([*args, "--set", "rat=2.0"]) == 2
+    assert "Did you mean 'rate'?" in capsys.readouterr().err
+    assert cli.main(args) == 2
+    assert "reset was traced" in capsys.readouterr().err

@@ -28,10 +28,10 @@ class Clock:
         return self.now
 
 
-def _shown(terminal, act):
+def _shown(terminal, act, total=1000):
     out, clock = io.StringIO(), Clock()
     console = Console(file=out, force_terminal=terminal, width=100)
-    with Progress("ppo on ant", 1000, console, clock) as shown:
+    with Progress("ppo on ant", total, console, clock) as shown:
         act(shown, clock)
     return out.getvalue()
 
@@ -47,6 +47,29 @@ def test_lines_where_there_is_no_terminal():
     assert second.startswith("0 steps: return 1234.6 +- 7.0, length 1000; compiling")
     assert third.startswith("250 steps: return 1234.6")
     assert third.endswith("25%, 250 steps, 50 steps/s, 1:01 elapsed, 0:15 left")
+
+
+def test_only_what_a_trainer_reports_is_shown():
+    def act(shown, clock):
+        clock.now = 2.0
+        shown.update(100, {"eval/episode_reward": 12.0})
+
+    _, line = _shown(False, act).splitlines()
+    assert line == "100 steps: return 12.0; 10%, 100 steps, 0:02 elapsed"
+    first, line = _shown(False, act, total=0).splitlines()
+    assert first == "ppo on ant: compiling, 0:00 elapsed"
+    assert line == "100 steps: return 12.0; 100 steps, 0:02 elapsed"
+    assert "100 steps, 0:02 elapsed" in _shown(True, act, total=0)
+
+
+def test_a_resumed_run_compiles_after_its_first_report():
+    out = io.StringIO()
+    with Progress("ppo on ant", 1000, Console(file=out, width=100), Clock(), resumed=True) as shown:
+        shown.update(250, EVALUATION)
+        shown.update(500, EVALUATION)
+    _, first, second = out.getvalue().splitlines()
+    assert first.endswith("length 1000; compiling, 0:00 elapsed")
+    assert second.endswith("length 1000; 50%, 500 steps, 0:00 elapsed")
 
 
 def test_never_silent_for_long(monkeypatch):

@@ -83,6 +83,20 @@ def generate_unroll(
     return final, transitions
 
 
+def over_batch(policy: types.Policy) -> types.Policy:
+    """Returns a policy for a batch of observations, made of one for a single observation.
+
+    `load_policy` of a trainer returns a policy for a single observation. Each observation of the
+    batch gets a key of its own.
+    """
+
+    def batched(observations: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
+        size = jax.tree.leaves(observations)[0].shape[0]
+        return jax.vmap(policy)(observations, jax.random.split(key, size))
+
+    return batched
+
+
 class Evaluator:
     """Measures a policy over whole episodes, each from a fresh reset."""
 

@@ -13,6 +13,7 @@ import click
 from brax import plugins
 from brax.errors import ConfigError, closest, describe_error
 from brax.plugins import kinds
+from brax.plugins.outputs import environment as env_outputs
 from brax.training import hosts, presets, runs
 
 env_argument = click.argument("env")
@@ -147,7 +148,7 @@ def resume(
         record = runs.read(run)
         if steps is not None:
             record = record.with_config(num_timesteps=steps)
-        environment = make_environment(record.environment, record.environment_kwargs)
+        environment = _construct(record.environment, record.environment_kwargs)
         check(record.trainer, with_randomization(record.config, environment))
         behind = checkpoint.available(run / "checkpoints")
         if step is not None and step not in behind:
@@ -160,6 +161,7 @@ def resume(
             raise ConfigError(
                 f"run '{run}' is complete, with {newest} steps: ask for more with --steps."
             )
+        env_outputs.checked(record.environment, environment)
         if steps is not None and hosts.first():
             record.write(run)
     more: dict[str, Any] = {}
@@ -194,11 +196,12 @@ def asked(
     """
     settings = parse_changes(changes)
     env_settings = settings.pop("env", {})
-    environment = make_environment(env, env_settings)
     agent = plugins.get("trainer", trainer)
+    environment = _construct(env, env_settings)
     config = merge(presets.choose(agent, environment, env, preset), settings)
     config |= {name: value for name, value in more.items() if value is not None}
     check(trainer, with_randomization(config, environment))
+    env_outputs.checked(env, environment)  # last: tracing a large model takes many seconds
     return runs.Run(env, env_settings, trainer, with_whole_paths(config)), environment
 
 
@@ -282,7 +285,8 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
     with hosts.together():
         loggers = MetricLoggers(folder) if hosts.first() else None
     title = f"{run.trainer} on {run.environment}, {folder}"
-    progress = Progress(title, int(run.config.get("num_timesteps", 0)))
+    resumed = bool((run.config | more).get("restore_checkpoint_path"))
+    progress = Progress(title, int(run.config.get("num_timesteps", 0)), resumed=resumed)
 
     def report(step: int, metrics: Any) -> None:
         if loggers:
@@ -321,10 +325,18 @@ def make_environment(name: str, settings: Any) -> Any:
         ConfigError: if it does not take these settings.
         PluginError: if what another package registered is none, or its states are wrong.
     """
-    from brax.plugins.outputs.environment import checked, make
+    return env_outputs.checked(name, _construct(name, settings))
 
+
+def _construct(name: str, settings: Any) -> Any:
+    """Makes an environment by name; its reset and step are not traced yet.
+
+    Raises:
+        ConfigError: if it does not take these settings.
+        PluginError: if what another package registered is none.
+    """
     try:
-        return checked(name, make(name, **settings))
+        return env_outputs.make(name, **settings)
     except TypeError as error:
         raise ConfigError(f"environment '{name}': {error}") from error
 

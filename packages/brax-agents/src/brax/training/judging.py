@@ -33,7 +33,7 @@ def evaluate(
     from brax.env import wrap
     from brax.plugins.outputs.trainer import load_policy
     from brax.training import checkpoint
-    from brax.training.acting import Evaluator
+    from brax.training.acting import Evaluator, over_batch
 
     record = runs.read(run)
     path = run / "checkpoints" / f"{step:012d}" if step is not None else run
@@ -43,12 +43,12 @@ def evaluate(
             f"run '{run}' has no checkpoint of step {step}. It has: {', '.join(map(str, there))}."
         )
     environment = make_environment(record.environment, record.environment_kwargs)
-    policy = load_policy(record.trainer, path, deterministic=not stochastic)
+    policy = load_policy(record.trainer, path, environment, deterministic=not stochastic)
     length = int(record.config.get("episode_length", 1000))
     repeat = int(record.config.get("action_repeat", 1))
     evaluator = Evaluator(
         wrap(environment, episode_length=length, action_repeat=repeat),
-        lambda _: policy,
+        lambda _: over_batch(policy),
         episodes,
         length,
         repeat,

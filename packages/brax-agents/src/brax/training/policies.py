@@ -15,7 +15,7 @@ import numpy as np
 
 from brax.errors import CheckpointError, ConfigError
 from brax.plugins.outputs.trainer import load_policy
-from brax.training import checkpoint, distribution, images, networks, types
+from brax.training import checkpoint, distribution, images, networks, runs, types
 from brax.training.acme import running_statistics
 from brax.training.writer import Writer
 
@@ -217,11 +217,16 @@ def save(agent: str, path: Path | str, step: int, params: Any, config: Mapping[s
 def of_run(path: Path | str) -> types.Policy:
     """Returns the deterministic policy of a run or checkpoint of any agent.
 
+    A run's folder names its trainer, which may store policies in any way.
+
     Raises:
         CheckpointError: if there is no such checkpoint, or it is damaged.
         UnknownNameError: if its agent is not installed.
     """
-    agent = checkpoint.load(path).record.get("agent", "")
+    if (Path(path) / runs.RECORD).is_file():
+        agent = runs.read(Path(path)).trainer
+    else:
+        agent = checkpoint.load(path).record.get("agent", "")
     policy: types.Policy = load_policy(agent, path)
     return policy
 

@@ -27,22 +27,25 @@ class Progress:
         total_steps: int,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
+        resumed: bool = False,
     ) -> None:
         """Prepares the display.
 
         Args:
             title: what is trained.
-            total_steps: environment steps to go to.
+            total_steps: environment steps to go to; 0 if not known.
             console: where to show it; standard output by default.
             clock: seconds that pass.
+            resumed: whether the first report is that of a checkpoint, before any training.
         """
         self._title = title
-        self._total = max(total_steps, 1)
+        self._total = total_steps
         self._console = console or Console()
         self._clock = clock
         self._start = self._last_line = clock()
         self._steps = 0
         self._sps = 0.0
+        self._first = None if resumed else 0
         self._training = False
         self._rows: list[tuple[str, ...]] = []
         self._stop = threading.Event()
@@ -57,7 +60,8 @@ class Progress:
             )
             self._live.start()
         else:
-            self._line(f"{self._title}: {self._total:,} steps; {self._status()}")
+            steps = f"{self._total:,} steps; " if self._total else ""
+            self._line(f"{self._title}: {steps}{self._status()}")
             self._heart = threading.Thread(target=self._beat, daemon=True)
             self._heart.start()
         return self
@@ -79,33 +83,36 @@ class Progress:
         """Takes in a report: environment steps so far and metrics."""
         self._steps = steps
         self._sps = float(metrics.get("training/sps", self._sps))
-        self._training = self._training or "training/sps" in metrics
+        self._first = steps if self._first is None else self._first
+        self._training = self._training or "training/sps" in metrics or steps > self._first
         if "eval/episode_reward" not in metrics:
             return
         row = (
             f"{steps:,}",
-            f"{float(metrics['eval/episode_reward']):.1f}",
-            f"{float(metrics.get('eval/episode_reward_std', 0.0)):.1f}",
-            f"{float(metrics.get('eval/avg_episode_length', 0.0)):.0f}",
+            _shown(metrics, "eval/episode_reward", ".1f"),
+            _shown(metrics, "eval/episode_reward_std", ".1f"),
+            _shown(metrics, "eval/avg_episode_length", ".0f"),
             f"{self._sps:,.0f}" if self._sps else "-",
             _duration(self._clock() - self._start),
         )
         self._rows.append(row)
         if self._live is None:
-            self._line(
-                f"{row[0]} steps: return {row[1]} +- {row[2]}, length {row[3]}; {self._status()}"
-            )
+            deviation = f" +- {row[2]}" if row[2] != "-" else ""
+            length = f", length {row[3]}" if row[3] != "-" else ""
+            self._line(f"{row[0]} steps: return {row[1]}{deviation}{length}; {self._status()}")
 
     def _status(self) -> str:
         """Where the run is, in one line."""
         elapsed = _duration(self._clock() - self._start)
         if not self._training:
             return f"compiling, {elapsed} elapsed"
-        left = max(self._total - self._steps, 0) / self._sps if self._sps else 0.0
-        return (
-            f"{min(self._steps / self._total, 1.0):.0%}, {self._steps:,} steps, "
-            f"{self._sps:,.0f} steps/s, {elapsed} elapsed, {_duration(left)} left"
-        )
+        done = f"{self._steps:,} steps"
+        if self._total:
+            done = f"{min(self._steps / self._total, 1.0):.0%}, {done}"
+        if not self._sps:
+            return f"{done}, {elapsed} elapsed"
+        left = max(self._total - self._steps, 0) / self._sps
+        return f"{done}, {self._sps:,.0f} steps/s, {elapsed} elapsed, {_duration(left)} left"
 
     def _render(self) -> RenderableType:
         """The live display."""
@@ -114,7 +121,7 @@ class Progress:
             table.add_column(name, justify="right")
         for row in self._rows[-_ROWS:]:
             table.add_row(*row)
-        pulse = not self._training
+        pulse = not (self._training and self._total)
         bar = ProgressBar(self._total, min(self._steps, self._total), width=50, pulse=pulse)
         return Group(table, Text(self._status()), bar)
 
@@ -127,6 +134,11 @@ class Progress:
     def _line(self, text: str) -> None:
         self._last_line = self._clock()
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def _shown(metrics: Mapping[str, Any], name: str, form: str) -> str:
+    """Returns a metric as text; a hyphen where the trainer reports no such metric."""
+    return f"{float(metrics[name]):{form}}" if name in metrics else "-"
 
 
 def _duration(seconds: float) -> str:

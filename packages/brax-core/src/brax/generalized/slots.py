@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
@@ -156,7 +157,7 @@ def bounded(sys: System) -> list[Bounded]:
     out = []
     for kind in dict.fromkeys(sys.joint_types):
         if type(kind).bounds is not JointType.bounds:
-            like = [jax.ShapeDtypeStruct((1, 1), float)] * kind.q_width
+            like = [jax.ShapeDtypeStruct((1, 1), jnp.result_type(float))] * kind.q_width
             each = len(jax.eval_shape(kind.bounds, tuple(like)))
             mine = [j for j, k in enumerate(sys.joint_types) if k is kind and sys.joint_limited[j]]
             both = [j for j in mine if sys.joint_two_sided[j]]

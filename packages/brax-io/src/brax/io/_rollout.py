@@ -107,7 +107,7 @@ def trained(run: Run, checkpoint: Path) -> tuple[Any, Callable[..., Any]]:
         BraxError: if the environment, the trainer or the checkpoint cannot be had.
     """
     env = make(run.environment, **run.settings)
-    return env, load_policy(run.trainer, checkpoint)
+    return env, load_policy(run.trainer, checkpoint, env)
 
 
 def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:

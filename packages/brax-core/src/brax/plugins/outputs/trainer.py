@@ -23,18 +23,35 @@ def train(name: str, environment: Any, **settings: Any) -> Any:
     return out
 
 
-def load_policy(name: str, path: Path | str, deterministic: bool = True) -> Callable[..., Any]:
-    """Returns the policy of a run or checkpoint, by the name of the trainer that wrote it.
+def load_policy(
+    name: str, path: Path | str, environment: Any = None, deterministic: bool = True
+) -> Callable[..., Any]:
+    """Returns the policy of a run or checkpoint, for a single observation.
+
+    Args:
+        name: the trainer that wrote it.
+        path: the run's folder, or that of a checkpoint.
+        environment: what the policy acts in. Given it, the policy of a third-party trainer is
+            called once with shapes in place of numbers.
+        deterministic: take the mean action instead of drawing one.
 
     Raises:
-        PluginError: if the trainer returns no function.
+        PluginError: if the trainer returns no function, or its policy returns no action.
     """
+    who = plugins.specs("trainer")[name]
     policy = plugins.get("trainer", name).load_policy(path, deterministic=deterministic)
     if not callable(policy):
         raise PluginError(
-            f"{plugins.specs('trainer')[name]}: load_policy must return a function of an "
-            f"observation and a key, but returns {describe(policy)}"
+            f"{who}: load_policy must return a function of an observation and a key, but returns "
+            f"{describe(policy)}"
         )
+    if not who.ours and environment is not None:
+        try:
+            problem = policy_problem(policy, environment)
+        except Exception as error:
+            problem = f"the policy raised {describe_error(error)}"
+        if problem:
+            raise PluginError(f"{who}: load_policy: {problem}")
     return policy
 
 

@@ -59,7 +59,9 @@ class BCLearner(Learner):
         config = self.config
         self._make_policy = policies.make_inference_fn(parts.networks)
         given = parts.runtime.teacher_inference_fn
-        self._teacher = policies.of_run(config.teacher) if given is None else given
+        if given is None:
+            given = acting.over_batch(policies.of_run(config.teacher))
+        self._teacher = given
         self._beta = parts.runtime.dagger_beta_fn
         self._optimizer = optax.adam(config.learning_rate)
         self._check_teacher(parts.info.obs)
