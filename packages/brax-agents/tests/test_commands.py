@@ -392,3 +392,13 @@ def test_settings_are_checked_before_an_environment_is_traced(monkeypatch, capsy
     assert "Did you mean 'rate'?" in capsys.readouterr().err
     assert cli.main(args) == 2
     assert "reset was traced" in capsys.readouterr().err
+
+
+def test_a_report_without_metrics_names_the_trainer(monkeypatch, capsys):
+    def train(environment, progress_fn):
+        progress_fn({"eval/episode_reward": 1.0}, 5)
+
+    monkeypatch.setattr(Told, "train", staticmethod(train))
+    assert cli.main(["train", "toy_point", "--trainer", "told", "--name", "a"]) == 2
+    err = capsys.readouterr().err
+    assert "brax: trainer 'told' of toys (" in err and "the metrics are a int" in err

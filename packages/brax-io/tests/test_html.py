@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import math
 import re
+import types
 from html import unescape
 
 import jax
@@ -20,6 +21,7 @@ from brax.colliders.interface import GeometryType
 from brax.errors import BraxError, ConfigError, ModelError
 from brax.io import html
 from brax.kinematics import forward
+from brax.plugins import Spec, hookimpl
 
 
 @pytest.fixture(scope="module")
@@ -345,6 +347,27 @@ def test_a_strange_shape_is_drawn_by_its_mesh(sys):
 def test_a_strange_shape_without_a_mesh_is_named(sys):
     with pytest.raises(ModelError, match=r"geom 'arm_sphere3': .*'wedge'.*mesh\(size\)"):
         html.render(with_shape(sys, Wedge()), walk(1))
+
+
+@pytest.mark.parametrize(
+    ("mesh", "told"),
+    [
+        (lambda self, size: np.zeros((3, 3)), "mesh must give vertices"),
+        (lambda self, size: [][0], "mesh raised IndexError: list index out"),
+    ],
+)
+def test_a_mesh_that_cannot_be_drawn_names_its_package(sys, mesh, told):
+    shape = type("Wrong", (Wedge,), {"mesh": mesh})()
+    plugin = types.ModuleType("acme")
+    plugin.BRAX_PLUGIN_API = 1
+    plugin.brax_geometry_types = hookimpl(lambda: [Spec("wedge", shape)])
+    plugin.brax_geometry_types.__name__ = "brax_geometry_types"
+    plugins.register(plugin, "acme")
+    try:
+        with pytest.raises(ModelError, match=rf"geom 'arm_sphere3': .*'wedge' of acme .*{told}"):
+            html.render(with_shape(sys, shape), walk(1))
+    finally:
+        plugins.unregister("acme")
 
 
 def test_a_size_that_is_not_finite_is_named(sys):

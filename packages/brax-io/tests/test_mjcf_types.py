@@ -110,13 +110,18 @@ def test_every_kind_is_named_by_one_mechanism():
         ('"geom" objname="g"', '"joint" objname="j"', r"a geometry type belongs to geoms; use obj"),
         ("acme-square", "acme-squar", r"actuator 'm' .*Did you mean 'acme-square'"),
         ("acme-double", "acme-doubl", r"sensor 's': type 'acme-doubl' is not supported. Did"),
+        (
+            'dim="1"',
+            'dim="2"',
+            r"sensor 's': its dim is 2, but the width of sensor 'acme-double' of",
+        ),
         ("acme-half", "acme-hal", r"option: unknown integrator 'acme-hal'"),
         ("integrator", "integrater", r"text 'integrater'.*Did you mean 'integrator'"),
     ],
 )
 def test_what_is_misspelt_is_an_error(right, wrong, told):
     with pytest.raises(ModelError, match=told):
-        mjcf.loads(model(ALL.replace(right, wrong)))
+        mjcf.loads(model(ALL).replace(right, wrong))
 
 
 def test_a_user_s_own_text_is_left_alone():

@@ -3,6 +3,7 @@
 import re
 import types
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -11,8 +12,8 @@ from brax.actuators import ActuatorType
 from brax.builder import ModelBuilder
 from brax.colliders import Collider, GeometryType, Touch
 from brax.components import Vec3, exp_quat
-from brax.env import Env, State
-from brax.errors import BraxError, PluginError
+from brax.env import Env, Randomization, Range, State
+from brax.errors import BraxError, ConfigError, PluginError, TrainingError
 from brax.integrators import Integrator
 from brax.joints import JointType, Twist
 from brax.plugins import Registry, Spec, hookimpl
@@ -144,6 +145,13 @@ CASES = [
         lambda p, s, x, v: None,
         "force must give an array float32[3, 2], but gives No",
     ),
+    (
+        Motor,
+        "force",
+        lambda p, s, x, v: s * jnp.sum(v),
+        "force mixes environments by the operation 'reduce_sum' (",
+    ),
+    (Motor, "force", lambda p, s, x, v: s + v[:, :1], "force mixes environments by the operation"),
     (Motor, "force", lambda p, s, x, v: short, "force of float32[3, 2] gives float32[5]; it must"),
     (Motor, "stateful", True, "stateful is True, but it has no rate: its activation would stay"),
     (Motor, "rate", lambda p, c, a, x, v: c, "it has a rate, but stateful is False"),
@@ -154,7 +162,8 @@ CASES = [
         lambda m, s, dt: None,
         "step must give the state that its last move gave, but ",
     ),
-    (Euler, "step", lambda m, s, dt: m.rates(s, s), "Only Flow has it: set needs_flow = True"),
+    (Euler, "step", lambda m, s, dt: m.rates(s, s), "only Flow has 'rates': set needs_flow = True"),
+    (Euler, "step", lambda m, s, dt: m.psuh(s, dt), "no move 'psuh'. Did you mean 'push'?"),
     (Angle, "width", 0, "width must be a number of at least 1, got 0"),
     (Angle, "objects", ("joints",), "objects must be a tuple of some of joint, tendon, actuator"),
 ]
@@ -191,6 +200,14 @@ def looked_up(kind, value):
 def test_what_the_wrong_ones_are_made_of_is_right(cls):
     value = changed(cls)
     assert looked_up(KINDS[cls], value) is value
+
+
+def test_the_condition_of_a_loop_may_look_at_all_environments():
+    def halved(params, signal, length, velocity):
+        return jax.lax.while_loop(lambda x: jnp.any(x > 1), lambda x: 0.5 * x, signal)
+
+    value = changed(Motor, force=halved)
+    assert looked_up("actuator", value) is value
 
 
 @pytest.mark.parametrize(("cls", "name", "value", "told"), CASES)
@@ -267,6 +284,17 @@ class Point(Env):
         return state.replace(reward=jnp.asarray(self.reward))
 
 
+class Slider(Point):
+    """Has a system whose numbers are randomized as told."""
+
+    def __init__(self, ranges):
+        model = ModelBuilder()
+        model.add_body("a", mass=1.0, inertia=(1, 1, 1))
+        model.add_joint("a", "slide")
+        self.sys = model.build()
+        self.randomization_fn = Randomization(ranges)
+
+
 ENVIRONMENTS = [
     (lambda: None, "must return a brax.env.Env, but returns None"),
     (lambda: changed(Point, reward=(0.0,)), "reward is float32[] after reset and float32[1] after"),
@@ -275,6 +303,17 @@ ENVIRONMENTS = [
     (lambda: changed(Point, step=fails), "step raised ValueError: boom ("),
     (lambda: changed(Point, reset=lambda rng: None), "reset must return a brax.env.State, but ret"),
     (lambda: Point(), ""),
+    (lambda: [][0], "cannot be made: IndexError: list index out of range ("),
+    (lambda: Slider({"geom_frictionn": Range(0, 1)}), "Did you mean 'geom_friction'?"),
+    (lambda: Slider({"body_mass": Range(0.5, 2)}), ""),
+    (
+        lambda: changed(Point, sys=None, randomization_fn=lambda sys, rng: sys),
+        "randomization_fn: randomization_fn returned one NoneType; it must return two",
+    ),
+    (
+        type("Bound", (Point,), {"randomization_fn": lambda self, sys, rng: sys}),
+        "randomization_fn must be a function of (sys, rng), but is a method: write",
+    ),
     (lambda: changed(Point, action_size=None), "action_size must be a number of entries, got None"),
 ]
 
@@ -287,6 +326,20 @@ def test_a_wrong_environment_is_told(installed, factory, told):
         return
     with pytest.raises(PluginError, match=rf"^environment 'x' of acme-env.*{re.escape(told)}"):
         environment.checked("x", environment.make("x"))
+
+
+def test_a_setting_that_an_environment_does_not_take(installed):
+    installed("environment", lambda reach=1.0, *, speed=2.0: Point())
+    told = (
+        r"^environment 'x' takes no setting 'raech'. Did you mean 'reach'\? Settings: reach, speed"
+    )
+    with pytest.raises(ConfigError, match=told):
+        environment.make("x", raech=3.0)
+
+
+def test_an_environment_may_take_any_setting(installed):
+    installed("environment", lambda **settings: Point())
+    environment.make("x", raech=3.0)
 
 
 def still(obs, key):
@@ -318,6 +371,25 @@ def test_what_a_trainer_returns_is_checked(installed, returned, told):
         return
     with pytest.raises(PluginError, match=rf"^trainer 'x' of acme-trainer.*{re.escape(told)}"):
         trainer.train("x", Point())
+
+
+def test_a_trainer_that_fails_is_named(installed):
+    installed("trainer", types.SimpleNamespace(name="x", train=fails, load_policy=fails))
+    with pytest.raises(TrainingError, match=r"^trainer 'x' of acme.*: train raised ValueError: bo"):
+        trainer.train("x", Point())
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ({"a": 1, "b": jnp.float32(2.0)}, ""),
+        (7, "with a dictionary of scalars, but the metrics are a int"),
+        ({"a": 1.0, "b": jnp.zeros(3)}, "a dictionary of scalars, but 'b' is float32[3]"),
+    ],
+)
+def test_what_a_trainer_reports_is_checked(metrics, told):
+    assert told in trainer.report_problem(metrics)
+    assert bool(told) == bool(trainer.report_problem(metrics))
 
 
 def test_a_policy_that_is_none_is_told(installed):

@@ -258,7 +258,7 @@ def test_asking_for_what_a_failed_plugin_announced_names_it():
         ("environment", threading, "must be a class or a function, but is the module threading"),
         ("joint_type", dict, "must be an instance of brax.joints.JointType, but is the class dict"),
         ("command", print, "must be an instance of click.Command, but is builtin_function"),
-        ("trainer", object(), "must have name, train, load_policy, but object"),
+        ("trainer", object(), "must have name, train, load_policy, but an instance of object"),
         (
             "trainer",
             types.SimpleNamespace(name="other", train=print, load_policy=print),

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from brax import plugins
-from brax.errors import ConfigError, closest, describe_error
+from brax.errors import ConfigError, PluginError, closest, describe_error
 from brax.plugins import kinds
 from brax.plugins.outputs import environment as env_outputs
 from brax.training import hosts, presets, runs
@@ -289,6 +289,8 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
     progress = Progress(title, int(run.config.get("num_timesteps", 0)), resumed=resumed)
 
     def report(step: int, metrics: Any) -> None:
+        if problem := outputs.report_problem(metrics):
+            raise PluginError(f"{plugins.specs('trainer')[run.trainer]}: {problem}")
         if loggers:
             loggers.write(step, metrics)
             progress.update(step, metrics)

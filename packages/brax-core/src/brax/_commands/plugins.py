@@ -104,7 +104,7 @@ def _print_diagnosis(report: dict[str, Any]) -> None:
     for origin, state in report["plugins"].items():
         click.echo(f"{state:>6}  {origin}")
     for entry in report["broken"]:
-        click.echo(f"broken: {entry.get('error') or entry['reason']} {entry.get('remedy', '')}")
+        click.echo(f"broken: {entry.get('error') or '{reason}. {remedy}'.format(**entry)}")
     for distribution, mine in report["kernels"].items():
         for line in described(Outcome(**kernel) for kernel in mine):
             click.echo(f"{distribution}: {line}")
@@ -140,7 +140,7 @@ def _object_facts(registered: Registered) -> dict[str, Any]:
             traceback.print_exception(error)
         return {"error": str(error)}
     described = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
-    documentation = inspect.getdoc(described) or ""
+    documentation = inspect.cleandoc(described.__doc__ or "")  # its own, not its base class's
     return {"defined in": described.__module__, "documentation": documentation.split("\n")[0]}
 
 

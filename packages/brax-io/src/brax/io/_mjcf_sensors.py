@@ -47,6 +47,9 @@ def read_sensor(model: mujoco.MjModel, sensor: int, own: Mapping[int, str]) -> R
     if model.sensor_history[sensor].any() or model.sensor_delay[sensor]:
         return "only observes; a history or delay of a sensor is not supported"
     if model.sensor_dim[sensor] != kind.width:
+        if sensor in own:
+            who = plugins.specs("sensor")[name]
+            return f"its dim is {model.sensor_dim[sensor]}, but the width of {who} is {kind.width}"
         return f"only observes; a sensor of {model.sensor_dim[sensor]} numbers is not supported"
     hidden = _hidden(model, kind, int(model.sensor_objid[sensor]))
     if hidden:
@@ -89,7 +92,8 @@ def sensors(
         if isinstance(found, str):
             if i in own:
                 why = found.removeprefix("only observes; ")
-                hint = closest(own[i], plugins.names("sensor"))
+                known = plugins.names("sensor")
+                hint = "" if own[i] in known else closest(own[i], known)
                 builder.refuse(f"sensor '{name}'{places.get(('sensor', i), '')}: {why}.{hint}")
             continue
         builder.add_sensor(

@@ -50,6 +50,16 @@ class DomainRandomizationVmapWrapper(Wrapper):
         """Draws the systems and starts one episode per key.
 
         Raises:
+            ConfigError: as `draw` does.
+        """
+        drawn, rng = self.draw(rng)
+        state = jax.vmap(lambda mine, key: self._env(mine).reset(key))(drawn, rng)
+        return state.replace(info=state.info | {"randomized": drawn})
+
+    def draw(self, rng: jax.Array) -> tuple[dict[str, jax.Array], jax.Array]:
+        """Returns the numbers that differ from the model's, by path, and the keys to reset with.
+
+        Raises:
             ConfigError: if `randomization_fn` returns anything but systems and their axes, if the
                 number of keys is not that of the systems, if none differ, or if more than their
                 numbers does.
@@ -67,9 +77,7 @@ class DomainRandomizationVmapWrapper(Wrapper):
             )
         drawn = _mapped(systems, in_axes)
         _check_batch(drawn, keys)
-        drawn |= _same_in_all(systems, self.env.sys, drawn, keys)
-        state = jax.vmap(lambda mine, key: self._env(mine).reset(key))(drawn, rng)
-        return state.replace(info=state.info | {"randomized": drawn})
+        return drawn | _same_in_all(systems, self.env.sys, drawn, keys), rng
 
     def step(self, state: State, action: jax.Array) -> State:
         """Advances every environment by its own action, (batch, action_size).

@@ -1,5 +1,6 @@
 """Output checks of environments: what `reset` and `step` return."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,7 +10,8 @@ import jax.numpy as jnp
 from brax import plugins
 from brax.env.base import Env, State
 from brax.env.structure import differences
-from brax.errors import BraxError, PluginError, describe_error
+from brax.env.wrappers.domain_randomization import DomainRandomizationVmapWrapper
+from brax.errors import BraxError, ConfigError, PluginError, closest, describe_error
 from brax.plugins.outputs.traced import describe
 
 
@@ -21,14 +23,40 @@ def make(name: str, **settings: Any) -> Any:
         **settings: what its constructor takes.
 
     Raises:
+        ConfigError: if it takes no such setting.
         UnknownNameError: if there is no such environment.
         PluginError: if what is registered makes none.
     """
-    env = plugins.get("environment", name)(**settings)
+    maker = plugins.get("environment", name)
+    who = plugins.specs("environment")[name]
+    _check_settings(name, maker, settings)
+    try:
+        env = maker(**settings)
+    except (BraxError, TypeError):
+        raise
+    except Exception as error:
+        if who.ours:
+            raise
+        raise PluginError(f"{who} cannot be made: {describe_error(error)}") from error
     if not all(callable(getattr(env, function, None)) for function in ("reset", "step")):
-        who = plugins.specs("environment")[name]
         raise PluginError(f"{who} must return a brax.env.Env, but returns {describe(env)}")
     return env
+
+
+def _check_settings(name: str, maker: Any, settings: Mapping[str, Any]) -> None:
+    """Refuses a setting that the environment's constructor does not take."""
+    try:
+        parameters = inspect.signature(maker).parameters.values()
+    except ValueError:  # of a function that is not written in Python
+        return
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    for setting in settings.keys() - set(known):
+        raise ConfigError(
+            f"environment '{name}' takes no setting '{setting}'.{closest(setting, known)} "
+            f"Settings: {', '.join(known) or 'none'}."
+        )
 
 
 def checked(name: str, env: Any) -> Any:
@@ -69,6 +97,27 @@ def problems(env: Env) -> Iterator[str]:
     yield from differences(start, after)
     yield from _scalars(start)
     yield from _observation(env, start.obs)
+    yield from _randomization(env)
+
+
+def _randomization(env: Env) -> Iterator[str]:
+    """What is wrong with the randomization that an environment brings."""
+    function = getattr(env, "randomization_fn", None)
+    if function is None:
+        return
+    if inspect.ismethod(function) and function.__self__ is env:
+        yield (
+            "randomization_fn must be a function of (sys, rng), but is a method: write "
+            "randomization_fn = staticmethod(function)"
+        )
+        return
+    try:
+        draw = DomainRandomizationVmapWrapper(env, function).draw
+        jax.eval_shape(draw, jax.random.split(jax.random.key(0), 2))
+    except BraxError as error:
+        yield f"randomization_fn: {error}"
+    except Exception as error:
+        yield f"randomization_fn raised {describe_error(error)}"
 
 
 def _scalars(state: State) -> Iterator[str]:

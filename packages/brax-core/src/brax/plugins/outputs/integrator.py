@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from brax.errors import closest
 from brax.integrators.interface import Flow, Integrator, Moves
 from brax.plugins.outputs.traced import Fault, call, describe, like
 
@@ -20,8 +21,7 @@ def problems(integrator: Integrator[Any]) -> Iterator[str]:
     try:
         out = call("step", lambda s, dt: integrator.step(moves, s, dt), _State(like()), like())
     except Fault as fault:
-        flow = " Only Flow has it: set needs_flow = True" if "'_Moves'" in str(fault) else ""
-        yield f"{fault}.{flow}".removesuffix(".")
+        yield str(fault)
         return
     if not isinstance(out, _State):
         yield f"step must give the state that its last move gave, but gives {describe(out)}"
@@ -35,6 +35,13 @@ class _State(NamedTuple):
 
 class _Moves(Moves[_State]):
     """Moves that add the time to the state."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Says of a move that there is not what to write instead."""
+        if hasattr(Flow, name):
+            raise AttributeError(f"only Flow has '{name}': set needs_flow = True")
+        known = [move for move in dir(self) if not move.startswith("_")]
+        raise AttributeError(f"there is no move '{name}'.{closest(name, known)}".rstrip("."))
 
     def kick(self, state: _State, dt: jax.Array) -> _State:
         return _State(state.numbers + dt)

@@ -11,6 +11,7 @@ import numpy as np
 
 from brax.components import Quat, Vec3
 from brax.errors import describe_error
+from brax.plugins.outputs.batch import marked, mixing, unmarked
 
 SHAPE = (3, 2)
 """Three elements in two environments."""
@@ -89,13 +90,28 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
         return [leaf for leaf, is_array in zip(leaves, arrays, strict=True) if is_array]
 
     try:
-        shapes = iter(jax.eval_shape(kept, *args))
+        jaxpr = _traced(kept, args)
     except Exception as error:
         raise Fault(f"{name} of {describe(like())} raised {describe_error(error)}") from error
+    if operation := mixing(jaxpr):
+        raise Fault(
+            f"{name} mixes environments by the operation {operation}: the last axis of all arrays "
+            "is that of environments, whose results must not depend on each other"
+        )
+    shapes = iter(unmarked(v.aval, SHAPE[-1]) for v in jaxpr.outvars)
     leaves, tree, arrays = found
     return jax.tree.unflatten(
         tree, [next(shapes) if a else leaf for leaf, a in zip(leaves, arrays, strict=True)]
     )
+
+
+def _traced(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Returns a function's jaxpr; what it raises names the shapes of the stand-ins."""
+    try:
+        return jax.make_jaxpr(function)(*jax.tree.map(marked, args)).jaxpr
+    except Exception:
+        jax.eval_shape(function, *args)
+        raise
 
 
 def _is_array(leaf: Any) -> bool:

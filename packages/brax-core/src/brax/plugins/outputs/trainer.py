@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from brax import plugins
-from brax.errors import PluginError, describe_error
+from brax.errors import BraxError, PluginError, TrainingError, describe_error
 from brax.plugins.outputs.traced import describe
 
 
@@ -16,10 +17,20 @@ def train(name: str, environment: Any, **settings: Any) -> Any:
 
     Raises:
         PluginError: if it returns anything else.
+        TrainingError: if a third-party trainer raises an error that is none of Brax's.
     """
-    out = plugins.get("trainer", name).train(environment, **settings)
+    trainer = plugins.get("trainer", name)
+    who = plugins.specs("trainer")[name]
+    try:
+        out = trainer.train(environment, **settings)
+    except BraxError:
+        raise
+    except Exception as error:
+        if who.ours:
+            raise
+        raise TrainingError(f"{who}: train raised {describe_error(error)}") from error
     if problem := trained_problem(out, environment):
-        raise PluginError(f"{plugins.specs('trainer')[name]}: {problem}")
+        raise PluginError(f"{who}: {problem}")
     return out
 
 
@@ -38,8 +49,9 @@ def load_policy(
     Raises:
         PluginError: if the trainer returns no function, or its policy returns no action.
     """
+    trainer = plugins.get("trainer", name)
     who = plugins.specs("trainer")[name]
-    policy = plugins.get("trainer", name).load_policy(path, deterministic=deterministic)
+    policy = trainer.load_policy(path, deterministic=deterministic)
     if not callable(policy):
         raise PluginError(
             f"{who}: load_policy must return a function of an observation and a key, but returns "
@@ -89,3 +101,12 @@ def policy_problem(policy: Callable[..., Any], environment: Any) -> str:
             f"the policy must return an action of shape ({size},), but returns {describe(out[0])}"
         )
     return ""
+
+
+def report_problem(metrics: Any) -> str:
+    """Returns what is wrong with the metrics that `train` reports; empty if nothing is."""
+    wanted = "train must call progress_fn(steps, metrics) with a dictionary of scalars"
+    if not isinstance(metrics, Mapping):
+        return f"{wanted}, but the metrics are {describe(metrics)}"
+    wrong = [name for name, value in metrics.items() if np.ndim(value)]
+    return f"{wanted}, but '{wrong[0]}' is {describe(metrics[wrong[0]])}" if wrong else ""

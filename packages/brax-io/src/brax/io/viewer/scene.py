@@ -5,8 +5,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from brax import plugins
 from brax.base import System, Transform
-from brax.errors import ModelError
+from brax.colliders import GeometryType
+from brax.errors import ModelError, describe_error
 from brax.io.viewer.overlays import joint_rows
 from brax.plugins.outputs.geometry import mesh_problem
 
@@ -76,11 +78,12 @@ def _geom(sys: System, index: int) -> dict[str, Any]:
         if not np.isfinite(row).all():
             return {"problem": f"geom '{geom['name']}': {name} is not finite: {row.tolist()}"}
         geom[name] = row.tolist()
-    mesh = (
-        None if kind.name in SHAPES else kind.mesh(np.asarray(geom["size"]), *_points(sys, index))
-    )
-    if problem := mesh_problem(mesh):
-        return {"problem": f"geom '{geom['name']}', geometry type '{kind.name}': {problem}"}
+    mesh, problem = None, ""
+    if kind.name not in SHAPES:
+        mesh, problem = _mesh(kind, np.asarray(geom["size"]), *_points(sys, index))
+    if problem:
+        owner = plugins.specs("geometry_type").get(kind.name, f"geometry type '{kind.name}'")
+        return {"problem": f"geom '{geom['name']}': {owner}: {problem}"}
     if kind.name not in SHAPES and mesh is None:
         return {
             "problem": f"geom '{geom['name']}': the viewer cannot draw geometry type "
@@ -94,3 +97,12 @@ def _geom(sys: System, index: int) -> dict[str, Any]:
             "faces": np.asarray(faces, int).tolist(),
         }
     return geom | {"type": kind.name}
+
+
+def _mesh(kind: GeometryType, *arguments: np.ndarray) -> tuple[Any, str]:
+    """Returns the mesh that a geometry type is drawn as, and what is wrong with it."""
+    try:
+        mesh = kind.mesh(*arguments)
+    except Exception as error:
+        return None, f"mesh raised {describe_error(error)}"
+    return mesh, mesh_problem(mesh)
