@@ -109,11 +109,11 @@ def test_every_kind_is_named_by_one_mechanism():
         ("acme-egg", "acme-eg", r"geom 'g' .*Did you mean 'acme-egg'"),
         ('"geom" objname="g"', '"joint" objname="j"', r"a geometry type belongs to geoms; use obj"),
         ("acme-square", "acme-squar", r"actuator 'm' .*Did you mean 'acme-square'"),
-        ("acme-double", "acme-doubl", r"sensor 's': type 'acme-doubl' is not supported. Did"),
+        ("acme-double", "acme-doubl", r"sensor 's' .* type 'acme-doubl' is not supported. Did"),
         (
             'dim="1"',
             'dim="2"',
-            r"sensor 's': its dim is 2, but the width of sensor 'acme-double' of",
+            r"sensor 's' \(model.xml:10\): its dim is 2, but the width of sensor 'acme-double' of",
         ),
         ("acme-half", "acme-hal", r"option: unknown integrator 'acme-hal'"),
         ("integrator", "integrater", r"text 'integrater'.*Did you mean 'integrator'"),

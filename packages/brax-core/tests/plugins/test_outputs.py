@@ -406,6 +406,14 @@ def test_a_format_that_returns_no_system_is_told(installed, tmp_path):
         model_format.load(plugins.find("model_format", ".acme"), tmp_path)
 
 
+def test_a_format_that_fails_is_named(installed, tmp_path):
+    reader = types.SimpleNamespace(suffixes=(".acme",), load=fails)
+    installed("model_format", reader)
+    told = r"^model_format 'x' of acme.*: load of '.*a.acme' raised ValueError: boom \("
+    with pytest.raises(PluginError, match=told):
+        model_format.load(plugins.find("model_format", ".acme"), tmp_path / "a.acme")
+
+
 @pytest.mark.parametrize(
     ("out", "told"),
     [

@@ -103,8 +103,9 @@ def _print_diagnosis(report: dict[str, Any]) -> None:
     click.echo(f"Python {report['python']}, JAX {report['jax']}")
     for origin, state in report["plugins"].items():
         click.echo(f"{state:>6}  {origin}")
+    left_out = "plugin {distribution} {version}: {reason}. {remedy}"
     for entry in report["broken"]:
-        click.echo(f"broken: {entry.get('error') or '{reason}. {remedy}'.format(**entry)}")
+        click.echo(f"broken: {entry.get('error') or left_out.format(**entry)}")
     for distribution, mine in report["kernels"].items():
         for line in described(Outcome(**kernel) for kernel in mine):
             click.echo(f"{distribution}: {line}")

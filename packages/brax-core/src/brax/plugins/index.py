@@ -1,6 +1,7 @@
 """Which colliders and model formats are chosen by which keys."""
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
 
 from brax.errors import PluginError
 from brax.plugins import kinds
@@ -33,6 +34,24 @@ def index(
                 complaints.append((_clash(r, key, first), None))
             found[key] = first
     return found, complaints
+
+
+def misspelt_types(colliders: Iterable[Registered], types: Sequence[str]) -> Iterator[str]:
+    """Gives a sentence for each geometry type of a collider that is not registered, but nearly.
+
+    The type of a package that is not installed may be missing: no model can have it.
+
+    Args:
+        colliders: what is registered.
+        types: the registered geometry types.
+    """
+    for collider in colliders:
+        for name in sorted(set(collider.spec.keys) - set(types)):
+            if near := difflib.get_close_matches(name, types, n=1, cutoff=0.85):
+                yield (
+                    f"{collider} is never used: no geometry type '{name}' is registered. Did you "
+                    f"mean '{near[0]}'?"
+                )
 
 
 def _clash(late: Registered, key: str, first: Registered) -> str:

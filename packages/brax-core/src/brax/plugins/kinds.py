@@ -162,6 +162,8 @@ def _problem(kind: Kind, spec: Spec, value: Any) -> str:
         return f"must be a class or a function, but is {_describe(value)}"
     if missing:
         return f"must have {', '.join(kind.members)}, but {_describe(value)} has no {missing[0]}"
+    if unbound := [m for m in kind.members if _is_unbound(value, m)]:
+        return f"must be an instance, but is {_describe(value)}, whose {unbound[0]} needs one"
     if "name" in kind.members and value.name != spec.name:
         return f"is registered as '{spec.name}', but its own name is '{value.name}'"
     if not kind.chosen_by:
@@ -172,6 +174,13 @@ def _problem(kind: Kind, spec: Spec, value: Any) -> str:
     if spec.keys and keys(kind.name, spec.keys) != keys(kind.name, own):
         return f"is registered with the keys {spec.keys}, but its {kind.chosen_by} are {own}"
     return ""
+
+
+def _is_unbound(value: Any, member: str) -> bool:
+    """Whether a value is a class, and a member of it a method of its instances."""
+    return inspect.isclass(value) and inspect.isfunction(
+        inspect.getattr_static(value, member, None)
+    )
 
 
 def key_problem(kind: str, given: Any) -> str:

@@ -1,5 +1,6 @@
 """Why a plugin is left out: its version, its specs, and names and keys that others have."""
 
+import inspect
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -19,6 +20,15 @@ class Refused(Exception):
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(reason)
         self.remedy = remedy
+
+
+def arguments_of_a_hook(plugin: Any) -> Refused:
+    """Returns why a plugin with a hook that takes arguments is left out."""
+    for kind in kinds.KINDS.values():
+        hook = getattr(plugin, kind.hook, None)
+        if callable(hook) and (given := ", ".join(inspect.signature(hook).parameters)):
+            return Refused(f"its {kind.hook} takes arguments: {given}", "Let it take none")
+    raise AssertionError("no hook takes arguments")
 
 
 def check_version(plugin: Any) -> None:
@@ -69,6 +79,8 @@ def check_free(
             first, owner = seen.setdefault(place, (spec, origin))
             if first == spec and owner.distribution == origin.distribution:
                 continue
+            if owner == origin:
+                raise Refused(f"it brings the {kind} '{spec.name}' twice", "Rename one of the two")
             what = f"the {kind} '{spec.name}' of {origin} is"
             key = place[-1]
             raise Refused(

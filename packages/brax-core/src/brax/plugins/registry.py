@@ -1,5 +1,6 @@
 """The registry: names to objects, filled by hooks when something is first looked up."""
 
+import difflib
 import os
 import sys
 import threading
@@ -12,10 +13,16 @@ import pluggy
 
 from brax.errors import PluginError, UnknownNameError, closest, describe_error, unknown_name
 from brax.plugins import discovery, hookspecs, kinds
-from brax.plugins.index import index
+from brax.plugins.index import index, misspelt_types
 from brax.plugins.kinds import KINDS
 from brax.plugins.records import OURS, Origin, Registered, Spec, Status
-from brax.plugins.refusals import Refused, check_free, check_specs, check_version
+from brax.plugins.refusals import (
+    Refused,
+    arguments_of_a_hook,
+    check_free,
+    check_specs,
+    check_version,
+)
 
 
 class PluginWarning(UserWarning):
@@ -85,6 +92,9 @@ class Registry:
         with self._lock:
             if kind not in self._indices:
                 self._indices[kind], complaints = index(kind, everything.values())
+                if kind == "collider":
+                    types = list(self._registered["geometry_type"])
+                    complaints += [(c, None) for c in misspelt_types(everything.values(), types)]
                 for complaint, error in complaints:
                     _warn(complaint, error)
             return self._indices[kind]
@@ -93,11 +103,13 @@ class Registry:
         """Returns a sentence for each key that another object is registered for already.
 
         Keys that are declared cannot clash: their plugin is left out. To find the others, this
-        imports all that do not declare theirs.
+        imports all that do not declare theirs. Misspelt keys of colliders are among the sentences.
         """
         chosen = [kind.name for kind in KINDS.values() if kind.chosen_by]
         found = [index(kind, self._of_kind(kind).values())[1] for kind in chosen]
-        return [complaint for each in found for complaint, error in each if error is None]
+        types = list(self._of_kind("geometry_type"))
+        misspelt = misspelt_types(self._of_kind("collider").values(), types)
+        return [text for each in found for text, error in each if error is None] + [*misspelt]
 
     def name_of(self, kind: str, value: Any) -> str:
         """Returns the name that an object is registered under; empty if it is not."""
@@ -211,7 +223,10 @@ class Registry:
             check_version(plugin)
             if self._manager.is_registered(plugin) or self._manager.has_plugin(_key(origin)):
                 raise Refused("it is registered already", "Unregister it first")
-            self._manager.register(plugin, _key(origin))
+            try:
+                self._manager.register(plugin, _key(origin))
+            except pluggy.PluginValidationError as error:
+                raise arguments_of_a_hook(plugin) from error
             try:
                 self._check_hooks(plugin)
                 self._collect(plugin, claims)
@@ -300,4 +315,6 @@ def _key(origin: Origin) -> str:
 
 
 def _rename(name: str, hooks: list[str]) -> str:
-    return closest(name, hooks).strip() or f"The hooks are {', '.join(hooks)}"
+    if near := difflib.get_close_matches(name, hooks, n=1, cutoff=0.5):
+        return f"Rename it {near[0]}"
+    return f"The hooks are {', '.join(hooks)}"

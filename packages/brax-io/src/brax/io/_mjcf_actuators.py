@@ -98,6 +98,7 @@ def _problems(model: mujoco.MjModel, actuator: int) -> Iterator[str]:
     )
     unknown = [
         f"{what} '{word}' is not supported; allowed: {', '.join(words)}"
+        + ", or a type of another package, by a tuple 'actuator:NAME'" * (word == "user")
         for what, word, words in allowed
         if word not in words
     ]

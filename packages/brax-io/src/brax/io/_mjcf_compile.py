@@ -16,6 +16,8 @@ _PLURALS = {
     "joint": "joints",
     "geom": "geoms",
     "camera": "cameras",
+    "site": "sites",
+    "sensor": "sensors",
     "actuator": "actuators",
     "equality": "equalities",
     "tendon": "tendons",
