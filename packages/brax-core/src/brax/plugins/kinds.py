@@ -199,6 +199,6 @@ def _describe(value: Any) -> str:
         return f"the module {value.__name__}"
     if inspect.isclass(value):
         return f"the class {value.__name__} itself"
-    if type(value).__repr__ is object.__repr__:  # it would show an address in memory
+    if " at 0x" in repr(value):  # an address in memory says nothing
         return f"an instance of {type(value).__name__}"
     return f"{type(value).__name__} {value!r}"[:100]
