@@ -90,9 +90,9 @@ def over_batch(policy: types.Policy) -> types.Policy:
     batch gets a key of its own.
     """
 
-    def batched(observations: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
-        size = jax.tree.leaves(observations)[0].shape[0]
-        return jax.vmap(policy)(observations, jax.random.split(key, size))
+    def batched(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
+        size = jax.tree.leaves(observation)[0].shape[0]
+        return jax.vmap(policy)(observation, jax.random.split(key, size))
 
     return batched
 

@@ -285,7 +285,7 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
     with hosts.together():
         loggers = MetricLoggers(folder) if hosts.first() else None
     title = f"{run.trainer} on {run.environment}, {folder}"
-    resumed = bool((run.config | more).get("restore_checkpoint_path"))
+    resumed = bool({**run.config, **more}.get("restore_checkpoint_path"))
     progress = Progress(title, int(run.config.get("num_timesteps", 0)), resumed=resumed)
 
     def report(step: int, metrics: Any) -> None:
