@@ -14,6 +14,8 @@ import pytest
 from agent_toys import SMALL, STEP, Point
 
 from brax import cli, plugins
+from brax.builder import ModelBuilder
+from brax.env import Randomization, Range
 from brax.plugins import Spec, hookimpl
 from brax.training import checkpoint, hosts, runs
 from brax.training.acting import over_batch
@@ -275,8 +277,16 @@ def test_presets_are_settings_that_ppo_takes(environment, preset):
     PPO.check(PPO.presets[environment][preset])
 
 
-def widened(sys, rng):
-    """A randomization that the command is told by name; `Told` never calls it."""
+widened = Randomization({"body_mass": Range(0.5, 2.0)})
+"""A randomization that the command is told by name; `Told` never calls it."""
+
+
+def slider():
+    """A system, for its masses."""
+    model = ModelBuilder()
+    model.add_body("a", mass=1.0, inertia=(1, 1, 1))
+    model.add_joint("a", "slide")
+    return model.build()
 
 
 class Strict:
@@ -303,14 +313,17 @@ def test_the_physics_is_randomized_by_name(monkeypatch, capsys):
     assert "the environment Preset brings no randomization of its own" in capsys.readouterr().err
     assert cli.main([*args, "b", "--randomize", "nowhere:widened"]) == 2
     assert "randomization_fn 'nowhere:widened' cannot be imported: Mod" in capsys.readouterr().err
-    monkeypatch.setattr(Preset, "randomization_fn", staticmethod(widened), raising=False)
+    monkeypatch.setattr(Preset, "randomization_fn", widened, raising=False)
+    assert cli.main([*args, "b", "--randomize"]) == 2
+    assert "Preset has no system that could be randomized" in capsys.readouterr().err
+    monkeypatch.setattr(Preset, "sys", slider(), raising=False)
     assert cli.main([*args, "b", "--randomize"]) == 0
     assert Told.settings["randomization_fn"] is widened
     assert not Path("runs/c").exists()
 
 
 def test_a_trainer_gets_what_it_takes_and_must_return_what_it_should(monkeypatch, capsys):
-    monkeypatch.setattr(Told, "train", Strict.train)
+    monkeypatch.setattr(Told, "train", staticmethod(Strict.train))
     args = ["train", "toy_point", "--trainer", "told", "--name"]
     assert cli.main([*args, "a", "--set", "rate=2.0"]) == 0
     assert Told.settings == {"rate": 2.0, "run_dir": Path("runs/a")}
@@ -346,7 +359,7 @@ class Linear:
 @pytest.fixture
 def linear(monkeypatch):
     for name in ("train", "load_policy"):
-        monkeypatch.setattr(Told, name, getattr(Linear, name))
+        monkeypatch.setattr(Told, name, staticmethod(getattr(Linear, name)))
     assert cli.main(["train", "toy_point", "--trainer", "told", "--name", "a"]) == 0
 
 
@@ -375,7 +388,8 @@ def test_a_policy_for_one_observation_teaches(linear):
 def test_a_loaded_policy_that_breaks_its_contract_is_named(
     linear, monkeypatch, capsys, policy, problem
 ):
-    monkeypatch.setattr(Told, "load_policy", lambda path, deterministic=True: policy)
+    load = staticmethod(lambda path, deterministic=True: policy)
+    monkeypatch.setattr(Told, "load_policy", load)
     assert cli.main(["eval", "runs/a", "--episodes", "3"]) == 2
     err = capsys.readouterr().err
     assert "brax: trainer 'told' of toys (" in err and "load_policy" in err and problem in err
@@ -386,7 +400,7 @@ def test_settings_are_checked_before_an_environment_is_traced(monkeypatch, capsy
         raise AssertionError("reset was traced")
 
     monkeypatch.setattr(Preset, "reset", traced)
-    monkeypatch.setattr(Told, "train", Strict.train)
+    monkeypatch.setattr(Told, "train", staticmethod(Strict.train))
     args = ["train", "toy_point", "--trainer", "told", "--name", "a"]
     assert cli.main([*args, "--set", "rat=2.0"]) == 2
     assert "Did you mean 'rate'?" in capsys.readouterr().err
