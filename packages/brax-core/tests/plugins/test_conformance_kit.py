@@ -9,6 +9,7 @@ from brax import plugins
 from brax.actuators import ActuatorType
 from brax.builder import ModelBuilder
 from brax.colliders import GeometryType
+from brax.components import Vec3
 from brax.env import Env, State
 from brax.errors import ModelError, PluginError
 from brax.sensors import SensorType
@@ -66,6 +67,16 @@ class Ball(GeometryType):
         return self._mesh
 
 
+class Pulled(Ball):
+    """Gives the point on the ball above or below, or one that is not of the ball."""
+
+    def nearest(self, shape, point):
+        if self.stretch > 1:
+            return point * 0.5
+        end = jnp.where(point.z > 0, shape.size.x, -shape.size.x)
+        return Vec3(0.0 * end, 0.0 * end, end)
+
+
 class Root(ActuatorType):
     name = "root"
 
@@ -90,6 +101,8 @@ FLAT = jnp.array([[0.4, 0, 0], [0, 0.4, 0], [0, 0, 0.0]]), jnp.array([[0, 1, 2]]
         (Ball(2.0), "its slope has not length one"),
         (Ball(2.0), "support must be the farthest point"),
         (Ball(mesh=FLAT), "mesh has a vertex that is 0.4 m off the surface"),
+        (Pulled(), "nearest must give the nearest points: the support towards a point is nearer"),
+        (Pulled(2.0), "nearest must give points of the shape"),
         (Root(), "must be a brax.colliders.GeometryType, but is Root"),
     ],
 )

@@ -121,6 +121,7 @@ CASES = [
     (Block, "corners", 3, "corners must be one of 0, 1, 2, 4, got 3"),
     (Block, "support", lambda s, d: d.x, "support must give a Vec3, but gives float32[5, 3, 2]"),
     (Block, "face", lambda s, d: [d, d], "face must give 1, but gives 2: corners"),
+    (Block, "nearest", lambda s, p: p.x, "nearest must give a Vec3, but gives float32[5, 3, 2]"),
     (Block, "signed_distance", lambda s, p: None, "signed_distance must give an array float32[5, "),
     (
         Block,

@@ -16,6 +16,19 @@ _UPRIGHT = 1e-12
 has derivatives out of range."""
 
 
+def _at_most(x: jax.Array, bound: jax.Array) -> jax.Array:
+    """A number, or the bound of its size on its side."""
+    return jnp.where(jnp.abs(x) > bound, _sign(x) * bound, x)
+
+
+def _shortened(v: Vec3, length: jax.Array) -> Vec3:
+    """A vector, or one of a length along it if it is longer."""
+    square = v.dot(v)
+    longer = square > length * length
+    scale = length * jax.lax.rsqrt(jnp.where(longer, square, 1.0))
+    return v * jnp.where(longer, scale, 1.0)
+
+
 def _sign(x: jax.Array) -> jax.Array:
     return jnp.where(x < 0, -1.0, 1.0).astype(x.dtype)
 
@@ -27,6 +40,10 @@ class Plane(GeometryType):
     size_names = ()
     stops_rays = True
     only_static = True
+
+    def nearest(self, shape: Shape, point: Vec3) -> Vec3:
+        """Straight below, of the half-space."""
+        return point._replace(z=jnp.where(point.z > 0, 0.0, point.z))
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
         """From above alone, and within what is drawn of it; a side of zero has no end."""
@@ -46,6 +63,10 @@ class Sphere(GeometryType):
     wrapped = "point"
     streamed = True
     corners = 1
+
+    def nearest(self, shape: Shape, point: Vec3) -> Vec3:
+        """Towards the middle."""
+        return _shortened(point, shape.size.x)
 
     def semi_axes(self, size: Vec3) -> Vec3:
         """Its own."""
@@ -68,6 +89,12 @@ class Capsule(GeometryType):
     stops_rays = True
     streamed = True
     corners = 2
+
+    def nearest(self, shape: Shape, point: Vec3) -> Vec3:
+        """Towards the nearest point of its middle line."""
+        z = _at_most(point.z, shape.size.y)
+        away = _shortened(point._replace(z=point.z - z), shape.size.x)
+        return away._replace(z=away.z + z)
 
     def semi_axes(self, size: Vec3) -> Vec3:
         """As long as the capsule is."""
@@ -101,6 +128,10 @@ class Box(GeometryType):
     stops_rays = True
     streamed = True
     corners = 4
+
+    def nearest(self, shape: Shape, point: Vec3) -> Vec3:
+        """Along each axis by itself."""
+        return Vec3(*(_at_most(c, h) for c, h in zip(point, shape.size, strict=True)))
 
     def semi_axes(self, size: Vec3) -> Vec3:
         """Half of its sides."""
@@ -148,6 +179,11 @@ class Cylinder(GeometryType):
     wrapped = "axis"
     streamed = True
     corners = 4
+
+    def nearest(self, shape: Shape, point: Vec3) -> Vec3:
+        """Towards the axis, and along it."""
+        aside = _shortened(point._replace(z=jnp.zeros_like(point.z)), shape.size.x)
+        return aside._replace(z=_at_most(point.z, shape.size.y))
 
     def semi_axes(self, size: Vec3) -> Vec3:
         """As wide and as long."""

@@ -16,7 +16,7 @@ Research 7(3).
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -102,20 +102,28 @@ class Bent(NamedTuple):
         return cls(second, both.inverse(_FLAT / jax.lax.stop_gradient(size)))
 
 
+@jax.custom_jvp
 def moved(
     bent: Bent,
     axes: tuple[Vec3, Vec3],
     places: tuple[Vec3, Vec3],
     normals: tuple[Vec3, Vec3],
 ) -> tuple[Vec3, Vec3]:
-    """Return the place and the normal of a contact, with their derivatives.
+    """Return the place and the normal of a contact, those of the second shape, with derivatives.
 
     Args:
         bent: the curvatures.
         axes: unit tangents that do not move.
-        places: the contact as a point of each shape: equal in value.
-        normals: the normal as a direction of each shape: equal in value.
+        places: the contact as a point of each shape.
+        normals: the normal as a direction of each shape.
     """
+    return places[1], normals[1]
+
+
+@moved.defjvp
+def _moved_jvp(primals: Any, rates: Any) -> tuple[tuple[Vec3, Vec3], tuple[Vec3, Vec3]]:
+    bent, axes, places, normals = primals
+    _, _, speeds, turns = rates
 
     def across(v: Vec3) -> Tangent:
         return axes[0].dot(v), axes[1].dot(v)
@@ -123,13 +131,13 @@ def moved(
     def space(v: Tangent) -> Vec3:
         return axes[0] * v[0] + axes[1] * v[1]
 
-    slip = across(places[0] - places[1])
+    slip = across(speeds[0] - speeds[1])
     pull = bent.second.mul(slip)
-    turn = [w - p for w, p in zip(across(normals[1] - normals[0]), pull, strict=True)]
+    turn = [w - p for w, p in zip(across(turns[1] - turns[0]), pull, strict=True)]
     run = bent.softness.mul((turn[0], turn[1]))
     ahead = slip[0] + run[0], slip[1] + run[1]
-    normal, _ = normalize(normals[1] - space(bent.second.mul(ahead)), normals[1])
-    return places[1] + space(ahead), normal
+    turned = across(turns[1] - space(bent.second.mul(ahead)))
+    return (places[1], normals[1]), (speeds[1] + space(ahead), space(turned))
 
 
 def face_normal(

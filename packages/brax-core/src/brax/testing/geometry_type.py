@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.colliders import GeometryType, Shape
-from brax.components import Quat, Vec3, stack
+from brax.components import Quat, Vec3, normalize, stack
 from brax.errors import describe_error
 from brax.plugins.outputs.geometry import mesh_problem
 from brax.testing.faults import in_turn, interface, outputs, refuse
@@ -22,8 +22,9 @@ def check_geometry_type(kind: GeometryType, size: Sequence[float] | None = None)
 
     Its functions must give the shapes that they say. A signed distance must be a true one, whose
     slope has length one at nine in ten of random points; a support must be the farthest of many
-    points along its direction; and a mesh must be drawable, with vertices where the signed distance
-    is zero.
+    points along its direction; `nearest` must give points of the shape, beyond which no support
+    lies towards the point asked for; and a mesh must be drawable, with vertices where the signed
+    distance is zero.
 
     Args:
         kind: the geometry type.
@@ -61,6 +62,8 @@ def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
             yield "signed_distance must be a true distance: its slope has not length one"
     if kind.corners and not kind.least_points:
         yield from _support(kind, shape, points)
+    if kind.has_nearest:
+        yield from _nearest(kind, shape, points)
     if not (kind.least_points or kind.has_heights):
         yield from _mesh(kind, shape, size)
 
@@ -76,6 +79,22 @@ def _support(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
         yield "support is not finite in a random direction"
     elif (reach.max(axis=1) > np.diag(reach) + _CLOSE).any():
         yield "support must be the farthest point: that of another direction is farther"
+
+
+def _nearest(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
+    """Gives whether `nearest` moves its own points, or another point is nearer than they are."""
+    found = kind.nearest(shape, points)
+    moved = kind.nearest(shape, found) - found
+    if not np.isfinite(np.asarray(stack(found))).all():
+        yield "nearest is not finite at a random point"
+    elif float(jnp.max(moved.dot(moved))) > _CLOSE**2:
+        yield "nearest must give points of the shape: their own nearest points are others"
+    elif kind.corners:
+        away, _ = normalize(points - found, points)
+        beyond = away.dot(kind.support(shape, away) - found)
+        outside = (points - found).dot(points - found) > _CLOSE**2
+        if bool(jnp.any(outside & (beyond > _CLOSE))):
+            yield "nearest must give the nearest points: the support towards a point is nearer"
 
 
 def _mesh(kind: GeometryType, shape: Shape, size: Sequence[float]) -> Iterator[str]:

@@ -41,7 +41,7 @@ def problems(kind: GeometryType) -> Iterator[str]:
         if value not in allowed:
             yield f"{key} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
             return
-    for check in (_distance, _convex, _ray, _axes):
+    for check in (_distance, _nearest, _convex, _ray, _axes):
         try:
             yield from check(kind)
         except Fault as fault:
@@ -52,6 +52,13 @@ def _distance(kind: GeometryType) -> Iterator[str]:
     if kind.has_distance:
         out = call("signed_distance", kind.signed_distance, shape_like(kind), vec(5))
         yield from numbers("signed_distance", out, 5)
+
+
+def _nearest(kind: GeometryType) -> Iterator[str]:
+    if kind.has_nearest:
+        yield from parts(
+            "nearest", call("nearest", kind.nearest, shape_like(kind), vec(5)), Vec3, 5
+        )
 
 
 def _convex(kind: GeometryType) -> Iterator[str]:
