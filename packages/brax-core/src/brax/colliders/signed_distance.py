@@ -133,9 +133,9 @@ class SignedDistance(Collider):
         apart = fixed.dot(b.pos + b.rot.rotate(spot.point) - (a.pos + a.rot.rotate(point)))
         dist = self.surface.signed_distance(a, point) + (apart - jax.lax.stop_gradient(apart))
         dist = dist + Other(self.other, b).growth(spot.point, inside) - drop
+        middle = place - normal * (0.5 * dist + drop)
         far = _APART * size_of(a)
-        dist = jnp.where(spot.z < far, dist, jnp.abs(dist) + far)
-        return Touch(dist, place - normal * (0.5 * dist + drop), normal)
+        return Touch(jnp.where(spot.z < far, dist, jnp.abs(dist) + far), middle, normal)
 
     def _moved(self, spot: Spot, a: Shape, b: Shape) -> tuple[Vec3, Vec3, Vec3]:
         """The point in the first shape's frame, fixed; and the place and the normal, with their
