@@ -408,7 +408,7 @@ def test_a_format_that_returns_no_system_is_told(installed, tmp_path):
 
 
 def test_a_format_that_fails_is_named(installed, tmp_path):
-    reader = types.SimpleNamespace(suffixes=(".acme",), load=fails)
+    reader = types.SimpleNamespace(suffixes=(".acme", ".acm"), load=fails)
     installed("model_format", reader)
     told = r"^model_format 'x' of acme.*: load of '.*a.acme' raised ValueError: boom \("
     with pytest.raises(PluginError, match=told):

@@ -114,7 +114,7 @@ class Registry:
     def name_of(self, kind: str, value: Any) -> str:
         """Returns the name that an object is registered under; empty if it is not."""
         if chosen_by := KINDS[kind].chosen_by:
-            (key,) = kinds.keys(kind, getattr(value, chosen_by))
+            key, *_ = kinds.keys(kind, getattr(value, chosen_by))  # a format may have several
             found = self.keys(kind).get(key)
         else:
             found = self._of_kind(kind).get(value.name)
