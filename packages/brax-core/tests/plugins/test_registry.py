@@ -298,6 +298,21 @@ def test_an_object_that_breaks_its_contract_names_plugin_and_target(kind, target
     assert told in message
 
 
+def test_a_format_has_its_name_by_any_suffix_that_is_its_own():
+    first, second = (
+        types.SimpleNamespace(suffixes=suffixes, load=print) for suffixes in ((".a",), (".a", ".b"))
+    )
+    made = registry(
+        EntryPoint("acme", plugin(model_formats=[Spec("first", first)])),
+        EntryPoint("zeta", plugin(model_formats=[Spec("second", "thing:second")])),
+    )
+    sys.modules["thing"] = types.SimpleNamespace(second=second)
+    with pytest.warns(PluginWarning, match=r"is not used for \.a"):
+        assert made.name_of("model_format", second) == "second"
+    assert made.name_of("model_format", first) == "first"
+    del sys.modules["thing"]
+
+
 def test_a_misspelt_geometry_type_of_a_collider_is_told():
     """One that is merely not installed is not."""
     pairs = [("plane", "fresh-coen"), ("plane", "torus")]

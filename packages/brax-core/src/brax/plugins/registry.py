@@ -114,11 +114,13 @@ class Registry:
     def name_of(self, kind: str, value: Any) -> str:
         """Returns the name that an object is registered under; empty if it is not."""
         if chosen_by := KINDS[kind].chosen_by:
-            key, *_ = kinds.keys(kind, getattr(value, chosen_by))  # a format may have several
-            found = self.keys(kind).get(key)
+            candidates = [
+                self.keys(kind).get(k) for k in kinds.keys(kind, getattr(value, chosen_by))
+            ]
         else:
-            found = self._of_kind(kind).get(value.name)
-        return found.name if found and self.get(kind, found.name) is value else ""
+            candidates = [self._of_kind(kind).get(value.name)]
+        found = (c.name for c in candidates if c and self.get(kind, c.name) is value)
+        return next(found, "")
 
     def all_that_load(self, kind: str) -> dict[str, Any]:
         """Returns the objects of a kind by name; of one that fails a warning names the package."""
