@@ -20,7 +20,7 @@ import numpy as np
 
 from brax.colliders.convex import Corner, best_places, nearest_point, take, where
 from brax.colliders.interface import GeometryType, Shape
-from brax.colliders.rolling import Sym2, bent_edges, face_normal
+from brax.colliders.rolling import Sym2, bend, bent_edges, face_normal, sloped
 from brax.components import Vec3, normalize
 from brax.skipped import where_needed
 
@@ -220,21 +220,6 @@ class Other(NamedTuple):
         else:
             return jnp.zeros_like(normal.x)
         return reach - jax.lax.stop_gradient(reach)
-
-
-def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Vec3]:
-    """Signed distance at points in the shape's frame, and its unit slope."""
-    dist, back = jax.vjp(lambda p: kind.signed_distance(shape, p), point)
-    zero, one = jnp.zeros_like(dist), jnp.ones_like(dist)
-    (out,) = back(one)
-    return dist, normalize(out, Vec3(zero, zero, one))[0]
-
-
-def bend(kind: GeometryType, shape: Shape, point: Vec3, axes: Sequence[Vec3]) -> Sym2:
-    """Curvature, along unit tangents, of the surface of equal signed distance at a point."""
-    s, t = axes
-    first, second = (jax.jvp(lambda p: sloped(kind, shape, p)[1], (point,), (v,))[1] for v in axes)
-    return Sym2(s.dot(first), 0.5 * (s.dot(second) + t.dot(first)), t.dot(second))
 
 
 def descend(other: Other, slope: Slope, towards: Vec3, reach: jax.Array) -> Search:

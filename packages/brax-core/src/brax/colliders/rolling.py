@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.colliders.convex import where
-from brax.colliders.interface import Shape
+from brax.colliders.interface import GeometryType, Shape
 from brax.components import Vec3, normalize
 
 _FLAT = 1e-3
@@ -138,6 +138,21 @@ def _moved_jvp(primals: Any, rates: Any) -> tuple[tuple[Vec3, Vec3], tuple[Vec3,
     ahead = slip[0] + run[0], slip[1] + run[1]
     turned = across(turns[1] - space(bent.second.mul(ahead)))
     return (places[1], normals[1]), (speeds[1] + space(ahead), space(turned))
+
+
+def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Vec3]:
+    """Signed distance at points in the shape's frame, and its unit slope."""
+    dist, back = jax.vjp(lambda p: kind.signed_distance(shape, p), point)
+    zero, one = jnp.zeros_like(dist), jnp.ones_like(dist)
+    (out,) = back(one)
+    return dist, normalize(out, Vec3(zero, zero, one))[0]
+
+
+def bend(kind: GeometryType, shape: Shape, point: Vec3, axes: Sequence[Vec3]) -> Sym2:
+    """Curvature, along unit tangents, of the surface of equal signed distance at a point."""
+    s, t = axes
+    first, second = (jax.jvp(lambda p: sloped(kind, shape, p)[1], (point,), (v,))[1] for v in axes)
+    return Sym2(s.dot(first), 0.5 * (s.dot(second) + t.dot(first)), t.dot(second))
 
 
 def face_normal(

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from brax.colliders.convex import where
-from brax.colliders.descent import NEAR, Other, Slope, bend, descend, size_of, sloped
+from brax.colliders.descent import NEAR, Other, Slope, descend, size_of
 from brax.colliders.geometry import PLANE
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
 from brax.colliders.manifold import widest_four
-from brax.colliders.rolling import Bent, Sym2, moved
+from brax.colliders.rolling import Bent, Sym2, bend, moved, sloped
 from brax.components import Mat3, Vec3, tangents
 
 _APART = 10.0
