@@ -69,6 +69,7 @@ def _dangling(system: System) -> list[str]:
     groups = [geom for group in system.collisions for geom in (*group.geom1, *group.geom2)]
     references = {
         "joint_link": (system.joint_link, 0, count["link"]),
+        "box_link": (system.box_link, 0, count["link"]),
         "fixed_link": (system.fixed_link, -1, count["link"]),
         "geom_link": (system.geom_link, -1, count["link"]),
         "mocap_fixed": (system.mocap_fixed, 0, count["fixed"]),
@@ -153,6 +154,7 @@ def _misshapen(system: System) -> list[str]:
         "dof": nv,
         "init_q": nq,
         "ref": nq,
+        "box": len(system.box_link),
         "points": sum(system.geom_points),
         "heights": sum(rows * columns for rows, columns in system.geom_grid),
     }
