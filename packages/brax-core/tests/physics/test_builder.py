@@ -268,6 +268,20 @@ def test_a_body_without_joints_is_part_of_what_carries_it():
         kinematics.frame(sys, x, "tpi")
 
 
+def test_a_model_may_be_built_in_a_function_that_jax_traces():
+    """As by a user whose compiled function makes its environment."""
+
+    def build():
+        model = ModelBuilder()
+        model.add_body("ball", mass=2.0, inertia=(1.0, 1.0, 1.0))
+        model.add_joint("ball", "free")
+        return model.build()
+
+    built = []
+    jax.jit(lambda x: built.append(build()) or x)(0.0)
+    jax.tree.map(np.testing.assert_array_equal, built[0], build())
+
+
 def test_an_infinite_inertia_of_a_part_is_named():
     """Two bodies become one link, whose axes cannot be found."""
     made = ModelBuilder()

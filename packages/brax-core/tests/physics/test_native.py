@@ -409,7 +409,7 @@ def test_a_kernel_takes_no_more_of_the_stack_than_there_is(monkeypatch):
         assert taken[-1] == loops
     monkeypatch.setattr(machine, "stack", lambda: 2**4 * lane)
     kernel = Kernel(trace(long, [(x.shape[:-1], x.dtype) for x in args]))
-    assert kernel.name((True, True, True, False), 70) is None
+    assert kernel.name((True, True, True), 70) is None  # `c` is not read
 
 
 def test_threads_give_the_same_bits():

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -78,6 +79,7 @@ class ModelBuilder(Description):
         """Sets the coordinates that the model starts at; by default every joint at rest."""
         self._init_q = np.asarray(q, float)
 
+    @jax.ensure_compile_time_eval()  # a user may build a model inside a function that JAX traces
     def build(self) -> System:
         """Makes the `System`.
 

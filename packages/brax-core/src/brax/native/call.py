@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding
@@ -78,10 +79,11 @@ class Kernel:
             closed: from `trace`.
             title: the kernel's name in messages.
         """
-        self.closed, self._title = closed, title
+        self.closed, self._used = jax_internals.needed(closed)
+        self._title = title
         self._names: dict[Any, tuple[str | None, Outcome]] = {}
-        self._elements = elements(closed.jaxpr)
-        self._long = self._elements > ELEMENTS or "top_k" in names(closed.jaxpr)
+        self._elements = elements(self.closed.jaxpr)
+        self._long = self._elements > ELEMENTS or "top_k" in names(self.closed.jaxpr)
 
     def __call__(
         self, operands: Sequence[jax.Array], apart: bool, alone: bool
@@ -94,8 +96,14 @@ class Kernel:
             alone: whether there is one device, whose kernels may share the batch among threads.
         """
         size = max(x.shape[-1] for x in operands) if operands else 1
+        # XLA would make each operand anew for every call, also one that the kernel does not read.
+        operands = [x for x, used in zip(operands, self._used, strict=True) if used]
+        if not size or not operands:
+            return None
+        if all(x.shape[-1] != size for x in operands):
+            operands[0] = jnp.broadcast_to(operands[0], (*operands[0].shape[:-1], size))
         own = tuple(x.shape[-1] == size for x in operands)
-        if not size or not operands or self.name(own, size, alone) is None:
+        if self.name(own, size, alone) is None:
             return None
         if apart:
             return self._local(own, *operands, threads=alone)

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+from jax.extend.core import ClosedJaxpr
+from jax.interpreters import partial_eval
 
 CHECKED = "0.10.0", "0.12.0"
 """The oldest and the newest version of JAX that the tests have passed with."""
@@ -95,6 +97,15 @@ CALLS = {
     *("custom_jvp_call", "custom_vjp_call", "call_hi_primitive"),
 }
 """Operations that call a function, which is translated in their place."""
+
+
+def needed(closed: Any) -> tuple[Any, tuple[bool, ...]]:
+    """Return a function without the operations that no result needs, and which operands it reads.
+
+    The operands that it does not read are not operands of what is returned.
+    """
+    jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    return ClosedJaxpr(jaxpr, closed.consts), tuple(used)
 
 
 def check(eqn: Any) -> None:

@@ -9,6 +9,7 @@ from brax.env.base import Env, State, Wrapper, check_count, check_once, check_st
 from brax.env.structure import check_same_structure
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError, ShapeError
+from brax.once import once
 
 HUGE = 1e10
 """A number beyond which a simulation counts as lost."""
@@ -124,14 +125,16 @@ class EpisodeWrapper(Wrapper):
         check_same_structure(
             type(self.unwrapped).__name__, (*_carried(state), summed), (*_carried(new), metrics)
         )
-        sane = _is_sane(new)
+        sane = once(_is_sane(new))
         moved = running & sane
         pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
         reward = jnp.where(moved, new.reward, 0.0)
         metrics = {k: jnp.where(moved, v, jnp.zeros_like(v)) for k, v in new.metrics.items()}
         accounts = self._accounts(state.info, running, (new.done > 0) | ~sane, reward, metrics)
         accounts["nan"] = jnp.where(running, _flag(~sane), state.info["nan"])
-        accounts["episode_done"] = jnp.maximum(accounts["termination"], accounts["truncation"])
+        accounts["episode_done"] = once(
+            jnp.maximum(accounts["termination"], accounts["truncation"])
+        )
         return State(
             pipeline_state, obs, reward, accounts["episode_done"], metrics, info | accounts
         )
