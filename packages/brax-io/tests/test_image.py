@@ -193,7 +193,7 @@ def test_a_trajectory_that_cannot_be_drawn_gives_the_renderer_back(gl, opened):
     with pytest.raises(ModelError, match="frame 1, link 'torso': not finite"):
         image.render_array(walker(), [glide(0.0), lost])
     shapeless = walker().replace(geom_types=(type("Odd", (Wedge,), {"mesh": None})(),) * 4)
-    with pytest.raises(TypeError):
+    with pytest.raises(ModelError, match="mesh raised TypeError"):
         image.render_array(shapeless, walk(1))
     assert opened == [True]
 
