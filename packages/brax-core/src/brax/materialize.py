@@ -98,10 +98,10 @@ def _results(eqn: Any, given: list[tuple[Any, int]], uses: Sequence[int]) -> lis
     """Return an operation's results with their costs."""
     name = eqn.primitive.name
     arrays = [x for x, _ in given]
-    if name in jax_internals.CALLS and eqn.params.get("name") != ONCE:
-        return _evaluated(jax_internals.called(eqn), given, uses)
     if name in jax_internals.CALLS:
-        return [(once(x), 0) for x in arrays]
+        found = _evaluated(jax_internals.called(eqn), given, uses)
+        # A derivative of `once` has its name too, and not as many results as operands.
+        return [(once(x), 0) for x, _ in found] if eqn.params.get("name") == ONCE else found
     if name in ("scan", "while", "cond"):
         return [(x, 0) for x in _LOOPS[name](eqn, arrays)]
     out = eqn.primitive.bind(*arrays, **eqn.params)

@@ -122,3 +122,17 @@ def test_materialization_changes_no_result():
     np.testing.assert_array_equal(doubled, [22, 16, 31])
     np.testing.assert_array_equal(branch, [2, 3, 4])
     np.testing.assert_array_equal(relu, [0, 0, 1])
+
+
+def test_a_derivative_of_what_is_computed_once_is_left_to_xla():
+    """Its transpose has fewer results than operands."""
+
+    def linear(tangent):
+        return jax.jvp(lambda x: once((jnp.sin(x), 3 * x)), (angle,), (tangent,))[1]
+
+    def transposed(a, b):
+        return jax.linear_transpose(linear, angle)((a, b))
+
+    angle, weight = jnp.array([0.0, 1.0]), jnp.array([1.0, 2.0])
+    (found,) = jax.jit(materialized(transposed))(weight, weight)
+    np.testing.assert_allclose(found, weight * (np.cos(angle) + 3), rtol=1e-6)

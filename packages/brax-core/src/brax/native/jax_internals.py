@@ -100,11 +100,13 @@ CALLS = {
 
 
 def needed(closed: Any) -> tuple[Any, tuple[bool, ...]]:
-    """Return a function without the operations that no result needs, and which operands it reads.
+    """Return a function without the operations that no result needs, and which operands it keeps.
 
-    The operands that it does not read are not operands of what is returned.
+    It keeps those that it reads, and the first in any case: a kernel's batch is that of an operand.
     """
-    jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    results, operands = len(closed.jaxpr.outvars), len(closed.jaxpr.invars)
+    kept = [i == 0 for i in range(operands)]
+    jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * results, kept)
     return ClosedJaxpr(jaxpr, closed.consts), tuple(used)
 
 
