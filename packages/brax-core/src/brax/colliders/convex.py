@@ -21,13 +21,15 @@ Detection in Interactive 3D Environments, chapter 4. That q moves with the norma
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from brax.components import Vec3, normalize, tangents
 from brax.skipped import where_needed
+
+T = TypeVar("T")
 
 Support = Callable[[Vec3], tuple[Vec3, Vec3]]
 """Gives, for unit directions (n, pairs, batch), the point a of the first shape that is farthest
@@ -194,9 +196,10 @@ def _unlike_places(score: jax.Array, starts: Vec3) -> tuple[jax.Array, jax.Array
     return jnp.concatenate(out), score
 
 
-def where(condition: jax.Array, x: Vec3, y: Vec3) -> Vec3:
-    """The components of one vector or of the other."""
-    return Vec3(*(jnp.where(condition, a, b) for a, b in zip(x, y, strict=True)))
+def where(condition: jax.Array, x: T, y: T) -> T:
+    """The components of one vector or of the other, or of what is made of vectors and arrays."""
+    chosen: T = jax.tree.map(lambda a, b: jnp.where(condition, a, b), x, y)
+    return chosen
 
 
 def best_places(score: jax.Array, n: int) -> jax.Array:
@@ -210,9 +213,10 @@ def best_places(score: jax.Array, n: int) -> jax.Array:
     return jnp.stack(out)
 
 
-def take(chosen: jax.Array, of: Vec3) -> Vec3:
-    """The vectors at chosen places, (n, pairs, batch)."""
-    return Vec3(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=1) for c in of))
+def take(chosen: jax.Array, of: T) -> T:
+    """The vectors, or what is made of vectors and arrays, at chosen places, (n, pairs, batch)."""
+    taken: T = jax.tree.map(lambda c: jnp.sum(jnp.where(chosen, c, 0.0), axis=1), of)
+    return taken
 
 
 def nearest_point(

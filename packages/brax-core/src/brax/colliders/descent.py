@@ -20,7 +20,7 @@ import numpy as np
 
 from brax.colliders.convex import Corner, best_places, nearest_point, take, where
 from brax.colliders.interface import GeometryType, Shape
-from brax.colliders.rolling import Sym2, bend, bent_edges, face_normal, sloped
+from brax.colliders.rolling import Sym2, bend, bent_edges, derivative, face_normal, sloped
 from brax.components import Vec3, normalize
 from brax.skipped import where_needed
 
@@ -60,9 +60,8 @@ _AROUND = np.stack([np.cos(_ANGLES), np.sin(_ANGLES), 0 * _ANGLES], axis=1)
 """Directions in a plane."""
 
 _GRID = np.stack(np.meshgrid(*[(-1, 0, 1)] * 3), axis=-1).reshape(-1, 3)
-_SPREAD = _GRID[np.abs(_GRID).sum(axis=1) % 2 == 1] / np.sqrt(
-    np.abs(_GRID).sum(axis=1, keepdims=True)[np.abs(_GRID).sum(axis=1) % 2 == 1]
-)
+_CORNERS = _GRID[np.abs(_GRID).sum(axis=1) % 2 == 1]
+_SPREAD = _CORNERS / np.linalg.norm(_CORNERS, axis=1, keepdims=True)
 """Directions all around: along axes and diagonals."""
 
 Slope = Callable[[Vec3], tuple[jax.Array, Vec3]]
@@ -180,13 +179,9 @@ class Other(NamedTuple):
             return self._curvature_by_corners(point, corners, normal, axes, size)
         if not self.kind.has_nearest:
             return bend(self.kind, self.shape, point, axes)
-        s, t = axes
         height = _ABOVE * size
-        above = point - normal * height
-        first, second = (jax.jvp(self.nearest, (above,), (v,))[1] for v in axes)
         # The nearest point moves by 1 / (1 + height * curvature) of what the point above moves by.
-        off = 0.5 * (s.dot(second) + t.dot(first))
-        share = Sym2(s.dot(first), off, t.dot(second))
+        share = derivative(self.nearest, point - normal * height, axes)
         soft = Sym2(
             *(c * (1.0 - _SHARP) + _SHARP * one for c, one in zip(share, (1, 0, 1), strict=True))
         )
@@ -203,11 +198,7 @@ class Other(NamedTuple):
     ) -> Sym2:
         s, t = axes
 
-        def support(direction: Vec3) -> Vec3:
-            return self.kind.support(self.shape, direction)
-
-        first, second = (jax.jvp(support, (-normal,), (v,))[1] for v in axes)
-        radii = Sym2(s.dot(first), 0.5 * (s.dot(second) + t.dot(first)), t.dot(second))
+        radii = derivative(lambda v: self.kind.support(self.shape, v), -normal, axes)
         away = [corner - point for corner in corners]
         return bent_edges(radii, [Vec3(s.dot(v), t.dot(v), normal.dot(v)) for v in away], size)
 
@@ -254,7 +245,7 @@ def descend(other: Other, slope: Slope, towards: Vec3, reach: jax.Array) -> Sear
 
     every = run(_first(other, slope, towards, reach), close, STEPS)
     chosen = best_places(-every.dist, 1)
-    best = jax.tree.map(lambda c: jnp.sum(jnp.where(chosen, c, 0.0), axis=1), every)
+    best = take(chosen, every)
     best = run(best._replace(tilt=jnp.ones_like(best.tilt)), at_the_end, LAST_STEPS)
     return jax.tree.map(lambda *c: jnp.concatenate(c), best, every)
 
@@ -285,8 +276,7 @@ def _step(other: Other, slope: Slope, reach: jax.Array, search: Search) -> Searc
     longer = jnp.where(bent * most > square, jnp.maximum(spectral, least), most)
     tilt = jnp.sqrt(square) / search.length
     tried = Search(point, dist, out, longer, corners, tilt)
-    kept = search._replace(length=least)
-    return jax.tree.map(lambda x, y: jnp.where(better, x, y), tried, kept)
+    return where(better, tried, search._replace(length=least))
 
 
 def _directions(unit: np.ndarray, like: jax.Array) -> Vec3:

@@ -150,8 +150,13 @@ def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Ve
 
 def bend(kind: GeometryType, shape: Shape, point: Vec3, axes: Sequence[Vec3]) -> Sym2:
     """Curvature, along unit tangents, of the surface of equal signed distance at a point."""
+    return derivative(lambda p: sloped(kind, shape, p)[1], point, axes)
+
+
+def derivative(function: Callable[[Vec3], Vec3], at: Vec3, axes: Sequence[Vec3]) -> Sym2:
+    """Return the symmetric part of a function's derivative, along unit tangents."""
     s, t = axes
-    first, second = (jax.jvp(lambda p: sloped(kind, shape, p)[1], (point,), (v,))[1] for v in axes)
+    first, second = (jax.jvp(function, (at,), (v,))[1] for v in axes)
     return Sym2(s.dot(first), 0.5 * (s.dot(second) + t.dot(first)), t.dot(second))
 
 

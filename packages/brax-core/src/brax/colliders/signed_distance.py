@@ -97,13 +97,10 @@ class SignedDistance(Collider):
         spots = Spot(aside.dot(s), aside.dot(t), found.dist - least, found.point, corners)
         near = found.dist < jnp.maximum(least, 0.0) + NEAR * reach
         first, *others = widest_four(spots, near, _APART * reach)
-        there = [spot.z < _APART * reach for spot in others]
-        return [
-            first,
-            *(
-                spot._replace(point=where(is_there, spot.point, first.point))
-                for spot, is_there in zip(others, there, strict=True)
-            ),
+        # Far from the shapes, the place of a point that is not there would have rounding errors.
+        return [first] + [
+            spot._replace(point=where(spot.z < _APART * reach, spot.point, first.point))
+            for spot in others
         ]
 
     def _slope(self, a: Shape, b: Shape) -> Slope:
