@@ -88,13 +88,9 @@ class Registry:
 
     def keys(self, kind: str) -> dict[str, Registered]:
         """Returns what is registered of a kind, by the keys that it is chosen by."""
-        everything = self._of_kind(kind)
         with self._lock:
             if kind not in self._indices:
-                self._indices[kind], complaints = index(kind, everything.values())
-                if kind == "collider":
-                    types = list(self._registered["geometry_type"])
-                    complaints += [(c, None) for c in misspelt_types(everything.values(), types)]
+                self._indices[kind], complaints = self._index(kind)
                 for complaint, error in complaints:
                     _warn(complaint, error)
             return self._indices[kind]
@@ -106,10 +102,19 @@ class Registry:
         imports all that do not declare theirs. Misspelt keys of colliders are among the sentences.
         """
         chosen = [kind.name for kind in KINDS.values() if kind.chosen_by]
-        found = [index(kind, self._of_kind(kind).values())[1] for kind in chosen]
-        types = list(self._of_kind("geometry_type"))
-        misspelt = misspelt_types(self._of_kind("collider").values(), types)
-        return [text for each in found for text, error in each if error is None] + [*misspelt]
+        found = [self._index(kind)[1] for kind in chosen]
+        return [text for each in found for text, error in each if error is None]
+
+    def _index(
+        self, kind: str
+    ) -> tuple[dict[str, Registered], list[tuple[str, BaseException | None]]]:
+        """Finds what is chosen by which key, and all complaints about keys."""
+        registered = self._of_kind(kind).values()
+        found, complaints = index(kind, registered)
+        if kind == "collider":
+            misspelt = misspelt_types(registered, list(self._of_kind("geometry_type")))
+            complaints += [(text, None) for text in misspelt]
+        return found, complaints
 
     def name_of(self, kind: str, value: Any) -> str:
         """Returns the name that an object is registered under; empty if it is not."""

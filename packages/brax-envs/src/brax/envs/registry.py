@@ -1,13 +1,12 @@
 """Environments by name."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from brax import plugins
 from brax.env import AutoResetWrapper, Env, EpisodeWrapper, VmapWrapper
 from brax.errors import ConfigError, PluginError, closest
-from brax.plugins.outputs.environment import make
+from brax.plugins.outputs.environment import make, settings_of
 
 
 def get_environment(env_name: str, **kwargs: Any) -> Env:
@@ -22,7 +21,7 @@ def get_environment(env_name: str, **kwargs: Any) -> Env:
         ConfigError: if it does not take one of these.
         PluginError: if what is registered makes none.
     """
-    taken = _taken(plugins.get("environment", env_name))
+    taken = settings_of(plugins.get("environment", env_name))
     unknown = [name for name in kwargs if taken is not None and name not in taken]
     if taken is not None and unknown:
         raise ConfigError(
@@ -30,17 +29,6 @@ def get_environment(env_name: str, **kwargs: Any) -> Env:
             f"It takes: {', '.join(taken) or 'nothing'}.{closest(unknown[0], taken)}"
         )
     return make(env_name, **kwargs)
-
-
-def _taken(factory: Callable[..., Env]) -> list[str] | None:
-    """The names of the arguments that a function or class takes, None where it takes any."""
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):  # of a builtin
-        return None
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return None
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
 def create(

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from brax.native.jax_internals import inner, source
+from brax.native.jax_internals import inner, source, while_loop
 
 MARK = 257
 """Environments of a trace: a prime number that is the size of no other axis. A function that loops
@@ -35,7 +35,8 @@ def mixing(jaxpr: Any) -> str:
 
 def _equations(jaxpr: Any) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
-        bodies = [eqn.params["body_jaxpr"].jaxpr] if "body_jaxpr" in eqn.params else inner(eqn)
+        loop = eqn.primitive.name == "while"
+        bodies = [while_loop(eqn).body.jaxpr] if loop else inner(eqn)
         for body in bodies:
             yield from _equations(body)
         if not bodies:

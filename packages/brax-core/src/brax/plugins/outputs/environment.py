@@ -12,7 +12,7 @@ from brax.env.base import Env, State
 from brax.env.structure import differences
 from brax.env.wrappers.domain_randomization import DomainRandomizationVmapWrapper
 from brax.errors import BraxError, ConfigError, PluginError, closest, describe_error
-from brax.plugins.outputs.traced import describe
+from brax.plugins.outputs.traced import blamed, describe
 
 
 def make(name: str, **settings: Any) -> Any:
@@ -30,28 +30,29 @@ def make(name: str, **settings: Any) -> Any:
     maker = plugins.get("environment", name)
     who = plugins.specs("environment")[name]
     _check_settings(name, maker, settings)
-    try:
+    with blamed(who, " cannot be made:", passing=(TypeError,)):
         env = maker(**settings)
-    except (BraxError, TypeError):
-        raise
-    except Exception as error:
-        if who.ours:
-            raise
-        raise PluginError(f"{who} cannot be made: {describe_error(error)}") from error
     if not all(callable(getattr(env, function, None)) for function in ("reset", "step")):
         raise PluginError(f"{who} must return a brax.env.Env, but returns {describe(env)}")
     return env
 
 
-def _check_settings(name: str, maker: Any, settings: Mapping[str, Any]) -> None:
-    """Refuses a setting that the environment's constructor does not take."""
+def settings_of(maker: Any) -> list[str] | None:
+    """Returns the names of the settings that a function or class takes; None where it takes any."""
     try:
         parameters = inspect.signature(maker).parameters.values()
-    except ValueError:  # of a function that is not written in Python
-        return
+    except (TypeError, ValueError):  # of a builtin
+        return None
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
+def _check_settings(name: str, maker: Any, settings: Mapping[str, Any]) -> None:
+    """Refuses a setting that the environment's constructor does not take."""
+    known = settings_of(maker)
+    if known is None:
         return
-    known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     for setting in settings.keys() - set(known):
         raise ConfigError(
             f"environment '{name}' takes no setting '{setting}'.{closest(setting, known)} "

@@ -5,8 +5,8 @@ from typing import Any
 
 from brax import plugins
 from brax.base import System
-from brax.errors import BraxError, PluginError, describe_error
-from brax.plugins.outputs.traced import describe
+from brax.errors import PluginError
+from brax.plugins.outputs.traced import blamed, describe
 
 
 def load(reader: Any, path: Path) -> System:
@@ -18,14 +18,8 @@ def load(reader: Any, path: Path) -> System:
         ModelError: if the model is refused.
     """
     who = plugins.specs("model_format")[plugins.name_of("model_format", reader)]
-    try:
+    with blamed(who, f": load of '{path}' raised", passing=(OSError,)):
         sys = reader.load(path)
-    except (BraxError, OSError):
-        raise
-    except Exception as error:
-        if who.ours:
-            raise
-        raise PluginError(f"{who}: load of '{path}' raised {describe_error(error)}") from error
     if not isinstance(sys, System):
         raise PluginError(f"{who}: load must return a brax.System, but returns {describe(sys)}")
     return sys

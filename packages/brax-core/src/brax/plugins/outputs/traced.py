@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.components import Quat, Vec3
-from brax.errors import describe_error
+from brax.errors import BraxError, PluginError, describe_error
 from brax.plugins.outputs.batch import marked, mixing, unmarked
+from brax.plugins.records import Registered
 
 SHAPE = (3, 2)
 """Three elements in two environments."""
@@ -69,6 +70,35 @@ def vec(*leading: int) -> Vec3:
 def quat() -> Quat:
     """A stand-in for a quaternion."""
     return Quat(*[like()] * 4)
+
+
+@contextlib.contextmanager
+def blamed(
+    who: Registered,
+    what: str,
+    error_type: type[BraxError] = PluginError,
+    passing: tuple[type[Exception], ...] = (),
+) -> Iterator[None]:
+    """Names a third-party object in what it raises; errors of Brax's, and of ours, stay as is.
+
+    Args:
+        who: the object.
+        what: the end of "The object ... the error".
+        error_type: what is raised instead.
+        passing: errors that stay as they are too.
+
+    Raises:
+        error_type: for any other error.
+    """
+    as_is: tuple[type[Exception], ...] = (BraxError, *passing)
+    try:
+        yield
+    except as_is:
+        raise
+    except Exception as error:
+        if who.ours:
+            raise
+        raise error_type(f"{who}{what} {describe_error(error)}") from error
 
 
 def call(name: str, function: Callable[..., Any], *args: Any) -> Any:

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from brax import plugins
-from brax.errors import BraxError, PluginError, TrainingError, describe_error
-from brax.plugins.outputs.traced import describe
+from brax.errors import PluginError, TrainingError, describe_error
+from brax.plugins.outputs.traced import blamed, describe
 
 
 def train(name: str, environment: Any, **settings: Any) -> Any:
@@ -21,14 +21,8 @@ def train(name: str, environment: Any, **settings: Any) -> Any:
     """
     trainer = plugins.get("trainer", name)
     who = plugins.specs("trainer")[name]
-    try:
+    with blamed(who, ": train raised", TrainingError):
         out = trainer.train(environment, **settings)
-    except BraxError:
-        raise
-    except Exception as error:
-        if who.ours:
-            raise
-        raise TrainingError(f"{who}: train raised {describe_error(error)}") from error
     if problem := trained_problem(out, environment):
         raise PluginError(f"{who}: {problem}")
     return out
