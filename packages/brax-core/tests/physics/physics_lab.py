@@ -14,8 +14,8 @@ import numpy as np
 from brax import plugins
 from brax.base import State, System
 from brax.builder import ModelBuilder
-from brax.colliders import Shape
-from brax.components import Quat, Vec3, normalize_quat
+from brax.colliders import GeometryType, Shape
+from brax.components import Quat, Vec3, normalize_quat, sqrt
 from brax.spring.pipeline import SPRING
 
 G = 9.81
@@ -25,6 +25,19 @@ BOX = (0.13 / 3, 0.1 / 3, 0.05 / 3)
 SAMPLES = 100
 """States that one call of the compiled program gives back."""
 
+
+class Ring(GeometryType):
+    """A torus that says nothing of itself but its signed distance."""
+
+    name = "ring"
+    size_names = ("ring radius", "tube radius")
+
+    def signed_distance(self, shape, point):
+        aside = sqrt(point.x * point.x + point.y * point.y) - shape.size.x
+        return sqrt(aside * aside + point.z * point.z) - shape.size.y
+
+
+RING = Ring()
 
 FAST_COMPILE = {
     "xla_backend_optimization_level": "0",

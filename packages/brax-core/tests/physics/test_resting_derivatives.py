@@ -11,30 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from physics_lab import FAST_COMPILE, PIPELINES, SIZES, shape
+from physics_lab import FAST_COMPILE, PIPELINES, RING, SIZES, shape
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.colliders import GeometryType
 from brax.colliders.fallback import between
-from brax.components import sqrt
 
 DT = 1 / 240
 FRICTION = 0.2
 
 
-class Ring(GeometryType):
-    """A torus that says nothing of itself but its signed distance."""
-
-    name = "ring"
-    size_names = ("ring radius", "tube radius")
-
-    def signed_distance(self, shape, point):
-        aside = sqrt(point.x * point.x + point.y * point.y) - shape.size.x
-        return sqrt(aside * aside + point.z * point.z) - shape.size.y
-
-
-RING = Ring()
 CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 HIGH = {
     "sphere": 0.2,

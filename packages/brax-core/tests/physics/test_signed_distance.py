@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from physics_lab import SIZES, nearest, shape
+from physics_lab import RING, SIZES, nearest, shape
 
 from brax import plugins
 from brax.colliders import GeometryType
@@ -24,18 +24,7 @@ class Ball(GeometryType):
         return sqrt(point.dot(point)) - shape.size.x
 
 
-class Ring(GeometryType):
-    """A torus, likewise."""
-
-    name = "ring"
-    size_names = ("ring radius", "tube radius")
-
-    def signed_distance(self, shape, point):
-        aside = sqrt(point.x * point.x + point.y * point.y) - shape.size.x
-        return sqrt(aside * aside + point.z * point.z) - shape.size.y
-
-
-BALL, RING = Ball(), Ring()
+BALL = Ball()
 RADIUS = 0.25
 KINDS = [pytest.param(n, marks=() if n == "plane" else pytest.mark.slow) for n in SIZES]
 
