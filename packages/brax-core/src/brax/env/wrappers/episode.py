@@ -125,6 +125,7 @@ class EpisodeWrapper(Wrapper):
         check_same_structure(
             type(self.unwrapped).__name__, (*_carried(state), summed), (*_carried(new), metrics)
         )
+        # XLA would compute it anew for each of the many numbers that depend on it.
         sane = once(_is_sane(new))
         moved = running & sane
         pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
