@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from worker import act
 
-from brax.training import checkpoint
 from brax.training.agents.ppo.checkpoint import load_policy
+from brax.training.checkpoints import checkpoint
 
 POLICY, STATISTICS = "params/policy/params", "params/normalizer"
 

@@ -24,8 +24,9 @@ import jax
 
 from brax import envs
 from brax.env import wrap
-from brax.training import curves, runs
-from brax.training.acting import Evaluator
+from brax.training.analysis import curves
+from brax.training.checkpoints import run_directory
+from brax.training.runner.acting import Evaluator
 
 METRIC = "eval/episode_reward"
 RESULTS = about.ROOT / "benchmarks" / "results" / "learning"
@@ -73,7 +74,7 @@ def train(env, preset, trainer, steps, seeds, name):
 def learned(folders):
     """What runs that differ in their seeds were told, and reported."""
     series = [curves.read(folder, METRIC) for folder in folders]
-    settings = dict(runs.read(folders[0]).config)
+    settings = dict(run_directory.read(folders[0]).config)
     settings.pop("seed", None)
     return {
         "settings": settings,

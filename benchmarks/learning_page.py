@@ -6,8 +6,8 @@ import numpy as np
 from about import ROOT
 from matplotlib.figure import Figure
 
-from brax.training import plots
-from brax.training.curves import curve
+from brax.training.analysis import plots
+from brax.training.analysis.curves import curve
 
 PAGE = ROOT / "docs" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning.png"

@@ -13,7 +13,7 @@ import pytest
 from brax import plugins
 from brax.errors import PluginError
 from brax.testing import check_joint
-from brax.training import devices
+from brax.training.distributed import devices
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "integration_tests/plugins/brax-example-plugin/src"

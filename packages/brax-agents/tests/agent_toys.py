@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.env import Env, State
-from brax.training import devices, policies, setup
+from brax.training import policies
+from brax.training.distributed import devices
 from brax.training.learner import Parts
+from brax.training.runner import parts
 
 SMALL = {
     "episode_length": 20,
@@ -123,11 +125,11 @@ class Dot(Env):
 def make_learner(agent, environment, **settings):
     """An agent's learner by itself, not compiled; the network factory's settings are given."""
     config, runtime = agent.check(settings)
-    env = setup.wrapped(environment, config, runtime, config.num_envs, None)
+    env = parts.wrapped(environment, config, runtime, config.num_envs, None)
     networks = functools.partial(agent.make_networks, **runtime.network_factory)(
         environment.observation_size,
         environment.action_size,
         preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
     )
     mesh = devices.env_mesh(config.num_envs, 1)
-    return agent.learner(Parts(env, networks, config, runtime, mesh, setup.check_env(env, config)))
+    return agent.learner(Parts(env, networks, config, runtime, mesh, parts.check_env(env, config)))

@@ -7,7 +7,7 @@ import pytest
 from agent_toys import Point
 
 from brax.env import Env, State, wrap
-from brax.training import acting
+from brax.training.runner import acting
 
 
 class Countdown(Env):

@@ -12,7 +12,7 @@ from agent_toys import Point
 
 from brax import plugins
 from brax.errors import CheckpointError, ConfigError
-from brax.training.checkpoint import Checkpoint
+from brax.training.checkpoints.checkpoint import Checkpoint
 from brax.training.policies import describe_networks, described, plain, restore
 
 ALL = [

@@ -18,8 +18,8 @@ from agent_toys import Point, lists
 
 from brax import plugins
 from brax.errors import CheckpointError
-from brax.training import checkpoint
-from brax.training.loop import Loop
+from brax.training.checkpoints import checkpoint
+from brax.training.runner.loop import Loop
 
 COMMON = {"episode_length": 20, "normalize_observations": True, "run_evals": False}
 HIDDEN = {"network_factory": {"hidden_layer_sizes": [8]}}

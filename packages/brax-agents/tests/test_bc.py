@@ -7,9 +7,9 @@ import pytest
 from agent_toys import Point
 
 from brax.errors import ConfigError
-from brax.training import checkpoint
 from brax.training.agents.bc import train as bc
 from brax.training.agents.bc.config import teach_first
+from brax.training.checkpoints import checkpoint
 
 SMALL = {
     "num_envs": 16,

@@ -20,13 +20,13 @@ import pytest
 from agent_toys import Point
 
 from brax.errors import CheckpointError, ConfigError
-from brax.training import checkpoint, manifest, migrations, restart
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load, load_policy, network_config, save
 from brax.training.agents.ppo.config import PPOConfig
 from brax.training.agents.ppo.networks import make_inference_fn, make_ppo_networks
-from brax.training.saving import Saver
-from brax.training.writer import Writer
+from brax.training.checkpoints import checkpoint, manifest, migrations, resumption
+from brax.training.checkpoints.saver import Saver
+from brax.training.checkpoints.writer import Writer
 
 TREE = {
     "params": {"kernel": jnp.arange(6.0).reshape(2, 3), "bias.dotted": jnp.float32(3.5)},
@@ -288,7 +288,7 @@ SLOW = [pytest.mark.slow]
 KILLED = """
 import sys
 import jax.numpy as jnp
-from brax.training.writer import Writer
+from brax.training.checkpoints.writer import Writer
 
 writer = Writer(sys.argv[1])
 for step in range(1, 1000):
@@ -414,7 +414,7 @@ import resource, signal, sys
 import jax.numpy as jnp
 from brax.errors import CheckpointError
 from brax.training import checkpoint
-from brax.training.writer import Writer
+from brax.training.checkpoints.writer import Writer
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 writer = Writer(sys.argv[1])
@@ -503,9 +503,9 @@ def test_a_run_goes_on_with_what_was_the_default_when_it_was_saved():
     """When format 1 was written, truncated steps were left out unless a setting said otherwise."""
     moved = PPOConfig.moved_defaults
     assert moved == ("bootstrap_on_timeout",) and PPOConfig().bootstrap_on_timeout
-    assert restart.recorded(GOLDEN / "format-1", moved) == {"bootstrap_on_timeout": False}
-    assert restart.recorded(GOLDEN / "format-1", ["not there yet"]) == {}
-    assert restart.recorded(None, moved) == {}
+    assert resumption.recorded(GOLDEN / "format-1", moved) == {"bootstrap_on_timeout": False}
+    assert resumption.recorded(GOLDEN / "format-1", ["not there yet"]) == {}
+    assert resumption.recorded(None, moved) == {}
 
 
 def test_what_rounding_left_out_of_statistics_was_lost_before_format_3():

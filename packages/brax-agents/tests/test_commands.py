@@ -17,11 +17,12 @@ from brax import cli, plugins
 from brax.builder import ModelBuilder
 from brax.env import Randomization, Range
 from brax.plugins import Spec, hookimpl
-from brax.training import checkpoint, hosts, runs
-from brax.training.acting import over_batch
 from brax.training.agents.ppo.trainer import PPO
-from brax.training.commands import parse_changes
+from brax.training.checkpoints import checkpoint, run_directory
+from brax.training.cli.train import parse_changes
+from brax.training.distributed import hosts
 from brax.training.policies import of_run
+from brax.training.runner.acting import over_batch
 
 RUN = Path("runs/a")
 
@@ -165,7 +166,10 @@ def test_a_run_that_fails_before_it_reports_leaves_no_folder(capsys):
 def test_a_process_that_made_no_folder_removes_none(monkeypatch, tmp_path):
     """One of several without a name has only the folder of all runs."""
     (tmp_path / "runs/other").mkdir(parents=True)
-    with pytest.raises(ZeroDivisionError), runs.forgotten_unless_begun([tmp_path / "runs"]):
+    with (
+        pytest.raises(ZeroDivisionError),
+        run_directory.forgotten_unless_begun([tmp_path / "runs"]),
+    ):
         raise ZeroDivisionError
     monkeypatch.setattr(hosts, "first", lambda: False)
     args = ["train", "toy_point", "--preset", "small", "--set", "restore_checkpoint_path=/nope"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from brax.training import comparison
+from brax.training.analysis import comparison
 
 NINE = np.array([90.0, 1.0, 5.0, 2.0, 7.0, 4.0, 8.0, 3.0, -50.0])
 

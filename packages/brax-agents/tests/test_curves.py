@@ -7,7 +7,7 @@ import pytest
 
 from brax import cli
 from brax.errors import ConfigError
-from brax.training import curves
+from brax.training.analysis import curves
 
 METRIC = "eval/episode_reward"
 

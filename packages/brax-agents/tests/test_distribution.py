@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.training.distribution import NormalDistribution, NormalTanhDistribution
+from brax.training.nn.distribution import NormalDistribution, NormalTanhDistribution
 
 PARAMETERS = jnp.array([0.4, -0.3])
 """Mean 0.4 and deviation softplus(-0.3) + 0.001 of one raw action."""

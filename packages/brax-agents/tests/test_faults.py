@@ -12,9 +12,9 @@ import pytest
 from agent_toys import SMALL, STEP, Point
 
 from brax.errors import CheckpointError
-from brax.training import checkpoint
 from brax.training.agents.ppo import train as ppo
-from brax.training.writer import Writer
+from brax.training.checkpoints import checkpoint
+from brax.training.checkpoints.writer import Writer
 
 QUIET = {**SMALL, "run_evals": False}
 SLOW = [pytest.mark.slow]
@@ -111,7 +111,7 @@ def test_saves_come_in_steps_and_as_many_stay_as_asked(watched):
 @pytest.mark.slow
 def test_saves_come_in_seconds(tmp_path, monkeypatch):
     """A clock that goes on by half a second with every look, and so by half in a training step."""
-    from brax.training import loop
+    from brax.training.runner import loop
 
     ticks = iter(np.arange(0, 1e6, 0.5))
     monkeypatch.setattr(loop.time, "perf_counter", lambda: float(next(ticks)))

@@ -15,11 +15,12 @@ import pytest
 from agent_toys import SMALL, STEP, Point
 
 from brax.errors import ConfigError, TrainingError
-from brax.training import alike, checkpoint, devices, hosts
 from brax.training.agents.ppo import train as ppo
+from brax.training.checkpoints import checkpoint
+from brax.training.checkpoints.writer import Writer
 from brax.training.config import Runtime
-from brax.training.program import Program
-from brax.training.writer import Writer
+from brax.training.distributed import consistency, devices, hosts
+from brax.training.runner.program import Program
 
 WORKER = """
 import json, sys
@@ -267,7 +268,7 @@ def test_what_gathers_a_state_is_compiled_once(one_of_two, caplog):
 
 def test_processes_with_other_packages_or_settings(one_of_two, monkeypatch):
     record, runtime = {"agent": "ppo", "config": {"num_envs": 4}}, Runtime()
-    alike.check_settings(record, runtime)
+    consistency.check_settings(record, runtime)
 
     def first_differs(sums):
         others = sums.copy()
@@ -277,7 +278,7 @@ def test_processes_with_other_packages_or_settings(one_of_two, monkeypatch):
     monkeypatch.setattr(hosts, "_from_all", first_differs)
     told = "told different things: versions. Process 0 has versions={'brax-agents': "
     with pytest.raises(ConfigError, match=told):
-        alike.check_settings(record, runtime)
+        consistency.check_settings(record, runtime)
 
 
 def test_a_checksum_knows_no_addresses_and_all_numbers():

@@ -16,10 +16,10 @@ from agent_toys import SMALL, STEP, Point, make_learner
 from brax import cli, plugins
 from brax.errors import ConfigError
 from brax.plugins import Spec, hookimpl
-from brax.training import checkpoint
 from brax.training.agents.ppo.checkpoint import load_policy
-from brax.training.seeds import SeedsProgram, fit, train_seeds
-from brax.training.sweep import Range, choices, label
+from brax.training.checkpoints import checkpoint
+from brax.training.cli.sweep import Range, choices, label
+from brax.training.runner.seeds import SeedsProgram, fit, train_seeds
 
 
 class Preset(Point):
@@ -234,7 +234,7 @@ PARTS = """
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from brax.training.seeds import part
+from brax.training.runner.seeds import part
 
 devices = jax.devices()
 place = NamedSharding(Mesh(np.array(devices), ("seeds",)), PartitionSpec("seeds"))

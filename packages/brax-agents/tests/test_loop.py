@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from brax.errors import TrainingError
-from brax.training import checkpoint, loop
-from brax.training.loop import Limits, Loop, Reports, Schedule, Window
-from brax.training.writer import Writer
+from brax.training.checkpoints import checkpoint
+from brax.training.checkpoints.writer import Writer
+from brax.training.runner import loop
+from brax.training.runner.loop import Limits, Loop, Reports, Schedule, Window
 
 
 class Counting:

@@ -7,7 +7,7 @@ import pytest
 from flax import linen
 
 from brax.training.learner import shuffled
-from brax.training.modules import MLP, elu, swish
+from brax.training.nn.layers import MLP, elu, swish
 
 
 @pytest.mark.parametrize(("ours", "flax"), [(swish, linen.swish), (elu, linen.elu)])

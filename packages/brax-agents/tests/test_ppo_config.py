@@ -13,11 +13,12 @@ from agent_toys import SMALL, Point
 from brax import _cores
 from brax.env import Env, EpisodeWrapper, State, Wrapper, wrap
 from brax.errors import ConfigError, TrainingError
-from brax.training import devices, program
 from brax.training.agents.ppo import config as ppo_config
 from brax.training.agents.ppo import networks as ppo_networks
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.sac.networks import make_sac_networks
+from brax.training.distributed import devices
+from brax.training.runner import program
 
 REFUSED = [
     ({"episode_length": 0}, "episode_length=0 must be at least 1"),

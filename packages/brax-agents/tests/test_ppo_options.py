@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from agent_toys import SMALL, STEP, Point
 
-from brax.training import checkpoint
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load_policy
+from brax.training.checkpoints import checkpoint
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,10 @@ from agent_toys import SMALL, STEP, Counter, Point, make_learner
 
 from brax import plugins
 from brax.errors import CheckpointError, ConfigError, TrainingError
-from brax.training import checkpoint, loop
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load_policy
+from brax.training.checkpoints import checkpoint
+from brax.training.runner import loop
 
 QUIET = {**SMALL, "run_evals": False}
 

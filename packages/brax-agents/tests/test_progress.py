@@ -8,10 +8,10 @@ import time
 import pytest
 from rich.console import Console
 
-from brax.training import progress as progress_module
 from brax.training.loggers import MetricLoggers
 from brax.training.loggers.jsonl import JsonLines
-from brax.training.progress import Progress
+from brax.training.runner import progress as progress_module
+from brax.training.runner.progress import Progress
 
 EVALUATION = {
     "eval/episode_reward": 1234.56,

@@ -138,7 +138,7 @@ def test_it_trains_with_and_without_eval_env_on_one_and_on_eight_devices():
 def test_systems_are_drawn_once_unless_each_reset_is_to_draw():
     from brax.training.agents.ppo.config import PPOConfig
     from brax.training.config import Runtime
-    from brax.training.setup import wrapped
+    from brax.training.runner.parts import wrapped
 
     for draw, same in ((fresh, True), (DECLARED, False)):
         env = wrapped(Cart(), PPOConfig(), Runtime(randomization_fn=draw), 3, jax.random.key(0))
@@ -151,7 +151,7 @@ def test_systems_are_drawn_once_unless_each_reset_is_to_draw():
 def test_keys_that_a_user_bound_are_kept():
     from brax.training.agents.ppo.config import PPOConfig
     from brax.training.config import Runtime
-    from brax.training.setup import wrapped
+    from brax.training.runner.parts import wrapped
 
     def told(sys, rng):
         seen.append(rng)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from brax.errors import ConfigError
-from brax.training import hosts, rendezvous
+from brax.training.distributed import coordination, hosts
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def met(port, *processes):
 
     def meet(i, process, number):
         try:
-            rendezvous.meet("127.0.0.1", port, number, process)
+            coordination.meet("127.0.0.1", port, number, process)
         except OSError as error:
             told[i] = str(error)
 
@@ -44,7 +44,7 @@ def test_two_have_one_number(port):
 
 
 def test_two_are_the_first(port):
-    with rendezvous._server("127.0.0.1", port), pytest.raises(ConfigError) as told:
+    with coordination._server("127.0.0.1", port), pytest.raises(ConfigError) as told:
         hosts.join(f"127.0.0.1:{port}", 2, 0)
     assert f"process 0 of 2 cannot join at 127.0.0.1:{port}: it cannot listen" in str(told.value)
     assert "(Address already in use); another process has --process-id 0" in str(told.value)
@@ -56,21 +56,21 @@ def test_numbers_of_processes_differ(port):
 
 
 def test_some_are_missing(port, monkeypatch):
-    monkeypatch.setattr(rendezvous, "PATIENCE", 1.0)
+    monkeypatch.setattr(coordination, "PATIENCE", 1.0)
     told = "--process-id 1, 3 are not there after 1 s"
     assert met(port, (0, 4), (2, 4)) == [told] * 2
 
 
 def test_the_first_is_missing(port, monkeypatch):
-    monkeypatch.setattr(rendezvous, "PATIENCE", 0.5)
+    monkeypatch.setattr(coordination, "PATIENCE", 0.5)
     [told] = met(port, (1, 2))
     assert "nobody listens there" in told
 
 
 def test_another_program_listens(port, monkeypatch):
-    monkeypatch.setattr(rendezvous, "PATIENCE", 0.5)
-    with rendezvous._server("127.0.0.1", port):  # it takes connections and answers nothing
-        monkeypatch.setattr(rendezvous, "_line", lambda connection: "")
+    monkeypatch.setattr(coordination, "PATIENCE", 0.5)
+    with coordination._server("127.0.0.1", port):  # it takes connections and answers nothing
+        monkeypatch.setattr(coordination, "_line", lambda connection: "")
         [told] = met(port, (1, 2))
     assert "what listens there is no process of this run" in told
 

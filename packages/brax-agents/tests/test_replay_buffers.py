@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.training.replay_buffers import ReplayBuffer
+from brax.training.learning.replay_buffers import ReplayBuffer
 
 SAMPLE = {"x": jax.ShapeDtypeStruct((2,), jnp.float32), "n": jax.ShapeDtypeStruct((), jnp.int32)}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from agent_toys import Counter, Point
 
-from brax.training import checkpoint
 from brax.training.agents.sac import train as sac
+from brax.training.checkpoints import checkpoint
 
 pytestmark = pytest.mark.slow
 

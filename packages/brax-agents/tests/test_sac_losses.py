@@ -7,7 +7,7 @@ import pytest
 
 from brax.training.agents.sac.losses import LossConfig, Weights, compute_sac_loss
 from brax.training.agents.sac.networks import make_sac_networks
-from brax.training.replay_buffers import Sample
+from brax.training.learning.replay_buffers import Sample
 
 N, OBS, ACT = 6, 3, 2
 KEY = jax.random.key(9)

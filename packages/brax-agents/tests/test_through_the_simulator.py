@@ -8,13 +8,14 @@ from agent_toys import Point, make_learner
 from jax.flatten_util import ravel_pytree
 
 from brax import plugins
-from brax.training import setup, types
+from brax.training import types
 from brax.training.agents.apg.learner import known_returns, to_come
 from brax.training.agents.shac.losses import short_horizon_return
 from brax.training.config import Runtime
-from brax.training.limits import limit
-from brax.training.program import Program
-from brax.training.zeroth_order import better
+from brax.training.learning.gradient_clipping import limit
+from brax.training.learning.zeroth_order import better
+from brax.training.runner import parts
+from brax.training.runner.program import Program
 
 pytestmark = pytest.mark.slow
 
@@ -277,7 +278,7 @@ def test_parameters_to_start_from_are_the_target_of_shacs_critic_too():
     program.compile_init()
     given = jax.device_get(program.init(jax.random.key(7)).params)
     runtime = Runtime(restore_params=given)
-    state = setup.first_state(program, jax.random.key(0), runtime, None).state
+    state = parts.first_state(program, jax.random.key(0), runtime, None).state
     for critic in (state.params.value, state.target_value):
         jax.tree.map(np.testing.assert_array_equal, critic, given.value)
     program.compile_advance()  # which takes over the memory of the state

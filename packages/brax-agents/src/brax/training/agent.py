@@ -15,11 +15,15 @@ from jax.sharding import Mesh
 
 from brax.env import Env
 from brax.errors import ConfigError, closest
-from brax.training import alike, devices, hosts, images, policies, presets, restart, setup, types
+from brax.training import policies, types
+from brax.training.checkpoints import resumption
 from brax.training.config import RunConfig, Runtime, parse
+from brax.training.distributed import consistency, devices, hosts
 from brax.training.learner import Learner, Parts
-from brax.training.loop import Loop
-from brax.training.program import Program
+from brax.training.nn import images
+from brax.training.runner import parts, presets
+from brax.training.runner.loop import Loop
+from brax.training.runner.program import Program
 
 
 @dataclass(frozen=True)
@@ -75,28 +79,28 @@ class Agent:
         with hosts.together():
             config, runtime = self.check(settings)
             unsaid = [name for name in self.config.moved_defaults if name not in settings]
-            config = replace(config, **restart.recorded(runtime.restore_checkpoint_path, unsaid))
+            config = replace(config, **resumption.recorded(runtime.restore_checkpoint_path, unsaid))
             mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
             keys = jax.random.split(jax.random.key(config.seed), 4)
             learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])
             program = Program(learner, mesh)
-            evaluator = setup.evaluator(environment, config, runtime, make_policy, keys[2:])
-        alike.check_settings(record, runtime)
-        with setup.told_of_full_memory(config), contextlib.ExitStack() as stack:
+            evaluator = parts.evaluator(environment, config, runtime, make_policy, keys[2:])
+        consistency.check_settings(record, runtime)
+        with parts.told_of_full_memory(config), contextlib.ExitStack() as stack:
             with hosts.together():
-                saves = setup.saver(stack, runtime.save_checkpoint_path, record, config)
-                saved = setup.saved_state(program, config, runtime, record)
+                saves = parts.saver(stack, runtime.save_checkpoint_path, record, config)
+                saved = parts.saved_state(program, config, runtime, record)
                 if saves is not None:
                     saves.start(0 if saved is None else saved.step)
-            alike.check_start(program, runtime, saved)
+            consistency.check_start(program, runtime, saved)
             params, train = program.shapes().params, config.training_steps > 0
             with hosts.together():
-                setup.compile_all(program, evaluator, train, saved is None, params)
-            first = setup.first_state(program, keys[1], runtime, saved)
-            evaluate = functools.partial(setup.evaluate, evaluator)
-            hand_out = functools.partial(setup.hand_out, runtime, make_policy)
-            reports = setup.reports(evaluate, hand_out, runtime.progress_fn, saves, config)
-            loop = Loop(program, setup.schedule(config), reports, setup.limits(config, start))
+                parts.compile_all(program, evaluator, train, saved is None, params)
+            first = parts.first_state(program, keys[1], runtime, saved)
+            evaluate = functools.partial(parts.evaluate, evaluator)
+            hand_out = functools.partial(parts.hand_out, runtime, make_policy)
+            reports = parts.reports(evaluate, hand_out, runtime.progress_fn, saves, config)
+            loop = Loop(program, parts.schedule(config), reports, parts.limits(config, start))
             state, metrics = loop.run(*first)
         params = jax.device_get(state.params)
         return policies.with_normalizer(make_policy, params), params, metrics
@@ -119,11 +123,11 @@ class Agent:
         Raises:
             ConfigError: if environment, networks and settings do not go together.
         """
-        setup.check_given("environment", environment, runtime)
-        env = setup.wrapped(environment, config, runtime, config.num_envs, key)
-        info = setup.check_env(env, config)
+        parts.check_given("environment", environment, runtime)
+        env = parts.wrapped(environment, config, runtime, config.num_envs, key)
+        info = parts.check_env(env, config)
         size = environment.observation_size
-        setup.check_sizes(size, info)
+        parts.check_sizes(size, info)
         if config.vision:
             images.shapes(size)  # refuses to go on without any
         factory = self._factory(runtime.network_factory, config)

@@ -11,8 +11,9 @@ import optax
 from jax.sharding import Mesh
 
 from brax.env import Env, State
-from brax.training import images, types
+from brax.training import types
 from brax.training.acme import running_statistics
+from brax.training.nn import images
 
 EPISODE_INFO = ("truncation", "nan", "episode_done", "episode_metrics")
 """Entries of the environment's `info` that say what became of episodes."""

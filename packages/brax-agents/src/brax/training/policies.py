@@ -15,9 +15,11 @@ import numpy as np
 
 from brax.errors import CheckpointError, ConfigError
 from brax.plugins.outputs.trainer import load_policy
-from brax.training import checkpoint, distribution, images, networks, runs, types
+from brax.training import types
 from brax.training.acme import running_statistics
-from brax.training.writer import Writer
+from brax.training.checkpoints import checkpoint, run_directory
+from brax.training.checkpoints.writer import Writer
+from brax.training.nn import distribution, images, networks
 
 
 @dataclass(frozen=True)
@@ -223,8 +225,8 @@ def of_run(path: Path | str) -> types.Policy:
         CheckpointError: if there is no such checkpoint, or it is damaged.
         UnknownNameError: if its agent is not installed.
     """
-    if (Path(path) / runs.RECORD).is_file():
-        agent = runs.read(Path(path)).trainer
+    if (Path(path) / run_directory.RECORD).is_file():
+        agent = run_directory.read(Path(path)).trainer
     else:
         agent = checkpoint.load(path).record.get("agent", "")
     policy: types.Policy = load_policy(agent, path)

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training import acting, types
-from brax.training.advantages import compute_gae
+from brax.training import types
 from brax.training.learner import (
     Learner,
     Parts,
@@ -19,9 +18,11 @@ from brax.training.learner import (
     episodes,
     in_a_row,
 )
-from brax.training.limits import GradientLimit
+from brax.training.learning.advantages import compute_gae
+from brax.training.learning.gradient_clipping import GradientLimit
+from brax.training.learning.zeroth_order import better, likelihood, mixed
 from brax.training.policies import PolicyParams, make_inference_fn
-from brax.training.zeroth_order import better, likelihood, mixed
+from brax.training.runner import acting
 
 
 class TrainingState(NamedTuple):

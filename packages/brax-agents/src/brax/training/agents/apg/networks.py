@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import jax
 from flax import linen
 
-from brax.training import distribution, networks, types
+from brax.training import types
+from brax.training.nn import distribution, networks
 from brax.training.policies import ActorNetworks
 from brax.training.policies import make_inference_fn as make_inference_fn
 

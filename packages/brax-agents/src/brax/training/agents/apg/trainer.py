@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from brax.training import presets
 from brax.training.agent import Agent
 from brax.training.agents.apg.config import APGConfig
 from brax.training.agents.apg.learner import APGLearner
 from brax.training.agents.apg.networks import make_apg_networks
+from brax.training.runner import presets
 
 APG = Agent(
     name="apg",

@@ -8,7 +8,7 @@ import optax
 
 from brax.training.agents.ars.gradient import best_direction
 from brax.training.learner import Parts
-from brax.training.population import SearchLearner
+from brax.training.learning.population import SearchLearner
 
 
 class ARSLearner(SearchLearner):

@@ -2,8 +2,9 @@
 
 import jax
 
-from brax.training import networks, types
-from brax.training.population import PolicyNetworks
+from brax.training import types
+from brax.training.learning.population import PolicyNetworks
+from brax.training.nn import networks
 
 
 def make_ars_networks(

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from brax.training import population, presets
 from brax.training.agent import Agent
 from brax.training.agents.ars.config import ARSConfig
 from brax.training.agents.ars.learner import ARSLearner
 from brax.training.agents.ars.networks import make_ars_networks
+from brax.training.learning import population
+from brax.training.runner import presets
 
 ARS = Agent(
     name="ars",

@@ -8,7 +8,8 @@ import optax
 
 from brax.env import State
 from brax.errors import ConfigError
-from brax.training import acting, devices, images, policies, types
+from brax.training import policies, types
+from brax.training.distributed import devices
 from brax.training.learner import (
     Learner,
     Parts,
@@ -19,8 +20,10 @@ from brax.training.learner import (
     episodes,
     in_a_row,
 )
+from brax.training.learning.replay_buffers import ReplayBuffer, ReplayBufferState
+from brax.training.nn import images
 from brax.training.policies import PolicyParams
-from brax.training.replay_buffers import ReplayBuffer, ReplayBufferState
+from brax.training.runner import acting
 
 
 class Lesson(NamedTuple):

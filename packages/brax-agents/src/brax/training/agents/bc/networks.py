@@ -5,7 +5,8 @@ from typing import Any
 
 from flax import linen
 
-from brax.training import distribution, images, networks, types
+from brax.training import types
+from brax.training.nn import distribution, images, networks
 from brax.training.policies import ActorNetworks
 from brax.training.policies import make_inference_fn as make_inference_fn
 

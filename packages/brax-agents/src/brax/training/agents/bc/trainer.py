@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from brax.training import presets
 from brax.training.agent import Agent
 from brax.training.agents.bc.config import BCConfig, BCRuntime
 from brax.training.agents.bc.learner import BCLearner
 from brax.training.agents.bc.networks import make_bc_networks, make_bc_networks_vision
+from brax.training.runner import presets
 
 BC = Agent(
     name="bc",

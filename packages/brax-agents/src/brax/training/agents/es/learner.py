@@ -8,7 +8,7 @@ import optax
 
 from brax.training.agents.es.gradient import search_gradient, shape_fitness
 from brax.training.learner import Parts
-from brax.training.population import SearchLearner
+from brax.training.learning.population import SearchLearner
 
 
 class ESLearner(SearchLearner):

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from flax import linen
 
-from brax.training import networks, types
-from brax.training.population import PolicyNetworks
+from brax.training import types
+from brax.training.learning.population import PolicyNetworks
+from brax.training.nn import networks
 
 
 def make_es_networks(

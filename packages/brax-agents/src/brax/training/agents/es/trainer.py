@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from brax.training import population, presets
 from brax.training.agent import Agent
 from brax.training.agents.es.config import ESConfig
 from brax.training.agents.es.learner import ESLearner
 from brax.training.agents.es.networks import make_es_networks
+from brax.training.learning import population
+from brax.training.runner import presets
 
 ES = Agent(
     name="es",

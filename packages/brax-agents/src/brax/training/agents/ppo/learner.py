@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from brax.env import State
-from brax.training import acting, devices, images
-from brax.training.advantages import compute_gae
 from brax.training.agents.ppo.losses import Batch, compute_ppo_loss
 from brax.training.agents.ppo.networks import PPOParams
 from brax.training.agents.ppo.optimizer import LRSchedule, adaptive_kl_learning_rate, make_optimizer
+from brax.training.distributed import devices
 from brax.training.learner import (
     Episodes,
     Learner,
@@ -24,7 +23,10 @@ from brax.training.learner import (
     in_a_row,
     shuffled,
 )
+from brax.training.learning.advantages import compute_gae
+from brax.training.nn import images
 from brax.training.policies import make_inference_fn
+from brax.training.runner import acting
 
 
 class TrainingState(NamedTuple):

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from brax.once import once
-from brax.training.advantages import compute_gae as compute_gae
 from brax.training.agents.ppo.networks import PPONetworks, PPOParams
+from brax.training.learning.advantages import compute_gae as compute_gae
 
 
 class Batch(NamedTuple):

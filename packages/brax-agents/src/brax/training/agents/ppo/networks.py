@@ -6,7 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from flax import linen
 
-from brax.training import distribution, networks, types
+from brax.training import types
+from brax.training.nn import distribution, networks
 from brax.training.policies import ActorCriticNetworks, ActorCriticParams
 from brax.training.policies import make_inference_fn as make_inference_fn
 

@@ -5,10 +5,11 @@ from typing import Any
 
 from flax import linen
 
-from brax.training import images, networks, types
+from brax.training import types
 from brax.training.agents.ppo.networks import PPONetworks as PPONetworks
 from brax.training.agents.ppo.networks import make_inference_fn as make_inference_fn
 from brax.training.agents.ppo.networks import of_readers
+from brax.training.nn import images, networks
 
 
 def make_ppo_networks_vision(

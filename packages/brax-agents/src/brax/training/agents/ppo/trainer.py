@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from brax.training import presets
 from brax.training.agent import Agent
 from brax.training.agents.ppo.config import PPOConfig, PPORuntime
 from brax.training.agents.ppo.learner import PPOLearner
 from brax.training.agents.ppo.networks import make_ppo_networks
 from brax.training.agents.ppo.networks_vision import make_ppo_networks_vision
+from brax.training.runner import presets
 
 PPO = Agent(
     name="ppo",

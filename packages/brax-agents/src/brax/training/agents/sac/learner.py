@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training import acting, devices
 from brax.training.agents.sac.losses import LossConfig, Weights, compute_sac_loss
+from brax.training.distributed import devices
 from brax.training.learner import (
     Learner,
     Parts,
@@ -20,8 +20,9 @@ from brax.training.learner import (
     in_a_row,
     repeated,
 )
+from brax.training.learning.replay_buffers import ReplayBuffer, ReplayBufferState, Sample
 from brax.training.policies import PolicyParams, make_inference_fn
-from brax.training.replay_buffers import ReplayBuffer, ReplayBufferState, Sample
+from brax.training.runner import acting
 
 
 class TrainingState(NamedTuple):

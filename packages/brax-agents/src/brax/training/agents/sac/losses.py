@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.training.agents.sac.networks import SACNetworks
-from brax.training.replay_buffers import Sample
+from brax.training.learning.replay_buffers import Sample
 
 
 class Weights(NamedTuple):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from flax import linen
 
-from brax.training import distribution, networks, types
+from brax.training import types
+from brax.training.nn import distribution, networks
 from brax.training.policies import make_inference_fn as make_inference_fn
 
 

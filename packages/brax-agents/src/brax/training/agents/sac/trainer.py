@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from brax.training import presets
 from brax.training.agent import Agent
 from brax.training.agents.sac.config import SACConfig
 from brax.training.agents.sac.learner import SACLearner
 from brax.training.agents.sac.networks import make_sac_networks
+from brax.training.runner import presets
 
 SAC = Agent(
     name="sac",

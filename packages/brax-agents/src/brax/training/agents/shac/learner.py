@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training import acting, devices, types
-from brax.training.advantages import compute_gae
+from brax.training import types
 from brax.training.agents.shac.losses import short_horizon_return
+from brax.training.distributed import devices
 from brax.training.learner import (
     Learner,
     Parts,
@@ -21,9 +21,11 @@ from brax.training.learner import (
     in_a_row,
     shuffled,
 )
-from brax.training.limits import GradientLimit
+from brax.training.learning.advantages import compute_gae
+from brax.training.learning.gradient_clipping import GradientLimit
+from brax.training.learning.zeroth_order import likelihood, mixed
 from brax.training.policies import ActorCriticParams, make_inference_fn
-from brax.training.zeroth_order import likelihood, mixed
+from brax.training.runner import acting
 
 
 class TrainingState(NamedTuple):

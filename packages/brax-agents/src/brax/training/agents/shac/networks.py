@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from flax import linen
 
-from brax.training import distribution, networks, types
+from brax.training import types
+from brax.training.nn import distribution, networks
 from brax.training.policies import ActorCriticNetworks
 from brax.training.policies import make_inference_fn as make_inference_fn
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from brax.training import presets
 from brax.training.agent import Agent
 from brax.training.agents.shac.config import SHACConfig
 from brax.training.agents.shac.learner import SHACLearner
 from brax.training.agents.shac.networks import make_shac_networks
+from brax.training.runner import presets
 
 SHAC = Agent(
     name="shac",

@@ -10,10 +10,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from brax.training import hosts, runs
+from brax.training.checkpoints import run_directory
+from brax.training.checkpoints.resumption import Start
 from brax.training.config import Runtime
-from brax.training.program import Program
-from brax.training.restart import Start
+from brax.training.distributed import hosts
+from brax.training.runner.program import Program
 
 
 def check_settings(record: Mapping[str, Any], runtime: Runtime) -> None:
@@ -30,7 +31,9 @@ def check_settings(record: Mapping[str, Any], runtime: Runtime) -> None:
         return
     settings = {**record, **record["config"], "config": None}
     settings["save_checkpoint_path is given"] = runtime.save_checkpoint_path is not None
-    hosts.check_alike({"versions": runs.package_versions(), "names of settings": list(settings)})
+    hosts.check_alike(
+        {"versions": run_directory.package_versions(), "names of settings": list(settings)}
+    )
     hosts.check_alike(settings)
 
 

@@ -14,7 +14,9 @@ from brax import plugins
 from brax.errors import ConfigError, PluginError, closest, describe_error
 from brax.plugins import kinds
 from brax.plugins.outputs import environment as env_outputs
-from brax.training import hosts, presets, runs
+from brax.training.checkpoints import run_directory
+from brax.training.distributed import hosts
+from brax.training.runner import presets
 
 env_argument = click.argument("env")
 preset_option = click.option(
@@ -117,7 +119,7 @@ def train(
         more = {"num_timesteps": steps, "seed": seed, "randomization_fn": randomize}
         run, environment = asked(env, trainer, preset, changes, **more)
         folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
-    with runs.forgotten_unless_begun([folder] if hosts.first() else []):
+    with run_directory.forgotten_unless_begun([folder] if hosts.first() else []):
         train_run(run, folder, environment)
     with hosts.together():
         if render and hosts.first():
@@ -142,10 +144,10 @@ def resume(
 
     The result is the same, bit for bit on a CPU, as if the run had never stopped.
     """
-    from brax.training import checkpoint
+    from brax.training.checkpoints import checkpoint
 
     with hosts.together():
-        record = runs.read(run)
+        record = run_directory.read(run)
         if steps is not None:
             record = record.with_config(num_timesteps=steps)
         environment = _construct(record.environment, record.environment_kwargs)
@@ -178,7 +180,7 @@ def resume(
 
 def asked(
     env: str, trainer: str, preset: str, changes: Iterable[str], **more: Any
-) -> tuple[runs.Run, Any]:
+) -> tuple[run_directory.Run, Any]:
     """What a user asks for, checked before a folder is made.
 
     Args:
@@ -202,7 +204,7 @@ def asked(
     config |= {name: value for name, value in more.items() if value is not None}
     check(trainer, with_randomization(config, environment))
     env_outputs.checked(env, environment)  # last: tracing a large model takes many seconds
-    return runs.Run(env, env_settings, trainer, with_whole_paths(config)), environment
+    return run_directory.Run(env, env_settings, trainer, with_whole_paths(config)), environment
 
 
 def with_whole_paths(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,7 +271,7 @@ def parameters(agent: Any) -> tuple[set[str], bool]:
     return {p.name for p in given if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}, anything
 
 
-def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> None:
+def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: Any) -> None:
     """Runs the trainer with everything that watches it.
 
     Args:
@@ -280,7 +282,7 @@ def train_run(run: runs.Run, folder: Path, environment: Any, **more: Any) -> Non
     """
     from brax.plugins.outputs import trainer as outputs
     from brax.training.loggers import MetricLoggers
-    from brax.training.progress import Progress
+    from brax.training.runner.progress import Progress
 
     with hosts.together():
         loggers = MetricLoggers(folder) if hosts.first() else None

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from brax.training import devices, hosts
+from brax.training.distributed import devices, hosts
 from brax.training.learner import Learner, Tally
 
 _OBJECT = re.compile(r'backend_config = "\d+"')

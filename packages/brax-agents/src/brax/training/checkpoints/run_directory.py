@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brax.errors import ConfigError
-from brax.training import checkpoint
+from brax.training.checkpoints import checkpoint
 
 RECORD = "run.json"
 """Name of the file that makes a folder a run."""

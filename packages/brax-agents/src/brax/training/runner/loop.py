@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from brax.errors import TrainingError
-from brax.training import hosts
-from brax.training.interrupts import Interrupt
+from brax.training.distributed import hosts
+from brax.training.runner.interrupts import Interrupt
 
 CHUNK_SECONDS = 1.0
 """Time that one call of the compiled program should take: how late an interrupt is noticed."""

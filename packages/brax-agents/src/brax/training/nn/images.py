@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from flax import linen
 
 from brax.errors import ConfigError
-from brax.training import networks, types
+from brax.training import types
+from brax.training.nn import networks
 
 MAX_SHIFT = 4
 """How far an image is shifted at most, along either axis [pixels]."""

@@ -12,7 +12,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.training import images, types
+from brax.training import types
+from brax.training.nn import images
 
 
 def likelihood(

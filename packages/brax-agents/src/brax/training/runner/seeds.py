@@ -13,13 +13,14 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from brax.env import Env
 from brax.errors import ConfigError
-from brax.training import devices, setup
 from brax.training.agent import Agent
+from brax.training.checkpoints.saver import Saver, Several
 from brax.training.config import RunConfig, Runtime
+from brax.training.distributed import devices
 from brax.training.learner import Learner, Tally
-from brax.training.loop import Loop
-from brax.training.program import Functions, Program
-from brax.training.saving import Saver, Several
+from brax.training.runner import parts
+from brax.training.runner.loop import Loop
+from brax.training.runner.program import Functions, Program
 
 AXIS = "seeds"
 """Name of the mesh axis over which seeds are split."""
@@ -77,19 +78,19 @@ def train_seeds(
     mesh = _mesh(len(seeds))
     learner, make_policy, record = agent.build(environment, config, runtime, mesh, keys[0][0])
     program = SeedsProgram(learner, mesh, len(seeds))
-    shared = setup.evaluator(environment, config, runtime, make_policy, keys[0][2:])
+    shared = parts.evaluator(environment, config, runtime, make_policy, keys[0][2:])
     each = [shared and shared.with_key(key[3]) for key in keys]
 
     def evaluate(steps: int, states: Any, metrics: Mapping[str, Any]) -> dict[str, Any]:
         found = []
         for i, evaluator in enumerate(each):
             state, own = part(states, i), _of(metrics, i)
-            found.append(setup.evaluate(evaluator, steps, state, own))
+            found.append(parts.evaluate(evaluator, steps, state, own))
         return {_EACH: found}
 
     def hand_out(steps: int, states: Any) -> None:
         for i in range(len(seeds)):
-            setup.hand_out(runtime, make_policy, steps, part(states, i))
+            parts.hand_out(runtime, make_policy, steps, part(states, i))
 
     def progress(steps: int, metrics: Mapping[str, Any]) -> None:
         for i in range(len(seeds)):
@@ -102,11 +103,11 @@ def train_seeds(
             savers.append(stack.enter_context(contextlib.closing(Saver(folder, told, config))))
             savers[-1].start(0)
         params = jax.eval_shape(learner.init, keys[0][1]).params
-        setup.compile_all(program, shared, config.training_steps > 0, True, params)
+        parts.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
-        reports = setup.reports(evaluate, hand_out, progress, Several(savers, part, _of), config)
-        limits = setup.limits(config, start=0.0)  # failed updates alone: nothing else is allowed
-        _, metrics = Loop(program, setup.schedule(config), reports, limits).run(states)
+        reports = parts.reports(evaluate, hand_out, progress, Several(savers, part, _of), config)
+        limits = parts.limits(config, start=0.0)  # failed updates alone: nothing else is allowed
+        _, metrics = Loop(program, parts.schedule(config), reports, limits).run(states)
     return [dict(_of(metrics, i)) for i in range(len(seeds))]
 
 
@@ -160,7 +161,7 @@ class SeedsProgram(Program):
 def _apart(config: RunConfig, runtime: Runtime) -> list[str]:
     """Settings that keep seeds from training together."""
     given = {**vars(config), **vars(runtime)}
-    drawn = runtime.randomization_fn is not None and setup.draws_once(runtime.randomization_fn)
+    drawn = runtime.randomization_fn is not None and parts.draws_once(runtime.randomization_fn)
     return [name for name in _ALONE if given[name] is not None] + ["randomization_fn"] * drawn
 
 

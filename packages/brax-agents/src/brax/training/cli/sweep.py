@@ -12,17 +12,18 @@ import click
 
 from brax import plugins
 from brax.errors import ConfigError
-from brax.training import commands, judging, runs
+from brax.training.checkpoints import run_directory
+from brax.training.cli import evaluate, train
 
 Cell = dict[str, Any]
 """Settings that one group of runs differs in from the others, by dotted key."""
 
 
 @click.command()
-@commands.env_argument
-@commands.preset_option
-@commands.trainer_option
-@commands.steps_option
+@train.env_argument
+@train.preset_option
+@train.trainer_option
+@train.steps_option
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option(
     "--vary",
@@ -40,8 +41,8 @@ Cell = dict[str, Any]
     help="Train all seeds in one program where they fit, which replay buffers do not.",
 )
 @click.option("--name", default="", help="Name of the sweep; by default environment and time.")
-@commands.runs_option
-@commands.set_option
+@train.runs_option
+@train.set_option
 def sweep(
     env: str,
     preset: str,
@@ -60,17 +61,17 @@ def sweep(
     A run is kept in RUNS/NAME/SETTINGS/seedN. The same command again goes on where the sweep
     stopped. At the end the settings are compared as brax compare does it.
     """
-    run, environment = commands.asked(env, trainer, preset, changes, num_timesteps=steps)
-    varied = commands.parse_changes(vary)
-    if "seed" in varied or "seed" in commands.parse_changes(changes):
+    run, environment = train.asked(env, trainer, preset, changes, num_timesteps=steps)
+    varied = train.parse_changes(vary)
+    if "seed" in varied or "seed" in train.parse_changes(changes):
         raise ConfigError(
             "seed: a sweep trains every group with the seeds 0, 1, ...; say how many with --seeds."
         )
     cells = choices(varied, samples)
-    folder = runs_dir / runs.named(name, f"sweep-{env}")
+    folder = runs_dir / run_directory.named(name, f"sweep-{env}")
     asked = {folder / label(cell): _with(run, cell) for cell in cells}
     for each in asked.values():
-        commands.check(trainer, commands.with_randomization(each.config, environment))
+        train.check(trainer, train.with_randomization(each.config, environment))
         if not each.config.get("num_evals", 1) or not each.config.get("run_evals", True):
             raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
         if seeds > 1 and each.config.get("restore_checkpoint_path") is not None:
@@ -85,7 +86,7 @@ def sweep(
         click.echo("interrupted; the same command goes on with the sweep", err=True)
         raise
     metric = "eval/episode_reward"
-    judging.show(judging.rows(list(asked), metric), metric)
+    evaluate.show(evaluate.rows(list(asked), metric), metric)
 
 
 def choices(vary: Mapping[str, Any], samples: int | None) -> list[Cell]:
@@ -176,21 +177,23 @@ def label(cell: Cell) -> str:
     return ",".join(shown).replace("/", "|").replace(" ", "") or "default"
 
 
-def _with(run: runs.Run, cell: Cell) -> runs.Run:
+def _with(run: run_directory.Run, cell: Cell) -> run_directory.Run:
     """A run with the settings of a group."""
     config = dict(run.config)
     for key, value in cell.items():
         for part in reversed(key.split(".")):
             value = {part: value}
-        config = commands.merge(config, value)
-    return run.with_config(**commands.with_whole_paths(config))
+        config = train.merge(config, value)
+    return run.with_config(**train.with_whole_paths(config))
 
 
-def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: bool) -> None:
+def _group(
+    place: Path, run: run_directory.Run, environment: Any, seeds: int, together: bool
+) -> None:
     """Trains one group's runs, or the rest of them."""
-    from brax.training import checkpoint
     from brax.training.agent import Agent
-    from brax.training.seeds import fit
+    from brax.training.checkpoints import checkpoint
+    from brax.training.runner.seeds import fit
 
     new = []
     for seed in range(seeds):
@@ -198,14 +201,14 @@ def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: b
         behind = checkpoint.available(folder / "checkpoints")
         if not folder.exists():
             new.append(seed)
-        elif runs.read(folder).config != own.config:
+        elif run_directory.read(folder).config != own.config:
             raise ConfigError(
                 f"run '{folder}' is there with other settings: choose another --name."
             )
         elif not behind:
-            commands.train_run(own, folder, environment)
+            train.train_run(own, folder, environment)
         elif behind[-1] < own.config.get("num_timesteps", 0):
-            commands.train_run(
+            train.train_run(
                 own, folder, environment, restore_checkpoint_path=folder / "checkpoints"
             )
     agent = plugins.get("trainer", run.trainer)
@@ -213,29 +216,31 @@ def _group(place: Path, run: runs.Run, environment: Any, seeds: int, together: b
         together
         and len(new) > 1
         and isinstance(agent, Agent)
-        and fit(agent, environment, commands.with_randomization(run.config, environment))
+        and fit(agent, environment, train.with_randomization(run.config, environment))
     ):
         _train_together(place, run, environment, new)
         return
     for seed in new:
         own = run.with_config(seed=seed)
         folder = own.create(place, f"seed{seed}")
-        with runs.forgotten_unless_begun([folder]):
-            commands.train_run(own, folder, environment)
+        with run_directory.forgotten_unless_begun([folder]):
+            train.train_run(own, folder, environment)
 
 
-def _train_together(place: Path, run: runs.Run, environment: Any, seeds: Sequence[int]) -> None:
+def _train_together(
+    place: Path, run: run_directory.Run, environment: Any, seeds: Sequence[int]
+) -> None:
     """Trains several seeds in one program, with everything that watches them."""
     from brax.training.loggers import MetricLoggers
-    from brax.training.progress import Progress
-    from brax.training.seeds import train_seeds
+    from brax.training.runner.progress import Progress
+    from brax.training.runner.seeds import train_seeds
 
     folders = [run.with_config(seed=seed).create(place, f"seed{seed}") for seed in seeds]
-    config = commands.with_randomization(run.config, environment)
+    config = train.with_randomization(run.config, environment)
     settings = {name: value for name, value in config.items() if name != "seed"}
     title = f"{run.trainer} on {run.environment}, {place}, mean of {len(seeds)} seeds"
     reported: list[Mapping[str, Any]] = []
-    with runs.forgotten_unless_begun(folders), contextlib.ExitStack() as stack:
+    with run_directory.forgotten_unless_begun(folders), contextlib.ExitStack() as stack:
         loggers = [MetricLoggers(folder) for folder in folders]
         for each in loggers:
             stack.callback(each.close)

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from brax.errors import ConfigError, closest
-from brax.training.curves import Curve, curves
+from brax.training.analysis.curves import Curve, curves
 
 _PAGE = """<!doctype html>
 <html lang="en">

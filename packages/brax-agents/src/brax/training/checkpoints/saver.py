@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from brax.errors import CheckpointError, ConfigError
-from brax.training import hosts
+from brax.training.checkpoints.writer import Writer
 from brax.training.config import RunConfig
-from brax.training.loop import Saves
-from brax.training.writer import Writer
+from brax.training.distributed import hosts
+from brax.training.runner.loop import Saves
 
 
 class Saver:

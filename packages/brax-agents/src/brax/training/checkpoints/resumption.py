@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from brax.errors import CheckpointError, ConfigError
-from brax.training import checkpoint
+from brax.training.checkpoints import checkpoint
 from brax.training.config import RunConfig
 
 

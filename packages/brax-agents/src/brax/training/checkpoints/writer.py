@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.errors import CheckpointError
-from brax.training import checkpoint, manifest
+from brax.training.checkpoints import checkpoint, manifest
 
 _TEMPORARY = ".tmp-"
 

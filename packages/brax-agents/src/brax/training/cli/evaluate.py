@@ -10,8 +10,9 @@ import click
 import numpy as np
 
 from brax.errors import ConfigError, closest
-from brax.training import comparison, curves, runs
-from brax.training.commands import make_environment
+from brax.training.analysis import comparison, curves
+from brax.training.checkpoints import run_directory
+from brax.training.cli.train import make_environment
 
 _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -32,10 +33,10 @@ def evaluate(
 
     from brax.env import wrap
     from brax.plugins.outputs.trainer import load_policy
-    from brax.training import checkpoint
-    from brax.training.acting import Evaluator, over_batch
+    from brax.training.checkpoints import checkpoint
+    from brax.training.runner.acting import Evaluator, over_batch
 
-    record = runs.read(run)
+    record = run_directory.read(run)
     path = run / "checkpoints" / f"{step:012d}" if step is not None else run
     if step is not None and not path.is_dir():
         there = checkpoint.available(run / "checkpoints")
@@ -162,13 +163,18 @@ def _shown(found: comparison.Estimate) -> str:
     return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"
 
 
-def _runs_in(group: Path) -> dict[Path, runs.Run]:
+def _runs_in(group: Path) -> dict[Path, run_directory.Run]:
     """The run that a folder is, or the runs in it, by folder."""
-    if (group / runs.RECORD).is_file():
-        return {group: runs.read(group)}
-    found = {path.parent: runs.read(path.parent) for path in sorted(group.glob(f"*/{runs.RECORD}"))}
+    if (group / run_directory.RECORD).is_file():
+        return {group: run_directory.read(group)}
+    found = {
+        path.parent: run_directory.read(path.parent)
+        for path in sorted(group.glob(f"*/{run_directory.RECORD}"))
+    }
     if not found:
-        raise ConfigError(f"'{group}' is no run and has none in it: there is no {runs.RECORD}.")
+        raise ConfigError(
+            f"'{group}' is no run and has none in it: there is no {run_directory.RECORD}."
+        )
     told = [curves.settings(folder) for folder in found]
     differ = sorted({n for one in told for n in one if any(o.get(n) != one[n] for o in told)})
     if differ:

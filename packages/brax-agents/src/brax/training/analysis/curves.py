@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from brax.errors import ConfigError, closest
-from brax.training import runs
+from brax.training.checkpoints import run_directory
 
 _OWN = ("seed", "num_timesteps")
 """Settings in which runs of one curve may differ."""
@@ -121,7 +121,7 @@ def _report(where: str, line: str) -> dict[str, Any]:
 
 def settings(folder: Path) -> dict[str, Any]:
     """What a run was asked for, without what may differ between runs of one kind."""
-    run = runs.read(folder)
+    run = run_directory.read(folder)
     config = {name: value for name, value in run.config.items() if name not in _OWN}
     environment = {f"env.{name}": value for name, value in run.environment_kwargs.items()}
     return {"environment": run.environment, "trainer": run.trainer} | config | environment

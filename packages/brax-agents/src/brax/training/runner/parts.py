@@ -16,11 +16,14 @@ from brax.env import Env, State, wrap
 from brax.env.base import check_environment_given
 from brax.env.wrappers.wrap import already_wrapped
 from brax.errors import ConfigError, TrainingError
-from brax.training import acting, hosts, policies, restart, types
+from brax.training import policies, types
+from brax.training.checkpoints import resumption
+from brax.training.checkpoints.saver import Saver
 from brax.training.config import RunConfig, Runtime
-from brax.training.loop import MAX_BAD_UPDATES, Limits, Reports, Saves, Schedule
-from brax.training.program import Program
-from brax.training.saving import Saver
+from brax.training.distributed import hosts
+from brax.training.runner import acting
+from brax.training.runner.loop import MAX_BAD_UPDATES, Limits, Reports, Saves, Schedule
+from brax.training.runner.program import Program
 
 
 def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array) -> Env:
@@ -167,7 +170,7 @@ def saver(
 
 def saved_state(
     program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, Any]
-) -> restart.Start | None:
+) -> resumption.Start | None:
     """The saved state to go on from, if any; checks the parameters to start from, if any.
 
     It warns where the state has all steps behind it that were asked for, unless that is 0.
@@ -176,10 +179,10 @@ def saved_state(
         raise ConfigError("give restore_checkpoint_path or restore_params, not both.")
     shapes = program.shapes()
     if runtime.restore_params is not None:
-        restart.check_params(runtime.first_params, shapes.params)
+        resumption.check_params(runtime.first_params, shapes.params)
     if runtime.restore_checkpoint_path is None:
         return None
-    saved = restart.resume(runtime.restore_checkpoint_path, shapes, record, config)
+    saved = resumption.resume(runtime.restore_checkpoint_path, shapes, record, config)
     if config.training_steps and saved.step >= config.training_steps:
         behind = saved.step * config.env_steps_per_training_step
         warnings.warn(
@@ -254,18 +257,18 @@ def compile_all(
 
 
 def first_state(
-    program: Program, key: jax.Array, runtime: Runtime, saved: restart.Start | None
-) -> restart.Start:
+    program: Program, key: jax.Array, runtime: Runtime, saved: resumption.Start | None
+) -> resumption.Start:
     """Where to start, on the devices."""
     places = program.place(program.shapes())
     if saved is not None:
         return saved._replace(state=hosts.put(saved.state, places))
     state = program.init(key)
     if runtime.restore_params is not None:
-        given = restart.check_params(runtime.first_params, state.params)
+        given = resumption.check_params(runtime.first_params, state.params)
         params = hosts.put(state.params._replace(**given), places.params)
         state = program.with_params(state, params)
-    return restart.Start(state)
+    return resumption.Start(state)
 
 
 def evaluator(

@@ -1,0 +1,194 @@
+"""Checkpoints: whole training states on disk, each complete and verified or not there at all.
+
+A checkpoint is a folder `<steps:012d>/` with `arrays/` (orbax), `record.json` (what they are) and
+`manifest.json` (size and SHA-256 of every file). It is written beside under another name and
+renamed once, so that whatever happens while it is written, earlier ones stay whole.
+"""
+
+import contextlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.errors import CheckpointError
+from brax.training.checkpoints import manifest, migrations
+
+T = TypeVar("T")
+
+FORMAT = 3
+"""Version of the layout; a reader refuses newer ones, and migrates older ones."""
+
+RECORD = "record.json"
+_STEPS = re.compile(r"\d{12,}")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was read and verified."""
+
+    path: Path
+    """Its folder."""
+    steps: int
+    """Environment steps behind it."""
+    arrays: Mapping[str, np.ndarray]
+    """Leaves of the saved tree by their path in it, such as `params/policy/...`."""
+    record: Mapping[str, Any]
+    """What was recorded with it."""
+
+
+def available(folder: Path) -> list[int]:
+    """Returns the steps of the complete checkpoints in a folder, ascending."""
+    found = folder.iterdir() if folder.is_dir() else []
+    return sorted(int(path.name) for path in found if _STEPS.fullmatch(path.name))
+
+
+def load(path: Path | str) -> Checkpoint:
+    """Reads and verifies a checkpoint.
+
+    Args:
+        path: its folder, or a folder of checkpoints, whose newest is taken.
+
+    Raises:
+        CheckpointError: if there is none, or it is damaged: names the file, and the newest
+            checkpoint before it that is whole.
+    """
+    folder = _find(Path(path))
+    written = _verify(folder)
+    record = migrations.upgraded(record_of(folder), written, folder)
+    return Checkpoint(folder, record["steps"], _read(folder, record["leaves"]), record)
+
+
+def restore(checkpoint: Checkpoint, like: T, part: str = "") -> T:
+    """Puts a checkpoint's arrays into a tree.
+
+    Args:
+        checkpoint: what `load` returned.
+        like: tree of the same structure, of arrays or of their shapes; says where they go.
+        part: path of the part of the saved tree that is wanted, such as `params`.
+
+    Returns:
+        The tree with the saved values.
+
+    Raises:
+        CheckpointError: if a leaf is missing, or has another shape or type.
+    """
+    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
+    wanted = {name_of(part, path): leaf for path, leaf in leaves}
+    saved = {n for n in checkpoint.arrays if not part or n == part or n.startswith(part + "/")}
+    unlike = sorted(set(wanted) ^ saved)
+    if unlike:
+        where = "is not in it" if unlike[0] in wanted else "is only in it"
+        raise CheckpointError(
+            f"checkpoint '{checkpoint.path}' is of another kind: {unlike[0]} {where}. "
+            "Restore it with the environment and the networks that it was saved with."
+        )
+    values = [_fit(checkpoint, name, leaf) for name, leaf in wanted.items()]
+    return jax.tree.unflatten(structure, values)
+
+
+def _fit(checkpoint: Checkpoint, name: str, like: Any) -> Any:
+    """A saved leaf as the tree wants it."""
+    value = checkpoint.arrays[name]
+    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.asarray(value))
+    if value.shape != like.shape or value.dtype != like.dtype:
+        raise CheckpointError(
+            f"checkpoint '{checkpoint.path}': {name} was saved as {value.dtype}{value.shape}; "
+            f"{like.dtype}{like.shape} is needed. Did the observation, the networks or the number "
+            "of environments change?"
+        )
+    return value
+
+
+def name_of(part: str, path: Any) -> str:
+    """Name of a leaf: its path in the tree, below `part`."""
+    inner = jax.tree_util.keystr(path, simple=True, separator="/")
+    return "/".join(filter(None, (part, inner)))
+
+
+@contextlib.contextmanager
+def orbax_of_this_process(folder: Path) -> Iterator[tuple[Any, Path]]:
+    """Orbax for this process alone, whatever others train with it, and where it finds the arrays
+    of a checkpoint: by a link, since it takes brackets in a path for a pattern."""
+    import orbax.checkpoint as ocp
+
+    me = jax.process_index()
+    alone = ocp.options.MultiprocessingOptions(
+        primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process{me}"
+    )
+    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=alone)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        ocp.Checkpointer(handler, multiprocessing_options=alone) as checkpointer,
+    ):
+        link = Path(place) / "checkpoint"
+        link.symlink_to(folder)
+        yield checkpointer, link / "arrays"
+
+
+def _read(folder: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
+    """Reads the arrays by name."""
+    with orbax_of_this_process(folder) as (checkpointer, place):
+        kept = checkpointer.restore(place)
+    arrays = {}
+    for i, (name, dtype, shape) in enumerate(leaves):
+        value = kept.get(f"{i:05d}", np.zeros(shape))
+        arrays[name] = np.asarray(value).astype(dtype).reshape(shape)
+    return arrays
+
+
+def _find(path: Path) -> Path:
+    """The checkpoint that a path means."""
+    path = path.absolute()
+    if not path.is_dir():
+        raise CheckpointError(f"there is no checkpoint '{path}': no such folder")
+    if (path / manifest.NAME).exists() or (path / RECORD).exists() or _STEPS.fullmatch(path.name):
+        if not any(path.iterdir()):
+            raise CheckpointError(f"'{path}' is empty: not a checkpoint")
+        return path
+    below = path / "checkpoints"
+    folder = below if below.is_dir() else path
+    if steps := available(folder):
+        return folder / f"{steps[-1]:012d}"
+    raise CheckpointError(f"there is no checkpoint in '{folder}': nothing was saved there yet")
+
+
+def _verify(folder: Path) -> int:
+    """The format of a checkpoint; refuses one that is damaged or was written by a newer version."""
+    found, problem = manifest.check(folder)
+    if problem:
+        here = int(folder.name) if _STEPS.fullmatch(folder.name) else 0
+        earlier = [s for s in available(folder.parent) if s < here]
+        good = [s for s in earlier if not manifest.check(folder.parent / f"{s:012d}")[1]]
+        last = (
+            f"The last good step is {good[-1]}: restore '{folder.parent / f'{good[-1]:012d}'}', or "
+            f"brax resume RUN --step {good[-1]}."
+            if good
+            else "There is no good checkpoint before it."
+        )
+        step = f" (step {int(folder.name)})" if _STEPS.fullmatch(folder.name) else ""
+        raise CheckpointError(f"checkpoint '{folder}'{step} is damaged: {problem}. {last}")
+    if found["format"] > FORMAT:
+        raise CheckpointError(
+            f"checkpoint '{folder}' has format {found['format']}, this version reads up to "
+            f"{FORMAT}: upgrade brax-agents."
+        )
+    written: int = found["format"]
+    return written
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    """What was recorded with a checkpoint; empty where it cannot be read."""
+    try:
+        record: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record

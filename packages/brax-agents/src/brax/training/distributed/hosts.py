@@ -1,0 +1,209 @@
+"""Several processes that train one model, on one machine or many, by JAX's distributed runtime.
+
+Every process runs the same program on the same settings; the environments are split over the
+devices of all. The first process alone writes checkpoints, metrics and the run's folder.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from brax import errors
+from brax.errors import BraxError, ConfigError, TrainingError
+from brax.training.distributed import coordination
+
+HEARTBEAT_SECONDS = 20
+"""Silence after which a process counts as lost, and the others end."""
+
+_LOSS = ("gloo", "coordination service", "distributed service", "remote process exited")
+"""What the errors speak of that JAX, gloo and NCCL raise where another process is gone."""
+
+_MESSAGE = 2000
+"""Longest message of an error that others are told, in bytes."""
+
+
+def join(coordinator: str | None, num_processes: int | None, process_id: int | None) -> None:
+    """Connects this process with the others; before JAX computes anything.
+
+    Args:
+        coordinator: `HOST:PORT` where the first process listens; None to train alone.
+        num_processes: number of processes.
+        process_id: this one's number, from 0.
+
+    Raises:
+        ConfigError: if something is missing, out of range, or the others cannot be reached.
+    """
+    given = (coordinator, num_processes, process_id)
+    if given == (None, None, None):
+        return
+    if coordinator is None or num_processes is None or process_id is None:
+        raise ConfigError("--coordinator, --num-processes and --process-id go together: give all.")
+    host, colon, port = coordinator.rpartition(":")
+    if not (host and colon and port.isdigit() and 0 < int(port) < 2**16):
+        raise ConfigError(
+            f"--coordinator {coordinator}: expected HOST:PORT, such as 10.0.0.1:1234."
+        )
+    if not 0 <= process_id < num_processes:
+        raise ConfigError(
+            f"--process-id {process_id} must be in [0, {num_processes - 1}], below "
+            f"--num-processes {num_processes}."
+        )
+    try:
+        coordination.meet(host, int(port), num_processes, process_id)
+        if any(name.lower() in ("http_proxy", "https_proxy", "grpc_proxy") for name in os.environ):
+            # gRPC knows it in lower case only; the processes reach each other directly.
+            os.environ["no_grpc_proxy"] = host  # noqa: SIM112
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        jax.distributed.initialize(
+            coordinator,
+            num_processes,
+            process_id,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            shutdown_timeout_seconds=HEARTBEAT_SECONDS,
+        )
+    except (OSError, RuntimeError) as error:
+        cause = " ".join(str(error).split())[:300]
+        raise ConfigError(
+            f"process {process_id} of {num_processes} cannot join at {coordinator}: {cause}. Start "
+            "every process with the same --coordinator, each with a --process-id of its own."
+        ) from error
+
+
+def first() -> bool:
+    """Whether this process is the one that writes."""
+    return jax.process_index() == 0
+
+
+def alone() -> bool:
+    """Whether there are no other processes."""
+    return not jax.distributed.is_initialized() or jax.process_count() == 1
+
+
+@contextlib.contextmanager
+def told_of_loss() -> Iterator[None]:
+    """Says so where a step fails because another process is gone.
+
+    Raises:
+        TrainingError: instead of JAX's error.
+    """
+    try:
+        yield
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        cause = " ".join(str(error).split())
+        lost = any(word in cause.lower() for word in _LOSS)
+        if isinstance(error, BraxError) or "RESOURCE_EXHAUSTED" in cause or alone() or not lost:
+            raise
+        raise TrainingError(
+            f"process {jax.process_index()} of {jax.process_count()} lost another one "
+            f"({cause[:200]}). The newest checkpoint is whole: start all of them again from it, "
+            "or fewer."
+        ) from error
+
+
+@told_of_loss()
+def _from_all(values: Any) -> np.ndarray:
+    """An array of every process, one after the other, (processes, ...)."""
+    devices = {device.process_index: device for device in reversed(jax.devices())}
+    mesh = Mesh(np.array([devices[i] for i in range(jax.process_count())]), ("processes",))
+    own = NamedSharding(mesh, PartitionSpec("processes"))
+    return np.asarray(whole(jax.make_array_from_process_local_data(own, np.asarray(values)[None])))
+
+
+def agreed(number: int) -> int:
+    """The first process's number, so that all do the same."""
+    return number if alone() else int(_from_all(np.int32(number))[0])
+
+
+def largest(number: int) -> int:
+    """The largest of all processes' numbers."""
+    return number if alone() else int(_from_all(np.int32(number)).max())
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """A step that no process leaves before all are through it; where one fails, all fail.
+
+    Every process enters it, and what is inside does not wait for the others.
+
+    Raises:
+        BraxError: in those that did not fail, what another one failed with.
+    """
+    try:
+        yield
+    except Exception as error:
+        with contextlib.suppress(TrainingError):  # its own error is the one to tell
+            _others_failure(error)
+        raise
+    if failure := _others_failure(None):
+        raise failure
+
+
+def _others_failure(own: Exception | None) -> BraxError | None:
+    """Tells the others how this process failed, if it did, and says how another one did."""
+    if alone():
+        return None
+    failed = _from_all(np.int32(own is not None))
+    if not failed.any():
+        return None
+    told = f"{type(own).__name__}\n{own}".encode()[:_MESSAGE]
+    said = _from_all(np.frombuffer(told.ljust(_MESSAGE), np.uint8))
+    who = int(failed.argmax())
+    name, _, message = said[who].tobytes().decode("utf-8", "replace").partition("\n")
+    where = f"process {who} of {jax.process_count()} failed: "
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, BraxError):
+        return kind(where + message.strip())
+    return TrainingError(f"{where}{name}: {message.strip()}")
+
+
+def check_alike(settings: Mapping[str, Any]) -> None:
+    """Refuses to train with processes that were told different things.
+
+    Raises:
+        ConfigError: on every process, naming what differs.
+    """
+    if alone():
+        return
+    sums = [zlib.crc32(json.dumps(x, default=str).encode()) for x in settings.values()]
+    alike = np.ptp(_from_all(np.array(sums, np.uint32)).astype(np.int64), axis=0) == 0
+    unlike = [name for name, same in zip(settings, alike, strict=True) if not same]
+    if unlike:
+        raise ConfigError(
+            f"the processes were told different things: {', '.join(unlike)}. Process "
+            f"{jax.process_index()} has {', '.join(f'{n}={settings[n]!r}' for n in unlike)}."
+        )
+
+
+def whole(tree: Any) -> Any:
+    """A tree of which this process has every leaf whole."""
+    return tree if alone() else _gather(jax.tree.leaves(tree)[0].sharding.mesh)(tree)
+
+
+@functools.cache
+def _gather(mesh: Mesh) -> Callable[[Any], Any]:
+    """What copies every leaf to all devices of a mesh; one function, so that it compiles once."""
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    return jax.jit(lambda tree: tree, out_shardings=everywhere)
+
+
+def put(tree: Any, places: Any) -> Any:
+    """Puts a tree that every process has on the host where it belongs, over the devices of all."""
+    if alone():
+        return jax.device_put(tree, places)
+
+    def one(leaf: Any, place: Any) -> jax.Array:
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(one(jax.random.key_data(leaf), place))
+        leaf = np.asarray(leaf)
+        return jax.make_array_from_callback(leaf.shape, place, lambda index: leaf[index])
+
+    return jax.tree.map(one, tree, places)

@@ -1,0 +1,300 @@
+"""Networks that agents build on."""
+
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen
+
+from brax.errors import ConfigError, closest
+from brax.training import types
+from brax.training.nn.layers import KERNEL_INIT, Encoded
+from brax.training.nn.layers import MLP as MLP
+from brax.training.nn.layers import ActivationFn as ActivationFn
+from brax.training.nn.layers import Critics as Critics
+from brax.training.nn.layers import Initializer as Initializer
+from brax.training.nn.layers import NormalHead as NormalHead
+
+ACTIVATION: dict[str, ActivationFn] = {
+    "celu": linen.celu,
+    "elu": linen.elu,
+    "gelu": linen.gelu,
+    "leaky_relu": linen.leaky_relu,
+    "relu": linen.relu,
+    "sigmoid": linen.sigmoid,
+    "swish": linen.swish,
+    "silu": linen.silu,
+    "softplus": linen.softplus,
+    "tanh": linen.tanh,
+}
+"""Activations by the name that they have in settings and checkpoints."""
+
+KERNEL_INITIALIZER: dict[str, Callable[..., Initializer]] = {
+    "constant": jax.nn.initializers.constant,
+    "glorot_normal": jax.nn.initializers.glorot_normal,
+    "glorot_uniform": jax.nn.initializers.glorot_uniform,
+    "he_normal": jax.nn.initializers.he_normal,
+    "he_uniform": jax.nn.initializers.he_uniform,
+    "lecun_normal": jax.nn.initializers.lecun_normal,
+    "lecun_uniform": jax.nn.initializers.lecun_uniform,
+    "normal": jax.nn.initializers.normal,
+    "orthogonal": jax.nn.initializers.orthogonal,
+    "uniform": jax.nn.initializers.uniform,
+    "zeros": lambda: jax.nn.initializers.zeros,
+}
+"""What makes the first weights, by the name that it has in settings and checkpoints: functions of
+their own settings."""
+
+
+@dataclass(frozen=True)
+class FeedForwardNetwork:
+    """A network as a pair of functions."""
+
+    init: Callable[..., Any]
+    """`init(key) -> params`."""
+    apply: Callable[..., Any]
+    """`apply(normalizer_params, params, *inputs) -> outputs`."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What a network reads of an observation."""
+
+    example: Any
+    """What `take` makes of a batch of one, to make weights for."""
+    take: Callable[[Any], Any]
+    """Takes it out of an observation, which is preprocessed already."""
+    encoder: linen.Module | None = None
+    """Makes features (..., n) of it; None where it is features."""
+
+
+def activation_of(value: str | ActivationFn) -> ActivationFn:
+    """Returns the activation of that name; a function is returned as it is.
+
+    Raises:
+        ConfigError: if there is none of that name.
+    """
+    if callable(value):
+        return value
+    if not isinstance(value, str) or value not in ACTIVATION:
+        raise ConfigError(
+            f"unknown activation '{value}'. Allowed: {', '.join(ACTIVATION)}."
+            f"{closest(str(value), ACTIVATION)}"
+        )
+    return ACTIVATION[value]
+
+
+def initializer_of(
+    value: str | Callable[..., Initializer], settings: Mapping[str, Any] | None = None
+) -> Initializer:
+    """Returns the initializer of that name, or what a function makes, with these settings.
+
+    Raises:
+        ConfigError: if there is none of that name, or it does not take the settings.
+    """
+    if not callable(value) and not (isinstance(value, str) and value in KERNEL_INITIALIZER):
+        raise ConfigError(
+            f"unknown initializer '{value}'. Allowed: {', '.join(KERNEL_INITIALIZER)}."
+            f"{closest(str(value), KERNEL_INITIALIZER)}"
+        )
+    make = value if callable(value) else KERNEL_INITIALIZER[value]
+    try:
+        return make(**(settings or {}))
+    except TypeError as error:
+        raise ConfigError(f"initializer '{value}': {error}") from error
+
+
+def observation_width(size: types.ObservationSize, key: str) -> int:
+    """Number of features that a network reading the observation `key` has.
+
+    Raises:
+        ConfigError: if a dictionary of observations has no such entry, or it is no vector.
+    """
+    if not isinstance(size, Mapping):
+        check_size("observation_size", size)
+        return int(size)
+    images = any(name.startswith(types.PIXELS) for name in size)
+    hint = "; to learn from images, set vision=True, which PPO and BC have." if images else "."
+    if key not in size:
+        raise ConfigError(
+            f"the environment has no observation '{key}'. It has: {', '.join(size)}."
+            f"{closest(key, size)} Set policy_obs_key or value_obs_key{hint}"
+        )
+    shape = (size[key],) if isinstance(size[key], int) else tuple(size[key])
+    if len(shape) != 1:
+        raise ConfigError(
+            f"the observation '{key}' has the shape {shape}; dense networks read vectors. Set "
+            f"policy_obs_key or value_obs_key to one{hint}"
+        )
+    return int(shape[0])
+
+
+def vector(obs_size: types.ObservationSize, obs_key: str) -> Reader:
+    """Reads a vector: the observation, or that entry of a dictionary of them.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+
+    def take(obs: Any) -> jax.Array:
+        return obs[obs_key] if isinstance(obs, Mapping) else obs
+
+    return Reader(jnp.zeros((1, observation_width(obs_size, obs_key))), take)
+
+
+def widths(sizes: Any) -> tuple[int, ...]:
+    """Returns the widths of hidden layers.
+
+    Raises:
+        ConfigError: unless they are a list of whole numbers of at least 1; it may be empty.
+    """
+    listed = isinstance(sizes, Sequence) and not isinstance(sizes, str)
+    if not listed or not all(isinstance(n, numbers.Integral) and int(n) >= 1 for n in sizes):
+        raise ConfigError(
+            f"the sizes of hidden layers must be a list of whole numbers of at least 1, such as "
+            f"[64, 64]; got {sizes!r}."
+        )
+    return tuple(int(n) for n in sizes)
+
+
+def check_size(name: str, value: Any) -> None:
+    """Refuses a number of outputs, such as quantiles or actions.
+
+    Raises:
+        ConfigError: unless it is a whole number of at least 1.
+    """
+    if not isinstance(value, numbers.Integral) or value < 1:
+        raise ConfigError(f"{name}={value!r} must be a whole number of at least 1.")
+
+
+def make_mlp(
+    output_size: int,
+    reader: Reader,
+    preprocess_observations_fn: types.PreprocessObservationFn,
+    hidden_layer_sizes: Sequence[int],
+    activation_fn: str | ActivationFn,
+    layer_norm: bool = False,
+    kernel_init: Initializer = KERNEL_INIT,
+) -> FeedForwardNetwork:
+    """Makes a network of dense layers over what is read of an observation."""
+    sizes = (*widths(hidden_layer_sizes), output_size)
+    module = MLP(sizes, activation_of(activation_fn), kernel_init, layer_norm=layer_norm)
+    return of_module(module, reader, preprocess_observations_fn)
+
+
+def of_module(
+    module: linen.Module,
+    reader: Reader,
+    preprocess_observations_fn: types.PreprocessObservationFn,
+    *examples: jax.Array,
+) -> FeedForwardNetwork:
+    """Makes a network of a module over features of an observation.
+
+    Args:
+        module: called with the features, and with what else `apply` is given.
+        reader: what it reads of the observation.
+        preprocess_observations_fn: applied to the observation first.
+        *examples: batches of one of what else the module is called with.
+    """
+    whole = module if reader.encoder is None else Encoded(reader.encoder, module)
+
+    def apply(normalizer_params: Any, params: Any, obs: Any, *more: jax.Array) -> jax.Array:
+        seen = reader.take(preprocess_observations_fn(obs, normalizer_params))
+        outputs: jax.Array = whole.apply(params, seen, *more)  # type: ignore[assignment]
+        return outputs
+
+    return FeedForwardNetwork(lambda key: whole.init(key, reader.example, *examples), apply)
+
+
+def single(network: FeedForwardNetwork) -> FeedForwardNetwork:
+    """A network of one output (..., 1), without that axis."""
+    return FeedForwardNetwork(
+        network.init, lambda *inputs: jnp.squeeze(network.apply(*inputs), axis=-1)
+    )
+
+
+def make_policy_network(
+    param_size: int,
+    obs_size: types.ObservationSize,
+    preprocess_observations_fn: types.PreprocessObservationFn = (
+        types.identity_observation_preprocessor
+    ),
+    hidden_layer_sizes: Sequence[int] = (256, 256),
+    activation: str | ActivationFn = linen.relu,
+    obs_key: str = "state",
+    layer_norm: bool = False,
+    kernel_init: Initializer = KERNEL_INIT,
+) -> FeedForwardNetwork:
+    """Makes a network from observations to the parameters of a distribution of actions.
+
+    Args:
+        param_size: number of outputs.
+        obs_size: number of features, or a dictionary of them.
+        preprocess_observations_fn: applied to observations first, with the normalizer's state.
+        hidden_layer_sizes: widths of the hidden layers.
+        activation: function between layers, or its name.
+        obs_key: which observation to read, where there are several.
+        layer_norm: normalize what each hidden layer gives.
+        kernel_init: how the weights start.
+    """
+    return make_mlp(
+        param_size,
+        vector(obs_size, obs_key),
+        preprocess_observations_fn,
+        hidden_layer_sizes,
+        activation,
+        layer_norm,
+        kernel_init,
+    )
+
+
+def make_value_network(
+    obs_size: types.ObservationSize,
+    preprocess_observations_fn: types.PreprocessObservationFn = (
+        types.identity_observation_preprocessor
+    ),
+    hidden_layer_sizes: Sequence[int] = (256, 256),
+    activation: str | ActivationFn = linen.relu,
+    obs_key: str = "state",
+    kernel_init: Initializer = KERNEL_INIT,
+) -> FeedForwardNetwork:
+    """Makes a network from observations to one value each; arguments as `make_policy_network`."""
+    network = make_mlp(
+        1,
+        vector(obs_size, obs_key),
+        preprocess_observations_fn,
+        hidden_layer_sizes,
+        activation,
+        kernel_init=kernel_init,
+    )
+    return single(network)
+
+
+def make_q_network(
+    obs_size: types.ObservationSize,
+    action_size: int,
+    preprocess_observations_fn: types.PreprocessObservationFn = (
+        types.identity_observation_preprocessor
+    ),
+    hidden_layer_sizes: Sequence[int] = (256, 256),
+    activation: str | ActivationFn = linen.relu,
+    n_critics: int = 2,
+    layer_norm: bool = False,
+    obs_key: str = "state",
+) -> FeedForwardNetwork:
+    """Makes critics: networks from an observation and an action to a value each, (..., n_critics).
+
+    Arguments as `make_policy_network`, and:
+
+    Args:
+        action_size: number of actions.
+        n_critics: how many networks.
+    """
+    module = Critics(
+        n_critics, (*widths(hidden_layer_sizes), 1), activation_of(activation), layer_norm
+    )
+    reader = vector(obs_size, obs_key)
+    return of_module(module, reader, preprocess_observations_fn, jnp.zeros((1, action_size)))
