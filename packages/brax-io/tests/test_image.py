@@ -12,7 +12,8 @@ from brax.builder import ModelBuilder
 from brax.colliders import GeometryType
 from brax.env import PipelineEnv
 from brax.errors import ConfigError, ModelError
-from brax.io import _canvas, image
+from brax.io import image
+from brax.io.rendering import canvas
 
 Image = pytest.importorskip("PIL.Image")
 NAMES = {"plane": (), "sphere": (0.3,), "capsule": (0.2, 0.2), "box": (0.3, 0.2, 0.2)}
@@ -23,7 +24,7 @@ NAMES |= {"cylinder": (0.3, 0.2), "ellipsoid": (0.3, 0.2, 0.2)}
 def gl():
     """Needs something to draw with."""
     try:
-        with _canvas.canvas(walker(), 8, 8, None):
+        with canvas.canvas(walker(), 8, 8, None):
             pass
     except ConfigError as error:
         if os.environ.get("BRAX_REQUIRE_GL") == "1":
@@ -35,7 +36,7 @@ def gl():
 def opened(monkeypatch):
     """The OpenGL contexts that are opened, each with whether it was given back."""
     found = []
-    make = _canvas._surface
+    make = canvas._surface
 
     def surface(height, width):
         made = make(height, width)
@@ -45,7 +46,7 @@ def opened(monkeypatch):
         made.free = lambda: (found.__setitem__(number, True), free())
         return made
 
-    monkeypatch.setattr(_canvas, "_surface", surface)
+    monkeypatch.setattr(canvas, "_surface", surface)
     return found
 
 

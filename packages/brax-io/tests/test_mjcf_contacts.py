@@ -10,7 +10,7 @@ import pytest
 from brax import contact, kinematics
 from brax.colliders.pairs import surfaces
 from brax.io import mjcf
-from brax.io._mjcf_touch import touching
+from brax.io.mjcf.elements.collision_filter import touching
 
 
 def random_model(seed: int) -> str:

@@ -7,7 +7,8 @@ import pytest
 
 from brax import plugins
 from brax.errors import ConfigError, ModelError
-from brax.io import _live_source, _rollout, json, mjcf
+from brax.io import json, mjcf
+from brax.io.viewer import live_source, rollout
 
 ROBOT = """<mujoco><worldbody>
 <body name="trunk" pos="0 0 1"><freejoint/><geom size=".1"/>
@@ -60,17 +61,17 @@ def test_the_command_starts_at_one(tmp_path):
     path.write_text("""<mujoco><option gravity="0 0 0"/><worldbody><body><joint name="a"/>
 <geom size=".1"/></body></worldbody><actuator><motor joint="a"/></actuator>
 <keyframe><key name="up" qpos="1" ctrl=".01"/></keyframe></mujoco>""")
-    still = _rollout.passive(path, 0.1, "spring").states.q[:, 0]
-    driven = _rollout.passive(path, 0.1, "spring", "up").states.q[:, 0]
+    still = rollout.passive(path, 0.1, "spring").states.q[:, 0]
+    driven = rollout.passive(path, 0.1, "spring", "up").states.q[:, 0]
     np.testing.assert_array_equal(still, 0)
     assert driven[0] == 1 and (np.diff(driven) > 0).all()
     with pytest.raises(ModelError, match="there is no keyframe 'down'"):
-        _rollout.passive(path, 0.1, "spring", "down")
+        rollout.passive(path, 0.1, "spring", "down")
     with pytest.raises(ConfigError, match="keyframe 'up': only model files have some, not 'ant'"):
-        _live_source.source("ant", "spring", 0, "up")
-    shown = _rollout.passive(path, 0.1, "spring", "up", forces=True)
+        live_source.source("ant", "spring", 0, "up")
+    shown = rollout.passive(path, 0.1, "spring", "up", forces=True)
     assert shown.forces.shape == (len(shown.states.q), 0, 3)
-    first, _ = next(_live_source.source(str(path), "spring", 0, "up").moments)
+    first, _ = next(live_source.source(str(path), "spring", 0, "up").moments)
     assert first.q[0] == 1
 
 

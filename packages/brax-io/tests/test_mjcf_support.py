@@ -9,7 +9,8 @@ import pytest
 
 from brax import math
 from brax.errors import ModelError
-from brax.io import _mjcf_custom, mjcf
+from brax.io import mjcf
+from brax.io.mjcf import custom_elements
 
 pytestmark = [  # MuJoCo's own remarks on two of the models
     pytest.mark.filterwarnings("ignore:Inertia matrix is too close"),
@@ -401,8 +402,8 @@ def test_switched_off_sensors_are_not_read():
 
 def test_the_page_names_every_custom_number_and_limit():
     page = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
-    tuned = {n for n in _mjcf_custom.IGNORED if not n.startswith("constraint_")}
-    for name in (*_mjcf_custom.HONOURED, *tuned, f"{mjcf.MAX_ELEMENTS} geoms"):
+    tuned = {n for n in custom_elements.IGNORED if not n.startswith("constraint_")}
+    for name in (*custom_elements.HONOURED, *tuned, f"{mjcf.MAX_ELEMENTS} geoms"):
         assert name in page
 
 

@@ -17,7 +17,7 @@ from brax.builder import ModelBuilder
 from brax.errors import BraxError, ModelError
 from brax.io import mjcf
 from brax.io import mjx as pipeline
-from brax.io._mjx_model import mujoco_model
+from brax.io.mjx.model import mujoco_model
 
 LAB = Path(__file__).parent / "mjx_lab.py"
 ANT = Path(__file__).parent / "models" / "ant.xml"

@@ -13,7 +13,8 @@ import pytest
 from brax import kinematics, plugins
 from brax.dynamics import mass_matrix
 from brax.errors import BraxError, ConfigError, ModelError
-from brax.io import _text_schema, mjcf, text
+from brax.io import mjcf, text
+from brax.io.text import schema
 
 WALKER = """# A ball on one leg.
 dt: 0.05 substeps: 10
@@ -279,13 +280,13 @@ def test_a_file_is_read_by_its_suffix_and_reported(tmp_path, walker):
 
 def test_a_missing_protobuf_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
-    _text_schema.messages.cache_clear()
+    schema.messages.cache_clear()
     try:
         with pytest.raises(BraxError, match=r"pip install 'brax-io\[text\]'"):
             text.Config()
     finally:
         monkeypatch.undo()
-        _text_schema.messages.cache_clear()
+        schema.messages.cache_clear()
 
 
 @pytest.mark.slow
@@ -293,7 +294,7 @@ def test_the_schema_is_what_protoc_reads(tmp_path):
     """By the compiler of the schema's own language, where it is installed (grpcio-tools)."""
     protoc = pytest.importorskip("grpc_tools.protoc")
     descriptors = pytest.importorskip("google.protobuf.descriptor_pb2")
-    source = text.__file__.replace("text.py", "config.proto")
+    source = schema.__file__.replace("schema.py", "config.proto")
     out = tmp_path / "config.binpb"
     folder = source.removesuffix("/config.proto")
     assert protoc.main(["", f"-I{folder}", f"--descriptor_set_out={out}", source]) == 0

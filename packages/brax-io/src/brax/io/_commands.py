@@ -50,14 +50,14 @@ def render(
     The page holds one episode, of at most --steps steps of the environment. It is written to the
     run's rollout.html unless --output names a file; FILE.mp4 and FILE.gif are films.
     """
-    from brax.io import _rollout
+    from brax.io.viewer import rollout
 
-    record = _rollout.find_run(run)
+    record = rollout.find_run(run)
     target = _writable(output or record.folder / "rollout.html")
-    runs = {path: _rollout.find_run(path) for path in (run, *beside)}
-    episodes = [_rollout.episode(each, path, steps, seed) for path, each in runs.items()]
+    runs = {path: rollout.find_run(path) for path in (run, *beside)}
+    episodes = [rollout.episode(each, path, steps, seed) for path, each in runs.items()]
     if beside:
-        _rollout.save_beside(target, dict(zip(map(str, runs), episodes, strict=True)))
+        rollout.save_beside(target, dict(zip(map(str, runs), episodes, strict=True)))
     else:
         episodes[0].save(target)
     _finish(target, show)
@@ -102,7 +102,7 @@ def view(
     Ctrl-C. TARGET may then also be an environment's name, which acts at random, or a run or one of
     its checkpoints, whose agent acts.
     """
-    from brax.io import _rollout
+    from brax.io.viewer import rollout
 
     if live:
         _refuse_with_live(output=output, seconds=seconds, forces=forces or None)
@@ -112,7 +112,7 @@ def view(
     if not model.is_file():
         raise ConfigError(f"there is no file '{target}'; runs and environments need --live")
     path = _writable(output or Path(model.stem + ".html"))
-    _rollout.passive(model, seconds or 5.0, pipeline, keyframe, forces).save(path)
+    rollout.passive(model, seconds or 5.0, pipeline, keyframe, forces).save(path)
     _finish(path, show)
 
 
@@ -123,14 +123,15 @@ def _refuse_with_live(**options: object) -> None:
 
 
 def _serve(target: str, pipeline: str, keyframe: str, port: int, seed: int, show: bool) -> None:
-    from brax.io import _live_source, live
+    from brax.io import live
+    from brax.io.viewer import live_source
 
     def ready(address: str) -> None:
         click.echo(f"{address} shows {target}; Ctrl-C ends it")
         if show:
             click.launch(address)
 
-    live.serve(_live_source.source(target, pipeline, seed, keyframe), port, ready)
+    live.serve(live_source.source(target, pipeline, seed, keyframe), port, ready)
 
 
 @click.command()
@@ -141,11 +142,11 @@ def report(model: Path, pipeline: str) -> int:
 
     What is supported is counted. The exit code is 1 if anything is refused.
     """
-    from brax.io import _rollout
+    from brax.io.viewer import rollout
     from brax.plugins.outputs.model_format import load
 
     engine = plugins.get("pipeline", pipeline)
-    reader = _rollout.reader(model)
+    reader = rollout.reader(model)
     if hasattr(reader, "report"):
         findings = reader.report(model, pipeline)
     else:
@@ -168,13 +169,13 @@ def export(run: Path, output: Path | None) -> None:
     The file needs neither Brax nor JAX: FILE.py is a Python module with one function of NumPy,
     FILE.onnx a model for any ONNX runtime. It is the run's policy.py unless --output names a file.
     """
-    from brax.io import _rollout
     from brax.io import export as files
+    from brax.io.viewer import rollout
 
-    record = _rollout.find_run(run)
+    record = rollout.find_run(run)
     target = _writable(output or record.folder / "policy.py")
     files.writer(target)  # refuses another suffix before any long work
-    env, policy = _rollout.trained(record, run)
+    env, policy = rollout.trained(record, run)
     files.save(target, policy, env.observation_size)
     click.echo(target)
 

@@ -35,7 +35,7 @@ def brax_model_formats() -> list[Spec]:
         Spec(
             "json", "brax.io.json:READER", "a System as brax.io.json wrote it (.json)", (".json",)
         ),
-        Spec("mjcf", "brax.io.mjcf:FORMAT", "MuJoCo's MJCF (.xml)", (".xml", ".mjcf")),
+        Spec("mjcf", "brax.io.mjcf:READER", "MuJoCo's MJCF (.xml)", (".xml", ".mjcf")),
         Spec("text", "brax.io.text:READER", "Brax's own text form (.textproto)", (".textproto",)),
         Spec("urdf", "brax.io.urdf:READER", "URDF (.urdf)", (".urdf",)),
     ]

@@ -15,7 +15,7 @@ import numpy as np
 from brax.base import State, System
 from brax.errors import ConfigError, closest
 from brax.io import _arguments
-from brax.io._canvas import canvas
+from brax.io.rendering.canvas import canvas
 from brax.io.viewer import motion
 
 _GIF_TICK = 0.01

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 from brax.errors import ConfigError, ModelError
-from brax.io._mjcf_source import Source, beside
 from brax.io._nodes import Node, walk
+from brax.io.mjcf.sources import Source, beside
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
 _NAMES = (  # attributes that hold a name, which may read 'inf'

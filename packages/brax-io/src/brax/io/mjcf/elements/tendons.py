@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import mujoco
 
 from brax.builder import ModelBuilder
-from brax.io._mjcf_names import disabled, names
+from brax.io.mjcf.names import disabled, names
 
 
 def tendons(

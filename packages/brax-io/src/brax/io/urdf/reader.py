@@ -14,16 +14,18 @@ import mujoco
 
 from brax.base import System
 from brax.errors import ModelError
-from brax.io import _mjcf_build, _mjcf_source, _urdf_check
-from brax.io._mjcf_check import check_limit
-from brax.io._mjcf_compile import compiled
-from brax.io._mjcf_explain import explain
-from brax.io._mjcf_source import Source
 from brax.io._nodes import Node, write
-from brax.io._urdf_meshes import Meshes, Packages
-from brax.io.mjcf import MAX_ELEMENTS, Finding, named_pipeline, of_pipeline
+from brax.io.mjcf import sources
+from brax.io.mjcf.build import build
+from brax.io.mjcf.checks import check_limit
+from brax.io.mjcf.compile import compiled
+from brax.io.mjcf.errors import explain
+from brax.io.mjcf.reader import MAX_ELEMENTS, Finding, named_pipeline, of_pipeline
+from brax.io.mjcf.sources import Source
+from brax.io.urdf import checks
+from brax.io.urdf.meshes import Meshes, Packages
 
-JOINTS = _urdf_check.JOINTS
+JOINTS = checks.JOINTS
 """The types of joints that are read."""
 
 
@@ -52,7 +54,7 @@ def load(
     Raises:
         ModelError: naming everything that is wrong or not supported, where it stands.
     """
-    source = _mjcf_source.read_file(path, allow_external_assets, root="robot")
+    source = sources.read_file(path, allow_external_assets, root="robot")
     meshes = Meshes(source, _packages(package_paths), allow_external_assets)
     return _system(source, meshes, floating_base, max_elements)
 
@@ -71,8 +73,8 @@ def loads(
     `asset_path` is the directory of the meshes that it names; the other arguments, the result and
     the errors are those of `load`.
     """
-    directory = _mjcf_source.directory_of(asset_path)
-    source = _mjcf_source.read(text, directory, allow_external_assets, "robot.urdf", root="robot")
+    directory = sources.directory_of(asset_path)
+    source = sources.read(text, directory, allow_external_assets, "robot.urdf", root="robot")
     meshes = Meshes(source, _packages(package_paths), allow_external_assets)
     return _system(source, meshes, floating_base, max_elements)
 
@@ -97,11 +99,11 @@ def report(
         UnknownNameError: if there is no pipeline of that name.
     """
     pipeline = named_pipeline(backend)
-    source = _mjcf_source.read_file(path, allow_external_assets, root="robot")
+    source = sources.read_file(path, allow_external_assets, root="robot")
     root = source.root
     named = [n for n in root.children if n.tag in ("link", "joint")]
     found = [Finding(n.tag, n.attributes.get("name", ""), "supported", "") for n in named]
-    for node, reason in (*_urdf_check.passed_over(root), *_urdf_check.unknown(root)):
+    for node, reason in (*checks.passed_over(root), *checks.unknown(root)):
         found.append(
             Finding(
                 node.tag, node.attributes.get("name", ""), "ignored", f"{reason} ({node.place})"
@@ -133,11 +135,11 @@ def _packages(given: Packages | None) -> Packages:
 
 def _system(source: Source, meshes: Meshes, floating: bool, limit: int) -> System:
     check_limit(limit)
-    if problems := _urdf_check.bad(source.root, limit):
+    if problems := checks.bad(source.root, limit):
         raise ModelError.of(problems)
     meshes.locate()
     _tell_unknown(source.root)
-    followers = list(_urdf_check.mimics(source.root))
+    followers = list(checks.mimics(source.root))
     for joint, mimic in followers:
         joint.children.remove(mimic)  # MuJoCo 3 passes it over: it is added below
     text, nodes = write(source.root)
@@ -151,7 +153,7 @@ def _system(source: Source, meshes: Meshes, floating: bool, limit: int) -> Syste
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(explain(str(error), source, nodes)) from None
     _tell_inferred(source.root)
-    return _mjcf_build.build(model, _places(spec, source.root, followers))
+    return build(model, _places(spec, source.root, followers))
 
 
 def _places(
@@ -189,7 +191,7 @@ def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
 
 def _tell_unknown(root: Node) -> None:
     """Warns of what URDF does not have, which is most often misspelt."""
-    told = [f"{node.place}: {node} {problem}" for node, problem in _urdf_check.unknown(root)]
+    told = [f"{node.place}: {node} {problem}" for node, problem in checks.unknown(root)]
     if told:
         warnings.warn("\n".join(told), stacklevel=4)
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 
 from brax.errors import closest
-from brax.io._mjcf_check import bad_settings
-from brax.io._mjcf_explain import schema
 from brax.io._nodes import Node, walk
+from brax.io.mjcf.checks import bad_settings
+from brax.io.mjcf.errors import schema
 
 JOINTS = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
 """The types of joints that are read."""

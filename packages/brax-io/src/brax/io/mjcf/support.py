@@ -11,11 +11,12 @@ import mujoco
 import numpy as np
 
 from brax import plugins
-from brax.io import _mjcf_cameras, _mjcf_custom, _mjcf_hulls, _mjcf_keys
-from brax.io._mjcf_actuators import law_problems, sees_rate
-from brax.io._mjcf_names import count, is_flag_set, keyword
-from brax.io._mjcf_sensors import left_out
-from brax.io._mjcf_touch import touching
+from brax.io.mjcf import custom_elements
+from brax.io.mjcf.elements import cameras, hulls, keyframes
+from brax.io.mjcf.elements.actuators import law_problems, sees_rate
+from brax.io.mjcf.elements.collision_filter import touching
+from brax.io.mjcf.elements.sensors import left_out
+from brax.io.mjcf.names import count, is_flag_set, keyword
 
 
 class Note(NamedTuple):
@@ -118,7 +119,7 @@ _REFUSED_KINDS = {
 }
 
 
-def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
+def notes(model: mujoco.MjModel, custom: custom_elements.Custom) -> list[Note]:
     """Everything in a model that is refused or ignored."""
     meets = touching(model)
     found = [
@@ -128,9 +129,9 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
         *_geom_notes(model, meets),
         *_actuator_notes(model, custom.types["actuator"]),
         *_element_notes(model, custom.types["sensor"]),
-        *(Note("camera", c, "ignored", reason) for c, reason in _mjcf_cameras.left_out(model)),
-        *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.left_out(model, custom)),
-        *(Note("key", k, "ignored", reason) for k, reason in _mjcf_keys.poses_left_out(model)),
+        *(Note("camera", c, "ignored", reason) for c, reason in cameras.left_out(model)),
+        *(Note("key", k, "ignored", reason) for k, reason in keyframes.left_out(model, custom)),
+        *(Note("key", k, "ignored", reason) for k, reason in keyframes.poses_left_out(model)),
         *(Note(kind, i, "refused", reason) for kind, i, reason in custom.problems),
         *(Note(kind, i, "ignored", reason) for kind, i, reason in custom.unknown),
         *_ignored_numerics(model),
@@ -141,7 +142,7 @@ def notes(model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> list[Note]:
 def approximations(model: mujoco.MjModel) -> Iterator[Note]:
     """Geoms that can touch and whose shape is simplified; finding them takes as long as loading."""
     for i in np.flatnonzero(touching(model).any(axis=1)).tolist():
-        if less := _mjcf_hulls.left_out(model, i):
+        if less := hulls.left_out(model, i):
             yield Note("geom", i, "approximated", less)
 
 
@@ -246,5 +247,5 @@ def _element_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[No
 def _ignored_numerics(model: mujoco.MjModel) -> Iterator[Note]:
     for kind, read in (("numeric", model.numeric), ("tuple", model.tuple)):
         for i in range(count(model, kind)):
-            if read(i).name in _mjcf_custom.IGNORED:
-                yield Note(kind, i, "ignored", _mjcf_custom.IGNORED[read(i).name])
+            if read(i).name in custom_elements.IGNORED:
+                yield Note(kind, i, "ignored", custom_elements.IGNORED[read(i).name])

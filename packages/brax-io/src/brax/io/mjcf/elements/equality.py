@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from brax.builder import ModelBuilder
-from brax.io._mjcf_names import keyword, names
+from brax.io.mjcf.names import keyword, names
 
 
 def equalities(

@@ -8,9 +8,9 @@ from pathlib import PurePath
 import mujoco
 
 from brax.errors import closest
-from brax.io._mjcf_names import keywords
-from brax.io._mjcf_source import Source
 from brax.io._nodes import Node, walk
+from brax.io.mjcf.names import keywords
+from brax.io.mjcf.sources import Source
 
 _SAID = re.compile(
     r"(?:XML Error: )?(?:Error: )?(.*?)\nElement (?:name )?'(.*)'(?:, id \d+)?(?:, line (\d+))?",

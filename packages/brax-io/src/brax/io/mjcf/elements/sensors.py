@@ -9,7 +9,7 @@ import numpy as np
 from brax import plugins
 from brax.builder import ModelBuilder
 from brax.errors import closest
-from brax.io._mjcf_names import body_names, disabled, keyword, names
+from brax.io.mjcf.names import body_names, disabled, keyword, names
 from brax.sensors import SensorType
 
 _RENAMED = {"jointactfrc": "jointactuatorfrc"}

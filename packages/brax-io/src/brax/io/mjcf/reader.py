@@ -15,10 +15,11 @@ import mujoco
 from brax import plugins
 from brax.base import System
 from brax.errors import ConfigError, ModelError
-from brax.io import _mjcf_build, _mjcf_custom, _mjcf_rules, _mjcf_source
 from brax.io._arguments import kind
-from brax.io._mjcf_compile import compile_model
-from brax.io._mjcf_names import names
+from brax.io.mjcf import custom_elements, sources, support
+from brax.io.mjcf.build import build
+from brax.io.mjcf.compile import compile_model
+from brax.io.mjcf.names import names
 
 MAX_ELEMENTS = 4096
 """The largest number of geoms, of bodies and of replicas that is read unless asked for more."""
@@ -69,9 +70,9 @@ def load(
     Raises:
         ModelError: naming everything that is wrong or not supported, where it stands.
     """
-    source = _mjcf_source.read_file(path, allow_external_assets)
+    source = sources.read_file(path, allow_external_assets)
     model, places = compile_model(source, allow_external_assets, max_elements)
-    return _mjcf_build.build(model, places)
+    return build(model, places)
 
 
 def loads(
@@ -95,10 +96,10 @@ def loads(
     Raises:
         ModelError: as `load`.
     """
-    directory = _mjcf_source.directory_of(asset_path)
-    source = _mjcf_source.read(xml, directory, allow_external_assets)
+    directory = sources.directory_of(asset_path)
+    source = sources.read(xml, directory, allow_external_assets)
     model, places = compile_model(source, allow_external_assets, max_elements)
-    return _mjcf_build.build(model, places)
+    return build(model, places)
 
 
 def load_mjmodel(
@@ -108,7 +109,7 @@ def load_mjmodel(
     max_elements: int = MAX_ELEMENTS,
 ) -> mujoco.MjModel:
     """Reads a model file into MuJoCo's own model, with the same checks of the text as `load`."""
-    source = _mjcf_source.read_file(path, allow_external_assets)
+    source = sources.read_file(path, allow_external_assets)
     return compile_model(source, allow_external_assets, max_elements)[0]
 
 
@@ -119,7 +120,7 @@ def load_model(mj: mujoco.MjModel) -> System:
         ModelError: naming everything that is not supported.
     """
     _check_model(mj)
-    return _mjcf_build.build(mj, {})
+    return build(mj, {})
 
 
 def _check_model(mj: Any) -> None:
@@ -161,8 +162,8 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
     _check_model(mj)
     pipeline = named_pipeline(backend)
     notes = [
-        *_mjcf_rules.notes(mj, _mjcf_custom.read(mj)),
-        *_mjcf_rules.approximations(mj),
+        *support.notes(mj, custom_elements.read(mj)),
+        *support.approximations(mj),
     ]
     listed = {each: names(mj, each) for each in {n.kind for n in notes if n.number >= 0}}
     found = [
@@ -214,5 +215,5 @@ def _report_file(path: Path, backend: str) -> list[Finding]:
     return report(load_mjmodel(path), backend)
 
 
-FORMAT = SimpleNamespace(suffixes=(".xml", ".mjcf"), load=load, report=_report_file)
+READER = SimpleNamespace(suffixes=(".xml", ".mjcf"), load=load, report=_report_file)
 """The reader as the registry knows it."""

@@ -11,8 +11,8 @@ import numpy as np
 from brax import plugins
 from brax.base import State, System
 from brax.errors import ConfigError, closest
-from brax.io import _rollout
 from brax.io.live import Source
+from brax.io.viewer import rollout
 from brax.plugins.outputs.environment import make
 
 LONGEST = 1000
@@ -37,8 +37,8 @@ def source(target: str, pipeline: str, seed: int, keyframe: str = "") -> Source:
     if keyframe and not path.is_file():
         raise ConfigError(f"keyframe '{keyframe}': only model files have some, not '{target}'")
     if path.is_dir():
-        run = _rollout.find_run(path)
-        env, policy = _rollout.trained(run, path)
+        run = rollout.find_run(path)
+        env, policy = rollout.trained(run, path)
         title, repeat = f"{run.environment}, {run.trainer}", run.action_repeat
         return _acting(env, run.environment, policy, repeat, seed, title)
     if path.is_file():
@@ -94,8 +94,8 @@ def _finite(state: State) -> bool:
 
 def _passive(path: Path, pipeline: str, keyframe: str) -> Source:
     """A model under constant controls; it starts again where it is lost."""
-    engine, sys, substeps = _rollout.model(path, pipeline)
-    first, ctrl = _rollout.start(engine, sys, keyframe)
+    engine, sys, substeps = rollout.model(path, pipeline)
+    first, ctrl = rollout.start(engine, sys, keyframe)
     step = jax.jit(lambda state: engine.step(sys, state, ctrl, substeps))
 
     def moments() -> Moments:

@@ -15,7 +15,7 @@ from brax import contracts, kinematics
 from brax.base import Force, State, System
 from brax.errors import BraxError, ModelError
 from brax.io import _arguments
-from brax.io._mjx_model import lacking, mujoco_model
+from brax.io.mjx.model import lacking, mujoco_model
 
 APPROXIMATED = {
     contracts.ELASTICITY: "it has no effect; the softness of contacts takes its place",

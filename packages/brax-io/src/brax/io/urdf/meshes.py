@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from brax.errors import ModelError
-from brax.io._mjcf_source import SCHEME, Source, resolve
 from brax.io._nodes import Node
+from brax.io.mjcf.sources import SCHEME, Source, resolve
 
 Packages = Mapping[str, str | os.PathLike[str]]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 import mujoco
 
 from brax.errors import ModelError
-from brax.io._mjcf_check import check
-from brax.io._mjcf_explain import explain
-from brax.io._mjcf_source import Source
 from brax.io._nodes import Node, write
+from brax.io.mjcf.checks import check
+from brax.io.mjcf.errors import explain
+from brax.io.mjcf.sources import Source
 
 _PLURALS = {
     "body": "bodies",

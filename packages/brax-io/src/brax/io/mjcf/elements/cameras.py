@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import mujoco
 
 from brax.builder import ModelBuilder
-from brax.io._mjcf_names import body_names, keyword, names
+from brax.io.mjcf.names import body_names, keyword, names
 
 
 def cameras(

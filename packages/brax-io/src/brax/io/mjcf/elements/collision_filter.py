@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 
-from brax.io._mjcf_names import is_flag_set
+from brax.io.mjcf.names import is_flag_set
 
 
 def touching(model: mujoco.MjModel) -> np.ndarray:

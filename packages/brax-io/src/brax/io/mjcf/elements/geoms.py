@@ -7,16 +7,17 @@ import numpy as np
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.io import _mjcf_custom, _mjcf_hulls
-from brax.io._mjcf_names import body_names, keyword, names
-from brax.io._mjcf_touch import excluded_bodies, no_contact
+from brax.io.mjcf import custom_elements
+from brax.io.mjcf.elements import hulls
+from brax.io.mjcf.elements.collision_filter import excluded_bodies, no_contact
+from brax.io.mjcf.names import body_names, keyword, names
 
 Places = Mapping[tuple[str, int], str]
 """Where each element (kind, id) stands in a file, such as ' (ant.xml:12)'."""
 
 
 def geoms(
-    builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
+    builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elements.Custom, places: Places
 ) -> None:
     """Adds the geoms whose type is registered; others are refused or reported as not drawn."""
     bodies, named = body_names(model), names(model, "geom")
@@ -32,7 +33,7 @@ def geoms(
             model.geom_pos[g],
             model.geom_quat[g],
             size=_size(model, g).tolist(),
-            points=_mjcf_hulls.points(model, g).tolist(),
+            points=hulls.points(model, g).tolist(),
             heights=_heights(model, g).tolist(),
             friction=model.geom_friction[g].tolist(),
             condim=int(model.geom_condim[g]),

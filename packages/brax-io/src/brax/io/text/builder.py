@@ -11,8 +11,7 @@ from brax.base import System
 from brax.builder import WORLD, ModelBuilder
 from brax.components import Vec3
 from brax.errors import ModelError, closest
-from brax.io._text_lines import Place
-from brax.io._text_shapes import (
+from brax.io.text.shapes import (
     NO_TURN,
     ORIGIN,
     UNIT,
@@ -24,6 +23,7 @@ from brax.io._text_shapes import (
     shape_problems,
     vector,
 )
+from brax.io.text.source_lines import Place
 
 MAX_ELEMENTS = 1024
 """Bodies, joints, colliders and actuators that a model may have together."""

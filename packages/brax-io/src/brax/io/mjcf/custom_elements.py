@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from brax.errors import closest
-from brax.io._mjcf_names import names
+from brax.io.mjcf.names import names
 
 OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
 """One number each, set as options of the model."""

@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 
 from brax.builder import ModelBuilder
-from brax.io._mjcf_custom import Custom
-from brax.io._mjcf_names import names
+from brax.io.mjcf.custom_elements import Custom
+from brax.io.mjcf.names import names
 
 
 def keyframes(

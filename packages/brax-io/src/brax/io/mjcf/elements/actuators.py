@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import mujoco
 
-from brax.io._mjcf_names import keyword
+from brax.io.mjcf.names import keyword
 
 _TYPES = {
     ("none", "fixed"): "affine",

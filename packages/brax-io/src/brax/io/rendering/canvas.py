@@ -15,7 +15,7 @@ import numpy as np
 from brax.base import System, Transform
 from brax.errors import ConfigError, closest
 from brax.io import _arguments
-from brax.io._camera import places
+from brax.io.rendering.camera import places
 from brax.io.viewer import scene
 
 _LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}

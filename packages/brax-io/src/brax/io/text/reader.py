@@ -18,10 +18,10 @@ from brax import contact, kinematics, math, plugins
 from brax.base import System
 from brax.errors import ConfigError, ModelError, closest
 from brax.io import _arguments
-from brax.io._text_build import Builder
-from brax.io._text_lines import places
-from brax.io._text_schema import messages
 from brax.io._xml import decode
+from brax.io.text.builder import Builder
+from brax.io.text.schema import messages
+from brax.io.text.source_lines import places
 
 IGNORED = {
     "dynamics_mode": "the pipeline is chosen by `backend`",

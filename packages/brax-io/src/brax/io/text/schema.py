@@ -37,9 +37,9 @@ def messages() -> dict[str, Any]:
             "models in Brax's text form need protobuf: pip install 'brax-io[text]'"
         ) from None
     file = descriptor_pb2.FileDescriptorProto(
-        name="brax/io/config.proto", package="brax", syntax="proto3"
+        name="brax/io/text/config.proto", package="brax", syntax="proto3"
     )
-    _read(resources.files("brax.io").joinpath("config.proto").read_text("utf-8"), file)
+    _read(resources.files("brax.io.text").joinpath("config.proto").read_text("utf-8"), file)
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     found = pool.FindFileByName(file.name).message_types_by_name

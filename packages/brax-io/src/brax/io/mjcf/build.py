@@ -9,13 +9,16 @@ from brax import plugins
 from brax.base import System
 from brax.builder import ModelBuilder
 from brax.colliders import DEFAULT_GEOMETRY
-from brax.io import _mjcf_custom, _mjcf_rules
-from brax.io._mjcf_actuators import actuator_law, is_disabled
-from brax.io._mjcf_cameras import cameras
-from brax.io._mjcf_equality import equalities
-from brax.io._mjcf_geoms import Places, geoms, pairs
-from brax.io._mjcf_keys import keyframes
-from brax.io._mjcf_names import (
+from brax.io.mjcf import custom_elements, support
+from brax.io.mjcf.elements.actuators import actuator_law, is_disabled
+from brax.io.mjcf.elements.cameras import cameras
+from brax.io.mjcf.elements.collision_filter import no_contact
+from brax.io.mjcf.elements.equality import equalities
+from brax.io.mjcf.elements.geoms import Places, geoms, pairs
+from brax.io.mjcf.elements.keyframes import keyframes
+from brax.io.mjcf.elements.sensors import sensors
+from brax.io.mjcf.elements.tendons import tendons
+from brax.io.mjcf.names import (
     body_names,
     disabled,
     joint_q_widths,
@@ -23,10 +26,7 @@ from brax.io._mjcf_names import (
     keyword,
     names,
 )
-from brax.io._mjcf_rules import ON_JOINT, TRANSMISSIONS
-from brax.io._mjcf_sensors import sensors
-from brax.io._mjcf_tendons import tendons
-from brax.io._mjcf_touch import no_contact
+from brax.io.mjcf.support import ON_JOINT, TRANSMISSIONS
 
 
 def build(model: mujoco.MjModel, places: Places) -> System:
@@ -45,12 +45,12 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     Warns:
         UserWarning: about a custom field that is unknown, such as one that is misspelt.
     """
-    custom = _mjcf_custom.read(model)
+    custom = custom_elements.read(model)
     for kind, number, reason in custom.unknown:
-        note = _mjcf_rules.Note(kind, number, "ignored", reason)
+        note = support.Note(kind, number, "ignored", reason)
         warnings.warn(describe(model, note, places), stacklevel=3)
     builder = ModelBuilder()
-    refused = [n for n in _mjcf_rules.notes(model, custom) if n.status == "refused"]
+    refused = [n for n in support.notes(model, custom) if n.status == "refused"]
     for note in refused:
         builder.refuse(describe(model, note, places))
     _options(builder, model, custom)
@@ -73,7 +73,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     return builder.build()
 
 
-def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> str:
+def describe(model: mujoco.MjModel, note: support.Note, places: Places) -> str:
     """A note as one sentence that names its element."""
     place = places.get((note.kind, note.number), "")
     if note.number < 0:
@@ -81,7 +81,7 @@ def describe(model: mujoco.MjModel, note: _mjcf_rules.Note, places: Places) -> s
     return f"{note.kind} '{names(model, note.kind)[note.number]}'{place}: {note.reason}"
 
 
-def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom) -> None:
+def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elements.Custom) -> None:
     passive = not _without_passive(model)
     options = dict(
         timestep=float(model.opt.timestep),
@@ -127,7 +127,7 @@ def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> Non
 
 
 def _joints(
-    builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
+    builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elements.Custom, places: Places
 ) -> None:
     named, joints = body_names(model), names(model, "joint")
     q_width, qd_width = joint_q_widths(model), joint_qd_widths(model)
@@ -179,7 +179,7 @@ def _sites(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None
 
 
 def _actuators(
-    builder: ModelBuilder, model: mujoco.MjModel, custom: _mjcf_custom.Custom, places: Places
+    builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elements.Custom, places: Places
 ) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
     pulled, sites = names(model, "tendon"), names(model, "site")
