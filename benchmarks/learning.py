@@ -26,7 +26,7 @@ from brax import envs
 from brax.env import wrap
 from brax.training.analysis import curves
 from brax.training.checkpoints import run_directory
-from brax.training.runner.acting import Evaluator
+from brax.training.runner.evaluator import Evaluator
 
 METRIC = "eval/episode_reward"
 RESULTS = about.ROOT / "benchmarks" / "results" / "learning"

@@ -8,6 +8,7 @@ from agent_toys import Point
 
 from brax.env import Env, State, wrap
 from brax.training.runner import acting
+from brax.training.runner.evaluator import Evaluator
 
 
 class Countdown(Env):
@@ -37,7 +38,7 @@ def _still(obs, key):
 
 def _evaluate(env, length, action_repeat=1, **kwargs):
     wrapped = wrap(env, episode_length=length, action_repeat=action_repeat)
-    evaluator = acting.Evaluator(
+    evaluator = Evaluator(
         wrapped, lambda params: _still, 64, length, action_repeat, jax.random.key(0)
     )
     return evaluator.run_evaluation((), {"training/x": 1.0}, **kwargs)
@@ -86,7 +87,7 @@ def test_action_repeat_counts_environment_steps(length):
 
 def test_every_evaluation_starts_from_fresh_resets():
     wrapped = wrap(Point(), episode_length=2)
-    evaluator = acting.Evaluator(wrapped, lambda p: _still, 8, 2, 1, jax.random.key(0))
+    evaluator = Evaluator(wrapped, lambda p: _still, 8, 2, 1, jax.random.key(0))
     rewards = [evaluator.run_evaluation((), {})["eval/episode_reward"] for _ in range(2)]
     assert rewards[0] != rewards[1]
 

@@ -13,7 +13,7 @@ from agent_toys import Point
 from brax import plugins
 from brax.errors import CheckpointError, ConfigError
 from brax.training.checkpoints.checkpoint import Checkpoint
-from brax.training.policies import describe_networks, described, plain, restore
+from brax.training.checkpoints.policies import describe_networks, described, plain, restore
 
 ALL = [
     ({"episode_length": 0}, "episode_length=0 must be at least 1"),

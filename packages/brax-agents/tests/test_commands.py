@@ -19,9 +19,9 @@ from brax.env import Randomization, Range
 from brax.plugins import Spec, hookimpl
 from brax.training.agents.ppo.trainer import PPO
 from brax.training.checkpoints import checkpoint, run_directory
-from brax.training.cli.train import parse_changes
+from brax.training.checkpoints.policies import of_run
+from brax.training.cli.run_settings import parse_changes
 from brax.training.distributed import hosts
-from brax.training.policies import of_run
 from brax.training.runner.acting import over_batch
 
 RUN = Path("runs/a")

@@ -21,6 +21,7 @@ from brax.training.agents.ppo.networks_vision import make_ppo_networks_vision
 from brax.training.agents.ppo.trainer import PPO
 from brax.training.agents.sac import train as sac
 from brax.training.checkpoints import checkpoint
+from brax.training.checkpoints import policies as saved_policies
 from brax.training.distributed import devices
 from brax.training.nn import images
 
@@ -318,7 +319,7 @@ def test_a_factory_is_described_and_found_again():
     assert record["network"]["normalise_channels"] is True
     read = json.loads(json.dumps(record))
     found = checkpoint.Checkpoint(Path(), 0, {}, read)
-    again = policies.described(PPO._own_factories, found)(read["observation_size"], 1)
+    again = saved_policies.described(PPO._own_factories, found)(read["observation_size"], 1)
     first = factory(Dot().observation_size, 1)
     one, other = (jax.eval_shape(made.policy_network.init, KEY) for made in (again, first))
     assert jax.tree.map(lambda x: x.shape, one) == jax.tree.map(lambda x: x.shape, other)

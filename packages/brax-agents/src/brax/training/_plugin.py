@@ -39,10 +39,10 @@ def brax_metric_loggers() -> list[Spec]:
 def brax_commands() -> list[Spec]:
     """The commands that train, and those that judge and draw what came of it."""
     return [
-        Spec("plot", "brax.training.analysis.plots:plot", "draw learning curves over seeds"),
+        Spec("plot", "brax.training.cli.plot:plot", "draw learning curves over seeds"),
         Spec("train", "brax.training.cli.train:train", "train an agent"),
-        Spec("resume", "brax.training.cli.train:resume", "go on with a run"),
+        Spec("resume", "brax.training.cli.resume:resume", "go on with a run"),
         Spec("sweep", "brax.training.cli.sweep:sweep", "train over seeds and settings"),
         Spec("eval", "brax.training.cli.evaluate:evaluate", "measure the policy of a run"),
-        Spec("compare", "brax.training.cli.evaluate:compare", "compare runs over their seeds"),
+        Spec("compare", "brax.training.cli.compare:compare", "compare runs over their seeds"),
     ]

@@ -16,6 +16,7 @@ from jax.sharding import Mesh
 from brax.env import Env
 from brax.errors import ConfigError, closest
 from brax.training import policies, types
+from brax.training.checkpoints import policies as saved_policies
 from brax.training.checkpoints import resumption
 from brax.training.config import RunConfig, Runtime, parse
 from brax.training.distributed import consistency, devices, hosts
@@ -182,9 +183,9 @@ class Agent:
         Raises:
             CheckpointError: if there is no such checkpoint, or it is damaged or of another kind.
         """
-        found = policies.read(path, self.name)
-        factory = network_factory or policies.described(self._own_factories, found)
-        return policies.restore(found, factory, self.make_inference_fn, deterministic)
+        found = saved_policies.read(path, self.name)
+        factory = network_factory or saved_policies.described(self._own_factories, found)
+        return saved_policies.restore(found, factory, self.make_inference_fn, deterministic)
 
     def load(self, path: Path | str) -> policies.PolicyParams | policies.ActorCriticParams:
         """Returns the parameters in a run or checkpoint, as `train` returned them.
@@ -195,7 +196,7 @@ class Agent:
         Raises:
             CheckpointError: if there is no such checkpoint, or it is damaged or of another kind.
         """
-        return policies.params_of(policies.read(path, self.name))
+        return saved_policies.params_of(saved_policies.read(path, self.name))
 
     def save(self, path: Path | str, step: int, params: Any, config: Mapping[str, Any]) -> Path:
         """Saves parameters alone, for `load` and `load_policy`; returns when they are on disk.
@@ -216,7 +217,7 @@ class Agent:
             ConfigError: if these are no parameters, or of other networks, or config is another.
             CheckpointError: if it cannot be written.
         """
-        return policies.save(self.name, path, step, params, config)
+        return saved_policies.save(self.name, path, step, params, config)
 
     def network_config(
         self,
@@ -238,8 +239,8 @@ class Agent:
         return {
             "agent": self.name,
             "config": {"normalize_observations": normalize_observations},
-            "network": policies.describe_networks(self._own_factories, factory),
-            "observation_size": policies.plain(observation_size),
+            "network": saved_policies.describe_networks(self._own_factories, factory),
+            "observation_size": saved_policies.plain(observation_size),
             "action_size": action_size,
         }
 

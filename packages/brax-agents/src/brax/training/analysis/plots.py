@@ -1,17 +1,15 @@
-"""The command `brax plot`: learning curves as a picture or a page."""
+"""Learning curves as a picture or a page."""
 
 import base64
 import html
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
-from brax.errors import ConfigError, closest
-from brax.training.analysis.curves import Curve, curves
+from brax.errors import ConfigError
+from brax.training.analysis.curves import Curve
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -40,48 +38,11 @@ th:first-child, td:first-child {{ text-align: left; }}
 </html>
 """
 
+
 _NOTE = (
     "Thick: the mean over seeds, linear between reports, as far as every run goes. Shaded: its "
     "95 % interval by Student's t. Thin: the runs."
 )
-
-
-@click.command()
-@click.argument(
-    "runs",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-)
-@click.option("--metric", default="eval/episode_reward", show_default=True, help="What to draw.")
-@click.option(
-    "--output",
-    "outputs",
-    multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="FILE.png, FILE.svg or FILE.html; repeatable. By default curves.png and curves.html.",
-)
-def plot(runs: tuple[Path, ...], metric: str, outputs: tuple[Path, ...]) -> None:
-    """Draws the learning curves of RUNS: one for each setting, the mean over its seeds.
-
-    Runs that differ in nothing but their seed and length make one curve, with the 95 % interval
-    of its mean.
-    """
-    targets = outputs or (Path("curves.png"), Path("curves.html"))
-    for path in targets:
-        if path.suffix not in _WRITERS:
-            raise ConfigError(
-                f"'{path}': curves are written to {', '.join(_WRITERS)}."
-                f"{closest(path.suffix, _WRITERS)}"
-            )
-    found = curves(runs, metric)
-    for path in targets:
-        content = _WRITERS[path.suffix](found, metric)
-        try:
-            path.write_bytes(content)
-        except OSError as error:
-            raise ConfigError(f"cannot write '{path}': {error.strerror}") from error
-        click.echo(path)
 
 
 def picture(found: Sequence[Curve], metric: str, form: str) -> bytes:
@@ -161,7 +122,7 @@ def _row(curve: Curve) -> str:
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-_WRITERS = {
+WRITERS = {
     ".png": lambda found, metric: picture(found, metric, "png"),
     ".svg": lambda found, metric: picture(found, metric, "svg"),
     ".html": page,

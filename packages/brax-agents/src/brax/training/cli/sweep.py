@@ -13,17 +13,17 @@ import click
 from brax import plugins
 from brax.errors import ConfigError
 from brax.training.checkpoints import run_directory
-from brax.training.cli import evaluate, train
+from brax.training.cli import compare, execution, options, run_settings
 
 Cell = dict[str, Any]
 """Settings that one group of runs differs in from the others, by dotted key."""
 
 
 @click.command()
-@train.env_argument
-@train.preset_option
-@train.trainer_option
-@train.steps_option
+@options.env_argument
+@options.preset_option
+@options.trainer_option
+@options.steps_option
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option(
     "--vary",
@@ -41,8 +41,8 @@ Cell = dict[str, Any]
     help="Train all seeds in one program where they fit, which replay buffers do not.",
 )
 @click.option("--name", default="", help="Name of the sweep; by default environment and time.")
-@train.runs_option
-@train.set_option
+@options.runs_option
+@options.set_option
 def sweep(
     env: str,
     preset: str,
@@ -61,9 +61,9 @@ def sweep(
     A run is kept in RUNS/NAME/SETTINGS/seedN. The same command again goes on where the sweep
     stopped. At the end the settings are compared as brax compare does it.
     """
-    run, environment = train.asked(env, trainer, preset, changes, num_timesteps=steps)
-    varied = train.parse_changes(vary)
-    if "seed" in varied or "seed" in train.parse_changes(changes):
+    run, environment = run_settings.prepare_run(env, trainer, preset, changes, num_timesteps=steps)
+    varied = run_settings.parse_changes(vary)
+    if "seed" in varied or "seed" in run_settings.parse_changes(changes):
         raise ConfigError(
             "seed: a sweep trains every group with the seeds 0, 1, ...; say how many with --seeds."
         )
@@ -71,7 +71,7 @@ def sweep(
     folder = runs_dir / run_directory.named(name, f"sweep-{env}")
     asked = {folder / label(cell): _with(run, cell) for cell in cells}
     for each in asked.values():
-        train.check(trainer, train.with_randomization(each.config, environment))
+        run_settings.check(trainer, run_settings.with_randomization(each.config, environment))
         if not each.config.get("num_evals", 1) or not each.config.get("run_evals", True):
             raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
         if seeds > 1 and each.config.get("restore_checkpoint_path") is not None:
@@ -86,7 +86,7 @@ def sweep(
         click.echo("interrupted; the same command goes on with the sweep", err=True)
         raise
     metric = "eval/episode_reward"
-    evaluate.show(evaluate.rows(list(asked), metric), metric)
+    compare.show(compare.rows(list(asked), metric), metric)
 
 
 def choices(vary: Mapping[str, Any], samples: int | None) -> list[Cell]:
@@ -183,8 +183,8 @@ def _with(run: run_directory.Run, cell: Cell) -> run_directory.Run:
     for key, value in cell.items():
         for part in reversed(key.split(".")):
             value = {part: value}
-        config = train.merge(config, value)
-    return run.with_config(**train.with_whole_paths(config))
+        config = run_settings.merge(config, value)
+    return run.with_config(**run_settings.with_whole_paths(config))
 
 
 def _group(
@@ -206,9 +206,9 @@ def _group(
                 f"run '{folder}' is there with other settings: choose another --name."
             )
         elif not behind:
-            train.train_run(own, folder, environment)
+            execution.train_run(own, folder, environment)
         elif behind[-1] < own.config.get("num_timesteps", 0):
-            train.train_run(
+            execution.train_run(
                 own, folder, environment, restore_checkpoint_path=folder / "checkpoints"
             )
     agent = plugins.get("trainer", run.trainer)
@@ -216,7 +216,7 @@ def _group(
         together
         and len(new) > 1
         and isinstance(agent, Agent)
-        and fit(agent, environment, train.with_randomization(run.config, environment))
+        and fit(agent, environment, run_settings.with_randomization(run.config, environment))
     ):
         _train_together(place, run, environment, new)
         return
@@ -224,7 +224,7 @@ def _group(
         own = run.with_config(seed=seed)
         folder = own.create(place, f"seed{seed}")
         with run_directory.forgotten_unless_begun([folder]):
-            train.train_run(own, folder, environment)
+            execution.train_run(own, folder, environment)
 
 
 def _train_together(
@@ -236,7 +236,7 @@ def _train_together(
     from brax.training.runner.seeds import train_seeds
 
     folders = [run.with_config(seed=seed).create(place, f"seed{seed}") for seed in seeds]
-    config = train.with_randomization(run.config, environment)
+    config = run_settings.with_randomization(run.config, environment)
     settings = {name: value for name, value in config.items() if name != "seed"}
     title = f"{run.trainer} on {run.environment}, {place}, mean of {len(seeds)} seeds"
     reported: list[Mapping[str, Any]] = []

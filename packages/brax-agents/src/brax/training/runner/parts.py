@@ -21,7 +21,7 @@ from brax.training.checkpoints import resumption
 from brax.training.checkpoints.saver import Saver
 from brax.training.config import RunConfig, Runtime
 from brax.training.distributed import hosts
-from brax.training.runner import acting
+from brax.training.runner.evaluator import Evaluator
 from brax.training.runner.loop import MAX_BAD_UPDATES, Limits, Reports, Saves, Schedule
 from brax.training.runner.program import Program
 
@@ -233,7 +233,7 @@ def told_of_full_memory(config: RunConfig) -> Iterator[None]:
 
 
 def compile_all(
-    program: Program, evaluator: acting.Evaluator | None, train: bool, fresh: bool, params: Any
+    program: Program, evaluator: Evaluator | None, train: bool, fresh: bool, params: Any
 ) -> None:
     """Compiles what will run, all at once, so that all cores have work.
 
@@ -277,7 +277,7 @@ def evaluator(
     runtime: Runtime,
     make_policy: Callable[..., Any],
     keys: jax.Array,
-) -> acting.Evaluator | None:
+) -> Evaluator | None:
     """What evaluates the policy, if that is wanted."""
     if not (config.run_evals and config.num_evals):
         return None
@@ -291,7 +291,7 @@ def evaluator(
                 raise ConfigError(
                     f"eval_env has {name} {own}; the policy is trained for {of_training}."
                 )
-    return acting.Evaluator(
+    return Evaluator(
         wrapped(eval_env, config, runtime, config.num_eval_envs, keys[0]),
         functools.partial(make_policy, deterministic=config.deterministic_eval),
         config.num_eval_envs,
@@ -302,7 +302,7 @@ def evaluator(
 
 
 def evaluate(
-    evaluator: acting.Evaluator | None, steps: int, state: Any, metrics: Mapping[str, Any]
+    evaluator: Evaluator | None, steps: int, state: Any, metrics: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Evaluates, if that is wanted."""
     if evaluator is None:

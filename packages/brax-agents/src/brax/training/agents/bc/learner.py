@@ -8,7 +8,8 @@ import optax
 
 from brax.env import State
 from brax.errors import ConfigError
-from brax.training import policies, types
+from brax.training import types
+from brax.training.checkpoints.policies import of_run
 from brax.training.distributed import devices
 from brax.training.learner import (
     Learner,
@@ -22,7 +23,7 @@ from brax.training.learner import (
 )
 from brax.training.learning.replay_buffers import ReplayBuffer, ReplayBufferState
 from brax.training.nn import images
-from brax.training.policies import PolicyParams
+from brax.training.policies import PolicyParams, make_inference_fn
 from brax.training.runner import acting
 
 
@@ -60,10 +61,10 @@ class BCLearner(Learner):
         """
         super().__init__(parts)
         config = self.config
-        self._make_policy = policies.make_inference_fn(parts.networks)
+        self._make_policy = make_inference_fn(parts.networks)
         given = parts.runtime.teacher_inference_fn
         if given is None:
-            given = acting.over_batch(policies.of_run(config.teacher))
+            given = acting.over_batch(of_run(config.teacher))
         self._teacher = given
         self._beta = parts.runtime.dagger_beta_fn
         self._optimizer = optax.adam(config.learning_rate)

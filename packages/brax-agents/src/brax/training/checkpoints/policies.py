@@ -1,0 +1,200 @@
+"""Policies and their parameters, read from and written to checkpoints."""
+
+import contextlib
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from brax.errors import CheckpointError, ConfigError
+from brax.plugins.outputs.trainer import load_policy
+from brax.training import types
+from brax.training.acme import running_statistics
+from brax.training.checkpoints import checkpoint, run_directory
+from brax.training.checkpoints.writer import Writer
+from brax.training.nn import networks
+from brax.training.policies import ActorCriticParams, PolicyParams, policy_part, preprocessor
+
+
+def read(path: Path | str, agent: str) -> checkpoint.Checkpoint:
+    """Reads the checkpoint of an agent.
+
+    Args:
+        path: run, folder of checkpoints (the newest is taken), or checkpoint.
+        agent: the agent's name.
+
+    Raises:
+        CheckpointError: if there is no such checkpoint, or it is damaged or of another agent.
+    """
+    found = checkpoint.load(path)
+    of = found.record.get("agent")
+    if of != agent:
+        raise CheckpointError(f"'{found.path}' is of agent '{of}', not of '{agent}'.")
+    return found
+
+
+def params_of(found: checkpoint.Checkpoint) -> PolicyParams | ActorCriticParams:
+    """The parameters in a checkpoint, as `train` returned them."""
+    parts: dict[str, Any] = {}
+    for name, leaf in found.arrays.items():
+        top, *path = name.split("/")
+        if top == "params" and path[0] in ("policy", "value"):
+            at = parts
+            for inner in path[:-1]:
+                at = at.setdefault(inner, {})
+            at[path[-1]] = leaf
+    kind = ActorCriticParams if "value" in parts else PolicyParams
+    return kind(normalizer=_normalizer(found), **parts)
+
+
+def save(agent: str, path: Path | str, step: int, params: Any, config: Mapping[str, Any]) -> Path:
+    """Saves parameters alone; arguments and errors as `Agent.save`."""
+    if config.get("agent") != agent or "network" not in config:
+        raise ConfigError(
+            f"config={dict(config)!r} is not what the network_config of '{agent}' returns: give "
+            "that."
+        )
+    kinds = {2: PolicyParams, 3: ActorCriticParams}
+    if not isinstance(params, tuple | list) or len(params) not in kinds:
+        raise ConfigError(
+            "params must be what train() returned: (normalizer, policy) or (normalizer, policy, "
+            f"value), not {type(params).__name__}."
+        )
+    named = kinds[len(params)](*params)
+    policy_part(named)
+    if config["config"]["normalize_observations"] == (named.normalizer == ()):
+        raise ConfigError(
+            "normalize_observations="
+            f"{config['config']['normalize_observations']}, but the parameters have "
+            f"{'no' if named.normalizer == () else 'a'} normalizer: say what they were trained "
+            "with."
+        )
+    with contextlib.closing(Writer(path, keep=sys.maxsize)) as writer:
+        return writer.save(step, {"params": named}, config)
+
+
+def of_run(path: Path | str) -> types.Policy:
+    """Returns the deterministic policy of a run or checkpoint of any agent.
+
+    A run's folder names its trainer, which may store policies in any way.
+
+    Raises:
+        CheckpointError: if there is no such checkpoint, or it is damaged.
+        UnknownNameError: if its agent is not installed.
+    """
+    if (Path(path) / run_directory.RECORD).is_file():
+        agent = run_directory.read(Path(path)).trainer
+    else:
+        agent = checkpoint.load(path).record.get("agent", "")
+    policy: types.Policy = load_policy(agent, path)
+    return policy
+
+
+def restore(
+    found: checkpoint.Checkpoint,
+    make_networks: Callable[..., Any],
+    make_policy_of: Callable[[Any], Callable[..., types.Policy]],
+    deterministic: bool,
+) -> types.Policy:
+    """Returns the policy in a checkpoint.
+
+    Args:
+        found: the checkpoint.
+        make_networks: makes the networks that it was saved with.
+        make_policy_of: the agent's `make_inference_fn`.
+        deterministic: take the mean action instead of drawing one.
+
+    Raises:
+        CheckpointError: if the networks are others, or a setting of theirs is a user's function.
+    """
+    record = found.record
+    try:
+        made = make_networks(
+            record["observation_size"],
+            record["action_size"],
+            preprocess_observations_fn=preprocessor(record["config"]["normalize_observations"]),
+        )
+    except ConfigError as error:
+        raise CheckpointError(
+            f"the networks of '{found.path}' cannot be made from what it records: {error} Pass "
+            "what made them as network_factory."
+        ) from error
+    shapes = jax.eval_shape(made.policy_network.init, jax.random.key(0))
+    policy = checkpoint.restore(found, shapes, "params/policy")
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policy)):
+        raise CheckpointError(
+            f"the policy in '{found.path}' (step {found.steps}) is not finite: use an earlier one."
+        )
+    return make_policy_of(made)((_normalizer(found), policy), deterministic)
+
+
+def describe_networks(
+    own: Sequence[Callable[..., Any]], factory: Callable[..., Any]
+) -> dict[str, Any]:
+    """A network factory as JSON can say it.
+
+    Args:
+        own: the agent's own network factories: told with all of their settings.
+        factory: the one that is used; one that is not among `own` is told by its name.
+    """
+    inner = factory.func if isinstance(factory, functools.partial) else factory
+    given = factory.keywords if isinstance(factory, functools.partial) else {}
+    positional = factory.args if isinstance(factory, functools.partial) else ()
+    if inner not in own or positional:
+        return {"factory": getattr(inner, "__qualname__", type(inner).__qualname__)}
+    settings = {
+        name: given.get(name, parameter.default)
+        for name, parameter in inspect.signature(inner).parameters.items()
+        if name not in ("observation_size", "action_size", "preprocess_observations_fn")
+    }
+    return {"factory": inner.__name__, **{k: plain(v) for k, v in settings.items()}}
+
+
+def described(
+    own: Sequence[Callable[..., Any]], found: checkpoint.Checkpoint
+) -> Callable[..., Any]:
+    """The network factory that a checkpoint describes.
+
+    Raises:
+        CheckpointError: if it is not one of `own`, the agent's, with some settings.
+    """
+    settings = dict(found.record["network"])
+    factory = settings.pop("factory")
+    known = {make_networks.__name__: make_networks for make_networks in own}
+    if factory not in known:
+        raise CheckpointError(
+            f"the networks of '{found.path}' were made by {factory}: pass it as network_factory."
+        )
+    return functools.partial(known[factory], **settings)
+
+
+def plain(value: Any) -> Any:
+    """A setting as JSON can say it."""
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, functools.partial):
+        bound = [*map(plain, value.args), plain(value.keywords)]
+        return f"{plain(value.func)} of {bound}"
+    if callable(value):
+        known = {**networks.ACTIVATION, **networks.KERNEL_INITIALIZER}
+        names = [name for name, fn in known.items() if fn is value]
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return names[0] if names else f"{named.__module__}.{named.__qualname__}"
+    return value
+
+
+def _normalizer(found: checkpoint.Checkpoint) -> Any:
+    """The statistics of observations in a checkpoint, `()` where there are none."""
+    prefix = "params/normalizer/mean"
+    mean = {k.removeprefix(prefix): v for k, v in found.arrays.items() if k.startswith(prefix)}
+    if not mean:
+        return ()
+    sample = mean[""] if "" in mean else {k.removeprefix("/"): v for k, v in mean.items()}
+    return checkpoint.restore(found, running_statistics.init_state(sample), "params/normalizer")

@@ -1,0 +1,135 @@
+"""The command `brax compare`."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from brax.errors import ConfigError, closest
+from brax.training.analysis import comparison, curves
+from brax.training.checkpoints import run_directory
+from brax.training.cli.options import json_option, run_folder
+
+
+@click.command()
+@click.argument("groups", nargs=-1, required=True, type=run_folder, metavar="RUN...")
+@click.option("--metric", default="eval/episode_reward", show_default=True)
+@json_option
+def compare(groups: tuple[Path, ...], metric: str, as_json: bool) -> None:
+    """Compares runs by the last value of a metric.
+
+    Each RUN is a run, or a folder of runs that differ in their seeds only. Printed are the
+    interquartile mean of each, its 95 % bootstrap interval, and, beside the first, the difference
+    and the probability that a run of it is better.
+    """
+    table = rows(groups, metric)
+    if as_json:
+        click.echo(json.dumps([_plain(entry) for entry in table], allow_nan=False))
+        return
+    show(table, metric)
+
+
+def rows(groups: Sequence[Path], metric: str) -> list[dict[str, Any]]:
+    """One entry for each group of runs.
+
+    Raises:
+        ConfigError: if a folder has no runs, a run no such metric, or environments differ.
+    """
+    found = {group: _runs_in(group) for group in groups}
+    environments = {
+        (run.environment, json.dumps(run.environment_kwargs, sort_keys=True)): folder
+        for folders in found.values()
+        for folder, run in folders.items()
+    }
+    if len(environments) > 1:
+        told = ", ".join(
+            f"'{folder}' is of {name} {kw}" for (name, kw), folder in environments.items()
+        )
+        raise ConfigError(f"only runs of one environment can be compared: {told}.")
+    scores = {
+        group: np.array([_last(folder, metric) for folder in folders])
+        for group, folders in found.items()
+    }
+    first = scores[groups[0]]
+    table = []
+    for i, group in enumerate(groups):
+        entry = {"group": str(group), "runs": len(scores[group]), "scores": scores[group].tolist()}
+        entry["iqm"] = comparison.estimate(scores[group])
+        if i:
+            entry["difference"] = comparison.difference(scores[group], first)
+            entry["improvement"] = comparison.improvement(scores[group], first)
+        table.append(entry)
+    return table
+
+
+def show(table: Sequence[dict[str, Any]], metric: str) -> None:
+    """Prints what `rows` found."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    view = Table(title=f"{metric}: interquartile mean (95 %)", title_justify="left", box=None)
+    view.add_column("runs", overflow="fold")
+    for name in ("seeds", "mean", "above the first", "P(better)"):
+        view.add_column(name, justify="right")
+    for entry in table:
+        cells = [
+            _shown(entry[name]) if name in entry else "" for name in ("difference", "improvement")
+        ]
+        view.add_row(entry["group"], str(entry["runs"]), _shown(entry["iqm"]), *cells)
+    console.print(view)
+
+
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON can say it: null where an interval is not known."""
+    return {
+        name: [None if math.isnan(v) else v for v in x] if isinstance(x, comparison.Estimate) else x
+        for name, x in entry.items()
+    }
+
+
+def _shown(found: comparison.Estimate) -> str:
+    if math.isnan(found.low):
+        return f"{found.value:.4g}"
+    return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"
+
+
+def _runs_in(group: Path) -> dict[Path, run_directory.Run]:
+    """The run that a folder is, or the runs in it, by folder."""
+    if (group / run_directory.RECORD).is_file():
+        return {group: run_directory.read(group)}
+    found = {
+        path.parent: run_directory.read(path.parent)
+        for path in sorted(group.glob(f"*/{run_directory.RECORD}"))
+    }
+    if not found:
+        raise ConfigError(
+            f"'{group}' is no run and has none in it: there is no {run_directory.RECORD}."
+        )
+    told = [curves.settings(folder) for folder in found]
+    differ = sorted({n for one in told for n in one if any(o.get(n) != one[n] for o in told)})
+    if differ:
+        raise ConfigError(
+            f"the runs in '{group}' differ in {', '.join(differ)}, not in their seeds alone: name "
+            "the folders of each kind, or the runs."
+        )
+    return found
+
+
+def _last(folder: Path, metric: str) -> float:
+    """The last value of a metric in a run."""
+    told = curves.reports(folder / "metrics.jsonl")
+    values = [report[metric] for report in told if metric in report]
+    if not values:
+        known = sorted({name for report in told for name in report} - {"step"})
+        listed = f"It has: {', '.join(known)}.{closest(metric, known)}" if known else "It has none."
+        raise ConfigError(f"run '{folder}' reported no '{metric}'. {listed}")
+    if values[-1] is None:
+        raise ConfigError(f"the last '{metric}' of run '{folder}' is not a finite number.")
+    return float(values[-1])

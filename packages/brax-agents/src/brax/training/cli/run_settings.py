@@ -1,0 +1,164 @@
+"""From what a user asks for to a checked run: settings, environment, trainer."""
+
+import inspect
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from brax import plugins
+from brax.errors import ConfigError, closest, describe_error
+from brax.plugins import kinds
+from brax.plugins.outputs import environment as env_outputs
+from brax.training.checkpoints import run_directory
+from brax.training.cli.options import OWN_RANDOMIZATION
+from brax.training.runner import presets
+
+FIXED_BY_RUN = {"save_checkpoint_path", "checkpoint_logdir", "progress_fn"}
+"""Settings that `train_run` gives, and no user: those of a run's folder, by all their names."""
+
+
+def prepare_run(
+    env: str, trainer: str, preset: str, changes: Iterable[str], **more: Any
+) -> tuple[run_directory.Run, Any]:
+    """What a user asks for, checked before a folder is made.
+
+    Args:
+        env: name of the environment.
+        trainer: name of the trainer.
+        preset: name of the preset.
+        changes: what to change in it, as `parse_changes` reads it.
+        **more: settings to change besides; None leaves one as it is.
+
+    Returns:
+        The run and its environment.
+
+    Raises:
+        ConfigError: if a name or a setting is wrong.
+    """
+    settings = parse_changes(changes)
+    env_settings = settings.pop("env", {})
+    agent = plugins.get("trainer", trainer)
+    environment = construct(env, env_settings)
+    config = merge(presets.choose(agent, environment, env, preset), settings)
+    config |= {name: value for name, value in more.items() if value is not None}
+    check(trainer, with_randomization(config, environment))
+    env_outputs.checked(env, environment)  # last: tracing a large model takes many seconds
+    return run_directory.Run(env, env_settings, trainer, with_whole_paths(config)), environment
+
+
+def with_whole_paths(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings whose paths mean the same wherever the run is gone on with."""
+    paths = {name: config.get(name) for name in ("teacher", "restore_checkpoint_path")}
+    return {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
+
+
+def with_randomization(config: Mapping[str, Any], environment: Any) -> dict[str, Any]:
+    """Settings whose `randomization_fn`, if it is named by text, is the function itself.
+
+    Raises:
+        ConfigError: if there is no such function.
+    """
+    name = config.get("randomization_fn")
+    if not isinstance(name, str):
+        return dict(config)
+    if name == OWN_RANDOMIZATION:
+        found = getattr(environment, "randomization_fn", None)
+        if found is None:
+            raise ConfigError(
+                f"the environment {type(environment).__name__} brings no randomization of its own, "
+                "an attribute randomization_fn: name a function, --randomize MODULE:FUNCTION."
+            )
+        return {**config, "randomization_fn": found}
+    try:
+        found = kinds.resolve(name)
+    except Exception as error:
+        raise ConfigError(
+            f"randomization_fn '{name}' cannot be imported: {describe_error(error)}. Name it as "
+            "MODULE:FUNCTION."
+        ) from error
+    return {**config, "randomization_fn": found}
+
+
+def check(trainer: str, config: Mapping[str, Any]) -> None:
+    """Refuses settings that a trainer would refuse, where it can tell, and those of the command.
+
+    Raises:
+        ConfigError: naming one.
+    """
+    if taken := sorted(config.keys() & FIXED_BY_RUN):
+        raise ConfigError(
+            f"{taken[0]}: a run keeps checkpoints and metrics in its own folder, so the command "
+            "sets it; say where that is with --runs and --name."
+        )
+    agent = plugins.get("trainer", trainer)
+    if hasattr(agent, "check"):
+        agent.check(config)
+        return
+    named, anything = parameters(agent)
+    for name in () if anything else config:
+        if name not in named:
+            raise ConfigError(
+                f"trainer '{trainer}' takes no setting '{name}'.{closest(name, named)} Settings: "
+                f"{', '.join(sorted(named)) or 'none'}."
+            )
+
+
+def parameters(agent: Any) -> tuple[set[str], bool]:
+    """Returns the settings that a trainer's `train` names, and whether it takes any others."""
+    given = list(inspect.signature(agent.train).parameters.values())[1:]
+    anything = any(p.kind is p.VAR_KEYWORD for p in given)
+    return {p.name for p in given if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}, anything
+
+
+def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
+    """Reads `key=value` and `table.key=value` as TOML; a value that is none is text.
+
+    Raises:
+        ConfigError: if there is no `=`.
+    """
+    settings: dict[str, Any] = {}
+    for change in changes:
+        key, found, text = change.partition("=")
+        if not found or not key:
+            raise ConfigError(f"--set {change}: expected KEY=VALUE, such as learning_rate=1e-3")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        settings = merge(settings, value)
+    return settings
+
+
+def merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Both, the second where they differ, table by table."""
+    merged = {**first, **second}
+    for key in first.keys() & second.keys():
+        if isinstance(first[key], dict) and isinstance(second[key], dict):
+            merged[key] = merge(first[key], second[key])
+    return merged
+
+
+def make_environment(name: str, settings: Any) -> Any:
+    """Makes an environment by name.
+
+    Raises:
+        ConfigError: if it does not take these settings.
+        PluginError: if what another package registered is none, or its states are wrong.
+    """
+    return env_outputs.checked(name, construct(name, settings))
+
+
+def construct(name: str, settings: Any) -> Any:
+    """Makes an environment by name; its reset and step are not traced yet.
+
+    Raises:
+        ConfigError: if it does not take these settings.
+        PluginError: if what another package registered is none.
+    """
+    try:
+        return env_outputs.make(name, **settings)
+    except TypeError as error:
+        raise ConfigError(f"environment '{name}': {error}") from error

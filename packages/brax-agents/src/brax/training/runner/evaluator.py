@@ -1,0 +1,129 @@
+"""The evaluator: measures a policy over whole episodes."""
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from brax.env import Env, EvalWrapper, State
+from brax.training import types
+
+
+class Evaluator:
+    """Measures a policy over whole episodes, each from a fresh reset."""
+
+    def __init__(
+        self,
+        eval_env: Env,
+        eval_policy_fn: Callable[[types.Params], types.Policy],
+        num_eval_envs: int,
+        episode_length: int,
+        action_repeat: int,
+        key: jax.Array,
+    ) -> None:
+        """Nothing is computed until the first evaluation.
+
+        Args:
+            eval_env: batched environment, wrapped as for training.
+            eval_policy_fn: from parameters to policy.
+            num_eval_envs: number of episodes.
+            episode_length: their greatest length in environment steps.
+            action_repeat: environment steps taken with each action.
+            key: seed of all evaluations.
+        """
+        self._env = EvalWrapper(eval_env)
+        self._policy_fn = eval_policy_fn
+        self._num_envs = num_eval_envs
+        self._length = -(-episode_length // action_repeat)
+        self._action_repeat = action_repeat
+        self._seed = self._key = key
+        self._rollout: Any = jax.jit(self._unroll)
+        self.walltime = 0.0
+        """Seconds spent in evaluations so far, compilation included."""
+
+    def _unroll(self, params: types.Params, key: jax.Array) -> tuple[Any, jax.Array]:
+        """Plays until every episode has ended; returns its tally and the steps taken."""
+        reset_key, policy_key = jax.random.split(key)
+        policy = self._policy_fn(params)
+        first = self._env.reset(jax.random.split(reset_key, self._num_envs))
+
+        def running(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
+            state, _, step = carry
+            return (step < self._length) & jnp.any(state.info["eval_metrics"].active_episodes > 0)
+
+        def step(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
+            state, key, step = carry
+            key, now = jax.random.split(key)
+            return self._env.step(state, policy(state.obs, now)[0]), key, step + 1
+
+        last, _, steps = jax.lax.while_loop(running, step, (first, policy_key, jnp.int32(0)))
+        return last.info["eval_metrics"], steps
+
+    def with_key(self, key: jax.Array) -> Self:
+        """This evaluator with another seed; what is compiled is shared."""
+        other = copy.copy(self)
+        other._seed = other._key = key
+        return other
+
+    def reseed(self, steps: int) -> None:
+        """Makes the next evaluation the one after so many environment steps, whatever came before:
+        a resumed run has no other evaluations than one that never stopped."""
+        high, low = divmod(steps, 2**32)
+        self._key = jax.random.fold_in(jax.random.fold_in(self._seed, high), low)
+
+    def compile(self, policy_params: types.Params) -> None:
+        """Compiles the evaluation for parameters of these shapes; else the first one does."""
+        self._rollout = self._rollout.lower(policy_params, self._key).compile()
+
+    def run_evaluation(
+        self,
+        policy_params: types.Params,
+        training_metrics: Mapping[str, float],
+        aggregate_episodes: bool = True,
+    ) -> dict[str, Any]:
+        """Evaluates one set of parameters.
+
+        Args:
+            policy_params: parameters to evaluate.
+            training_metrics: taken over into the result.
+            aggregate_episodes: report means and deviations, not one number for each episode.
+
+        Returns:
+            `eval/episode_<metric>`, their deviations `eval/episode_<metric>_std`, the lengths
+            `eval/avg_episode_length` and `eval/std_episode_length`, and `eval/epoch_eval_time`,
+            `eval/sps`, `eval/walltime`. A metric whose name ends in `per_step` is divided by the
+            length of its episode.
+        """
+        self._key, key = jax.random.split(self._key)
+        start = time.perf_counter()
+        tally, steps = jax.block_until_ready(self._rollout(policy_params, key))
+        seconds = time.perf_counter() - start
+        self.walltime += seconds
+        env_steps = int(steps) * self._action_repeat * self._num_envs
+        return {
+            **_episode_metrics(jax.device_get(tally), aggregate_episodes),
+            "eval/epoch_eval_time": seconds,
+            "eval/sps": env_steps / max(seconds, 1e-9),
+            "eval/walltime": self.walltime,
+            **training_metrics,
+        }
+
+
+def _episode_metrics(tally: Any, aggregate: bool) -> dict[str, Any]:
+    """Metrics of finished episodes by their public names."""
+    lengths = np.asarray(tally.episode_steps, np.float64)
+    found: dict[str, Any] = {}
+    for name, values in tally.episode_metrics.items():
+        values = np.asarray(values, np.float64)
+        if name.endswith("per_step"):
+            values = values / np.maximum(lengths, 1)
+        found[f"eval/episode_{name}"] = float(values.mean()) if aggregate else values
+        if aggregate:
+            found[f"eval/episode_{name}_std"] = float(values.std())
+    found["eval/avg_episode_length"] = float(lengths.mean())
+    found["eval/std_episode_length"] = float(lengths.std())
+    return found
