@@ -125,11 +125,13 @@ class Dot(Env):
 def make_learner(agent, environment, **settings):
     """An agent's learner by itself, not compiled; the network factory's settings are given."""
     config, runtime = agent.check(settings)
-    env = parts.wrapped(environment, config, runtime, config.num_envs, None)
+    env = parts.wrap_environment(environment, config, runtime, config.num_envs, None)
     networks = functools.partial(agent.make_networks, **runtime.network_factory)(
         environment.observation_size,
         environment.action_size,
         preprocess_observations_fn=policies.preprocessor(config.normalize_observations),
     )
     mesh = devices.env_mesh(config.num_envs, 1)
-    return agent.learner(Parts(env, networks, config, runtime, mesh, parts.check_env(env, config)))
+    return agent.learner(
+        Parts(env, networks, config, runtime, mesh, parts.check_state(env, config))
+    )

@@ -13,7 +13,12 @@ from agent_toys import Point
 from brax import plugins
 from brax.errors import CheckpointError, ConfigError
 from brax.training.checkpoints.checkpoint import Checkpoint
-from brax.training.checkpoints.policies import describe_networks, described, plain, restore
+from brax.training.checkpoints.policies import (
+    describe_networks,
+    recorded_factory,
+    restore_policy,
+    to_json,
+)
 
 ALL = [
     ({"episode_length": 0}, "episode_length=0 must be at least 1"),
@@ -185,20 +190,20 @@ def test_a_path_names_a_teacher():
 def test_what_makes_networks_is_described_by_name_and_settings():
     """The same in every process, and not alike where settings are not."""
     leaky = functools.partial(jax.nn.leaky_relu, negative_slope=0.1)
-    assert plain(leaky) == "leaky_relu of [{'negative_slope': 0.1}]"
-    assert plain([jax.nn.swish, Doubled()]) == ["swish", f"{__name__}.Doubled"]
+    assert to_json(leaky) == "leaky_relu of [{'negative_slope': 0.1}]"
+    assert to_json([jax.nn.swish, Doubled()]) == ["swish", f"{__name__}.Doubled"]
     assert describe_networks([], Doubled()) == {"factory": "Doubled"}
 
 
 def test_networks_with_a_users_function_have_to_be_passed():
     agent = plugins.get("trainer", "ppo")
     config = {"normalize_observations": False}
-    network = {"factory": "make_ppo_networks", "activation": plain(Doubled())}
+    network = {"factory": "make_ppo_networks", "activation": to_json(Doubled())}
     record = {"observation_size": 2, "action_size": 1, "config": config, "network": network}
     found = Checkpoint(Path("runs/a"), 0, {}, record)
-    factory = described([agent.make_networks], found)
+    factory = recorded_factory([agent.make_networks], found)
     with pytest.raises(CheckpointError, match=r"'runs/a' .*Doubled'.* as network_factory"):
-        restore(found, factory, agent.make_inference_fn, True)
+        restore_policy(found, factory, agent.make_inference_fn, True)
 
 
 class Doubled:

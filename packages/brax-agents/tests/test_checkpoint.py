@@ -136,7 +136,7 @@ def test_a_damaged_one_is_not_named_as_the_last_good(copy):
 
 
 def test_a_newer_format_is_refused(writer, monkeypatch):
-    monkeypatch.setattr(checkpoint, "FORMAT", 4)
+    monkeypatch.setattr(checkpoint, "FORMAT_VERSION", 4)
     path = writer.save(1, TREE, {})
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match="format 4, this version reads up to 3: upgrade"):
@@ -371,7 +371,7 @@ def test_a_failure_in_the_thread_is_told_once(tmp_path, monkeypatch):
 
     def begin(step):
         writer.begin(step, {"a": jnp.zeros(3)}, {})
-        wait([writer._under_way])
+        wait([writer._pending])
 
     monkeypatch.setattr(manifest, "write", fail)
     begin(1)
@@ -503,9 +503,11 @@ def test_a_run_goes_on_with_what_was_the_default_when_it_was_saved():
     """When format 1 was written, truncated steps were left out unless a setting said otherwise."""
     moved = PPOConfig.moved_defaults
     assert moved == ("bootstrap_on_timeout",) and PPOConfig().bootstrap_on_timeout
-    assert resumption.recorded(GOLDEN / "format-1", moved) == {"bootstrap_on_timeout": False}
-    assert resumption.recorded(GOLDEN / "format-1", ["not there yet"]) == {}
-    assert resumption.recorded(None, moved) == {}
+    assert resumption.recorded_settings(GOLDEN / "format-1", moved) == {
+        "bootstrap_on_timeout": False
+    }
+    assert resumption.recorded_settings(GOLDEN / "format-1", ["not there yet"]) == {}
+    assert resumption.recorded_settings(None, moved) == {}
 
 
 def test_what_rounding_left_out_of_statistics_was_lost_before_format_3():
@@ -515,14 +517,14 @@ def test_what_rounding_left_out_of_statistics_was_lost_before_format_3():
         assert kept.any() and not rest.any()
         assert (rest.shape, rest.dtype) == (kept.shape, kept.dtype)
     leaves = [[f"params/normalizer/{name}", "float32", [2]] for name in ("mean/state", "mean_x")]
-    record = migrations.upgraded({"leaves": leaves}, 2, Path("runs/a"))
+    record = migrations.migrate({"leaves": leaves}, 2, Path("runs/a"))
     assert record["leaves"] == [*leaves, ["params/normalizer/rest/mean/state", "float32", [2]]]
 
 
 def test_what_format_1_had_and_today_has_not_is_said():
     network = {"factory": "make_ppo_networks", "distribution_type": "normal"}
     with pytest.raises(CheckpointError, match=r"'runs/a' has format 1, in which .*normal"):
-        migrations.upgraded({"network": network}, 1, Path("runs/a"))
+        migrations.migrate({"network": network}, 1, Path("runs/a"))
 
 
 def test_parameters_are_saved_beside_others(tmp_path):

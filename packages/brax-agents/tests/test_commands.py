@@ -19,7 +19,7 @@ from brax.env import Randomization, Range
 from brax.plugins import Spec, hookimpl
 from brax.training.agents.ppo.trainer import PPO
 from brax.training.checkpoints import checkpoint, run_directory
-from brax.training.checkpoints.policies import of_run
+from brax.training.checkpoints.policies import load_run_policy
 from brax.training.cli.run_settings import parse_changes
 from brax.training.distributed import hosts
 from brax.training.runner.acting import over_batch
@@ -168,7 +168,7 @@ def test_a_process_that_made_no_folder_removes_none(monkeypatch, tmp_path):
     (tmp_path / "runs/other").mkdir(parents=True)
     with (
         pytest.raises(ZeroDivisionError),
-        run_directory.forgotten_unless_begun([tmp_path / "runs"]),
+        run_directory.removed_unless_started([tmp_path / "runs"]),
     ):
         raise ZeroDivisionError
     monkeypatch.setattr(hosts, "first", lambda: False)
@@ -374,7 +374,7 @@ def test_a_policy_for_one_observation_is_evaluated(linear, capsys):
 
 
 def test_a_policy_for_one_observation_teaches(linear):
-    teacher = over_batch(of_run("runs/a"))
+    teacher = over_batch(load_run_policy("runs/a"))
     observations = jnp.array([[1.0, 2.0], [3.0, -1.0]])
     actions, _ = teacher(observations, jax.random.key(0))
     np.testing.assert_allclose(actions, [[4.0], [1.0]])  # 0 x + 1 y + 2

@@ -230,8 +230,8 @@ def test_a_run_that_is_there_already_is_told_by_all(tmp_path):
 @pytest.fixture
 def one_of_two(monkeypatch):
     """This process takes itself for the first of two; the other one says what the first says."""
-    monkeypatch.setattr(hosts, "alone", lambda: False)
-    monkeypatch.setattr(hosts, "_from_all", lambda values: np.stack([values, values]))
+    monkeypatch.setattr(hosts, "is_single_process", lambda: False)
+    monkeypatch.setattr(hosts, "_all_gather", lambda values: np.stack([values, values]))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def one_of_two(monkeypatch):
     ],
 )
 def test_an_error_is_no_loss_of_a_process(one_of_two, error):
-    with pytest.raises(type(error)) as told, hosts.told_of_loss():
+    with pytest.raises(type(error)) as told, hosts.explain_lost_process():
         raise error
     assert told.value is error
 
@@ -252,17 +252,20 @@ def test_an_error_is_no_loss_of_a_process(one_of_two, error):
 @pytest.mark.parametrize("kind", [ValueError, jax.errors.JaxRuntimeError])
 def test_a_loss_of_a_process_is_told(one_of_two, kind):
     error = kind("UNKNOWN: Gloo all-reduce failed: Connection closed by peer [10.0.0.2]:4711")
-    with pytest.raises(TrainingError, match="0 of 1 lost another one"), hosts.told_of_loss():
+    with (
+        pytest.raises(TrainingError, match="0 of 1 lost another one"),
+        hosts.explain_lost_process(),
+    ):
         raise error
 
 
 def test_what_gathers_a_state_is_compiled_once(one_of_two, caplog):
     state = jax.device_put({"w": np.ones(3)}, devices.replicated(devices.env_mesh(1, 1)))
     with jax.log_compiles():
-        hosts.whole(state)
+        hosts.gather(state)
         assert "Compiling" in caplog.text
         caplog.clear()
-        hosts.whole(state)
+        hosts.gather(state)
         assert "Compiling" not in caplog.text
 
 
@@ -275,7 +278,7 @@ def test_processes_with_other_packages_or_settings(one_of_two, monkeypatch):
         others[0] ^= 1
         return np.stack([sums, others])
 
-    monkeypatch.setattr(hosts, "_from_all", first_differs)
+    monkeypatch.setattr(hosts, "_all_gather", first_differs)
     told = "told different things: versions. Process 0 has versions={'brax-agents': "
     with pytest.raises(ConfigError, match=told):
         consistency.check_settings(record, runtime)
@@ -316,5 +319,5 @@ def test_what_cannot_be_joined(given, message):
 
 
 def test_alone_nothing_is_asked_of_others():
-    assert hosts.agreed(3) == 3 and hosts.largest(2) == 2 and hosts.first()
+    assert hosts.broadcast_from_first(3) == 3 and hosts.max_over_processes(2) == 2 and hosts.first()
     hosts.join(None, None, None)

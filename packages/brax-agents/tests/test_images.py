@@ -319,7 +319,7 @@ def test_a_factory_is_described_and_found_again():
     assert record["network"]["normalise_channels"] is True
     read = json.loads(json.dumps(record))
     found = checkpoint.Checkpoint(Path(), 0, {}, read)
-    again = saved_policies.described(PPO._own_factories, found)(read["observation_size"], 1)
+    again = saved_policies.recorded_factory(PPO._own_factories, found)(read["observation_size"], 1)
     first = factory(Dot().observation_size, 1)
     one, other = (jax.eval_shape(made.policy_network.init, KEY) for made in (again, first))
     assert jax.tree.map(lambda x: x.shape, one) == jax.tree.map(lambda x: x.shape, other)

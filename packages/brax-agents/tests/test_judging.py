@@ -18,8 +18,8 @@ from brax.errors import ConfigError
 from brax.plugins import Spec, hookimpl
 from brax.training.agents.ppo.checkpoint import load_policy
 from brax.training.checkpoints import checkpoint
-from brax.training.cli.sweep import Range, choices, label
-from brax.training.runner.seeds import SeedsProgram, fit, train_seeds
+from brax.training.cli.sweep import Range, label, variations
+from brax.training.runner.seeds import SeedsProgram, can_train_together, train_seeds
 
 
 class Preset(Point):
@@ -152,11 +152,11 @@ def test_what_is_wrong_is_one_line_and_exit_2(args, message, hint, here, capsys)
 
 
 def test_a_grid_is_every_combination():
-    cells = choices({"a": [1, 2], "b": {"c": ["x", "y"]}}, None)
+    cells = variations({"a": [1, 2], "b": {"c": ["x", "y"]}}, None)
     assert cells == [{"a": a, "b.c": c} for a in (1, 2) for c in ("x", "y")]
     assert [label(c) for c in cells[:2]] == ["a=1,b.c=x", "a=1,b.c=y"]
-    assert choices({}, None) == [{}] and label({}) == "default"
-    near = choices({"rate": [1e-3, 1.0000001e-3]}, None)
+    assert variations({}, None) == [{}] and label({}) == "default"
+    near = variations({"rate": [1e-3, 1.0000001e-3]}, None)
     assert len({label(cell) for cell in near}) == 2
 
 
@@ -166,14 +166,14 @@ def test_samples_are_spread_over_ranges_and_more_begin_with_the_same():
         "n": {"low": 1, "high": 3},
         "w": ["u"],
     }
-    cells = choices(vary, 600)
-    assert choices(vary, 5) == cells[:5]
+    cells = variations(vary, 600)
+    assert variations(vary, 5) == cells[:5]
     assert {cell["n"] for cell in cells} == {1, 2, 3} and {cell["w"] for cell in cells} == {"u"}
     rates = np.array([cell["rate"] for cell in cells])
     assert 1e-4 <= rates.min() < 1.1e-4 and 0.9e-2 < rates.max() <= 1e-2
     # half of them below the geometric mean of the ends, up to four deviations of the count
     assert abs(np.mean(rates < 1e-3) - 0.5) < 4 * np.sqrt(0.25 / 600)
-    assert isinstance(choices({"n": [1]}, 1)[0]["n"], int) and Range(low=1)["low"] == 1
+    assert isinstance(variations({"n": [1]}, 1)[0]["n"], int) and Range(low=1)["low"] == 1
 
 
 SWEEP = [
@@ -258,8 +258,8 @@ def test_a_seeds_state_is_taken_where_it_is():
 
 def test_replay_buffers_do_not_fit_together():
     settings = {"num_envs": 4, "max_replay_size": 16}
-    assert not fit(plugins.get("trainer", "sac"), Point(), settings)
-    assert fit(plugins.get("trainer", "es"), Point(), {})
+    assert not can_train_together(plugins.get("trainer", "sac"), Point(), settings)
+    assert can_train_together(plugins.get("trainer", "es"), Point(), {})
 
 
 def draw(sys, rng):
@@ -283,7 +283,7 @@ def draw(sys, rng):
 def test_what_is_of_one_run_does_not_fit_together(given, here):
     """It would be one seed's, or ignored."""
     agent = plugins.get("trainer", "es")
-    assert not fit(agent, Point(), given)
+    assert not can_train_together(agent, Point(), given)
     message = f"seeds that train together cannot have {next(iter(given))}: leave"
     with pytest.raises(ConfigError, match=message):
         train_seeds(agent, Point(), [0, 1], print, [here / "a", here / "b"], **given)

@@ -11,7 +11,7 @@ from brax.errors import TrainingError
 from brax.training.checkpoints import checkpoint
 from brax.training.checkpoints.writer import Writer
 from brax.training.runner import loop
-from brax.training.runner.loop import Limits, Loop, Reports, Schedule, Window
+from brax.training.runner.loop import Loop, MetricsWindow, Reports, Schedule, StoppingCriteria
 
 
 class Counting:
@@ -63,7 +63,7 @@ def test_counts_are_exact_past_2_to_the_31_and_32(tmp_path, env_steps):
 
 def test_what_happened_in_days_is_counted_in_full():
     """Sums that pass what the numbers of a call can hold: 2^31, and 2^24 in steps of one."""
-    window = Window()
+    window = MetricsWindow()
     ended, reward = np.int32(2**31 - 1), np.float32(2**24)
     for _ in range(3):
         window.add(1.0, 1, {"n": ended, "reward": reward})
@@ -132,7 +132,7 @@ def run_of(program, schedule, start=(0, (0, 0)), on_evaluation=nobody, hand_out=
     def progress(steps, metrics):
         reported.append((steps, metrics))
 
-    every, limits = more.pop("every", None), Limits(**more)
+    every, limits = more.pop("every", None), StoppingCriteria(**more)
     reports = Reports(evaluate, hand_out, progress, saved, every, save_steps=1)
     ended = None
     try:
@@ -275,7 +275,7 @@ def test_the_state_is_saved_when_gradients_stay_without_a_finite_value():
     reports = Reports(lambda *_: {}, nobody, nobody, None, 1)
     with pytest.raises(TrainingError, match="Nothing is kept without save_checkpoint_path"):
         Loop(Failing(), Schedule(40, 1, 1, 0), reports).run((0, 0))
-    limits = Limits(bad_updates=None)
+    limits = StoppingCriteria(bad_updates=None)
     state, _ = Loop(Failing(), Schedule(40, 1, 1, 0), reports, limits).run((0, 0))
     assert state == (40, 0)
 

@@ -7,7 +7,7 @@ import pytest
 
 from brax.training.agents.ppo.losses import (
     Batch,
-    LossConfig,
+    PPOLossConfig,
     compute_gae,
     compute_ppo_loss,
     quantile_huber_loss,
@@ -156,7 +156,7 @@ def ppo():
     return networks, params, batch
 
 
-CONFIG = LossConfig(
+CONFIG = PPOLossConfig(
     clipping_epsilon=0.2,
     entropy_cost=0.03,
     vf_loss_coefficient=0.5,

@@ -73,7 +73,7 @@ def test_a_resumed_run_compiles_after_its_first_report():
 
 
 def test_never_silent_for_long(monkeypatch):
-    monkeypatch.setattr(progress_module, "HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(progress_module, "STATUS_LINE_SECONDS", 0.1)
     out = io.StringIO()
     with Progress("ppo on ant", 1000, Console(file=out, width=100)):
         time.sleep(1.8)

@@ -138,10 +138,12 @@ def test_it_trains_with_and_without_eval_env_on_one_and_on_eight_devices():
 def test_systems_are_drawn_once_unless_each_reset_is_to_draw():
     from brax.training.agents.ppo.config import PPOConfig
     from brax.training.config import Runtime
-    from brax.training.runner.parts import wrapped
+    from brax.training.runner.parts import wrap_environment
 
     for draw, same in ((fresh, True), (DECLARED, False)):
-        env = wrapped(Cart(), PPOConfig(), Runtime(randomization_fn=draw), 3, jax.random.key(0))
+        env = wrap_environment(
+            Cart(), PPOConfig(), Runtime(randomization_fn=draw), 3, jax.random.key(0)
+        )
         keys = jax.random.split(jax.random.key(1), (2, 3))
         masses = [env.reset(k).info["randomized"]["link.inertia.mass"] for k in keys]
         assert np.array_equal(*masses) == same
@@ -151,7 +153,7 @@ def test_systems_are_drawn_once_unless_each_reset_is_to_draw():
 def test_keys_that_a_user_bound_are_kept():
     from brax.training.agents.ppo.config import PPOConfig
     from brax.training.config import Runtime
-    from brax.training.runner.parts import wrapped
+    from brax.training.runner.parts import wrap_environment
 
     def told(sys, rng):
         seen.append(rng)
@@ -160,7 +162,7 @@ def test_keys_that_a_user_bound_are_kept():
     seen, keys = [], jax.random.split(jax.random.key(7), 3)
     for draw in (functools.partial(told, rng=keys), told):
         runtime = Runtime(randomization_fn=draw)
-        env = wrapped(Cart(), PPOConfig(), runtime, 3, jax.random.key(0))
+        env = wrap_environment(Cart(), PPOConfig(), runtime, 3, jax.random.key(0))
         jax.eval_shape(env.reset, keys)
     assert seen[0] is keys and seen[-1] is not keys
 

@@ -22,7 +22,7 @@ def met(port, *processes):
 
     def meet(i, process, number):
         try:
-            coordination.meet("127.0.0.1", port, number, process)
+            coordination.wait_for_all("127.0.0.1", port, number, process)
         except OSError as error:
             told[i] = str(error)
 
@@ -56,21 +56,21 @@ def test_numbers_of_processes_differ(port):
 
 
 def test_some_are_missing(port, monkeypatch):
-    monkeypatch.setattr(coordination, "PATIENCE", 1.0)
+    monkeypatch.setattr(coordination, "JOIN_TIMEOUT_SECONDS", 1.0)
     told = "--process-id 1, 3 are not there after 1 s"
     assert met(port, (0, 4), (2, 4)) == [told] * 2
 
 
 def test_the_first_is_missing(port, monkeypatch):
-    monkeypatch.setattr(coordination, "PATIENCE", 0.5)
+    monkeypatch.setattr(coordination, "JOIN_TIMEOUT_SECONDS", 0.5)
     [told] = met(port, (1, 2))
     assert "nobody listens there" in told
 
 
 def test_another_program_listens(port, monkeypatch):
-    monkeypatch.setattr(coordination, "PATIENCE", 0.5)
+    monkeypatch.setattr(coordination, "JOIN_TIMEOUT_SECONDS", 0.5)
     with coordination._server("127.0.0.1", port):  # it takes connections and answers nothing
-        monkeypatch.setattr(coordination, "_line", lambda connection: "")
+        monkeypatch.setattr(coordination, "_read_line", lambda connection: "")
         [told] = met(port, (1, 2))
     assert "what listens there is no process of this run" in told
 

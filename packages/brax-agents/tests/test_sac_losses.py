@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.training.agents.sac.losses import LossConfig, Weights, compute_sac_loss
+from brax.training.agents.sac.losses import SACLossConfig, SACWeights, compute_sac_loss
 from brax.training.agents.sac.networks import make_sac_networks
 from brax.training.learning.replay_buffers import Sample
 
 N, OBS, ACT = 6, 3, 2
 KEY = jax.random.key(9)
-CONFIG = LossConfig(discounting=0.9, reward_scaling=3.0, target_entropy=-1.5)
+CONFIG = SACLossConfig(discounting=0.9, reward_scaling=3.0, target_entropy=-1.5)
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def sac():
     """Linear networks, weights, target critics and experience in which some episodes end."""
     networks = make_sac_networks(OBS, ACT, hidden_layer_sizes=())
     keys = jax.random.split(jax.random.key(5), 8)
-    weights = Weights(
+    weights = SACWeights(
         networks.policy_network.init(keys[0]), networks.q_network.init(keys[1]), jnp.float32(-0.7)
     )
     batch = Sample(

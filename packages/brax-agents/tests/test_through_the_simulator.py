@@ -12,8 +12,8 @@ from brax.training import types
 from brax.training.agents.apg.learner import known_returns, to_come
 from brax.training.agents.shac.losses import short_horizon_return
 from brax.training.config import Runtime
-from brax.training.learning.gradient_clipping import limit
-from brax.training.learning.zeroth_order import better
+from brax.training.learning.gradient_clipping import clip_gradient
+from brax.training.learning.zeroth_order import leave_one_out_advantage
 from brax.training.runner import parts
 from brax.training.runner.program import Program
 
@@ -152,9 +152,9 @@ def test_the_time_limit_is_nobodys_fault():
     # Returns 1 (cut), 22, 34 and 10, 20, 30. Where nothing is observed that differs, the others
     # let expect their mean: 34 and 22; 25, 20 and 15.
     for seen in (jnp.ones((2, 3, 4)), {"pixels/camera": jnp.ones((2, 3, 8, 8, 3))}):
-        got = better(seen, returns, known)
+        got = leave_one_out_advantage(seen, returns, known)
         np.testing.assert_allclose(got, [[0.0, -12.0, 12.0], [-15.0, 0.0, 15.0]], atol=1e-5)
-    np.testing.assert_array_equal(better(seen, returns, jnp.zeros((2, 3))), 0.0)
+    np.testing.assert_array_equal(leave_one_out_advantage(seen, returns, jnp.zeros((2, 3))), 0.0)
 
 
 def test_each_episode_is_compared_with_what_the_others_let_expect():
@@ -174,7 +174,9 @@ def test_each_episode_is_compared_with_what_the_others_let_expect():
         want[t, n] = returns[t, n] - y.mean() - (features[t, n] - f.mean(0)) @ slope
     tree = {"state": jnp.asarray(state, jnp.float32), "extra": jnp.asarray(extra, jnp.float32)}
     tree["pixels/camera"] = jnp.asarray(rng.normal(size=(3, 40, 4, 4, 1)), jnp.float32)
-    got = better(tree, jnp.asarray(returns, jnp.float32), jnp.asarray(known, jnp.float32))
+    got = leave_one_out_advantage(
+        tree, jnp.asarray(returns, jnp.float32), jnp.asarray(known, jnp.float32)
+    )
     np.testing.assert_allclose(got, want, atol=1e-4)
 
 
@@ -210,7 +212,7 @@ def test_what_comes_back_of_each_environment_is_limited():
         jnp.array([4.0, 0.4, 4e30, 0.0, 1.0]),
     ]
     leaves = [jnp.ones((5, 2)), jnp.ones(5)]
-    wide, thin = jax.vjp(lambda x: limit(x, 1.0), leaves)[1](grads)[0]
+    wide, thin = jax.vjp(lambda x: clip_gradient(x, 1.0), leaves)[1](grads)[0]
     np.testing.assert_allclose(wide[:, 0], [0.6, 0.3, 0.6, 0.0, 0.0], rtol=1e-6)
     np.testing.assert_allclose(wide[:, 1], 0.0)
     np.testing.assert_allclose(thin, [0.8, 0.4, 0.8, 0.0, 0.0], rtol=1e-6)
@@ -278,7 +280,7 @@ def test_parameters_to_start_from_are_the_target_of_shacs_critic_too():
     program.compile_init()
     given = jax.device_get(program.init(jax.random.key(7)).params)
     runtime = Runtime(restore_params=given)
-    state = parts.first_state(program, jax.random.key(0), runtime, None).state
+    state = parts.initial_state(program, jax.random.key(0), runtime, None).state
     for critic in (state.params.value, state.target_value):
         jax.tree.map(np.testing.assert_array_equal, critic, given.value)
     program.compile_advance()  # which takes over the memory of the state

@@ -57,7 +57,7 @@ class Agent:
         """
         return parse(self.config, settings, self.runtime)
 
-    @hosts.told_of_loss()
+    @hosts.explain_lost_process()
     def train(
         self, environment: Env, **settings: Any
     ) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
@@ -80,28 +80,35 @@ class Agent:
         with hosts.together():
             config, runtime = self.check(settings)
             unsaid = [name for name in self.config.moved_defaults if name not in settings]
-            config = replace(config, **resumption.recorded(runtime.restore_checkpoint_path, unsaid))
+            config = replace(
+                config, **resumption.recorded_settings(runtime.restore_checkpoint_path, unsaid)
+            )
             mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
             keys = jax.random.split(jax.random.key(config.seed), 4)
             learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])
             program = Program(learner, mesh)
-            evaluator = parts.evaluator(environment, config, runtime, make_policy, keys[2:])
+            evaluator = parts.make_evaluator(environment, config, runtime, make_policy, keys[2:])
         consistency.check_settings(record, runtime)
-        with parts.told_of_full_memory(config), contextlib.ExitStack() as stack:
+        with parts.explain_out_of_memory(config), contextlib.ExitStack() as stack:
             with hosts.together():
-                saves = parts.saver(stack, runtime.save_checkpoint_path, record, config)
-                saved = parts.saved_state(program, config, runtime, record)
+                saves = parts.make_saver(stack, runtime.save_checkpoint_path, record, config)
+                saved = parts.read_saved_state(program, config, runtime, record)
                 if saves is not None:
                     saves.start(0 if saved is None else saved.step)
             consistency.check_start(program, runtime, saved)
             params, train = program.shapes().params, config.training_steps > 0
             with hosts.together():
                 parts.compile_all(program, evaluator, train, saved is None, params)
-            first = parts.first_state(program, keys[1], runtime, saved)
+            first = parts.initial_state(program, keys[1], runtime, saved)
             evaluate = functools.partial(parts.evaluate, evaluator)
-            hand_out = functools.partial(parts.hand_out, runtime, make_policy)
-            reports = parts.reports(evaluate, hand_out, runtime.progress_fn, saves, config)
-            loop = Loop(program, parts.schedule(config), reports, parts.limits(config, start))
+            hand_out = functools.partial(parts.publish_params, runtime, make_policy)
+            reports = parts.make_reports(evaluate, hand_out, runtime.progress_fn, saves, config)
+            loop = Loop(
+                program,
+                parts.make_schedule(config),
+                reports,
+                parts.make_stopping_criteria(config, start),
+            )
             state, metrics = loop.run(*first)
         params = jax.device_get(state.params)
         return policies.with_normalizer(make_policy, params), params, metrics
@@ -124,11 +131,11 @@ class Agent:
         Raises:
             ConfigError: if environment, networks and settings do not go together.
         """
-        parts.check_given("environment", environment, runtime)
-        env = parts.wrapped(environment, config, runtime, config.num_envs, key)
-        info = parts.check_env(env, config)
+        parts.check_environment("environment", environment, runtime)
+        env = parts.wrap_environment(environment, config, runtime, config.num_envs, key)
+        info = parts.check_state(env, config)
         size = environment.observation_size
-        parts.check_sizes(size, info)
+        parts.check_observation_size(size, info)
         if config.vision:
             images.shapes(size)  # refuses to go on without any
         factory = self._factory(runtime.network_factory, config)
@@ -183,9 +190,9 @@ class Agent:
         Raises:
             CheckpointError: if there is no such checkpoint, or it is damaged or of another kind.
         """
-        found = saved_policies.read(path, self.name)
-        factory = network_factory or saved_policies.described(self._own_factories, found)
-        return saved_policies.restore(found, factory, self.make_inference_fn, deterministic)
+        found = saved_policies.read_checkpoint(path, self.name)
+        factory = network_factory or saved_policies.recorded_factory(self._own_factories, found)
+        return saved_policies.restore_policy(found, factory, self.make_inference_fn, deterministic)
 
     def load(self, path: Path | str) -> policies.PolicyParams | policies.ActorCriticParams:
         """Returns the parameters in a run or checkpoint, as `train` returned them.
@@ -196,7 +203,9 @@ class Agent:
         Raises:
             CheckpointError: if there is no such checkpoint, or it is damaged or of another kind.
         """
-        return saved_policies.params_of(saved_policies.read(path, self.name))
+        return saved_policies.params_from_checkpoint(
+            saved_policies.read_checkpoint(path, self.name)
+        )
 
     def save(self, path: Path | str, step: int, params: Any, config: Mapping[str, Any]) -> Path:
         """Saves parameters alone, for `load` and `load_policy`; returns when they are on disk.
@@ -217,7 +226,7 @@ class Agent:
             ConfigError: if these are no parameters, or of other networks, or config is another.
             CheckpointError: if it cannot be written.
         """
-        return saved_policies.save(self.name, path, step, params, config)
+        return saved_policies.save_params(self.name, path, step, params, config)
 
     def network_config(
         self,
@@ -240,7 +249,7 @@ class Agent:
             "agent": self.name,
             "config": {"normalize_observations": normalize_observations},
             "network": saved_policies.describe_networks(self._own_factories, factory),
-            "observation_size": saved_policies.plain(observation_size),
+            "observation_size": saved_policies.to_json(observation_size),
             "action_size": action_size,
         }
 

@@ -39,24 +39,28 @@ def probability_of_improvement(scores: Scores, others: Scores) -> Scores:
 
 def estimate(scores: Scores) -> Estimate:
     """The interquartile mean of runs, (runs,), with its bootstrap interval."""
-    return _interval(interquartile_mean(scores), interquartile_mean(_resampled(scores, 0)), scores)
+    return _interval(
+        interquartile_mean(scores), interquartile_mean(_bootstrap_samples(scores, 0)), scores
+    )
 
 
 def difference(scores: Scores, others: Scores) -> Estimate:
     """How far the interquartile mean of runs is above that of others."""
     value = interquartile_mean(scores) - interquartile_mean(others)
-    drawn = interquartile_mean(_resampled(scores, 0)) - interquartile_mean(_resampled(others, 1))
+    drawn = interquartile_mean(_bootstrap_samples(scores, 0)) - interquartile_mean(
+        _bootstrap_samples(others, 1)
+    )
     return _interval(value, drawn, scores, others)
 
 
 def improvement(scores: Scores, others: Scores) -> Estimate:
     """The probability that a run is above one of the others."""
     value = probability_of_improvement(scores, others)
-    drawn = probability_of_improvement(_resampled(scores, 0), _resampled(others, 1))
+    drawn = probability_of_improvement(_bootstrap_samples(scores, 0), _bootstrap_samples(others, 1))
     return _interval(value, drawn, scores, others)
 
 
-def _resampled(scores: Scores, seed: int) -> Scores:
+def _bootstrap_samples(scores: Scores, seed: int) -> Scores:
     """As many draws with replacement as there are scores, many times, (repetitions, runs)."""
     return np.random.default_rng(seed).choice(scores, (REPETITIONS, len(scores)))
 

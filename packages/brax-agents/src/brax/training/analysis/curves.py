@@ -11,7 +11,7 @@ import numpy as np
 from brax.errors import ConfigError, closest
 from brax.training.checkpoints import run_directory
 
-_OWN = ("seed", "num_timesteps")
+_PER_RUN_SETTINGS = ("seed", "num_timesteps")
 """Settings in which runs of one curve may differ."""
 
 
@@ -42,7 +42,9 @@ def curves(folders: Sequence[Path], metric: str) -> list[Curve]:
     """
     groups: dict[str, list[Path]] = {}
     for folder in dict.fromkeys(folders):
-        groups.setdefault(json.dumps(settings(folder), sort_keys=True), []).append(folder)
+        groups.setdefault(json.dumps(comparable_settings(folder), sort_keys=True), []).append(
+            folder
+        )
     labels = _labels([json.loads(key) for key in groups])
     return [
         curve(label, [read(folder, metric) for folder in members])
@@ -119,10 +121,10 @@ def _report(where: str, line: str) -> dict[str, Any]:
     )
 
 
-def settings(folder: Path) -> dict[str, Any]:
+def comparable_settings(folder: Path) -> dict[str, Any]:
     """What a run was asked for, without what may differ between runs of one kind."""
     run = run_directory.read(folder)
-    config = {name: value for name, value in run.config.items() if name not in _OWN}
+    config = {name: value for name, value in run.config.items() if name not in _PER_RUN_SETTINGS}
     environment = {f"env.{name}": value for name, value in run.environment_kwargs.items()}
     return {"environment": run.environment, "trainer": run.trainer} | config | environment
 

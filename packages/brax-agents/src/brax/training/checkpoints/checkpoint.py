@@ -23,11 +23,11 @@ from brax.training.checkpoints import manifest, migrations
 
 T = TypeVar("T")
 
-FORMAT = 3
+FORMAT_VERSION = 3
 """Version of the layout; a reader refuses newer ones, and migrates older ones."""
 
-RECORD = "record.json"
-_STEPS = re.compile(r"\d{12,}")
+RECORD_FILE = "record.json"
+_STEP_FOLDER = re.compile(r"\d{12,}")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Checkpoint:
 def available(folder: Path) -> list[int]:
     """Returns the steps of the complete checkpoints in a folder, ascending."""
     found = folder.iterdir() if folder.is_dir() else []
-    return sorted(int(path.name) for path in found if _STEPS.fullmatch(path.name))
+    return sorted(int(path.name) for path in found if _STEP_FOLDER.fullmatch(path.name))
 
 
 def load(path: Path | str) -> Checkpoint:
@@ -60,10 +60,10 @@ def load(path: Path | str) -> Checkpoint:
         CheckpointError: if there is none, or it is damaged: names the file, and the newest
             checkpoint before it that is whole.
     """
-    folder = _find(Path(path))
+    folder = _find_folder(Path(path))
     written = _verify(folder)
-    record = migrations.upgraded(record_of(folder), written, folder)
-    return Checkpoint(folder, record["steps"], _read(folder, record["leaves"]), record)
+    record = migrations.migrate(read_record(folder), written, folder)
+    return Checkpoint(folder, record["steps"], _read_arrays(folder, record["leaves"]), record)
 
 
 def restore(checkpoint: Checkpoint, like: T, part: str = "") -> T:
@@ -81,7 +81,7 @@ def restore(checkpoint: Checkpoint, like: T, part: str = "") -> T:
         CheckpointError: if a leaf is missing, or has another shape or type.
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(like)
-    wanted = {name_of(part, path): leaf for path, leaf in leaves}
+    wanted = {leaf_name(part, path): leaf for path, leaf in leaves}
     saved = {n for n in checkpoint.arrays if not part or n == part or n.startswith(part + "/")}
     unlike = sorted(set(wanted) ^ saved)
     if unlike:
@@ -90,11 +90,11 @@ def restore(checkpoint: Checkpoint, like: T, part: str = "") -> T:
             f"checkpoint '{checkpoint.path}' is of another kind: {unlike[0]} {where}. "
             "Restore it with the environment and the networks that it was saved with."
         )
-    values = [_fit(checkpoint, name, leaf) for name, leaf in wanted.items()]
+    values = [_restore_leaf(checkpoint, name, leaf) for name, leaf in wanted.items()]
     return jax.tree.unflatten(structure, values)
 
 
-def _fit(checkpoint: Checkpoint, name: str, like: Any) -> Any:
+def _restore_leaf(checkpoint: Checkpoint, name: str, like: Any) -> Any:
     """A saved leaf as the tree wants it."""
     value = checkpoint.arrays[name]
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
@@ -108,14 +108,14 @@ def _fit(checkpoint: Checkpoint, name: str, like: Any) -> Any:
     return value
 
 
-def name_of(part: str, path: Any) -> str:
+def leaf_name(part: str, path: Any) -> str:
     """Name of a leaf: its path in the tree, below `part`."""
     inner = jax.tree_util.keystr(path, simple=True, separator="/")
     return "/".join(filter(None, (part, inner)))
 
 
 @contextlib.contextmanager
-def orbax_of_this_process(folder: Path) -> Iterator[tuple[Any, Path]]:
+def local_checkpointer(folder: Path) -> Iterator[tuple[Any, Path]]:
     """Orbax for this process alone, whatever others train with it, and where it finds the arrays
     of a checkpoint: by a link, since it takes brackets in a path for a pattern."""
     import orbax.checkpoint as ocp
@@ -134,9 +134,9 @@ def orbax_of_this_process(folder: Path) -> Iterator[tuple[Any, Path]]:
         yield checkpointer, link / "arrays"
 
 
-def _read(folder: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
+def _read_arrays(folder: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
     """Reads the arrays by name."""
-    with orbax_of_this_process(folder) as (checkpointer, place):
+    with local_checkpointer(folder) as (checkpointer, place):
         kept = checkpointer.restore(place)
     arrays = {}
     for i, (name, dtype, shape) in enumerate(leaves):
@@ -145,12 +145,16 @@ def _read(folder: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _find(path: Path) -> Path:
+def _find_folder(path: Path) -> Path:
     """The checkpoint that a path means."""
     path = path.absolute()
     if not path.is_dir():
         raise CheckpointError(f"there is no checkpoint '{path}': no such folder")
-    if (path / manifest.NAME).exists() or (path / RECORD).exists() or _STEPS.fullmatch(path.name):
+    if (
+        (path / manifest.MANIFEST_FILE).exists()
+        or (path / RECORD_FILE).exists()
+        or _STEP_FOLDER.fullmatch(path.name)
+    ):
         if not any(path.iterdir()):
             raise CheckpointError(f"'{path}' is empty: not a checkpoint")
         return path
@@ -165,7 +169,7 @@ def _verify(folder: Path) -> int:
     """The format of a checkpoint; refuses one that is damaged or was written by a newer version."""
     found, problem = manifest.check(folder)
     if problem:
-        here = int(folder.name) if _STEPS.fullmatch(folder.name) else 0
+        here = int(folder.name) if _STEP_FOLDER.fullmatch(folder.name) else 0
         earlier = [s for s in available(folder.parent) if s < here]
         good = [s for s in earlier if not manifest.check(folder.parent / f"{s:012d}")[1]]
         last = (
@@ -174,21 +178,21 @@ def _verify(folder: Path) -> int:
             if good
             else "There is no good checkpoint before it."
         )
-        step = f" (step {int(folder.name)})" if _STEPS.fullmatch(folder.name) else ""
+        step = f" (step {int(folder.name)})" if _STEP_FOLDER.fullmatch(folder.name) else ""
         raise CheckpointError(f"checkpoint '{folder}'{step} is damaged: {problem}. {last}")
-    if found["format"] > FORMAT:
+    if found["format"] > FORMAT_VERSION:
         raise CheckpointError(
             f"checkpoint '{folder}' has format {found['format']}, this version reads up to "
-            f"{FORMAT}: upgrade brax-agents."
+            f"{FORMAT_VERSION}: upgrade brax-agents."
         )
     written: int = found["format"]
     return written
 
 
-def record_of(folder: Path) -> dict[str, Any]:
+def read_record(folder: Path) -> dict[str, Any]:
     """What was recorded with a checkpoint; empty where it cannot be read."""
     try:
-        record: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
+        record: dict[str, Any] = json.loads((folder / RECORD_FILE).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return record

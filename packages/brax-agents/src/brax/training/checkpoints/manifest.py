@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-NAME = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 """File name of a manifest."""
 
 
@@ -24,7 +24,9 @@ def write(folder: Path, extra: Mapping[str, Any]) -> None:
         if path.is_file()
     }
     body = {**extra, "files": files}
-    (folder / NAME).write_text(json.dumps({**body, "sha256": _checksum(body)}, indent=1), "utf-8")
+    (folder / MANIFEST_FILE).write_text(
+        json.dumps({**body, "sha256": _checksum(body)}, indent=1), "utf-8"
+    )
     for path in [*folder.rglob("*"), folder]:
         sync(path)
 
@@ -36,16 +38,16 @@ def check(folder: Path) -> tuple[dict[str, Any], str]:
         The manifest, and the first thing that is wrong, or an empty string.
     """
     try:
-        text = (folder / NAME).read_bytes()
+        text = (folder / MANIFEST_FILE).read_bytes()
         found = json.loads(text)
         stated = found.pop("sha256")
         files = found["files"].items()
     except FileNotFoundError:
-        return {}, f"file {NAME} is missing"
+        return {}, f"file {MANIFEST_FILE} is missing"
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        return {}, f"file {NAME} cannot be read"
+        return {}, f"file {MANIFEST_FILE} cannot be read"
     if stated != _checksum(found):
-        return found, f"file {NAME} was changed"
+        return found, f"file {MANIFEST_FILE} was changed"
     problems = (_problem(folder / name, entry) for name, entry in files)
     return found, next(filter(None, problems), "")
 

@@ -9,7 +9,7 @@ from brax.errors import CheckpointError
 Record = dict[str, Any]
 
 
-def _from_1(record: Record, folder: Path) -> Record:
+def _from_format_1(record: Record, folder: Path) -> Record:
     """PPO's networks got settings; what they were before are now the defaults of these."""
     network = record.get("network", {})
     if network.get("factory") != "make_ppo_networks":
@@ -36,7 +36,7 @@ def _from_1(record: Record, folder: Path) -> Record:
     return {**record, "network": {**network, **new}}
 
 
-def _from_2(record: Record, folder: Path) -> Record:
+def _from_format_2(record: Record, folder: Path) -> Record:
     """Statistics of observations got what rounding leaves out; it was lost before, so it is zero,
     as are all arrays that are recorded and not kept."""
     place, rests = "params/normalizer", []
@@ -47,11 +47,11 @@ def _from_2(record: Record, folder: Path) -> Record:
     return {**record, "leaves": record.get("leaves", []) + rests} if rests else record
 
 
-_STEPS: dict[int, Callable[[Record, Path], Record]] = {1: _from_1, 2: _from_2}
+_MIGRATIONS: dict[int, Callable[[Record, Path], Record]] = {1: _from_format_1, 2: _from_format_2}
 """From a format to the next."""
 
 
-def upgraded(record: Record, written: int, folder: Path) -> Record:
+def migrate(record: Record, written: int, folder: Path) -> Record:
     """Returns a record as the newest format has it.
 
     Args:
@@ -62,6 +62,6 @@ def upgraded(record: Record, written: int, folder: Path) -> Record:
     Raises:
         CheckpointError: if it has no counterpart today.
     """
-    for step in range(written, max(_STEPS) + 1):
-        record = _STEPS[step](record, folder)
+    for step in range(written, max(_MIGRATIONS) + 1):
+        record = _MIGRATIONS[step](record, folder)
     return record

@@ -21,7 +21,7 @@ from brax.training.nn import networks
 from brax.training.policies import ActorCriticParams, PolicyParams, policy_part, preprocessor
 
 
-def read(path: Path | str, agent: str) -> checkpoint.Checkpoint:
+def read_checkpoint(path: Path | str, agent: str) -> checkpoint.Checkpoint:
     """Reads the checkpoint of an agent.
 
     Args:
@@ -38,7 +38,7 @@ def read(path: Path | str, agent: str) -> checkpoint.Checkpoint:
     return found
 
 
-def params_of(found: checkpoint.Checkpoint) -> PolicyParams | ActorCriticParams:
+def params_from_checkpoint(found: checkpoint.Checkpoint) -> PolicyParams | ActorCriticParams:
     """The parameters in a checkpoint, as `train` returned them."""
     parts: dict[str, Any] = {}
     for name, leaf in found.arrays.items():
@@ -52,7 +52,9 @@ def params_of(found: checkpoint.Checkpoint) -> PolicyParams | ActorCriticParams:
     return kind(normalizer=_normalizer(found), **parts)
 
 
-def save(agent: str, path: Path | str, step: int, params: Any, config: Mapping[str, Any]) -> Path:
+def save_params(
+    agent: str, path: Path | str, step: int, params: Any, config: Mapping[str, Any]
+) -> Path:
     """Saves parameters alone; arguments and errors as `Agent.save`."""
     if config.get("agent") != agent or "network" not in config:
         raise ConfigError(
@@ -78,7 +80,7 @@ def save(agent: str, path: Path | str, step: int, params: Any, config: Mapping[s
         return writer.save(step, {"params": named}, config)
 
 
-def of_run(path: Path | str) -> types.Policy:
+def load_run_policy(path: Path | str) -> types.Policy:
     """Returns the deterministic policy of a run or checkpoint of any agent.
 
     A run's folder names its trainer, which may store policies in any way.
@@ -87,7 +89,7 @@ def of_run(path: Path | str) -> types.Policy:
         CheckpointError: if there is no such checkpoint, or it is damaged.
         UnknownNameError: if its agent is not installed.
     """
-    if (Path(path) / run_directory.RECORD).is_file():
+    if (Path(path) / run_directory.RUN_FILE).is_file():
         agent = run_directory.read(Path(path)).trainer
     else:
         agent = checkpoint.load(path).record.get("agent", "")
@@ -95,7 +97,7 @@ def of_run(path: Path | str) -> types.Policy:
     return policy
 
 
-def restore(
+def restore_policy(
     found: checkpoint.Checkpoint,
     make_networks: Callable[..., Any],
     make_policy_of: Callable[[Any], Callable[..., types.Policy]],
@@ -152,10 +154,10 @@ def describe_networks(
         for name, parameter in inspect.signature(inner).parameters.items()
         if name not in ("observation_size", "action_size", "preprocess_observations_fn")
     }
-    return {"factory": inner.__name__, **{k: plain(v) for k, v in settings.items()}}
+    return {"factory": inner.__name__, **{k: to_json(v) for k, v in settings.items()}}
 
 
-def described(
+def recorded_factory(
     own: Sequence[Callable[..., Any]], found: checkpoint.Checkpoint
 ) -> Callable[..., Any]:
     """The network factory that a checkpoint describes.
@@ -173,15 +175,15 @@ def described(
     return functools.partial(known[factory], **settings)
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """A setting as JSON can say it."""
     if isinstance(value, Mapping):
-        return {name: plain(part) for name, part in value.items()}
+        return {name: to_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [to_json(part) for part in value]
     if isinstance(value, functools.partial):
-        bound = [*map(plain, value.args), plain(value.keywords)]
-        return f"{plain(value.func)} of {bound}"
+        bound = [*map(to_json, value.args), to_json(value.keywords)]
+        return f"{to_json(value.func)} of {bound}"
     if callable(value):
         known = {**networks.ACTIVATION, **networks.KERNEL_INITIALIZER}
         names = [name for name, fn in known.items() if fn is value]

@@ -12,7 +12,7 @@ from brax.training.checkpoints import checkpoint
 from brax.training.config import RunConfig
 
 
-class Start(NamedTuple):
+class StartingPoint(NamedTuple):
     """Where a run starts."""
 
     state: Any
@@ -23,7 +23,7 @@ class Start(NamedTuple):
     """Seconds of training behind it."""
 
 
-def recorded(path: Path | str | None, names: Sequence[str]) -> dict[str, Any]:
+def recorded_settings(path: Path | str | None, names: Sequence[str]) -> dict[str, Any]:
     """Returns settings that a checkpoint to go on from was trained with, where it has them.
 
     Args:
@@ -39,7 +39,9 @@ def recorded(path: Path | str | None, names: Sequence[str]) -> dict[str, Any]:
     return {name: config[name] for name in names if name in config}
 
 
-def resume(path: Path | str, like: Any, record: Mapping[str, Any], config: RunConfig) -> Start:
+def read_starting_point(
+    path: Path | str, like: Any, record: Mapping[str, Any], config: RunConfig
+) -> StartingPoint:
     """Reads the training state to go on from.
 
     Args:
@@ -62,7 +64,7 @@ def resume(path: Path | str, like: Any, record: Mapping[str, Any], config: RunCo
             "start from them, with restore_params."
         )
     for name in ("agent", "environment", "observation_size", "action_size", "network"):
-        place, saved, now = _first_unlike(name, found.record.get(name), record[name])
+        place, saved, now = _first_difference(name, found.record.get(name), record[name])
         if saved != now:
             raise CheckpointError(
                 f"checkpoint '{found.path}' was saved with {place} {saved}, but this run has {now}."
@@ -74,15 +76,17 @@ def resume(path: Path | str, like: Any, record: Mapping[str, Any], config: RunCo
             f"in '{found.path}', {saved}; it is {config.env_steps_per_training_step}."
         )
     told = found.record
-    return Start(checkpoint.restore(found, like), told["training_steps"], told.get("seconds", 0.0))
+    return StartingPoint(
+        checkpoint.restore(found, like), told["training_steps"], told.get("seconds", 0.0)
+    )
 
 
-def _first_unlike(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:
+def _first_difference(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:
     """Of two values, and in mappings of two entries, the first that differ; by their name."""
     if isinstance(saved, Mapping) and isinstance(now, Mapping):
         for key in [*now, *saved]:
             if saved.get(key) != now.get(key):
-                return _first_unlike(f"{name}.{key}", saved.get(key), now.get(key))
+                return _first_difference(f"{name}.{key}", saved.get(key), now.get(key))
     return name, saved, now
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from brax.errors import ConfigError
 from brax.training.checkpoints import checkpoint
 
-RECORD = "run.json"
+RUN_FILE = "run.json"
 """Name of the file that makes a folder a run."""
 
 
@@ -45,7 +45,7 @@ class Run:
         Raises:
             ConfigError: if it is there already, or cannot be made.
         """
-        folder = runs / named(name, self.environment)
+        folder = runs / folder_name(name, self.environment)
         try:
             folder.mkdir(parents=True)
             self.write(folder)
@@ -62,16 +62,16 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """Writes `run.json`; replaced as one, so that it is never half there."""
-        temporary = folder / f".{RECORD}"
+        temporary = folder / f".{RUN_FILE}"
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", "utf-8")
-        temporary.rename(folder / RECORD)
+        temporary.rename(folder / RUN_FILE)
 
     def with_config(self, **changes: Any) -> "Run":
         """This run with some settings of the trainer changed, and today's versions."""
         return replace(self, config={**self.config, **changes}, versions=package_versions())
 
 
-def named(name: str, otherwise: str) -> str:
+def folder_name(name: str, otherwise: str) -> str:
     """The name of a run's folder: `name`, or what is called so, with the time.
 
     Raises:
@@ -83,7 +83,7 @@ def named(name: str, otherwise: str) -> str:
 
 
 @contextlib.contextmanager
-def forgotten_unless_begun(folders: Sequence[Path]) -> Iterator[None]:
+def removed_unless_started(folders: Sequence[Path]) -> Iterator[None]:
     """Removes the folders of runs that fail before they report anything, so that their names are
     free again."""
     try:
@@ -93,7 +93,7 @@ def forgotten_unless_begun(folders: Sequence[Path]) -> Iterator[None]:
             metrics, saved = folder / "metrics.jsonl", folder / "checkpoints"
             reported = metrics.exists() and metrics.stat().st_size > 0
             begun = reported or checkpoint.available(saved)
-            if (folder / RECORD).is_file() and not begun:
+            if (folder / RUN_FILE).is_file() and not begun:
                 shutil.rmtree(folder, ignore_errors=True)
         raise
 
@@ -104,9 +104,9 @@ def read(folder: Path) -> Run:
     Raises:
         ConfigError: if the folder holds no run, or its `run.json` cannot be read.
     """
-    path = folder / RECORD
+    path = folder / RUN_FILE
     if not path.is_file():
-        raise ConfigError(f"'{folder}' is no run: it has no {RECORD}")
+        raise ConfigError(f"'{folder}' is no run: it has no {RUN_FILE}")
     try:
         run = Run(**json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:

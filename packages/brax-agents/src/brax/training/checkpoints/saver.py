@@ -11,7 +11,7 @@ from brax.errors import CheckpointError, ConfigError
 from brax.training.checkpoints.writer import Writer
 from brax.training.config import RunConfig
 from brax.training.distributed import hosts
-from brax.training.runner.loop import Saves
+from brax.training.runner.loop import StateSaver
 
 
 class Saver:
@@ -47,7 +47,7 @@ class Saver:
 
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
         """Takes a training state; its mean evaluation return is the checkpoint's score."""
-        state = hosts.whole(state)
+        state = hosts.gather(state)
         reward = float(metrics.get("eval/episode_reward", math.nan))
         score = reward if math.isfinite(reward) else None
         seconds = metrics["training/walltime"]
@@ -60,19 +60,19 @@ class Saver:
     def check(self) -> None:
         """Tells whether what was begun has failed, by an error or a warning as was chosen."""
         if self._writer is not None:
-            self._told(self._writer.check)
+            self._report_failure(self._writer.check)
 
     def finish(self) -> None:
         """Waits until what was begun is on disk; tells if that fails, as `check` does."""
         if self._writer is not None:
-            self._told(self._writer.finish)
+            self._report_failure(self._writer.finish)
 
     def close(self) -> None:
         """Lets go of the folder."""
         if self._writer is not None:
             self._writer.close()
 
-    def _told(self, look: Callable[[], None]) -> None:
+    def _report_failure(self, look: Callable[[], None]) -> None:
         try:
             look()
         except CheckpointError as error:
@@ -97,12 +97,12 @@ def _check_plain(record: Mapping[str, Any]) -> None:
             ) from error
 
 
-class Several:
+class SaverGroup:
     """Saves each part of a training state by a saver of its own."""
 
     def __init__(
         self,
-        savers: Sequence[Saves],
+        savers: Sequence[StateSaver],
         part: Callable[[Any, int], Any],
         of: Callable[[Mapping[str, Any], int], Mapping[str, Any]],
     ) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from brax.errors import CheckpointError
 from brax.training.checkpoints import checkpoint, manifest
 
-_TEMPORARY = ".tmp-"
+_TEMPORARY_PREFIX = ".tmp-"
 
 
 class Writer:
@@ -37,7 +37,7 @@ class Writer:
         self._keep = keep
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=self.folder):
+            with tempfile.TemporaryDirectory(prefix=_TEMPORARY_PREFIX, dir=self.folder):
                 pass  # the lock may be left from when the folder could be written to
             self._lock = open(self.folder / ".lock", "a+")  # noqa: SIM115  held until close()
         except OSError as error:
@@ -52,10 +52,10 @@ class Writer:
                 f"another process is writing checkpoints to '{folder}'. Stop it, or choose "
                 "another folder."
             ) from error
-        for leftover in self.folder.glob(_TEMPORARY + "*"):
+        for leftover in self.folder.glob(_TEMPORARY_PREFIX + "*"):
             shutil.rmtree(leftover)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
-        self._under_way: Future[None] | None = None
+        self._pending: Future[None] | None = None
 
     def start(self, steps: int, overwrite: bool) -> None:
         """Takes the environment steps that are behind the first state.
@@ -117,8 +117,8 @@ class Writer:
         """
         self.finish()
         leaves = jax.tree_util.tree_leaves_with_path(tree)
-        arrays = {checkpoint.name_of("", path): _host(leaf) for path, leaf in leaves}
-        self._under_way = self._thread.submit(self._commit, steps, arrays, dict(record))
+        arrays = {checkpoint.leaf_name("", path): _to_host(leaf) for path, leaf in leaves}
+        self._pending = self._thread.submit(self._commit, steps, arrays, dict(record))
 
     def check(self) -> None:
         """Tells whether the save that was begun last has failed; does not wait for it.
@@ -126,7 +126,7 @@ class Writer:
         Raises:
             CheckpointError: if so, once.
         """
-        if self._under_way is not None and self._under_way.done():
+        if self._pending is not None and self._pending.done():
             self.finish()
 
     def finish(self) -> None:
@@ -135,9 +135,9 @@ class Writer:
         Raises:
             CheckpointError: if it could not be written, once.
         """
-        under_way, self._under_way = self._under_way, None
-        if under_way is not None:
-            under_way.result()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
 
     def _path(self, steps: int) -> Path:
         return self.folder / f"{steps:012d}"
@@ -147,7 +147,7 @@ class Writer:
     ) -> None:
         """Writes a checkpoint and gives it its name."""
         target = self._path(steps)
-        temporary = self.folder / f"{_TEMPORARY}{target.name}"
+        temporary = self.folder / f"{_TEMPORARY_PREFIX}{target.name}"
         try:
             _write(temporary, arrays, {**record, "steps": steps})
             if target.exists():
@@ -171,7 +171,7 @@ class Writer:
     def _retain(self) -> None:
         """Removes all but the newest checkpoints and the best."""
         steps = checkpoint.available(self.folder)
-        scores = {s: checkpoint.record_of(self._path(s)).get("score") for s in steps}
+        scores = {s: checkpoint.read_record(self._path(s)).get("score") for s in steps}
         known = {s: score for s, score in scores.items() if score is not None}
         best = [max(known, key=lambda s: known[s])] if known else []
         for old in set(steps) - {*steps[-self._keep :], *best}:
@@ -180,7 +180,7 @@ class Writer:
     def _remove(self, steps: int) -> None:
         """Removes a checkpoint; renamed first, so that no half of it can be taken for it."""
         target = self._path(steps)
-        doomed = self.folder / f"{_TEMPORARY}old-{target.name}"
+        doomed = self.folder / f"{_TEMPORARY_PREFIX}old-{target.name}"
         target.rename(doomed)
         shutil.rmtree(doomed)
 
@@ -194,15 +194,15 @@ def _write(folder: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, 
     kept = {f"{i:05d}": x for i, x in enumerate(arrays.values()) if x.size}
     if not kept:
         raise ValueError("there is nothing in it.")
-    with checkpoint.orbax_of_this_process(folder) as (checkpointer, place):
+    with checkpoint.local_checkpointer(folder) as (checkpointer, place):
         checkpointer.save(place, kept)
     described = [[name, str(x.dtype), x.shape] for name, x in arrays.items()]
     text = json.dumps({**record, "leaves": described}, indent=1)
-    (folder / checkpoint.RECORD).write_text(text, "utf-8")
-    manifest.write(folder, {"format": checkpoint.FORMAT})
+    (folder / checkpoint.RECORD_FILE).write_text(text, "utf-8")
+    manifest.write(folder, {"format": checkpoint.FORMAT_VERSION})
 
 
-def _host(leaf: Any) -> np.ndarray:
+def _to_host(leaf: Any) -> np.ndarray:
     """A copy of a leaf on the host; of keys, the numbers they are made of."""
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)

@@ -26,14 +26,14 @@ def compare(groups: tuple[Path, ...], metric: str, as_json: bool) -> None:
     interquartile mean of each, its 95 % bootstrap interval, and, beside the first, the difference
     and the probability that a run of it is better.
     """
-    table = rows(groups, metric)
+    table = comparison_rows(groups, metric)
     if as_json:
-        click.echo(json.dumps([_plain(entry) for entry in table], allow_nan=False))
+        click.echo(json.dumps([_to_json(entry) for entry in table], allow_nan=False))
         return
-    show(table, metric)
+    print_table(table, metric)
 
 
-def rows(groups: Sequence[Path], metric: str) -> list[dict[str, Any]]:
+def comparison_rows(groups: Sequence[Path], metric: str) -> list[dict[str, Any]]:
     """One entry for each group of runs.
 
     Raises:
@@ -51,7 +51,7 @@ def rows(groups: Sequence[Path], metric: str) -> list[dict[str, Any]]:
         )
         raise ConfigError(f"only runs of one environment can be compared: {told}.")
     scores = {
-        group: np.array([_last(folder, metric) for folder in folders])
+        group: np.array([_last_value(folder, metric) for folder in folders])
         for group, folders in found.items()
     }
     first = scores[groups[0]]
@@ -66,8 +66,8 @@ def rows(groups: Sequence[Path], metric: str) -> list[dict[str, Any]]:
     return table
 
 
-def show(table: Sequence[dict[str, Any]], metric: str) -> None:
-    """Prints what `rows` found."""
+def print_table(table: Sequence[dict[str, Any]], metric: str) -> None:
+    """Prints what `comparison_rows` found."""
     from rich.console import Console
     from rich.table import Table
 
@@ -80,13 +80,13 @@ def show(table: Sequence[dict[str, Any]], metric: str) -> None:
         view.add_column(name, justify="right")
     for entry in table:
         cells = [
-            _shown(entry[name]) if name in entry else "" for name in ("difference", "improvement")
+            _format(entry[name]) if name in entry else "" for name in ("difference", "improvement")
         ]
-        view.add_row(entry["group"], str(entry["runs"]), _shown(entry["iqm"]), *cells)
+        view.add_row(entry["group"], str(entry["runs"]), _format(entry["iqm"]), *cells)
     console.print(view)
 
 
-def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _to_json(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A row as JSON can say it: null where an interval is not known."""
     return {
         name: [None if math.isnan(v) else v for v in x] if isinstance(x, comparison.Estimate) else x
@@ -94,7 +94,7 @@ def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _shown(found: comparison.Estimate) -> str:
+def _format(found: comparison.Estimate) -> str:
     if math.isnan(found.low):
         return f"{found.value:.4g}"
     return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"
@@ -102,17 +102,17 @@ def _shown(found: comparison.Estimate) -> str:
 
 def _runs_in(group: Path) -> dict[Path, run_directory.Run]:
     """The run that a folder is, or the runs in it, by folder."""
-    if (group / run_directory.RECORD).is_file():
+    if (group / run_directory.RUN_FILE).is_file():
         return {group: run_directory.read(group)}
     found = {
         path.parent: run_directory.read(path.parent)
-        for path in sorted(group.glob(f"*/{run_directory.RECORD}"))
+        for path in sorted(group.glob(f"*/{run_directory.RUN_FILE}"))
     }
     if not found:
         raise ConfigError(
-            f"'{group}' is no run and has none in it: there is no {run_directory.RECORD}."
+            f"'{group}' is no run and has none in it: there is no {run_directory.RUN_FILE}."
         )
-    told = [curves.settings(folder) for folder in found]
+    told = [curves.comparable_settings(folder) for folder in found]
     differ = sorted({n for one in told for n in one if any(o.get(n) != one[n] for o in told)})
     if differ:
         raise ConfigError(
@@ -122,7 +122,7 @@ def _runs_in(group: Path) -> dict[Path, run_directory.Run]:
     return found
 
 
-def _last(folder: Path, metric: str) -> float:
+def _last_value(folder: Path, metric: str) -> float:
     """The last value of a metric in a run."""
     told = curves.reports(folder / "metrics.jsonl")
     values = [report[metric] for report in told if metric in report]

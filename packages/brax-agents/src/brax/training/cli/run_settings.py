@@ -44,10 +44,10 @@ def prepare_run(
     config |= {name: value for name, value in more.items() if value is not None}
     check(trainer, with_randomization(config, environment))
     env_outputs.checked(env, environment)  # last: tracing a large model takes many seconds
-    return run_directory.Run(env, env_settings, trainer, with_whole_paths(config)), environment
+    return run_directory.Run(env, env_settings, trainer, with_absolute_paths(config)), environment
 
 
-def with_whole_paths(config: Mapping[str, Any]) -> dict[str, Any]:
+def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings whose paths mean the same wherever the run is gone on with."""
     paths = {name: config.get(name) for name in ("teacher", "restore_checkpoint_path")}
     return {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}

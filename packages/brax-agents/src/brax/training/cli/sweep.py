@@ -15,7 +15,7 @@ from brax.errors import ConfigError
 from brax.training.checkpoints import run_directory
 from brax.training.cli import compare, execution, options, run_settings
 
-Cell = dict[str, Any]
+Variation = dict[str, Any]
 """Settings that one group of runs differs in from the others, by dotted key."""
 
 
@@ -67,9 +67,9 @@ def sweep(
         raise ConfigError(
             "seed: a sweep trains every group with the seeds 0, 1, ...; say how many with --seeds."
         )
-    cells = choices(varied, samples)
-    folder = runs_dir / run_directory.named(name, f"sweep-{env}")
-    asked = {folder / label(cell): _with(run, cell) for cell in cells}
+    cells = variations(varied, samples)
+    folder = runs_dir / run_directory.folder_name(name, f"sweep-{env}")
+    asked = {folder / label(cell): _varied_run(run, cell) for cell in cells}
     for each in asked.values():
         run_settings.check(trainer, run_settings.with_randomization(each.config, environment))
         if not each.config.get("num_evals", 1) or not each.config.get("run_evals", True):
@@ -81,15 +81,15 @@ def sweep(
             )
     try:
         for place, each in asked.items():
-            _group(place, each, environment, seeds, together)
+            _train_group(place, each, environment, seeds, together)
     except (KeyboardInterrupt, SystemExit):
         click.echo("interrupted; the same command goes on with the sweep", err=True)
         raise
     metric = "eval/episode_reward"
-    compare.show(compare.rows(list(asked), metric), metric)
+    compare.print_table(compare.comparison_rows(list(asked), metric), metric)
 
 
-def choices(vary: Mapping[str, Any], samples: int | None) -> list[Cell]:
+def variations(vary: Mapping[str, Any], samples: int | None) -> list[Variation]:
     """Every combination of what varies, or as many as were asked for, drawn at random.
 
     More samples begin with the same ones.
@@ -97,7 +97,7 @@ def choices(vary: Mapping[str, Any], samples: int | None) -> list[Cell]:
     Raises:
         ConfigError: if something is no list and no range, or the other is needed.
     """
-    varied = dict(_flat(vary))
+    varied = dict(_flatten(vary))
     for key, values in varied.items():
         if key.split(".")[0] == "env":
             raise ConfigError(f"--vary {key}: only runs of one environment can be compared.")
@@ -115,9 +115,9 @@ def choices(vary: Mapping[str, Any], samples: int | None) -> list[Cell]:
             dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())
         ]
     draw = random.Random(0)
-    found: dict[str, Cell] = {}
+    found: dict[str, Variation] = {}
     for _ in range(1000 * samples):
-        cell = {key: _drawn(values, draw) for key, values in varied.items()}
+        cell = {key: _draw(values, draw) for key, values in varied.items()}
         found.setdefault(label(cell), cell)
         if len(found) == samples:
             return list(found.values())
@@ -130,7 +130,7 @@ class Range(dict[str, Any]):
     """A range to draw from: `low`, `high`, and `log` for even steps of the logarithm."""
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     """What varies by dotted key.
 
     Raises:
@@ -140,7 +140,7 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]
         if isinstance(value, Mapping) and value.keys() & {"low", "high", "log"}:
             yield prefix + key, _range(prefix + key, value)
         elif isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
 
@@ -160,7 +160,7 @@ def _range(key: str, value: Mapping[str, Any]) -> Range:
     )
 
 
-def _drawn(values: Any, draw: random.Random) -> Any:
+def _draw(values: Any, draw: random.Random) -> Any:
     """One of a list, or a number of a range: a whole one where both ends are."""
     if not isinstance(values, Range):
         return draw.choice(values)
@@ -171,29 +171,29 @@ def _drawn(values: Any, draw: random.Random) -> Any:
     return draw.randint(low, high) if type(low) is type(high) is int else draw.uniform(low, high)
 
 
-def label(cell: Cell) -> str:
+def label(cell: Variation) -> str:
     """The name of a group's folder."""
     shown = (f"{k}={v}" for k, v in cell.items())
     return ",".join(shown).replace("/", "|").replace(" ", "") or "default"
 
 
-def _with(run: run_directory.Run, cell: Cell) -> run_directory.Run:
+def _varied_run(run: run_directory.Run, cell: Variation) -> run_directory.Run:
     """A run with the settings of a group."""
     config = dict(run.config)
     for key, value in cell.items():
         for part in reversed(key.split(".")):
             value = {part: value}
         config = run_settings.merge(config, value)
-    return run.with_config(**run_settings.with_whole_paths(config))
+    return run.with_config(**run_settings.with_absolute_paths(config))
 
 
-def _group(
+def _train_group(
     place: Path, run: run_directory.Run, environment: Any, seeds: int, together: bool
 ) -> None:
     """Trains one group's runs, or the rest of them."""
     from brax.training.agent import Agent
     from brax.training.checkpoints import checkpoint
-    from brax.training.runner.seeds import fit
+    from brax.training.runner.seeds import can_train_together
 
     new = []
     for seed in range(seeds):
@@ -216,14 +216,16 @@ def _group(
         together
         and len(new) > 1
         and isinstance(agent, Agent)
-        and fit(agent, environment, run_settings.with_randomization(run.config, environment))
+        and can_train_together(
+            agent, environment, run_settings.with_randomization(run.config, environment)
+        )
     ):
         _train_together(place, run, environment, new)
         return
     for seed in new:
         own = run.with_config(seed=seed)
         folder = own.create(place, f"seed{seed}")
-        with run_directory.forgotten_unless_begun([folder]):
+        with run_directory.removed_unless_started([folder]):
             execution.train_run(own, folder, environment)
 
 
@@ -240,7 +242,7 @@ def _train_together(
     settings = {name: value for name, value in config.items() if name != "seed"}
     title = f"{run.trainer} on {run.environment}, {place}, mean of {len(seeds)} seeds"
     reported: list[Mapping[str, Any]] = []
-    with run_directory.forgotten_unless_begun(folders), contextlib.ExitStack() as stack:
+    with run_directory.removed_unless_started(folders), contextlib.ExitStack() as stack:
         loggers = [MetricLoggers(folder) for folder in folders]
         for each in loggers:
             stack.callback(each.close)

@@ -56,7 +56,7 @@ def train(
         more = {"num_timesteps": steps, "seed": seed, "randomization_fn": randomize}
         run, environment = prepare_run(env, trainer, preset, changes, **more)
         folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
-    with run_directory.forgotten_unless_begun([folder] if hosts.first() else []):
+    with run_directory.removed_unless_started([folder] if hosts.first() else []):
         train_run(run, folder, environment)
     with hosts.together():
         if render and hosts.first():

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from brax.training.checkpoints import run_directory
-from brax.training.checkpoints.resumption import Start
+from brax.training.checkpoints.resumption import StartingPoint
 from brax.training.config import Runtime
 from brax.training.distributed import hosts
 from brax.training.runner.program import Program
@@ -27,17 +27,17 @@ def check_settings(record: Mapping[str, Any], runtime: Runtime) -> None:
     Raises:
         ConfigError: on every process, naming what differs.
     """
-    if hosts.alone():
+    if hosts.is_single_process():
         return
     settings = {**record, **record["config"], "config": None}
     settings["save_checkpoint_path is given"] = runtime.save_checkpoint_path is not None
-    hosts.check_alike(
+    hosts.check_consistent(
         {"versions": run_directory.package_versions(), "names of settings": list(settings)}
     )
-    hosts.check_alike(settings)
+    hosts.check_consistent(settings)
 
 
-def check_start(program: Program, runtime: Runtime, saved: Start | None) -> None:
+def check_start(program: Program, runtime: Runtime, saved: StartingPoint | None) -> None:
     """Compares what will be computed, and what from.
 
     Args:
@@ -48,7 +48,7 @@ def check_start(program: Program, runtime: Runtime, saved: Start | None) -> None
     Raises:
         ConfigError: on every process, naming what differs.
     """
-    if hosts.alone():
+    if hosts.is_single_process():
         return
     with hosts.together():
         computed = {"environment or a function": f"checksum of training {program.checksum():08x}"}
@@ -59,7 +59,7 @@ def check_start(program: Program, runtime: Runtime, saved: Start | None) -> None
         if runtime.restore_params is not None:
             told = f"parameters of checksum {_checksum(runtime.first_params):08x}"
             computed["restore_params"] = told
-    hosts.check_alike({"restore_checkpoint_path": None, "restore_params": None, **computed})
+    hosts.check_consistent({"restore_checkpoint_path": None, "restore_params": None, **computed})
 
 
 def _checksum(tree: Any) -> int:

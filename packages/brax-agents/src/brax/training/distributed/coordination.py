@@ -9,14 +9,14 @@ import os
 import socket
 import time
 
-PATIENCE = 60.0
+JOIN_TIMEOUT_SECONDS = 60.0
 """Seconds after which one that is missing is not waited for."""
 
-_WELCOME = "welcome"
-_SPEECH = 5.0  # seconds that one which has connected may take to say who it is
+_ACCEPTED = "welcome"
+_HELLO_TIMEOUT_SECONDS = 5.0  # seconds that one which has connected may take to say who it is
 
 
-def meet(host: str, port: int, number: int, process: int) -> None:
+def wait_for_all(host: str, port: int, number: int, process: int) -> None:
     """Waits until all processes are there.
 
     Args:
@@ -29,61 +29,67 @@ def meet(host: str, port: int, number: int, process: int) -> None:
         OSError: saying what is wrong.
     """
     if process == 0:
-        _receive(host, port, number)
+        _accept_all(host, port, number)
     else:
-        _visit(host, port, number, process)
+        _connect(host, port, number, process)
 
 
-def _receive(host: str, port: int, number: int) -> None:
+def _accept_all(host: str, port: int, number: int) -> None:
     """Listens until all others have come, and tells them so, or what is wrong."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + JOIN_TIMEOUT_SECONDS
     problem, missing = "", set(range(1, number))
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(_server(host, port))
-        guests: list[socket.socket] = []
+        clients: list[socket.socket] = []
         while missing and not problem:
             server.settimeout(max(end - time.monotonic(), 1e-3))
             try:
-                guest = stack.enter_context(server.accept()[0])
+                client = stack.enter_context(server.accept()[0])
             except TimeoutError:
-                problem = f"--process-id {_listed(missing)} not there after {PATIENCE:.0f} s"
+                problem = (
+                    f"--process-id {_listed(missing)} not there after {JOIN_TIMEOUT_SECONDS:.0f} s"
+                )
                 break
-            guest.settimeout(_SPEECH)
-            said = _line(guest).split()
+            client.settimeout(_HELLO_TIMEOUT_SECONDS)
+            said = _read_line(client).split()
             if len(said) != 2 or not all(word.isdigit() for word in said):
                 continue  # none of ours
-            guests.append(guest)
+            clients.append(client)
             process, its_number = map(int, said)
             if its_number != number:
                 problem = f"process {process} has --num-processes {its_number}, process 0 {number}"
             elif process not in missing:
                 problem = f"two processes have --process-id {process}"
             missing.discard(process)
-        for guest in guests:
+        for client in clients:
             with contextlib.suppress(OSError):
-                guest.sendall(f"{problem or _WELCOME}\n".encode())
+                client.sendall(f"{problem or _ACCEPTED}\n".encode())
     if problem:
         raise OSError(problem)
 
 
-def _visit(host: str, port: int, number: int, process: int) -> None:
+def _connect(host: str, port: int, number: int, process: int) -> None:
     """Goes to the first process, as soon as it is there, and waits for its answer."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + JOIN_TIMEOUT_SECONDS
     while True:
         try:
-            with socket.create_connection((host.strip("[]"), port), timeout=_SPEECH) as there:
-                there.settimeout(PATIENCE + _SPEECH)  # it waits no longer for the others
-                there.sendall(f"{process} {number}\n".encode())
-                answer = _line(there)
+            with socket.create_connection(
+                (host.strip("[]"), port), timeout=_HELLO_TIMEOUT_SECONDS
+            ) as connection:
+                connection.settimeout(
+                    JOIN_TIMEOUT_SECONDS + _HELLO_TIMEOUT_SECONDS
+                )  # it waits no longer for the others
+                connection.sendall(f"{process} {number}\n".encode())
+                answer = _read_line(connection)
             cause = "what listens there is no process of this run"
         except OSError as error:
             answer, cause = "", f"nobody listens there ({error})"
-        if answer == _WELCOME:
+        if answer == _ACCEPTED:
             return
         if answer:
             raise OSError(answer)
         if time.monotonic() > end:
-            raise OSError(f"after {PATIENCE:.0f} s {cause}")
+            raise OSError(f"after {JOIN_TIMEOUT_SECONDS:.0f} s {cause}")
         time.sleep(0.2)
 
 
@@ -109,7 +115,7 @@ def _server(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _line(connection: socket.socket) -> str:
+def _read_line(connection: socket.socket) -> str:
     """What comes up to the end of a line; nothing if that does not come."""
     with contextlib.suppress(OSError), connection.makefile("rb") as stream:
         line = stream.readline(1000)

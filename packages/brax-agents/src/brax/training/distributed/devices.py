@@ -17,7 +17,7 @@ T = TypeVar("T")
 Apply = Callable[..., Any]
 """`apply(normalizer, weights, *inputs)` of a network; inputs and outputs have their rows first."""
 
-AXIS = "envs"
+ENVS_AXIS = "envs"
 """Name of the mesh axis over which environments are split."""
 
 
@@ -60,7 +60,7 @@ def env_mesh(num_envs: int, max_devices: int | None = None) -> Mesh:
             f"num_envs={num_envs} cannot be split over {count} devices. "
             f"Use {legal}, or set max_devices_per_host."
         )
-    return Mesh(np.array(used), (AXIS,), axis_types=(AxisType.Auto,))
+    return Mesh(np.array(used), (ENVS_AXIS,), axis_types=(AxisType.Auto,))
 
 
 def _counts(devices: Sequence[jax.Device]) -> list[int]:
@@ -74,12 +74,12 @@ def shardings(tree: Any, mesh: Mesh, num_envs: int) -> Any:
 
     def place(leaf: Any) -> NamedSharding:
         split = leaf.ndim > 0 and leaf.shape[0] == num_envs
-        return NamedSharding(mesh, PartitionSpec(AXIS) if split else PartitionSpec())
+        return NamedSharding(mesh, PartitionSpec(ENVS_AXIS) if split else PartitionSpec())
 
     return jax.tree.map(place, tree)
 
 
-def share(tree: T, mesh: Mesh, axis: int = 0) -> T:
+def shard(tree: T, mesh: Mesh, axis: int = 0) -> T:
     """Splits an axis of traced arrays over the devices, if it can be split evenly.
 
     What is gathered from rows of all devices would be worked on by each of them otherwise.
@@ -89,7 +89,7 @@ def share(tree: T, mesh: Mesh, axis: int = 0) -> T:
     def place(x: jax.Array) -> jax.Array:
         if x.shape[axis] % count:
             return x
-        spec = PartitionSpec(*[None] * axis, AXIS)
+        spec = PartitionSpec(*[None] * axis, ENVS_AXIS)
         return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, spec))
 
     return jax.tree.map(place, tree) if count > 1 else tree
@@ -116,23 +116,23 @@ def grad(
     if count == 1 or rows % count:
         return jax.grad(loss, has_aux=True)(weights, lambda apply: apply)
     vector, restore = ravel_pytree(weights)
-    copies = share(jnp.broadcast_to(vector, (count, *vector.shape)), mesh)
+    copies = shard(jnp.broadcast_to(vector, (count, *vector.shape)), mesh)
 
     def by_copies(copies: jax.Array) -> tuple[jax.Array, T]:
-        return loss(jax.vmap(restore)(copies), lambda apply: _on_shares(apply, mesh))
+        return loss(jax.vmap(restore)(copies), lambda apply: _on_shards(apply, mesh))
 
     grads, rest = jax.grad(by_copies, has_aux=True)(copies)
     return restore(jnp.sum(grads, axis=0)), rest
 
 
-def _on_shares(apply: Apply, mesh: Mesh) -> Apply:
+def _on_shards(apply: Apply, mesh: Mesh) -> Apply:
     """A network that every device has its own copy of, for its share of the rows."""
 
     def own(normalizer: Any, copies: Any, *inputs: Any) -> Any:
         return apply(normalizer, jax.tree.map(lambda x: x[0], copies), *inputs)
 
     def on_shares(normalizer: Any, copies: Any, *inputs: Any) -> Any:
-        rows = PartitionSpec(AXIS)
+        rows = PartitionSpec(ENVS_AXIS)
         specs = (PartitionSpec(), *[rows] * (1 + len(inputs)))
         shared = jax.shard_map(own, mesh=mesh, in_specs=specs, out_specs=rows)
         return shared(normalizer, copies, *inputs)

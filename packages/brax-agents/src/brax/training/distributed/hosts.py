@@ -21,13 +21,18 @@ from brax import errors
 from brax.errors import BraxError, ConfigError, TrainingError
 from brax.training.distributed import coordination
 
-HEARTBEAT_SECONDS = 20
+HEARTBEAT_TIMEOUT_SECONDS = 20
 """Silence after which a process counts as lost, and the others end."""
 
-_LOSS = ("gloo", "coordination service", "distributed service", "remote process exited")
+_LOST_PROCESS_PHRASES = (
+    "gloo",
+    "coordination service",
+    "distributed service",
+    "remote process exited",
+)
 """What the errors speak of that JAX, gloo and NCCL raise where another process is gone."""
 
-_MESSAGE = 2000
+_MAX_MESSAGE_BYTES = 2000
 """Longest message of an error that others are told, in bytes."""
 
 
@@ -58,7 +63,7 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
             f"--num-processes {num_processes}."
         )
     try:
-        coordination.meet(host, int(port), num_processes, process_id)
+        coordination.wait_for_all(host, int(port), num_processes, process_id)
         if any(name.lower() in ("http_proxy", "https_proxy", "grpc_proxy") for name in os.environ):
             # gRPC knows it in lower case only; the processes reach each other directly.
             os.environ["no_grpc_proxy"] = host  # noqa: SIM112
@@ -67,8 +72,8 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
             coordinator,
             num_processes,
             process_id,
-            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
-            shutdown_timeout_seconds=HEARTBEAT_SECONDS,
+            heartbeat_timeout_seconds=HEARTBEAT_TIMEOUT_SECONDS,
+            shutdown_timeout_seconds=HEARTBEAT_TIMEOUT_SECONDS,
         )
     except (OSError, RuntimeError) as error:
         cause = " ".join(str(error).split())[:300]
@@ -83,13 +88,13 @@ def first() -> bool:
     return jax.process_index() == 0
 
 
-def alone() -> bool:
+def is_single_process() -> bool:
     """Whether there are no other processes."""
     return not jax.distributed.is_initialized() or jax.process_count() == 1
 
 
 @contextlib.contextmanager
-def told_of_loss() -> Iterator[None]:
+def explain_lost_process() -> Iterator[None]:
     """Says so where a step fails because another process is gone.
 
     Raises:
@@ -99,8 +104,13 @@ def told_of_loss() -> Iterator[None]:
         yield
     except (jax.errors.JaxRuntimeError, ValueError) as error:
         cause = " ".join(str(error).split())
-        lost = any(word in cause.lower() for word in _LOSS)
-        if isinstance(error, BraxError) or "RESOURCE_EXHAUSTED" in cause or alone() or not lost:
+        lost = any(word in cause.lower() for word in _LOST_PROCESS_PHRASES)
+        if (
+            isinstance(error, BraxError)
+            or "RESOURCE_EXHAUSTED" in cause
+            or is_single_process()
+            or not lost
+        ):
             raise
         raise TrainingError(
             f"process {jax.process_index()} of {jax.process_count()} lost another one "
@@ -109,23 +119,23 @@ def told_of_loss() -> Iterator[None]:
         ) from error
 
 
-@told_of_loss()
-def _from_all(values: Any) -> np.ndarray:
+@explain_lost_process()
+def _all_gather(values: Any) -> np.ndarray:
     """An array of every process, one after the other, (processes, ...)."""
     devices = {device.process_index: device for device in reversed(jax.devices())}
     mesh = Mesh(np.array([devices[i] for i in range(jax.process_count())]), ("processes",))
     own = NamedSharding(mesh, PartitionSpec("processes"))
-    return np.asarray(whole(jax.make_array_from_process_local_data(own, np.asarray(values)[None])))
+    return np.asarray(gather(jax.make_array_from_process_local_data(own, np.asarray(values)[None])))
 
 
-def agreed(number: int) -> int:
+def broadcast_from_first(number: int) -> int:
     """The first process's number, so that all do the same."""
-    return number if alone() else int(_from_all(np.int32(number))[0])
+    return number if is_single_process() else int(_all_gather(np.int32(number))[0])
 
 
-def largest(number: int) -> int:
+def max_over_processes(number: int) -> int:
     """The largest of all processes' numbers."""
-    return number if alone() else int(_from_all(np.int32(number)).max())
+    return number if is_single_process() else int(_all_gather(np.int32(number)).max())
 
 
 @contextlib.contextmanager
@@ -141,21 +151,21 @@ def together() -> Iterator[None]:
         yield
     except Exception as error:
         with contextlib.suppress(TrainingError):  # its own error is the one to tell
-            _others_failure(error)
+            _exchange_failures(error)
         raise
-    if failure := _others_failure(None):
+    if failure := _exchange_failures(None):
         raise failure
 
 
-def _others_failure(own: Exception | None) -> BraxError | None:
+def _exchange_failures(own: Exception | None) -> BraxError | None:
     """Tells the others how this process failed, if it did, and says how another one did."""
-    if alone():
+    if is_single_process():
         return None
-    failed = _from_all(np.int32(own is not None))
+    failed = _all_gather(np.int32(own is not None))
     if not failed.any():
         return None
-    told = f"{type(own).__name__}\n{own}".encode()[:_MESSAGE]
-    said = _from_all(np.frombuffer(told.ljust(_MESSAGE), np.uint8))
+    told = f"{type(own).__name__}\n{own}".encode()[:_MAX_MESSAGE_BYTES]
+    said = _all_gather(np.frombuffer(told.ljust(_MAX_MESSAGE_BYTES), np.uint8))
     who = int(failed.argmax())
     name, _, message = said[who].tobytes().decode("utf-8", "replace").partition("\n")
     where = f"process {who} of {jax.process_count()} failed: "
@@ -165,16 +175,16 @@ def _others_failure(own: Exception | None) -> BraxError | None:
     return TrainingError(f"{where}{name}: {message.strip()}")
 
 
-def check_alike(settings: Mapping[str, Any]) -> None:
+def check_consistent(settings: Mapping[str, Any]) -> None:
     """Refuses to train with processes that were told different things.
 
     Raises:
         ConfigError: on every process, naming what differs.
     """
-    if alone():
+    if is_single_process():
         return
     sums = [zlib.crc32(json.dumps(x, default=str).encode()) for x in settings.values()]
-    alike = np.ptp(_from_all(np.array(sums, np.uint32)).astype(np.int64), axis=0) == 0
+    alike = np.ptp(_all_gather(np.array(sums, np.uint32)).astype(np.int64), axis=0) == 0
     unlike = [name for name, same in zip(settings, alike, strict=True) if not same]
     if unlike:
         raise ConfigError(
@@ -183,21 +193,21 @@ def check_alike(settings: Mapping[str, Any]) -> None:
         )
 
 
-def whole(tree: Any) -> Any:
+def gather(tree: Any) -> Any:
     """A tree of which this process has every leaf whole."""
-    return tree if alone() else _gather(jax.tree.leaves(tree)[0].sharding.mesh)(tree)
+    return tree if is_single_process() else _replicate(jax.tree.leaves(tree)[0].sharding.mesh)(tree)
 
 
 @functools.cache
-def _gather(mesh: Mesh) -> Callable[[Any], Any]:
+def _replicate(mesh: Mesh) -> Callable[[Any], Any]:
     """What copies every leaf to all devices of a mesh; one function, so that it compiles once."""
     everywhere = NamedSharding(mesh, PartitionSpec())
     return jax.jit(lambda tree: tree, out_shardings=everywhere)
 
 
-def put(tree: Any, places: Any) -> Any:
+def place(tree: Any, places: Any) -> Any:
     """Puts a tree that every process has on the host where it belongs, over the devices of all."""
-    if alone():
+    if is_single_process():
         return jax.device_put(tree, places)
 
     def one(leaf: Any, place: Any) -> jax.Array:

@@ -16,7 +16,7 @@ from brax.training import types
 from brax.training.nn import images
 
 
-def likelihood(
+def likelihood_ratio_surrogate(
     networks: Any, normalizer: Any, policy: Any, data: types.Transition, advantage: jax.Array
 ) -> jax.Array:
     """What has the estimate as its derivative by the policy; its value means nothing.
@@ -36,8 +36,10 @@ def likelihood(
     return jnp.mean(log_prob * advantage)
 
 
-def mixed(value: jax.Array, other: jax.Array, share: float) -> jax.Array:
-    """A value, of whose derivative a share is that of another, such as its `likelihood`.
+def mix_gradients(value: jax.Array, other: jax.Array, share: float) -> jax.Array:
+    """Returns a value, of whose derivative a share is that of another.
+
+    The other one is its `likelihood_ratio_surrogate`, for example.
 
     With all of it, the value is not differentiated, which costs most.
     """
@@ -47,7 +49,7 @@ def mixed(value: jax.Array, other: jax.Array, share: float) -> jax.Array:
     return jax.lax.stop_gradient(value - slope) + slope
 
 
-def better(observation: Any, returns: jax.Array, known: jax.Array) -> jax.Array:
+def leave_one_out_advantage(observation: Any, returns: jax.Array, known: jax.Array) -> jax.Array:
     """How much more each episode earns than the others let expect of what is observed in it.
 
     At each time a ridge regression on observations and their squares, fitted to the other
@@ -75,21 +77,23 @@ def better(observation: Any, returns: jax.Array, known: jax.Array) -> jax.Array:
     features = jnp.concatenate([scaled, scaled**2], axis=-1)
     # With the few bits of a GPU's products the matrix might not stay positive definite.
     with jax.default_matmul_precision("highest"):
-        return jax.vmap(_left_out)(features, returns, known)
+        return jax.vmap(_leave_one_out_residuals)(features, returns, known)
 
 
-def _left_out(features: jax.Array, returns: jax.Array, known: jax.Array) -> jax.Array:
+def _leave_one_out_residuals(
+    features: jax.Array, returns: jax.Array, known: jax.Array
+) -> jax.Array:
     """What is left of each return, (n,), by a regression on features, (n, k), without itself."""
     count = jnp.maximum(jnp.sum(known), 1.0)
     features = known[:, None] * (features - known @ features / count)
     returns = known * (returns - known @ returns / count)
-    solved = features @ _inverse(features.T @ features + jnp.eye(features.shape[1]))
+    solved = features @ _sweep_inverse(features.T @ features + jnp.eye(features.shape[1]))
     left = returns - solved @ (features.T @ returns)
     leverage = 1.0 / count + jnp.sum(solved * features, axis=1)
     return left / jnp.maximum(1.0 - leverage, 0.1)
 
 
-def _inverse(matrix: jax.Array) -> jax.Array:
+def _sweep_inverse(matrix: jax.Array) -> jax.Array:
     """Of a positive definite matrix, (k, k), by sweeps (Goodnight 1979), which no thread waits for.
 
     `brax.generalized.elimination` says why it is not LAPACK's.

@@ -200,13 +200,13 @@ def _fitting_shapes(
         )
     found = shapes(obs_size)
     least = math.prod(stride)
-    problems = [_problem(name, shape, least) for name, shape in found.items()]
+    problems = [_shape_problem(name, shape, least) for name, shape in found.items()]
     if any(problems):
         raise ConfigError(" ".join(filter(None, problems)))
     return found
 
 
-def _problem(name: str, shape: tuple[int, ...], least: int) -> str:
+def _shape_problem(name: str, shape: tuple[int, ...], least: int) -> str:
     """What is wrong with an image of that shape, or an empty string."""
     if len(shape) != 3:
         return f"the image '{name}' has the shape {shape}; it must be (height, width, channels)."

@@ -66,10 +66,10 @@ class Encoded(linen.Module):
         return self.head(self.encoder(data), *more)
 
 
-_LARGE = 2**25
+_MIN_TRANSPOSED_MULTIPLICATIONS = 2**25
 """Multiplications of a product from which on its first factor is transposed beforehand."""
 
-_FEW = 16
+_MAX_INNERMOST_INPUTS = 16
 """Inputs of a layer up to which its gradient is made with the inputs innermost."""
 
 
@@ -80,7 +80,7 @@ def _transposed_product(kernel: jax.Array, data: jax.Array) -> jax.Array:
     It has two libraries for products. The one that is faster at large sizes is not called where the
     first factor is to be read by columns, so it is laid out by rows here.
     """
-    if kernel.size * data.shape[1] < _LARGE:
+    if kernel.size * data.shape[1] < _MIN_TRANSPOSED_MULTIPLICATIONS:
         return kernel.T @ data
     return jax.lax.platform_dependent(
         kernel,
@@ -95,13 +95,15 @@ def _transposed_product_jvp(
     primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
     (kernel, data), (kernel_dot, data_dot) = primals, tangents
-    turned = kernel_dot.T
-    if len(kernel) <= _FEW:  # else its cotangent is computed transposed, two to three times as long
-        turned = jax.lax.optimization_barrier(turned)
-    return _transposed_product(kernel, data), turned @ data + kernel.T @ data_dot
+    transposed = kernel_dot.T
+    if (
+        len(kernel) <= _MAX_INNERMOST_INPUTS
+    ):  # else its cotangent is computed transposed, two to three times as long
+        transposed = jax.lax.optimization_barrier(transposed)
+    return _transposed_product(kernel, data), transposed @ data + kernel.T @ data_dot
 
 
-_MANY = 64
+_MIN_INNERMOST_ROWS = 64
 """Rows from which on they are innermost.
 
 XLA's CPU compiler multiplies small matrices faster so, and over several axes it copies what
@@ -142,7 +144,7 @@ class MLP(linen.Module):
     def __call__(self, data: jax.Array) -> jax.Array:
         """Maps (..., inputs) to (..., layer_sizes[-1])."""
         before, data = data.shape[:-1], data.reshape(-1, data.shape[-1])
-        innermost = len(data) >= _MANY
+        innermost = len(data) >= _MIN_INNERMOST_ROWS
         axis = 0 if innermost else 1
         if innermost:
             # Laid out so at once: else each product with it is of columns far apart.

@@ -20,11 +20,11 @@ CHUNK_SECONDS = 1.0
 MAX_BAD_UPDATES = 10
 """Updates in a row without a finite gradient after which a run is stopped."""
 
-MANY_LOST = 0.01
+MAX_LOST_STEP_SHARE = 0.01
 """Share of the environment steps that may break without a warning."""
 
 
-class Program(Protocol):
+class CompiledProgram(Protocol):
     """What an agent gives the loop: compiled functions of its training state."""
 
     def advance(self, state: Any, steps: int) -> tuple[Any, Any]:
@@ -68,7 +68,7 @@ class Schedule:
         return {round(i * self.total / parts) for i in range(1, parts)}
 
 
-class Saves(Protocol):
+class StateSaver(Protocol):
     """Saves training states while training goes on."""
 
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
@@ -94,7 +94,7 @@ class Reports:
     """Given steps and state of every evaluation, before it is reported."""
     progress: Callable[[int, Mapping[str, Any]], None]
     """Told steps and metrics, at evaluations and in between."""
-    saves: Saves | None
+    saves: StateSaver | None
     """Saves training states; None where nothing is saved."""
     every: int | None
     """Least steps between reports while training, 0 for one after every call of the program, which
@@ -106,7 +106,7 @@ class Reports:
 
 
 @dataclass(frozen=True)
-class Limits:
+class StoppingCriteria:
     """What ends a run before its last step. At the first two it is evaluated and saved as there."""
 
     reward: float | None = None
@@ -117,7 +117,7 @@ class Limits:
     """Updates in a row without a finite gradient; that is an error."""
 
 
-class Window:
+class MetricsWindow:
     """What happened since the last report."""
 
     def __init__(self) -> None:
@@ -130,10 +130,10 @@ class Window:
         self.seconds += seconds
         self.env_steps += env_steps
         # A window can be a run of days, which 32 bits cannot count.
-        tally = jax.tree.map(_widest, tally)
+        tally = jax.tree.map(_as_64_bit, tally)
         self._tally = tally if self._tally is None else jax.tree.map(np.add, self._tally, tally)
 
-    def metrics(self, program: Program) -> dict[str, float]:
+    def metrics(self, program: CompiledProgram) -> dict[str, float]:
         """The program's metrics and the speed."""
         if self._tally is None:
             return {}
@@ -146,21 +146,21 @@ class Loop:
 
     def __init__(
         self,
-        program: Program,
+        program: CompiledProgram,
         schedule: Schedule,
         reports: Reports,
-        limits: Limits = Limits(),
+        limits: StoppingCriteria = StoppingCriteria(),
     ) -> None:
         self._program = program
         self._schedule = schedule
         self._reports = reports
         self._limits = limits
         self._interrupt = Interrupt()
-        self._pace = 0.0
+        self._seconds_per_step = 0.0
         self._walltime = 0.0
         self._saved = (0, 0.0)  # training steps and seconds of training at the last save
-        self._recent = Window()  # since the last report
-        self._told_of_lost = False
+        self._recent = MetricsWindow()  # since the last report
+        self._warned_of_lost = False
 
     def run(self, state: Any, step: int = 0, seconds: float = 0.0) -> tuple[Any, dict[str, Any]]:
         """Trains to the end of the schedule.
@@ -189,7 +189,7 @@ class Loop:
         stops = sorted(stop for stop in evaluations | resets if stop > step)
         if (step == 0 and 0 in evaluations) or not stops:
             metrics = self._evaluate(state, step, {}, save=step == 0 and not stops)
-        window = Window()
+        window = MetricsWindow()
         for stop in stops:
             state, step = self._train(state, step, stop, window)
             late = step < stop
@@ -198,30 +198,30 @@ class Loop:
             evaluated = step in evaluations or late
             if evaluated:
                 metrics = self._evaluate(state, step, self._training_metrics(window), save=True)
-                window = self._recent = Window()
+                window = self._recent = MetricsWindow()
             if self._is_interrupted():
                 if not evaluated:
                     self._save(state, step, {})
-                self._leave()
-            if late or (evaluated and hosts.agreed(self._is_enough(metrics))):
+                self._exit_on_signal()
+            if late or (evaluated and hosts.broadcast_from_first(self._reached_reward(metrics))):
                 break
         self._finish_saves()
         if self._is_interrupted():  # in what came last
             self._interrupt.stop()
         return state, metrics
 
-    def _train(self, state: Any, step: int, stop: int, window: Window) -> tuple[Any, int]:
+    def _train(self, state: Any, step: int, stop: int, window: MetricsWindow) -> tuple[Any, int]:
         """Trains from one step to another, or to the deadline, in calls of about a second.
 
         What was asked to stop at the last step does so after what else is to happen there, so that
         a run that goes on from there is as one that never stopped.
         """
         while step < stop:
-            steps = hosts.agreed(self._steps_of_a_call(stop - step))
+            steps = hosts.broadcast_from_first(self._steps_per_call(stop - step))
             start = time.perf_counter()
             state, tally = self._program.advance(state, steps)
             seconds = time.perf_counter() - start
-            self._pace = seconds / steps
+            self._seconds_per_step = seconds / steps
             self._walltime += seconds
             step += steps
             for each in (window, self._recent):
@@ -232,49 +232,49 @@ class Loop:
                     self._reports.saves.check()
                 every = self._reports.every
                 if every is not None and self._recent.env_steps >= every:
-                    self._reports.progress(step * self._schedule.env_steps, self._between())
-                    self._recent = Window()
+                    self._reports.progress(step * self._schedule.env_steps, self._interim_metrics())
+                    self._recent = MetricsWindow()
             if step < stop and self._is_interrupted():
                 self._save(state, step, {})
-                self._leave()
-            if step < stop and hosts.agreed(self._is_late()):
+                self._exit_on_signal()
+            if step < stop and hosts.broadcast_from_first(self._is_past_deadline()):
                 break
-            if step < stop and hosts.agreed(self._save_is_due(step)):
+            if step < stop and hosts.broadcast_from_first(self._save_is_due(step)):
                 self._save(state, step, {})
         return state, step
 
     def _is_interrupted(self) -> bool:
         """Whether any process was asked to stop."""
-        self._interrupt.signal = hosts.largest(self._interrupt.signal or 0) or None
+        self._interrupt.signal = hosts.max_over_processes(self._interrupt.signal or 0) or None
         return self._interrupt.signal is not None
 
-    def _leave(self) -> NoReturn:
+    def _exit_on_signal(self) -> NoReturn:
         """Ends as the signal would, when all is on disk."""
         self._finish_saves()
         self._interrupt.stop()
 
-    def _is_late(self) -> bool:
+    def _is_past_deadline(self) -> bool:
         return self._limits.deadline is not None and time.monotonic() >= self._limits.deadline
 
-    def _is_enough(self, metrics: Mapping[str, Any]) -> bool:
+    def _reached_reward(self, metrics: Mapping[str, Any]) -> bool:
         reward, enough = metrics.get("eval/episode_reward"), self._limits.reward
         return enough is not None and reward is not None and reward >= enough
 
-    def _steps_of_a_call(self, remaining: int) -> int:
+    def _steps_per_call(self, remaining: int) -> int:
         """Training steps to take at once: few while the pace is unknown, then a second's worth."""
-        if not self._pace:
+        if not self._seconds_per_step:
             return 1
-        most = max(int(CHUNK_SECONDS / self._pace), 1)
+        most = max(int(CHUNK_SECONDS / self._seconds_per_step), 1)
         for interval in (self._reports.every, self._reports.save_steps):
             if interval:
                 most = min(most, -(-interval // self._schedule.env_steps))
         return min(most, remaining)
 
-    def _training_metrics(self, window: Window) -> dict[str, Any]:
+    def _training_metrics(self, window: MetricsWindow) -> dict[str, Any]:
         found = window.metrics(self._program)
         lost = found.get("training/nan_envs", 0.0)
-        if lost > MANY_LOST * window.env_steps and not self._told_of_lost:
-            self._told_of_lost = True
+        if lost > MAX_LOST_STEP_SHARE * window.env_steps and not self._warned_of_lost:
+            self._warned_of_lost = True
             warnings.warn(
                 f"in {lost:,.0f} of {window.env_steps:,} environment steps the state, the "
                 "observation or the reward was not finite, or beyond 1e10: such a step earns "
@@ -283,7 +283,7 @@ class Loop:
             )
         return {**found, "training/walltime": self._walltime}
 
-    def _between(self) -> dict[str, Any]:
+    def _interim_metrics(self) -> dict[str, Any]:
         """Metrics of a report between evaluations: losses and speed are called `episode/...` too,
         which is what Google's agents call them there."""
         told = self._training_metrics(self._recent)
@@ -353,7 +353,7 @@ class Loop:
         )
 
 
-def _widest(number: Any) -> np.ndarray:
+def _as_64_bit(number: Any) -> np.ndarray:
     """A number in 64 bits."""
     whole = np.issubdtype(np.asarray(number).dtype, np.integer)
     return np.asarray(number, np.int64 if whole else np.float64)

@@ -22,11 +22,19 @@ from brax.training.checkpoints.saver import Saver
 from brax.training.config import RunConfig, Runtime
 from brax.training.distributed import hosts
 from brax.training.runner.evaluator import Evaluator
-from brax.training.runner.loop import MAX_BAD_UPDATES, Limits, Reports, Saves, Schedule
+from brax.training.runner.loop import (
+    MAX_BAD_UPDATES,
+    Reports,
+    Schedule,
+    StateSaver,
+    StoppingCriteria,
+)
 from brax.training.runner.program import Program
 
 
-def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array) -> Env:
+def wrap_environment(
+    env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array
+) -> Env:
     """The environment, batched, with time limit, resets and randomized systems.
 
     Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset or
@@ -48,7 +56,7 @@ def wrapped(env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: j
     return found
 
 
-def check_given(name: str, env: Any, runtime: Runtime) -> None:
+def check_environment(name: str, env: Any, runtime: Runtime) -> None:
     """Refuses what is no environment, is wrapped already, or takes no actions.
 
     Raises:
@@ -71,7 +79,7 @@ def draws_once(randomization_fn: Callable[..., Any]) -> bool:
     return takes_keys and not has_keys and not getattr(randomization_fn, "resample", False)
 
 
-def check_env(env: Env, config: RunConfig) -> State:
+def check_state(env: Env, config: RunConfig) -> State:
     """The shapes of the batched environment's state; refuses one that cannot be learned from."""
     keys = jax.random.split(jax.random.key(0), config.num_envs)
     state = jax.eval_shape(env.reset, keys)
@@ -80,7 +88,7 @@ def check_env(env: Env, config: RunConfig) -> State:
             f"the environment's reward has shape {state.reward.shape}; expected "
             f"({config.num_envs},), one for each of num_envs. Is it batched?"
         )
-    for name, part in _named(state.obs):
+    for name, part in _named_entries(state.obs):
         if not hasattr(part, "ndim"):
             raise ConfigError(
                 f"the environment's observation '{name}' is a {type(part).__name__}; agents read "
@@ -109,14 +117,14 @@ def check_env(env: Env, config: RunConfig) -> State:
     return state
 
 
-def check_sizes(size: types.ObservationSize, state: State) -> None:
+def check_observation_size(size: types.ObservationSize, state: State) -> None:
     """Refuses observations of other sizes than the environment says.
 
     Raises:
         ConfigError: with both.
     """
-    seen = {name: x.shape[1:] for name, x in _named(state.obs)}
-    told = {name: (x,) if isinstance(x, int) else tuple(x) for name, x in _named(size)}
+    seen = {name: x.shape[1:] for name, x in _named_entries(state.obs)}
+    told = {name: (x,) if isinstance(x, int) else tuple(x) for name, x in _named_entries(size)}
     if told != seen:
         raise ConfigError(
             f"the environment's observation_size is {size}, but reset returns observations of the "
@@ -124,12 +132,12 @@ def check_sizes(size: types.ObservationSize, state: State) -> None:
         )
 
 
-def _named(obs: Any) -> Iterable[tuple[str, Any]]:
+def _named_entries(obs: Any) -> Iterable[tuple[str, Any]]:
     """The entries of an observation, or the observation alone."""
     return obs.items() if isinstance(obs, Mapping) else [("state", obs)]
 
 
-def schedule(config: RunConfig) -> Schedule:
+def make_schedule(config: RunConfig) -> Schedule:
     """When to evaluate and to start afresh."""
     return Schedule(
         total=config.training_steps,
@@ -139,16 +147,16 @@ def schedule(config: RunConfig) -> Schedule:
     )
 
 
-def limits(config: RunConfig, start: float) -> Limits:
+def make_stopping_criteria(config: RunConfig, start: float) -> StoppingCriteria:
     """What ends a run before its last step, when it began at `start` of `time.monotonic`."""
-    return Limits(
+    return StoppingCriteria(
         config.stop_at_reward,
         None if config.max_seconds is None else start + config.max_seconds,
         MAX_BAD_UPDATES if config.failed_update == "stop" else None,
     )
 
 
-def saver(
+def make_saver(
     stack: contextlib.ExitStack,
     folder: Path | str | None,
     record: Mapping[str, Any],
@@ -168,9 +176,9 @@ def saver(
     return stack.enter_context(contextlib.closing(Saver(folder, record, config)))
 
 
-def saved_state(
+def read_saved_state(
     program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, Any]
-) -> resumption.Start | None:
+) -> resumption.StartingPoint | None:
     """The saved state to go on from, if any; checks the parameters to start from, if any.
 
     It warns where the state has all steps behind it that were asked for, unless that is 0.
@@ -182,7 +190,7 @@ def saved_state(
         resumption.check_params(runtime.first_params, shapes.params)
     if runtime.restore_checkpoint_path is None:
         return None
-    saved = resumption.resume(runtime.restore_checkpoint_path, shapes, record, config)
+    saved = resumption.read_starting_point(runtime.restore_checkpoint_path, shapes, record, config)
     if config.training_steps and saved.step >= config.training_steps:
         behind = saved.step * config.env_steps_per_training_step
         warnings.warn(
@@ -194,11 +202,11 @@ def saved_state(
     return saved
 
 
-def reports(
+def make_reports(
     evaluate: Callable[..., dict[str, Any]],
     hand_out: Callable[[int, Any], None],
     progress: Callable[[int, Mapping[str, Any]], None],
-    saves: Saves | None,
+    saves: StateSaver | None,
     config: RunConfig,
 ) -> Reports:
     """Where the loop sends what it learns, and how often."""
@@ -214,7 +222,7 @@ def reports(
 
 
 @contextlib.contextmanager
-def told_of_full_memory(config: RunConfig) -> Iterator[None]:
+def explain_out_of_memory(config: RunConfig) -> Iterator[None]:
     """Says what to make smaller where the devices have no memory left.
 
     Raises:
@@ -256,22 +264,22 @@ def compile_all(
             done.result()
 
 
-def first_state(
-    program: Program, key: jax.Array, runtime: Runtime, saved: resumption.Start | None
-) -> resumption.Start:
+def initial_state(
+    program: Program, key: jax.Array, runtime: Runtime, saved: resumption.StartingPoint | None
+) -> resumption.StartingPoint:
     """Where to start, on the devices."""
     places = program.place(program.shapes())
     if saved is not None:
-        return saved._replace(state=hosts.put(saved.state, places))
+        return saved._replace(state=hosts.place(saved.state, places))
     state = program.init(key)
     if runtime.restore_params is not None:
         given = resumption.check_params(runtime.first_params, state.params)
-        params = hosts.put(state.params._replace(**given), places.params)
+        params = hosts.place(state.params._replace(**given), places.params)
         state = program.with_params(state, params)
-    return resumption.Start(state)
+    return resumption.StartingPoint(state)
 
 
-def evaluator(
+def make_evaluator(
     environment: Env,
     config: RunConfig,
     runtime: Runtime,
@@ -284,7 +292,7 @@ def evaluator(
     eval_env = environment
     if runtime.eval_env is not None:
         eval_env = runtime.eval_env
-        check_given("eval_env", eval_env, runtime)
+        check_environment("eval_env", eval_env, runtime)
         for name in ("observation_size", "action_size"):
             own, of_training = (getattr(env, name) for env in (eval_env, environment))
             if own != of_training:
@@ -292,7 +300,7 @@ def evaluator(
                     f"eval_env has {name} {own}; the policy is trained for {of_training}."
                 )
     return Evaluator(
-        wrapped(eval_env, config, runtime, config.num_eval_envs, keys[0]),
+        wrap_environment(eval_env, config, runtime, config.num_eval_envs, keys[0]),
         functools.partial(make_policy, deterministic=config.deterministic_eval),
         config.num_eval_envs,
         config.episode_length,
@@ -312,7 +320,9 @@ def evaluate(
     return evaluator.run_evaluation((params.normalizer, params.policy), metrics)
 
 
-def hand_out(runtime: Runtime, make_policy: Callable[..., Any], steps: int, state: Any) -> None:
+def publish_params(
+    runtime: Runtime, make_policy: Callable[..., Any], steps: int, state: Any
+) -> None:
     """Hands the parameters to whoever asked for them."""
     params = jax.device_get(state.params)  # the next training step uses up those of the device
     runtime.policy_params_fn(steps, policies.with_normalizer(make_policy, params), params)

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from brax.training.distributed import devices, hosts
 from brax.training.learner import Learner, Tally
 
-_OBJECT = re.compile(r'backend_config = "\d+"')
+_OBJECT_ADDRESS = re.compile(r'backend_config = "\d+"')
 """Where JAX names a Python object of this process by its address."""
 
 
@@ -64,7 +64,7 @@ class Program:
     def checksum(self) -> int:
         """A checksum of what makes the first state and of the training step, not yet compiled."""
         text = self._lower_init().as_text() + self._lower_advance().as_text()
-        return zlib.crc32(_OBJECT.sub("", text).encode())
+        return zlib.crc32(_OBJECT_ADDRESS.sub("", text).encode())
 
     def _lower_init(self) -> jax.stages.Lowered:
         init = jax.jit(self._functions.init, out_shardings=self.place(self.shapes()))
@@ -89,7 +89,7 @@ class Program:
     def advance(self, state: Any, steps: int) -> tuple[Any, Tally]:
         """Takes training steps; `state` is used up. The tally comes back to the host."""
         state, tally = self._advance(
-            state, hosts.put(np.int32(steps), devices.replicated(self._mesh))
+            state, hosts.place(np.int32(steps), devices.replicated(self._mesh))
         )
         return state, jax.device_get(tally)
 

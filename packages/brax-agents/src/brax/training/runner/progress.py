@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-HEARTBEAT_SECONDS = 8.0
+STATUS_LINE_SECONDS = 8.0
 """Longest silence where there is no terminal to draw in."""
 
-_ROWS = 10
+_MAX_TABLE_ROWS = 10
 
 
 class Progress:
@@ -119,7 +119,7 @@ class Progress:
         table = Table(title=self._title, title_justify="left", box=None, padding=(0, 2))
         for name in ("steps", "return", "+-", "length", "steps/s", "time"):
             table.add_column(name, justify="right")
-        for row in self._rows[-_ROWS:]:
+        for row in self._rows[-_MAX_TABLE_ROWS:]:
             table.add_row(*row)
         pulse = not (self._training and self._total)
         bar = ProgressBar(self._total, min(self._steps, self._total), width=50, pulse=pulse)
@@ -128,7 +128,7 @@ class Progress:
     def _beat(self) -> None:
         """Prints a line whenever there was none for a while."""
         while not self._stop.wait(0.5):
-            if self._clock() - self._last_line >= HEARTBEAT_SECONDS:
+            if self._clock() - self._last_line >= STATUS_LINE_SECONDS:
                 self._line(self._status())
 
     def _line(self, text: str) -> None:

@@ -14,7 +14,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from brax.env import Env
 from brax.errors import ConfigError
 from brax.training.agent import Agent
-from brax.training.checkpoints.saver import Saver, Several
+from brax.training.checkpoints.saver import Saver, SaverGroup
 from brax.training.config import RunConfig, Runtime
 from brax.training.distributed import devices
 from brax.training.learner import Learner, Tally
@@ -22,13 +22,13 @@ from brax.training.runner import parts
 from brax.training.runner.loop import Loop
 from brax.training.runner.program import Functions, Program
 
-AXIS = "seeds"
+SEEDS_AXIS = "seeds"
 """Name of the mesh axis over which seeds are split."""
 
-_EACH = "seeds"
+_PER_SEED = "seeds"
 """Entry of the metrics with a dictionary for each seed."""
 
-_ALONE = (
+_SINGLE_RUN_SETTINGS = (
     "restore_checkpoint_path",
     "restore_params",
     "save_checkpoint_path",
@@ -69,32 +69,32 @@ def train_seeds(
         TrainingError: if the gradients of all of them stay without a finite value.
     """
     config, runtime = agent.check(settings)
-    if apart := _apart(config, runtime):
+    if apart := _incompatible_settings(config, runtime):
         raise ConfigError(
             f"seeds that train together cannot have {' and '.join(apart)}: leave this out, or "
             "train them one after the other."
         )
     keys = [jax.random.split(jax.random.key(seed), 4) for seed in seeds]
-    mesh = _mesh(len(seeds))
+    mesh = _seed_mesh(len(seeds))
     learner, make_policy, record = agent.build(environment, config, runtime, mesh, keys[0][0])
     program = SeedsProgram(learner, mesh, len(seeds))
-    shared = parts.evaluator(environment, config, runtime, make_policy, keys[0][2:])
+    shared = parts.make_evaluator(environment, config, runtime, make_policy, keys[0][2:])
     each = [shared and shared.with_key(key[3]) for key in keys]
 
     def evaluate(steps: int, states: Any, metrics: Mapping[str, Any]) -> dict[str, Any]:
         found = []
         for i, evaluator in enumerate(each):
-            state, own = part(states, i), _of(metrics, i)
+            state, own = state_of_seed(states, i), _metrics_of_seed(metrics, i)
             found.append(parts.evaluate(evaluator, steps, state, own))
-        return {_EACH: found}
+        return {_PER_SEED: found}
 
     def hand_out(steps: int, states: Any) -> None:
         for i in range(len(seeds)):
-            parts.hand_out(runtime, make_policy, steps, part(states, i))
+            parts.publish_params(runtime, make_policy, steps, state_of_seed(states, i))
 
     def progress(steps: int, metrics: Mapping[str, Any]) -> None:
         for i in range(len(seeds)):
-            progress_fn(i, steps, _of(metrics, i))
+            progress_fn(i, steps, _metrics_of_seed(metrics, i))
 
     with contextlib.ExitStack() as stack:
         savers = []
@@ -105,13 +105,21 @@ def train_seeds(
         params = jax.eval_shape(learner.init, keys[0][1]).params
         parts.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
-        reports = parts.reports(evaluate, hand_out, progress, Several(savers, part, _of), config)
-        limits = parts.limits(config, start=0.0)  # failed updates alone: nothing else is allowed
-        _, metrics = Loop(program, parts.schedule(config), reports, limits).run(states)
-    return [dict(_of(metrics, i)) for i in range(len(seeds))]
+        reports = parts.make_reports(
+            evaluate,
+            hand_out,
+            progress,
+            SaverGroup(savers, state_of_seed, _metrics_of_seed),
+            config,
+        )
+        limits = parts.make_stopping_criteria(
+            config, start=0.0
+        )  # failed updates alone: nothing else is allowed
+        _, metrics = Loop(program, parts.make_schedule(config), reports, limits).run(states)
+    return [dict(_metrics_of_seed(metrics, i)) for i in range(len(seeds))]
 
 
-def fit(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
+def can_train_together(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
     """Whether several seeds of an agent fit into one program.
 
     Those with a replay buffer do not: each seed would write at a place of its own, which makes a
@@ -119,9 +127,9 @@ def fit(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
     draws for itself, or with settings of one run, such as what it starts from and when it ends.
     """
     config, runtime = agent.check(settings)
-    if _apart(config, runtime):
+    if _incompatible_settings(config, runtime):
         return False
-    learner, *_ = agent.build(environment, config, runtime, _mesh(1), jax.random.key(0))
+    learner, *_ = agent.build(environment, config, runtime, _seed_mesh(1), jax.random.key(0))
     return set(learner.split) <= {"env_state"}
 
 
@@ -137,7 +145,7 @@ class SeedsProgram(Program):
         super().__init__(learner, mesh)
         self._number = number
         self._key = jax.random.split(jax.random.key(0), number)
-        together = functools.partial(jax.vmap, spmd_axis_name=AXIS)
+        together = functools.partial(jax.vmap, spmd_axis_name=SEEDS_AXIS)
         self._functions = Functions(
             functools.partial(jax.lax.map, learner.init),
             together(learner.advance, in_axes=(0, None)),
@@ -146,7 +154,7 @@ class SeedsProgram(Program):
 
     def place(self, state: Any) -> Any:
         """Where each leaf lives: all of a seed's on one device."""
-        return jax.tree.map(lambda _: NamedSharding(self._mesh, PartitionSpec(AXIS)), state)
+        return jax.tree.map(lambda _: NamedSharding(self._mesh, PartitionSpec(SEEDS_AXIS)), state)
 
     def bad_updates(self, state: Any) -> int:
         """Updates in a row that were skipped, of the seed with the fewest."""
@@ -155,25 +163,27 @@ class SeedsProgram(Program):
     def metrics(self, tally: Tally) -> dict[str, Any]:
         """The metrics of each seed."""
         parts = [jax.tree.map(lambda x, i=i: x[i], tally) for i in range(self._number)]
-        return {_EACH: [super(SeedsProgram, self).metrics(part) for part in parts]}
+        return {_PER_SEED: [super(SeedsProgram, self).metrics(part) for part in parts]}
 
 
-def _apart(config: RunConfig, runtime: Runtime) -> list[str]:
+def _incompatible_settings(config: RunConfig, runtime: Runtime) -> list[str]:
     """Settings that keep seeds from training together."""
     given = {**vars(config), **vars(runtime)}
     drawn = runtime.randomization_fn is not None and parts.draws_once(runtime.randomization_fn)
-    return [name for name in _ALONE if given[name] is not None] + ["randomization_fn"] * drawn
+    return [name for name in _SINGLE_RUN_SETTINGS if given[name] is not None] + [
+        "randomization_fn"
+    ] * drawn
 
 
-def _mesh(number: int) -> Mesh:
+def _seed_mesh(number: int) -> Mesh:
     """As many devices as divide the seeds, each for some of them; no environment is split off."""
     found = jax.devices()
     count = next(n for n in range(min(len(found), number), 0, -1) if number % n == 0)
     grid = np.array(found[:count]).reshape(count, 1)
-    return Mesh(grid, (AXIS, devices.AXIS), axis_types=(AxisType.Auto,) * 2)
+    return Mesh(grid, (SEEDS_AXIS, devices.ENVS_AXIS), axis_types=(AxisType.Auto,) * 2)
 
 
-def part(states: Any, i: int) -> Any:
+def state_of_seed(states: Any, i: int) -> Any:
     """One seed's state, on the device that has it.
 
     An index into all of them would be a program for all devices, one for each leaf. On a CPU
@@ -190,7 +200,7 @@ def part(states: Any, i: int) -> Any:
     return jax.tree.map(own, states)
 
 
-def _of(metrics: Mapping[str, Any], i: int) -> dict[str, Any]:
+def _metrics_of_seed(metrics: Mapping[str, Any], i: int) -> dict[str, Any]:
     """One seed's metrics: its own and those of all."""
-    common = {name: x for name, x in metrics.items() if name != _EACH}
-    return {**common, **metrics.get(_EACH, [{}] * (i + 1))[i]}
+    common = {name: x for name, x in metrics.items() if name != _PER_SEED}
+    return {**common, **metrics.get(_PER_SEED, [{}] * (i + 1))[i]}

@@ -19,13 +19,17 @@ from brax.training.learner import (
     in_a_row,
 )
 from brax.training.learning.advantages import compute_gae
-from brax.training.learning.gradient_clipping import GradientLimit
-from brax.training.learning.zeroth_order import better, likelihood, mixed
+from brax.training.learning.gradient_clipping import GradientClippingWrapper
+from brax.training.learning.zeroth_order import (
+    leave_one_out_advantage,
+    likelihood_ratio_surrogate,
+    mix_gradients,
+)
 from brax.training.policies import PolicyParams, make_inference_fn
 from brax.training.runner import acting
 
 
-class TrainingState(NamedTuple):
+class APGTrainingState(NamedTuple):
     """All that one training step hands to the next."""
 
     params: PolicyParams
@@ -44,7 +48,7 @@ class APGLearner(Learner):
         super().__init__(parts)
         config = self.config
         self._make_policy = make_inference_fn(parts.networks)
-        self._way = GradientLimit(self.env)
+        self._clipped_env = GradientClippingWrapper(self.env)
         rate = config.learning_rate
         if config.use_schedule:
             rate = optax.exponential_decay(rate, 1, config.schedule_decay)
@@ -52,11 +56,11 @@ class APGLearner(Learner):
             optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(rate, *config.adam_b)
         )
 
-    def init(self, key: jax.Array) -> TrainingState:
+    def init(self, key: jax.Array) -> APGTrainingState:
         """Makes the first state."""
         policy_key, env_key, train_key = jax.random.split(key, 3)
         policy = self.networks.policy_network.init(policy_key)
-        return TrainingState(
+        return APGTrainingState(
             params=PolicyParams(self.first_normalizer(), policy),
             optimizer_state=self._optimizer.init(policy),
             env_state=self.reset(env_key),
@@ -64,7 +68,7 @@ class APGLearner(Learner):
             bad_updates=jnp.int32(0),
         )
 
-    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+    def training_step(self, state: APGTrainingState) -> tuple[APGTrainingState, Tally]:
         """Goes on from where the environments are, and improves the policy by the gradient of the
         rewards on the way. What lies before the window is not differentiated.
         """
@@ -78,13 +82,13 @@ class APGLearner(Learner):
         params = PolicyParams(self.normalizer_after(normalizer, data.observation), policy)
         bad_updates = in_a_row(state.bad_updates, finite)
         updates = count_updates({"loss": value, "grad_norm": optax.tree.norm(grads)}, finite)
-        state = TrainingState(params, optimizer_state, env_state, key, bad_updates)
+        state = APGTrainingState(params, optimizer_state, env_state, key, bad_updates)
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
-    def loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[jax.Array, Any]:
+    def loss(self, policy: Any, state: APGTrainingState, key: jax.Array) -> tuple[jax.Array, Any]:
         """Against the mean reward of the window; also where the window led, and what was seen."""
         env_state, data = acting.generate_unroll(
-            self._way,
+            self._clipped_env,
             state.env_state,
             self._make_policy((state.params.normalizer, policy)),
             key,
@@ -95,9 +99,11 @@ class APGLearner(Learner):
         mean = jnp.mean(data.reward)
         if share := self.config.zeroth_order:
             seen = jax.lax.stop_gradient(data)
-            advantage = better(seen.observation, *known_returns(seen))
-            other = likelihood(self.networks, state.params.normalizer, policy, data, advantage)
-            mean = mixed(mean, other, share)
+            advantage = leave_one_out_advantage(seen.observation, *known_returns(seen))
+            other = likelihood_ratio_surrogate(
+                self.networks, state.params.normalizer, policy, data, advantage
+            )
+            mean = mix_gradients(mean, other, share)
         return -mean, (env_state, data)
 
 

@@ -9,7 +9,7 @@ import optax
 from brax.env import State
 from brax.errors import ConfigError
 from brax.training import types
-from brax.training.checkpoints.policies import of_run
+from brax.training.checkpoints.policies import load_run_policy
 from brax.training.distributed import devices
 from brax.training.learner import (
     Learner,
@@ -34,7 +34,7 @@ class Lesson(NamedTuple):
     action: jax.Array
 
 
-class TrainingState(NamedTuple):
+class BCTrainingState(NamedTuple):
     """All that one training step hands to the next."""
 
     params: PolicyParams
@@ -64,7 +64,7 @@ class BCLearner(Learner):
         self._make_policy = make_inference_fn(parts.networks)
         given = parts.runtime.teacher_inference_fn
         if given is None:
-            given = acting.over_batch(of_run(config.teacher))
+            given = acting.over_batch(load_run_policy(config.teacher))
         self._teacher = given
         self._beta = parts.runtime.dagger_beta_fn
         self._optimizer = optax.adam(config.learning_rate)
@@ -104,11 +104,11 @@ class BCLearner(Learner):
         """Parts of the training state that devices share, and the length they are split along."""
         return {**super().split, "replay": self.config.num_envs}
 
-    def init(self, key: jax.Array) -> TrainingState:
+    def init(self, key: jax.Array) -> BCTrainingState:
         """Makes the first state, with no lesson learned."""
         policy_key, env_key, train_key = jax.random.split(key, 3)
         policy = self.networks.policy_network.init(policy_key)
-        return TrainingState(
+        return BCTrainingState(
             params=PolicyParams(self.first_normalizer(), policy),
             optimizer_state=self._optimizer.init(policy),
             env_state=self.reset(env_key),
@@ -118,7 +118,7 @@ class BCLearner(Learner):
             bad_updates=jnp.int32(0),
         )
 
-    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+    def training_step(self, state: BCTrainingState) -> tuple[BCTrainingState, Tally]:
         """Acts, has the teacher say what it would have done, and learns from all that it said."""
         key, act_key, learn_key = jax.random.split(state.key, 3)
         env_state, data = acting.generate_unroll(
@@ -142,7 +142,7 @@ class BCLearner(Learner):
         state, updates = self._learn(state, learn_key)
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
-    def _mixture(self, state: TrainingState) -> types.Policy:
+    def _mixture(self, state: BCTrainingState) -> types.Policy:
         """Who acts: the teacher or the pupil, drawn anew in every step of every environment."""
         pupil, beta = self._make_policy(state.params), self._beta(state.step)
 
@@ -164,9 +164,9 @@ class BCLearner(Learner):
         return drawn._replace(observation=images.randomly_shifted(drawn.observation, shift_key))
 
     def _drawn(self, replay: ReplayBufferState, key: jax.Array) -> Lesson:
-        return devices.share(self._buffer.sample(replay, key), self.mesh)
+        return devices.shard(self._buffer.sample(replay, key), self.mesh)
 
-    def _learn(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
+    def _learn(self, state: BCTrainingState, key: jax.Array) -> tuple[BCTrainingState, Updates]:
         """Fits the pupil's mean action to the teacher's, by the mean square of the difference.
 
         Source: Ross, Gordon, Bagnell 2011 (1011.0686), algorithm 3.1.
@@ -174,7 +174,7 @@ class BCLearner(Learner):
         actions = self.networks.parametric_action_distribution
         network = self.networks.policy_network
 
-        def update(state: TrainingState, key: jax.Array) -> tuple[TrainingState, Any]:
+        def update(state: BCTrainingState, key: jax.Array) -> tuple[BCTrainingState, Any]:
             lesson = self._lessons(state.replay, key)
 
             def loss(policy: Any) -> jax.Array:

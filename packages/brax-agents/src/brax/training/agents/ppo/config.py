@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from brax.errors import ConfigError
 from brax.training import config
-from brax.training.agents.ppo.losses import LossConfig
+from brax.training.agents.ppo.losses import PPOLossConfig
 from brax.training.agents.ppo.optimizer import LRSchedule
 from brax.training.settings import choice, number
 
@@ -91,9 +91,9 @@ class PPOConfig(config.RunConfig):
         return stretches * self.unroll_length * self.action_repeat
 
     @property
-    def loss(self) -> LossConfig:
+    def loss(self) -> PPOLossConfig:
         """The numbers that the loss needs."""
-        return LossConfig(
+        return PPOLossConfig(
             clipping_epsilon=self.clipping_epsilon,
             entropy_cost=self.entropy_cost,
             vf_loss_coefficient=self.vf_loss_coefficient,

@@ -29,7 +29,7 @@ from brax.training.policies import make_inference_fn
 from brax.training.runner import acting
 
 
-class TrainingState(NamedTuple):
+class PPOTrainingState(NamedTuple):
     """All that one training step hands to the next."""
 
     params: PPOParams
@@ -58,7 +58,7 @@ class PPOLearner(Learner):
         self._make_policy = make_inference_fn(parts.networks)
         self._optimizer = make_optimizer(self.config)
 
-    def init(self, key: jax.Array) -> TrainingState:
+    def init(self, key: jax.Array) -> PPOTrainingState:
         """Makes the first state."""
         policy_key, value_key, env_key, train_key = jax.random.split(key, 4)
         params = PPOParams(
@@ -66,7 +66,7 @@ class PPOLearner(Learner):
             self.networks.policy_network.init(policy_key),
             self.networks.value_network.init(value_key),
         )
-        return TrainingState(
+        return PPOTrainingState(
             params=params,
             optimizer_state=self._optimizer.init((params.policy, params.value)),
             env_state=self.reset(env_key),
@@ -74,7 +74,7 @@ class PPOLearner(Learner):
             bad_updates=jnp.int32(0),
         )
 
-    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+    def training_step(self, state: PPOTrainingState) -> tuple[PPOTrainingState, Tally]:
         """Collects experience, takes its statistics, learns from it."""
         key, collect_key, learn_key = jax.random.split(state.key, 3)
         env_state, batch, acted = self._collect(state.params, state.env_state, collect_key)
@@ -150,8 +150,8 @@ class PPOLearner(Learner):
         return self.networks.value_network.apply(params.normalizer, params.value, observation)
 
     def _learn(
-        self, state: TrainingState, batch: Batch, key: jax.Array
-    ) -> tuple[TrainingState, Updates]:
+        self, state: PPOTrainingState, batch: Batch, key: jax.Array
+    ) -> tuple[PPOTrainingState, Updates]:
         """Passes over the experience in shuffled minibatches, one update each."""
         config = self.config
         stretches = config.batch_size * config.num_minibatches
@@ -168,7 +168,7 @@ class PPOLearner(Learner):
                 dealt = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
                 return dealt.reshape(config.num_minibatches, config.batch_size, *x.shape[1:])
 
-            parts = devices.share(jax.tree.map(deal, batch), self.mesh, axis=1)
+            parts = devices.shard(jax.tree.map(deal, batch), self.mesh, axis=1)
             keys = jax.random.split(rest, config.num_minibatches)
             return jax.lax.scan(minibatch, learned, (parts, keys))
 

@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     """1 for a step that is learned from, else 0, (n, time)."""
 
 
-class LossConfig(NamedTuple):
+class PPOLossConfig(NamedTuple):
     """Numbers of the loss."""
 
     clipping_epsilon: float
@@ -40,7 +40,7 @@ class LossConfig(NamedTuple):
 
 
 def compute_ppo_loss(
-    params: PPOParams, batch: Batch, key: jax.Array, networks: PPONetworks, config: LossConfig
+    params: PPOParams, batch: Batch, key: jax.Array, networks: PPONetworks, config: PPOLossConfig
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Computes PPO's loss: clipped surrogate, value error and entropy.
 
@@ -109,7 +109,7 @@ def _value_error(
 
 
 def _surrogate(
-    ratio: jax.Array, advantages: jax.Array, used: jax.Array, config: LossConfig
+    ratio: jax.Array, advantages: jax.Array, used: jax.Array, config: PPOLossConfig
 ) -> jax.Array:
     """The clipped surrogate over the steps that are used, advantages normalized over those."""
     number = jnp.maximum(jnp.sum(used), 1.0)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from brax.env import State
-from brax.training.agents.sac.losses import LossConfig, Weights, compute_sac_loss
+from brax.training.agents.sac.losses import SACLossConfig, SACWeights, compute_sac_loss
 from brax.training.distributed import devices
 from brax.training.learner import (
     Learner,
@@ -25,7 +25,7 @@ from brax.training.policies import PolicyParams, make_inference_fn
 from brax.training.runner import acting
 
 
-class TrainingState(NamedTuple):
+class SACTrainingState(NamedTuple):
     """All that one training step hands to the next."""
 
     params: PolicyParams
@@ -53,7 +53,7 @@ class SACLearner(Learner):
         self._make_policy = make_inference_fn(parts.networks)
         action_size = parts.env.action_size
         entropy = config.target_entropy
-        self._loss = LossConfig(
+        self._loss = SACLossConfig(
             discounting=config.discounting,
             reward_scaling=config.reward_scaling,
             target_entropy=-0.5 * action_size if entropy is None else entropy,
@@ -63,7 +63,7 @@ class SACLearner(Learner):
                 "networks": optax.adam(config.learning_rate),
                 "alpha": optax.adam(config.alpha_learning_rate),
             },
-            Weights("networks", "networks", "alpha"),  # type: ignore[arg-type]
+            SACWeights("networks", "networks", "alpha"),  # type: ignore[arg-type]
         )
         sample = Sample.like(self.sample_obs, action_size)
         self._buffer = ReplayBuffer(
@@ -75,25 +75,25 @@ class SACLearner(Learner):
         """Parts of the training state that devices share, and the length they are split along."""
         return {**super().split, "replay": self.config.num_envs}
 
-    def init(self, key: jax.Array) -> TrainingState:
+    def init(self, key: jax.Array) -> SACTrainingState:
         """Makes the first state, with nothing in the replay buffer."""
         policy_key, q_key, env_key, train_key = jax.random.split(key, 4)
         policy = self.networks.policy_network.init(policy_key)
         q = self.networks.q_network.init(q_key)
         log_alpha = jnp.zeros(())
-        return TrainingState(
+        return SACTrainingState(
             params=PolicyParams(self.first_normalizer(), policy),
             q=q,
             target_q=q,
             log_alpha=log_alpha,
-            optimizer_state=self._optimizer.init(Weights(policy, q, log_alpha)),
+            optimizer_state=self._optimizer.init(SACWeights(policy, q, log_alpha)),
             env_state=self.reset(env_key),
             replay=self._buffer.init(),
             key=train_key,
             bad_updates=jnp.int32(0),
         )
 
-    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+    def training_step(self, state: SACTrainingState) -> tuple[SACTrainingState, Tally]:
         """Takes a step in every environment and keeps it, then learns from what is kept."""
         key, act_key, learn_key = jax.random.split(state.key, 3)
         policy = self._make_policy(state.params)
@@ -108,17 +108,17 @@ class SACLearner(Learner):
         state, updates = self._learn(state, learn_key)
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
-    def _learn(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
+    def _learn(self, state: SACTrainingState, key: jax.Array) -> tuple[SACTrainingState, Updates]:
         """Makes `grad_updates_per_step` updates, or none while the buffer holds too little."""
         enough = self._buffer.size(state.replay) >= self.config.min_replay_size
         number = jnp.where(enough, self.config.grad_updates_per_step, 0)
         return repeated(lambda i, s: self._update(s, jax.random.fold_in(key, i)), state, number)
 
-    def _update(self, state: TrainingState, key: jax.Array) -> tuple[TrainingState, Updates]:
+    def _update(self, state: SACTrainingState, key: jax.Array) -> tuple[SACTrainingState, Updates]:
         """Takes one gradient step, or none where the gradient is not finite."""
         sample_key, loss_key = jax.random.split(key)
-        batch = devices.share(self._buffer.sample(state.replay, sample_key), self.mesh)
-        weights = Weights(state.params.policy, state.q, state.log_alpha)
+        batch = devices.shard(self._buffer.sample(state.replay, sample_key), self.mesh)
+        weights = SACWeights(state.params.policy, state.q, state.log_alpha)
         grads, losses = jax.grad(compute_sac_loss, has_aux=True)(
             weights,
             state.params.normalizer,

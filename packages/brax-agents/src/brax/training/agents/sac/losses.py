@@ -9,7 +9,7 @@ from brax.training.agents.sac.networks import SACNetworks
 from brax.training.learning.replay_buffers import Sample
 
 
-class Weights(NamedTuple):
+class SACWeights(NamedTuple):
     """What SAC's losses are minimized over."""
 
     policy: Any
@@ -18,7 +18,7 @@ class Weights(NamedTuple):
     """Logarithm of the temperature, shape ()."""
 
 
-class LossConfig(NamedTuple):
+class SACLossConfig(NamedTuple):
     """Numbers of the losses."""
 
     discounting: float
@@ -27,13 +27,13 @@ class LossConfig(NamedTuple):
 
 
 def compute_sac_loss(
-    weights: Weights,
+    weights: SACWeights,
     normalizer: Any,
     target_q: Any,
     batch: Sample,
     key: jax.Array,
     networks: SACNetworks,
-    config: LossConfig,
+    config: SACLossConfig,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Computes the sum of SAC's three losses, each with a gradient for its own weights only.
 

@@ -22,13 +22,13 @@ from brax.training.learner import (
     shuffled,
 )
 from brax.training.learning.advantages import compute_gae
-from brax.training.learning.gradient_clipping import GradientLimit
-from brax.training.learning.zeroth_order import likelihood, mixed
+from brax.training.learning.gradient_clipping import GradientClippingWrapper
+from brax.training.learning.zeroth_order import likelihood_ratio_surrogate, mix_gradients
 from brax.training.policies import ActorCriticParams, make_inference_fn
 from brax.training.runner import acting
 
 
-class TrainingState(NamedTuple):
+class SHACTrainingState(NamedTuple):
     """All that one training step hands to the next."""
 
     params: ActorCriticParams
@@ -52,7 +52,7 @@ class SHACLearner(Learner):
         most = self.config.max_state_gradient
         if most is not None:
             most /= self.config.horizon_length * self.config.num_envs
-        self._way = GradientLimit(self.env, most)
+        self._clipped_env = GradientClippingWrapper(self.env, most)
         rates = self.config.learning_rate, self.config.critic_learning_rate
         self._actor, self._critic = (
             optax.chain(
@@ -62,12 +62,12 @@ class SHACLearner(Learner):
             for rate in rates
         )
 
-    def init(self, key: jax.Array) -> TrainingState:
+    def init(self, key: jax.Array) -> SHACTrainingState:
         """Makes the first state."""
         policy_key, value_key, env_key, train_key = jax.random.split(key, 4)
         policy = self.networks.policy_network.init(policy_key)
         value = self.networks.value_network.init(value_key)
-        return TrainingState(
+        return SHACTrainingState(
             params=ActorCriticParams(self.first_normalizer(), policy, value),
             target_value=value,
             optimizer_state=(self._actor.init(policy), self._critic.init(value)),
@@ -76,13 +76,13 @@ class SHACLearner(Learner):
             bad_updates=jnp.int32(0),
         )
 
-    def with_params(self, state: TrainingState, params: ActorCriticParams) -> TrainingState:
+    def with_params(self, state: SHACTrainingState, params: ActorCriticParams) -> SHACTrainingState:
         """The first state with other parameters in it, whose critic is the target too."""
         # A copy, since a training step takes over the memory of each leaf
         target = jax.tree.map(jnp.copy, params.value)
         return state._replace(params=params, target_value=target)
 
-    def training_step(self, state: TrainingState) -> tuple[TrainingState, Tally]:
+    def training_step(self, state: SHACTrainingState) -> tuple[SHACTrainingState, Tally]:
         """Improves the policy through the simulator, then the critic on what was seen."""
         key, act_key, critic_key = jax.random.split(state.key, 3)
         normalizer, policy, value = state.params
@@ -103,7 +103,7 @@ class SHACLearner(Learner):
             },
             finite,
         )
-        state = TrainingState(
+        state = SHACTrainingState(
             params=ActorCriticParams(
                 self.normalizer_after(normalizer, data.observation), policy, value
             ),
@@ -115,12 +115,12 @@ class SHACLearner(Learner):
         )
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
-    def actor_loss(self, policy: Any, state: TrainingState, key: jax.Array) -> tuple[Any, Any]:
+    def actor_loss(self, policy: Any, state: SHACTrainingState, key: jax.Array) -> tuple[Any, Any]:
         """Against the mean return of a step of the window and the entropy of its actions; also
         where that led, what was seen, and what the critic should say of it.
         """
         env_state, data = acting.generate_unroll(
-            self._way,
+            self._clipped_env,
             state.env_state,
             self._make_policy((state.params.normalizer, policy)),
             key,
@@ -138,18 +138,20 @@ class SHACLearner(Learner):
         targets = self._targets(state, jax.lax.stop_gradient(data))
         if share := self.config.zeroth_order:
             better = targets - self._value(state, data.observation)
-            other = likelihood(self.networks, state.params.normalizer, policy, data, better)
-            mean = mixed(mean, other, share)
+            other = likelihood_ratio_surrogate(
+                self.networks, state.params.normalizer, policy, data, better
+            )
+            mean = mix_gradients(mean, other, share)
         entropy = -jnp.mean(data.extras["policy_extras"]["log_prob"])
         return -mean - self.config.entropy_cost * entropy, (env_state, data, targets)
 
-    def _value(self, state: TrainingState, observation: Any) -> jax.Array:
+    def _value(self, state: SHACTrainingState, observation: Any) -> jax.Array:
         """The target critic's value."""
         return self.networks.value_network.apply(
             state.params.normalizer, state.target_value, observation
         )
 
-    def _targets(self, state: TrainingState, data: types.Transition) -> jax.Array:
+    def _targets(self, state: SHACTrainingState, data: types.Transition) -> jax.Array:
         """What the critic should say of each observation, (time, n)."""
         termination, truncation = ends(data)
         next_values = self._value(state, data.next_observation)
@@ -191,7 +193,7 @@ class SHACLearner(Learner):
         def one_pass(carry: tuple[Any, Any], key: jax.Array) -> tuple[Any, Any]:
             order = shuffled(key, rows).reshape(self.config.num_minibatches, -1)
             parts = jax.tree.map(lambda x: x[order], (flat_obs, flat))
-            return jax.lax.scan(minibatch, carry, devices.share(parts, self.mesh, axis=1))
+            return jax.lax.scan(minibatch, carry, devices.shard(parts, self.mesh, axis=1))
 
         keys = jax.random.split(key, self.config.critic_updates)
         (value, critic_state), (errors, finite) = jax.lax.scan(
