@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
+from brax.env import random_numbers
 from brax.errors import ConfigError, UnknownNameError
 
 How = Literal["scale", "add", "set"]
@@ -45,7 +46,7 @@ class Range:
 
     def draw(self, key: jax.Array, value: jax.Array) -> jax.Array:
         """Draws a quantity whose value in the model is `value`; shape and dtype are the same."""
-        share = jax.random.uniform(key, () if self.shared else value.shape)
+        share = random_numbers.uniform(key, () if self.shared else value.shape)
         low, high = (jnp.asarray(bound, value.dtype) for bound in (self.low, self.high))
         drawn = jnp.broadcast_to(low + share * (high - low), value.shape).astype(value.dtype)
         if self.how == "set":

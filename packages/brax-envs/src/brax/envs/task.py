@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import State as PipelineState
-from brax.env import PipelineEnv, State, check_key, check_state
+from brax.env import PipelineEnv, State, check_key, check_state, random_numbers
 from brax.envs.observation import Layout, observe
 from brax.envs.parameters import make_parameters
 from brax.errors import ConfigError
@@ -150,12 +150,12 @@ class Task(PipelineEnv):
 
 def spread(key: jax.Array, size: int, scale: float) -> jax.Array:
     """Numbers drawn evenly from -scale to scale, shape (size,)."""
-    return jax.random.uniform(key, (size,), minval=-scale, maxval=scale)
+    return random_numbers.uniform(key, (size,), -scale, scale)
 
 
 def normal(key: jax.Array, size: int, deviation: float) -> jax.Array:
     """Normal numbers of mean zero, shape (size,)."""
-    return deviation * jax.random.normal(key, (size,))
+    return deviation * random_numbers.normal(key, (size,))
 
 
 def travel(before: jax.Array, after: jax.Array, dt: jax.Array) -> dict[str, jax.Array]:
