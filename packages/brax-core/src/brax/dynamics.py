@@ -13,11 +13,11 @@ from brax.base import Force, Motion, State, System, Transform
 from brax.batch_last import batch_last
 from brax.components import Vec3, quat, vec3
 from brax.contracts import check_step, check_vector
-from brax.generalized import fronts
+from brax.generalized.linalg import frontal
 from brax.generalized.pipeline import GENERALIZED
 from brax.generalized.reaction import reaction
-from brax.generalized.smooth import Smooth, smooth
-from brax.generalized.structure import Structure, dof_parents, structure
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
+from brax.generalized.smooth_dynamics.structure import Structure, dof_parents, structure
 from brax.kinematics import Frames, forward, link_frames
 from brax.mocap import placed
 from brax.spatial import Spatial
@@ -169,7 +169,7 @@ def constraint_forces(
     return _constraint_forces(sys, state.replace(contact=None), jnp.asarray(act), external)
 
 
-def _evaluate(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Structure, Smooth]:
+def _evaluate(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Structure, SmoothDynamics]:
     blocks = structure(dof_parents(sys))
     return blocks, smooth(sys, layout(sys), blocks, q, qd)
 
@@ -178,27 +178,27 @@ def _evaluate(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Structure, Smoo
 def _mass_matrix(sys: System, q: jax.Array) -> jax.Array:
     still = jnp.zeros((sys.qd_size(), q.shape[-1]), q.dtype)
     blocks, here = _evaluate(sys, q, still)
-    return fronts.dense(blocks, here.mass)
+    return frontal.dense(blocks, here.mass)
 
 
 @batch_last
 def _bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
     blocks, here = _evaluate(sys, q, qd)
-    return fronts.to_model(blocks, here.bias)
+    return frontal.to_model(blocks, here.bias)
 
 
 @batch_last
 def _inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -> jax.Array:
     blocks, here = _evaluate(sys, q, qd)
-    inertial = fronts.multiply(blocks, here.mass, fronts.to_blocks(blocks, qdd))
-    return fronts.to_model(blocks, inertial + here.bias)
+    inertial = frontal.multiply(blocks, here.mass, frontal.to_blocks(blocks, qdd))
+    return frontal.to_model(blocks, inertial + here.bias)
 
 
 @batch_last
 def _forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array) -> jax.Array:
     blocks, here = _evaluate(sys, q, qd)
-    net = fronts.to_blocks(blocks, force) - here.bias
-    return fronts.to_model(blocks, fronts.solve(blocks, fronts.factor(blocks, here.mass), net))
+    net = frontal.to_blocks(blocks, force) - here.bias
+    return frontal.to_model(blocks, frontal.solve(blocks, frontal.factor(blocks, here.mass), net))
 
 
 def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatial, Spatial]:

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.generalized import fronts, reaching
-from brax.generalized import structure as structures
-from brax.generalized.slots import Slots
+from brax.generalized.constraints.constraint_layout import BlockConstraints
+from brax.generalized.linalg import constraint_hessian_sparse, frontal
+from brax.generalized.smooth_dynamics import structure as structures
 
 PARENTS = (-1, 0, 1, 1, 3, 4, 1, 6, 7, -1, 9)
 """Two trees: one that ends in two equal branches and one link, and a chain."""
@@ -18,7 +18,7 @@ COUPLED = ((5, 10),)
 @pytest.fixture(params=[100, 4, 0], ids=["written out", "both", "looped"])
 def blocks(request, monkeypatch):
     """The blocks of `PARENTS`, of which those with longer paths are large."""
-    monkeypatch.setattr(structures, "LARGE", request.param)
+    monkeypatch.setattr(structures, "MAX_UNROLLED_DOFS", request.param)
     return structures.structure(PARENTS, COUPLED)
 
 
@@ -50,7 +50,7 @@ def problem(f64, blocks):
 
 
 def in_blocks(plan, x):
-    return fronts.to_blocks(plan, jnp.asarray(x))
+    return frontal.to_blocks(plan, jnp.asarray(x))
 
 
 def test_products_and_solutions_are_numpys(problem):
@@ -58,9 +58,9 @@ def test_products_and_solutions_are_numpys(problem):
 
     @jax.jit
     def both(parts, x):
-        product = fronts.multiply(plan, parts, in_blocks(plan, x))
-        solution = fronts.solve(plan, fronts.factor(plan, parts), in_blocks(plan, x))
-        return fronts.to_model(plan, product), fronts.to_model(plan, solution)
+        product = frontal.multiply(plan, parts, in_blocks(plan, x))
+        solution = frontal.solve(plan, frontal.factor(plan, parts), in_blocks(plan, x))
+        return frontal.to_model(plan, product), frontal.to_model(plan, solution)
 
     product, found = both(parts, x)
     np.testing.assert_allclose(product, np.einsum("ijb,jb->ib", matrix, x), atol=1e-12)
@@ -70,9 +70,9 @@ def test_products_and_solutions_are_numpys(problem):
 
 def test_a_diagonal_is_added_and_the_matrix_is_whole(problem):
     plan, parts, matrix, x = problem
-    loaded = fronts.add_diagonal(plan, parts, in_blocks(plan, x))
+    loaded = frontal.add_diagonal(plan, parts, in_blocks(plan, x))
     wanted = matrix + np.einsum("ij,jb->ijb", np.eye(len(x)), x)
-    np.testing.assert_allclose(fronts.dense(plan, loaded), wanted, atol=1e-13)
+    np.testing.assert_allclose(frontal.dense(plan, loaded), wanted, atol=1e-13)
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_solutions_have_both_derivatives(problem):
     @jax.jit
     def solved(scale):
         scaled = jax.tree.map(lambda part: part * scale, parts)
-        return fronts.solve(plan, fronts.factor(plan, scaled), in_blocks(plan, x))
+        return frontal.solve(plan, frontal.factor(plan, scaled), in_blocks(plan, x))
 
     at = solved(1.0)
     np.testing.assert_allclose(jax.jvp(solved, (1.0,), (1.0,))[1], -at, atol=1e-11)
@@ -98,8 +98,10 @@ def test_rows_are_summed_by_target():
     values = rng.normal(size=(200, 2)).astype(np.float32)
     wanted = np.zeros((9, 2))
     np.add.at(wanted, target[target >= 0], values[target >= 0])
-    np.testing.assert_allclose(reaching.gathered(jnp.asarray(values), target, 9), wanted, atol=1e-5)
-    assert not reaching.gathered(jnp.asarray(values), np.full(200, -1), 9).any()
+    np.testing.assert_allclose(
+        constraint_hessian_sparse.gathered(jnp.asarray(values), target, 9), wanted, atol=1e-5
+    )
+    assert not constraint_hessian_sparse.gathered(jnp.asarray(values), np.full(200, -1), 9).any()
 
 
 def test_constraints_press_on_the_places_that_they_reach(f64):
@@ -109,7 +111,7 @@ def test_constraints_press_on_the_places_that_they_reach(f64):
     sides = np.ones((2, 2, 2, 2, 1), bool)
     sides[:, :, 1, 1] = False
     sides[0] = False
-    slots = Slots(0, 2, places, sides, reach=reach)
+    slots = BlockConstraints(0, 2, places, sides, reach=reach)
     jacobian = rng.normal(size=(2, 2, 2, 2, 3)) * sides[1]  # directions, then as `reach`
     full = np.zeros((2, places, 2, 2, 3))
     for at, i, k in np.ndindex(reach.shape):
@@ -118,11 +120,11 @@ def test_constraints_press_on_the_places_that_they_reach(f64):
     stiff = stiff + stiff.swapaxes(0, 1)
     mine = tuple(jnp.asarray(j) for j in jacobian)
     matrix = ((jnp.asarray(stiff[0, 0]),), (jnp.asarray(stiff[1, 0]), jnp.asarray(stiff[1, 1])))
-    pressed = reaching.press(slots, mine, matrix)
+    pressed = constraint_hessian_sparse.hessian(slots, mine, matrix)
     wanted = np.einsum("discb,descb,ejscb->ijcb", full, stiff, full)
     np.testing.assert_allclose(pressed, wanted, atol=1e-12)
     x, f = rng.normal(size=(places, 2, 3)), rng.normal(size=(2, 2, 2, 3))
-    moved = [reaching.along(slots, j, jnp.asarray(x)) for j in mine]
+    moved = [constraint_hessian_sparse.apply_jacobian(slots, j, jnp.asarray(x)) for j in mine]
     np.testing.assert_allclose(moved, np.einsum("discb,icb->dscb", full, x), atol=1e-12)
-    back = reaching.back(slots, mine, tuple(jnp.asarray(f)))
+    back = constraint_hessian_sparse.apply_transpose(slots, mine, tuple(jnp.asarray(f)))
     np.testing.assert_allclose(back, np.einsum("discb,dscb->icb", full, f), atol=1e-12)

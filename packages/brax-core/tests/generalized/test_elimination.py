@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.generalized.elimination import solve
+from brax.generalized.linalg.elimination import solve
 
 N, BATCH = 5, 3
 

@@ -6,7 +6,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from brax.generalized.laws import Ellipse, Pyramid, Rows, Separate, impedance
+from brax.generalized.constraints.constraint_laws import (
+    EllipticCone,
+    IndependentLaw,
+    PyramidalCone,
+    ScalarLaw,
+    impedance,
+)
 
 N = 200
 
@@ -19,8 +25,8 @@ MU = numbers(0.2, 1.5, 1)
 TURNING = numbers(0.1, 0.5, 5), numbers(0.1, 0.8, 6), numbers(0.1, 0.8, 6)
 LAWS = {
     "rows": lambda: _rows(0),
-    "pyramid": lambda: Pyramid(numbers(0.5, 2, 0), (MU, MU), jnp.ones((N, 1))),
-    "pyramid with rolling": lambda: Pyramid(
+    "pyramid": lambda: PyramidalCone(numbers(0.5, 2, 0), (MU, MU), jnp.ones((N, 1))),
+    "pyramid with rolling": lambda: PyramidalCone(
         numbers(0.5, 2, 0), (MU, MU, *TURNING), jnp.ones((N, 1))
     ),
     "ellipse": lambda: _ellipse(()),
@@ -28,38 +34,38 @@ LAWS = {
     "ellipse with rolling": lambda: _ellipse(TURNING),
     "ellipse of two frictions": lambda: _ellipse(())._replace(sideways=numbers(0.3, 2, 7)),
     "ellipse without friction": lambda: _smooth(),
-    "separate": lambda: Separate(tuple(_rows(k) for k in range(3))),
+    "separate": lambda: IndependentLaw(tuple(_rows(k) for k in range(3))),
 }
 WIDTH = {"rows": 1, "separate": 3, "pyramid": 3, "ellipse": 3, "ellipse with torsion": 4}
 WIDTH |= {"ellipse without friction": 3, "ellipse of two frictions": 3}
 
 
 def _rows(seed):
-    return Rows(numbers(0.5, 2, seed), numbers(-2, -1, seed + 1), numbers(1, 2, seed + 2))
+    return ScalarLaw(numbers(0.5, 2, seed), numbers(-2, -1, seed + 1), numbers(1, 2, seed + 2))
 
 
 def _ellipse(turning):
     """As the constraints make it: stiffer along the tangents by `impratio`."""
     normal, ratio = numbers(0.5, 2, 0), numbers(0.5, 4, 2)
     ratios = tuple(x / MU for x in turning)
-    return Ellipse(normal, normal * ratio, MU, MU / jnp.sqrt(ratio), ratios)
+    return EllipticCone(normal, normal * ratio, MU, MU / jnp.sqrt(ratio), ratios)
 
 
 def _smooth():
     """A contact of `condim` 1 in a model of round cones."""
     nothing = jnp.zeros((N, 1))
-    return Ellipse(numbers(0.5, 2, 0), nothing, nothing, nothing + 1e-5)
+    return EllipticCone(numbers(0.5, 2, 0), nothing, nothing, nothing + 1e-5)
 
 
 def energy(law, v):
     """Of scalar rows Huber's loss, of cones the squared distance from them, in their metric."""
-    if isinstance(law, Rows):
+    if isinstance(law, ScalarLaw):
         force = jnp.clip(-law.stiffness * v, law.lower, law.upper)
         return -force * (v + 0.5 * force / law.stiffness)
-    if isinstance(law, Separate):
+    if isinstance(law, IndependentLaw):
         return sum(energy(rows, x) for rows, x in zip(law.rows, v, strict=True))
     normal, *across = v
-    if isinstance(law, Pyramid):
+    if isinstance(law, PyramidalCone):
         pairs = list(zip(law.friction, across, strict=True))
         edges = [normal + s * mu * t for mu, t in pairs for s in (1, -1)]
         return 0.5 * law.stiffness * sum(jnp.minimum(e, 0.0) ** 2 for e in edges)
@@ -170,7 +176,7 @@ def test_friction_of_each_tangent_is_mujocos():
         zones |= set(data.efc_state.tolist())
     assert len(zones) == 3
     stiff, mu = data.efc_D[:2, None, None], 0.3
-    law = Ellipse(
+    law = EllipticCone(
         jnp.asarray(stiff[0]),
         jnp.asarray(stiff[1]),
         jnp.full((1, 1), mu),

@@ -8,17 +8,20 @@ import pytest
 from generalized_lab import FAST_COMPILE, both
 
 from brax import components, tree
-from brax.generalized import looped, newton, slots, structure
+from brax.generalized import newton
+from brax.generalized.constraints import constraint_layout
+from brax.generalized.linalg import blocked
 from brax.generalized.pipeline import GENERALIZED
+from brax.generalized.smooth_dynamics import structure
 
 THRESHOLDS = {
     (tree, "MANY"): 0,
     (tree, "LONG"): 2,
-    (structure, "LARGE"): 1,
-    (slots, "MANY"): 0,
-    (newton, "MANY"): 1,
-    (newton, "WRITTEN"): 0,
-    (looped, "PANEL"): 2,
+    (structure, "MAX_UNROLLED_DOFS"): 1,
+    (constraint_layout, "MAX_DENSE_JACOBIAN_ENTRIES"): 0,
+    (newton, "MAX_UNROLLED_SUM_ROWS"): 1,
+    (newton, "MAX_UNROLLED_LINE_SEARCH"): 0,
+    (blocked, "PANEL"): 2,
     (components, "MOST_SLICES"): 0,
 }
 """Values at which a model of a few degrees of freedom counts as large."""

@@ -18,7 +18,7 @@ from brax.builder.elements import Element, vectors
 from brax.builder.keys import keyframe_problems
 from brax.builder.weld import Welded, weld
 from brax.errors import BraxError, ModelError, closest
-from brax.generalized.weights import inverse_weights
+from brax.generalized.constraints.inverse_weights import inverse_weights
 from brax.integrators import DEFAULT_INTEGRATOR
 from brax.sensors.measure import check_reads
 

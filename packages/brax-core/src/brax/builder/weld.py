@@ -9,7 +9,7 @@ from brax.builder.elements import NO_TURN, WORLD, Element
 from brax.builder.pose import Pose
 from brax.builder.ties import tied
 from brax.components import Quat
-from brax.generalized.weights import Places
+from brax.generalized.constraints.inverse_weights import InertialFrames
 
 
 class Welded(NamedTuple):
@@ -25,7 +25,7 @@ class Welded(NamedTuple):
     fixed: list[Element]
     """The bodies that are gone: their frames in the link that carries them."""
     equalities: list[Element]
-    rest: Places
+    rest: InertialFrames
 
 
 def weld(
@@ -97,7 +97,7 @@ def weld(
         ],
         fixed,
         tied(equalities, bodies, carrier, frame, mocap),
-        Places(
+        InertialFrames(
             np.array(at_geoms).reshape(-1, 3),
             np.array(at_ends).reshape(-1, 2, 3),
             np.array([world[link.name].pos for link in links]).reshape(-1, 3),

@@ -15,26 +15,43 @@ import jax
 import jax.numpy as jnp
 
 from brax.components import rows, sum_first, total
-from brax.generalized import fronts, reaching, swept, written
-from brax.generalized.fronts import Front
-from brax.generalized.jacobians import of_block
-from brax.generalized.laws import TINY, Along, Ellipse, Matrix, Pyramid, Rows, Separate
-from brax.generalized.slots import Family, Plan, Slots
-from brax.generalized.written import add
+from brax.generalized.constraints.constraint_laws import (
+    MIN_SQUARED_NORM,
+    Along,
+    EllipticCone,
+    IndependentLaw,
+    Matrix,
+    PyramidalCone,
+    ScalarLaw,
+)
+from brax.generalized.constraints.constraint_layout import (
+    BlockConstraints,
+    ConstraintFamily,
+    ConstraintLayout,
+)
+from brax.generalized.constraints.jacobians import of_block
+from brax.generalized.linalg import (
+    constraint_hessian_dense,
+    constraint_hessian_sparse,
+    frontal,
+    unrolled,
+)
+from brax.generalized.linalg.frontal import Front
+from brax.generalized.linalg.unrolled import add
 from brax.once import once
 from brax.skipped import where_needed
 from brax.tree import sum_rows
 
-Law = Separate | Pyramid | Ellipse
+Law = IndependentLaw | PyramidalCone | EllipticCone
 
-MANY = 64
+MAX_UNROLLED_SUM_ROWS = 64
 """Rows from which on a sum is no longer written out."""
 
-ENOUGH = 0.75
+CONVERGED_POWER = 0.75
 """Power of the precision that is the slope of the cost, as a share of the forces, from which on an
 environment makes no further steps: 6e-6 in single, 2e-12 in double precision."""
 
-WRITTEN = 8
+MAX_UNROLLED_LINE_SEARCH = 8
 """Looks along a direction up to which they are written out, not looped over."""
 
 
@@ -59,14 +76,14 @@ class Joined(NamedTuple):
 class Constraints(NamedTuple):
     """All constraints of a step, arrays."""
 
-    rows: Rows
+    rows: ScalarLaw
     arms: jax.Array
     """Jacobian of the scalar rows, each one number for one degree of freedom, (rows, batch)."""
     rows_reference: jax.Array
     families: tuple[Joined, ...]
 
 
-class Problem(NamedTuple):
+class ConstraintProblem(NamedTuple):
     """The minimization."""
 
     mass: list[Front]
@@ -76,12 +93,12 @@ class Problem(NamedTuple):
 
 
 def along_families(
-    plan: Plan, jacobians: Sequence[Sequence[Along | None]], rates: jax.Array
+    plan: ConstraintLayout, jacobians: Sequence[Sequence[Along | None]], rates: jax.Array
 ) -> list[Along]:
     """What rates (nv, batch) move each family along its directions, (slots, batch)."""
     if not jacobians:
         return []
-    paths = fronts.on_paths(plan.blocks, rates)
+    paths = frontal.on_paths(plan.blocks, rates)
     out = []
     for family, jacobian in zip(plan.families, jacobians, strict=True):
         parts = [
@@ -119,7 +136,7 @@ class _Line(NamedTuple):
         )
         guess = size - slope / curve
         bounded = jnp.minimum(high[0], 4.0 * low[0] + 1.0)
-        secant = low[0] - low[1] * (bounded - low[0]) / (high[1] - low[1] + TINY)
+        secant = low[0] - low[1] * (bounded - low[0]) / (high[1] - low[1] + MIN_SQUARED_NORM)
         within = (guess > low[0]) & (guess < high[0])
         return _Line(low, high, jnp.where(within, guess, secant), best)
 
@@ -127,12 +144,12 @@ class _Line(NamedTuple):
 class Solver:
     """The solver of one structure."""
 
-    def __init__(self, plan: Plan, steps: int, search_steps: int) -> None:
+    def __init__(self, plan: ConstraintLayout, steps: int, search_steps: int) -> None:
         """Takes the structure, and how many steps of Newton, and along each direction."""
         self.plan, self.owners = plan, plan.rows
         self.steps, self.search_steps = steps, search_steps
 
-    def solve(self, problem: Problem, start: jax.Array) -> jax.Array:
+    def solve(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
         """Accelerations (nv, batch), from where the search starts.
 
         The result of one step alone is no solution, so it is differentiated as it is computed.
@@ -162,7 +179,7 @@ class Solver:
             for i, slots, jacobian in _present(family, joined.jacobian):
                 f = tuple(of_block(slots, x) for x in mine)
                 parts[i] = add(parts[i], _spread(slots).back(slots, jacobian, f))
-        return out + fronts.from_paths(self.plan.blocks, parts, like)
+        return out + frontal.from_paths(self.plan.blocks, parts, like)
 
     def _on_dofs(self, x: jax.Array, like: jax.Array) -> jax.Array:
         """Sums what scalar rows have for their degrees of freedom."""
@@ -179,30 +196,30 @@ class Solver:
         return Violation(force, tuple(f for f, _ in found)), (stiff, tuple(m for _, m in found))
 
     def hessian(
-        self, problem: Problem, stiffness: tuple[jax.Array, tuple[Matrix, ...]]
+        self, problem: ConstraintProblem, stiffness: tuple[jax.Array, tuple[Matrix, ...]]
     ) -> list[Front]:
         """M + J^T D J."""
         c, (single, matrices) = problem.constraints, stiffness
         diagonal = self._on_dofs(c.arms * c.arms * single, problem.force)
-        loaded: list[Any] = fronts.add_diagonal(self.plan.blocks, problem.mass, diagonal)
+        loaded: list[Any] = frontal.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
             for i, slots, jacobian in _present(family, joined.jacobian):
                 mine = tuple(
                     tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
                 )
                 spread = _spread(slots)
-                if spread is written:
-                    loaded[i] = written.press(slots, loaded[i], jacobian, mine)
+                if spread is unrolled:
+                    loaded[i] = unrolled.hessian(slots, loaded[i], jacobian, mine)
                 else:
-                    kind = fronts.algebra(self.plan.blocks.blocks[i])
+                    kind = frontal.algebra(self.plan.blocks.blocks[i])
                     loaded[i] = kind.add_matrix(loaded[i], spread.press(slots, jacobian, mine))
         return loaded
 
-    def gradient(self, problem: Problem, a: jax.Array) -> jax.Array:
+    def gradient(self, problem: ConstraintProblem, a: jax.Array) -> jax.Array:
         """What vanishes at the solution."""
         c = problem.constraints
         force, _ = self.respond(c, self.violation(c, a))
-        inertial = fronts.multiply(self.plan.blocks, problem.mass, a)
+        inertial = frontal.multiply(self.plan.blocks, problem.mass, a)
         return inertial - problem.force - self.back(c, force, a)
 
     def violation(self, c: Constraints, a: jax.Array) -> Violation:
@@ -210,12 +227,12 @@ class Solver:
         asked = Violation(c.rows_reference, tuple(f.reference for f in c.families))
         return once(jax.tree.map(jnp.subtract, self.along(c, a), asked))
 
-    def _search(self, problem: Problem, start: jax.Array) -> jax.Array:
-        inertial = fronts.multiply(self.plan.blocks, problem.mass, start) - problem.force
+    def _search(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
+        inertial = frontal.multiply(self.plan.blocks, problem.mass, start) - problem.force
         carry = start, self.violation(problem.constraints, start), inertial
         if self.steps == 1:
             return self._newton_step(problem, carry, self._slope(problem, carry))[0]
-        weight = 1.0 / fronts.diagonal(self.plan.blocks, problem.mass)
+        weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
 
         def step(_: int, carry: Any) -> Any:
             slope = self._slope(problem, carry)
@@ -227,31 +244,33 @@ class Solver:
 
         return jax.lax.fori_loop(0, self.steps, step, carry)[0]
 
-    def _slope(self, problem: Problem, carry: Any) -> jax.Array:
+    def _slope(self, problem: ConstraintProblem, carry: Any) -> jax.Array:
         """That of the cost, (nv, batch)."""
         a, v, inertial = carry
         force, _ = once(self.respond(problem.constraints, v))
         return inertial - self.back(problem.constraints, force, a)
 
-    def _far(self, problem: Problem, weight: jax.Array, carry: Any, slope: jax.Array) -> jax.Array:
+    def _far(
+        self, problem: ConstraintProblem, weight: jax.Array, carry: Any, slope: jax.Array
+    ) -> jax.Array:
         """Whether the slope of the cost is more than is left of it by rounding, (1, batch).
 
         `weight` makes squares of forces comparable: one over what each degree of freedom moves.
         """
         _, _, inertial = carry
         scale = inertial * inertial + problem.force * problem.force
-        near = float(jnp.finfo(slope.dtype).eps) ** ENOUGH
+        near = float(jnp.finfo(slope.dtype).eps) ** CONVERGED_POWER
         # Written so that NaN is far: a step then carries it into the accelerations.
         return ~(sum_all(weight * slope * slope) <= near**2 * sum_all(weight * scale))
 
-    def _newton_step(self, problem: Problem, carry: Any, slope: jax.Array) -> Any:
+    def _newton_step(self, problem: ConstraintProblem, carry: Any, slope: jax.Array) -> Any:
         a, v, inertial = carry
         blocks, c = self.plan.blocks, problem.constraints
         _, stiffness = once(self.respond(c, v))
-        pivots = fronts.factor(blocks, self.hessian(problem, stiffness))
-        direction = -fronts.solve(blocks, pivots, slope)
+        pivots = frontal.factor(blocks, self.hessian(problem, stiffness))
+        direction = -frontal.solve(blocks, pivots, slope)
         change = once(self.along(c, direction))
-        heavy = fronts.multiply(blocks, problem.mass, direction)
+        heavy = frontal.multiply(blocks, problem.mass, direction)
         first, second = sum_all(direction * inertial), sum_all(direction * heavy)
         size = self._line_search(c, v, change, first, second, sum_all(direction * slope))
         moved = jax.tree.map(lambda x, d: x + size * d, (v, inertial), (change, heavy))
@@ -284,7 +303,9 @@ class Solver:
             return seen.at(first + seen.size * second - power, second + curvature)
 
         turns = self.search_steps + 1
-        return jax.lax.fori_loop(0, turns, look, seen, unroll=turns <= WRITTEN).best[0]
+        return jax.lax.fori_loop(
+            0, turns, look, seen, unroll=turns <= MAX_UNROLLED_LINE_SEARCH
+        ).best[0]
 
     def _along_line(
         self, c: Constraints, v: Violation, change: Violation, size: jax.Array
@@ -301,28 +322,28 @@ class Solver:
         a = self.solve(problem, start)
         _, change = jax.jvp(lambda p: self.gradient(p, a), (problem,), (tangents[0],))
         _, stiffness = self.respond(problem.constraints, self.violation(problem.constraints, a))
-        pivots = fronts.factor(self.plan.blocks, self.hessian(problem, stiffness))
-        return a, -fronts.solve(self.plan.blocks, pivots, change)
+        pivots = frontal.factor(self.plan.blocks, self.hessian(problem, stiffness))
+        return a, -frontal.solve(self.plan.blocks, pivots, change)
 
 
 def _present(
-    family: Family, jacobian: Sequence[Along | None]
-) -> Iterator[tuple[int, Slots, Along]]:
+    family: ConstraintFamily, jacobian: Sequence[Along | None]
+) -> Iterator[tuple[int, BlockConstraints, Along]]:
     """The blocks that a family has constraints on."""
     for i, (slots, mine) in enumerate(zip(family.slots, jacobian, strict=True)):
         if slots is not None and mine is not None:
             yield i, slots, mine
 
 
-def _spread(slots: Slots) -> ModuleType:
+def _spread(slots: BlockConstraints) -> ModuleType:
     """What goes between constraints and the places of a path."""
     if slots.swept is not None:
-        return swept
-    return written if slots.reach is None else reaching
+        return constraint_hessian_dense
+    return unrolled if slots.reach is None else constraint_hessian_sparse
 
 
 def sum_all(x: jax.Array) -> jax.Array:
     """Sum of the rows of (n, batch), (1, batch)."""
-    if x.shape[0] > MANY:
+    if x.shape[0] > MAX_UNROLLED_SUM_ROWS:
         return sum_first(x)
     return total(x[i : i + 1] for i in range(x.shape[0])) if x.shape[0] else x.sum(0)[None]

@@ -20,11 +20,11 @@ from brax.contracts import (
     ELASTICITY,
     TIME_OF_IMPACT,
 )
-from brax.generalized.constraints import softness
-from brax.generalized.moves import JointMoves
-from brax.generalized.problem import Motion, Problem
+from brax.generalized.constraints.constraint_layout import constraint_layout
+from brax.generalized.constraints.evaluation import softness
+from brax.generalized.problem import GeneralizedProblem, StepState
 from brax.generalized.reaction import contact_forces, loads
-from brax.generalized.slots import plan
+from brax.generalized.stepper import Stepper
 from brax.impulses import Impulses
 from brax.kinematics import link_frames, to_state
 from brax.pipeline import Pipeline
@@ -32,7 +32,7 @@ from brax.surroundings import surroundings
 from brax.tree import layout
 
 
-class Generalized(Pipeline[Problem, Motion]):
+class Generalized(Pipeline[GeneralizedProblem, StepState]):
     """`init` and `step` of the generalized pipeline."""
 
     name = "generalized"
@@ -50,28 +50,28 @@ class Generalized(Pipeline[Problem, Motion]):
         overflow = jnp.zeros(()) if crowded(sys) else None
         return state.replace(warmstart=jnp.zeros_like(qd), overflow=overflow)
 
-    def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
+    def problem(self, sys: System, act: jax.Array, external: Force | None) -> GeneralizedProblem:
         """Plans the factorization, and takes the constraints' constants apart."""
-        found = plan(sys)
+        found = constraint_layout(sys)
         # The constants of a known model are folded, but nothing that follows from a batch.
         sys, soft = jax.lax.optimization_barrier((sys, softness(sys, found)))
         links = layout(sys)
         around = surroundings(sys, links.order, external)
-        return Problem(sys, links, found, soft, act, around)
+        return GeneralizedProblem(sys, links, found, soft, act, around)
 
-    def enter(self, problem: Problem, state: State) -> Motion:
+    def enter(self, problem: GeneralizedProblem, state: State) -> StepState:
         """Takes the coordinates; a state of another pipeline brings no warm start."""
         start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
         left = jnp.zeros_like(state.q[0]) if crowded(problem.sys) else None
         acted = None if state.forces is None else impulses.zero(state.forces)
-        return Motion(state.q, state.qd, start, state.activation, left, acted)
+        return StepState(state.q, state.qd, start, state.activation, left, acted)
 
-    def advance(self, problem: Problem, motion: Motion, dt: jax.Array) -> Motion:
+    def advance(self, problem: GeneralizedProblem, motion: StepState, dt: jax.Array) -> StepState:
         """Moves as the integrator says; reports the forces that it found at the start."""
-        moved: Motion = problem.sys.integrator.step(JointMoves(problem), motion, dt)
+        moved: StepState = problem.sys.integrator.step(Stepper(problem), motion, dt)
         if motion.acted is None:
             return moved
-        here = JointMoves(problem).forces(motion)
+        here = Stepper(problem).forces(motion)
         now = Impulses(contact_forces(problem, motion, here), loads(problem, motion, here))
         now = jax.tree.map(lambda force: force * dt, now)
         return moved._replace(acted=impulses.more(motion.acted, now))
@@ -80,7 +80,7 @@ class Generalized(Pipeline[Problem, Motion]):
         """As many as are followed."""
         return sum(widths(sys).values()) if crowded(sys) else super().contacts(sys)
 
-    def leave(self, problem: Problem, motion: Motion) -> State:
+    def leave(self, problem: GeneralizedProblem, motion: StepState) -> State:
         """Finds the links' frames."""
         x, xd = to_state(link_frames(problem.sys, motion.q, motion.qd))
         return State(

@@ -5,25 +5,25 @@ from typing import NamedTuple
 import jax
 
 from brax.base import System
-from brax.generalized.constraints import Softness
-from brax.generalized.slots import Plan
+from brax.generalized.constraints.constraint_layout import ConstraintLayout
+from brax.generalized.constraints.evaluation import Softness
 from brax.impulses import Impulses
 from brax.surroundings import Surroundings
 from brax.tree import Layout
 
 
-class Problem(NamedTuple):
+class GeneralizedProblem(NamedTuple):
     """All that does not change during a step."""
 
     sys: System
     links: Layout
-    plan: Plan
+    plan: ConstraintLayout
     soft: Softness
     act: jax.Array
     surroundings: Surroundings
 
 
-class Motion(NamedTuple):
+class StepState(NamedTuple):
     """The state inside a step."""
 
     q: jax.Array

@@ -10,40 +10,44 @@ from brax.base import System
 from brax.colliders.crowd import crowded, widths
 from brax.colliders.pairs import contact_links
 from brax.components import Vec3, rows, stack, total, zero_vec
-from brax.generalized import fronts
-from brax.generalized.constraints import families_at
-from brax.generalized.jacobians import Ends
-from brax.generalized.moves import Here, JointMoves
-from brax.generalized.problem import Motion, Problem
-from brax.generalized.slots import CONTACT, NEAR, Family
+from brax.generalized.constraints.constraint_layout import (
+    CONTACT,
+    NEAREST_CONTACT,
+    ConstraintFamily,
+)
+from brax.generalized.constraints.evaluation import families_at
+from brax.generalized.constraints.jacobians import AttachmentPoints
+from brax.generalized.linalg import frontal
+from brax.generalized.problem import GeneralizedProblem, StepState
+from brax.generalized.stepper import StateForces, Stepper
 from brax.spatial import Spatial
 from brax.tree import sum_rows
 
 
-def reaction(problem: Problem, motion: Motion) -> tuple[jax.Array, jax.Array]:
+def reaction(problem: GeneralizedProblem, motion: StepState) -> tuple[jax.Array, jax.Array]:
     """Solves the constraints at a state.
 
     Returns:
         Their forces along the degrees of freedom (nv, batch) in the model's order, and that of
         each contact on its second geom, world axes, (contacts, 3, batch).
     """
-    here = JointMoves(problem).forces(motion)
-    along = fronts.to_model(problem.plan.blocks, here.reaction)
+    here = Stepper(problem).forces(motion)
+    along = frontal.to_model(problem.plan.blocks, here.reaction)
     return along, contact_forces(problem, motion, here)
 
 
 class _Push(NamedTuple):
     """What a family of constraints does at its links."""
 
-    family: Family
-    ends: Ends
+    family: ConstraintFamily
+    ends: AttachmentPoints
     force: Vec3
     """On the second link, at its point, world axes, components (slots, batch)."""
     turn: Vec3
     """The torque about that point."""
 
 
-def _pushes(problem: Problem, motion: Motion, here: Here) -> list[_Push]:
+def _pushes(problem: GeneralizedProblem, motion: StepState, here: StateForces) -> list[_Push]:
     if here.held is None:
         return []
     solver, held = here.held
@@ -60,7 +64,7 @@ def _pushes(problem: Problem, motion: Motion, here: Here) -> list[_Push]:
     return out
 
 
-def contact_forces(problem: Problem, motion: Motion, here: Here) -> jax.Array:
+def contact_forces(problem: GeneralizedProblem, motion: StepState, here: StateForces) -> jax.Array:
     """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     sys = problem.sys
     count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
@@ -69,14 +73,14 @@ def contact_forces(problem: Problem, motion: Motion, here: Here) -> jax.Array:
     tables = [jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)]
     places: dict[int, int] = {}
     for family, _, force, _ in _pushes(problem, motion, here):
-        if family.kind in (CONTACT, NEAR):
+        if family.kind in (CONTACT, NEAREST_CONTACT):
             start = sum(map(len, tables))
             places |= {contact: start + slot for contact, slot in family.places.items()}
             tables.append(stack(force))
     return rows(jnp.concatenate(tables), [places.get(c, 0) for c in range(count)])
 
 
-def loads(problem: Problem, motion: Motion, here: Here) -> Spatial:
+def loads(problem: GeneralizedProblem, motion: StepState, here: StateForces) -> Spatial:
     """What contacts and ties do to each link: torque about the world's origin, and force.
 
     World axes, components (n_links, batch), in the model's order.
@@ -112,7 +116,7 @@ def _along(axes: Sequence[Vec3], amounts: Sequence[jax.Array]) -> Vec3:
     return Vec3(*(total(each) for each in zip(*terms, strict=True)))
 
 
-def _links(sys: System, family: Family) -> tuple[Sequence[int], Sequence[int]]:
+def _links(sys: System, family: ConstraintFamily) -> tuple[Sequence[int], Sequence[int]]:
     """First and second link of all constraints of a family's kind, -1 for the world."""
     if family.kind != CONTACT:
         pairs = zip(sys.equality_types, sys.equality_pair, strict=True)

@@ -17,14 +17,14 @@ from brax.colliders.crowd import Near, crowded
 from brax.components import Vec3, rows, vec3
 from brax.contact import normals
 from brax.dynamics import link_momenta
-from brax.generalized import fronts
-from brax.generalized.adhesion import adhering
-from brax.generalized.forces import actuator_force, drive_here
-from brax.generalized.moves import Here as Forces
-from brax.generalized.moves import JointMoves
-from brax.generalized.problem import Motion, Problem
+from brax.generalized.constraints.adhesion import adhering
+from brax.generalized.linalg import frontal
+from brax.generalized.problem import GeneralizedProblem, StepState
 from brax.generalized.reaction import contact_forces, loads
-from brax.generalized.smooth import Smooth, smooth
+from brax.generalized.smooth_dynamics.forces import actuator_force, actuators_at
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
+from brax.generalized.stepper import StateForces as Forces
+from brax.generalized.stepper import Stepper
 from brax.kinematics import Frames, link_frames
 from brax.pipeline import integrate
 from brax.sensors.interface import Object
@@ -35,7 +35,9 @@ from brax.tree import join
 class Here:
     """What sensors see; arrays with a trailing batch axis, world axes."""
 
-    def __init__(self, problem: Problem, motion: Motion, acted: Acted | None = None) -> None:
+    def __init__(
+        self, problem: GeneralizedProblem, motion: StepState, acted: Acted | None = None
+    ) -> None:
         """Takes a state as the generalized pipeline has it.
 
         `acted` is what acted during the last step, if the state reports it. What is not reported is
@@ -51,7 +53,7 @@ class Here:
         return link_frames(self.sys, self.q, self.qd)
 
     @cached_property
-    def smooth(self) -> Smooth:
+    def smooth(self) -> SmoothDynamics:
         """The dynamics without constraints."""
         problem = self.problem
         return smooth(self.sys, problem.links, problem.plan.blocks, self.q, self.qd)
@@ -59,12 +61,12 @@ class Here:
     @cached_property
     def forces(self) -> Forces:
         """The forces and accelerations, with the constraints."""
-        return JointMoves(self.problem).forces(self.motion)
+        return Stepper(self.problem).forces(self.motion)
 
     @cached_property
     def drive(self) -> Drive:
         """The actuators."""
-        return drive_here(self.problem, self.motion, self.smooth)
+        return actuators_at(self.problem, self.motion, self.smooth)
 
     @cached_property
     def tendons(self) -> Tendons:
@@ -77,7 +79,7 @@ class Here:
         force = actuator_force(self.problem, self.smooth, self.drive)
         force = within_joint_limits(self.sys, force)
         pull = self.forces.adhesion if adhering(self.sys) else None
-        return force if pull is None else force + fronts.to_model(self.problem.plan.blocks, pull)
+        return force if pull is None else force + frontal.to_model(self.problem.plan.blocks, pull)
 
     @cached_property
     def contact_lines(self) -> tuple[Vec3, Vec3]:
@@ -116,7 +118,7 @@ class Here:
         """Joint accelerations, with the constraints, (nv, batch)."""
         if self.acted is not None:
             return self.acted.acceleration
-        return fronts.to_model(self.problem.plan.blocks, self.forces.acceleration)
+        return frontal.to_model(self.problem.plan.blocks, self.forces.acceleration)
 
     @cached_property
     def gravity(self) -> Vec3:

@@ -96,7 +96,7 @@ def _leave_one_out_residuals(
 def _sweep_inverse(matrix: jax.Array) -> jax.Array:
     """Of a positive definite matrix, (k, k), by sweeps (Goodnight 1979), which no thread waits for.
 
-    `brax.generalized.elimination` says why it is not LAPACK's.
+    `brax.generalized.linalg.elimination` says why it is not LAPACK's.
     """
 
     def sweep(i: jax.Array, matrix: jax.Array) -> jax.Array:

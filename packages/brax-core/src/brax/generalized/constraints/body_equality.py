@@ -11,15 +11,21 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.components import Quat, Vec3, rows, sqrt, total
-from brax.generalized.jacobians import Ends, Found, jacobian
-from brax.generalized.laws import Separate
-from brax.generalized.singles import Single, columns, single, stacked, tied
-from brax.generalized.slots import WELD, Family, Plan
-from brax.generalized.smooth import Smooth, common_points
+from brax.generalized.constraints.constraint_laws import IndependentLaw
+from brax.generalized.constraints.constraint_layout import WELD, ConstraintFamily, ConstraintLayout
+from brax.generalized.constraints.jacobians import AttachmentPoints, FamilyConstraints, jacobian
+from brax.generalized.constraints.scalar import (
+    ScalarSoftness,
+    columns,
+    equality,
+    scalar_softness,
+    stacked,
+)
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, common_points
 from brax.tree import Layout
 
 
-class Moving(NamedTuple):
+class LinkMotion(NamedTuple):
     """Links as they move at a state, components (links, batch), world axes."""
 
     pos: Vec3
@@ -32,27 +38,32 @@ class Moving(NamedTuple):
     ang_acc: Vec3
 
 
-def bonds_softness(sys: System, family: Family) -> tuple[Single, ...]:
+def body_equality_softness(sys: System, family: ConstraintFamily) -> tuple[ScalarSoftness, ...]:
     """The parameters of a family's constraints, slot by slot: of translation, and of rotation."""
     mine = rows(sys.equality, [_of(sys, family)[i] for i in family.order])
     return tuple(
-        single(sys, mine.solref, mine.solimp, mine.invweight[:, k])
+        scalar_softness(sys, mine.solref, mine.solimp, mine.invweight[:, k])
         for k in range(family.width // 3)
     )
 
 
-def _of(sys: System, family: Family) -> list[int]:
+def _of(sys: System, family: ConstraintFamily) -> list[int]:
     """The equalities of a family's kind."""
     return [i for i, kind in enumerate(sys.equality_types) if kind == family.kind]
 
 
-def bonds(
-    sys: System, links: Layout, plan: Plan, family: Family, soft: tuple[Single, ...], here: Smooth
-) -> Found:
+def body_equalities(
+    sys: System,
+    links: Layout,
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    soft: tuple[ScalarSoftness, ...],
+    here: SmoothDynamics,
+) -> FamilyConstraints:
     """Evaluates a family at a state."""
     mine = [_of(sys, family)[i] for i in family.order]
     data = columns(rows(sys.equality.data, mine))
-    table = _with_world(_moving(sys, links, here))
+    table = _with_world(_link_motion(sys, links, here))
     place = (*links.position, -1)
     first, second = (
         rows(table, [1 + place[sys.equality_pair[i][side]] for i in mine]) for side in (0, 1)
@@ -63,36 +74,36 @@ def bonds(
     point1, drift1 = _point(first, at1)
     point2, drift2 = _point(second, at2)
     apart, drift = [*(point2 - point1)], [*(drift2 - drift1)]
-    ends = Ends(point1, point2, _world_axes(apart[0]))
+    ends = AttachmentPoints(point1, point2, _world_axes(apart[0]))
     if family.kind == WELD:
         turned, axes, swing = _rotation(first, second, Quat(*data[6:10]), data[10])
         apart, drift = [*apart, *turned], [*drift, *swing]
         ends = ends._replace(angular=axes)
     size = sqrt(total(x * x for x in apart))
-    held = [tied(soft[k // 3], x, size) for k, x in enumerate(apart)]
-    law = Separate(tuple(h.law for h in held))
+    held = [equality(soft[k // 3], x, size) for k, x in enumerate(apart)]
+    law = IndependentLaw(tuple(h.law for h in held))
     wanted = tuple(h.wanted - a for h, a in zip(held, drift, strict=True))
-    return Found(law, jacobian(plan, family, here, ends), wanted, soft[0].damper, ends)
+    return FamilyConstraints(law, jacobian(plan, family, here, ends), wanted, soft[0].damper, ends)
 
 
-def _moving(sys: System, links: Layout, here: Smooth) -> Moving:
+def _link_motion(sys: System, links: Layout, here: SmoothDynamics) -> LinkMotion:
     """All links, in the layout's order."""
     arm = here.pos - common_points(links, here.pos)
     (ang, lin), (ang_acc, lin_acc) = here.velocity, here.acceleration
     vel = lin + ang.cross(arm)
     gravity = Vec3(*(sys.opt.gravity[k : k + 1] for k in range(3)))
     acc = lin_acc + gravity + ang_acc.cross(arm) + ang.cross(vel)
-    return Moving(here.pos, vel, acc, here.rot, ang, ang_acc)
+    return LinkMotion(here.pos, vel, acc, here.rot, ang, ang_acc)
 
 
-def _with_world(links: Moving) -> Moving:
+def _with_world(links: LinkMotion) -> LinkMotion:
     """Puts the world, which is at rest, before them."""
     still = jax.tree.map(lambda x: jnp.zeros_like(x[:1]), links)
     world = still._replace(rot=still.rot._replace(w=jnp.ones_like(still.rot.w)))
     return jax.tree.map(stacked, world, links)
 
 
-def _point(link: Moving, at: Vec3) -> tuple[Vec3, Vec3]:
+def _point(link: LinkMotion, at: Vec3) -> tuple[Vec3, Vec3]:
     """A point given in the link's frame, and its acceleration while all rates stay."""
     arm = link.rot.rotate(at)
     swing = link.ang_acc.cross(arm) + link.ang.cross(link.ang.cross(arm))
@@ -105,7 +116,7 @@ def _world_axes(like: jax.Array) -> tuple[Vec3, ...]:
 
 
 def _rotation(
-    first: Moving, second: Moving, turn: Quat, scale: jax.Array
+    first: LinkMotion, second: LinkMotion, turn: Quat, scale: jax.Array
 ) -> tuple[Vec3, tuple[Vec3, ...], list[jax.Array]]:
     """How far the second link is turned away from `turn` in the first.
 

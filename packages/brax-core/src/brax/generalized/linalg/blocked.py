@@ -1,6 +1,6 @@
 """Linear algebra on one large block of a tree: its front is one array, worked through by loops.
 
-What `written` does place by place would, on a long path, be more than a compiler takes in. Here a
+What `unrolled` does place by place would, on a long path, be more than a compiler takes in. Here a
 front is a symmetric array (path, path, copies, batch), zero where both places lie before the
 block's own. It is eliminated in panels: a loop over the rows of a panel, then one update of all
 before it.
@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.components import total
-from brax.generalized.structure import Block
+from brax.generalized.smooth_dynamics.structure import Block
 
 PANEL = 16
 """Rows that are eliminated together."""
 
 
-class Pivots(NamedTuple):
+class BlockedPivots(NamedTuple):
     """The unknowns of a block, eliminated."""
 
     rows: jax.Array
@@ -33,7 +33,7 @@ class Pivots(NamedTuple):
 
 
 def mass(block: Block, momentum: Sequence[jax.Array], path: Sequence[jax.Array]) -> jax.Array:
-    """The mass matrix; see `brax.generalized.written.mass`."""
+    """The mass matrix; see `brax.generalized.linalg.unrolled.mass`."""
     full = total(f[:, None] * s for f, s in zip(momentum, path, strict=True))
     n = full.shape[1]
     carrying = block.chain & np.tri(n, dtype=bool)[block.above :, :, None]
@@ -75,7 +75,7 @@ def multiply(front: jax.Array, x: jax.Array) -> jax.Array:
     return jax.lax.scan(column, jnp.zeros_like(front[0] * x[0]), (front, x))[0]
 
 
-def factor(front: jax.Array, above: int) -> tuple[Pivots, jax.Array]:
+def factor(front: jax.Array, above: int) -> tuple[BlockedPivots, jax.Array]:
     """Eliminates the places from `above` on.
 
     Returns:
@@ -94,7 +94,7 @@ def factor(front: jax.Array, above: int) -> tuple[Pivots, jax.Array]:
         inverse.insert(0, inverses)
         front, stop = front[:start, :start] - total(left), start
     before = jnp.zeros((above, *rows[0].shape[1:]), front.dtype)
-    return Pivots(jnp.concatenate([before, *rows]), jnp.concatenate(inverse)), front
+    return BlockedPivots(jnp.concatenate([before, *rows]), jnp.concatenate(inverse)), front
 
 
 def _panel(panel: jax.Array, start: int) -> tuple[jax.Array, jax.Array]:
@@ -117,7 +117,7 @@ def _panel(panel: jax.Array, start: int) -> tuple[jax.Array, jax.Array]:
     return found
 
 
-def forward(pivots: Pivots, load: jax.Array) -> tuple[jax.Array, jax.Array]:
+def forward(pivots: BlockedPivots, load: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Substitutes from the tips inwards, for a load along the path (path, copies, batch).
 
     Returns:
@@ -136,7 +136,7 @@ def forward(pivots: Pivots, load: jax.Array) -> tuple[jax.Array, jax.Array]:
     return scaled, left[:above]
 
 
-def backward(pivots: Pivots, known: jax.Array, scaled: jax.Array) -> jax.Array:
+def backward(pivots: BlockedPivots, known: jax.Array, scaled: jax.Array) -> jax.Array:
     """Substitutes from the root outwards: what is known before, then what `forward` found."""
     above = known.shape[0]
     path = jnp.concatenate([known, scaled])

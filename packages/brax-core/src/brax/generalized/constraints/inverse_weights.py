@@ -21,7 +21,7 @@ from brax.kinematics import Frames
 Array = np.ndarray
 
 
-class Places(NamedTuple):
+class InertialFrames(NamedTuple):
     """Centres of mass of the bodies as they were described, in the frames of their links [m]."""
 
     geoms: Array
@@ -36,7 +36,7 @@ class Places(NamedTuple):
     """How many bodies each link was made of."""
 
 
-def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
+def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
     """Inverse weights of a concrete model, in double precision.
 
     Args:
@@ -94,7 +94,7 @@ def inverse_weights(sys: System, places: Places) -> dict[str, Array]:
     }
 
 
-def _sliders(sys: System, places: Places, subspace: Array, rot: list[Array]) -> list[int]:
+def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Array]) -> list[int]:
     """Links that only slide along axes of their inertia, on the world, and carry nothing.
 
     MuJoCo's weight of these (its `body_simple` is 2) is one over the mass: it is not averaged over
@@ -144,7 +144,7 @@ def _tendons(sys: System) -> Array:
     return out
 
 
-def _paths(sys: System, at: "_Rest", places: Places) -> Array:
+def _paths(sys: System, at: "_Rest", places: InertialFrames) -> Array:
     """The same of spatial tendons."""
     out = np.zeros((len(sys.tendon_names), sys.qd_size()))
     if not has_paths(sys):

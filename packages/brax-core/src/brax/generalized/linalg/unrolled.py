@@ -11,16 +11,16 @@ import jax
 import jax.numpy as jnp
 
 from brax.components import total
-from brax.generalized.laws import Along, Matrix, mul
-from brax.generalized.slots import Slots
-from brax.generalized.structure import Block
+from brax.generalized.constraints.constraint_laws import Along, Matrix, mul
+from brax.generalized.constraints.constraint_layout import BlockConstraints
+from brax.generalized.smooth_dynamics.structure import Block
 from brax.once import once
 
-Rows = list[jax.Array | None]
+FrontRows = list[jax.Array | None]
 """Rows of a lower triangle over a path; None is zero."""
 
 
-class Pivot(NamedTuple):
+class UnrolledPivot(NamedTuple):
     """One unknown of a block, eliminated."""
 
     row: jax.Array
@@ -29,7 +29,7 @@ class Pivot(NamedTuple):
     """One over the pivot, (copies, batch)."""
 
 
-def mass(block: Block, momentum: Sequence[jax.Array], path: Sequence[jax.Array]) -> Rows:
+def mass(block: Block, momentum: Sequence[jax.Array], path: Sequence[jax.Array]) -> FrontRows:
     """The mass matrix: its own places times those that carry them.
 
     Args:
@@ -37,7 +37,7 @@ def mass(block: Block, momentum: Sequence[jax.Array], path: Sequence[jax.Array])
         momentum: six components of its own places' momenta per unit rate, (places, copies, batch).
         path: six components of the path's motion subspaces, (path, copies, batch).
     """
-    front: Rows = [None] * block.above
+    front: FrontRows = [None] * block.above
     for j in range(block.places):
         n = block.above + j + 1
         row = total(f[j] * s[:n] for f, s in zip(momentum, path, strict=True))
@@ -58,7 +58,7 @@ def add_last(row: jax.Array, x: jax.Array) -> jax.Array:
     return row + last[:, None, None].astype(row.dtype) * x
 
 
-def add_diagonal(front: Rows, d: jax.Array) -> Rows:
+def add_diagonal(front: FrontRows, d: jax.Array) -> FrontRows:
     """Adds a diagonal of the block's own places, (places, copies, batch)."""
     above = len(front) - d.shape[0]
     out = list(front[:above])
@@ -68,12 +68,12 @@ def add_diagonal(front: Rows, d: jax.Array) -> Rows:
     return out
 
 
-def diagonal(front: Rows, above: int) -> jax.Array:
+def diagonal(front: FrontRows, above: int) -> jax.Array:
     """The diagonal of a block's own places, (places, copies, batch)."""
     return jnp.stack([row[-1] for row in front[above:] if row is not None])
 
 
-def add_matrix(front: Rows, added: jax.Array) -> Rows:
+def add_matrix(front: FrontRows, added: jax.Array) -> FrontRows:
     """Adds symmetric matrices (path, path, copies, batch)."""
     return [add(row, added[i, : i + 1]) for i, row in enumerate(front)]
 
@@ -88,7 +88,7 @@ def each(x: Sequence[jax.Array] | jax.Array) -> Sequence[jax.Array]:
     return jnp.unstack(x) if isinstance(x, jax.Array) else x
 
 
-def multiply(front: Rows, path: jax.Array) -> jax.Array:
+def multiply(front: FrontRows, path: jax.Array) -> jax.Array:
     """The front times values along the path (path, copies, batch)."""
     out: list[jax.Array | None] = [None] * len(front)
     parts = each(path)
@@ -102,21 +102,21 @@ def multiply(front: Rows, path: jax.Array) -> jax.Array:
     return jnp.stack([zero if y is None else y for y in out])
 
 
-def factor(front: Rows, above: int) -> tuple[list[Pivot], Rows]:
+def factor(front: FrontRows, above: int) -> tuple[list[UnrolledPivot], FrontRows]:
     """Eliminates the places from `above` on: their pivots, and what is left before them."""
-    pivots: list[Pivot] = []
+    pivots: list[UnrolledPivot] = []
     front = list(front)
     while len(front) > above:
         last = front.pop()
         assert last is not None
-        pivot = Pivot(last[:-1] / last[-1:], 1.0 / last[-1])
+        pivot = UnrolledPivot(last[:-1] / last[-1:], 1.0 / last[-1])
         pivots.insert(0, pivot)
         parts = zip(front, each(pivot.row), strict=True)
         front = [add(r, last[: i + 1] * -x) for i, (r, x) in enumerate(parts)]
     return pivots, front
 
 
-def forward(pivots: Sequence[Pivot], load: Rows) -> tuple[list[jax.Array], Rows]:
+def forward(pivots: Sequence[UnrolledPivot], load: FrontRows) -> tuple[list[jax.Array], FrontRows]:
     """Substitutes from the tips inwards, for a load along the path.
 
     Returns:
@@ -133,7 +133,7 @@ def forward(pivots: Sequence[Pivot], load: Rows) -> tuple[list[jax.Array], Rows]
 
 
 def backward(
-    pivots: Sequence[Pivot], known: list[jax.Array], scaled: Sequence[jax.Array]
+    pivots: Sequence[UnrolledPivot], known: list[jax.Array], scaled: Sequence[jax.Array]
 ) -> list[jax.Array]:
     """Substitutes from the root outwards: what is known before, then what `forward` found."""
     known = list(known)
@@ -142,21 +142,23 @@ def backward(
     return known
 
 
-def along(_: Slots, jacobian: jax.Array, path: jax.Array) -> jax.Array:
+def apply_jacobian(_: BlockConstraints, jacobian: jax.Array, path: jax.Array) -> jax.Array:
     """What rates along the path move, (slots, copies, batch)."""
     return dot(jacobian, path[:, None])
 
 
-def back(slots: Slots, jacobian: Along, force: Along) -> jax.Array:
+def apply_transpose(slots: BlockConstraints, jacobian: Along, force: Along) -> jax.Array:
     """Forces (slots, copies, batch) along the path, (path, copies, batch)."""
     pushed = total(j * x[None] for j, x in zip(jacobian, force, strict=True))
     return total(pushed[:, k] for k in range(slots.each))
 
 
-def press(slots: Slots, front: Rows, jacobian: Along, matrix: Matrix) -> Rows:
+def hessian(
+    slots: BlockConstraints, front: FrontRows, jacobian: Along, matrix: Matrix
+) -> FrontRows:
     """Adds the stiffness of constraints, its entries (slots, copies, batch)."""
     pushed = mul(matrix, jacobian)
-    out: Rows = []
+    out: FrontRows = []
     for i, row in enumerate(front):
         for s in range(slots.each):
             terms = [p[i, s] * j[: i + 1, s] for p, j in zip(pushed, jacobian, strict=True)]

@@ -10,43 +10,54 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.components import rows
-from brax.generalized.jacobians import Found, at_places
-from brax.generalized.laws import Separate
-from brax.generalized.singles import Single, limited, single
-from brax.generalized.slots import Bounded, Family, Plan, bounded
+from brax.generalized.constraints.constraint_laws import IndependentLaw
+from brax.generalized.constraints.constraint_layout import (
+    ConstraintFamily,
+    ConstraintLayout,
+    LimitedJoints,
+    limited_joints,
+)
+from brax.generalized.constraints.jacobians import FamilyConstraints, at_places
+from brax.generalized.constraints.scalar import ScalarSoftness, limit, scalar_softness
 from brax.tree import join
 
 
-def ranges_softness(sys: System) -> Single:
+def joint_limit_softness(sys: System) -> ScalarSoftness:
     """The parameters of all these limits."""
-    joints, dofs = _owners(sys, bounded(sys))
+    joints, dofs = _owners(sys, limited_joints(sys))
     numbers = rows((sys.joint.solref, sys.joint.solimp), joints)
-    return single(sys, *numbers, rows(sys.dof.invweight, dofs))
+    return scalar_softness(sys, *numbers, rows(sys.dof.invweight, dofs))
 
 
-def ranges(sys: System, plan: Plan, family: Family, soft: Single, q: jax.Array) -> Found:
+def joint_limits(
+    sys: System,
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    soft: ScalarSoftness,
+    q: jax.Array,
+) -> FamilyConstraints:
     """Evaluates a family at coordinates (nq, batch)."""
-    groups = bounded(sys)
+    groups = limited_joints(sys)
     joints, dofs = _owners(sys, groups)
     value, rates = _measured(sys, groups, q)
     limits, margin = rows(sys.dof.limit, dofs), rows(sys.joint.margin, joints)
     farther = [g.farther for g in groups for _ in range(g.each * len(g.joints))]
-    held = limited(soft, value, limits, margin, farther)
+    held = limit(soft, value, limits, margin, farther)
     entries = _entries(sys, groups)
     signed = rates * rows(held.arms, [number for number, _ in entries])
     jacobian = at_places(plan, family, signed, entries)
     law, wanted, damper = rows((held.law, held.wanted, soft.damper), family.order)
-    return Found(Separate((law,)), jacobian, (wanted,), damper, None)
+    return FamilyConstraints(IndependentLaw((law,)), jacobian, (wanted,), damper, None)
 
 
-def _owners(sys: System, groups: Sequence[Bounded]) -> tuple[list[int], list[int]]:
+def _owners(sys: System, groups: Sequence[LimitedJoints]) -> tuple[list[int], list[int]]:
     """The joint of each limit, and the degree of freedom that its numbers are at."""
     starts = sys.joint_qd_start()
     pairs = [(j, starts[j] + k) for g in groups for k in range(g.each) for j in g.joints]
     return [j for j, _ in pairs], [d for _, d in pairs]
 
 
-def _entries(sys: System, groups: Sequence[Bounded]) -> list[tuple[int, int]]:
+def _entries(sys: System, groups: Sequence[LimitedJoints]) -> list[tuple[int, int]]:
     """Limit and degree of freedom of each rate that `_measured` gives."""
     starts, out, first = sys.joint_qd_start(), [], 0
     for group in groups:
@@ -57,7 +68,9 @@ def _entries(sys: System, groups: Sequence[Bounded]) -> list[tuple[int, int]]:
     return out
 
 
-def _measured(sys: System, groups: Sequence[Bounded], q: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _measured(
+    sys: System, groups: Sequence[LimitedJoints], q: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """What is bounded, and its rates per unit of each degree of freedom."""
     starts = sys.joint_q_start()
     values, rates = [], []

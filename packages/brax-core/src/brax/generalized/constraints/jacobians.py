@@ -8,14 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.components import Vec3, rows
-from brax.generalized.fronts import on_paths
-from brax.generalized.laws import Along
-from brax.generalized.reaching import reached
-from brax.generalized.slots import Family, Plan, Slots
-from brax.generalized.smooth import Smooth
+from brax.generalized.constraints.constraint_laws import Along
+from brax.generalized.constraints.constraint_layout import (
+    BlockConstraints,
+    ConstraintFamily,
+    ConstraintLayout,
+)
+from brax.generalized.linalg.constraint_hessian_sparse import reached
+from brax.generalized.linalg.frontal import on_paths
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 
 
-class Ends(NamedTuple):
+class AttachmentPoints(NamedTuple):
     """Where constraints act on their two links, and along what, components (slots, batch)."""
 
     first: Vec3
@@ -30,7 +34,9 @@ class Ends(NamedTuple):
     """The two links, -1 for the world, (slots, batch); None where they are always the same."""
 
 
-def jacobian(plan: Plan, family: Family, here: Smooth, ends: Ends) -> tuple[Along | None, ...]:
+def jacobian(
+    plan: ConstraintLayout, family: ConstraintFamily, here: SmoothDynamics, ends: AttachmentPoints
+) -> tuple[Along | None, ...]:
     """For each block, one array for each direction, (path or reach, slots, copies, batch): what a
     unit rate of each place moves; None where the family has nothing."""
     subspace = _on_paths(plan, family, here.subspace)
@@ -41,19 +47,21 @@ def jacobian(plan: Plan, family: Family, here: Smooth, ends: Ends) -> tuple[Alon
         if slots is None:
             out.append(None)
             continue
-        mine: Ends = jax.tree.map(lambda x, slots=slots: of_block(slots, x)[None], ends)
+        mine: AttachmentPoints = jax.tree.map(lambda x, slots=slots: of_block(slots, x)[None], ends)
         ang, lin = subspace[i]
         out.append((*_linear(slots, mine, origin[i], ang, lin), *_angular(slots, mine, ang)))
     return tuple(out)
 
 
-def of_block(slots: Slots, x: jax.Array) -> jax.Array:
+def of_block(slots: BlockConstraints, x: jax.Array) -> jax.Array:
     """A block's share of what is given for all slots, (slots, copies, batch)."""
     piece = x[slots.start : slots.start + slots.each * slots.copies]
     return piece.reshape(slots.each, slots.copies, x.shape[-1])
 
 
-def _linear(slots: Slots, ends: Ends, origin: Vec3, ang: Vec3, lin: Vec3) -> list[jax.Array]:
+def _linear(
+    slots: BlockConstraints, ends: AttachmentPoints, origin: Vec3, ang: Vec3, lin: Vec3
+) -> list[jax.Array]:
     def moved(point: Vec3) -> list[jax.Array]:
         arm = point - origin
         return [lin.dot(t) + ang.dot(arm.cross(t)) for t in ends.linear]
@@ -65,11 +73,11 @@ def _linear(slots: Slots, ends: Ends, origin: Vec3, ang: Vec3, lin: Vec3) -> lis
     return [second * b - first * a for a, b in pairs]
 
 
-def _angular(slots: Slots, ends: Ends, ang: Vec3) -> list[jax.Array]:
+def _angular(slots: BlockConstraints, ends: AttachmentPoints, ang: Vec3) -> list[jax.Array]:
     return [_signed(slots, ends, ang.dot(axis)) for axis in ends.angular]
 
 
-def _signed(slots: Slots, ends: Ends, x: jax.Array) -> jax.Array:
+def _signed(slots: BlockConstraints, ends: AttachmentPoints, x: jax.Array) -> jax.Array:
     if slots.swept is not None and ends.links is not None:
         first, second = (_moves(slots.swept, link[0]) for link in ends.links)
         return jnp.where(slots.sides[0], x * (second - first), 0.0)
@@ -83,7 +91,7 @@ def _moves(table: np.ndarray, link: jax.Array) -> jax.Array:
     return jnp.moveaxis(jnp.stack(each, axis=1), -1, 0)
 
 
-def _on_paths(plan: Plan, family: Family, tree: Any) -> list[Any]:
+def _on_paths(plan: ConstraintLayout, family: ConstraintFamily, tree: Any) -> list[Any]:
     """For each block, components along its paths, (path, 1, copies, batch), or at the places
     that each constraint reaches, (reach, slots, copies, batch)."""
     leaves, structure = jax.tree.flatten(tree)
@@ -94,14 +102,17 @@ def _on_paths(plan: Plan, family: Family, tree: Any) -> list[Any]:
     ]
 
 
-def _reached(slots: Slots | None, path: jax.Array) -> jax.Array:
+def _reached(slots: BlockConstraints | None, path: jax.Array) -> jax.Array:
     if slots is None or slots.reach is None:
         return path[:, None]
     return reached(slots.reach, path)
 
 
 def at_places(
-    plan: Plan, family: Family, values: jax.Array, entries: Sequence[tuple[int, int]]
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    values: jax.Array,
+    entries: Sequence[tuple[int, int]],
 ) -> tuple[Along | None, ...]:
     """As `jacobian`, of constraints with one direction, whose rates are given.
 
@@ -127,15 +138,15 @@ def at_places(
     return tuple(out)
 
 
-class Found(NamedTuple):
+class FamilyConstraints(NamedTuple):
     """The constraints of one family at a state."""
 
     law: Any
-    """Their force law, of `brax.generalized.laws`."""
+    """Their force law, of `brax.generalized.constraints.constraint_laws`."""
     jacobian: tuple[Along | None, ...]
     wanted: Along
     """The acceleration along each direction that they ask for at rest, (slots, batch)."""
     damper: jax.Array
     """How much less they ask for per unit rate."""
-    ends: Ends | None
+    ends: AttachmentPoints | None
     """Where they act on links; None where they act on coordinates."""

@@ -1,7 +1,7 @@
 """What many constraints do on a block: each at the places of the path that it reaches, summed up.
 
-`written` goes through all places for each constraint, which is quicker to run where constraints are
-few, and more than a compiler takes in where they are many.
+`unrolled` goes through all places for each constraint, which is quicker to run where constraints
+are few, and more than a compiler takes in where they are many.
 """
 
 import jax
@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.components import total
-from brax.generalized.laws import Along, Matrix, mul
-from brax.generalized.looped import mirrored
-from brax.generalized.slots import Slots
+from brax.generalized.constraints.constraint_laws import Along, Matrix, mul
+from brax.generalized.constraints.constraint_layout import BlockConstraints
+from brax.generalized.linalg.blocked import mirrored
 from brax.once import apart
 
 
@@ -23,13 +23,13 @@ def reached(reach: np.ndarray, path: jax.Array) -> jax.Array:
     return _take(path.reshape(n * copies, -1), index)
 
 
-def along(slots: Slots, jacobian: jax.Array, path: jax.Array) -> jax.Array:
+def apply_jacobian(slots: BlockConstraints, jacobian: jax.Array, path: jax.Array) -> jax.Array:
     """What rates along the path move, (slots, copies, batch)."""
     rates = reached(_reach(slots), path)
     return total(jacobian[i] * rates[i] for i in range(len(rates)))
 
 
-def back(slots: Slots, jacobian: Along, force: Along) -> jax.Array:
+def apply_transpose(slots: BlockConstraints, jacobian: Along, force: Along) -> jax.Array:
     """Forces (slots, copies, batch) along the path, (path, copies, batch)."""
     pushed = total(j * x[None] for j, x in zip(jacobian, force, strict=True))
     target = np.where(slots.real, _reach(slots) * slots.copies + np.arange(slots.copies), -1)
@@ -38,7 +38,7 @@ def back(slots: Slots, jacobian: Along, force: Along) -> jax.Array:
     return summed.reshape(slots.places, slots.copies, -1)
 
 
-def press(slots: Slots, jacobian: Along, matrix: Matrix) -> jax.Array:
+def hessian(slots: BlockConstraints, jacobian: Along, matrix: Matrix) -> jax.Array:
     """The stiffness of constraints, its entries (slots, copies, batch), on the path, (path, path,
     copies, batch)."""
     n, copies = slots.places, slots.copies
@@ -81,7 +81,7 @@ def gathered(values: jax.Array, target: np.ndarray, n: int) -> jax.Array:
     return _take(jnp.pad(values, ((0, 1), (0, 0))), place)
 
 
-def _reach(slots: Slots) -> np.ndarray:
+def _reach(slots: BlockConstraints) -> np.ndarray:
     assert slots.reach is not None
     return slots.reach
 

@@ -10,22 +10,28 @@ import numpy as np
 from brax.base import System
 from brax.colliders.crowd import crowded, widths
 from brax.colliders.pairs import contact_links
-from brax.generalized.strands import strands
-from brax.generalized.structure import Block, Structure, dof_parents, link_dofs, structure
+from brax.generalized.constraints.coupling_layout import coupling_layout
+from brax.generalized.smooth_dynamics.structure import (
+    Block,
+    Structure,
+    dof_parents,
+    link_dofs,
+    structure,
+)
 from brax.joints import JointType
 
-CONTACT, NEAR, CONNECT, WELD = "contact", "near", "connect", "weld"
+CONTACT, NEAREST_CONTACT, CONNECT, WELD = "contact", "near", "connect", "weld"
 """Kinds of constraints that join links: contacts, of all pairs or of the nearest, and ties."""
 
-COUPLED, RANGE = "coupled", "range"
+COUPLING, JOINT_LIMIT = "coupled", "range"
 """Kinds of scalar constraints of several coordinates; the latter of one joint's."""
 
 
-MANY = 1000
+MAX_DENSE_JACOBIAN_ENTRIES = 1000
 """Places times slots of a copy from which on constraints are kept at the places they reach."""
 
 
-class Slots(NamedTuple):
+class BlockConstraints(NamedTuple):
     """The constraints of one block: as many for each copy, some of them empty."""
 
     start: int
@@ -61,13 +67,13 @@ class Slots(NamedTuple):
         return self.sides[1].astype(np.int8) - self.sides[0]
 
 
-class Family(NamedTuple):
+class ConstraintFamily(NamedTuple):
     """Constraints of one kind, with equally many directions."""
 
     kind: str
     width: int
     """How many directions each has."""
-    slots: tuple[Slots | None, ...]
+    slots: tuple[BlockConstraints | None, ...]
     """For each block."""
     order: tuple[int, ...]
     """The constraint of each slot, among all of its kind; of an empty one, any."""
@@ -83,11 +89,11 @@ class Family(NamedTuple):
         return out
 
 
-class Plan(NamedTuple):
+class ConstraintLayout(NamedTuple):
     """The blocks of a model, and its constraints on them."""
 
     blocks: Structure
-    families: tuple[Family, ...]
+    families: tuple[ConstraintFamily, ...]
     limited: tuple[int, ...]
     """Degrees of freedom with limits of their coordinate; where both may act, a second time."""
     farther: tuple[bool, ...]
@@ -106,7 +112,7 @@ class Plan(NamedTuple):
         return tuple(self.blocks.position[d] for d in (*self.limited, *self.dry))
 
 
-class Member(NamedTuple):
+class FamilyMember(NamedTuple):
     """One constraint of a family."""
 
     number: int
@@ -118,21 +124,21 @@ class Member(NamedTuple):
     """Those that act on it, and are coupled by it."""
 
 
-def plan(sys: System) -> Plan:
+def constraint_layout(sys: System) -> ConstraintLayout:
     """Finds the blocks of a model and puts its constraints on them."""
     members = _members(sys)
     everyone = [m for kind in members.values() for m in kind]
     blocks = structure(dof_parents(sys), tuple(tuple(sorted(m.moved)) for m in everyone))
     links = [link_dofs(sys, i) for i in range(-1, sys.num_links())]
     families = [
-        _family(blocks, *key, mine, links if key[0] == NEAR else ())
+        _family(blocks, *key, mine, links if key[0] == NEAREST_CONTACT else ())
         for key, mine in members.items()
     ]
-    elsewhere = {j for group in bounded(sys) for j in group.joints}
+    elsewhere = {j for group in limited_joints(sys) for j in group.joints}
     joints = list(enumerate(sys.dof_joint()))
     limited = [d for d, j in joints if sys.joint_limited[j] and j not in elsewhere]
     two_sided = [d for d in limited if sys.joint_two_sided[sys.dof_joint()[d]]]
-    return Plan(
+    return ConstraintLayout(
         blocks,
         tuple(f for f in families if f.order),
         limited=(*limited, *two_sided),
@@ -141,7 +147,7 @@ def plan(sys: System) -> Plan:
     )
 
 
-class Bounded(NamedTuple):
+class LimitedJoints(NamedTuple):
     """Joints with limits, of one type that says itself what they bound."""
 
     kind: JointType
@@ -152,7 +158,7 @@ class Bounded(NamedTuple):
     """Whether the farther one of two limits is meant, else the nearer one."""
 
 
-def bounded(sys: System) -> list[Bounded]:
+def limited_joints(sys: System) -> list[LimitedJoints]:
     """Finds them; limits of coordinates are none."""
     out = []
     for kind in dict.fromkeys(sys.joint_types):
@@ -161,14 +167,14 @@ def bounded(sys: System) -> list[Bounded]:
             each = len(jax.eval_shape(kind.bounds, tuple(like)))
             mine = [j for j, k in enumerate(sys.joint_types) if k is kind and sys.joint_limited[j]]
             both = [j for j in mine if sys.joint_two_sided[j]]
-            out.append(Bounded(kind, tuple(mine), each, farther=False))
-            out.append(Bounded(kind, tuple(both), each, farther=True))
+            out.append(LimitedJoints(kind, tuple(mine), each, farther=False))
+            out.append(LimitedJoints(kind, tuple(both), each, farther=True))
     return [group for group in out if group.joints and group.each]
 
 
-def _members(sys: System) -> dict[tuple[str, int], list[Member]]:
+def _members(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
     """All constraints by kind and number of directions."""
-    out: dict[tuple[str, int], list[Member]] = {}
+    out: dict[tuple[str, int], list[FamilyMember]] = {}
     count = 0
     if crowded(sys):
         out |= _near(sys)
@@ -177,36 +183,40 @@ def _members(sys: System) -> dict[tuple[str, int], list[Member]]:
             mine = out.setdefault((CONTACT, max(group.condim, 3)), [])
             for a, b in [*zip(*sides, strict=True)] * group.collider.n_contacts:
                 first, second = link_dofs(sys, a), link_dofs(sys, b)
-                mine.append(Member(count, first, second, first ^ second))
+                mine.append(FamilyMember(count, first, second, first ^ second))
                 count += 1
     for kind, width in ((CONNECT, 3), (WELD, 6)):
         pairs = [p for t, p in zip(sys.equality_types, sys.equality_pair, strict=True) if t == kind]
         for number, (a, b) in enumerate(pairs):
             first, second = link_dofs(sys, a), link_dofs(sys, b)
-            out.setdefault((kind, width), []).append(Member(number, first, second, first | second))
-    for number, dofs in enumerate(strands(sys).dofs):
+            out.setdefault((kind, width), []).append(
+                FamilyMember(number, first, second, first | second)
+            )
+    for number, dofs in enumerate(coupling_layout(sys).dofs):
         moved = frozenset(dofs)
-        mine = out.setdefault((COUPLED, 1), [])
-        mine.append(Member(number, frozenset(), moved, moved))
+        mine = out.setdefault((COUPLING, 1), [])
+        mine.append(FamilyMember(number, frozenset(), moved, moved))
     starts = sys.joint_qd_start()
-    limits = [(g.kind, j) for g in bounded(sys) for _ in range(g.each) for j in g.joints]
+    limits = [(g.kind, j) for g in limited_joints(sys) for _ in range(g.each) for j in g.joints]
     for number, (joint, j) in enumerate(limits):
         moved = frozenset(range(starts[j], starts[j] + joint.qd_width))
-        mine = out.setdefault((RANGE, 1), [])
-        mine.append(Member(number, frozenset(), moved, moved))
+        mine = out.setdefault((JOINT_LIMIT, 1), [])
+        mine.append(FamilyMember(number, frozenset(), moved, moved))
     return out
 
 
-def _near(sys: System) -> dict[tuple[str, int], list[Member]]:
+def _near(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
     """Contacts of the nearest pairs: each may be of any pair."""
     moved: frozenset[int] = frozenset()
     for sides in contact_links(sys):
         for a, b in set(zip(*sides, strict=True)):
             moved |= link_dofs(sys, a) ^ link_dofs(sys, b)
-    out: dict[tuple[str, int], list[Member]] = {}
+    out: dict[tuple[str, int], list[FamilyMember]] = {}
     count = 0
     for width, n in widths(sys).items():
-        out[NEAR, width] = [Member(count + i, moved, moved, moved) for i in range(n)]
+        out[NEAREST_CONTACT, width] = [
+            FamilyMember(count + i, moved, moved, moved) for i in range(n)
+        ]
         count += n
     return out
 
@@ -215,14 +225,14 @@ def _family(
     blocks: Structure,
     kind: str,
     width: int,
-    members: Sequence[Member],
+    members: Sequence[FamilyMember],
     links: Sequence[frozenset[int]],
-) -> Family:
+) -> ConstraintFamily:
     """Puts each constraint on the block that its path ends in.
 
     `links` are, for constraints of any two links, the degrees of freedom that move each.
     """
-    on_copy: list[list[list[Member]]] = [[[] for _ in range(b.copies)] for b in blocks.blocks]
+    on_copy: list[list[list[FamilyMember]]] = [[[] for _ in range(b.copies)] for b in blocks.blocks]
     home = {
         d: (i, k)
         for i, block in enumerate(blocks.blocks)
@@ -233,22 +243,22 @@ def _family(
         if member.moved:
             where, copy = home[max(member.moved)]
             on_copy[where][copy].append(member)
-    slots: list[Slots | None] = []
+    slots: list[BlockConstraints | None] = []
     order: list[int] = []
     for block, copies in zip(blocks.blocks, on_copy, strict=True):
         count = max(map(len, copies))
-        slots.append(_slots(block, copies, count, len(order), links) if count else None)
+        slots.append(_block_constraints(block, copies, count, len(order), links) if count else None)
         order += [c[i].number if i < len(c) else 0 for i in range(count) for c in copies]
-    return Family(kind, width, tuple(slots), tuple(order))
+    return ConstraintFamily(kind, width, tuple(slots), tuple(order))
 
 
-def _slots(
+def _block_constraints(
     block: Block,
-    copies: Sequence[Sequence[Member]],
+    copies: Sequence[Sequence[FamilyMember]],
     count: int,
     start: int,
     links: Sequence[frozenset[int]],
-) -> Slots:
+) -> BlockConstraints:
     sides = np.zeros((2, len(block.path[0]), count, len(copies)), bool)
     acting = np.zeros(sides.shape[1:], bool)
     for k, (path, members) in enumerate(zip(block.path, copies, strict=True)):
@@ -258,10 +268,12 @@ def _slots(
             acting[:, i, k] = [d in member.moved for d in path]
     if links:
         moves = [[[d in dofs for d in path] for path in block.path] for dofs in links]
-        return Slots(start, count, len(sides[0]), sides[..., None], np.swapaxes(moves, 1, 2))
-    if not block.large and count * len(block.path[0]) < MANY:
-        return Slots(start, count, len(sides[0]), sides[..., None])
+        return BlockConstraints(
+            start, count, len(sides[0]), sides[..., None], np.swapaxes(moves, 1, 2)
+        )
+    if not block.large and count * len(block.path[0]) < MAX_DENSE_JACOBIAN_ENTRIES:
+        return BlockConstraints(start, count, len(sides[0]), sides[..., None])
     width = acting.sum(axis=0).max()
     reach = np.sort(np.argsort(~acting, axis=0, kind="stable")[:width], axis=0)
     near = np.take_along_axis(sides & acting, reach[None], axis=1)
-    return Slots(start, count, len(sides[0]), near[..., None], reach=reach)
+    return BlockConstraints(start, count, len(sides[0]), near[..., None], reach=reach)

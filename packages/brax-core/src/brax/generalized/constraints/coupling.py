@@ -15,74 +15,78 @@ from brax.actuators.paths import tendon_reach
 from brax.actuators.sites import Reach
 from brax.base import System
 from brax.components import polynomial, rows
-from brax.generalized.frames import world_frames
-from brax.generalized.jacobians import Found, at_places
-from brax.generalized.laws import Along, Separate
-from brax.generalized.singles import (
-    Held,
-    Single,
-    braked,
-    columns,
-    joined,
-    limited,
-    single,
-    stacked,
-    tied,
+from brax.generalized.constraints.constraint_laws import Along, IndependentLaw
+from brax.generalized.constraints.constraint_layout import ConstraintFamily, ConstraintLayout
+from brax.generalized.constraints.coupling_layout import (
+    CoordinateSum,
+    CouplingLayout,
+    coupling_layout,
 )
-from brax.generalized.slots import Family, Plan
-from brax.generalized.smooth import Smooth, common_points
-from brax.generalized.strands import Strand, Strands, strands
-from brax.generalized.structure import link_dofs
+from brax.generalized.constraints.jacobians import FamilyConstraints, at_places
+from brax.generalized.constraints.scalar import (
+    ScalarConstraints,
+    ScalarSoftness,
+    columns,
+    dry_friction,
+    equality,
+    joined,
+    limit,
+    scalar_softness,
+    stacked,
+)
+from brax.generalized.smooth_dynamics.frames import world_frames
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, common_points
+from brax.generalized.smooth_dynamics.structure import link_dofs
 from brax.tree import Layout, sum_rows
 
 
-class Coupled(NamedTuple):
+class CouplingSoftness(NamedTuple):
     """The parameters of all these constraints; None where there are none."""
 
-    ties: Single | None
-    limits: Single | None
-    dry: Single | None
+    ties: ScalarSoftness | None
+    limits: ScalarSoftness | None
+    dry: ScalarSoftness | None
 
 
-def coupled_softness(sys: System) -> Coupled:
+def coupling_softness(sys: System) -> CouplingSoftness:
     """Collects them."""
-    mine, tendon = strands(sys), sys.tendon
+    mine, tendon = coupling_layout(sys), sys.tendon
     ties = limits = dry = None
     if mine.equalities:
         equality = rows(sys.equality, mine.equalities)
-        ties = single(sys, equality.solref, equality.solimp, equality.invweight[:, 0])
+        ties = scalar_softness(sys, equality.solref, equality.solimp, equality.invweight[:, 0])
     if mine.limited:
         numbers = tendon.solref_limit, tendon.solimp_limit, tendon.invweight
-        limits = single(sys, *rows(numbers, mine.limited))
+        limits = scalar_softness(sys, *rows(numbers, mine.limited))
     if mine.dry:
         numbers = tendon.solref_friction, tendon.solimp_friction, tendon.invweight
-        dry = single(sys, *rows(numbers, mine.dry))
-    return Coupled(ties, limits, dry)
+        dry = scalar_softness(sys, *rows(numbers, mine.dry))
+    return CouplingSoftness(ties, limits, dry)
 
 
-class Table(NamedTuple):
-    """What strands are made of, at a state."""
+class CoordinateSums(NamedTuple):
+    """The terms of sums of coordinates, at a state."""
 
     weights: jax.Array
-    """As `Strand.weights` number them, and a last one of one, (weights, batch)."""
+    """As `CoordinateSum.weights` number them, and a last one of one, (weights, batch)."""
     length: jax.Array
     """Of spatial tendons, of others zero; and a last one of zero, (n_tendons + 1, batch)."""
 
 
-def coupled(
+def couplings(
     sys: System,
     links: Layout,
-    plan: Plan,
-    family: Family,
-    soft: Coupled,
-    here: Smooth,
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    soft: CouplingSoftness,
+    here: SmoothDynamics,
     q: jax.Array,
-) -> Found:
+) -> FamilyConstraints:
     """Evaluates a family at coordinates (nq, batch)."""
-    mine = strands(sys)
-    table = _table(sys, links, plan, mine, here)
+    mine = coupling_layout(sys)
+    table = _coordinate_sums(sys, links, plan, mine, here)
     n, m = len(mine.equalities), len(mine.limited)
-    parts: list[Held] = []
+    parts: list[ScalarConstraints] = []
     one = jnp.ones_like(q[:1])
     dampers, slopes = [], [one]
     if soft.ties is not None:
@@ -90,40 +94,44 @@ def coupled(
         since = table._replace(length=table.length - stacked(sys.tendon.length0, one - one))
         coefficients = columns(rows(sys.equality.data, mine.equalities))[:5]
         wanted, slope = polynomial(coefficients, _lengths(since, mine.second[:n], moved))
-        parts.append(tied(soft.ties, _lengths(since, mine.first[:n], moved) - wanted))
+        parts.append(equality(soft.ties, _lengths(since, mine.first[:n], moved) - wanted))
         slopes.append(-slope)
         dampers.append(soft.ties.damper)
     if soft.limits is not None:
         bounds, margin = rows((sys.tendon.limit, sys.tendon.margin), mine.limited)
         at = _lengths(table, mine.first[n : n + m], q)
-        parts.append(limited(soft.limits, at, bounds, margin, mine.farther))
+        parts.append(limit(soft.limits, at, bounds, margin, mine.farther))
         dampers.append(soft.limits.damper)
     if soft.dry is not None:
         loss = rows(sys.tendon.frictionloss, mine.dry)
-        parts.append(braked(soft.dry, loss, _lengths(table, mine.first[n + m :], q)))
+        parts.append(dry_friction(soft.dry, loss, _lengths(table, mine.first[n + m :], q)))
         dampers.append(soft.dry.damper)
     held, damper = joined(parts), stacked(*dampers)
     law, wanted, damper = rows((held.law, held.wanted, damper), family.order)
     jacobian = _jacobian(table, plan, family, mine, held.arms, stacked(*slopes))
-    return Found(Separate((law,)), jacobian, (wanted,), damper, None)
+    return FamilyConstraints(IndependentLaw((law,)), jacobian, (wanted,), damper, None)
 
 
-def _table(sys: System, links: Layout, plan: Plan, mine: Strands, here: Smooth) -> Table:
+def _coordinate_sums(
+    sys: System, links: Layout, plan: ConstraintLayout, mine: CouplingLayout, here: SmoothDynamics
+) -> CoordinateSums:
     one = jnp.ones_like(sys.ref[:1])
     none = jnp.zeros_like(sys.ref[:1])
     if not mine.moving:
-        return Table(stacked(sys.tendon.coef, one), rows(none, [0] * (len(sys.tendon_names) + 1)))
+        return CoordinateSums(
+            stacked(sys.tendon.coef, one), rows(none, [0] * (len(sys.tendon_names) + 1))
+        )
     reach = tendon_reach(sys, world_frames(links, here))
     moving = _moving(sys, links, plan, mine.moving, here, reach)
-    return Table(stacked(sys.tendon.coef, moving, one), stacked(reach.length, none))
+    return CoordinateSums(stacked(sys.tendon.coef, moving, one), stacked(reach.length, none))
 
 
 def _moving(
     sys: System,
     links: Layout,
-    plan: Plan,
+    plan: ConstraintLayout,
     wanted: Sequence[tuple[int, int]],
-    here: Smooth,
+    here: SmoothDynamics,
     reach: Reach,
 ) -> jax.Array:
     """How fast a spatial tendon gets longer per unit of a rate, for pairs of both."""
@@ -142,19 +150,19 @@ def _moving(
     return sum_rows(work, number, len(wanted))
 
 
-def _weights(table: Table, each: Sequence[Strand]) -> jax.Array:
-    """The weights of all degrees of freedom of strands, (dofs, batch)."""
+def _weights(table: CoordinateSums, each: Sequence[CoordinateSum]) -> jax.Array:
+    """The weights of all degrees of freedom of sums, (dofs, batch)."""
     last = len(table.weights) - 1
     return rows(table.weights, [k if k >= 0 else last for s in each for k in s.weights])
 
 
-def _lengths(table: Table, each: Sequence[Strand], q: jax.Array) -> jax.Array:
-    """Lengths of strands, (strands, batch); of one without coordinates or a path zero."""
+def _lengths(table: CoordinateSums, each: Sequence[CoordinateSum], q: jax.Array) -> jax.Array:
+    """Lengths of sums, (sums, batch); of one without coordinates or a path zero."""
     size = max(q.shape[-1], table.length.shape[-1])
     last = len(table.length) - 1
     paths = rows(table.length, [s.path if s.path >= 0 else last for s in each])
     paths = jnp.broadcast_to(paths, (len(each), size))
-    plain = [s if s.path < 0 else Strand((), (), ()) for s in each]
+    plain = [s if s.path < 0 else CoordinateSum((), (), ()) for s in each]
     if not any(s.q for s in plain):
         return paths
     at = rows(q, [i for s in plain for i in s.q])
@@ -163,9 +171,14 @@ def _lengths(table: Table, each: Sequence[Strand], q: jax.Array) -> jax.Array:
 
 
 def _jacobian(
-    table: Table, plan: Plan, family: Family, mine: Strands, arms: jax.Array, slopes: jax.Array
+    table: CoordinateSums,
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    mine: CouplingLayout,
+    arms: jax.Array,
+    slopes: jax.Array,
 ) -> tuple[Along | None, ...]:
-    """As `jacobians.jacobian`: weights of the first strand, and of the second by the slope."""
+    """As `jacobians.jacobian`: weights of the first sum, and of the second by the slope."""
     owner = [i for i, s in enumerate(mine.first) for _ in s.dofs]
     other = [i for i, s in enumerate(mine.second) for _ in s.dofs]
     factors = rows(slopes, [0] * len(owner) + [1 + i for i in other])

@@ -15,14 +15,23 @@ from brax.colliders.crowd import Near, links_of, nearest, picked, widths
 from brax.colliders.interface import Touch
 from brax.colliders.pairs import LEAST_FRICTION, Frames, local_shapes, surfaces, touches
 from brax.components import Vec3, rows, total
-from brax.generalized.jacobians import Ends, Found, jacobian
-from brax.generalized.laws import Ellipse, Pyramid, impedance, reference
-from brax.generalized.singles import SOFTEST, stacked
-from brax.generalized.slots import NEAR, Family, Plan
-from brax.generalized.smooth import Smooth
+from brax.generalized.constraints.constraint_laws import (
+    EllipticCone,
+    PyramidalCone,
+    impedance,
+    reference,
+)
+from brax.generalized.constraints.constraint_layout import (
+    NEAREST_CONTACT,
+    ConstraintFamily,
+    ConstraintLayout,
+)
+from brax.generalized.constraints.jacobians import AttachmentPoints, FamilyConstraints, jacobian
+from brax.generalized.constraints.scalar import MIN_IMPEDANCE, stacked
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 
 
-class Met(NamedTuple):
+class ModelContacts(NamedTuple):
     """All contacts of a model at a state."""
 
     touches: list[Touch]
@@ -36,14 +45,14 @@ class Met(NamedTuple):
         return total(n.left for n in self.near)[0] if self.near else None
 
 
-def meet(sys: System, margins: jax.Array | None, frames: Frames) -> Met:
+def find_contacts(sys: System, margins: jax.Array | None, frames: Frames) -> ModelContacts:
     """Finds the contacts; the nearest alone if their pairs' margins are given."""
     if margins is not None:
-        return Met([], nearest(sys, margins, frames))
-    return Met(touches(sys, local_shapes(sys), frames), [])
+        return ModelContacts([], nearest(sys, margins, frames))
+    return ModelContacts(touches(sys, local_shapes(sys), frames), [])
 
 
-class Touching(NamedTuple):
+class ContactSoftness(NamedTuple):
     """What contacts are like, constant during a step, (slots, 1 or batch)."""
 
     friction: jax.Array
@@ -64,17 +73,17 @@ class Touching(NamedTuple):
     """Inverse weight of the two links."""
 
 
-def touching_softness(sys: System, family: Family) -> Touching:
+def contact_softness(sys: System, family: ConstraintFamily) -> ContactSoftness:
     """The parameters of a family of contacts, slot by slot; of the nearest, by pair."""
     parts = _by_pair(sys, family.width)
-    if family.kind == NEAR:
+    if family.kind == NEAREST_CONTACT:
         return jax.tree.map(stacked, *parts)
     counts = (group.collider.n_contacts for group in sys.collisions)
     every = [mine for mine, count in zip(parts, counts, strict=True) for _ in range(count)]
     return rows(jax.tree.map(stacked, *every), family.order)
 
 
-def _by_pair(sys: System, width: int) -> list[Touching]:
+def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
     """What contacts of each group are like, pair by pair."""
     parts = []
     weights = sys.geom.invweight
@@ -83,7 +92,7 @@ def _by_pair(sys: System, width: int) -> list[Touching]:
         weight = rows(weights, group.geom1) + rows(weights, group.geom2)
         slide = jnp.full_like(surface.friction, group.condim > 1)
         turning = tuple(jnp.maximum(x, LEAST_FRICTION) for x in surface.turning)
-        mine = Touching(
+        mine = ContactSoftness(
             jnp.maximum(surface.friction, LEAST_FRICTION) * slide,
             jnp.maximum(surface.sideways, LEAST_FRICTION) * slide,
             turning[: width - 3],
@@ -93,49 +102,53 @@ def _by_pair(sys: System, width: int) -> list[Touching]:
     return parts
 
 
-def touching(
+def contact_constraints(
     sys: System,
-    plan: Plan,
-    family: Family,
-    soft: Touching,
-    here: Smooth,
-    met: Met,
-) -> Found:
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    soft: ContactSoftness,
+    here: SmoothDynamics,
+    met: ModelContacts,
+) -> FamilyConstraints:
     """Evaluates a family of contacts."""
-    touch, soft, geoms = followed(sys, family, soft, met)
+    touch, soft, geoms = family_contacts(sys, family, soft, met)
     links = None
-    if family.kind == NEAR:
+    if family.kind == NEAREST_CONTACT:
         links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
     dist, point, axes = _located(touch)
-    ends = Ends(point, None, axes, axes[: family.width - 3], links)
+    ends = AttachmentPoints(point, None, axes, axes[: family.width - 3], links)
     law, normal = _law(sys, soft, dist)
     across = (jnp.zeros_like(normal),) * (family.width - 1)
-    return Found(law, jacobian(plan, family, here, ends), (normal, *across), soft.damper, ends)
+    return FamilyConstraints(
+        law, jacobian(plan, family, here, ends), (normal, *across), soft.damper, ends
+    )
 
 
-class Followed(NamedTuple):
+class FamilyContacts(NamedTuple):
     """The contacts of a family, slot by slot; an empty slot has any."""
 
     touch: Touch
-    soft: Touching
+    soft: ContactSoftness
     geoms: tuple[jax.Array, jax.Array]
     """First and second, (slots, 1 or batch)."""
 
 
-def followed(sys: System, family: Family, soft: Touching, met: Met) -> Followed:
-    """Finds them among all; `soft` as `touching_softness` has it."""
-    if family.kind == NEAR:
+def family_contacts(
+    sys: System, family: ConstraintFamily, soft: ContactSoftness, met: ModelContacts
+) -> FamilyContacts:
+    """Finds them among all; `soft` as `contact_softness` has it."""
+    if family.kind == NEAREST_CONTACT:
         near = met.near[list(widths(sys)).index(family.width)]
         first = min(family.places)
         order = [max(n - first, 0) for n in family.order]
         touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
-        return Followed(touch, picked(soft, pair), geoms)
+        return FamilyContacts(touch, picked(soft, pair), geoms)
     every = [np.tile([g.geom1, g.geom2], g.collider.n_contacts) for g in sys.collisions]
     first, second = jnp.asarray(np.concatenate(every, axis=1)[:, list(family.order), None])
-    return Followed(_flat(family, met.touches), soft, (first, second))
+    return FamilyContacts(_flat(family, met.touches), soft, (first, second))
 
 
-def _flat(family: Family, found: Sequence[Touch]) -> Touch:
+def _flat(family: ConstraintFamily, found: Sequence[Touch]) -> Touch:
     """The contacts of a family, of all by collision group."""
     sized = [t._replace(along=t.edge()) for t in found]
     flat = [jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), t) for t in sized]
@@ -147,27 +160,29 @@ def _located(touch: Touch) -> tuple[jax.Array, Vec3, tuple[Vec3, Vec3, Vec3]]:
     return touch.dist, touch.pos, (touch.normal, *touch.across())
 
 
-def _law(sys: System, soft: Touching, dist: jax.Array) -> tuple[Pyramid | Ellipse, jax.Array]:
+def _law(
+    sys: System, soft: ContactSoftness, dist: jax.Array
+) -> tuple[PyramidalCone | EllipticCone, jax.Array]:
     """The contacts' force law, and the acceleration along the normal that they ask for at rest."""
     distance = dist - soft.margin
     share = impedance(soft.solimp, distance)
     active = distance < 0
     mu, weight = soft.friction, soft.weight
     if sys.opt.cone == "elliptic":
-        compliance = jnp.maximum((1.0 - share) / share * weight, SOFTEST)
+        compliance = jnp.maximum((1.0 - share) / share * weight, MIN_IMPEDANCE)
         normal = jnp.where(active, 1.0 / compliance, 0.0)
         ratio = sys.opt.impratio
         some = jnp.maximum(mu, LEAST_FRICTION)
         tangent = normal * ratio * soft.sliding
         ratios = tuple(x / some for x in soft.turning)
         across = soft.sideways / some if any(sys.pair_uneven) else None
-        law: Pyramid | Ellipse = Ellipse(
+        law: PyramidalCone | EllipticCone = EllipticCone(
             normal, tangent, mu, some / jnp.sqrt(ratio), ratios, across
         )
     else:
-        compliance = jnp.maximum((1.0 - share) / share * weight * (1.0 + mu * mu), SOFTEST)
+        compliance = jnp.maximum((1.0 - share) / share * weight * (1.0 + mu * mu), MIN_IMPEDANCE)
         edge = 2.0 * mu * mu / sys.opt.impratio
         compliance = jnp.where(soft.sliding > 0, compliance * edge, compliance)
         stiffness = jnp.where(active, 1.0 / compliance, 0.0)
-        law = Pyramid(stiffness, (mu, soft.sideways, *soft.turning), soft.sliding)
+        law = PyramidalCone(stiffness, (mu, soft.sideways, *soft.turning), soft.sliding)
     return law, -soft.spring * share * distance

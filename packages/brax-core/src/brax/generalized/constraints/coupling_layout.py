@@ -1,6 +1,6 @@
-"""Which coordinates are tied to one another.
+"""Layout of the couplings: which coordinates each equality, limit or friction of tendons is on.
 
-A strand is a joint or a tendon: coordinates with weights, whose sum is its length. Weights of a
+A joint or a tendon is a sum of coordinates with weights, which is its length. Weights of a
 spatial tendon are how its length changes with each degree of freedom, and change with them.
 """
 
@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from brax.actuators.paths import path_links
 from brax.base import System
-from brax.generalized.structure import link_dofs
+from brax.generalized.smooth_dynamics.structure import link_dofs
 
-SCALAR = ("joint", "tendon")
-"""Kinds of equality that tie strands, and not links."""
+COUPLING_KINDS = ("joint", "tendon")
+"""Kinds of equality that couple sums of coordinates, and not links."""
 
 
-class Strand(NamedTuple):
+class CoordinateSum(NamedTuple):
     """A weighted sum of coordinates."""
 
     q: tuple[int, ...]
@@ -23,27 +23,27 @@ class Strand(NamedTuple):
     dofs: tuple[int, ...]
     """Their degrees of freedom."""
     weights: tuple[int, ...]
-    """The number of each weight: among the tendons' coefficients, then among `Strands.moving`; -1
-    for a weight of one."""
+    """The number of each weight: among the tendons' coefficients, then among
+    `CouplingLayout.moving`; -1 for a weight of one."""
     path: int = -1
     """The spatial tendon whose length it is; -1 for none."""
 
 
-class Strands(NamedTuple):
+class CouplingLayout(NamedTuple):
     """The scalar constraints of a model on several coordinates."""
 
     equalities: tuple[int, ...]
-    """Those of the model's equalities that tie strands."""
+    """Those of the model's equalities that couple sums of coordinates."""
     limited: tuple[int, ...]
     """Tendons with limits; where both may act, a second time."""
     farther: tuple[bool, ...]
     """Whether each of these is the farther one of two limits."""
     dry: tuple[int, ...]
     """Tendons with dry friction."""
-    first: tuple[Strand, ...]
+    first: tuple[CoordinateSum, ...]
     """What each constraint holds: of the equalities, then of the limits, then of the friction."""
-    second: tuple[Strand, ...]
-    """What it is tied to; a strand without coordinates if to nothing."""
+    second: tuple[CoordinateSum, ...]
+    """What it is coupled to; a sum without coordinates if to nothing."""
     moving: tuple[tuple[int, int], ...]
     """Spatial tendon and degree of freedom of each weight that changes."""
 
@@ -53,9 +53,9 @@ class Strands(NamedTuple):
         return [(*a.dofs, *b.dofs) for a, b in zip(self.first, self.second, strict=True)]
 
 
-def strands(sys: System) -> Strands:
+def coupling_layout(sys: System) -> CouplingLayout:
     """Finds them."""
-    equalities = tuple(i for i, t in enumerate(sys.equality_types) if t in SCALAR)
+    equalities = tuple(i for i, t in enumerate(sys.equality_types) if t in COUPLING_KINDS)
     stopped, dry = _where(sys.tendon_limited), _where(sys.tendon_dry)
     two_sided = tuple(t for t in stopped if sys.tendon_two_sided[t])
     limited, farther = (*stopped, *two_sided), [False] * len(stopped) + [True] * len(two_sided)
@@ -63,13 +63,13 @@ def strands(sys: System) -> Strands:
     ends += [("tendon", t, -1) for t in (*limited, *dry)]
     held = sorted({t for kind, *pair in ends if kind == "tendon" for t in pair if t >= 0})
     moving = tuple((t, dof) for t in held for dof in _path_dofs(sys, t))
-    return Strands(
+    return CouplingLayout(
         equalities,
         limited,
         tuple(farther),
         dry,
-        first=tuple(_strand(sys, kind, a, moving) for kind, a, _ in ends),
-        second=tuple(_strand(sys, kind, b, moving) for kind, _, b in ends),
+        first=tuple(_coordinate_sum(sys, kind, a, moving) for kind, a, _ in ends),
+        second=tuple(_coordinate_sum(sys, kind, b, moving) for kind, _, b in ends),
         moving=moving,
     )
 
@@ -84,17 +84,19 @@ def _where(flags: Sequence[bool]) -> tuple[int, ...]:
     return tuple(i for i, flag in enumerate(flags) if flag)
 
 
-def _strand(sys: System, kind: str, index: int, moving: Sequence[tuple[int, int]]) -> Strand:
+def _coordinate_sum(
+    sys: System, kind: str, index: int, moving: Sequence[tuple[int, int]]
+) -> CoordinateSum:
     """A joint or a tendon; nothing for -1."""
     if index < 0:
-        return Strand((), (), ())
+        return CoordinateSum((), (), ())
     if kind == "tendon" and sys.tendon_path[index]:
         coefficients = sum(map(len, sys.tendon_joints))
         mine = [(k, dof) for k, (tendon, dof) in enumerate(moving) if tendon == index]
         weights = tuple(coefficients + k for k, _ in mine)
-        return Strand((), tuple(dof for _, dof in mine), weights, index)
+        return CoordinateSum((), tuple(dof for _, dof in mine), weights, index)
     joints = (index,) if kind == "joint" else sys.tendon_joints[index]
     q, dofs = sys.joint_q_start(), sys.joint_qd_start()
     first = sum(map(len, sys.tendon_joints[:index]))
     weights = (-1,) if kind == "joint" else tuple(range(first, first + len(joints)))
-    return Strand(tuple(q[j] for j in joints), tuple(dofs[j] for j in joints), weights)
+    return CoordinateSum(tuple(q[j] for j in joints), tuple(dofs[j] for j in joints), weights)

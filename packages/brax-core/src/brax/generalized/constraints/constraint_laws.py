@@ -14,14 +14,14 @@ import jax.numpy as jnp
 
 from brax.components import total
 
-TINY = 1e-20
+MIN_SQUARED_NORM = 1e-20
 """Keeps square roots and quotients from zero; far below any squared acceleration that matters."""
 
 NARROW = 1e-15
 """Width [m or rad] below which an impedance has no transition."""
 
 
-class Line(NamedTuple):
+class LineDerivatives(NamedTuple):
     """Of each constraint, on the way along a change of `v`."""
 
     power: jax.Array
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     """Second derivative of the energy."""
 
 
-class Rows(NamedTuple):
+class ScalarLaw(NamedTuple):
     """Scalar constraints (rows, batch): a spring whose force has bounds."""
 
     stiffness: jax.Array
@@ -44,10 +44,10 @@ class Rows(NamedTuple):
         inside = (wanted > self.lower) & (wanted < self.upper)
         return jnp.clip(wanted, self.lower, self.upper), jnp.where(inside, self.stiffness, 0.0)
 
-    def along(self, v: jax.Array, change: jax.Array, size: jax.Array) -> Line:
+    def along(self, v: jax.Array, change: jax.Array, size: jax.Array) -> LineDerivatives:
         """Power of the forces at `v + size * change`, and how fast it falls with `size`."""
         force, stiffness = self.response(v + size * change)
-        return Line(force * change, stiffness * change * change)
+        return LineDerivatives(force * change, stiffness * change * change)
 
 
 Along = tuple[jax.Array, ...]
@@ -70,10 +70,10 @@ def _dot(a: Along, b: Along) -> jax.Array:
     return total(x * y for x, y in zip(a, b, strict=True))
 
 
-class Separate(NamedTuple):
+class IndependentLaw(NamedTuple):
     """Constraints (constraints, batch) whose directions know nothing of one another."""
 
-    rows: tuple[Rows, ...]
+    rows: tuple[ScalarLaw, ...]
 
     def response(self, v: Along) -> tuple[Along, Matrix]:
         """Force and stiffness along the directions."""
@@ -81,13 +81,13 @@ class Separate(NamedTuple):
         diagonal = [(*[None] * i, stiffness) for i, (_, stiffness) in enumerate(found)]
         return tuple(force for force, _ in found), tuple(diagonal)
 
-    def along(self, v: Along, change: Along, size: jax.Array) -> Line:
-        """As `Rows.along`."""
+    def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
+        """As `ScalarLaw.along`."""
         lines = [r.along(x, d, size) for r, x, d in zip(self.rows, v, change, strict=True)]
-        return Line(*(total(x) for x in zip(*lines, strict=True)))
+        return LineDerivatives(*(total(x) for x in zip(*lines, strict=True)))
 
 
-class Pyramid(NamedTuple):
+class PyramidalCone(NamedTuple):
     """Contacts (contacts, batch) whose friction cone is a pyramid of two edges a direction."""
 
     stiffness: jax.Array
@@ -117,8 +117,8 @@ class Pyramid(NamedTuple):
             matrix.append((mu * (plus - minus), *[None] * k, mu * mu * (plus + minus)))
         return (total(f), *force), tuple(matrix)
 
-    def along(self, v: Along, change: Along, size: jax.Array) -> Line:
-        """As `Rows.along`, edge by edge: no matrix is needed."""
+    def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
+        """As `ScalarLaw.along`, edge by edge: no matrix is needed."""
         power = curvature = jnp.zeros_like(v[0])
         edges, rates = self._edges(v), self._edges(change)
         others = self.stiffness * self.edges
@@ -127,10 +127,10 @@ class Pyramid(NamedTuple):
             at = edge + size * rate
             pressed = jnp.where(at < 0, weight * rate, 0.0)
             power, curvature = power - pressed * at, curvature + pressed * rate
-        return Line(power, curvature)
+        return LineDerivatives(power, curvature)
 
 
-class Ellipse(NamedTuple):
+class EllipticCone(NamedTuple):
     """Contacts (contacts, batch) whose friction cone is round."""
 
     normal: jax.Array
@@ -155,7 +155,7 @@ class Ellipse(NamedTuple):
 
     def _zones(self, v: Along) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Scaled distance from the cone, speed across it, and where v is in cone and dual."""
-        speed = jnp.sqrt(total(x * x for x in self._scaled(v[1:])) + TINY)
+        speed = jnp.sqrt(total(x * x for x in self._scaled(v[1:])) + MIN_SQUARED_NORM)
         n, t = self.mu * v[0], self.friction * speed
         return n - self.mu * t, speed, n >= self.mu * t, self.mu * n + t <= 0
 
@@ -183,11 +183,11 @@ class Ellipse(NamedTuple):
             matrix.append((pick(zero, -along * mu * slide * a), *beside, own))
         return tuple(force), tuple(matrix)
 
-    def along(self, v: Along, change: Along, size: jax.Array) -> Line:
-        """As `Rows.along`."""
+    def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
+        """As `ScalarLaw.along`."""
         there = tuple(x + d * size for x, d in zip(v, change, strict=True))
         force, stiffness = self.response(there)
-        return Line(_dot(force, change), _dot(mul(stiffness, change), change))
+        return LineDerivatives(_dot(force, change), _dot(mul(stiffness, change), change))
 
 
 def _squares(unit: Sequence[jax.Array], k: int) -> list[jax.Array]:
@@ -218,7 +218,7 @@ def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:
 
 
 def _power(x: jax.Array, power: jax.Array) -> jax.Array:
-    return jnp.exp(power * jnp.log(x + TINY))
+    return jnp.exp(power * jnp.log(x + MIN_SQUARED_NORM))
 
 
 def reference(

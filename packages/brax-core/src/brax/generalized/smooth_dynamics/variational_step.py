@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 
 from brax.components import Quat, Vec3, quat, rows, vec3
-from brax.generalized import fronts
-from brax.generalized.forces import on_dofs
-from brax.generalized.problem import Motion, Problem
-from brax.generalized.smooth import Smooth, smooth
+from brax.generalized.linalg import frontal
+from brax.generalized.problem import GeneralizedProblem, StepState
+from brax.generalized.smooth_dynamics.forces import on_dofs
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
 from brax.kinematics.frames import hung, poses
 from brax.once import once
 from brax.pipeline import integrate
@@ -28,53 +28,55 @@ CORRECTIONS = 6
 """Quasi-Newton steps; each makes the error smaller by about a link's turn within the step."""
 
 
-class Placed(NamedTuple):
+class PrincipalFrames(NamedTuple):
     """Principal frames of all links, in the layout's order."""
 
     centre: Vec3
     rot: Quat
 
 
-def glide(problem: Problem, motion: Motion, dt: jax.Array) -> Motion:
+def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Array) -> StepState:
     """Moves freely for `dt`: the momenta at the start are given, those at the end follow."""
     sys, blocks = problem.sys, problem.plan.blocks
     still = jnp.zeros_like(motion.qd)
     start = smooth(sys, problem.links, blocks, motion.q, still)
-    pivots = fronts.factor(blocks, start.mass)
-    wanted = fronts.multiply(blocks, start.mass, fronts.to_blocks(blocks, motion.qd))
-    here = _placed(problem, start.pos, start.rot)
+    pivots = frontal.factor(blocks, start.mass)
+    wanted = frontal.multiply(blocks, start.mass, frontal.to_blocks(blocks, motion.qd))
+    here = _principal_frames(problem, start.pos, start.rot)
 
     def correct(_: int, rates: jax.Array) -> jax.Array:
         q = once(integrate(sys, motion.q, rates, dt))
         momenta = once(_momenta(problem, here, _at(problem, q), dt))
         missing = wanted - _along_dofs(problem, start, here.centre, momenta, rates)
-        return rates + fronts.to_model(blocks, fronts.solve(blocks, pivots, once(missing)))
+        return rates + frontal.to_model(blocks, frontal.solve(blocks, pivots, once(missing)))
 
     rates = jax.lax.fori_loop(0, CORRECTIONS, correct, motion.qd)
     q = once(integrate(sys, motion.q, rates, dt))
     end = smooth(sys, problem.links, blocks, q, still)
-    there = _placed(problem, end.pos, end.rot)
+    there = _principal_frames(problem, end.pos, end.rot)
     momenta = _momenta(problem, here, there, dt)
     # What rounding kept from being found moves on with the body, so that it does not add up.
     missing = wanted - _along_dofs(problem, start, here.centre, momenta, rates)
     found = once(_along_dofs(problem, end, there.centre, momenta, rates) + missing)
-    qd = fronts.to_model(blocks, fronts.solve(blocks, fronts.factor(blocks, end.mass), found))
+    qd = frontal.to_model(blocks, frontal.solve(blocks, frontal.factor(blocks, end.mass), found))
     return motion._replace(q=q, qd=qd)
 
 
-def _at(problem: Problem, q: jax.Array) -> Placed:
+def _at(problem: GeneralizedProblem, q: jax.Array) -> PrincipalFrames:
     sys, plan = problem.sys, problem.links
     still = jnp.zeros((sys.qd_size(), 1), q.dtype)
     stacks = [hung(sys, plan, group, q - sys.ref, still) for group in plan.stacks]
-    return _placed(problem, *once(poses(plan, stacks)))
+    return _principal_frames(problem, *once(poses(plan, stacks)))
 
 
-def _placed(problem: Problem, pos: Vec3, rot: Quat) -> Placed:
+def _principal_frames(problem: GeneralizedProblem, pos: Vec3, rot: Quat) -> PrincipalFrames:
     frame = rows(problem.sys.link.inertia.transform, problem.links.order)
-    return Placed(pos + rot.rotate(vec3(frame.pos)), rot.mul(quat(frame.rot)))
+    return PrincipalFrames(pos + rot.rotate(vec3(frame.pos)), rot.mul(quat(frame.rot)))
 
 
-def _momenta(problem: Problem, a: Placed, b: Placed, dt: jax.Array) -> Spatial:
+def _momenta(
+    problem: GeneralizedProblem, a: PrincipalFrames, b: PrincipalFrames, dt: jax.Array
+) -> Spatial:
     """Momenta of all links about their centres, in world axes, that bring them from `a` to `b`."""
     inertia = rows(problem.sys.link.inertia, problem.links.order)
     turn, moments = a.rot.inv_mul(b.rot), vec3(inertia.i)
@@ -84,8 +86,12 @@ def _momenta(problem: Problem, a: Placed, b: Placed, dt: jax.Array) -> Spatial:
 
 
 def _along_dofs(
-    problem: Problem, where: Smooth, centre: Vec3, momenta: Spatial, rates: jax.Array
+    problem: GeneralizedProblem,
+    where: SmoothDynamics,
+    centre: Vec3,
+    momenta: Spatial,
+    rates: jax.Array,
 ) -> jax.Array:
     """Momenta conjugate to the coordinates, rotors included, in the order of elimination."""
-    rotors = fronts.to_blocks(problem.plan.blocks, problem.sys.dof.armature * rates)
+    rotors = frontal.to_blocks(problem.plan.blocks, problem.sys.dof.armature * rates)
     return rotors + on_dofs(problem.sys, problem.links, problem.plan.blocks, where, centre, momenta)

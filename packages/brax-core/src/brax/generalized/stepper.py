@@ -8,24 +8,25 @@ import numpy as np
 
 from brax.actuators.drive import charged, charging
 from brax.base import System
-from brax.generalized import elimination, fronts, newton
-from brax.generalized.adhesion import adhering, adhesion
-from brax.generalized.constraints import constraints, contacts_at
-from brax.generalized.forces import (
+from brax.generalized import newton
+from brax.generalized.constraints.adhesion import adhering, adhesion
+from brax.generalized.constraints.contact import ModelContacts
+from brax.generalized.constraints.evaluation import constraints, contacts_at
+from brax.generalized.linalg import elimination, frontal
+from brax.generalized.newton import Constraints, Solver
+from brax.generalized.problem import GeneralizedProblem, StepState
+from brax.generalized.smooth_dynamics.forces import (
+    actuators_at,
     applied_force,
     command,
     couples_joints,
-    drive_here,
     drive_slope,
     driven_frames,
-    outer_force,
+    external_force,
     resistance,
 )
-from brax.generalized.glide import glide
-from brax.generalized.newton import Constraints, Solver
-from brax.generalized.problem import Motion, Problem
-from brax.generalized.smooth import Smooth, smooth
-from brax.generalized.touching import Met
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
+from brax.generalized.smooth_dynamics.variational_step import variational_step
 from brax.integrators import Flow
 from brax.pipeline import chart_rates, integrate
 
@@ -41,10 +42,10 @@ class Rates(NamedTuple):
     """Contacts that are not followed, (batch,); None where all are."""
 
 
-class Here(NamedTuple):
+class StateForces(NamedTuple):
     """The forces at a state, in the order of elimination."""
 
-    smooth: Smooth
+    smooth: SmoothDynamics
     acceleration: jax.Array
     """With the constraints, (nv, batch)."""
     net: jax.Array
@@ -53,7 +54,7 @@ class Here(NamedTuple):
     """The constraints' share of that, (nv, batch)."""
     held: tuple[Solver, Constraints] | None
     """The constraints, and who solves them; None where nothing is ever constrained."""
-    met: Met | None = None
+    met: ModelContacts | None = None
     """The contacts, where anything is ever constrained."""
     adhesion: jax.Array | None = None
     """Its share of what acts without constraints, (nv, batch); None if there is none."""
@@ -64,55 +65,55 @@ class Here(NamedTuple):
         return None if self.met is None else self.met.left
 
 
-class JointMoves(Flow[Motion]):
+class Stepper(Flow[StepState]):
     """Kicks, drifts and the rest in joint coordinates."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: GeneralizedProblem) -> None:
         """Takes what does not change during a step."""
         self.problem = problem
         self.blocks = problem.plan.blocks
 
-    def kick(self, state: Motion, dt: jax.Array) -> Motion:
+    def kick(self, state: StepState, dt: jax.Array) -> StepState:
         """Updates velocities at fixed coordinates, damping implicit in the velocity if asked."""
         sys, here = self.problem.sys, self.forces(state)
         if sys.opt.eulerdamp:
             return self._kick(state, dt, here, sys.dof.damping)
-        return self._kicked(state, dt, here, fronts.to_model(self.blocks, here.acceleration))
+        return self._kicked(state, dt, here, frontal.to_model(self.blocks, here.acceleration))
 
-    def push(self, state: Motion, dt: jax.Array) -> Motion:
+    def push(self, state: StepState, dt: jax.Array) -> StepState:
         """As `kick`, without Coriolis and centrifugal forces."""
         here = self.forces(state, inertia=False)
         return self._kick(state, dt, here, self.problem.sys.dof.damping)
 
-    def drift(self, state: Motion, dt: jax.Array) -> Motion:
+    def drift(self, state: StepState, dt: jax.Array) -> StepState:
         """Updates coordinates at fixed rates."""
         return state._replace(q=integrate(self.problem.sys, state.q, state.qd, dt))
 
-    def glide(self, state: Motion, dt: jax.Array) -> Motion:
+    def glide(self, state: StepState, dt: jax.Array) -> StepState:
         """Moves as if nothing acted, at constant momentum."""
-        return glide(self.problem, state, dt)
+        return variational_step(self.problem, state, dt)
 
-    def rates(self, state: Motion, start: Motion) -> Rates:
+    def rates(self, state: StepState, start: StepState) -> Rates:
         """Velocities, in coordinates about the start, and accelerations."""
         here = self.forces(state)
-        found = fronts.to_model(self.blocks, here.acceleration)
+        found = frontal.to_model(self.blocks, here.acceleration)
         moving = chart_rates(self.problem.sys, state.q, state.qd, start.q)
         return Rates(moving, found, self._charging(state, here.smooth), here.left)
 
-    def advance(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
+    def advance(self, start: StepState, rates: Rates, dt: jax.Array) -> StepState:
         """Updates coordinates, velocities and activations at given rates."""
         moved = self.look_ahead(start, rates, dt)
         activation = self._charged(start, rates.activation, dt)
         return moved._replace(activation=activation, left=_more(start.left, rates.left))
 
-    def look_ahead(self, start: Motion, rates: Rates, dt: jax.Array) -> Motion:
+    def look_ahead(self, start: StepState, rates: Rates, dt: jax.Array) -> StepState:
         """As `advance`, but activations go straight on, as in MuJoCo, even out of their ranges."""
         q = integrate(self.problem.sys, start.q, rates.velocity, dt)
         qd = start.qd + dt * rates.acceleration
         activation = jax.tree.map(lambda a, r: a + dt * r, start.activation, rates.activation)
-        return Motion(q, qd, rates.acceleration, activation, start.left)
+        return StepState(q, qd, rates.acceleration, activation, start.left)
 
-    def implicit_kick(self, state: Motion, dt: jax.Array, inertia: bool) -> Motion:
+    def implicit_kick(self, state: StepState, dt: jax.Array, inertia: bool) -> StepState:
         """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked.
 
         For a free body that carries no joints it is so unasked, as in MuJoCo.
@@ -120,11 +121,11 @@ class JointMoves(Flow[Motion]):
         here = self.forces(state)
         resisted = resistance(self.problem, state, here.smooth)
         sys = self.problem.sys
-        net = fronts.to_model(self.blocks, here.net)
+        net = frontal.to_model(self.blocks, here.net)
         if inertia or couples_joints(sys) or self.problem.surroundings.medium is not None:
             units = np.eye(len(state.qd))
             slope = self._slope(state, here.smooth, inertia, units)
-            matrix = fronts.dense(self.blocks, here.smooth.mass) + dt * slope
+            matrix = frontal.dense(self.blocks, here.smooth.mass) + dt * slope
             change = _solved(matrix, dt * resisted, net)
         else:
             change = self._damped(dt, here, resisted)
@@ -135,29 +136,31 @@ class JointMoves(Flow[Motion]):
         mine = _solved(matrix, dt * resisted[alone], net[alone])
         return self._kicked(state, dt, here, change.at[alone].set(mine))
 
-    def _kick(self, state: Motion, dt: jax.Array, here: Here, resisted: jax.Array) -> Motion:
+    def _kick(
+        self, state: StepState, dt: jax.Array, here: StateForces, resisted: jax.Array
+    ) -> StepState:
         """Kicks by forces at a state, implicitly in what resists each rate."""
         return self._kicked(state, dt, here, self._damped(dt, here, resisted))
 
-    def _damped(self, dt: jax.Array, here: Here, resisted: jax.Array) -> jax.Array:
+    def _damped(self, dt: jax.Array, here: StateForces, resisted: jax.Array) -> jax.Array:
         """The acceleration that `_kick` kicks by, (nv, batch) in the model's order."""
-        diagonal = fronts.to_blocks(self.blocks, resisted) * dt
-        damped = fronts.add_diagonal(self.blocks, here.smooth.mass, diagonal)
-        change = fronts.solve(self.blocks, fronts.factor(self.blocks, damped), here.net)
-        return fronts.to_model(self.blocks, change)
+        diagonal = frontal.to_blocks(self.blocks, resisted) * dt
+        damped = frontal.add_diagonal(self.blocks, here.smooth.mass, diagonal)
+        change = frontal.solve(self.blocks, frontal.factor(self.blocks, damped), here.net)
+        return frontal.to_model(self.blocks, change)
 
-    def _mass_of(self, alone: np.ndarray, here: Smooth) -> jax.Array:
+    def _mass_of(self, alone: np.ndarray, here: SmoothDynamics) -> jax.Array:
         """The inertia of free bodies that carry no joints, (bodies, 6, 6, batch)."""
         blocks, batch = self.blocks, here.bias.shape[1:]
 
         def column(unit: jax.Array) -> jax.Array:
-            rates = fronts.to_blocks(blocks, jnp.broadcast_to(unit[:, None], (len(unit), *batch)))
-            return fronts.to_model(blocks, fronts.multiply(blocks, here.mass, rates))
+            rates = frontal.to_blocks(blocks, jnp.broadcast_to(unit[:, None], (len(unit), *batch)))
+            return frontal.to_model(blocks, frontal.multiply(blocks, here.mass, rates))
 
         units = np.eye(len(blocks.order))[alone].sum(axis=0)  # no body feels another's
         return jax.vmap(column, out_axes=1)(jnp.asarray(units, here.bias.dtype))[alone]
 
-    def _slope_of(self, alone: np.ndarray, state: Motion, at: Smooth) -> jax.Array:
+    def _slope_of(self, alone: np.ndarray, state: StepState, at: SmoothDynamics) -> jax.Array:
         """As `_slope`, each such body by its own rates, (bodies, 6, 6, batch)."""
         units = np.eye(len(state.qd))[alone]
         if not couples_joints(self.problem.sys):  # no body feels another's
@@ -166,46 +169,52 @@ class JointMoves(Flow[Motion]):
         slope = slope.reshape(len(slope), *alone.shape, -1)
         return slope[alone, np.arange(len(alone))[:, None]]
 
-    def _kicked(self, state: Motion, dt: jax.Array, here: Here, change: jax.Array) -> Motion:
+    def _kicked(
+        self, state: StepState, dt: jax.Array, here: StateForces, change: jax.Array
+    ) -> StepState:
         activation = self._charged(state, self._charging(state, here.smooth), dt)
         moved = state._replace(qd=state.qd + dt * change, activation=activation)
         if self.problem.plan.free:
             return moved
-        warmstart = fronts.to_model(self.blocks, here.acceleration)
+        warmstart = frontal.to_model(self.blocks, here.acceleration)
         return moved._replace(warmstart=warmstart, left=_more(state.left, here.left))
 
-    def _charging(self, state: Motion, here: Smooth) -> jax.Array | None:
+    def _charging(self, state: StepState, here: SmoothDynamics) -> jax.Array | None:
         links = driven_frames(self.problem, here)
         return charging(self.problem.sys, command(self.problem, state), state.q, state.qd, links)
 
-    def _charged(self, state: Motion, rates: jax.Array | None, dt: jax.Array) -> jax.Array | None:
+    def _charged(
+        self, state: StepState, rates: jax.Array | None, dt: jax.Array
+    ) -> jax.Array | None:
         return charged(self.problem.sys, command(self.problem, state), rates, dt)
 
-    def forces(self, state: Motion, inertia: bool = True) -> Here:
+    def forces(self, state: StepState, inertia: bool = True) -> StateForces:
         """What acts at a state, constraints and all."""
         problem, blocks = self.problem, self.blocks
         sys, plan = problem.sys, problem.plan
         here = smooth(sys, problem.links, blocks, state.q, state.qd, inertia)
-        force = fronts.to_blocks(blocks, applied_force(problem, state, here)) - here.bias
-        outer = outer_force(problem, here)
+        force = frontal.to_blocks(blocks, applied_force(problem, state, here)) - here.bias
+        outer = external_force(problem, here)
         force = force if outer is None else force + outer
         if plan.free:
-            found = fronts.solve(blocks, fronts.factor(blocks, here.mass), force)
-            return Here(here, found, force, jnp.zeros_like(force), None)
+            found = frontal.solve(blocks, frontal.factor(blocks, here.mass), force)
+            return StateForces(here, found, force, jnp.zeros_like(force), None)
         met = contacts_at(sys, problem.links, plan, problem.soft, here)
         held = constraints(sys, problem.links, plan, problem.soft, here, met, state.q, state.qd)
         solver = Solver(plan, sys.opt.iterations, sys.opt.ls_iterations)
         pull = None
         if adhering(sys):
-            driven = drive_here(problem, state, here)
+            driven = actuators_at(problem, state, here)
             pull = adhesion(problem, solver, held, met, driven, force)
             force = force + pull
-        start = fronts.to_blocks(blocks, state.warmstart)
-        found = solver.solve(newton.Problem(here.mass, force, held), start)
-        net = fronts.multiply(blocks, here.mass, found)
-        return Here(here, found, net, net - force, (solver, held), met, pull)
+        start = frontal.to_blocks(blocks, state.warmstart)
+        found = solver.solve(newton.ConstraintProblem(here.mass, force, held), start)
+        net = frontal.multiply(blocks, here.mass, found)
+        return StateForces(here, found, net, net - force, (solver, held), met, pull)
 
-    def _slope(self, state: Motion, at: Smooth, inertia: bool, units: np.ndarray) -> jax.Array:
+    def _slope(
+        self, state: StepState, at: SmoothDynamics, inertia: bool, units: np.ndarray
+    ) -> jax.Array:
         """Derivative by the rates, along `units`, (n, nv), of what resists motion, (nv, n, batch).
 
         Rows in the model's order. The medium's drag; where joints are coupled, tendons and motors;
@@ -222,9 +231,9 @@ class JointMoves(Flow[Motion]):
 
         def resisting(qd: jax.Array) -> jax.Array:
             here = smooth(problem.sys, problem.links, self.blocks, state.q, qd, inertia)
-            outer = outer_force(problem, here)
+            outer = external_force(problem, here)
             force = here.bias if outer is None else here.bias - outer
-            return fronts.to_model(self.blocks, force)
+            return frontal.to_model(self.blocks, force)
 
         def column(unit: jax.Array) -> jax.Array:
             return jax.jvp(resisting, (state.qd,), (along_all(unit),))[1]

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.generalized.laws import Rows, impedance, reference
+from brax.generalized.constraints.constraint_laws import ScalarLaw, impedance, reference
 from brax.impacts import FAR
 
-SOFTEST = 1e-15
+MIN_IMPEDANCE = 1e-15
 """The least compliance of a constraint."""
 
 
-class Single(NamedTuple):
+class ScalarSoftness(NamedTuple):
     """Numbers of constraints, constant during a step, (constraints, 1 or batch)."""
 
     solimp: tuple[jax.Array, ...]
@@ -27,42 +27,46 @@ class Single(NamedTuple):
 
     def stiffness(self, share: jax.Array) -> jax.Array:
         """Force per unit of violated acceleration, at an impedance."""
-        return share / jnp.maximum((1.0 - share) * self.weight, SOFTEST)
+        return share / jnp.maximum((1.0 - share) * self.weight, MIN_IMPEDANCE)
 
 
-class Held(NamedTuple):
+class ScalarConstraints(NamedTuple):
     """Constraints at a state, (constraints, batch)."""
 
     arms: jax.Array
     """Which way each acts, 1 or -1."""
-    law: Rows
+    law: ScalarLaw
     wanted: jax.Array
     """The acceleration that it asks for at rest."""
 
 
-def single(sys: System, solref: jax.Array, solimp: jax.Array, weight: jax.Array) -> Single:
+def scalar_softness(
+    sys: System, solref: jax.Array, solimp: jax.Array, weight: jax.Array
+) -> ScalarSoftness:
     """Takes tables (constraints, 2, ...) and (constraints, 5, ...) apart."""
     numbers = columns(solimp)
     spring, damper = reference(columns(solref), numbers[1], sys.opt.timestep)
-    return Single(numbers, spring, damper, weight)
+    return ScalarSoftness(numbers, spring, damper, weight)
 
 
-def tied(soft: Single, distance: jax.Array, size: jax.Array | None = None) -> Held:
+def equality(
+    soft: ScalarSoftness, distance: jax.Array, size: jax.Array | None = None
+) -> ScalarConstraints:
     """A distance that is to be zero, of an impedance at `size`; by default its own."""
     share = impedance(soft.solimp, distance if size is None else size)
     unbounded = jnp.full_like(distance, jnp.inf)
     full = jnp.ones_like(distance)
-    law = Rows(soft.stiffness(share) * full, -unbounded, unbounded)
-    return Held(full, law, -soft.spring * share * distance)
+    law = ScalarLaw(soft.stiffness(share) * full, -unbounded, unbounded)
+    return ScalarConstraints(full, law, -soft.spring * share * distance)
 
 
-def limited(
-    soft: Single,
+def limit(
+    soft: ScalarSoftness,
     at: jax.Array,
     bounds: tuple[jax.Array, jax.Array],
     margin: jax.Array,
     farther: Sequence[bool],
-) -> Held:
+) -> ScalarConstraints:
     """The nearer bound of each coordinate, or the farther one, which a margin may make act too."""
     below, above = at - bounds[0], bounds[1] - at
     lower = below < above
@@ -74,15 +78,17 @@ def limited(
     share = impedance(soft.solimp, distance)
     stiffness = jnp.where(distance < 0, soft.stiffness(share), 0.0)
     zero = jnp.zeros_like(stiffness)
-    return Held(arms, Rows(stiffness, zero, zero + jnp.inf), -soft.spring * share * distance)
+    return ScalarConstraints(
+        arms, ScalarLaw(stiffness, zero, zero + jnp.inf), -soft.spring * share * distance
+    )
 
 
-def braked(soft: Single, loss: jax.Array, like: jax.Array) -> Held:
+def dry_friction(soft: ScalarSoftness, loss: jax.Array, like: jax.Array) -> ScalarConstraints:
     """Dry friction: a force against the motion, up to a bound."""
     share = impedance(soft.solimp, jnp.zeros_like(soft.weight))
     full = jnp.ones_like(like)
-    law = Rows(soft.stiffness(share) * full, -loss * full, loss * full)
-    return Held(full, law, jnp.zeros_like(like))
+    law = ScalarLaw(soft.stiffness(share) * full, -loss * full, loss * full)
+    return ScalarConstraints(full, law, jnp.zeros_like(like))
 
 
 def columns(table: jax.Array) -> tuple[jax.Array, ...]:
@@ -96,6 +102,6 @@ def stacked(*parts: jax.Array) -> jax.Array:
     return jnp.concatenate([jnp.broadcast_to(p, (*p.shape[:-1], size)) for p in parts])
 
 
-def joined(parts: Sequence[Held]) -> Held:
+def joined(parts: Sequence[ScalarConstraints]) -> ScalarConstraints:
     """All constraints, one part after another."""
     return jax.tree.map(stacked, *parts) if len(parts) > 1 else parts[0]

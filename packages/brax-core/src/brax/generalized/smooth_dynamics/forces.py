@@ -16,60 +16,62 @@ from brax.actuators.sites import on_sites
 from brax.actuators.tendons import Tendons, passive_force, tendons
 from brax.base import System
 from brax.components import Vec3, quat, rows, total, vec3
-from brax.generalized import fronts
-from brax.generalized.frames import world_frames
-from brax.generalized.problem import Motion, Problem
-from brax.generalized.smooth import Smooth, common_points, smooth
-from brax.generalized.structure import Structure
+from brax.generalized.linalg import frontal
+from brax.generalized.problem import GeneralizedProblem, StepState
+from brax.generalized.smooth_dynamics.frames import world_frames
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, common_points, smooth
+from brax.generalized.smooth_dynamics.structure import Structure
 from brax.kinematics import Frames
 from brax.spatial import Spatial
 from brax.tree import Layout, over_subtrees
 
 
-def applied_force(problem: Problem, motion: Motion, here: Smooth) -> jax.Array:
+def applied_force(
+    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics
+) -> jax.Array:
     """Motors, springs and dampers, (nv, batch) in the model's order."""
     sys = problem.sys
     parts = [spring_force(sys, motion.q) - sys.dof.damping * motion.qd]
     if sys.actuator_names:
-        driven = drive_here(problem, motion, here)
+        driven = actuators_at(problem, motion, here)
         parts.append(within_joint_limits(sys, actuator_force(problem, here, driven)))
     if sys.tendon_names:
         parts.append(tendon_force(problem, motion, here))
     return total(parts)
 
 
-def drive_here(problem: Problem, motion: Motion, here: Smooth) -> Drive:
+def actuators_at(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> Drive:
     """The actuators at a state."""
     links = driven_frames(problem, here)
     return drive(problem.sys, command(problem, motion), motion.q, motion.qd, links)
 
 
-def driven_frames(problem: Problem, here: Smooth) -> Frames | None:
+def driven_frames(problem: GeneralizedProblem, here: SmoothDynamics) -> Frames | None:
     """Frames of the links, for what acts on them in space; None if nothing does."""
     return world_frames(problem.links, here) if sees_links(problem.sys) else None
 
 
-def tendons_here(problem: Problem, motion: Motion, here: Smooth) -> Tendons:
+def tendons_at(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> Tendons:
     """The tendons at a state."""
     return tendons(problem.sys, motion.q, motion.qd, driven_frames(problem, here))
 
 
-def tendon_force(problem: Problem, motion: Motion, here: Smooth) -> jax.Array:
+def tendon_force(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> jax.Array:
     """What springs and dampers of tendons do, (nv, batch) in the model's order."""
-    found = tendons_here(problem, motion, here)
+    found = tendons_at(problem, motion, here)
     force = passive_force(problem.sys, found)
     on_links = found.link_forces(problem.sys, force)
     return _with_links(problem, here, found.joint_forces(problem.sys, force), on_links)
 
 
-def actuator_force(problem: Problem, here: Smooth, driven: Drive) -> jax.Array:
+def actuator_force(problem: GeneralizedProblem, here: SmoothDynamics, driven: Drive) -> jax.Array:
     """What the actuators do, (nv, batch) in the model's order, whatever their joints can bear."""
     sys = problem.sys
     return _with_links(problem, here, joint_forces(sys, driven), link_forces(sys, driven))
 
 
 def _with_links(
-    problem: Problem, here: Smooth, force: jax.Array, on_links: Spatial | None
+    problem: GeneralizedProblem, here: SmoothDynamics, force: jax.Array, on_links: Spatial | None
 ) -> jax.Array:
     """Forces along the degrees of freedom, and what is on links about their frames, together."""
     sys = problem.sys
@@ -77,10 +79,10 @@ def _with_links(
         return force
     wrench, blocks = rows(on_links, problem.links.order), problem.plan.blocks
     along = on_dofs(sys, problem.links, blocks, here, here.pos, wrench)
-    return force + fronts.to_model(blocks, along)
+    return force + frontal.to_model(blocks, along)
 
 
-def command(problem: Problem, motion: Motion) -> Command:
+def command(problem: GeneralizedProblem, motion: StepState) -> Command:
     """What the actuators are told."""
     return Command(problem.act, motion.activation)
 
@@ -90,7 +92,9 @@ def couples_joints(sys: System) -> bool:
     return bool(sys.tendon_names) or on_sites(sys)
 
 
-def drive_slope(problem: Problem, motion: Motion, here: Smooth, tangent: jax.Array) -> jax.Array:
+def drive_slope(
+    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics, tangent: jax.Array
+) -> jax.Array:
     """How the force of actuators and tendons, if there are any, changes with the rates."""
     sys = problem.sys
     kept = _yielding(problem, motion, here)
@@ -100,7 +104,7 @@ def drive_slope(problem: Problem, motion: Motion, here: Smooth, tangent: jax.Arr
         if sees_links(sys):
             now = smooth(sys, problem.links, problem.plan.blocks, motion.q, qd)
         if sys.actuator_names:
-            driven = drive_here(problem, moved, now)
+            driven = actuators_at(problem, moved, now)
             if kept is not None:
                 driven = driven._replace(force=driven.force * kept)
             found = found + actuator_force(problem, now, driven)
@@ -109,7 +113,9 @@ def drive_slope(problem: Problem, motion: Motion, here: Smooth, tangent: jax.Arr
     return jax.jvp(force, (motion.qd,), (tangent,))[1]
 
 
-def _yielding(problem: Problem, motion: Motion, here: Smooth) -> jax.Array | None:
+def _yielding(
+    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics
+) -> jax.Array | None:
     """One for actuators whose force may change with the rates, else zero; None if all may.
 
     As in MuJoCo those on a joint whose bounds they have reached may not.
@@ -117,14 +123,14 @@ def _yielding(problem: Problem, motion: Motion, here: Smooth) -> jax.Array | Non
     sys = problem.sys
     if not any(sys.joint_actuator_limited):
         return None
-    force = actuator_force(problem, here, drive_here(problem, motion, here))
+    force = actuator_force(problem, here, actuators_at(problem, motion, here))
     free = (force == within_joint_limits(sys, force)).astype(force.dtype)
     starts, one = sys.joint_qd_start(), sys.qd_size()
     table = jnp.concatenate([free, jnp.ones_like(free[:1])])
     return rows(table, [starts[j] if j >= 0 else one for j in sys.actuator_joint])
 
 
-def outer_force(problem: Problem, here: Smooth) -> jax.Array | None:
+def external_force(problem: GeneralizedProblem, here: SmoothDynamics) -> jax.Array | None:
     """What the surroundings do, (nv, batch) in the order of elimination; None for nothing."""
     sys, links = problem.sys, problem.links
     frame = rows(sys.link.inertia.transform, links.order)
@@ -138,7 +144,12 @@ def outer_force(problem: Problem, here: Smooth) -> jax.Array | None:
 
 
 def on_dofs(
-    sys: System, plan: Layout, structure: Structure, here: Smooth, point: Vec3, wrench: Spatial
+    sys: System,
+    plan: Layout,
+    structure: Structure,
+    here: SmoothDynamics,
+    point: Vec3,
+    wrench: Spatial,
 ) -> jax.Array:
     """What forces or momenta of the links have for each degree of freedom: J^T f.
 
@@ -160,7 +171,7 @@ def on_dofs(
     return here.subspace.dot(mine)
 
 
-def resistance(problem: Problem, motion: Motion, here: Smooth) -> jax.Array:
+def resistance(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> jax.Array:
     """How much dampers and motors resist each rate, (nv, batch) in the model's order.
 
     Where nothing couples joints an actuator acts on the degree of freedom whose rate it sees, so

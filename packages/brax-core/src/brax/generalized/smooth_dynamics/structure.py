@@ -15,10 +15,10 @@ import numpy as np
 
 from brax.base import System
 
-LARGE = 24
+MAX_UNROLLED_DOFS = 24
 """Length of a path from which on a block is large: worked through by loops, not written out."""
 
-Couplings = tuple[tuple[int, ...], ...]
+CoupledDofs = tuple[tuple[int, ...], ...]
 """Degrees of freedom that one contact moves, for each contact whose links share no chain."""
 
 
@@ -54,7 +54,7 @@ class Block(NamedTuple):
     @property
     def large(self) -> bool:
         """Whether its front is one array."""
-        return len(self.path[0]) > LARGE
+        return len(self.path[0]) > MAX_UNROLLED_DOFS
 
 
 class Structure(NamedTuple):
@@ -93,7 +93,7 @@ def link_dofs(sys: System, link: int) -> frozenset[int]:
 
 
 @functools.lru_cache(maxsize=256)
-def structure(parents: tuple[int, ...], couplings: Couplings = ()) -> Structure:
+def structure(parents: tuple[int, ...], couplings: CoupledDofs = ()) -> Structure:
     """Finds the blocks.
 
     Args:
@@ -109,7 +109,7 @@ def structure(parents: tuple[int, ...], couplings: Couplings = ()) -> Structure:
     return Structure(blocks, order, tuple(int(i) for i in np.argsort(order)), tuple(ancestors))
 
 
-def _elimination_tree(ancestors: list[frozenset[int]], couplings: Couplings) -> list[int]:
+def _elimination_tree(ancestors: list[frozenset[int]], couplings: CoupledDofs) -> list[int]:
     """Parent of each unknown when the last is eliminated first."""
     below = [set(a) - {i} for i, a in enumerate(ancestors)]
     for clique in couplings:

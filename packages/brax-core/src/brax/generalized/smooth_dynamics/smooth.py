@@ -14,8 +14,8 @@ import numpy as np
 
 from brax.base import System
 from brax.components import Quat, Sym3, Vec3, quat, rows, total, vec3, zero_vec
-from brax.generalized.fronts import Front, algebra, on_paths, own
-from brax.generalized.structure import Structure
+from brax.generalized.linalg.frontal import Front, algebra, on_paths, own
+from brax.generalized.smooth_dynamics.structure import Structure
 from brax.joints import Twist
 from brax.kinematics.frames import Joint, about, common, hung, on_links, poses, seen
 from brax.once import once
@@ -23,7 +23,7 @@ from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.tree import Layout, from_roots, in_order, join, over_subtrees
 
 
-class Motions(NamedTuple):
+class JointMotions(NamedTuple):
     """What the velocities say about links whose joints are alike."""
 
     subspace: list[Spatial | None]
@@ -35,7 +35,7 @@ class Motions(NamedTuple):
     """Without accelerations of the joints; of a tree that gravity holds, upwards."""
 
 
-class Smooth(NamedTuple):
+class SmoothDynamics(NamedTuple):
     """What the unconstrained dynamics are made of."""
 
     pos: Vec3
@@ -63,7 +63,7 @@ def smooth(
     q: jax.Array,
     qd: jax.Array,
     inertia_forces: bool = True,
-) -> Smooth:
+) -> SmoothDynamics:
     """Evaluates all stages.
 
     Args:
@@ -90,7 +90,7 @@ def smooth(
     armature = _in_blocks(sys.dof.armature, structure)
     mass = _mass_fronts(structure, subspace, momentum, armature)
     points = _dof_origin(sys, plan, structure, origin)
-    return Smooth(pos, rot, velocity, acceleration, points, subspace, mass, bias)
+    return SmoothDynamics(pos, rot, velocity, acceleration, points, subspace, mass, bias)
 
 
 def _dof_origin(sys: System, plan: Layout, structure: Structure, origin: Vec3) -> Vec3:
@@ -100,7 +100,9 @@ def _dof_origin(sys: System, plan: Layout, structure: Structure, origin: Vec3) -
     return rows(origin, [plan.position[owners[d]] for d in structure.order])
 
 
-def _motions(sys: System, plan: Layout, joints: Sequence[Sequence[Joint]], origin: Vec3) -> Motions:
+def _motions(
+    sys: System, plan: Layout, joints: Sequence[Sequence[Joint]], origin: Vec3
+) -> JointMotions:
     """Velocities, and accelerations that the joints do not cause.
 
     About one point of a tree both are sums over a link and all that carry it.
@@ -125,7 +127,7 @@ def _motions(sys: System, plan: Layout, joints: Sequence[Sequence[Joint]], origi
             change, now = change + _cross_motion(now, relative) + drift, now + relative
         changes.append(change)
     change = from_roots(in_order(plan, changes), plan, Spatial.__add__)
-    return Motions(subspaces, velocity, change + upwards)
+    return JointMotions(subspaces, velocity, change + upwards)
 
 
 def _step(joint: Joint, arm: Vec3) -> tuple[Spatial, Spatial]:

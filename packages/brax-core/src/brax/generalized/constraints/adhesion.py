@@ -14,11 +14,15 @@ import numpy as np
 from brax.actuators.drive import Drive
 from brax.base import System
 from brax.components import rows
-from brax.generalized.laws import Along
+from brax.generalized.constraints.constraint_laws import Along
+from brax.generalized.constraints.constraint_layout import (
+    CONTACT,
+    NEAREST_CONTACT,
+    ConstraintFamily,
+)
+from brax.generalized.constraints.contact import FamilyContacts, ModelContacts, family_contacts
 from brax.generalized.newton import Constraints, Solver, Violation
-from brax.generalized.problem import Problem
-from brax.generalized.slots import CONTACT, NEAR, Family
-from brax.generalized.touching import Followed, Met, followed
+from brax.generalized.problem import GeneralizedProblem
 
 
 def adhering(sys: System) -> tuple[int, ...]:
@@ -27,7 +31,12 @@ def adhering(sys: System) -> tuple[int, ...]:
 
 
 def adhesion(
-    problem: Problem, solver: Solver, held: Constraints, met: Met, driven: Drive, like: jax.Array
+    problem: GeneralizedProblem,
+    solver: Solver,
+    held: Constraints,
+    met: ModelContacts,
+    driven: Drive,
+    like: jax.Array,
 ) -> jax.Array:
     """What adhesion does along the degrees of freedom.
 
@@ -44,8 +53,8 @@ def adhesion(
     """
     sys, families = problem.sys, problem.plan.families
     near = [
-        _near(sys, family, followed(sys, family, soft, met))
-        if family.kind in (CONTACT, NEAR)
+        _near(sys, family, family_contacts(sys, family, soft, met))
+        if family.kind in (CONTACT, NEAREST_CONTACT)
         else None
         for family, soft in zip(families, problem.soft.families, strict=True)
     ]
@@ -58,7 +67,7 @@ def adhesion(
     return solver.back(held, Violation(jnp.zeros_like(held.arms), pulls), like)
 
 
-def _near(sys: System, family: Family, contacts: Followed) -> jax.Array:
+def _near(sys: System, family: ConstraintFamily, contacts: FamilyContacts) -> jax.Array:
     """Whether each contact is one of each adhering body, (actuators, slots, batch)."""
     bodies = [sys.actuator_body[a] for a in adhering(sys)]
     of_body = jnp.asarray([[mine == body for mine in sys.geom_body] for body in bodies])

@@ -3,7 +3,7 @@
 A front holds a symmetric matrix over a block's path, from the root to the tip. A matrix of the
 model is the sum of its blocks' fronts. Eliminating a block's own unknowns leaves a front over the
 rest of the path, which is added to the parent's. What is done on one block is in
-`brax.generalized.written`, and if it is large in `brax.generalized.looped`.
+`brax.generalized.linalg.unrolled`, and if it is large in `brax.generalized.linalg.blocked`.
 
 Source: Liu (1992), The multifrontal method for sparse matrix solution, SIAM Review 34(1).
 """
@@ -17,21 +17,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.components import rows, total
-from brax.generalized import looped, written
-from brax.generalized.structure import Block, Structure
-from brax.generalized.written import Pivot, Rows, add
+from brax.generalized.linalg import blocked, unrolled
+from brax.generalized.linalg.unrolled import FrontRows, UnrolledPivot, add
+from brax.generalized.smooth_dynamics.structure import Block, Structure
 from brax.once import once
 
-Front = Rows | jax.Array
+Front = FrontRows | jax.Array
 """Of a block the rows of the lower triangle; of a large one an array."""
 
-Factor = list[list[Pivot] | looped.Pivots]
+Factor = list[list[UnrolledPivot] | blocked.BlockedPivots]
 """For each block, the pivots of its places."""
 
 
 def algebra(block: Block) -> ModuleType:
     """What works on a block's front."""
-    return looped if block.large else written
+    return blocked if block.large else unrolled
 
 
 def to_blocks(plan: Structure, x: jax.Array) -> jax.Array:

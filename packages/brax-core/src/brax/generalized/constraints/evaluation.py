@@ -1,0 +1,182 @@
+"""The constraints of a model at a state: limits, dry friction, contacts, and what is tied.
+
+Source: MuJoCo's documentation, chapter Computation, section Constraint model.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+
+from brax.base import System
+from brax.colliders.pairs import frames_of
+from brax.components import rows
+from brax.generalized.constraints.body_equality import body_equalities, body_equality_softness
+from brax.generalized.constraints.constraint_laws import ScalarLaw
+from brax.generalized.constraints.constraint_layout import (
+    CONTACT,
+    COUPLING,
+    JOINT_LIMIT,
+    NEAREST_CONTACT,
+    ConstraintLayout,
+)
+from brax.generalized.constraints.contact import (
+    ModelContacts,
+    contact_constraints,
+    contact_softness,
+    find_contacts,
+)
+from brax.generalized.constraints.coupling import coupling_softness, couplings
+from brax.generalized.constraints.jacobians import FamilyConstraints
+from brax.generalized.constraints.joint_limit import joint_limit_softness, joint_limits
+from brax.generalized.constraints.scalar import (
+    ScalarConstraints,
+    ScalarSoftness,
+    dry_friction,
+    joined,
+    limit,
+    scalar_softness,
+)
+from brax.generalized.linalg.frontal import to_blocks
+from brax.generalized.newton import Constraints, Joined, along_families
+from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
+from brax.tree import Layout
+
+
+class Softness(NamedTuple):
+    """All that does not change during a step."""
+
+    limits: ScalarSoftness | None
+    dry: ScalarSoftness | None
+    families: tuple[Any, ...]
+    """For each family of the plan."""
+
+
+def softness(sys: System, plan: ConstraintLayout) -> Softness:
+    """The parameters of all constraints."""
+    joint = sys.dof_joint()
+    of_limits = [joint[d] for d in plan.limited]
+    limits = dry = None
+    if plan.limited:
+        solref, solimp = rows((sys.joint.solref, sys.joint.solimp), of_limits)
+        limits = scalar_softness(sys, solref, solimp, rows(sys.dof.invweight, plan.limited))
+    if plan.dry:
+        tables = sys.dof.solref, sys.dof.solimp, sys.dof.invweight
+        dry = scalar_softness(sys, *rows(tables, plan.dry))
+    families: list[Any] = []
+    for family in plan.families:
+        if family.kind in (CONTACT, NEAREST_CONTACT):
+            families.append(contact_softness(sys, family))
+        elif family.kind == COUPLING:
+            families.append(coupling_softness(sys))
+        elif family.kind == JOINT_LIMIT:
+            families.append(joint_limit_softness(sys))
+        else:
+            families.append(body_equality_softness(sys, family))
+    return Softness(limits, dry, tuple(families))
+
+
+def constraints(
+    sys: System,
+    links: Layout,
+    plan: ConstraintLayout,
+    soft: Softness,
+    here: SmoothDynamics,
+    met: ModelContacts,
+    q: jax.Array,
+    qd: jax.Array,
+) -> Constraints:
+    """Evaluates all constraints.
+
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        links: its links.
+        plan: its blocks, and what is constrained.
+        soft: the constraints' parameters.
+        here: the unconstrained dynamics at the state.
+        met: the contacts at it.
+        q: coordinates (nq, batch).
+        qd: rates (nv, batch), in the model's order.
+    """
+    arms, singles, asked = _scalar(sys, plan, soft, q, qd)
+    found = families_at(sys, links, plan, soft, here, met, q)
+    moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
+    families = tuple(
+        Joined(f.law, f.jacobian, _less(f.wanted, f.damper, rates))
+        for f, rates in zip(found, moving, strict=True)
+    )
+    return Constraints(singles, arms, asked, families)
+
+
+def families_at(
+    sys: System,
+    links: Layout,
+    plan: ConstraintLayout,
+    soft: Softness,
+    here: SmoothDynamics,
+    met: ModelContacts,
+    q: jax.Array,
+) -> list[FamilyConstraints]:
+    """All but limits and dry friction of joints; see `constraints`."""
+    found: list[FamilyConstraints] = []
+    for family, mine in zip(plan.families, soft.families, strict=True):
+        if family.kind in (CONTACT, NEAREST_CONTACT):
+            found.append(contact_constraints(sys, plan, family, mine, here, met))
+        elif family.kind == COUPLING:
+            found.append(couplings(sys, links, plan, family, mine, here, q))
+        elif family.kind == JOINT_LIMIT:
+            found.append(joint_limits(sys, plan, family, mine, q))
+        else:
+            found.append(body_equalities(sys, links, plan, family, mine, here))
+    return found
+
+
+def contacts_at(
+    sys: System, links: Layout, plan: ConstraintLayout, soft: Softness, here: SmoothDynamics
+) -> ModelContacts:
+    """Finds the contacts at a state."""
+    near = [
+        s.margin
+        for f, s in zip(plan.families, soft.families, strict=True)
+        if f.kind == NEAREST_CONTACT
+    ]
+    frames, place = frames_of(here.pos, here.rot), (*links.position, -1)
+    return find_contacts(
+        sys, near[0] if near else None, lambda wanted: frames([place[i] for i in wanted])
+    )
+
+
+def _less(wanted: Any, damper: jax.Array, rates: Any) -> tuple[jax.Array, ...]:
+    return tuple(w - damper * x for w, x in zip(wanted, rates, strict=True))
+
+
+def _scalar(
+    sys: System, plan: ConstraintLayout, soft: Softness, q: jax.Array, qd: jax.Array
+) -> tuple[jax.Array, ScalarLaw, jax.Array]:
+    """Limits and dry friction of joints: which way each acts, its law, and what it asks for."""
+    parts: list[ScalarConstraints] = []
+    if soft.limits is not None:
+        parts.append(
+            _damped(_limits(sys, plan, soft.limits, q), soft.limits, rows(qd, plan.limited))
+        )
+    if soft.dry is not None:
+        rate, loss = rows((qd, sys.dof.frictionloss), plan.dry)
+        parts.append(_damped(dry_friction(soft.dry, loss, rate), soft.dry, rate))
+    if not parts:
+        empty = qd[:0]
+        return empty, ScalarLaw(empty, empty, empty), empty
+    return joined(parts)
+
+
+def _damped(held: ScalarConstraints, soft: ScalarSoftness, rate: jax.Array) -> ScalarConstraints:
+    return held._replace(wanted=held.wanted - soft.damper * held.arms * rate)
+
+
+def _limits(
+    sys: System, plan: ConstraintLayout, soft: ScalarSoftness, q: jax.Array
+) -> ScalarConstraints:
+    """The limits of the coordinates."""
+    joints = [sys.dof_joint()[d] for d in plan.limited]
+    offset = [sys.joint_q_start()[j] - sys.joint_qd_start()[j] for j in joints]
+    at = rows(q, [d + o for d, o in zip(plan.limited, offset, strict=True)])
+    bounds = rows(sys.dof.limit, plan.limited)
+    return limit(soft, at, bounds, rows(sys.joint.margin, joints), plan.farther)
