@@ -102,7 +102,7 @@ def along_families(
     out = []
     for family, jacobian in zip(plan.families, jacobians, strict=True):
         parts = [
-            [_spread(slots).along(slots, j, paths[i]) for j in mine]
+            [_constraint_hessian(slots).apply_jacobian(slots, j, paths[i]) for j in mine]
             for i, slots, mine in _present(family, jacobian)
         ]
         flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
@@ -160,14 +160,14 @@ class Solver:
         found.defjvp(self._derivative)
         return found(problem, start)
 
-    def along(self, c: Constraints, a: jax.Array) -> Violation:
+    def apply_jacobian(self, c: Constraints, a: jax.Array) -> Violation:
         """Accelerations along the constraints, J a."""
         single = c.arms * rows(a, self.owners)
         return Violation(
             single, tuple(along_families(self.plan, [f.jacobian for f in c.families], a))
         )
 
-    def back(self, c: Constraints, force: Violation, like: jax.Array) -> jax.Array:
+    def apply_transpose(self, c: Constraints, force: Violation, like: jax.Array) -> jax.Array:
         """Forces on the degrees of freedom, J^T f."""
         out = self._on_dofs(c.arms * force.rows, like)
         if not c.families:
@@ -178,7 +178,9 @@ class Solver:
         ):
             for i, slots, jacobian in _present(family, joined.jacobian):
                 f = tuple(of_block(slots, x) for x in mine)
-                parts[i] = add(parts[i], _spread(slots).back(slots, jacobian, f))
+                parts[i] = add(
+                    parts[i], _constraint_hessian(slots).apply_transpose(slots, jacobian, f)
+                )
         return out + frontal.from_paths(self.plan.blocks, parts, like)
 
     def _on_dofs(self, x: jax.Array, like: jax.Array) -> jax.Array:
@@ -207,12 +209,12 @@ class Solver:
                 mine = tuple(
                     tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
                 )
-                spread = _spread(slots)
-                if spread is unrolled:
+                assembly = _constraint_hessian(slots)
+                if assembly is unrolled:
                     loaded[i] = unrolled.hessian(slots, loaded[i], jacobian, mine)
                 else:
                     kind = frontal.algebra(self.plan.blocks.blocks[i])
-                    loaded[i] = kind.add_matrix(loaded[i], spread.press(slots, jacobian, mine))
+                    loaded[i] = kind.add_matrix(loaded[i], assembly.hessian(slots, jacobian, mine))
         return loaded
 
     def gradient(self, problem: ConstraintProblem, a: jax.Array) -> jax.Array:
@@ -220,12 +222,12 @@ class Solver:
         c = problem.constraints
         force, _ = self.respond(c, self.violation(c, a))
         inertial = frontal.multiply(self.plan.blocks, problem.mass, a)
-        return inertial - problem.force - self.back(c, force, a)
+        return inertial - problem.force - self.apply_transpose(c, force, a)
 
     def violation(self, c: Constraints, a: jax.Array) -> Violation:
         """How far accelerations (nv, batch) are from what the constraints ask for."""
         asked = Violation(c.rows_reference, tuple(f.reference for f in c.families))
-        return once(jax.tree.map(jnp.subtract, self.along(c, a), asked))
+        return once(jax.tree.map(jnp.subtract, self.apply_jacobian(c, a), asked))
 
     def _search(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
         inertial = frontal.multiply(self.plan.blocks, problem.mass, start) - problem.force
@@ -248,7 +250,7 @@ class Solver:
         """That of the cost, (nv, batch)."""
         a, v, inertial = carry
         force, _ = once(self.respond(problem.constraints, v))
-        return inertial - self.back(problem.constraints, force, a)
+        return inertial - self.apply_transpose(problem.constraints, force, a)
 
     def _far(
         self, problem: ConstraintProblem, weight: jax.Array, carry: Any, slope: jax.Array
@@ -269,7 +271,7 @@ class Solver:
         _, stiffness = once(self.respond(c, v))
         pivots = frontal.factor(blocks, self.hessian(problem, stiffness))
         direction = -frontal.solve(blocks, pivots, slope)
-        change = once(self.along(c, direction))
+        change = once(self.apply_jacobian(c, direction))
         heavy = frontal.multiply(blocks, problem.mass, direction)
         first, second = sum_all(direction * inertial), sum_all(direction * heavy)
         size = self._line_search(c, v, change, first, second, sum_all(direction * slope))
@@ -335,9 +337,9 @@ def _present(
             yield i, slots, mine
 
 
-def _spread(slots: BlockConstraints) -> ModuleType:
+def _constraint_hessian(slots: BlockConstraints) -> ModuleType:
     """What goes between constraints and the places of a path."""
-    if slots.swept is not None:
+    if slots.link_paths is not None:
         return constraint_hessian_dense
     return unrolled if slots.reach is None else constraint_hessian_sparse
 

@@ -64,7 +64,7 @@ def adhesion(
         _along(mine, share, joined.reference)
         for mine, joined in zip(near, held.families, strict=True)
     )
-    return solver.back(held, Violation(jnp.zeros_like(held.arms), pulls), like)
+    return solver.apply_transpose(held, Violation(jnp.zeros_like(held.arms), pulls), like)
 
 
 def _near(sys: System, family: ConstraintFamily, contacts: FamilyContacts) -> jax.Array:

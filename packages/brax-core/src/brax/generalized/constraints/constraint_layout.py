@@ -43,7 +43,7 @@ class BlockConstraints(NamedTuple):
     sides: np.ndarray
     """Whether a place moves the first link, and the second, (2, path, slots, copies, 1); or of
     `reach`, (2, reach, slots, copies, 1)."""
-    swept: np.ndarray | None = None
+    link_paths: np.ndarray | None = None
     """Of contacts of the nearest pairs, each of any two links as it comes: whether a place of the
     path moves a link, the world first, (n_links + 1, path, copies)."""
     reach: np.ndarray | None = None

@@ -78,8 +78,8 @@ def _angular(slots: BlockConstraints, ends: AttachmentPoints, ang: Vec3) -> list
 
 
 def _signed(slots: BlockConstraints, ends: AttachmentPoints, x: jax.Array) -> jax.Array:
-    if slots.swept is not None and ends.links is not None:
-        first, second = (_moves(slots.swept, link[0]) for link in ends.links)
+    if slots.link_paths is not None and ends.links is not None:
+        first, second = (_moves(slots.link_paths, link[0]) for link in ends.links)
         return jnp.where(slots.sides[0], x * (second - first), 0.0)
     return x * slots.sign if (slots.sign != 1).any() else x
 
