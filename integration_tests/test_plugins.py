@@ -15,7 +15,7 @@ import pytest
 
 from brax import plugins, sensors
 from brax.builder import ModelBuilder
-from brax.colliders.fallback import between
+from brax.colliders.dispatch import collider_of_types
 from brax.components import Quat, Vec3, exp_quat
 from brax.errors import UnknownNameError
 from brax.integrators import Moves
@@ -210,7 +210,7 @@ SMALL = (0.1, 0.1, 0.1)
 )
 def test_what_follows_from_the_torus_s_distance_keeps_the_contract(name, sizes):
     kinds = example("geometry_type", "torus"), plugins.get("geometry_type", name)
-    check_collider(between(*kinds), sizes=sizes)
+    check_collider(collider_of_types(*kinds), sizes=sizes)
 
 
 def ring(height, quat, *others):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from brax import contact, kinematics
-from brax.colliders.pairs import surfaces
+from brax.colliders.narrow_phase import surfaces
 from brax.io import mjcf
 from brax.io.mjcf.elements.collision_filter import touching
 

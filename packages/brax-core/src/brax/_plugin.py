@@ -20,14 +20,14 @@ def brax_joint_types() -> list[Spec]:
 def brax_geometry_types() -> list[Spec]:
     """The shapes that the engine knows."""
     return [
-        Spec("plane", "brax.colliders.geometry:PLANE", "infinite plane, normal z"),
-        Spec("sphere", "brax.colliders.geometry:SPHERE", "sphere"),
-        Spec("capsule", "brax.colliders.geometry:CAPSULE", "capsule along z"),
-        Spec("box", "brax.colliders.geometry:BOX", "box"),
-        Spec("cylinder", "brax.colliders.geometry:CYLINDER", "cylinder along z"),
-        Spec("ellipsoid", "brax.colliders.geometry:ELLIPSOID", "ellipsoid"),
-        Spec("mesh", "brax.colliders.mesh:MESH", "convex hull of points"),
-        Spec("hfield", "brax.colliders.height_field:HEIGHT_FIELD", "grid of heights"),
+        Spec("plane", "brax.colliders.shapes.plane:PLANE", "infinite plane, normal z"),
+        Spec("sphere", "brax.colliders.shapes.sphere:SPHERE", "sphere"),
+        Spec("capsule", "brax.colliders.shapes.capsule:CAPSULE", "capsule along z"),
+        Spec("box", "brax.colliders.shapes.box:BOX", "box"),
+        Spec("cylinder", "brax.colliders.shapes.cylinder:CYLINDER", "cylinder along z"),
+        Spec("ellipsoid", "brax.colliders.shapes.ellipsoid:ELLIPSOID", "ellipsoid"),
+        Spec("mesh", "brax.colliders.shapes.mesh:MESH", "convex hull of points"),
+        Spec("hfield", "brax.colliders.shapes.height_field:HEIGHT_FIELD", "grid of heights"),
     ]
 
 
@@ -35,18 +35,18 @@ def brax_geometry_types() -> list[Spec]:
 def brax_colliders() -> list[Spec]:
     """The pairs of shapes that can touch."""
     return [
-        _pair("plane", "sphere", "brax.colliders.plane_sphere:PLANE_SPHERE"),
-        _pair("plane", "capsule", "brax.colliders.plane_capsule:PLANE_CAPSULE"),
-        _pair("sphere", "sphere", "brax.colliders.sphere_sphere:SPHERE_SPHERE"),
-        _pair("sphere", "capsule", "brax.colliders.sphere_capsule:SPHERE_CAPSULE"),
-        _pair("capsule", "capsule", "brax.colliders.capsule_capsule:CAPSULE_CAPSULE"),
-        _pair("plane", "box", "brax.colliders.plane_box:PLANE_BOX"),
-        _pair("sphere", "box", "brax.colliders.sphere_box:SPHERE_BOX"),
-        _pair("capsule", "box", "brax.colliders.capsule_box:CAPSULE_BOX"),
-        _pair("box", "box", "brax.colliders.box_box:BOX_BOX"),
-        _pair("plane", "cylinder", "brax.colliders.plane_cylinder:PLANE_CYLINDER"),
-        _pair("plane", "ellipsoid", "brax.colliders.plane_ellipsoid:PLANE_ELLIPSOID"),
-        _pair("plane", "mesh", "brax.colliders.plane_mesh:PLANE_MESH"),
+        _pair("plane", "sphere", "brax.colliders.primitive.plane_sphere:PLANE_SPHERE"),
+        _pair("plane", "capsule", "brax.colliders.primitive.plane_capsule:PLANE_CAPSULE"),
+        _pair("sphere", "sphere", "brax.colliders.primitive.sphere_sphere:SPHERE_SPHERE"),
+        _pair("sphere", "capsule", "brax.colliders.primitive.sphere_capsule:SPHERE_CAPSULE"),
+        _pair("capsule", "capsule", "brax.colliders.primitive.capsule_capsule:CAPSULE_CAPSULE"),
+        _pair("plane", "box", "brax.colliders.primitive.plane_box:PLANE_BOX"),
+        _pair("sphere", "box", "brax.colliders.primitive.sphere_box:SPHERE_BOX"),
+        _pair("capsule", "box", "brax.colliders.primitive.capsule_box:CAPSULE_BOX"),
+        _pair("box", "box", "brax.colliders.primitive.box_box:BOX_BOX"),
+        _pair("plane", "cylinder", "brax.colliders.primitive.plane_cylinder:PLANE_CYLINDER"),
+        _pair("plane", "ellipsoid", "brax.colliders.primitive.plane_ellipsoid:PLANE_ELLIPSOID"),
+        _pair("plane", "mesh", "brax.colliders.primitive.plane_mesh:PLANE_MESH"),
     ]
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from brax.base import Contact, System, Transform
 from brax.batch_last import batch_last
-from brax.colliders.crowd import crowded, links_of, nearest, picked
-from brax.colliders.pairs import Contacts, contact_links, contacts, frames_of, surfaces
+from brax.colliders.broad_phase import links_of, nearest_contacts, picked, uses_broad_phase
+from brax.colliders.narrow_phase import GroupContacts, contact_links, contacts, frames_of, surfaces
 from brax.components import Quat, Vec3, quat, stack, vec3, zero_vec
 from brax.mocap import placed
 from brax.tree import join
@@ -30,7 +30,7 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
     """
     if not sys.collisions:
         return None
-    if crowded(sys):
+    if uses_broad_phase(sys):
         return Contact(*_nearest_behind_boundary(sys, x, mocap))
     dist, pos, frame, friction, elasticity = _behind_boundary(sys, x, mocap)
     links: list[list[int]] = [[], []]
@@ -69,14 +69,14 @@ def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, .
     every = [((s.friction, s.sideways, s.turning, s.elasticity), s.margin) for s in surfaces(sys)]
     surface, margins = join(every)
     tables = []
-    for near in nearest(sys, margins, frames_of(vec3(x.pos), quat(x.rot))):
-        found = Contacts(near.touch, *picked(surface, near.pair))
+    for near in nearest_contacts(sys, margins, frames_of(vec3(x.pos), quat(x.rot))):
+        found = GroupContacts(near.touch, *picked(surface, near.pair))
         links = tuple(links_of(sys, geoms) for geoms in near.geoms)
         tables.append((*_table(found), links))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *tables)
 
 
-def _table(found: Contacts) -> tuple[jax.Array, ...]:
+def _table(found: GroupContacts) -> tuple[jax.Array, ...]:
     """One row a point, (points * pairs, ..., batch)."""
     touch = found.touch
     axes = (touch.normal, *touch.across())

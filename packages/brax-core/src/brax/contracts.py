@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import Force, State, System, Transform
-from brax.colliders.crowd import crowded
+from brax.colliders.broad_phase import uses_broad_phase
 from brax.errors import ConfigError, ModelError, ShapeError
 
 
@@ -192,7 +192,7 @@ def _resisted(sys: System) -> bool:
 
 
 FEATURES: dict[str, Callable[[System], bool]] = {
-    CROWD: crowded,
+    CROWD: uses_broad_phase,
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
     SOFTNESS: lambda s: (
         bool(s.collisions or s.equality_names) or any(s.joint_limited) or any(s.joint_dry)

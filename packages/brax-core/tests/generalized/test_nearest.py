@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 
 from brax import contact, dynamics, kinematics
 from brax.builder import ModelBuilder
-from brax.colliders import crowd
+from brax.colliders import broad_phase
 from brax.colliders.interface import Shape
-from brax.colliders.pairs import frames_of, place
+from brax.colliders.narrow_phase import frames_of, place_shapes
 from brax.components import quat, vec3
 from brax.contracts import CROWD
 from brax.errors import ModelError
@@ -67,10 +67,12 @@ def _bound(sys, at):
     """Of the gaps of all pairs of one collider, the free bodies at (links, 7, batch)."""
     sys = jax.tree.map(lambda x: x[..., None], sys)
     local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
-    geoms = place(local, sys.geom_link, frames_of(vec3(at[:, :3]), quat(at[:, 3:])))
+    geoms = place_shapes(local, sys.geom_link, frames_of(vec3(at[:, :3]), quat(at[:, 3:])))
     (group,) = sys.collisions
-    a, b = (crowd._Bound.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2))
-    return crowd._gap(a, b)
+    a, b = (
+        broad_phase._BoundedShapes.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2)
+    )
+    return broad_phase._gap(a, b)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +131,7 @@ def test_environments_have_contacts_of_their_own():
 def test_what_is_left_out_is_counted():
     """Of the five contacts with sliding friction of the heap's four balls two are left out."""
     sys = heap().tree_replace({"opt.max_geom_pairs": 15, "opt.max_contact_points": 3})
-    assert crowd.widths(sys) == {3: 3}
+    assert broad_phase.contact_widths(sys) == {3: 3}
     pressed = sys.init_q.reshape(5, 7).at[:, 2].add(-0.001).at[4, 2].set(1.0).ravel()
     state = GENERALIZED.init(sys, pressed, jnp.zeros(30))
     assert state.overflow == 0

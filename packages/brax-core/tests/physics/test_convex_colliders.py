@@ -14,8 +14,8 @@ from scipy.spatial.transform import Rotation
 
 from brax import contact, kinematics, plugins
 from brax.builder import ModelBuilder
-from brax.colliders.fallback import between
-from brax.colliders.overlap import Spot, overlap
+from brax.colliders.convex.clipping import ClipPoint, clip_faces
+from brax.colliders.dispatch import collider_of_types
 from brax.components import Vec3
 from brax.testing import check_collider
 
@@ -38,7 +38,7 @@ PAIRS = [("ellipsoid", "ellipsoid"), *marked(p for p in [*ROUND, *FLAT] if p != 
 
 
 def collider(first, second):
-    return between(*(plugins.get("geometry_type", name) for name in (first, second)))
+    return collider_of_types(*(plugins.get("geometry_type", name) for name in (first, second)))
 
 
 def met(first, second, a, b):
@@ -259,8 +259,8 @@ def test_a_line_seen_along_itself_is_a_point_of_its_middle():
     line = [corner(0, 0, 0.25), corner(0, 0, -0.25)]
     square = [corner(x, y, 0.5) for x, y in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
     zero = jnp.zeros((1, 1))
-    start = Spot(zero, zero, zero + 0.25, zero + 0.25)
-    spots = overlap(line, square, start, zero + 1.0)
+    start = ClipPoint(zero, zero, zero + 0.25, zero + 0.25)
+    spots = clip_faces(line, square, start, zero + 1.0)
     assert np.isfinite(spots).all()
     for spot in spots:
         np.testing.assert_allclose([spot.x, spot.y], 0, atol=1e-6)

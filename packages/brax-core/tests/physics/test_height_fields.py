@@ -14,7 +14,7 @@ from brax import contact, plugins
 from brax.base import Transform
 from brax.builder import ModelBuilder
 from brax.colliders import Shape
-from brax.colliders.fallback import Solid, between_solids
+from brax.colliders.dispatch import GeomShape, collider_of_geoms
 from brax.components import Quat, Vec3
 from brax.errors import ModelError
 
@@ -34,8 +34,8 @@ BUMPS = np.random.default_rng(0).uniform(0, 0.3, (6, 8))
 def collider(name, grid):
     kind, field = (plugins.get("geometry_type", n) for n in (name, "hfield"))
     points = SIZES["mesh"][0] * CORNERS if name == "mesh" else np.zeros((0, 3))
-    ground = Solid(field, np.array(EXTENT), np.zeros((0, 3)), grid, 0.0)
-    return between_solids(Solid(kind, np.array(SIZES[name]), points, (0, 0), 0.0), ground)
+    ground = GeomShape(field, np.array(EXTENT), np.zeros((0, 3)), grid, 0.0)
+    return collider_of_geoms(GeomShape(kind, np.array(SIZES[name]), points, (0, 0), 0.0), ground)
 
 
 def touches(name, heights, place):

@@ -7,7 +7,7 @@ import pytest
 from physics_lab import SIZES, nearest, shape
 
 from brax import plugins
-from brax.colliders.fallback import between
+from brax.colliders.dispatch import collider_of_types
 
 NAMES = list(SIZES)
 PAIRS = [(a, b) for i, a in enumerate(NAMES) for b in NAMES[i:] if (a, b) != ("plane", "plane")]
@@ -20,7 +20,7 @@ def collider(first, second):
         found = plugins.get("collider", name)
         if set(found.types) == {first, second} and len(set(found.types)) == len({first, second}):
             return found
-    found = between(*(plugins.get("geometry_type", name) for name in (first, second)))
+    found = collider_of_types(*(plugins.get("geometry_type", name) for name in (first, second)))
     assert found is not None
     return found
 

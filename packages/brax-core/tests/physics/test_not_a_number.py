@@ -12,9 +12,9 @@ from physics_lab import FAST_COMPILE, PIPELINES
 from brax import plugins
 from brax.base import Force
 from brax.builder import ModelBuilder
-from brax.colliders.crowd import _least
+from brax.colliders.broad_phase import _least
 from brax.colliders.interface import Collider
-from brax.colliders.plane_sphere import PLANE_SPHERE
+from brax.colliders.primitive.plane_sphere import PLANE_SPHERE
 from brax.components import Quat, Vec3, normalize, normalize_quat, sqrt
 from brax.env import PipelineEnv, State
 from brax.env.wrappers import EpisodeWrapper

@@ -15,7 +15,7 @@ from physics_lab import FAST_COMPILE, PIPELINES, RING, SIZES, shape
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.colliders.fallback import between
+from brax.colliders.dispatch import collider_of_types
 
 DT = 1 / 240
 FRICTION = 0.2
@@ -106,7 +106,7 @@ def test_where_it_starts_moves_the_end_by_as_much(f64, ring, kind, ground, pipel
 
 def test_a_contact_moves_with_a_ring_that_slides_on_a_plane(f64):
     """Its points do too, and the normal is the plane's."""
-    collider = between(RING, plugins.get("geometry_type", "plane"))
+    collider = collider_of_types(RING, plugins.get("geometry_type", "plane"))
 
     def touches(aside):
         place = jnp.array([[0.3, 0.1, 0.05, 0.9, 0.01, 0.02, 0.4]])

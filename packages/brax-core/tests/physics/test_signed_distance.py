@@ -10,7 +10,7 @@ from physics_lab import RING, SIZES, nearest, shape
 
 from brax import plugins
 from brax.colliders import GeometryType
-from brax.colliders.fallback import between
+from brax.colliders.dispatch import collider_of_types
 from brax.components import sqrt
 
 
@@ -39,11 +39,11 @@ def colliders(name):
     """The collider of the ball known by its distance, and that of a sphere, and their orders."""
     kind, sphere = (plugins.get("geometry_type", n) for n in (name, "sphere"))
     registered = {plugins.get("collider", n).types: n for n in plugins.names("collider")}
-    mine = between(BALL, kind)
+    mine = collider_of_types(BALL, kind)
     for types in (("sphere", name), (name, "sphere")):
         if types in registered:
             return mine, plugins.get("collider", registered[types]), types
-    theirs = between(sphere, kind)
+    theirs = collider_of_types(sphere, kind)
     return mine, theirs, theirs.types
 
 
@@ -101,7 +101,7 @@ def test_the_derivatives_are_those_of_a_sphere(f64, name):
 
 @pytest.mark.slow
 def test_two_balls_known_by_their_distances_meet(f64):
-    collider = between(BALL, BALL)
+    collider = collider_of_types(BALL, BALL)
     places = np.zeros((2, 1, 7))
     places[..., 3] = 1
     places[1, 0, :3] = (0.3, 0.4, 0)
@@ -119,7 +119,7 @@ def test_a_ring_is_pushed_up_from_any_depth_under_a_plane(f64):
     place = np.zeros((tilt.size, 7))
     place[:, 2], place[:, 3], place[:, 4] = height, np.cos(tilt / 2), np.sin(tilt / 2)
     ground = np.tile([0.0, 0, 0, 1, 0, 0, 0], (tilt.size, 1))
-    collider = between(RING, plugins.get("geometry_type", "plane"))
+    collider = collider_of_types(RING, plugins.get("geometry_type", "plane"))
 
     def touches(place):
         return collider.collide(
@@ -139,5 +139,5 @@ def test_a_ring_is_pushed_up_from_any_depth_under_a_plane(f64):
 
 def test_a_shape_that_says_nothing_of_itself_meets_none():
     silent = type("Silent", (GeometryType,), {"name": "silent", "size_names": ()})()
-    assert between(silent, plugins.get("geometry_type", "sphere")) is None
-    assert between(silent, BALL) is None
+    assert collider_of_types(silent, plugins.get("geometry_type", "sphere")) is None
+    assert collider_of_types(silent, BALL) is None

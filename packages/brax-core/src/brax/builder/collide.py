@@ -8,7 +8,7 @@ from brax import plugins
 from brax.builder import touch
 from brax.builder.elements import WORLD, Element
 from brax.colliders import CollisionGroup
-from brax.colliders.fallback import Solid, between_solids
+from brax.colliders.dispatch import GeomShape, collider_of_geoms
 from brax.errors import PluginError
 
 
@@ -69,7 +69,7 @@ def collisions(
         known = registered(*sorted((a.type, b.type)))
         if known is _BROKEN:
             continue
-        collider = known or between_solids(_solid(a, types[i]), _solid(b, types[j]))
+        collider = known or collider_of_geoms(_solid(a, types[i]), _solid(b, types[j]))
         if collider is not None:
             pair = (i, j) if collider.types == (a.type, b.type) else (j, i)
             groups.setdefault((collider, condim, number >= 0), []).append((*pair, number))
@@ -104,8 +104,8 @@ def _group(
     return CollisionGroup(collider, first, second, condim, numbers if own else ())
 
 
-def _solid(geom: Element, kind: Any) -> Solid:
-    return Solid(kind, geom.size, geom.points, geom.heights.shape, geom.margin + geom.gap)
+def _solid(geom: Element, kind: Any) -> GeomShape:
+    return GeomShape(kind, geom.size, geom.points, geom.heights.shape, geom.margin + geom.gap)
 
 
 def _condim(a: Element, b: Element) -> int:

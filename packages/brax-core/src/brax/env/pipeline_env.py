@@ -6,7 +6,7 @@ import jax
 
 from brax import base, contact, plugins
 from brax.base import System
-from brax.colliders.crowd import crowded
+from brax.colliders.broad_phase import uses_broad_phase
 from brax.env.base import Env, check_array, check_count
 from brax.errors import ConfigError, ShapeError
 from brax.pipeline import Pipeline
@@ -125,7 +125,7 @@ class PipelineEnv(Env):
         found = contact.get(self.sys, state.x, state.mocap)
         forces = state.forces
         # Of many possible contacts the nearest are listed, which may be others after the step.
-        if found is not None and forces is not None and not crowded(self.sys):
+        if found is not None and forces is not None and not uses_broad_phase(self.sys):
             found = found.replace(force=forces.contact)
         return state.replace(contact=found)
 

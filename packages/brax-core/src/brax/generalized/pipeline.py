@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from brax import impulses
 from brax.base import Force, State, System
-from brax.colliders.crowd import crowded, widths
+from brax.colliders.broad_phase import contact_widths, uses_broad_phase
 from brax.contracts import (
     ADHESION_LIMITS,
     CROWD,
@@ -47,7 +47,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
         """As for all pipelines; the solver starts from accelerations of zero."""
         state = super().init(sys, q, qd)
-        overflow = jnp.zeros(()) if crowded(sys) else None
+        overflow = jnp.zeros(()) if uses_broad_phase(sys) else None
         return state.replace(warmstart=jnp.zeros_like(qd), overflow=overflow)
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> GeneralizedProblem:
@@ -62,7 +62,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     def enter(self, problem: GeneralizedProblem, state: State) -> StepState:
         """Takes the coordinates; a state of another pipeline brings no warm start."""
         start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
-        left = jnp.zeros_like(state.q[0]) if crowded(problem.sys) else None
+        left = jnp.zeros_like(state.q[0]) if uses_broad_phase(problem.sys) else None
         acted = None if state.forces is None else impulses.zero(state.forces)
         return StepState(state.q, state.qd, start, state.activation, left, acted)
 
@@ -78,7 +78,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
 
     def contacts(self, sys: System) -> int:
         """As many as are followed."""
-        return sum(widths(sys).values()) if crowded(sys) else super().contacts(sys)
+        return sum(contact_widths(sys).values()) if uses_broad_phase(sys) else super().contacts(sys)
 
     def leave(self, problem: GeneralizedProblem, motion: StepState) -> State:
         """Finds the links' frames."""

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.colliders.crowd import crowded, widths
-from brax.colliders.pairs import contact_links
+from brax.colliders.broad_phase import contact_widths, uses_broad_phase
+from brax.colliders.narrow_phase import contact_links
 from brax.components import Vec3, rows, stack, total, zero_vec
 from brax.generalized.constraints.constraint_layout import (
     CONTACT,
@@ -68,8 +68,8 @@ def contact_forces(problem: GeneralizedProblem, motion: StepState, here: StateFo
     """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     sys = problem.sys
     count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
-    if crowded(sys):
-        count = sum(widths(sys).values())
+    if uses_broad_phase(sys):
+        count = sum(contact_widths(sys).values())
     tables = [jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)]
     places: dict[int, int] = {}
     for family, _, force, _ in _pushes(problem, motion, here):

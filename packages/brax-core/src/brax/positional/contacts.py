@@ -18,7 +18,13 @@ import jax.numpy as jnp
 
 from brax import impacts
 from brax.base import System
-from brax.colliders.pairs import Uneven, contact_links, contacts, surfaces, uneven
+from brax.colliders.narrow_phase import (
+    AnisotropicFriction,
+    anisotropic_friction,
+    contact_links,
+    contacts,
+    surfaces,
+)
 from brax.components import Quat, Sym3, Vec3, rows, tangents, total
 from brax.spatial import Spatial, Sym6
 from brax.tree import Layout, join, sum_rows
@@ -156,7 +162,7 @@ class Found(NamedTuple):
     twist: jax.Array
     """Friction against twisting; likewise rolling."""
     roll: jax.Array
-    uneven: Uneven | None
+    uneven: AnisotropicFriction | None
     """None if no contact's friction differs along its tangents."""
 
 
@@ -171,8 +177,8 @@ def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> F
         sides = None
         if any(sys.pair_uneven):
             one = jnp.ones_like(twist)
-            even = Uneven(*tangents(touch.normal), one, one)
-            sides = uneven(sys, group, touch, surface) or even
+            even = AnisotropicFriction(*tangents(touch.normal), one, one)
+            sides = anisotropic_friction(sys, group, touch, surface) or even
         every = Found(
             *(touch.dist, touch.pos, touch.normal, found.friction, found.elasticity),
             *(twist * (group.condim > 3), roll * (group.condim > 4), sides),

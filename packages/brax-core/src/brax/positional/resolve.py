@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.colliders.pairs import frames_of
+from brax.colliders.narrow_phase import frames_of
 from brax.components import Vec3, rows, stack, total
 from brax.impacts import FAR
 from brax.impulses import Impulses

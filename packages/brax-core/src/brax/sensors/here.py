@@ -13,7 +13,7 @@ from brax.actuators.sites import attached
 from brax.actuators.tendons import Tendons, tendons
 from brax.base import Forces as Acted
 from brax.base import System, Transform
-from brax.colliders.crowd import Near, crowded
+from brax.colliders.broad_phase import NearestContacts, uses_broad_phase
 from brax.components import Vec3, rows, vec3
 from brax.contact import normals
 from brax.dynamics import link_momenta
@@ -101,8 +101,8 @@ class Here:
         return first, second
 
     @property
-    def _near(self) -> list[Near]:
-        if self.acted is not None or not crowded(self.sys) or self.forces.met is None:
+    def _near(self) -> list[NearestContacts]:
+        if self.acted is not None or not uses_broad_phase(self.sys) or self.forces.met is None:
             return []
         return self.forces.met.near
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.colliders.interface import CollisionGroup, Touch
-from brax.colliders.pairs import Surface, Uneven, uneven
+from brax.colliders.narrow_phase import AnisotropicFriction, ContactSurface, anisotropic_friction
 from brax.components import Vec3, rows, stack, sum_first
 from brax.impacts import FAR, in_time, later
 from brax.maximal.links import Links
@@ -59,7 +59,7 @@ class Rows(NamedTuple):
     share: jax.Array | None
     """Of the step in which the impulse acts, where impacts are resolved in time."""
     twisting: Twisting | None
-    uneven: Uneven | None
+    uneven: AnisotropicFriction | None
 
 
 def _is_world(side: tuple[int, ...]) -> bool:
@@ -167,7 +167,7 @@ def prepare(
 
 def _prepare(
     touch: Touch,
-    surface: Surface,
+    surface: ContactSurface,
     sides: Sides,
     group: CollisionGroup,
     problem: Problem,
@@ -214,7 +214,7 @@ def _prepare(
             surface,
             group.condim,
         ),
-        uneven=uneven(sys, group, touch, surface),
+        uneven=anisotropic_friction(sys, group, touch, surface),
     )
     return contact, hits.astype(target.dtype)
 

@@ -11,7 +11,7 @@ from brax import impulses
 from brax.actuators.law import Command
 from brax.base import System
 from brax.colliders.interface import Touch
-from brax.colliders.pairs import contact_links, frames_of, touches
+from brax.colliders.narrow_phase import contact_links, find_touches, frames_of
 from brax.components import Quat, Sym3, Vec3, rows, total
 from brax.impulses import Impulses
 from brax.maximal import cords as roped
@@ -390,4 +390,4 @@ def _touches(problem: Problem, links: Links) -> list[Touch]:
             return frames_of(*rows((links.pos, links.rot), in_order))(asked)
         return rows((links.pos, links.rot), [in_order[link] for link in asked])
 
-    return touches(problem.sys, problem.model.shapes, frames)
+    return find_touches(problem.sys, problem.model.shapes, frames)

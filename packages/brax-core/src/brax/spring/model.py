@@ -7,12 +7,12 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.colliders.interface import Shape
-from brax.colliders.pairs import (
-    Surface,
+from brax.colliders.narrow_phase import (
+    ContactSurface,
     contact_links,
     frames_of,
     local_shapes,
-    place,
+    place_shapes,
     surfaces,
 )
 from brax.components import Vec3, rows, sqrt
@@ -32,7 +32,7 @@ class Model(NamedTuple):
     """Of `brax.maximal.turning`, of the links that nothing holds."""
     shapes: list[tuple[Shape, Shape]]
     """Geoms in the principal frames of their links, pair by pair, by collision group."""
-    surfaces: list[Surface]
+    surfaces: list[ContactSurface]
     """What contacts are like, by collision group."""
     gravity: jax.Array
     """Its magnitude."""
@@ -73,6 +73,6 @@ def unheld(plan: Layout) -> tuple[int, ...]:
 def _shapes(sys: System, links: Masses, plan: Layout) -> list[tuple[Shape, Shape]]:
     frames = frames_of(*rows((links.pos, links.rot), plan.position))
     return [
-        (place(a, first, frames), place(b, second, frames))
+        (place_shapes(a, first, frames), place_shapes(b, second, frames))
         for (a, b), (first, second) in zip(local_shapes(sys), contact_links(sys), strict=True)
     ]

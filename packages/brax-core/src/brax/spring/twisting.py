@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.pairs import Surface, Uneven
+from brax.colliders.narrow_phase import AnisotropicFriction, ContactSurface
 from brax.components import Vec3
 from brax.spatial import Sym6
 
@@ -28,7 +28,7 @@ class Twisting(NamedTuple):
 
 
 def prepare(
-    normal: Vec3, spin: Vec3, mobility: Sequence[Sym6], surface: Surface, condim: int
+    normal: Vec3, spin: Vec3, mobility: Sequence[Sym6], surface: ContactSurface, condim: int
 ) -> Twisting | None:
     """Sets it up; None where a group's contacts have none.
 
@@ -52,7 +52,7 @@ def prepare(
 def update(
     twisting: Twisting,
     normal: Vec3,
-    uneven: Uneven | None,
+    uneven: AnisotropicFriction | None,
     couple: Vec3,
     change: Vec3,
     pressing: jax.Array,

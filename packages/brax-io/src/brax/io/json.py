@@ -21,7 +21,7 @@ import numpy as np
 from brax import plugins
 from brax.base import System
 from brax.colliders import CollisionGroup, GeometryType
-from brax.colliders.fallback import DERIVED, follows
+from brax.colliders.dispatch import DERIVED, is_derived
 from brax.errors import BraxError, ModelError, closest
 from brax.io import _arguments
 from brax.io._json_check import inconsistent, model_kinds
@@ -237,6 +237,6 @@ class _Reader:
                 return self._refuse(f"{place}.{name}: expected a geometry type, got {part!r:.60}")
         if None in parts.values():
             return None  # noted
-        if not follows(cls(**parts)):
+        if not is_derived(cls(**parts)):
             self._refuse(f"{place}: no such collider follows from its geometry types")
         return cls(**parts)

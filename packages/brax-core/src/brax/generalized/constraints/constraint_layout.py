@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.colliders.crowd import crowded, widths
-from brax.colliders.pairs import contact_links
+from brax.colliders.broad_phase import contact_widths, uses_broad_phase
+from brax.colliders.narrow_phase import contact_links
 from brax.generalized.constraints.coupling_layout import coupling_layout
 from brax.generalized.smooth_dynamics.structure import (
     Block,
@@ -176,7 +176,7 @@ def _members(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
     """All constraints by kind and number of directions."""
     out: dict[tuple[str, int], list[FamilyMember]] = {}
     count = 0
-    if crowded(sys):
+    if uses_broad_phase(sys):
         out |= _near(sys)
     else:
         for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
@@ -213,7 +213,7 @@ def _near(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
             moved |= link_dofs(sys, a) ^ link_dofs(sys, b)
     out: dict[tuple[str, int], list[FamilyMember]] = {}
     count = 0
-    for width, n in widths(sys).items():
+    for width, n in contact_widths(sys).items():
         out[NEAREST_CONTACT, width] = [
             FamilyMember(count + i, moved, moved, moved) for i in range(n)
         ]

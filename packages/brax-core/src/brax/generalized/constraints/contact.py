@@ -11,9 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.colliders.crowd import Near, links_of, nearest, picked, widths
+from brax.colliders.broad_phase import (
+    NearestContacts,
+    contact_widths,
+    links_of,
+    nearest_contacts,
+    picked,
+)
 from brax.colliders.interface import Touch
-from brax.colliders.pairs import LEAST_FRICTION, Frames, local_shapes, surfaces, touches
+from brax.colliders.narrow_phase import (
+    MIN_FRICTION,
+    LinkFrames,
+    find_touches,
+    local_shapes,
+    surfaces,
+)
 from brax.components import Vec3, rows, total
 from brax.generalized.constraints.constraint_laws import (
     EllipticCone,
@@ -36,7 +48,7 @@ class ModelContacts(NamedTuple):
 
     touches: list[Touch]
     """By collision group, (points, pairs, batch); none where the nearest are followed."""
-    near: list[Near]
+    near: list[NearestContacts]
     """Those, by the number of their directions."""
 
     @property
@@ -45,11 +57,11 @@ class ModelContacts(NamedTuple):
         return total(n.left for n in self.near)[0] if self.near else None
 
 
-def find_contacts(sys: System, margins: jax.Array | None, frames: Frames) -> ModelContacts:
+def find_contacts(sys: System, margins: jax.Array | None, frames: LinkFrames) -> ModelContacts:
     """Finds the contacts; the nearest alone if their pairs' margins are given."""
     if margins is not None:
-        return ModelContacts([], nearest(sys, margins, frames))
-    return ModelContacts(touches(sys, local_shapes(sys), frames), [])
+        return ModelContacts([], nearest_contacts(sys, margins, frames))
+    return ModelContacts(find_touches(sys, local_shapes(sys), frames), [])
 
 
 class ContactSoftness(NamedTuple):
@@ -91,10 +103,10 @@ def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
         spring, damper = reference(surface.solref, surface.solimp[1], sys.opt.timestep)
         weight = rows(weights, group.geom1) + rows(weights, group.geom2)
         slide = jnp.full_like(surface.friction, group.condim > 1)
-        turning = tuple(jnp.maximum(x, LEAST_FRICTION) for x in surface.turning)
+        turning = tuple(jnp.maximum(x, MIN_FRICTION) for x in surface.turning)
         mine = ContactSoftness(
-            jnp.maximum(surface.friction, LEAST_FRICTION) * slide,
-            jnp.maximum(surface.sideways, LEAST_FRICTION) * slide,
+            jnp.maximum(surface.friction, MIN_FRICTION) * slide,
+            jnp.maximum(surface.sideways, MIN_FRICTION) * slide,
             turning[: width - 3],
             slide, surface.solimp, spring, damper, surface.margin, surface.gap, weight,
         )  # fmt: skip
@@ -138,7 +150,7 @@ def family_contacts(
 ) -> FamilyContacts:
     """Finds them among all; `soft` as `contact_softness` has it."""
     if family.kind == NEAREST_CONTACT:
-        near = met.near[list(widths(sys)).index(family.width)]
+        near = met.near[list(contact_widths(sys)).index(family.width)]
         first = min(family.places)
         order = [max(n - first, 0) for n in family.order]
         touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
@@ -172,7 +184,7 @@ def _law(
         compliance = jnp.maximum((1.0 - share) / share * weight, MIN_IMPEDANCE)
         normal = jnp.where(active, 1.0 / compliance, 0.0)
         ratio = sys.opt.impratio
-        some = jnp.maximum(mu, LEAST_FRICTION)
+        some = jnp.maximum(mu, MIN_FRICTION)
         tangent = normal * ratio * soft.sliding
         ratios = tuple(x / some for x in soft.turning)
         across = soft.sideways / some if any(sys.pair_uneven) else None

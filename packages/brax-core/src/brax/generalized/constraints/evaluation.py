@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 
 from brax.base import System
-from brax.colliders.pairs import frames_of
+from brax.colliders.narrow_phase import frames_of
 from brax.components import rows
 from brax.generalized.constraints.body_equality import body_equalities, body_equality_softness
 from brax.generalized.constraints.constraint_laws import ScalarLaw

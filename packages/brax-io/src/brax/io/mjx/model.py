@@ -10,7 +10,7 @@ import numpy as np
 
 from brax.base import System
 from brax.base.parts import Actuator, DoF, Geom, Inertia, Joint, Link, Option, Tendon
-from brax.colliders.pairs import surfaces
+from brax.colliders.narrow_phase import surfaces
 from brax.errors import ModelError
 
 JOINTS = {

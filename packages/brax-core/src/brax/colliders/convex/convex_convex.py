@@ -7,21 +7,21 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.convex import Support, where, widest_gap
+from brax.colliders.convex.clipping import ClipPoint, clip_faces
+from brax.colliders.convex.support_search import Support, where, widest_gap
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
-from brax.colliders.overlap import Spot, overlap
 from brax.components import Mat3, Vec3, normalize, tangents
 
-_ACROSS = 0.32
+_EDGE_SINE_POWER = 0.32
 """Power of the precision that is the sine of the angle up to which an edge counts as lying across
 the normal: 6e-3 in single, 1e-5 in double precision."""
 
 
-_ASIDE = 1e-4
+_MAX_POINT_OFFSET = 1e-4
 """Share of the size by which the points that touch may lie aside of each other."""
 
 
-class Relative(NamedTuple):
+class RelativeShapes(NamedTuple):
     """Two shapes as the first sees them."""
 
     kinds: tuple[GeometryType, GeometryType]
@@ -45,12 +45,12 @@ class Relative(NamedTuple):
         ]
 
 
-def _relative(kinds: tuple[GeometryType, GeometryType], a: Shape, b: Shape) -> Relative:
+def _relative(kinds: tuple[GeometryType, GeometryType], a: Shape, b: Shape) -> RelativeShapes:
     apart, turn = a.rot.inv_rotate(b.pos - a.pos), a.rot.inv_mul(b.rot).matrix()
-    return Relative(kinds, a, b, apart, turn)
+    return RelativeShapes(kinds, a, b, apart, turn)
 
 
-def _stopped(pair: Relative) -> Relative:
+def _stopped(pair: RelativeShapes) -> RelativeShapes:
     return pair._replace(
         **{
             key: jax.tree.map(jax.lax.stop_gradient, getattr(pair, key))
@@ -63,7 +63,7 @@ def _stack(vectors: Sequence[Vec3]) -> Vec3:
     return Vec3(*(jnp.stack(jnp.broadcast_arrays(*c)) for c in zip(*vectors, strict=True)))
 
 
-def _starts(pair: Relative) -> Vec3:
+def _starts(pair: RelativeShapes) -> Vec3:
     """Axes of both shapes, what is across one of each, diagonals, and the line of the frames."""
     zero, one = jnp.zeros_like(pair.turn.x.x), jnp.ones_like(pair.turn.x.x)
     own = [Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)]
@@ -91,12 +91,12 @@ def _edges(corners: Sequence[Vec3]) -> Vec3:
     return normalize(ahead)[0]
 
 
-def _gap(pair: Relative, normal: Vec3) -> jax.Array:
+def _gap(pair: RelativeShapes, normal: Vec3) -> jax.Array:
     first, second = pair.support(normal)
     return normal.dot(second - first)
 
 
-def _refined(pair: Relative, normal: Vec3, size: jax.Array) -> Vec3:
+def _refined(pair: RelativeShapes, normal: Vec3, size: jax.Array) -> Vec3:
     """A Newton step from a normal near the best one, with the derivative of the best one.
 
     The gap is the widest where the point a - b of the two supports has no part across the normal.
@@ -109,9 +109,9 @@ def _refined(pair: Relative, normal: Vec3, size: jax.Array) -> Vec3:
     s, t = tangents(normal)
     sides = [_edges(side) for side in pair.faces(normal)]
     edges = Vec3(*(jnp.concatenate(c) for c in zip(*sides, strict=True)))
-    spring = size * eps**-0.4 * (jnp.abs(normal.dot(edges)) < eps**_ACROSS)
+    spring = size * eps**-0.4 * (jnp.abs(normal.dot(edges)) < eps**_EDGE_SINE_POWER)
 
-    def residual(pair: Relative, edges: Vec3, n: Vec3) -> tuple[jax.Array, jax.Array]:
+    def residual(pair: RelativeShapes, edges: Vec3, n: Vec3) -> tuple[jax.Array, jax.Array]:
         first, second = pair.support(n)
         point, pull = first - second, spring * n.dot(edges)
         height = n.dot(point)
@@ -138,7 +138,7 @@ def _refined(pair: Relative, normal: Vec3, size: jax.Array) -> Vec3:
     return step(x - jnp.where(worse, fixed_x, 0.0), y - jnp.where(worse, fixed_y, 0.0))
 
 
-def _swing(pair: Relative, normal: Vec3, touching: Vec3, size: jax.Array) -> jax.Array:
+def _swing(pair: RelativeShapes, normal: Vec3, touching: Vec3, size: jax.Array) -> jax.Array:
     """Zero, with the derivative by the second shape's turn that its support point lacks.
 
     Where the supports lie across from each other they are the points that touch. Else one of them
@@ -148,7 +148,7 @@ def _swing(pair: Relative, normal: Vec3, touching: Vec3, size: jax.Array) -> jax
     first, second = still.support(normal)
     aside = second - first - normal * normal.dot(second - first)
     there = touching + normal * normal.dot(second - first)
-    away = where(aside.dot(aside) > (_ASIDE * size) ** 2, there - second, aside * 0.0)
+    away = where(aside.dot(aside) > (_MAX_POINT_OFFSET * size) ** 2, there - second, aside * 0.0)
     moved = normal.dot(pair.turn.rotate(still.turn.inv_rotate(away)))
     return moved - jax.lax.stop_gradient(moved)
 
@@ -202,7 +202,7 @@ class ConvexConvex(Collider):
 
         sides = [[seen(corner) for corner in side] for side in pair.faces(best)]
         zero = jnp.zeros_like(dist)
-        spots = overlap(sides[0], sides[1], Spot(zero, zero, dist, zero), size)
+        spots = clip_faces(sides[0], sides[1], ClipPoint(zero, zero, dist, zero), size)
         spots = spots[: self.n_contacts]
         gaps = [dist, *(p.z for p in spots[1:])]
         return [

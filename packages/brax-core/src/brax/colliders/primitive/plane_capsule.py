@@ -1,7 +1,7 @@
 """A capsule on a plane."""
 
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.plane_sphere import plane_and_ball
+from brax.colliders.primitive.plane_sphere import plane_and_ball
 
 
 class PlaneCapsule(Collider):

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.plane_sphere import plane_and_ball
+from brax.colliders.primitive.plane_sphere import plane_and_ball
 
 
 class PlaneBox(Collider):

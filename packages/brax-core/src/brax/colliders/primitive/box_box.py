@@ -5,11 +5,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.colliders.convex.contact_manifold import (
+    Parallelogram,
+    clip_parallelogram,
+    reduce_manifold,
+)
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.manifold import Face, clip, widest_four
 from brax.components import Vec3
 
-_PARALLEL = 1e-6
+_MIN_EDGE_SINE_SQUARED = 1e-6
 """Squared sine of the angle below which two edges count as parallel."""
 
 _PREFER_FACES = (1e-5, 0.01)
@@ -17,7 +21,7 @@ _PREFER_FACES = (1e-5, 0.01)
 face, for they touch in one point only."""
 
 
-class Box(NamedTuple):
+class OrientedBox(NamedTuple):
     """A box: three axes at a leading axis, components (3, pairs, batch)."""
 
     pos: Vec3
@@ -26,9 +30,9 @@ class Box(NamedTuple):
     """Half-sizes, (3, pairs, batch)."""
 
 
-def _box(shape: Shape) -> Box:
+def _oriented_box(shape: Shape) -> OrientedBox:
     axes = Vec3(*(jnp.stack(c) for c in zip(*shape.rot.matrix(), strict=True)))
-    return Box(shape.pos, axes, jnp.stack(jnp.broadcast_arrays(*shape.size)))
+    return OrientedBox(shape.pos, axes, jnp.stack(jnp.broadcast_arrays(*shape.size)))
 
 
 def _take(chosen: jax.Array, of: jax.Array) -> jax.Array:
@@ -46,7 +50,7 @@ def _one_hot(index: jax.Array, n: int, like: jax.Array) -> jax.Array:
     return (places == index).astype(like.dtype)
 
 
-class Axes(NamedTuple):
+class AxisSeparations(NamedTuple):
     """Separations along all axes on which two boxes may be apart; negative where they overlap."""
 
     faces: jax.Array
@@ -57,7 +61,7 @@ class Axes(NamedTuple):
     """Between axes of the first and of the second, (3, 3, pairs, batch)."""
 
 
-def _separations(a: Box, b: Box) -> Axes:
+def _separations(a: OrientedBox, b: OrientedBox) -> AxisSeparations:
     """Source: Gottschalk, Lin, Manocha (1996), OBBTree, section 5."""
     apart = b.pos - a.pos
     on_a, on_b = a.axes.dot(apart), b.axes.dot(apart)
@@ -70,13 +74,15 @@ def _separations(a: Box, b: Box) -> Axes:
     reach = _turn(half_a, 1) * _turn(share, 2) + _turn(half_a, 2) * _turn(share, 1)
     reach += _turn(half_b, 1, 1) * _turn(share, 2, 1) + _turn(half_b, 2, 1) * _turn(share, 1, 1)
     sine2 = 1.0 - cosines * cosines
-    crossed = sine2 > _PARALLEL
+    crossed = sine2 > _MIN_EDGE_SINE_SQUARED
     sine = jnp.sqrt(jnp.where(crossed, sine2, 1.0))
     edges = jnp.where(crossed, (jnp.abs(across) - reach) / sine, -jnp.inf)
-    return Axes(jnp.concatenate([face_a, face_b]), edges.reshape((9, *edges.shape[2:])), cosines)
+    return AxisSeparations(
+        jnp.concatenate([face_a, face_b]), edges.reshape((9, *edges.shape[2:])), cosines
+    )
 
 
-def _on_faces(a: Box, b: Box, chosen: jax.Array) -> list[Touch]:
+def _on_faces(a: OrientedBox, b: OrientedBox, chosen: jax.Array) -> list[Touch]:
     """Up to four points of one box's face over the other's, whose normal was chosen of six."""
     of_a = jnp.sum(chosen[:3], axis=0) > 0.5
     axis = chosen[:3] + chosen[3:]
@@ -106,28 +112,30 @@ def _on_faces(a: Box, b: Box, chosen: jax.Array) -> list[Touch]:
 
     middle = local(apart + out)
     middle = middle._replace(z=middle.z - height)
-    quad = Face(middle, local(e * half_e), local(f * half_f))
+    quad = Parallelogram(middle, local(e * half_e), local(f * half_f))
     out_of_a = normal * jnp.where(of_a, 1.0, -1.0)
-    points = widest_four(*clip(quad, half_u, half_v), half_u + half_v)
+    points = reduce_manifold(*clip_parallelogram(quad, half_u, half_v), half_u + half_v)
     return [
         Touch(p.z, ref_pos + u * p.x + v * p.y + normal * (height + 0.5 * p.z), out_of_a)
         for p in points
     ]
 
 
-def _on_edges(a: Box, b: Box, dist: jax.Array, chosen: jax.Array, cosines: jax.Array) -> Touch:
+def _on_edges(
+    a: OrientedBox, b: OrientedBox, dist: jax.Array, chosen: jax.Array, cosines: jax.Array
+) -> Touch:
     """The point between two crossing edges, chosen of nine pairs."""
     grid = chosen.reshape((3, 3, *chosen.shape[1:]))
     of_a, of_b = jnp.sum(grid, axis=1), jnp.sum(grid, axis=0)
     along_a = Vec3(*(_take(of_a, c) for c in a.axes))
     along_b = Vec3(*(_take(of_b, c) for c in b.axes))
     cosine = _take(chosen, cosines.reshape(chosen.shape))
-    sine2 = jnp.maximum(1.0 - cosine * cosine, _PARALLEL)
+    sine2 = jnp.maximum(1.0 - cosine * cosine, _MIN_EDGE_SINE_SQUARED)
     apart = b.pos - a.pos
     normal = along_a.cross(along_b) * jax.lax.rsqrt(sine2)
     normal = normal * jnp.where(apart.dot(normal) < 0, -1.0, 1.0)
 
-    def edge(box: Box, of: jax.Array, out: Vec3) -> Vec3:
+    def edge(box: OrientedBox, of: jax.Array, out: Vec3) -> Vec3:
         """The middle of the box's edge that is farthest out."""
         sign = jnp.where(box.axes.dot(Vec3(*(c[None] for c in out))) < 0, -1.0, 1.0)
         reach = sign * box.half * (1.0 - of)
@@ -148,7 +156,7 @@ class BoxBox(Collider):
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """On the axis along which the boxes overlap least."""
-        first, second = _box(a), _box(b)
+        first, second = _oriented_box(a), _oriented_box(b)
         found = _separations(first, second)
         face, edge = jnp.max(found.faces, axis=0), jnp.max(found.edges, axis=0)
         size = jnp.sum(first.half + second.half, axis=0)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.sphere_sphere import ball_and_ball
+from brax.colliders.primitive.sphere_sphere import ball_and_ball
 
 
 class SphereCapsule(Collider):

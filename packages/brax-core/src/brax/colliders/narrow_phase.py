@@ -12,13 +12,13 @@ from brax.colliders.interface import Collider, CollisionGroup, Shape, Touch
 from brax.components import Quat, Vec3, quat, rows, total, vec3
 from brax.tree import join
 
-Frame = TypeVar("Frame", Vec3, Quat)
+FramePart = TypeVar("FramePart", Vec3, Quat)
 
-LEAST_FRICTION = 1e-5
+MIN_FRICTION = 1e-5
 """MuJoCo's bound from below."""
 
 
-class Contacts(NamedTuple):
+class GroupContacts(NamedTuple):
     """The contacts of one collision group: every point of every pair, (points, pairs, batch)."""
 
     touch: Touch
@@ -32,7 +32,7 @@ class Contacts(NamedTuple):
     """Restitution, the mean of the two, (pairs, batch)."""
 
 
-class Uneven(NamedTuple):
+class AnisotropicFriction(NamedTuple):
     """Contacts whose friction differs along their two tangents, by collision group."""
 
     first: Vec3
@@ -49,19 +49,21 @@ class Uneven(NamedTuple):
         return jnp.sqrt(a * a + b * b + 1e-30)
 
 
-def uneven(sys: System, group: CollisionGroup, touch: Touch, surface: "Surface") -> Uneven | None:
+def anisotropic_friction(
+    sys: System, group: CollisionGroup, touch: Touch, surface: "ContactSurface"
+) -> AnisotropicFriction | None:
     """Finds how they differ; None of a group in which none does."""
     if not any(sys.pair_uneven[p] for p in group.pairs):
         return None
     _, *roll = surface.turning
     slides, rolls = (
-        jnp.maximum(b, LEAST_FRICTION) / jnp.maximum(a, LEAST_FRICTION)
+        jnp.maximum(b, MIN_FRICTION) / jnp.maximum(a, MIN_FRICTION)
         for a, b in ((surface.friction, surface.sideways), roll)
     )
-    return Uneven(*touch.across(), slides, rolls)
+    return AnisotropicFriction(*touch.across(), slides, rolls)
 
 
-class Surface(NamedTuple):
+class ContactSurface(NamedTuple):
     """What the contacts of each pair of one collision group are like, (pairs, batch)."""
 
     friction: jax.Array
@@ -90,12 +92,12 @@ def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     ]
 
 
-Frames = Callable[[Sequence[int]], tuple[Vec3, Quat]]
+LinkFrames = Callable[[Sequence[int]], tuple[Vec3, Quat]]
 """Gives the frames in the world of the links that it is asked for, components (links, batch); of
 link -1, the world's own."""
 
 
-def contacts(sys: System, frames: Frames) -> list[Contacts]:
+def contacts(sys: System, frames: LinkFrames) -> list[GroupContacts]:
     """Tests all pairs.
 
     Args:
@@ -105,9 +107,11 @@ def contacts(sys: System, frames: Frames) -> list[Contacts]:
     Returns:
         The contacts of each collision group.
     """
-    found = touches(sys, local_shapes(sys), frames)
+    found = find_touches(sys, local_shapes(sys), frames)
     return [
-        Contacts(touch, surface.friction, surface.sideways, surface.turning, surface.elasticity)
+        GroupContacts(
+            touch, surface.friction, surface.sideways, surface.turning, surface.elasticity
+        )
         for touch, surface in zip(found, surfaces(sys), strict=True)
     ]
 
@@ -147,13 +151,15 @@ def _heights(sys: System, geoms: Sequence[int]) -> jax.Array | None:
     return jnp.stack([sys.heights[starts[g] : starts[g + 1]] for g in alone], axis=1)
 
 
-def touches(sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: Frames) -> list[Touch]:
+def find_touches(
+    sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: LinkFrames
+) -> list[Touch]:
     """The points of all pairs, (points, pairs, batch), by collision group; see `contacts`.
 
     Groups of one collider are one call of it: some are long programs.
     """
     placed = [
-        [place(*each, frames) for each in zip(local, links, strict=True)]
+        [place_shapes(*each, frames) for each in zip(local, links, strict=True)]
         for links, local in zip(contact_links(sys), shapes, strict=True)
     ]
     out: dict[int, Touch] = {}
@@ -203,7 +209,7 @@ def _split(found: Touch, ends: Sequence[int]) -> list[Touch]:
     ]
 
 
-def place(shape: Shape, links: Sequence[int], frames: Frames) -> Shape:
+def place_shapes(shape: Shape, links: Sequence[int], frames: LinkFrames) -> Shape:
     """Shapes in the world; those of the world itself are where they are."""
     if all(link < 0 for link in links):
         return shape
@@ -211,7 +217,7 @@ def place(shape: Shape, links: Sequence[int], frames: Frames) -> Shape:
     return shape._replace(pos=pos + rot.rotate(shape.pos), rot=rot.mul(shape.rot))
 
 
-def surfaces(sys: System) -> list[Surface]:
+def surfaces(sys: System) -> list[ContactSurface]:
     """Combines the parameters of the two geoms of each pair; constant, so outside of any loop.
 
     A pair that is given its own has those, but for the geoms' elasticity. Else, where one geom has
@@ -222,12 +228,12 @@ def surfaces(sys: System) -> list[Surface]:
     return [_given(sys, group) if group.pairs else _surface(sys, group) for group in sys.collisions]
 
 
-def _given(sys: System, group: CollisionGroup) -> Surface:
+def _given(sys: System, group: CollisionGroup) -> ContactSurface:
     mine = rows(sys.pair, group.pairs)
     first, second, *turning = (mine.friction[:, k] for k in range(5))
     elasticity = [rows(sys.geom.elasticity, geoms) for geoms in _geoms(group)]
     none = jnp.zeros_like(first)
-    return Surface(
+    return ContactSurface(
         first if group.condim > 1 else none,
         second if group.condim > 1 else none,
         (turning[0], turning[1], turning[2]),
@@ -239,7 +245,7 @@ def _given(sys: System, group: CollisionGroup) -> Surface:
     )
 
 
-def _surface(sys: System, group: CollisionGroup) -> Surface:
+def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
     ruling = _ruling(sys, group)
 
     def both(leaf: jax.Array, geoms: Any = ruling) -> tuple[jax.Array, jax.Array]:
@@ -258,7 +264,7 @@ def _surface(sys: System, group: CollisionGroup) -> Surface:
         direct, jnp.minimum(solref1, solref2), weigh * solref1 + (1 - weigh) * solref2
     )
     solimp = weigh * solimp1 + (1 - weigh) * solimp2
-    return Surface(
+    return ContactSurface(
         sliding,
         sliding,
         (twist, roll, roll),
@@ -284,7 +290,7 @@ def _geoms(group: CollisionGroup) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return group.geom1, group.geom2
 
 
-def frames_of(link_pos: Vec3, link_rot: Quat) -> Frames:
+def frames_of(link_pos: Vec3, link_rot: Quat) -> LinkFrames:
     """Gives link frames kept in the model's order, components (n_links, batch)."""
 
     def frames(links: Sequence[int]) -> tuple[Vec3, Quat]:
@@ -299,7 +305,7 @@ def frames_of(link_pos: Vec3, link_rot: Quat) -> Frames:
     return frames
 
 
-def _with_world(frame: Frame, world: tuple[float, ...]) -> Frame:
+def _with_world(frame: FramePart, world: tuple[float, ...]) -> FramePart:
     """Puts the world's row before the links' rows."""
     return type(frame)(
         *(

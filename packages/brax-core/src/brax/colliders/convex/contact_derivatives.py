@@ -21,33 +21,33 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.convex import where
+from brax.colliders.convex.support_search import where
 from brax.colliders.interface import GeometryType, Shape
 from brax.components import Vec3, normalize
 
-_FLAT = 1e-3
+_MIN_CURVATURE = 1e-3
 """Curvature, of a unit of one over the size, below which a surface is taken for flat."""
 
-_SHARP = 1e-6
+_SHARP_RADIUS = 1e-6
 """Radius, in sizes, of what is sharp."""
 
-_TILTED = 0.05
+_MAX_FACE_TILT = 0.05
 """Sine of the angle between a slope and the normal of a flat side up to which a place within the
 side counts as where the slope stands on it, which a search only approaches."""
 
-_BEYOND = 1e-5
+_MAX_FACE_OVERHANG = 1e-5
 """Distance, in sizes, by which a shape may reach beyond its flat side."""
 
-_LEVEL = 1e-3
+_MAX_CORNER_SINE = 1e-3
 """Sine of the angle to the plane of contact up to which a corner lies in it."""
 
-_APART = 0.01
+_MIN_CORNER_DISTANCE = 0.01
 """Distance, in sizes, from which on a corner is another than the place."""
 
-_WIDE = 1e-4
+_MIN_FACE_WIDTH_RATIO_SQUARED = 1e-4
 """Squared ratio of the widths from which on corners span a face rather than an edge."""
 
-_UPRIGHT = 1e-4
+_MAX_UPRIGHT_SINE_SQUARED = 1e-4
 """Squared sine of the angle between an axis and a normal up to which the axis is upright."""
 
 Tangent = tuple[jax.Array, jax.Array]
@@ -86,7 +86,7 @@ class Sym2(NamedTuple):
         return Sym2(mean + slope * half, slope * self.xy, mean - slope * half)
 
 
-class Bent(NamedTuple):
+class ContactCurvature(NamedTuple):
     """The curvatures of the two surfaces in the plane of contact, and what follows from them."""
 
     second: Sym2
@@ -95,16 +95,16 @@ class Bent(NamedTuple):
     """Pseudoinverse of the sum of both [m]."""
 
     @classmethod
-    def of(cls, first: Sym2, second: Sym2, size: jax.Array) -> "Bent":
+    def of(cls, first: Sym2, second: Sym2, size: jax.Array) -> "ContactCurvature":
         """Take two curvatures, of shapes of a size [m]."""
         both = Sym2(*(jax.lax.stop_gradient(_finite(c)) for c in first + second))
         second = Sym2(*(jax.lax.stop_gradient(_finite(c)) for c in second))
-        return cls(second, both.inverse(_FLAT / jax.lax.stop_gradient(size)))
+        return cls(second, both.inverse(_MIN_CURVATURE / jax.lax.stop_gradient(size)))
 
 
 @jax.custom_jvp
-def moved(
-    bent: Bent,
+def with_rolling(
+    bent: ContactCurvature,
     axes: tuple[Vec3, Vec3],
     places: tuple[Vec3, Vec3],
     normals: tuple[Vec3, Vec3],
@@ -120,7 +120,7 @@ def moved(
     return places[1], normals[1]
 
 
-@moved.defjvp
+@with_rolling.defjvp
 def _moved_jvp(primals: Any, rates: Any) -> tuple[tuple[Vec3, Vec3], tuple[Vec3, Vec3]]:
     bent, axes, places, normals = primals
     _, _, speeds, turns = rates
@@ -140,7 +140,7 @@ def _moved_jvp(primals: Any, rates: Any) -> tuple[tuple[Vec3, Vec3], tuple[Vec3,
     return (places[1], normals[1]), (speeds[1] + space(ahead), space(turned))
 
 
-def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Vec3]:
+def distance_and_slope(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Vec3]:
     """Signed distance at points in the shape's frame, and its unit slope."""
     dist, back = jax.vjp(lambda p: kind.signed_distance(shape, p), point)
     zero, one = jnp.zeros_like(dist), jnp.ones_like(dist)
@@ -148,9 +148,9 @@ def sloped(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Ve
     return dist, normalize(out, Vec3(zero, zero, one))[0]
 
 
-def bend(kind: GeometryType, shape: Shape, point: Vec3, axes: Sequence[Vec3]) -> Sym2:
+def curvature(kind: GeometryType, shape: Shape, point: Vec3, axes: Sequence[Vec3]) -> Sym2:
     """Curvature, along unit tangents, of the surface of equal signed distance at a point."""
-    return derivative(lambda p: sloped(kind, shape, p)[1], point, axes)
+    return derivative(lambda p: distance_and_slope(kind, shape, p)[1], point, axes)
 
 
 def derivative(function: Callable[[Vec3], Vec3], at: Vec3, axes: Sequence[Vec3]) -> Sym2:
@@ -182,12 +182,14 @@ def face_normal(
     aside = slope - normal * normal.dot(slope)
     beyond = normal.dot(point - support(-normal))
     flat = (
-        (area > (_APART * size) ** 2) & (aside.dot(aside) < _TILTED**2) & (beyond < _BEYOND * size)
+        (area > (_MIN_CORNER_DISTANCE * size) ** 2)
+        & (aside.dot(aside) < _MAX_FACE_TILT**2)
+        & (beyond < _MAX_FACE_OVERHANG * size)
     )
     return where(flat, normal, slope), flat
 
 
-def bent_edges(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym2:
+def edge_curvature(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym2:
     """Return the curvature of a convex shape at a place.
 
     Args:
@@ -198,14 +200,16 @@ def bent_edges(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym2:
     xx = xy = yy = jnp.zeros_like(size)
     for corner in corners:
         square = corner.dot(corner)
-        level = jnp.abs(corner.z) < _LEVEL * jnp.sqrt(square)
-        counts = jnp.where(level & (square > (_APART * size) ** 2), 1.0 / (size * size), 0.0)
+        level = jnp.abs(corner.z) < _MAX_CORNER_SINE * jnp.sqrt(square)
+        counts = jnp.where(
+            level & (square > (_MIN_CORNER_DISTANCE * size) ** 2), 1.0 / (size * size), 0.0
+        )
         xx, xy = xx + counts * corner.x * corner.x, xy + counts * corner.x * corner.y
         yy = yy + counts * corner.y * corner.y
     span = Sym2(xx, xy, yy)
     width = xx + yy
-    narrow = xx * yy - xy * xy < _WIDE * width * width
-    sharp = Sym2(radii.xx + _SHARP * size, radii.xy, radii.yy + _SHARP * size)
+    narrow = xx * yy - xy * xy < _MIN_FACE_WIDTH_RATIO_SQUARED * width * width
+    sharp = Sym2(radii.xx + _SHARP_RADIUS * size, radii.xy, radii.yy + _SHARP_RADIUS * size)
     # Across an edge: the unit vector along it is (c, s).
     scale = 1.0 / jnp.where(width > 0.0, width, 1.0)
     cc, cs, ss = (x * scale for x in span)
@@ -230,7 +234,7 @@ def downhill_of(shape: Shape, normal: Vec3) -> Vec3:
     """
     x, y, z = shape.rot.matrix()
     steep = z * z.dot(normal) - normal
-    upright = steep.dot(steep) < _UPRIGHT
+    upright = steep.dot(steep) < _MAX_UPRIGHT_SINE_SQUARED
     still, _ = normalize(jax.tree.map(jax.lax.stop_gradient, steep), fallback=x)
     own = [jax.lax.stop_gradient(still.dot(v)) for v in (x, y)]
     held = x * own[0] + y * own[1]

@@ -6,18 +6,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.colliders.convex_convex import ConvexConvex
-from brax.colliders.field_convex import FieldConvex
-from brax.colliders.geometry import PLANE
+from brax.colliders.convex.convex_convex import ConvexConvex
+from brax.colliders.convex.convex_height_field import HeightFieldConvex
+from brax.colliders.distance_field.signed_distance import SignedDistance
 from brax.colliders.interface import Collider, GeometryType, Shape
-from brax.colliders.signed_distance import SignedDistance
+from brax.colliders.shapes.plane import PLANE
 from brax.components import Quat, Vec3
 
-DERIVED = (ConvexConvex, FieldConvex, SignedDistance)
+DERIVED = (ConvexConvex, HeightFieldConvex, SignedDistance)
 """The colliders that are not registered, but follow from what two geometry types say."""
 
 
-class Solid(NamedTuple):
+class GeomShape(NamedTuple):
     """A geom that is to meet another."""
 
     kind: GeometryType
@@ -31,15 +31,15 @@ class Solid(NamedTuple):
     """Distance at which its contacts begin to act [m]."""
 
 
-def between_solids(first: Solid, second: Solid) -> Collider | None:
+def collider_of_geoms(first: GeomShape, second: GeomShape) -> Collider | None:
     """A collider for two geoms in either order; None if their types do not say enough."""
     for field, other in ((first, second), (second, first)):
         if field.kind.has_heights and other.kind.corners:
-            return FieldConvex(other.kind, field.grid, _window(field, other))
-    return between(first.kind, second.kind)
+            return HeightFieldConvex(other.kind, field.grid, _window(field, other))
+    return collider_of_types(first.kind, second.kind)
 
 
-def between(first: GeometryType, second: GeometryType) -> Collider | None:
+def collider_of_types(first: GeometryType, second: GeometryType) -> Collider | None:
     """A collider for two geometry types in either order; None if they do not say enough."""
     one, other = sorted((first, second), key=lambda kind: (kind.corners, kind.name))
     if one.corners:
@@ -50,20 +50,20 @@ def between(first: GeometryType, second: GeometryType) -> Collider | None:
     return None
 
 
-def follows(collider: Collider) -> bool:
+def is_derived(collider: Collider) -> bool:
     """Whether a collider of `DERIVED` is one that its geometry types lead to."""
-    if isinstance(collider, FieldConvex):
+    if isinstance(collider, HeightFieldConvex):
         cells = [n - 1 for n in collider.grid]
         fits = all(0 < w <= n for w, n in zip(collider.window, cells, strict=True))
         return fits and collider.kind.corners > 0
     if isinstance(collider, ConvexConvex):
-        return between(collider.first, collider.second) == collider
+        return collider_of_types(collider.first, collider.second) == collider
     return isinstance(collider, SignedDistance) and (
-        between(collider.surface, collider.other) == collider
+        collider_of_types(collider.surface, collider.other) == collider
     )
 
 
-def _window(field: Solid, other: Solid) -> tuple[int, int]:
+def _window(field: GeomShape, other: GeomShape) -> tuple[int, int]:
     """How many rows and columns of a field's cells the other shape can be over, however it lies."""
     reach = 2 * (_radius(other) + field.margin + other.margin)
     cells = np.array(field.grid) - 1
@@ -72,7 +72,7 @@ def _window(field: Solid, other: Solid) -> tuple[int, int]:
     return rows, columns
 
 
-def _radius(solid: Solid) -> float:
+def _radius(solid: GeomShape) -> float:
     """Of a ball around the frame's origin that holds a convex shape: by many of its points."""
     if len(solid.points):
         return float(np.linalg.norm(solid.points, axis=1).max())

@@ -1,8 +1,8 @@
 """An ellipsoid on a plane."""
 
-from brax.colliders.geometry import ELLIPSOID
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.plane_sphere import plane_and_point
+from brax.colliders.primitive.plane_sphere import plane_and_point
+from brax.colliders.shapes.ellipsoid import ELLIPSOID
 
 
 class PlaneEllipsoid(Collider):

@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from brax.colliders.convex.contact_manifold import reduce_manifold
 from brax.colliders.interface import GeometryType, Shape
-from brax.colliders.manifold import widest_four
 from brax.components import Vec3, tangents
 from brax.flatness import is_flat, is_straight
 
-_LEVEL = 1e-3
+_MAX_FACE_HEIGHT_SPREAD = 1e-3
 """Share of the height of a body by which corners of one side may differ in height."""
 
 
-class Corner(NamedTuple):
+class MeshVertex(NamedTuple):
     """A corner of the body, seen along a direction."""
 
     x: jax.Array
@@ -50,7 +50,7 @@ class Mesh(GeometryType):
         """The widest four corners of the side; where there are fewer, the farthest instead."""
         first, second, left, right = farthest_four(shape, direction)
 
-        def there(corner: Corner) -> Vec3:
+        def there(corner: MeshVertex) -> Vec3:
             is_there = corner.z < jnp.inf
             pairs = zip(corner.point, first.point, strict=True)
             return Vec3(*(jnp.where(is_there, c, f) for c, f in pairs))
@@ -86,7 +86,7 @@ def _both_sides(points: np.ndarray) -> np.ndarray:
     return np.concatenate([fan, fan[:, ::-1]])
 
 
-def farthest_four(shape: Shape, direction: Vec3) -> list[Corner]:
+def farthest_four(shape: Shape, direction: Vec3) -> list[MeshVertex]:
     """Four wide corners of the side that faces a direction, (pairs, batch).
 
     Args:
@@ -102,8 +102,8 @@ def farthest_four(shape: Shape, direction: Vec3) -> list[Corner]:
     reach = points.dot(direction)
     most, least = jnp.max(reach, axis=0), jnp.min(reach, axis=0)
     behind = most - reach
-    every = Corner(points.dot(s), points.dot(t), behind, points)
-    found = widest_four(every, behind <= _LEVEL * (most - least), most - least)
+    every = MeshVertex(points.dot(s), points.dot(t), behind, points)
+    found = reduce_manifold(every, behind <= _MAX_FACE_HEIGHT_SPREAD * (most - least), most - least)
     return [c._replace(z=jnp.where(c.z < most - least, c.z, jnp.inf)) for c in found]
 
 

@@ -35,51 +35,51 @@ Support = Callable[[Vec3], tuple[Vec3, Vec3]]
 """Gives, for unit directions (n, pairs, batch), the point a of the first shape that is farthest
 along them, and the point b of the second that is farthest against them."""
 
-STEPS = {4: 32, 8: 64}
+GJK_STEPS = {4: 32, 8: 64}
 """Of the iteration, by the bytes of a number. Where an edge and a rim overlap, four steps win one
 digit of the gap; most other pairs are exact after twenty."""
 
-STARTS = 4
+GJK_STARTS = 4
 """Normals that it runs from at once."""
 
-_ROUNDS = 4
+_DEEP_ROUNDS = 4
 """How often it runs where shapes overlap deeply, each time from other normals. Of 2564 random
 overlaps of boxes and meshes, one round misses the best normal in 53, two in 17, four in 3."""
 
-_DEEP = 0.008
+_MIN_DEEP_OVERLAP = 0.008
 """How deep the overlap is then at least, in sizes of D."""
 
-_SLANTS = 0.6, 0.25
+_START_ANGLES = 0.6, 0.25
 """Angles to the best normal that the second round starts at, and the fourth [rad]."""
 
-_ALIKE = 0.95
+_MAX_START_COSINE = 0.95
 """Cosine of the angle between two normals up to which there is no need to start from both."""
 
-_STILL = 4.0
+_MIN_GAIN_ULPS = 4.0
 """Units of the precision, in sizes, that a step gains at least; where none does, no more follow."""
 
-_OUTSIDE = 0.05
+_TARGET_OFFSET = 0.05
 """How far outside of D the point q is where the shapes overlap, in sizes of D."""
 
 _FACES = ((0, 1, 2), (0, 2, 3), (0, 3, 1), (1, 2, 3))
 _EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 1))
-_KEPT = (0, 1, 2, 3, 0, 1, 2, 0, 1, 2)
+_KEPT_FACES = (0, 1, 2, 3, 0, 1, 2, 0, 1, 2)
 """The face to keep if the nearest point is on a face, or on an edge: one with the newest corner."""
 
 
-class Corner(NamedTuple):
+class SupportPoint(NamedTuple):
     """A point of D, and the point of the first shape that it is made of."""
 
     point: Vec3
     first: Vec3
 
 
-class Search(NamedTuple):
+class GjkState(NamedTuple):
     """The iteration's state, for all starts, (starts, pairs, batch)."""
 
-    corners: tuple[Corner, Corner, Corner]
+    corners: tuple[SupportPoint, SupportPoint, SupportPoint]
     """Three points of D."""
-    nearest: Corner
+    nearest: SupportPoint
     """Their point that is nearest to q."""
     direction: Vec3
     """The normal to try next."""
@@ -92,7 +92,7 @@ class Search(NamedTuple):
     much the gap widened."""
 
 
-class Best(NamedTuple):
+class BestNormal(NamedTuple):
     """What is found so far, (pairs, batch)."""
 
     normal: Vec3
@@ -118,13 +118,13 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
         (pairs, batch).
     """
     close = jnp.finfo(size.dtype).eps ** 0.5 * size
-    least = _STILL * float(jnp.finfo(size.dtype).eps) * size
+    least = _MIN_GAIN_ULPS * float(jnp.finfo(size.dtype).eps) * size
 
-    def corner(direction: Vec3) -> Corner:
+    def corner(direction: Vec3) -> SupportPoint:
         first, second = support(direction)
-        return Corner(first - second, first)
+        return SupportPoint(first - second, first)
 
-    def step(found: Search) -> Search:
+    def step(found: GjkState) -> GjkState:
         new = corner(found.direction)
         gap = -found.direction.dot(new.point)
         beyond = found.direction.dot(new.point - found.nearest.point)
@@ -132,46 +132,46 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
         better = gap > found.gap
         normal = where(better, found.direction, found.normal)
         gap = jnp.maximum(gap, found.gap)
-        target = normal * jnp.where(gap > close, 0.0, _OUTSIDE * size - gap)
+        target = normal * jnp.where(gap > close, 0.0, _TARGET_OFFSET * size - gap)
         nearest, corners = nearest_point(target, (new, *found.corners))
         direction, _ = normalize(target - nearest.point, normal)
-        return Search(corners, nearest, direction, normal, gap, gain)
+        return GjkState(corners, nearest, direction, normal, gap, gain)
 
-    def further(_: jax.Array, found: Search) -> Search:
+    def further(_: jax.Array, found: GjkState) -> GjkState:
         gains = (found.gain > least).reshape(-1, size.shape[-1])
         return where_needed(jnp.any(gains, axis=0, keepdims=True), step, found)
 
-    def search(turn: jax.Array, best: Best) -> Best:
+    def search(turn: jax.Array, best: BestNormal) -> BestNormal:
         chosen, left = _unlike_places(best.left, starts)
         around = turn % 2 == 1
         normal = where(around, _aslant(best.normal, turn > 1), take(chosen, starts))
         begin = corner(normal)
         gap = -normal.dot(begin.point)
         every_gain = jnp.full_like(gap, jnp.inf)
-        found = Search((begin, begin, begin), begin, normal, normal, gap, every_gain)
+        found = GjkState((begin, begin, begin), begin, normal, normal, gap, every_gain)
         # The first step finds the point that it starts from again, and only turns.
         found = step(found)._replace(gain=every_gain)
-        found = jax.lax.fori_loop(1, STEPS[size.dtype.itemsize], further, found)
+        found = jax.lax.fori_loop(1, GJK_STEPS[size.dtype.itemsize], further, found)
         chosen = best_places(found.gap, 1)
         normal, touching = (take(chosen, v) for v in (found.normal, found.nearest.first))
         gap = jnp.max(found.gap, axis=0)
         better = gap > best.gap
-        return Best(
+        return BestNormal(
             where(better, Vec3(*(c[0] for c in normal)), best.normal),
             where(better, Vec3(*(c[0] for c in touching)), best.touching),
             jnp.maximum(gap, best.gap),
             jnp.where(around, best.left, left),
         )
 
-    def again(turn: jax.Array, best: Best) -> Best:
-        deep = jnp.any(best.gap < -_DEEP * size, axis=0, keepdims=True)
+    def again(turn: jax.Array, best: BestNormal) -> BestNormal:
+        deep = jnp.any(best.gap < -_MIN_DEEP_OVERLAP * size, axis=0, keepdims=True)
         return where_needed(deep, functools.partial(search, turn), best)
 
     none = size * 0.0
     nowhere = Vec3(none, none, none)
     left = -starts.dot(corner(starts).point)
-    best = Best(nowhere, nowhere, none - jnp.inf, left)
-    best = jax.lax.fori_loop(0, _ROUNDS, again, best)
+    best = BestNormal(nowhere, nowhere, none - jnp.inf, left)
+    best = jax.lax.fori_loop(0, _DEEP_ROUNDS, again, best)
     return best.normal, best.touching
 
 
@@ -179,7 +179,7 @@ def _aslant(normal: Vec3, later: jax.Array) -> Vec3:
     """Four directions around a normal; later nearer to it, and halfway between those."""
     s, t = tangents(normal)
     s, t = where(later, (s + t) * 0.5**0.5, s), where(later, (t - s) * 0.5**0.5, t)
-    first, second = _SLANTS
+    first, second = _START_ANGLES
     along = jnp.where(later, math.cos(second), math.cos(first)).astype(normal.x.dtype)
     across = jnp.where(later, math.sin(second), math.sin(first)).astype(normal.x.dtype)
     every = [normal * along + v * across for v in (s, -s, t, -t)]
@@ -189,9 +189,9 @@ def _aslant(normal: Vec3, later: jax.Array) -> Vec3:
 def _unlike_places(score: jax.Array, starts: Vec3) -> tuple[jax.Array, jax.Array]:
     """As `best_places`, of normals far from each other, and the scores of those that are left."""
     out = []
-    for _ in range(STARTS):
+    for _ in range(GJK_STARTS):
         out.append(best_places(score, 1))
-        alike = starts.dot(take(out[-1], starts)) > _ALIKE
+        alike = starts.dot(take(out[-1], starts)) > _MAX_START_COSINE
         score = jnp.where(alike, -jnp.inf, score)
     return jnp.concatenate(out), score
 
@@ -220,15 +220,15 @@ def take(chosen: jax.Array, of: T) -> T:
 
 
 def nearest_point(
-    target: Vec3, corners: tuple[Corner, ...]
-) -> tuple[Corner, tuple[Corner, Corner, Corner]]:
+    target: Vec3, corners: tuple[SupportPoint, ...]
+) -> tuple[SupportPoint, tuple[SupportPoint, SupportPoint, SupportPoint]]:
     """The point of a tetrahedron that is nearest to a point outside, and the face that has it.
 
     All edges and faces are tried, so that flat and even equal corners need no case of their own.
     """
-    every: Corner = jax.tree.map(lambda *c: jnp.stack(c), *corners)
+    every: SupportPoint = jax.tree.map(lambda *c: jnp.stack(c), *corners)
 
-    def at(index: tuple[int, ...]) -> Corner:
+    def at(index: tuple[int, ...]) -> SupportPoint:
         return jax.tree.map(lambda c: jnp.stack([c[i] for i in index]), every)
 
     a, b, c = (at(index) for index in zip(*_FACES, strict=True))
@@ -248,7 +248,7 @@ def nearest_point(
     on_edges = [i + (j - i) * jnp.clip(along, 0.0, 1.0) for i, j in zip(a, b, strict=True)]
 
     points = jax.tree.map(
-        lambda x, y: jnp.concatenate([x, y]), Corner(*on_faces), Corner(*on_edges)
+        lambda x, y: jnp.concatenate([x, y]), SupportPoint(*on_faces), SupportPoint(*on_edges)
     )
     apart = points.point - target
     far = apart.dot(apart)
@@ -256,7 +256,9 @@ def nearest_point(
     chosen = best_places(-far, 1)
     kept = jnp.stack(
         [
-            jnp.any(jnp.stack([chosen[0, i] for i, k in enumerate(_KEPT) if k == face]), axis=0)
+            jnp.any(
+                jnp.stack([chosen[0, i] for i, k in enumerate(_KEPT_FACES) if k == face]), axis=0
+            )
             for face in range(4)
         ]
     )

@@ -2,9 +2,9 @@
 
 import jax.numpy as jnp
 
+from brax.colliders.convex.contact_derivatives import downhill_of
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.plane_sphere import plane_and_point
-from brax.colliders.rolling import downhill_of
+from brax.colliders.primitive.plane_sphere import plane_and_point
 
 
 class PlaneCylinder(Collider):

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.mesh import farthest_four
-from brax.colliders.plane_sphere import plane_and_point
+from brax.colliders.primitive.plane_sphere import plane_and_point
+from brax.colliders.shapes.mesh import farthest_four
 
 
 class PlaneMesh(Collider):

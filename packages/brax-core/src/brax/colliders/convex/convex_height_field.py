@@ -15,39 +15,40 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.colliders.convex import where
-from brax.colliders.convex_convex import ConvexConvex
-from brax.colliders.field_ball import end_on, line_on
-from brax.colliders.geometry import CAPSULE, SPHERE
-from brax.colliders.height_field import Triangles, triangles
+from brax.colliders.convex.contact_manifold import reduce_manifold
+from brax.colliders.convex.convex_convex import ConvexConvex
+from brax.colliders.convex.support_search import where
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
-from brax.colliders.manifold import widest_four
-from brax.colliders.mesh import MESH
+from brax.colliders.primitive.height_field_sphere import segment_on_triangles, sphere_on_triangles
+from brax.colliders.shapes.capsule import CAPSULE
+from brax.colliders.shapes.height_field import Triangles, triangles
+from brax.colliders.shapes.mesh import MESH
+from brax.colliders.shapes.sphere import SPHERE
 from brax.components import Quat, Vec3, normalize
 
-_LEAN = 1e-2
+_MAX_EDGE_SINE = 1e-2
 """Sine by which a normal may lean too far around an edge."""
 
-_ASIDE = 1e-3
+_MAX_TRIANGLE_OFFSET = 1e-3
 """Share of the shape's size by which a point may lie aside of a triangle that it is over."""
 
-_NEAR = 0.02
+_MAX_TOUCHING_EXCESS = 0.02
 """Share of the shape's size by which a touching point may be farther than the nearest."""
 
-_APART = 10.0
-"""Sizes that make the slack of `widest_four` a hundredth of the size: what is nearer is one."""
+_FIELD_MANIFOLD_SIZES = 10.0
+"""Sizes that make the slack of `reduce_manifold` a hundredth of the size: what is nearer is one."""
 
-_NEAREST = 6
+_NEAREST_TRIANGLES = 6
 """Triangles that are kept because they are the nearest."""
 
-_OUTERMOST = 8
+_OUTERMOST_TRIANGLES = 8
 """Triangles that are kept because they are the outermost of those that are near."""
 
-_FEW = 18
+_MAX_UNCULLED_TRIANGLES = 18
 """Triangles that are all kept: those of nine cells."""
 
 
-class Spot(NamedTuple):
+class FieldPoint(NamedTuple):
     """A point where the two touch, in the field's frame."""
 
     x: jax.Array
@@ -58,7 +59,7 @@ class Spot(NamedTuple):
     normal: Vec3
 
 
-class Seen(NamedTuple):
+class ShapeInField(NamedTuple):
     """A convex shape in the field's frame."""
 
     kind: GeometryType
@@ -82,7 +83,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FieldConvex(Collider):
+class HeightFieldConvex(Collider):
     """Up to four points: the deepest, and wide ones of those that touch."""
 
     kind: GeometryType
@@ -102,15 +103,15 @@ class FieldConvex(Collider):
         """The shape against each prism near it."""
         axes = a.rot.matrix()
         local = b._replace(pos=axes.inv_rotate(b.pos - a.pos), rot=a.rot.inv_mul(b.rot))
-        seen = _seen(self.kind, local)
+        seen = _shape_in_field(self.kind, local)
         near = _nearest(triangles(a, self.grid, self.window, seen.low), seen)
         spots = _round_spots if self.kind in (SPHERE, CAPSULE) else _spots
         found, there = spots(near, seen, a.size.z)
         least = jnp.min(jnp.where(there, found.z, jnp.inf), axis=0)
-        there &= found.z < jnp.maximum(least, 0.0) + _NEAR * seen.size
+        there &= found.z < jnp.maximum(least, 0.0) + _MAX_TOUCHING_EXCESS * seen.size
         # Beyond the least, so that what is not there is farther than what is, however far that is.
-        far = _APART * seen.size
-        chosen = widest_four(found._replace(z=found.z - least), there, far)
+        far = _FIELD_MANIFOLD_SIZES * seen.size
+        chosen = reduce_manifold(found._replace(z=found.z - least), there, far)
         return [
             Touch(
                 jnp.where(p.z < far, p.z + least, jnp.abs(least) + far),
@@ -121,27 +122,29 @@ class FieldConvex(Collider):
         ]
 
 
-def _seen(kind: GeometryType, shape: Shape) -> Seen:
+def _shape_in_field(kind: GeometryType, shape: Shape) -> ShapeInField:
     one = jnp.ones((4, *shape.pos.x.shape), shape.pos.x.dtype)
     x, y = (one * np.reshape(c, (4, 1, 1)) for c in ((1.0, -1.0, 0.0, 0.0), (0.0, 0.0, 1.0, -1.0)))
-    alone = Seen(kind, shape, shape.pos, shape.pos)
+    alone = ShapeInField(kind, shape, shape.pos, shape.pos)
     ends = alone.farthest(Vec3(x, y, 0.0 * one))
     low, high = Vec3(ends.x[1], ends.y[3], ends.z[0]), Vec3(ends.x[0], ends.y[2], ends.z[0])
     return alone._replace(low=low, high=high)
 
 
-def _nearest(every: Triangles, seen: Seen) -> Triangles:
+def _nearest(every: Triangles, seen: ShapeInField) -> Triangles:
     """Those triangles that can matter.
 
     Of a shape that lies flat on many, those that keep it from tipping: those below its outermost
     points in eight directions.
     """
-    if every.normal.x.shape[0] <= _FEW:
+    if every.normal.x.shape[0] <= _MAX_UNCULLED_TRIANGLES:
         return every
     gap = _least_gap(every, seen)
-    nearest = jnp.moveaxis(jax.lax.top_k(jnp.moveaxis(-gap, 0, -1), _NEAREST)[1], -1, 0)
-    near = gap < jnp.maximum(jnp.min(gap, axis=0), 0.0) + _NEAR * seen.size
-    angles = (np.arange(_OUTERMOST) * (2 * np.pi / _OUTERMOST)).reshape(-1, 1, 1)
+    nearest = jnp.moveaxis(jax.lax.top_k(jnp.moveaxis(-gap, 0, -1), _NEAREST_TRIANGLES)[1], -1, 0)
+    near = gap < jnp.maximum(jnp.min(gap, axis=0), 0.0) + _MAX_TOUCHING_EXCESS * seen.size
+    angles = (np.arange(_OUTERMOST_TRIANGLES) * (2 * np.pi / _OUTERMOST_TRIANGLES)).reshape(
+        -1, 1, 1
+    )
     x, y = (jnp.asarray(f(angles), gap.dtype) for f in (np.cos, np.sin))
     end = jax.lax.stop_gradient(seen.farthest(Vec3(x, y, 0.0 * x)))
     sides = [
@@ -154,7 +157,7 @@ def _nearest(every: Triangles, seen: Seen) -> Triangles:
     return jax.tree.map(lambda x: jnp.take_along_axis(x, index, axis=0), every)
 
 
-def _least_gap(every: Triangles, seen: Seen) -> jax.Array:
+def _least_gap(every: Triangles, seen: ShapeInField) -> jax.Array:
     """A bound from below of the gap between the shape and each prism: that along some normals.
 
     The triangle's own, the sides', and between them.
@@ -172,7 +175,7 @@ def _least_gap(every: Triangles, seen: Seen) -> jax.Array:
     return gap
 
 
-def _spots(near: Triangles, seen: Seen, base: jax.Array) -> tuple[Spot, jax.Array]:
+def _spots(near: Triangles, seen: ShapeInField, base: jax.Array) -> tuple[FieldPoint, jax.Array]:
     """All points of all prisms, and whether each is one of the field's surface."""
     points = ConvexConvex(seen.kind, MESH).collide(*_tiled(near, seen.shape, base))
     shape = near.normal.x.shape
@@ -188,17 +191,21 @@ def _spots(near: Triangles, seen: Seen, base: jax.Array) -> tuple[Spot, jax.Arra
     return _together([first, *others]), jnp.concatenate(there)
 
 
-def _round_spots(near: Triangles, seen: Seen, base: jax.Array) -> tuple[Spot, jax.Array]:
+def _round_spots(
+    near: Triangles, seen: ShapeInField, base: jax.Array
+) -> tuple[FieldPoint, jax.Array]:
     """The same of a sphere or a capsule: at its ends, and between them."""
     radius, middle = seen.shape.size.x, seen.shape.pos
     a, b, c = (corner.z for corner in near.corners)
     bottom = jnp.minimum(jnp.minimum(a, b), c) - base
     if seen.kind is SPHERE:
-        found = [end_on(near, middle, radius, bottom)]
+        found = [sphere_on_triangles(near, middle, radius, bottom)]
     else:
         arm = seen.shape.axis_z * seen.shape.size.y
-        ends = [end_on(near, end, radius, bottom) for end in (middle - arm, middle + arm)]
-        found = [*ends, line_on(near, middle, arm, radius)]
+        ends = [
+            sphere_on_triangles(near, end, radius, bottom) for end in (middle - arm, middle + arm)
+        ]
+        found = [*ends, segment_on_triangles(near, middle, arm, radius)]
     least = jnp.min(jnp.stack([jnp.min(touch.dist, axis=0) for touch in found]), axis=0)
     normals, proper = zip(*(_proper(near, touch) for touch in found), strict=True)
     turned = [t._replace(normal=n) for t, n in zip(found, normals, strict=True)]
@@ -206,13 +213,13 @@ def _round_spots(near: Triangles, seen: Seen, base: jax.Array) -> tuple[Spot, ja
     return _together(turned), jnp.concatenate(there)
 
 
-def _together(touches: Sequence[Touch]) -> Spot:
+def _together(touches: Sequence[Touch]) -> FieldPoint:
     """Those of several kinds for each triangle, one after another."""
-    spots = [Spot(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in touches]
+    spots = [FieldPoint(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in touches]
     return jax.tree.map(lambda *x: jnp.concatenate(x), *spots)
 
 
-def _followed(near: Triangles, seen: Seen, touch: Touch) -> jax.Array:
+def _followed(near: Triangles, seen: ShapeInField, touch: Touch) -> jax.Array:
     """The distance, with the derivative of the points that touch, at a fixed normal.
 
     A prism's support point is any corner of a side that lies flat on the shape, but what touches
@@ -250,25 +257,25 @@ def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
     Where the two are apart any will do for the least distance, since it is the least of all prisms.
     """
     normal = touch.normal
-    up = normal.z > -_LEAN
+    up = normal.z > -_MAX_EDGE_SINE
     upright = near.normal * normal.dot(near.normal)
     proper, share = up, jnp.ones_like(touch.dist)
     for out, turn in zip(near.out, near.turn, strict=True):
         lean = normal.dot(out)
-        proper &= lean < turn + _LEAN
-        share = jnp.minimum(share, turn / jnp.maximum(lean, jnp.maximum(turn, _LEAN)))
+        proper &= lean < turn + _MAX_EDGE_SINE
+        share = jnp.minimum(share, turn / jnp.maximum(lean, jnp.maximum(turn, _MAX_EDGE_SINE)))
     turned = where(up, upright + (normal - upright) * share, near.normal)
     keeps = proper | (touch.dist > 0)
     return where(keeps, normal, normalize(turned, near.normal)[0]), proper
 
 
-def _along_own_normal(near: Triangles, seen: Seen) -> tuple[Touch, jax.Array]:
+def _along_own_normal(near: Triangles, seen: ShapeInField) -> tuple[Touch, jax.Array]:
     """The shape's point that is deepest below each triangle, and whether the triangle has it."""
     lowest = seen.farthest(-near.normal)
     dist = near.normal.dot(lowest - near.corners[0])
     over = dist < np.inf
     for corner, out in zip(near.corners, near.out, strict=True):
-        over &= out.dot(lowest - corner) < _ASIDE * seen.size
+        over &= out.dot(lowest - corner) < _MAX_TRIANGLE_OFFSET * seen.size
     return Touch(dist, lowest - near.normal * (0.5 * dist), near.normal), over
 
 

@@ -12,19 +12,21 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.convex import where
-from brax.colliders.height_field import Triangles
+from brax.colliders.convex.support_search import where
 from brax.colliders.interface import Touch
+from brax.colliders.shapes.height_field import Triangles
 from brax.components import Vec3, normalize
 
-_PARALLEL = 1e-6
+_MIN_LINE_SINE_SQUARED = 1e-6
 """Squared sine of the angle below which two lines count as parallel."""
 
-_LEAN = 1e-2
+_MAX_BACKWARD_SINE = 1e-2
 """Sine by which a normal may lean too far back over its triangle."""
 
 
-def end_on(near: Triangles, centre: Vec3, radius: jax.Array, bottom: jax.Array) -> Touch:
+def sphere_on_triangles(
+    near: Triangles, centre: Vec3, radius: jax.Array, bottom: jax.Array
+) -> Touch:
     """The ball around a core's end against each triangle.
 
     Args:
@@ -49,7 +51,7 @@ def end_on(near: Triangles, centre: Vec3, radius: jax.Array, bottom: jax.Array) 
     return _touch(dist, centre, normal, radius)
 
 
-def line_on(near: Triangles, middle: Vec3, arm: Vec3, radius: jax.Array) -> Touch:
+def segment_on_triangles(near: Triangles, middle: Vec3, arm: Vec3, radius: jax.Array) -> Touch:
     """A capsule's line against the nearest edge of each triangle.
 
     An edge that is seen across its own triangle is not what is nearest of that, but counts as far.
@@ -66,7 +68,11 @@ def line_on(near: Triangles, middle: Vec3, arm: Vec3, radius: jax.Array) -> Touc
     ]
     edges = [
         touch._replace(
-            dist=jnp.where(touch.normal.dot(out) < -_LEAN, jnp.abs(touch.dist) + radius, touch.dist)
+            dist=jnp.where(
+                touch.normal.dot(out) < -_MAX_BACKWARD_SINE,
+                jnp.abs(touch.dist) + radius,
+                touch.dist,
+            )
         )
         for touch, out in zip(edges, near.out, strict=True)
     ]
@@ -118,7 +124,7 @@ def _nearest_shares(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.
     a2, e2, ae = arm.dot(arm), edge.dot(edge), arm.dot(edge)
     on_arm, on_edge = arm.dot(apart), edge.dot(apart)
     det = a2 * e2 - ae * ae
-    parallel = det < _PARALLEL * a2 * e2
+    parallel = det < _MIN_LINE_SINE_SQUARED * a2 * e2
     crossing = (ae * on_edge - e2 * on_arm) / jnp.where(parallel, 1.0, det)
     s = jnp.clip(jnp.where(parallel, 0.0, crossing), -1.0, 1.0)
     t = jnp.clip((on_edge + ae * s) / e2, -1.0, 1.0)
@@ -131,7 +137,7 @@ def _crossed_below(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.A
     The last is negative below.
     """
     det = edge.x * arm.y - edge.y * arm.x
-    crosses = jnp.abs(det) > _PARALLEL * (edge.x * edge.x + edge.y * edge.y)
+    crosses = jnp.abs(det) > _MIN_LINE_SINE_SQUARED * (edge.x * edge.x + edge.y * edge.y)
     scale = 1.0 / jnp.where(crosses, det, 1.0)
     # apart + arm s = edge t, as seen from above.
     s = (edge.y * apart.x - edge.x * apart.y) * scale

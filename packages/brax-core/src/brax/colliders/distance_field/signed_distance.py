@@ -10,26 +10,38 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.convex import where
-from brax.colliders.descent import NEAR, Other, Slope, descend, size_of
-from brax.colliders.geometry import PLANE
+from brax.colliders.convex.contact_derivatives import (
+    ContactCurvature,
+    Sym2,
+    curvature,
+    distance_and_slope,
+    with_rolling,
+)
+from brax.colliders.convex.contact_manifold import reduce_manifold
+from brax.colliders.convex.support_search import where
+from brax.colliders.distance_field.descent import (
+    MAX_DISTANCE_EXCESS,
+    OtherShape,
+    Slope,
+    descend,
+    size_of,
+)
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
-from brax.colliders.manifold import widest_four
-from brax.colliders.rolling import Bent, Sym2, bend, moved, sloped
+from brax.colliders.shapes.plane import PLANE
 from brax.components import Mat3, Vec3, tangents
 
-_APART = 10.0
-"""Sizes that make the slack of `widest_four` a hundredth of the size: what is nearer is one."""
+_DISTANCE_MANIFOLD_SIZES = 10.0
+"""Sizes that make the slack of `reduce_manifold` a hundredth of the size: what is nearer is one."""
 
-_FAR = 32.0
+_SUPPORT_DISTANCE = 32.0
 """Distance, in sizes, from which the distance of a surface gives its support, to within w^2 / 64
 for a support point that is w sizes off the line."""
 
-_CLEAR = 0.125
+_PLANE_CLEARANCE = 0.125
 """Distance, in sizes, that a plane keeps from a surface by this estimate."""
 
 
-class Spot(NamedTuple):
+class SurfacePoint(NamedTuple):
     """A point found, seen along the normal of the nearest one."""
 
     x: jax.Array
@@ -80,26 +92,31 @@ class SignedDistance(Collider):
         up, reach = b.axis_z, size_of(a)
         if self.other is not PLANE:
             return jnp.zeros_like(reach)
-        far = a.rot.inv_rotate(up * (-_FAR * reach))
+        far = a.rot.inv_rotate(up * (-_SUPPORT_DISTANCE * reach))
         # From far away, the distance of a surface tells its support point.
-        lowest = _FAR * reach - self.surface.signed_distance(a, Vec3(*(c[None] for c in far)))[0]
-        return jnp.maximum(lowest + _CLEAR * reach - up.dot(a.pos - b.pos), 0.0)
+        lowest = (
+            _SUPPORT_DISTANCE * reach
+            - self.surface.signed_distance(a, Vec3(*(c[None] for c in far)))[0]
+        )
+        return jnp.maximum(lowest + _PLANE_CLEARANCE * reach - up.dot(a.pos - b.pos), 0.0)
 
-    def _search(self, a: Shape, b: Shape) -> list[Spot]:
+    def _search(self, a: Shape, b: Shape) -> list[SurfacePoint]:
         """The points in the other shape's frame."""
-        other, slope = Other(self.other, b), self._slope(a, b)
+        other, slope = OtherShape(self.other, b), self._slope(a, b)
         reach = size_of(a)
         found = descend(other, slope, b.rot.inv_rotate(a.pos - b.pos), reach)
         best, normal = (Vec3(*(c[:1] for c in v)) for v in (found.point, found.slope))
         s, t = tangents(normal)
         aside, least = found.point - best, found.dist[0]
         corners = tuple(corner.point for corner in found.corners)
-        spots = Spot(aside.dot(s), aside.dot(t), found.dist - least, found.point, corners)
-        near = found.dist < jnp.maximum(least, 0.0) + NEAR * reach
-        first, *others = widest_four(spots, near, _APART * reach)
+        spots = SurfacePoint(aside.dot(s), aside.dot(t), found.dist - least, found.point, corners)
+        near = found.dist < jnp.maximum(least, 0.0) + MAX_DISTANCE_EXCESS * reach
+        first, *others = reduce_manifold(spots, near, _DISTANCE_MANIFOLD_SIZES * reach)
         # Far from the shapes, the place of a point that is not there would have rounding errors.
         return [first] + [
-            spot._replace(point=where(spot.z < _APART * reach, spot.point, first.point))
+            spot._replace(
+                point=where(spot.z < _DISTANCE_MANIFOLD_SIZES * reach, spot.point, first.point)
+            )
             for spot in others
         ]
 
@@ -108,12 +125,12 @@ class SignedDistance(Collider):
         apart = a.rot.inv_rotate(b.pos - a.pos)
 
         def slope(point: Vec3) -> tuple[jax.Array, Vec3]:
-            dist, out = sloped(self.surface, a, apart + turn.rotate(point))
+            dist, out = distance_and_slope(self.surface, a, apart + turn.rotate(point))
             return dist, turn.inv_rotate(out)
 
         return slope
 
-    def _touch(self, spot: Spot, a: Shape, b: Shape, drop: jax.Array) -> Touch:
+    def _touch(self, spot: SurfacePoint, a: Shape, b: Shape, drop: jax.Array) -> Touch:
         """The point at its place, whose distance counts if it is one of those found to be near.
 
         Args:
@@ -129,26 +146,26 @@ class SignedDistance(Collider):
         inside = jax.tree.map(jax.lax.stop_gradient, b.rot.inv_rotate(fixed))
         apart = fixed.dot(b.pos + b.rot.rotate(spot.point) - (a.pos + a.rot.rotate(point)))
         dist = self.surface.signed_distance(a, point) + (apart - jax.lax.stop_gradient(apart))
-        dist = dist + Other(self.other, b).growth(spot.point, inside) - drop
+        dist = dist + OtherShape(self.other, b).growth(spot.point, inside) - drop
         middle = place - normal * (0.5 * dist + drop)
-        far = _APART * size_of(a)
+        far = _DISTANCE_MANIFOLD_SIZES * size_of(a)
         return Touch(jnp.where(spot.z < far, dist, jnp.abs(dist) + far), middle, normal)
 
-    def _moved(self, spot: Spot, a: Shape, b: Shape) -> tuple[Vec3, Vec3, Vec3]:
+    def _moved(self, spot: SurfacePoint, a: Shape, b: Shape) -> tuple[Vec3, Vec3, Vec3]:
         """The point in the first shape's frame, fixed; and the place and the normal, with their
         derivatives."""
         still_a, still_b = jax.tree.map(jax.lax.stop_gradient, (a, b))
         place = still_b.pos + still_b.rot.rotate(spot.point)
         point = still_a.rot.inv_rotate(place - still_a.pos)
-        out = still_a.rot.rotate(sloped(self.surface, still_a, point)[1])
-        other, size = Other(self.other, still_b), size_of(still_a)
+        out = still_a.rot.rotate(distance_and_slope(self.surface, still_a, point)[1])
+        other, size = OtherShape(self.other, still_b), size_of(still_a)
         facing, flat = other.facing(spot.point, spot.corners, still_b.rot.inv_rotate(out), size)
         normal = still_b.rot.rotate(facing)
         axes = tangents(normal)
         own, others = ([rot.inv_rotate(v) for v in axes] for rot in (still_a.rot, still_b.rot))
         curved = other.curvature(spot.point, spot.corners, facing, others, size)
         curved = Sym2(*(jnp.where(flat, 0.0, c) for c in curved))
-        bent = Bent.of(bend(self.surface, still_a, point, own), curved, size)
+        bent = ContactCurvature.of(curvature(self.surface, still_a, point, own), curved, size)
         places = a.pos + a.rot.rotate(point), b.pos + b.rot.rotate(spot.point)
-        normals = a.rot.rotate(sloped(self.surface, a, point)[1]), b.rot.rotate(facing)
-        return point, *moved(bent, axes, places, normals)
+        normals = a.rot.rotate(distance_and_slope(self.surface, a, point)[1]), b.rot.rotate(facing)
+        return point, *with_rolling(bent, axes, places, normals)

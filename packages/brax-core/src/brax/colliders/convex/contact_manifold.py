@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from brax.components import Vec3
 
-_SLACK = 1e-5
+_CORNER_SLACK = 1e-5
 """Share of the sizes by which a corner may lie outside, so that equal faces keep all of theirs."""
 
 
@@ -15,7 +15,7 @@ Point = TypeVar("Point", bound=Any)
 """Coordinates x and y in a plane and the height z over it, maybe with more; a `Vec3` is one."""
 
 
-class Face(NamedTuple):
+class Parallelogram(NamedTuple):
     """A parallelogram over a rectangle: x and y along the rectangle's sides, z its height."""
 
     middle: Vec3
@@ -24,7 +24,9 @@ class Face(NamedTuple):
     f: Vec3
 
 
-def clip(face: Face, half_x: jax.Array, half_y: jax.Array) -> tuple[Vec3, jax.Array]:
+def clip_parallelogram(
+    face: Parallelogram, half_x: jax.Array, half_y: jax.Array
+) -> tuple[Vec3, jax.Array]:
     """Corners of the overlap of a parallelogram and the rectangle |x| <= half_x, |y| <= half_y.
 
     Args:
@@ -35,7 +37,7 @@ def clip(face: Face, half_x: jax.Array, half_y: jax.Array) -> tuple[Vec3, jax.Ar
         Twelve candidates (12, pairs, batch), where each edge of the parallelogram enters and
         leaves the rectangle and the rectangle's corners, and which of them are corners.
     """
-    wide_x, wide_y = half_x * (1 + _SLACK), half_y * (1 + _SLACK)
+    wide_x, wide_y = half_x * (1 + _CORNER_SLACK), half_y * (1 + _CORNER_SLACK)
     entering, crosses = _cut_edges(face, wide_x, wide_y)
     corners, inside = _covered_corners(face, half_x, half_y)
     points = Vec3(*(jnp.concatenate(parts) for parts in zip(*entering, corners, strict=True)))
@@ -45,7 +47,7 @@ def clip(face: Face, half_x: jax.Array, half_y: jax.Array) -> tuple[Vec3, jax.Ar
 
 
 def _cut_edges(
-    face: Face, half_x: jax.Array, half_y: jax.Array
+    face: Parallelogram, half_x: jax.Array, half_y: jax.Array
 ) -> tuple[tuple[Vec3, Vec3], jax.Array]:
     """Where the four edges enter and leave, and whether they meet the rectangle at all.
 
@@ -68,7 +70,9 @@ def _cut_edges(
     return (start + step * enter, start + step * leave), crosses & (enter <= leave)
 
 
-def _covered_corners(face: Face, half_x: jax.Array, half_y: jax.Array) -> tuple[Vec3, jax.Array]:
+def _covered_corners(
+    face: Parallelogram, half_x: jax.Array, half_y: jax.Array
+) -> tuple[Vec3, jax.Array]:
     """The rectangle's corners at the parallelogram's height, and which of them it covers."""
     m, e, f = face
     x, y = (
@@ -80,11 +84,11 @@ def _covered_corners(face: Face, half_x: jax.Array, half_y: jax.Array) -> tuple[
     scale = 1.0 / jnp.where(flat, 1.0, area)
     dx, dy = x - m.x, y - m.y
     along_e, along_f = (dx * f.y - dy * f.x) * scale, (dy * e.x - dx * e.y) * scale
-    inside = ~flat & (jnp.maximum(jnp.abs(along_e), jnp.abs(along_f)) <= 1 + _SLACK)
+    inside = ~flat & (jnp.maximum(jnp.abs(along_e), jnp.abs(along_f)) <= 1 + _CORNER_SLACK)
     return Vec3(x, y, m.z + e.z * along_e + f.z * along_f), inside
 
 
-def widest_four(points: Point, valid: jax.Array, far: jax.Array) -> list[Point]:
+def reduce_manifold(points: Point, valid: jax.Array, far: jax.Array) -> list[Point]:
     """The deepest of some points, the one farthest from it, and the widest to either side.
 
     Args:

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.sphere_box import ball_and_box
+from brax.colliders.primitive.sphere_box import ball_and_box
 from brax.components import Mat3, Vec3, total
 
-_STEEP = 1e-6
+_MAX_PARALLEL_SINE = 1e-6
 """Sine of the angle to a face up to which an axis counts as parallel to it."""
 
-_SLACK = 1e-6
+_CROSSING_SLACK = 1e-6
 """Share of a box's size by which a crossing of its face may miss the face by rounding."""
 
 
@@ -33,7 +33,7 @@ def _segment(a: Shape, b: Shape, axes: Mat3) -> Segment:
     half = a.size.y
     enter, leave = [], []
     for m, d, h in zip(middle, direction, b.size, strict=True):
-        steep = jnp.abs(d) > _STEEP
+        steep = jnp.abs(d) > _MAX_PARALLEL_SINE
         ends = [
             jnp.clip((side * h - m) / jnp.where(steep, d, 1.0), -half, half) for side in (-1, 1)
         ]
@@ -53,7 +53,7 @@ def _nearest(line: Segment, size: Vec3) -> jax.Array:
         jnp.broadcast_arrays(-line.half, line.half, *line.enter, *line.leave), axis=0
     )
     slopes = total(
-        d * (p - jnp.clip(p, -h * (1 + _SLACK), h * (1 + _SLACK)))
+        d * (p - jnp.clip(p, -h * (1 + _CROSSING_SLACK), h * (1 + _CROSSING_SLACK)))
         for m, d, h in zip(line.middle, line.direction, size, strict=True)
         for p in [m + places * d]
     )
@@ -86,7 +86,7 @@ def _deepest(line: Segment, size: Vec3) -> tuple[jax.Array, jax.Array]:
 
 
 def _ratio(a: jax.Array, b: jax.Array) -> jax.Array:
-    steep = jnp.abs(b) > _STEEP
+    steep = jnp.abs(b) > _MAX_PARALLEL_SINE
     return jnp.where(steep, a, 0.0) / jnp.where(steep, b, 1.0)
 
 

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 
 from brax.colliders.interface import Collider, Shape, Touch
-from brax.colliders.sphere_sphere import ball_and_ball
+from brax.colliders.primitive.sphere_sphere import ball_and_ball
 
-_PARALLEL = 1e-6
+_MIN_AXIS_SINE_SQUARED = 1e-6
 """Squared sine of the angle below which two axes count as parallel."""
 
-_APART = 1e-4
+_MIN_POINT_DISTANCE = 1e-4
 """Distance, in half-lengths, up to which two places on an axis are one."""
 
 
@@ -24,7 +24,7 @@ def nearest_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     u, v, r = a.axis_z, b.axis_z, b.pos - a.pos
     cosine, ru, rv = u.dot(v), u.dot(r), v.dot(r)
     sine2 = 1.0 - cosine * cosine
-    parallel = sine2 < _PARALLEL
+    parallel = sine2 < _MIN_AXIS_SINE_SQUARED
     crossing = (ru - cosine * rv) / jnp.where(parallel, 1.0, sine2)
     reach = jnp.abs(cosine) * b.size.y
     overlap = 0.5 * (
@@ -47,10 +47,10 @@ def _two_places(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     cosine, middle = u.dot(b.axis_z), u.dot(b.pos - a.pos)
     reach = jnp.abs(cosine) * b.size.y
     begin, end = (jnp.clip(middle + side * reach, -half, half) for side in (-1, 1))
-    parallel = 1.0 - cosine * cosine < _PARALLEL
+    parallel = 1.0 - cosine * cosine < _MIN_AXIS_SINE_SQUARED
     first = jnp.where(parallel, begin, nearest)
     second = jnp.where(parallel | (jnp.abs(end - first) > jnp.abs(begin - first)), end, begin)
-    apart = jnp.abs(second - first) > _APART * half
+    apart = jnp.abs(second - first) > _MIN_POINT_DISTANCE * half
     return first, jnp.where(apart, second, jnp.where(first > 0, -half, half))
 
 

@@ -16,33 +16,33 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.colliders.geometry import Plane
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
-from brax.colliders.pairs import (
-    Frames,
+from brax.colliders.narrow_phase import (
+    LinkFrames,
     collide,
     local_shape,
     of_one_collider,
-    place,
+    place_shapes,
     side_by_side,
 )
+from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import Vec3, normalize, quat, rows, vec3
 from brax.once import apart
 from brax.tree import join
 
 T = TypeVar("T")
 
-MANY = 1000
+MAX_UNCULLED_POINTS = 1000
 """Points of contact that could be, from which on the nearest are followed unless all are asked."""
 
-PAIRS, POINTS = 64, 128
+MAX_CANDIDATE_PAIRS, MAX_NEAREST_CONTACTS = 64, 128
 """Pairs of one collider, and contacts of one number of directions, that are then followed."""
 
-FLAT = 4
+FACE_CORNERS = 4
 """Corners of a side that is flat in both directions."""
 
 
-class Near(NamedTuple):
+class NearestContacts(NamedTuple):
     """The contacts of one number of directions, no order among them."""
 
     touch: Touch
@@ -55,7 +55,7 @@ class Near(NamedTuple):
     """How many more there are within their margins, as far as is known, (1, batch)."""
 
 
-class Alike(NamedTuple):
+class ColliderPairs(NamedTuple):
     """The pairs that one collider tests."""
 
     collider: Collider
@@ -66,14 +66,14 @@ class Alike(NamedTuple):
     """How many of them are tested at a state."""
 
 
-def crowded(sys: System) -> bool:
+def uses_broad_phase(sys: System) -> bool:
     """Whether only the nearest contacts of a model are followed."""
     pairs, points = _limits(sys)
-    few = all(len(a.pairs) == a.kept for a in _alike(sys, pairs))
+    few = all(len(a.pairs) == a.kept for a in _collider_pairs(sys, pairs))
     return not (few and all(n <= points for n in _widths(sys, pairs).values()))
 
 
-def widths(sys: System) -> dict[int, int]:
+def contact_widths(sys: System) -> dict[int, int]:
     """Of a crowded model how many contacts are followed, by the number of their directions."""
     pairs, points = _limits(sys)
     return {width: min(n, points) for width, n in _widths(sys, pairs).items()}
@@ -83,7 +83,11 @@ def _limits(sys: System) -> tuple[int, int]:
     """How many pairs of a collider, and contacts of a number of directions, are followed."""
     every = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
     asked = sys.opt.max_geom_pairs, sys.opt.max_contact_points
-    usual = (PAIRS, POINTS) if every > MANY else (every, every)
+    usual = (
+        (MAX_CANDIDATE_PAIRS, MAX_NEAREST_CONTACTS)
+        if every > MAX_UNCULLED_POINTS
+        else (every, every)
+    )
     return asked[0] or usual[0], asked[1] or usual[1]
 
 
@@ -91,7 +95,7 @@ def _widths(sys: System, most: int) -> dict[int, int]:
     """How many points there can be at a state, by the number of directions."""
     out: dict[int, int] = {}
     width = _width(sys)
-    for alike in _alike(sys, most):
+    for alike in _collider_pairs(sys, most):
         for w, n in zip(*np.unique(width[alike.pairs], return_counts=True), strict=True):
             count = min(int(n), alike.kept) * alike.collider.n_contacts
             out[int(w)] = out.get(int(w), 0) + count
@@ -105,7 +109,7 @@ def _width(sys: System) -> np.ndarray:
     )
 
 
-def _alike(sys: System, most: int) -> list[Alike]:
+def _collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
     counts = [len(g.geom1) for g in sys.collisions]
     starts = np.cumsum([0, *counts])
     out = []
@@ -114,12 +118,12 @@ def _alike(sys: System, most: int) -> list[Alike]:
         group = sys.collisions[groups[0]]
         kinds = [sys.geom_types[geoms[0]] for geoms in (group.geom1, group.geom2)]
         kept = min(most, len(pairs)) if _bounded(*kinds) else len(pairs)
-        out.append(Alike(group.collider, tuple(groups), pairs, kept))
+        out.append(ColliderPairs(group.collider, tuple(groups), pairs, kept))
     return out
 
 
 def _bounded(a: GeometryType, b: GeometryType) -> bool:
-    return (isinstance(a, Plane) or a.corners > 0) and b.corners > 0
+    return (isinstance(a, PlaneGeometry) or a.corners > 0) and b.corners > 0
 
 
 def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
@@ -128,8 +132,8 @@ def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
     return np.array(first), np.array(second)
 
 
-def nearest(sys: System, margins: jax.Array, frames: Frames) -> list[Near]:
-    """The contacts of a crowded model at a state, in the order of `widths`.
+def nearest_contacts(sys: System, margins: jax.Array, frames: LinkFrames) -> list[NearestContacts]:
+    """The contacts of a crowded model at a state, in the order of `contact_widths`.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
@@ -138,16 +142,16 @@ def nearest(sys: System, margins: jax.Array, frames: Frames) -> list[Near]:
     """
     most, _ = _limits(sys)
     local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
-    geoms = place(local, sys.geom_link, frames)
-    alike, width = _alike(sys, most), _width(sys)
+    geoms = place_shapes(local, sys.geom_link, frames)
+    alike, width = _collider_pairs(sys, most), _width(sys)
     tested = [
-        _nearest_pairs(sys, a, geoms, margins)
+        _candidate_pairs(sys, a, geoms, margins)
         if a.kept < len(a.pairs)
         else _all_pairs(sys, a, frames)
         for a in alike
     ]
     out = []
-    for w, count in widths(sys).items():
+    for w, count in contact_widths(sys).items():
         parts = [t for t, a in zip(tested, alike, strict=True) if (width[a.pairs] == w).any()]
         touch, pair, left = (join(list(part)) for part in zip(*parts, strict=True))
         beyond = touch.dist - picked(margins, pair)
@@ -157,7 +161,7 @@ def nearest(sys: System, margins: jax.Array, frames: Frames) -> list[Near]:
         touch, pair = picked((touch, pair), index)
         first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
         more = jnp.maximum(passed, 0) + jnp.sum(left, axis=0, keepdims=True)
-        out.append(Near(touch, pair, (first, second), more.astype(beyond.dtype)))
+        out.append(NearestContacts(touch, pair, (first, second), more.astype(beyond.dtype)))
     return out
 
 
@@ -170,11 +174,11 @@ Tested = tuple[Touch, jax.Array, jax.Array]
 """Points and their pairs, (points, batch), and how many near pairs were left out, (1, batch)."""
 
 
-def _all_pairs(sys: System, alike: Alike, frames: Frames) -> Tested:
+def _all_pairs(sys: System, alike: ColliderPairs, frames: LinkFrames) -> Tested:
     groups = [sys.collisions[i] for i in alike.groups]
     placed = [
         [
-            place(local_shape(sys, side), [sys.geom_link[g] for g in side], frames)
+            place_shapes(local_shape(sys, side), [sys.geom_link[g] for g in side], frames)
             for side in (group.geom1, group.geom2)
         ]
         for group in groups
@@ -185,9 +189,9 @@ def _all_pairs(sys: System, alike: Alike, frames: Frames) -> Tested:
     return touch, whole, jnp.zeros_like(whole[:1])
 
 
-def _nearest_pairs(sys: System, alike: Alike, geoms: Shape, margins: jax.Array) -> Tested:
+def _candidate_pairs(sys: System, alike: ColliderPairs, geoms: Shape, margins: jax.Array) -> Tested:
     sides = [side[alike.pairs] for side in pair_geoms(sys)]
-    a, b = (_Bound.of(sys, geoms, side) for side in sides)
+    a, b = (_BoundedShapes.of(sys, geoms, side) for side in sides)
     gap = _gap(a, b) - rows(margins, alike.pairs.tolist())
     index = _least(gap, alike.kept)
     left = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - alike.kept, 0)
@@ -197,7 +201,7 @@ def _nearest_pairs(sys: System, alike: Alike, geoms: Shape, margins: jax.Array) 
     return touch, pair, left
 
 
-class _Box(NamedTuple):
+class _BoundingBox(NamedTuple):
     """What the points of shapes fill along the axes of their frames, (pairs, 1 or batch)."""
 
     middle: Vec3
@@ -205,19 +209,19 @@ class _Box(NamedTuple):
     """Half of its sides [m]."""
 
 
-class _Bound(NamedTuple):
+class _BoundedShapes(NamedTuple):
     """Shapes of one type, and the boxes around those of points, (pairs, 1 or batch)."""
 
     kind: GeometryType
     shape: Shape
-    box: _Box | None
+    box: _BoundingBox | None
 
     @staticmethod
-    def of(sys: System, geoms: Shape, which: np.ndarray) -> "_Bound":
+    def of(sys: System, geoms: Shape, which: np.ndarray) -> "_BoundedShapes":
         """Of given geoms of all."""
         kind, index = sys.geom_types[which[0]], which.tolist()
-        box = _boxes(sys, which) if sys.geom_points[which[0]] else None
-        return _Bound(kind, rows(geoms, index), box)
+        box = _bounding_boxes(sys, which) if sys.geom_points[which[0]] else None
+        return _BoundedShapes(kind, rows(geoms, index), box)
 
     def extent(self, direction: Vec3) -> jax.Array:
         """How far the shapes reach from their origins along unit directions, or further."""
@@ -230,12 +234,12 @@ class _Bound(NamedTuple):
 
     def sideways(self) -> list[Vec3]:
         """Unit directions, besides the one between two centres, in which it may end early."""
-        if self.kind.corners < FLAT:
+        if self.kind.corners < FACE_CORNERS:
             return []
         return [n for axis in self.shape.rot.matrix() for n in (axis, -axis)]
 
 
-def _boxes(sys: System, which: np.ndarray) -> _Box:
+def _bounding_boxes(sys: System, which: np.ndarray) -> _BoundingBox:
     """Around the points of given geoms."""
     geoms, place = np.unique(which, return_inverse=True)
     counts = np.array(sys.geom_points)
@@ -243,13 +247,13 @@ def _boxes(sys: System, which: np.ndarray) -> _Box:
     at = np.cumsum([0, *counts])[geoms] + nth
     points = Vec3(*(c.at[at].get(mode="promise_in_bounds") for c in vec3(sys.points)))
     most, least = (Vec3(*(end(c, axis=0) for c in points)) for end in (jnp.max, jnp.min))
-    return rows(_Box((most + least) * 0.5, (most - least) * 0.5), place.tolist())
+    return rows(_BoundingBox((most + least) * 0.5, (most - least) * 0.5), place.tolist())
 
 
-def _gap(a: _Bound, b: _Bound) -> jax.Array:
+def _gap(a: _BoundedShapes, b: _BoundedShapes) -> jax.Array:
     """What the distance between two shapes is not less than, (pairs, batch)."""
     apart = b.shape.pos - a.shape.pos
-    if isinstance(a.kind, Plane):
+    if isinstance(a.kind, PlaneGeometry):
         up = a.shape.axis_z
         return up.dot(apart) - b.extent(-up)
     line, _ = normalize(apart)

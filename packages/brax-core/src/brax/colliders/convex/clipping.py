@@ -6,20 +6,20 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.colliders.manifold import widest_four
+from brax.colliders.convex.contact_manifold import reduce_manifold
 from brax.components import Vec3
 
-_SLACK = 1e-5
+_SIDE_SLACK = 1e-5
 """Share of the size by which a point may lie outside of a side, so that equal ones keep theirs."""
 
-_NEAR = 0.005
+_MAX_GAP_EXCESS = 0.005
 """Share of the size by which the gap may be wider than the least for a spot to count."""
 
-_LEVEL = 0.1
+_MIN_SIDE_COSINE = 0.1
 """Least cosine between a side's normal and the contact's, so that heights stay finite."""
 
 
-class Spot(NamedTuple):
+class ClipPoint(NamedTuple):
     """A place on the contact plane, and what is there."""
 
     x: jax.Array
@@ -30,9 +30,9 @@ class Spot(NamedTuple):
     """Of the first side over the plane [m]."""
 
 
-def overlap(
-    first: Sequence[Vec3], second: Sequence[Vec3], exact: Spot, size: jax.Array
-) -> list[Spot]:
+def clip_faces(
+    first: Sequence[Vec3], second: Sequence[Vec3], exact: ClipPoint, size: jax.Array
+) -> list[ClipPoint]:
     """Up to four spots of the overlap of two sides, seen along z.
 
     Args:
@@ -51,20 +51,20 @@ def overlap(
     below, above = _height(one, x, y, size), _height(other, x, y, size)
     there = jnp.concatenate([meets, meet_too])
     wider = jnp.maximum(above - below - exact.z, 0.0)
-    missed = (jnp.min(jnp.where(there, wider, jnp.inf), axis=0) > _SLACK * size)[None]
+    missed = (jnp.min(jnp.where(there, wider, jnp.inf), axis=0) > _SIDE_SLACK * size)[None]
     begin = exact._replace(z=jnp.zeros_like(exact.z))
     found = zip(begin, (x, y, wider, below), strict=True)
-    every = Spot(*(jnp.concatenate([e[None], s]) for e, s in found))
+    every = ClipPoint(*(jnp.concatenate([e[None], s]) for e, s in found))
     # Ten sizes, so that what lies apart by less than the slack is one spot.
-    nearest, *others = widest_four(every, jnp.concatenate([missed, there]), 10.0 * size)
+    nearest, *others = reduce_manifold(every, jnp.concatenate([missed, there]), 10.0 * size)
     chosen = [nearest, *(_if_near(spot, nearest, size) for spot in others)]
     return [spot._replace(z=spot.z + exact.z) for spot in chosen]
 
 
-def _if_near(spot: Spot, first: Spot, size: jax.Array) -> Spot:
+def _if_near(spot: ClipPoint, first: ClipPoint, size: jax.Array) -> ClipPoint:
     """The spot, or the first one's place far away where the gap is much wider there."""
-    near = spot.z - first.z < _NEAR * size
-    return Spot(
+    near = spot.z - first.z < _MAX_GAP_EXCESS * size
+    return ClipPoint(
         jnp.where(near, spot.x, first.x),
         jnp.where(near, spot.y, first.y),
         jnp.where(near, spot.z, size),
@@ -97,13 +97,13 @@ def _bounds(side: Vec3, size: jax.Array) -> tuple[jax.Array, jax.Array, jax.Arra
     a = jnp.concatenate([a, jnp.stack([one, -one, zero, zero])])
     b = jnp.concatenate([b, jnp.stack([zero, zero, one, -one])])
     c = jnp.concatenate([c, jnp.stack([-ends[0], ends[1], -ends[2], ends[3]])])
-    return a, b, c + _SLACK * size
+    return a, b, c + _SIDE_SLACK * size
 
 
 def _unit(x: jax.Array, y: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The unit vector along another; zero if that is but rounding."""
     length2 = x * x + y * y
-    positive = length2 > (_SLACK * size) ** 2
+    positive = length2 > (_SIDE_SLACK * size) ** 2
     scale = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, length2, 1.0)), 0.0)
     return x * scale, y * scale
 
@@ -137,14 +137,14 @@ def _height(side: Vec3, x: jax.Array, y: jax.Array, size: jax.Array) -> jax.Arra
     longer = p.dot(p) >= q.dot(q)
     line = Vec3(*(jnp.where(longer, i, j) for i, j in zip(p, q, strict=True)))
     length2 = line.dot(line)
-    long = length2 > (_SLACK * size) ** 2
+    long = length2 > (_SIDE_SLACK * size) ** 2
     tilt = jnp.where(long, line.z, 0.0) / jnp.where(long, length2, 1.0)
     leaning = Vec3(-line.x * tilt, -line.y * tilt, 1.0 - line.z * tilt)
-    wide = area.dot(area) > _SLACK**2 * length2 * jnp.maximum(length2, size * size)
+    wide = area.dot(area) > _SIDE_SLACK**2 * length2 * jnp.maximum(length2, size * size)
     normal = Vec3(*(jnp.where(wide, i, j) for i, j in zip(area, leaning, strict=True)))
-    upright = normal.dot(normal) < _SLACK**2  # a line along z leans nowhere
+    upright = normal.dot(normal) < _SIDE_SLACK**2  # a line along z leans nowhere
     normal = normal._replace(z=jnp.where(~wide & upright, 1.0, normal.z))
-    least = _LEVEL * jnp.sqrt(normal.dot(normal))
+    least = _MIN_SIDE_COSINE * jnp.sqrt(normal.dot(normal))
     level = jnp.where(normal.z < 0, jnp.minimum(normal.z, -least), jnp.maximum(normal.z, least))
     middle = [jnp.mean(c, axis=0) for c in side]
     return middle[2] - (normal.x * (x - middle[0]) + normal.y * (y - middle[1])) / level

@@ -1,0 +1,38 @@
+"""A sphere."""
+
+import jax
+
+from brax.colliders import rays
+from brax.colliders.interface import GeometryType, Shape
+from brax.colliders.shapes.clamping import shorten
+from brax.components import Vec3
+
+
+class SphereGeometry(GeometryType):
+    """A sphere."""
+
+    name = "sphere"
+    size_names = ("radius",)
+    stops_rays = True
+    wrapped = "point"
+    streamed = True
+    corners = 1
+
+    def nearest(self, shape: Shape, point: Vec3) -> Vec3:
+        """Towards the middle."""
+        return shorten(point, shape.size.x)
+
+    def semi_axes(self, size: Vec3) -> Vec3:
+        """Its own."""
+        return Vec3(size.x, size.x, size.x)
+
+    def support(self, shape: Shape, direction: Vec3) -> Vec3:
+        """The point of the surface with that normal."""
+        return direction * shape.size.x
+
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """The nearer side, or the farther from within."""
+        return rays.first(rays.ball(origin, direction, size.x))
+
+
+SPHERE = SphereGeometry()
