@@ -17,7 +17,7 @@ from brax import plugins
 from brax.batch_last import batch_last
 from brax.native import call, jax_internals, machine
 from brax.native.call import Kernel, trace
-from brax.native.program import translate
+from brax.native.translate import translate
 from brax.skipped import where_needed
 
 SHAPES = ((4,), (4,), (4, 3), (3,))

@@ -11,7 +11,7 @@ from brax.errors import BraxError
 from brax.native.arrays import MARK
 from brax.native.assembly import Unsupported
 from brax.native.outcomes import Outcome
-from brax.native.program import translate
+from brax.native.translate import translate
 from brax.plugins import Registered
 from brax.plugins.kinds import KINDS, resolve
 from brax.plugins.outputs.traced import recorded

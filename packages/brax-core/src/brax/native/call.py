@@ -22,7 +22,7 @@ from brax.native import handler, jax_internals, machine, outcomes
 from brax.native.arrays import MARK
 from brax.native.assembly import TooLong, Unsupported, code_of
 from brax.native.outcomes import Outcome
-from brax.native.program import translate
+from brax.native.translate import translate
 
 ELEMENTS = 100_000
 """Most numbers that a kernel may compute for each environment with instructions of their own. In a
