@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import Force, Motion, State, System, Transform
-from brax.batch_last import batch_last
 from brax.components import Vec3, quat, vec3
 from brax.contracts import check_step, check_vector
 from brax.generalized.linalg import frontal
@@ -18,6 +17,7 @@ from brax.generalized.pipeline import GENERALIZED
 from brax.generalized.reaction import reaction
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
 from brax.generalized.smooth_dynamics.structure import Structure, dof_parents, structure
+from brax.kernels.batch_last import batch_last
 from brax.kinematics import Frames, forward, link_frames
 from brax.mocap import placed
 from brax.spatial import Spatial

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 
 from brax import contracts, impulses, mocap
 from brax.base import Force, State, System
-from brax.batch_last import batch_last
 from brax.components import rows
 from brax.errors import ModelError
+from brax.kernels.batch_last import batch_last
 from brax.kinematics import link_frames, to_state
 
 P = TypeVar("P")

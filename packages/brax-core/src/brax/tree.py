@@ -12,7 +12,7 @@ import numpy as np
 from brax.base import System
 from brax.components import rows, sum_first
 from brax.joints import JointType
-from brax.once import once
+from brax.kernels.fusion_barrier import fusion_barrier
 
 T = TypeVar("T")
 
@@ -216,17 +216,19 @@ def from_roots(values: T, plan: Layout, compose: Callable[[T, T], T]) -> T:
 
     Source: Hillis, Steele (1986), Data parallel algorithms, Communications of the ACM 29 (12).
     """
-    n, values = len(plan.order), once(values)
+    n, values = len(plan.order), fusion_barrier(values)
     for above in plan.jumps:
         first = n - len(above)
         below = rows(values, range(first, n))
-        values = once(join([rows(values, range(first)), compose(rows(values, above), below)]))
+        values = fusion_barrier(
+            join([rows(values, range(first)), compose(rows(values, above), below)])
+        )
     return values
 
 
 def over_subtrees(values: T, plan: Layout) -> T:
     """Sums what each link has and all links that it carries, rows in the layout's order."""
-    n, values = len(plan.order), once(values)
+    n, values = len(plan.order), fusion_barrier(values)
     for above in plan.jumps:
         first, stop = n - len(above), max(above) + 1
 
@@ -234,7 +236,7 @@ def over_subtrees(values: T, plan: Layout) -> T:
             more = sum_rows(rows(x, range(first, n)), a, stop)
             return jnp.concatenate([x[:stop] + more, x[stop:]])
 
-        values = once(jax.tree.map(add, values))
+        values = fusion_barrier(jax.tree.map(add, values))
     return values
 
 

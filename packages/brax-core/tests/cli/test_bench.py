@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from brax import cli, plugins
-from brax.batch_last import batch_last
+from brax.kernels.batch_last import batch_last
 from brax.plugins import Spec, hookimpl
 
 

@@ -8,11 +8,11 @@ import pytest
 from generalized_lab import FAST_COMPILE, both, generic
 
 from brax import contact, plugins
-from brax.batch_last import batch_last
 from brax.builder import ModelBuilder
 from brax.components import Vec3
 from brax.dynamics import constraint_forces
 from brax.generalized.pipeline import GENERALIZED
+from brax.kernels.batch_last import batch_last
 from brax.sensors import Here, sensors, slices
 
 ROBOT = """<mujoco><option timestep=".002" iterations="60" ls_iterations="50"/>

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from brax.native.call import Kernel, trace
+from brax.kernels.codegen.call import Kernel, trace
 
 
 def by_xla(fun, args):

@@ -17,10 +17,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from physics_lab import FAST_COMPILE, PIPELINES
 
-from brax import plugins, tiles
-from brax.batch_last import batch_last
+from brax import plugins
 from brax.builder import ModelBuilder
-from brax.native.call import Kernel
+from brax.kernels import tiling
+from brax.kernels.batch_last import batch_last
+from brax.kernels.codegen.call import Kernel
 
 
 class Spring(NamedTuple):
@@ -221,8 +222,8 @@ def test_boundary_is_closed_under(name):
 def test_a_large_batch_runs_in_tiles(name, monkeypatch):
     # What XLA compiles. Three tiles for eight environments: the last is filled up.
     monkeypatch.setattr(Kernel, "name", lambda *_: None)
-    monkeypatch.setattr(tiles, "TILE", 3)
-    monkeypatch.setattr(tiles, "LANES", 1)
+    monkeypatch.setattr(tiling, "TILE_SIZE", 3)
+    monkeypatch.setattr(tiling, "MIN_TILE_LANES", 1)
     compare(CASES[name])
 
 
@@ -325,7 +326,7 @@ def main():
     models_agree()
     translated, Kernel.name = Kernel.name, lambda *_: None
     for tile in (1, 512):
-        tiles.TILE = tile
+        tiling.TILE_SIZE = tile
         jax.clear_caches()
         agree(cases)
     Kernel.name = translated

@@ -11,10 +11,10 @@ import pytest
 from physics_lab import FAST_COMPILE, G, ball_on_plane, chain, rail, record, settings
 
 from brax import tree
-from brax.batch_last import batch_last
 from brax.builder import ModelBuilder
 from brax.generalized.pipeline import GENERALIZED
-from brax.native.call import Kernel
+from brax.kernels.batch_last import batch_last
+from brax.kernels.codegen.call import Kernel
 from brax.positional.pipeline import POSITIONAL
 from brax.spring.pipeline import SPRING
 

@@ -11,8 +11,8 @@ from physics_lab import PIPELINES
 
 from brax import plugins
 from brax.builder import ModelBuilder
-from brax.materialize import materialized
-from brax.once import once
+from brax.kernels.fusion_barrier import fusion_barrier
+from brax.kernels.materialize import materialized
 
 BATCH = 8
 
@@ -105,7 +105,7 @@ def test_materialization_changes_no_result():
     def program(x, y):
         def add(carry, inputs):
             total, product = carry
-            return (total + inputs, once(product * inputs)), total
+            return (total + inputs, fusion_barrier(product * inputs)), total
 
         (total, product), before = jax.lax.scan(add, (x, y), jnp.stack([x, y, x]), reverse=True)
         doubled = jax.lax.while_loop(
@@ -128,7 +128,7 @@ def test_a_derivative_of_what_is_computed_once_is_left_to_xla():
     """Its transpose has fewer results than operands."""
 
     def linear(tangent):
-        return jax.jvp(lambda x: once((jnp.sin(x), 3 * x)), (angle,), (tangent,))[1]
+        return jax.jvp(lambda x: fusion_barrier((jnp.sin(x), 3 * x)), (angle,), (tangent,))[1]
 
     def transposed(a, b):
         return jax.linear_transpose(linear, angle)((a, b))

@@ -14,11 +14,11 @@ from native_lab import by_environment, by_xla, translated
 from physics_lab import PIPELINES, chain
 
 from brax import plugins
-from brax.batch_last import batch_last
-from brax.native import call, jax_internals, machine
-from brax.native.call import Kernel, trace
-from brax.native.translate import translate
-from brax.skipped import where_needed
+from brax.kernels.batch_last import batch_last
+from brax.kernels.codegen import call, jax_internals, target
+from brax.kernels.codegen.call import Kernel, trace
+from brax.kernels.codegen.translate import translate
+from brax.kernels.skip import where_needed
 
 SHAPES = ((4,), (4,), (4, 3), (3,))
 """Of the operands of each program; the last is shared by all environments."""
@@ -329,8 +329,8 @@ QUICK = (
 )
 def test_a_program_whose_arrays_are_large(name, monkeypatch):
     """Each array is gone through by a loop, for nine groups of environments in turn."""
-    monkeypatch.setattr(call, "ELEMENTS", -1)
-    monkeypatch.setattr(call, "LOOPS", (1,))
+    monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
+    monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (1,))
     args = operands(70)
     fun = leaves(70, PROGRAMS[name])
     for got, want in zip(translated(fun, args), by_xla(fun, args), strict=True):
@@ -401,13 +401,15 @@ def test_a_kernel_takes_no_more_of_the_stack_than_there_is(monkeypatch):
         return translate(*args)
 
     monkeypatch.setattr(call, "translate", watched)
-    lane = machine.width()  # a wider register holds more environments, whose values take more room
-    for room, loops in ((2**16 * lane, 0), (2**9 * lane, call.LOOPS[-1])):
-        monkeypatch.setattr(machine, "stack", lambda room=room: room)
+    lane = (
+        target.vector_bytes()
+    )  # a wider register holds more environments, whose values take more room
+    for room, loops in ((2**16 * lane, 0), (2**9 * lane, call.MIN_LOOPED_ELEMENTS[-1])):
+        monkeypatch.setattr(target, "stack_bytes", lambda room=room: room)
         for got, right in zip(translated(long, args), want, strict=True):
             np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-4)
         assert taken[-1] == loops
-    monkeypatch.setattr(machine, "stack", lambda: 2**4 * lane)
+    monkeypatch.setattr(target, "stack_bytes", lambda: 2**4 * lane)
     kernel = Kernel(trace(long, [(x.shape[:-1], x.dtype) for x in args]))
     assert kernel.name((True, True, True), 70) is None  # `c` is not read
 
@@ -427,14 +429,14 @@ def test_threads_give_the_same_bits():
 
 def test_threads_that_trace_the_same_kernel_compile_it_once(monkeypatch):
     """As a training and its evaluation do."""
-    sizes, compiled, modules = [((4,), jnp.float32)], machine.compile_module, []
+    sizes, compiled, modules = [((4,), jnp.float32)], target.compile_module, []
 
     def slowly(*args):
         modules.append(args)
         time.sleep(0.05)
         return compiled(*args)
 
-    monkeypatch.setattr(machine, "compile_module", slowly)
+    monkeypatch.setattr(target, "compile_module", slowly)
 
     def name(_):
         return Kernel(trace(lambda a: (jnp.sinh(a) + 0.7131,), sizes)).name((True,), 64)
@@ -506,8 +508,8 @@ def test_what_is_not_translated_is_left_to_xla(name):
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_pipelines_step_is_translated_and_xlas(name, large, monkeypatch, f64):
     if large:
-        monkeypatch.setattr(call, "ELEMENTS", -1)
-        monkeypatch.setattr(call, "LOOPS", (large,))
+        monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
+        monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (large,))
     pipeline = plugins.get("pipeline", name)
     sys = chain(3, free=True)
     rng = np.random.default_rng(0)
@@ -531,31 +533,31 @@ def test_a_pipelines_step_is_translated_and_xlas(name, large, monkeypatch, f64):
 
 
 def test_a_damaged_file_in_the_cache_is_compiled_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(machine, "_cached", lambda name: tmp_path / "kernels" / name)
+    monkeypatch.setattr(target, "_cached", lambda name: tmp_path / "kernels" / name)
     text = "define ptr @handler(ptr %x) {\n%y = getelementptr i8, ptr %x, i64 7\nret ptr %y\n}"
-    machine.compile_module("seven", text, 0)
+    target.compile_module("seven", text, 0)
     (file,) = (tmp_path / "kernels").iterdir()
     whole = file.read_bytes()
     assert whole[:32] == hashlib.sha256(whole[32:]).digest()
     for damaged in (b"", whole[:40], whole[:-1] + b"x"):
         file.write_bytes(damaged)
-        assert machine.compile_module("seven", text, 0)
+        assert target.compile_module("seven", text, 0)
         assert file.read_bytes() == whole
 
 
 def test_a_cache_that_cannot_be_written_is_said_once(tmp_path, monkeypatch):
     (tmp_path / "kernels").write_text("not a folder")
-    monkeypatch.setattr(machine, "_cached", lambda name: Path(tmp_path / "kernels" / name))
+    monkeypatch.setattr(target, "_cached", lambda name: Path(tmp_path / "kernels" / name))
     text = "define ptr @handler(ptr %x) {\nret ptr %x\n}"
     with pytest.warns(UserWarning, match="kernels cannot be kept in"):
-        assert machine.compile_module("same", text, 0)
+        assert target.compile_module("same", text, 0)
 
 
 def test_an_error_of_the_code_generator_is_said_once_and_leaves_the_kernel_to_xla(monkeypatch):
     def broken(*_):
         raise KeyError("axis")
 
-    monkeypatch.setattr("brax.native.call.translate", broken)
+    monkeypatch.setattr("brax.kernels.codegen.call.translate", broken)
     jax_internals.warn.cache_clear()
     closed = trace(lambda a: (a + 1,), [((4,), jnp.float32)])
     with pytest.warns(RuntimeWarning, match="several times slower .*KeyError: 'axis'") as said:

@@ -10,8 +10,8 @@ import scipy.linalg
 from jax import lax
 from native_lab import native
 
-from brax.batch_last import batch_last
-from brax.native import call
+from brax.kernels.batch_last import batch_last
+from brax.kernels.codegen import call
 
 
 def precision(x64):
@@ -193,8 +193,8 @@ def test_derivatives_of_a_solution_are_translated_too():
 
 
 def test_many_matrices_of_a_long_kernel_are_factorized_in_a_loop(monkeypatch):
-    monkeypatch.setattr(call, "ELEMENTS", -1)
-    monkeypatch.setattr(call, "LOOPS", (4,))
+    monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
+    monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (4,))
     rng = np.random.default_rng(0)
     a, b = (rng.normal(size=(5, *s, 20)).astype(np.float32) for s in ((3, 3), (3,)))
     (x,) = native(lambda a, b: jax.vmap(jnp.linalg.solve)(a, b), a, b)

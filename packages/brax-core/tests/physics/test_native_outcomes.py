@@ -10,10 +10,10 @@ import pytest
 
 from brax import cli, plugins
 from brax._commands.kernels import PHYSICS, described, of_object, of_plugins
-from brax.batch_last import batch_last
 from brax.components import exp_quat
 from brax.joints import JointType, Twist
-from brax.native.outcomes import Outcome, collected
+from brax.kernels.batch_last import batch_last
+from brax.kernels.codegen.explain import Outcome, collected
 from brax.plugins import Spec, hookimpl
 
 

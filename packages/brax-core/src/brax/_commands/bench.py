@@ -17,7 +17,7 @@ from rich.table import Table
 from brax import plugins
 from brax._commands.kernels import described
 from brax.errors import ConfigError
-from brax.native.outcomes import Outcome, collected
+from brax.kernels.codegen.explain import Outcome, collected
 from brax.plugins.outputs.environment import make
 
 

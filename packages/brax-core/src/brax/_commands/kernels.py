@@ -8,10 +8,10 @@ import jax
 
 from brax import plugins
 from brax.errors import BraxError
-from brax.native.arrays import MARK
-from brax.native.assembly import Unsupported
-from brax.native.outcomes import Outcome
-from brax.native.translate import translate
+from brax.kernels.codegen.emitter import Unsupported
+from brax.kernels.codegen.explain import Outcome
+from brax.kernels.codegen.lowering.arrays import BATCH_MARK
+from brax.kernels.codegen.translate import translate
 from brax.plugins import Registered
 from brax.plugins.kinds import KINDS, resolve
 from brax.plugins.outputs.traced import recorded
@@ -55,7 +55,9 @@ def of_object(registered: Registered) -> Iterator[Outcome]:
 
 
 def _of_function(title: str, function: Any, args: Any) -> Outcome:
-    batched = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*x.shape[:-1], MARK), x.dtype), args)
+    batched = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((*x.shape[:-1], BATCH_MARK), x.dtype), args
+    )
 
     def arrays(*args: Any) -> list[Any]:
         return [x for x in jax.tree.leaves(function(*args)) if isinstance(x, jax.Array)]

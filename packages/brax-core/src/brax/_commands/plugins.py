@@ -16,7 +16,7 @@ from rich.table import Table
 from brax import plugins
 from brax._commands.kernels import described, of_plugins
 from brax.errors import BraxError, unknown_name
-from brax.native.outcomes import Outcome
+from brax.kernels.codegen.explain import Outcome
 from brax.plugins import Registered, Status
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -27,7 +27,7 @@ from brax.colliders.narrow_phase import (
 )
 from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import Vec3, normalize, quat, rows, vec3
-from brax.once import apart
+from brax.kernels.fusion_barrier import compiled_apart
 from brax.tree import join
 
 T = TypeVar("T")
@@ -290,7 +290,7 @@ def picked(tree: T, index: jax.Array) -> T:
         wide = jnp.broadcast_to(index, (len(index), leaf.shape[-1]))
         return jnp.take_along_axis(leaf, wide, axis=0, mode="promise_in_bounds")
 
-    return apart(lambda tree, _: jax.tree.map(take, tree), tree, index)
+    return compiled_apart(lambda tree, _: jax.tree.map(take, tree), tree, index)
 
 
 def _flat(touch: Touch) -> Touch:

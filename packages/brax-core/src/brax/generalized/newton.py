@@ -38,8 +38,8 @@ from brax.generalized.linalg import (
 )
 from brax.generalized.linalg.frontal import Front
 from brax.generalized.linalg.unrolled import add
-from brax.once import once
-from brax.skipped import where_needed
+from brax.kernels.fusion_barrier import fusion_barrier
+from brax.kernels.skip import where_needed
 from brax.tree import sum_rows
 
 Law = IndependentLaw | PyramidalCone | EllipticCone
@@ -227,7 +227,7 @@ class Solver:
     def violation(self, c: Constraints, a: jax.Array) -> Violation:
         """How far accelerations (nv, batch) are from what the constraints ask for."""
         asked = Violation(c.rows_reference, tuple(f.reference for f in c.families))
-        return once(jax.tree.map(jnp.subtract, self.apply_jacobian(c, a), asked))
+        return fusion_barrier(jax.tree.map(jnp.subtract, self.apply_jacobian(c, a), asked))
 
     def _search(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
         inertial = frontal.multiply(self.plan.blocks, problem.mass, start) - problem.force
@@ -249,7 +249,7 @@ class Solver:
     def _slope(self, problem: ConstraintProblem, carry: Any) -> jax.Array:
         """That of the cost, (nv, batch)."""
         a, v, inertial = carry
-        force, _ = once(self.respond(problem.constraints, v))
+        force, _ = fusion_barrier(self.respond(problem.constraints, v))
         return inertial - self.apply_transpose(problem.constraints, force, a)
 
     def _far(
@@ -268,10 +268,10 @@ class Solver:
     def _newton_step(self, problem: ConstraintProblem, carry: Any, slope: jax.Array) -> Any:
         a, v, inertial = carry
         blocks, c = self.plan.blocks, problem.constraints
-        _, stiffness = once(self.respond(c, v))
+        _, stiffness = fusion_barrier(self.respond(c, v))
         pivots = frontal.factor(blocks, self.hessian(problem, stiffness))
         direction = -frontal.solve(blocks, pivots, slope)
-        change = once(self.apply_jacobian(c, direction))
+        change = fusion_barrier(self.apply_jacobian(c, direction))
         heavy = frontal.multiply(blocks, problem.mass, direction)
         first, second = sum_all(direction * inertial), sum_all(direction * heavy)
         size = self._line_search(c, v, change, first, second, sum_all(direction * slope))

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import Motion, System, Transform
-from brax.batch_last import batch_last
 from brax.components import Quat, Vec3, exp_quat, log_quat, quat, rows, sqrt, total, vec3
+from brax.kernels.batch_last import batch_last
 from brax.kinematics.frames import Frames, joint_params, stack_frames
 from brax.math import safe_arccos
 from brax.spatial import Spatial, invert

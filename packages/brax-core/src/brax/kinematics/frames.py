@@ -6,10 +6,10 @@ from typing import NamedTuple
 import jax
 
 from brax.base import Motion, System, Transform
-from brax.batch_last import batch_last
 from brax.components import Quat, Vec3, quat, rows, stack, total, vec3, zero_vec
 from brax.errors import ModelError, closest
 from brax.joints import JointParams, JointType, Twist
+from brax.kernels.batch_last import batch_last
 from brax.math import normalize
 from brax.spatial import Spatial
 from brax.tree import Group, Layout, from_roots, in_order, layout

@@ -12,6 +12,7 @@ from brax.base import System
 from brax.components import Sym3, Vec3, rows
 from brax.impulses import Impulses
 from brax.integrators import Moves
+from brax.kernels.fusion_barrier import fusion_barrier
 from brax.maximal.joints import (
     Joints,
     advance,
@@ -33,7 +34,6 @@ from brax.maximal.motors import (
 from brax.maximal.solve import Pivot, factor
 from brax.maximal.standing import standing
 from brax.maximal.ties import Tied, hold, speeds
-from brax.once import once
 from brax.positional.bodies import drift, turn
 from brax.positional.model import Problem
 from brax.positional.resolve import Motion, resolve
@@ -120,7 +120,7 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
     closing = _closing(problem, joints, free, ahead, origins, state, dt)
     told = Command(problem.act, state.activation)
     motors = driven(problem.sys, plan, model.links, told, bodies, state.q, state.rates)
-    pivots = once(
+    pivots = fusion_barrier(
         factor(
             plan,
             by_link(plan, _inertias(problem, bodies, origins)),
@@ -133,7 +133,7 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
     )
     tied = _tied(problem, pivots, origins, state, free, ahead, closing, dt)
     rates = [c.rates for c in closing]
-    found = once(
+    found = fusion_barrier(
         resolve(
             problem.sys,
             plan,
@@ -291,7 +291,7 @@ def _tied(
     parting = standing(sys, plan, masses, ahead, origins, [c.expected for c in closing])
     still = jax.tree.map(jnp.zeros_like, by_link(plan, about(free, origins)))
     rates = speeds(sys, plan, held, (still, by_group(plan, [c.parting for c in closing])))
-    return once(Tied(held, -rates - parting.apart * (1.0 / dt)))
+    return fusion_barrier(Tied(held, -rates - parting.apart * (1.0 / dt)))
 
 
 def _inertias(problem: Problem, bodies: Links, origins: Vec3) -> Rigid:

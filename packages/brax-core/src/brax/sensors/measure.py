@@ -6,11 +6,11 @@ import numpy as np
 
 from brax import plugins
 from brax.base import Force, State, System
-from brax.batch_last import batch_last
 from brax.components import rows
 from brax.contracts import check_step
 from brax.errors import BraxError, ModelError, PluginError, describe_error
 from brax.generalized.pipeline import GENERALIZED
+from brax.kernels.batch_last import batch_last
 from brax.mocap import placed
 from brax.pipeline import completed
 from brax.plugins.outputs.traced import describe

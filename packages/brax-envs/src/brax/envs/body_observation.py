@@ -8,7 +8,7 @@ from brax import math
 from brax.actuators.drive import drive, joint_forces, within_joint_limits
 from brax.actuators.law import Command
 from brax.base import State, System
-from brax.batch_last import batch_last
+from brax.kernels.batch_last import batch_last
 
 
 def _forces(sys: System, command: Command, q: jax.Array, qd: jax.Array) -> jax.Array:

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.components import Vec3, normalize, tangents
-from brax.skipped import where_needed
+from brax.kernels.skip import where_needed
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ from brax.colliders.convex.support_search import (
 )
 from brax.colliders.interface import GeometryType, Shape
 from brax.components import Vec3, normalize
-from brax.skipped import where_needed
+from brax.kernels.skip import where_needed
 
 MAX_DESCENT_STEPS = 16
 """The most steps of each search."""

@@ -9,7 +9,7 @@ from brax.env.base import Env, State, Wrapper, check_count, check_once, check_st
 from brax.env.structure import check_same_structure
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError, ShapeError
-from brax.once import once
+from brax.kernels.fusion_barrier import fusion_barrier
 
 HUGE = 1e10
 """A number beyond which a simulation counts as lost."""
@@ -126,14 +126,14 @@ class EpisodeWrapper(Wrapper):
             type(self.unwrapped).__name__, (*_carried(state), summed), (*_carried(new), metrics)
         )
         # XLA would compute it anew for each of the many numbers that depend on it.
-        sane = once(_is_sane(new))
+        sane = fusion_barrier(_is_sane(new))
         moved = running & sane
         pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
         reward = jnp.where(moved, new.reward, 0.0)
         metrics = {k: jnp.where(moved, v, jnp.zeros_like(v)) for k, v in new.metrics.items()}
         accounts = self._accounts(state.info, running, (new.done > 0) | ~sane, reward, metrics)
         accounts["nan"] = jnp.where(running, _flag(~sane), state.info["nan"])
-        accounts["episode_done"] = once(
+        accounts["episode_done"] = fusion_barrier(
             jnp.maximum(accounts["termination"], accounts["truncation"])
         )
         return State(

@@ -12,7 +12,7 @@ from brax.components import total
 from brax.generalized.constraints.constraint_laws import Along, Matrix, mul
 from brax.generalized.constraints.constraint_layout import BlockConstraints
 from brax.generalized.linalg.blocked import mirrored
-from brax.once import apart
+from brax.kernels.fusion_barrier import compiled_apart
 
 
 def reached(reach: np.ndarray, path: jax.Array) -> jax.Array:
@@ -88,5 +88,5 @@ def _reach(slots: BlockConstraints) -> np.ndarray:
 
 def _take(x: jax.Array, index: np.ndarray) -> jax.Array:
     """Rows at static indices."""
-    taken = apart(lambda x: x.at[index.ravel()].get(mode="promise_in_bounds"), x)
+    taken = compiled_apart(lambda x: x.at[index.ravel()].get(mode="promise_in_bounds"), x)
     return taken.reshape(*index.shape, *x.shape[1:])

@@ -20,7 +20,7 @@ from brax.components import rows, total
 from brax.generalized.linalg import blocked, unrolled
 from brax.generalized.linalg.unrolled import FrontRows, UnrolledPivot, add
 from brax.generalized.smooth_dynamics.structure import Block, Structure
-from brax.once import once
+from brax.kernels.fusion_barrier import fusion_barrier
 
 Front = FrontRows | jax.Array
 """Of a block the rows of the lower triangle; of a large one an array."""
@@ -84,7 +84,7 @@ def from_paths(plan: Structure, values: Sequence[jax.Array | None], like: jax.Ar
             part = _sum_copies(value[: block.above], block.owner, plan.blocks[block.parent].copies)
             before = carried[block.parent]
             carried[block.parent] = part if before is None else before + part
-    return once(flat(pieces[::-1]))
+    return fusion_barrier(flat(pieces[::-1]))
 
 
 def _take_copies(x: jax.Array, owner: tuple[int, ...]) -> jax.Array:
@@ -172,7 +172,7 @@ def _back(plan: Structure, pivots: Factor, scaled: Sequence[Any]) -> jax.Array:
         if block.large:
             known = jnp.stack(known) if known else values[:0]
         paths.append(algebra(block).backward(mine, known, values))
-    return once(flat([jnp.stack([*path[b.above :]]) for b, path in _each(plan, paths)]))
+    return fusion_barrier(flat([jnp.stack([*path[b.above :]]) for b, path in _each(plan, paths)]))
 
 
 def multiply(plan: Structure, fronts: Sequence[Front], x: jax.Array) -> jax.Array:

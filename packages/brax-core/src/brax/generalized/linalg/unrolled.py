@@ -14,7 +14,7 @@ from brax.components import total
 from brax.generalized.constraints.constraint_laws import Along, Matrix, mul
 from brax.generalized.constraints.constraint_layout import BlockConstraints
 from brax.generalized.smooth_dynamics.structure import Block
-from brax.once import once
+from brax.kernels.fusion_barrier import fusion_barrier
 
 FrontRows = list[jax.Array | None]
 """Rows of a lower triangle over a path; None is zero."""
@@ -128,7 +128,7 @@ def forward(pivots: Sequence[UnrolledPivot], load: FrontRows) -> tuple[list[jax.
         assert last is not None
         scaled.insert(0, last * pivot.inverse)
         parts = zip(before, each(pivot.row), strict=True)
-        load = [*once([add(y, x * -last) for y, x in parts])]
+        load = [*fusion_barrier([add(y, x * -last) for y, x in parts])]
     return scaled, load
 
 
@@ -138,7 +138,7 @@ def backward(
     """Substitutes from the root outwards: what is known before, then what `forward` found."""
     known = list(known)
     for pivot, value in zip(pivots, scaled, strict=True):
-        known.append(once(value - dot(pivot.row, known)) if known else value)
+        known.append(fusion_barrier(value - dot(pivot.row, known)) if known else value)
     return known
 
 

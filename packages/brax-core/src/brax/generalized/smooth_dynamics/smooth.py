@@ -17,8 +17,8 @@ from brax.components import Quat, Sym3, Vec3, quat, rows, total, vec3, zero_vec
 from brax.generalized.linalg.frontal import Front, algebra, on_paths, own
 from brax.generalized.smooth_dynamics.structure import Structure
 from brax.joints import Twist
+from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kinematics.frames import Joint, about, common, hung, on_links, poses, seen
-from brax.once import once
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.tree import Layout, from_roots, in_order, join, over_subtrees
 
@@ -185,7 +185,7 @@ def _per_dof(
         index += [d for place in stack.qd for d in place]
     table = join([jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), p) for p in parts])
     at = np.argsort(index)
-    return once(rows(table, [int(at[d]) for d in structure.order]))
+    return fusion_barrier(rows(table, [int(at[d]) for d in structure.order]))
 
 
 def _in_blocks(values: jax.Array, structure: Structure) -> jax.Array:

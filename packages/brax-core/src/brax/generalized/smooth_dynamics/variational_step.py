@@ -19,8 +19,8 @@ from brax.generalized.linalg import frontal
 from brax.generalized.problem import GeneralizedProblem, StepState
 from brax.generalized.smooth_dynamics.forces import on_dofs
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics, smooth
+from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kinematics.frames import hung, poses
-from brax.once import once
 from brax.pipeline import integrate
 from brax.spatial import Spatial
 
@@ -45,19 +45,21 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
     here = _principal_frames(problem, start.pos, start.rot)
 
     def correct(_: int, rates: jax.Array) -> jax.Array:
-        q = once(integrate(sys, motion.q, rates, dt))
-        momenta = once(_momenta(problem, here, _at(problem, q), dt))
+        q = fusion_barrier(integrate(sys, motion.q, rates, dt))
+        momenta = fusion_barrier(_momenta(problem, here, _at(problem, q), dt))
         missing = wanted - _along_dofs(problem, start, here.centre, momenta, rates)
-        return rates + frontal.to_model(blocks, frontal.solve(blocks, pivots, once(missing)))
+        return rates + frontal.to_model(
+            blocks, frontal.solve(blocks, pivots, fusion_barrier(missing))
+        )
 
     rates = jax.lax.fori_loop(0, CORRECTIONS, correct, motion.qd)
-    q = once(integrate(sys, motion.q, rates, dt))
+    q = fusion_barrier(integrate(sys, motion.q, rates, dt))
     end = smooth(sys, problem.links, blocks, q, still)
     there = _principal_frames(problem, end.pos, end.rot)
     momenta = _momenta(problem, here, there, dt)
     # What rounding kept from being found moves on with the body, so that it does not add up.
     missing = wanted - _along_dofs(problem, start, here.centre, momenta, rates)
-    found = once(_along_dofs(problem, end, there.centre, momenta, rates) + missing)
+    found = fusion_barrier(_along_dofs(problem, end, there.centre, momenta, rates) + missing)
     qd = frontal.to_model(blocks, frontal.solve(blocks, frontal.factor(blocks, end.mass), found))
     return motion._replace(q=q, qd=qd)
 
@@ -66,7 +68,7 @@ def _at(problem: GeneralizedProblem, q: jax.Array) -> PrincipalFrames:
     sys, plan = problem.sys, problem.links
     still = jnp.zeros((sys.qd_size(), 1), q.dtype)
     stacks = [hung(sys, plan, group, q - sys.ref, still) for group in plan.stacks]
-    return _principal_frames(problem, *once(poses(plan, stacks)))
+    return _principal_frames(problem, *fusion_barrier(poses(plan, stacks)))
 
 
 def _principal_frames(problem: GeneralizedProblem, pos: Vec3, rot: Quat) -> PrincipalFrames:

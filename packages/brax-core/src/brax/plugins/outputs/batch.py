@@ -5,21 +5,23 @@ from typing import Any
 
 import jax
 
-from brax.native.jax_internals import inner, source, while_loop
+from brax.kernels.codegen.jax_internals import inner, source, while_loop
 
-MARK = 257
+CHECK_BATCH_MARK = 257
 """Environments of a trace: a prime number that is the size of no other axis. A function that loops
 over environments in Python is still traced in no time."""
 
 
 def marked(value: Any) -> Any:
-    """Returns a stand-in for an array with `MARK` environments instead of some."""
-    return jax.ShapeDtypeStruct((*value.shape[:-1], MARK), value.dtype)
+    """Returns a stand-in for an array with `CHECK_BATCH_MARK` environments instead of some."""
+    return jax.ShapeDtypeStruct((*value.shape[:-1], CHECK_BATCH_MARK), value.dtype)
 
 
 def unmarked(aval: Any, environments: int) -> Any:
-    """Returns a stand-in for a traced array, with so many environments instead of `MARK`."""
-    shape = (n // MARK * environments if n % MARK == 0 else n for n in aval.shape)
+    """Returns a stand-in for a traced array, with so many environments instead of the mark."""
+    shape = (
+        n // CHECK_BATCH_MARK * environments if n % CHECK_BATCH_MARK == 0 else n for n in aval.shape
+    )
     return jax.ShapeDtypeStruct(tuple(shape), aval.dtype)
 
 
@@ -45,7 +47,7 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 def _loses_batch(eqn: Any) -> bool:
     taken, given = (
-        any(n and n % MARK == 0 for v in variables for n in v.aval.shape)
+        any(n and n % CHECK_BATCH_MARK == 0 for v in variables for n in v.aval.shape)
         for variables in (eqn.invars, eqn.outvars)
     )
     return taken and not given and bool(eqn.outvars)

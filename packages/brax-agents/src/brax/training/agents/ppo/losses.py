@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.once import once
+from brax.kernels.fusion_barrier import fusion_barrier
 from brax.training.agents.ppo.networks import PPONetworks, PPOParams
 from brax.training.learning.advantages import compute_gae as compute_gae
 
@@ -118,6 +118,6 @@ def _surrogate(
         variance = jnp.sum(used * (advantages - mean) ** 2) / number
         advantages = used * (advantages - mean) / (jnp.sqrt(variance) + 1e-8)
     # XLA would compute it anew for each entry of an action in the gradient, from transposed arrays.
-    advantages = once(advantages)
+    advantages = fusion_barrier(advantages)
     clipped = jnp.clip(ratio, 1.0 - config.clipping_epsilon, 1.0 + config.clipping_epsilon)
     return -jnp.sum(jnp.minimum(ratio * advantages, clipped * advantages)) / number

@@ -3,19 +3,19 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from brax.native.assembly import Line
+from brax.kernels.codegen.emitter import InstructionGroup
+from brax.kernels.codegen.schedule import PLACE_NAME
 
-ALIGNED = 64
+STACK_ALIGNMENT = 64
 """Bytes that arrays begin at multiples of."""
 
-_PLACE = re.compile(r"%m\d+")
 _LABEL = re.compile(r"^([\w.]+):", re.MULTILINE)
 _BACK = re.compile(r"label %([\w.]+)")
 
 
-def arena(
-    lines: Sequence[Line], sizes: Mapping[str, int]
-) -> tuple[list[Line], list[str], list[str]]:
+def allocate_stack(
+    lines: Sequence[InstructionGroup], sizes: Mapping[str, int]
+) -> tuple[list[InstructionGroup], list[str], list[str]]:
     """Finds room for places.
 
     Args:
@@ -26,7 +26,7 @@ def arena(
         The instructions without those that store what is never loaded, and those that come before
         and after all others.
     """
-    places = [[p for p in _PLACE.findall(line.text) if p in sizes] for line in lines]
+    places = [[p for p in PLACE_NAME.findall(line.text) if p in sizes] for line in lines]
     read = {p for line, mine in zip(lines, places, strict=True) if line.name for p in mine}
     kept = [
         (line, mine)
@@ -37,27 +37,27 @@ def arena(
     for i, (_, mine) in enumerate(kept):
         for p in mine:
             spans.setdefault(p, [i, i])[1] = i
-    for begin, end in _rounds([line for line, _ in kept]):
+    for begin, end in _loop_spans([line for line, _ in kept]):
         for span in spans.values():
             inside = begin <= span[0] <= end or begin <= span[1] <= end
             across = span[0] < begin <= span[1] or span[0] <= end < span[1]
             if inside and across:
                 span[:] = min(span[0], begin), max(span[1], end)
-    starts, total = _packed(spans, sizes)
+    starts, total = _color_slots(spans, sizes)
     if not starts:
         return [line for line, _ in kept], [], []
     before = [
-        f"%arena.room = call ptr @malloc(i64 {total + ALIGNED})",
+        f"%arena.room = call ptr @malloc(i64 {total + STACK_ALIGNMENT})",
         "%arena.number = ptrtoint ptr %arena.room to i64",
-        f"%arena.up = add i64 %arena.number, {ALIGNED - 1}",
-        f"%arena.even = and i64 %arena.up, {-ALIGNED}",
+        f"%arena.up = add i64 %arena.number, {STACK_ALIGNMENT - 1}",
+        f"%arena.even = and i64 %arena.up, {-STACK_ALIGNMENT}",
         "%arena = inttoptr i64 %arena.even to ptr",
         *(f"{p} = getelementptr i8, ptr %arena, i64 {at}" for p, at in starts.items()),
     ]
     return [line for line, _ in kept], before, ["call void @free(ptr %arena.room)"]
 
 
-def _rounds(lines: Sequence[Line]) -> list[tuple[int, int]]:
+def _loop_spans(lines: Sequence[InstructionGroup]) -> list[tuple[int, int]]:
     """Where loops begin and end, inner ones first."""
     labels: dict[str, int] = {}
     out = []
@@ -68,7 +68,7 @@ def _rounds(lines: Sequence[Line]) -> list[tuple[int, int]]:
     return out
 
 
-def _packed(
+def _color_slots(
     spans: Mapping[str, Sequence[int]], sizes: Mapping[str, int]
 ) -> tuple[dict[str, int], int]:
     """Where each place begins, and the bytes of all, such that none that are in use overlap."""
@@ -81,7 +81,7 @@ def _packed(
         for p in live:
             if starts[p] - at >= sizes[name]:
                 break
-            at = max(at, -(-(starts[p] + sizes[p]) // ALIGNED) * ALIGNED)
+            at = max(at, -(-(starts[p] + sizes[p]) // STACK_ALIGNMENT) * STACK_ALIGNMENT)
         starts[name] = at
         live.append(name)
         total = max(total, at + sizes[name])

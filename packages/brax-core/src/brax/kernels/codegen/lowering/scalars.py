@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import functions, integers
-from brax.native.assembly import Assembly, Value, named
+from brax.kernels.codegen import math_functions
+from brax.kernels.codegen.emitter import Emitter, Value, is_runtime_value
+from brax.kernels.codegen.lowering import integers
 
 Rule = Callable[..., Value]
 """Of the assembly, the type of the first operand, and the elements of all operands."""
@@ -56,11 +57,11 @@ _COMPARISONS = {
 
 
 def rule(name: str) -> Rule:
-    """What one of the elementwise `RULES` does to elements; what is known is computed now."""
-    instruction, known = RULES[name], _KNOWN.get(name)
+    """Return what one of `SCALAR_RULES` does to elements; what is known is computed now."""
+    instruction, known = SCALAR_RULES[name], _KNOWN.get(name)
 
-    def one(asm: Assembly, code: str, *x: Value) -> Value:
-        if known is None or any(named(v) for v in x):
+    def one(asm: Emitter, code: str, *x: Value) -> Value:
+        if known is None or any(is_runtime_value(v) for v in x):
             return instruction(asm, code, *x)
         with np.errstate(all="ignore"):
             return known(*x)
@@ -78,31 +79,31 @@ def constant(code: str, x: float) -> Value:
     return np.dtype(code if code != "b1" else bool).type(x)
 
 
-def _add(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+def _add(asm: Emitter, code: str, x: Value, y: Value) -> Value:
     return asm.add(code, x, y) if fraction(code) else asm.apply("add", code, x, y)
 
 
-def _subtract(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+def _subtract(asm: Emitter, code: str, x: Value, y: Value) -> Value:
     return asm.subtract(code, x, y) if fraction(code) else asm.apply("sub", code, x, y)
 
 
-def _multiply(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+def _multiply(asm: Emitter, code: str, x: Value, y: Value) -> Value:
     return asm.multiply(code, x, y) if fraction(code) else asm.apply("mul", code, x, y)
 
 
-def _divide(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+def _divide(asm: Emitter, code: str, x: Value, y: Value) -> Value:
     if fraction(code):
-        return x if not named(y) and y == 1 else asm.apply("fdiv", code, x, y)
+        return x if not is_runtime_value(y) and y == 1 else asm.apply("fdiv", code, x, y)
     return integers.divide(asm, code, x, y)
 
 
-def _remainder(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+def _remainder(asm: Emitter, code: str, x: Value, y: Value) -> Value:
     if fraction(code):
-        return functions.function("fmod")(asm, code, x, y)
+        return math_functions.math_function("fmod")(asm, code, x, y)
     return integers.remainder(asm, code, x, y)
 
 
-def _negative(asm: Assembly, code: str, x: Value) -> Value:
+def _negative(asm: Emitter, code: str, x: Value) -> Value:
     zero = constant(code, 0)
     return asm.negative(code, x) if fraction(code) else asm.apply("sub", code, zero, x)
 
@@ -110,7 +111,7 @@ def _negative(asm: Assembly, code: str, x: Value) -> Value:
 def _outer(test: str, name: str, bits: str) -> Rule:
     """The larger or the smaller; not a number if one is not."""
 
-    def one(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    def one(asm: Emitter, code: str, x: Value, y: Value) -> Value:
         if fraction(code):
             return asm.intrinsic(name, code, x, y)
         if code == "b1":
@@ -124,14 +125,14 @@ def compare(name: str) -> Rule:
     """A comparison of two numbers."""
     floats, signed, unsigned = _COMPARISONS[name]
 
-    def one(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    def one(asm: Emitter, code: str, x: Value, y: Value) -> Value:
         unlike = unsigned if code[0] in "ub" else signed
         return asm.compare(floats if fraction(code) else unlike, code, x, y)
 
     return one
 
 
-def _not(asm: Assembly, code: str, x: Value) -> Value:
+def _not(asm: Emitter, code: str, x: Value) -> Value:
     return asm.apply("xor", code, x, constant(code, 1 if code == "b1" else -1))
 
 
@@ -143,43 +144,45 @@ def _intrinsic(name: str) -> Rule:
     return lambda asm, code, x: asm.intrinsic(name, code, x)
 
 
-def _reciprocal_root(asm: Assembly, code: str, x: Value) -> Value:
+def _reciprocal_root(asm: Emitter, code: str, x: Value) -> Value:
     return asm.apply("fdiv", code, constant(code, 1), asm.intrinsic("sqrt", code, x))
 
 
-def _absolute(asm: Assembly, code: str, x: Value) -> Value:
+def _absolute(asm: Emitter, code: str, x: Value) -> Value:
     if fraction(code):
         return asm.intrinsic("fabs", code, x)
     below = compare("lt")(asm, code, x, constant(code, 0))
     return asm.select(below, _negative(asm, code, x), x, code)
 
 
-def _sign(asm: Assembly, code: str, x: Value) -> Value:
+def _sign(asm: Emitter, code: str, x: Value) -> Value:
     zero, one = constant(code, 0), constant(code, 1)
     up = asm.select(compare("gt")(asm, code, x, zero), one, x, code)
     return asm.select(compare("lt")(asm, code, x, zero), constant(code, -1), up, code)
 
 
-def _is_finite(asm: Assembly, code: str, x: Value) -> Value:
+def _is_finite(asm: Emitter, code: str, x: Value) -> Value:
     size = asm.intrinsic("fabs", code, x)
     return asm.compare("fcmp olt", code, size, constant(code, np.inf))
 
 
-def _square(asm: Assembly, code: str, x: Value) -> Value:
+def _square(asm: Emitter, code: str, x: Value) -> Value:
     return multiply(asm, code, x, x)
 
 
-def _logistic(asm: Assembly, code: str, x: Value) -> Value:
+def _logistic(asm: Emitter, code: str, x: Value) -> Value:
     one = constant(code, 1)
-    grown = functions.function("exp")(asm, code, _negative(asm, code, x) if named(x) else -x)
+    grown = math_functions.math_function("exp")(
+        asm, code, _negative(asm, code, x) if is_runtime_value(x) else -x
+    )
     return asm.apply("fdiv", code, one, asm.apply("fadd", code, one, grown))
 
 
-def _clamp(asm: Assembly, code: str, low: Value, x: Value, high: Value) -> Value:
+def _clamp(asm: Emitter, code: str, low: Value, x: Value, high: Value) -> Value:
     return smallest(asm, code, largest(asm, code, low, x), high)
 
 
-def power(asm: Assembly, code: str, x: Value, n: int) -> Value:
+def power(asm: Emitter, code: str, x: Value, n: int) -> Value:
     """A number to the power of an integer."""
     if n < 0:
         below = power(asm, code, x, -n)
@@ -194,9 +197,9 @@ def power(asm: Assembly, code: str, x: Value, n: int) -> Value:
     return result
 
 
-def convert(asm: Assembly, x: Value, before: str, after: str) -> Value:
+def convert(asm: Emitter, x: Value, before: str, after: str) -> Value:
     """A number of another type."""
-    if not named(x):
+    if not is_runtime_value(x):
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(after if after != "b1" else bool)[()]
     whole = {before[0], after[0]} <= {"i", "u"}
@@ -216,7 +219,7 @@ def convert(asm: Assembly, x: Value, before: str, after: str) -> Value:
     return asm.convert("sext" if signed else "zext", x, before, after)
 
 
-RULES: dict[str, Rule] = {
+SCALAR_RULES: dict[str, Rule] = {
     "add": _add,
     "add_any": _add,
     "sub": _subtract,
@@ -241,15 +244,15 @@ RULES: dict[str, Rule] = {
     "square": _square,
     "logistic": _logistic,
     "clamp": _clamp,
-    **{name: functions.function(name) for name in functions.FUNCTIONS},
-    **integers.RULES,
+    **{name: math_functions.math_function(name) for name in math_functions.FUNCTIONS},
+    **integers.INTEGER_RULES,
 }
 """Elementwise operations without parameters, by JAX's names."""
 
 add, multiply, largest, smallest = map(rule, ("add", "mul", "max", "min"))
 
 
-def log_add(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+def log_add(asm: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the logarithm of the sum of two exponentials."""
     top = largest(asm, code, x, y)
     below = rule("sub")(asm, code, smallest(asm, code, x, y), top)

@@ -52,13 +52,13 @@ def code_of(dtype: Any) -> str:
     return code
 
 
-def named(value: Value) -> bool:
+def is_runtime_value(value: Value) -> bool:
     """Whether a value is only known when the kernel runs."""
     return isinstance(value, str)
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class MemoryPlace:
     """Numbers of one type in memory, which are written once in a round of the loops around them."""
 
     name: str
@@ -75,12 +75,12 @@ class Cell:
 
     __slots__ = ("index", "place")
 
-    def __init__(self, place: Place, index: int) -> None:
+    def __init__(self, place: MemoryPlace, index: int) -> None:
         """The number at an index of a place."""
         self.place, self.index = place, index
 
 
-class Line(NamedTuple):
+class InstructionGroup(NamedTuple):
     """Instructions that stay together."""
 
     text: str
@@ -89,7 +89,7 @@ class Line(NamedTuple):
     jump: bool = False
 
 
-class Assembly:
+class Emitter:
     """The instructions of one kernel."""
 
     def __init__(self, lanes: int, most: int = 0) -> None:
@@ -102,7 +102,7 @@ class Assembly:
         self.lanes, self.most = lanes, most
         self.start: list[str] = []
         """Instructions that come before all others: room on the stack."""
-        self.blocks: list[list[Line]] = [[], []]
+        self.blocks: list[list[InstructionGroup]] = [[], []]
         """The instructions of each depth: before the loop over the batch, in it, and in loops of
         the kernel."""
         self.declared: set[str] = set()
@@ -114,7 +114,7 @@ class Assembly:
         self._depth: dict[str, int] = {"%size": 0, "%first": 1}
         self.known: list[dict[str, str]] = [{}, {}]
         """What is known at each depth, so that it is not computed twice."""
-        self.tables: list[dict[str, Place]] = [{}, {}]
+        self.tables: list[dict[str, MemoryPlace]] = [{}, {}]
         """Places with values from several, at each depth."""
         self.places: dict[str, int] = {}
         """Bytes of places."""
@@ -147,7 +147,7 @@ class Assembly:
     def emit(self, text: str, wide: bool, operands: tuple[Value, ...], depth: int = 0) -> str:
         """Adds an instruction without side effects, once, where its operands are known."""
         for x in operands:
-            if named(x):
+            if is_runtime_value(x):
                 depth = max(depth, self._depth[x])
         known = self.known[depth]
         if text in known:
@@ -156,14 +156,14 @@ class Assembly:
         name = f"%v{self._count}"
         self.wide[name] = wide
         self._depth[name] = depth
-        self.blocks[depth].append(Line(f"{name} = {text}", name))
+        self.blocks[depth].append(InstructionGroup(f"{name} = {text}", name))
         known[text] = name
         return name
 
     def act(self, text: str, jump: bool = False) -> None:
         """Adds an instruction with a side effect, here."""
         self._settle()
-        self.blocks[-1].append(Line(text, jump=jump))
+        self.blocks[-1].append(InstructionGroup(text, jump=jump))
 
     def load(self, place: str, code: str, wide: bool, index: Value = 0) -> str:
         """Loads a value that may have changed, here."""
@@ -174,7 +174,9 @@ class Assembly:
         name, kind, at = self.fresh("v"), self.type_of(code, wide), self.fresh("p")
         self.wide[name], self._depth[name] = wide, depth
         where = f"{at} = getelementptr {kind}, ptr {place}, i32 {index}"
-        self.blocks[depth].append(Line(f"{where}\n{name} = load {kind}, ptr {at}", name))
+        self.blocks[depth].append(
+            InstructionGroup(f"{where}\n{name} = load {kind}, ptr {at}", name)
+        )
         return name
 
     def reserve(self, code: str, wide: bool, count: int = 1) -> str:
@@ -191,16 +193,16 @@ class Assembly:
     def _store(self, x: Value, code: str, wide: bool, place: str, index: Value, depth: int) -> None:
         kind, given, at = self.type_of(code, wide), self.operand(x, code, wide), self.fresh("p")
         where = f"{at} = getelementptr {kind}, ptr {place}, i32 {index}"
-        self.blocks[depth].append(Line(f"{where}\nstore {kind} {given}, ptr {at}"))
+        self.blocks[depth].append(InstructionGroup(f"{where}\nstore {kind} {given}, ptr {at}"))
 
     def element(self, values: Sequence[Value], index: Value, code: str) -> Value:
         """One of some values, by an index, `i4`, that all lanes share and that is in range."""
-        if not named(index):
+        if not is_runtime_value(index):
             return values[int(index)]
         if all(x is values[0] for x in values):
             return values[0]
         wide = self.widest(*values)
-        depth = max((self._depth[x] for x in values if named(x)), default=0)
+        depth = max((self._depth[x] for x in values if is_runtime_value(x)), default=0)
         known, key = self.known[depth], f"table {code} {', '.join(map(str, values))}"
         if key not in known:
             known[key] = self.reserve(code, wide, len(values))
@@ -247,24 +249,24 @@ class Assembly:
         """How many loops a value is in."""
         if isinstance(x, Cell):
             return x.place.depth
-        return self._depth[x] if named(x) else 0
+        return self._depth[x] if is_runtime_value(x) else 0
 
-    def room(self, code: str, wide: bool, depth: int, count: int) -> Place:
+    def room(self, code: str, wide: bool, depth: int, count: int) -> MemoryPlace:
         """A place for numbers of one type."""
         name = self.fresh("m")
         kind = LLVM[_stored(code)]
         self.places[name] = count * (self.lanes if wide else 1) * BYTES[kind]
-        return Place(name, code, wide, depth)
+        return MemoryPlace(name, code, wide, depth)
 
-    def table(self, values: Sequence[Any], code: str) -> Place:
+    def table(self, values: Sequence[Any], code: str) -> MemoryPlace:
         """A place with numbers that are known."""
         kind = LLVM[_stored(code)]
         numbers = ", ".join(f"{kind} {_literal(x, _stored(code))}" for x in values)
         text = f"[{len(values)} x {kind}] [{numbers}]"
         name = self.constants.setdefault(text, f"@known{len(self.constants)}")
-        return Place(name, code, False, 0)
+        return MemoryPlace(name, code, False, 0)
 
-    def at(self, place: Place, index: Value) -> str:
+    def at(self, place: MemoryPlace, index: Value) -> str:
         """A number in a place, by an index, `i4`, that may differ between the lanes."""
         code = _stored(place.code)
         if self.widest(index):
@@ -278,18 +280,20 @@ class Assembly:
             x = self._found(where, f"load {kind}, ptr ", end, place, index)
         return x if place.code != "b1" else self.compare("icmp ne", code, x, np.int32(0))
 
-    def _found(self, where: str, before: str, after: str, place: Place, index: Value) -> str:
+    def _found(self, where: str, before: str, after: str, place: MemoryPlace, index: Value) -> str:
         """Loads from an address. It stays with that, which says until when a place is in use."""
         depth, key = max(place.depth, self.depth(index)), f"{before} {where}"
         if key not in self.known[depth]:
             at, x = self.fresh("p"), self.register(place.wide or self.widest(index), depth)
-            self.blocks[depth].append(Line(f"{at} = {where}\n{x} = {before}{at}{after}", x))
+            self.blocks[depth].append(
+                InstructionGroup(f"{at} = {where}\n{x} = {before}{at}{after}", x)
+            )
             self.known[depth][key] = x
         return self.known[depth][key]
 
     def _far(self, index: Value, wide: bool) -> str:
         """Where an element of an operand is for the first of the lanes, `i8`."""
-        if named(index):
+        if is_runtime_value(index):
             kinds = self.type_of("i4", wide), self.type_of("i8", wide)
             index = self.emit(f"sext {kinds[0]} {index} to {kinds[1]}", wide, (index,))
         else:
@@ -297,7 +301,7 @@ class Assembly:
         row = self.apply("mul", "i8", index, "%size")
         return self.apply("add", "i8", row, "%first")
 
-    def _gathered(self, place: Place, code: str, index: str) -> str:
+    def _gathered(self, place: MemoryPlace, code: str, index: str) -> str:
         """A number of each lane's own index."""
         n, size = self.lanes, "i4"
         if place.apart:
@@ -316,7 +320,7 @@ class Assembly:
         end = f", i32 {BYTES[LLVM[code]]}, {mask} splat (i1 true), {result} poison)"
         return self._found(where, f"call {result} {function}(<{n} x ptr> ", end, place, index)
 
-    def storing(self, place: Place, index: Value, x: Value) -> Line:
+    def storing(self, place: MemoryPlace, index: Value, x: Value) -> InstructionGroup:
         """Stores a number in a place; to be added where it belongs."""
         code, given = _stored(place.code), self.operand(x, place.code, place.wide)
         if place.code == "b1":
@@ -324,15 +328,15 @@ class Assembly:
             given = self.emit(f"sext {kinds[0]} {given} to {kinds[1]}", place.wide, (x,))
         kind, at = self.type_of(code, place.wide), self.fresh("p")
         where = f"{at} = getelementptr {kind}, ptr {place.name}, i32 {index}"
-        return Line(f"{where}\nstore {kind} {given}, ptr {at}")
+        return InstructionGroup(f"{where}\nstore {kind} {given}, ptr {at}")
 
     def widest(self, *values: Value) -> bool:
         """Whether any of the values is wide."""
-        return any(self.wide[x] for x in values if named(x))
+        return any(self.wide[x] for x in values if is_runtime_value(x))
 
     def operand(self, x: Value, code: str, wide: bool) -> str:
         """A value as an operand; one that lanes share is spread over them where it has to be."""
-        if not named(x):
+        if not is_runtime_value(x):
             text = _literal(x, code)
             return f"splat ({LLVM.get(code, 'i1')} {text})" if wide else text
         if self.wide[x] == wide:
@@ -365,11 +369,11 @@ class Assembly:
         symbol = f"@{name}{'f' if code == 'f4' else ''}"
         self.declared.add(f"declare {scalar} {symbol}({', '.join([scalar] * len(values))})")
 
-        def call(asm: Assembly, given: list[str]) -> str:
+        def call(asm: Emitter, given: list[str]) -> str:
             arguments = ", ".join(f"{scalar} {x}" for x in given)
             return asm.emit(f"call {scalar} {symbol}({arguments})", False, tuple(given))
 
-        def lanes(asm: Assembly, *given: str) -> tuple[Value]:
+        def lanes(asm: Emitter, *given: str) -> tuple[Value]:
             if not asm.widest(*given):
                 return (call(asm, list(given)),)
             kind, result = asm.type_of(code, True), "poison"
@@ -403,7 +407,7 @@ class Assembly:
         kind = self.type_of(code, wide)
         symbol = f"@brax.{name}.{code}{f'.{self.lanes}' if wide else ''}"
         if symbol not in self.routines:
-            inner = Assembly(self.lanes)
+            inner = Emitter(self.lanes)
             names = [f"%x{i}" for i in range(len(values))]
             for x in names:
                 inner.wide[x], inner._depth[x] = wide, 0
@@ -440,9 +444,9 @@ class Assembly:
 
     def select(self, which: Value, yes: Value, no: Value, code: str) -> Value:
         """One of two values by a truth value."""
-        if not named(which):
+        if not is_runtime_value(which):
             return yes if which else no
-        if yes is no or (named(yes) and named(no) and yes == no):
+        if yes is no or (is_runtime_value(yes) and is_runtime_value(no) and yes == no):
             return yes
         wide = self.widest(which, yes, no)
         kind = self.type_of(code, wide)
@@ -470,7 +474,7 @@ class Assembly:
     def multiply(self, code: str, x: Value, y: Value) -> Value:
         """A product of two numbers with a fraction."""
         for a, b in ((x, y), (y, x)):
-            if not named(a) and a == 1:
+            if not is_runtime_value(a) and a == 1:
                 return b
         name = self.apply("fmul", code, x, y)
         self._factors[name] = x, y
@@ -479,27 +483,27 @@ class Assembly:
     def add(self, code: str, x: Value, y: Value) -> Value:
         """A sum of two numbers with a fraction; that of a product is rounded once."""
         for a, b in ((x, y), (y, x)):
-            if not named(a) and a == 0:
+            if not is_runtime_value(a) and a == 0:
                 return b
         for product, other in ((y, x), (x, y)):
-            if named(product) and product in self._factors:
+            if is_runtime_value(product) and product in self._factors:
                 return self.intrinsic("fma", code, *self._factors[product], other)
         return self.apply("fadd", code, x, y)
 
     def subtract(self, code: str, x: Value, y: Value) -> Value:
         """A difference of two numbers with a fraction; see `add`."""
-        if not named(y) and y == 0:
+        if not is_runtime_value(y) and y == 0:
             return x
-        if named(y) and y in self._factors:
+        if is_runtime_value(y) and y in self._factors:
             a, b = self._factors[y]
             return self.intrinsic("fma", code, self.negative(code, a), b, x)
-        if named(x) and x in self._factors:
+        if is_runtime_value(x) and x in self._factors:
             return self.intrinsic("fma", code, *self._factors[x], self.negative(code, y))
         return self.apply("fsub", code, x, y)
 
     def negative(self, code: str, x: Value) -> Value:
         """Minus a number with a fraction."""
-        return self.apply("fneg", code, x) if named(x) else -x
+        return self.apply("fneg", code, x) if is_runtime_value(x) else -x
 
 
 def _stored(code: str) -> str:

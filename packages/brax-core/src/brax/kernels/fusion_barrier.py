@@ -15,11 +15,11 @@ def _identity(x: T) -> T:
 
 _call = jax.jit(_identity)
 
-ONCE = _identity.__name__
-"""Name of the calls that `once` makes."""
+BARRIER_NAME = _identity.__name__
+"""Name of the calls that `fusion_barrier` makes."""
 
 
-def once(tree: T) -> T:
+def fusion_barrier(tree: T) -> T:
     """Returns `tree` with its arrays computed once.
 
     XLA's fusion on CPU clones cheap producers into every consumer, or computes them again for each
@@ -31,7 +31,7 @@ def once(tree: T) -> T:
         return _call(tree)
 
 
-def apart(function: Callable[..., T], *args: Any) -> T:
+def compiled_apart(function: Callable[..., T], *args: Any) -> T:
     """Calls a function as a program of its own, of which nothing is fused with what is around it.
 
     XLA's fusion emitter aborts ("Number of dimensions of this map must match") on some gathers that

@@ -8,27 +8,36 @@ from typing import Any
 import numpy as np
 from jax.extend.core import Literal
 
-from brax.native import jax_internals, large, operations, scalars
-from brax.native.arrays import MARK, Elements, each, known, one
-from brax.native.assembly import Assembly, Cell, Place, Unsupported, Value, code_of, named
-from brax.native.loops import cells
-from brax.skipped import NAME as WHERE_NEEDED
+from brax.kernels.codegen import jax_internals
+from brax.kernels.codegen.emitter import (
+    Cell,
+    Emitter,
+    MemoryPlace,
+    Unsupported,
+    Value,
+    code_of,
+    is_runtime_value,
+)
+from brax.kernels.codegen.loops import cells
+from brax.kernels.codegen.lowering import arrays_in_memory, rules, scalars
+from brax.kernels.codegen.lowering.arrays import BATCH_MARK, ElementArray, each, known, one
+from brax.kernels.skip import WHERE_NEEDED
 
 
 def evaluate(
-    asm: Assembly, jaxpr: Any, consts: Sequence[Any], given: Sequence[Elements]
-) -> list[Elements]:
+    asm: Emitter, jaxpr: Any, consts: Sequence[Any], given: Sequence[ElementArray]
+) -> list[ElementArray]:
     """Adds the instructions of some operations, and gives their results.
 
     Raises:
         Unsupported: if one of them is not translated.
     """
-    places: dict[Any, Elements] = {}
+    places: dict[Any, ElementArray] = {}
 
-    def read(var: Any) -> Elements:
+    def read(var: Any) -> ElementArray:
         return known(var.val) if isinstance(var, Literal) else places[var]
 
-    def write(variables: Sequence[Any], arrays: Sequence[Elements]) -> None:
+    def write(variables: Sequence[Any], arrays: Sequence[ElementArray]) -> None:
         for var, x in zip(variables, arrays, strict=True):
             if x.shape != one(var.aval.shape):
                 raise Unsupported(f"a batch axis that is not the last, {var.aval.shape}")
@@ -49,28 +58,28 @@ def evaluate(
     return [read(v) for v in jaxpr.outvars]
 
 
-def _results(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
+def _results(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
     name = eqn.primitive.name
     if name in jax_internals.CALLS:
         if eqn.params.get("name") == WHERE_NEEDED and _keeps_shapes(eqn):
             return _where_needed(asm, eqn, given)
         return evaluate(asm, *jax_internals.called(eqn), given)
-    if name in _PROGRAMS:
+    if name in _CONTROL_FLOW_RULES:
         jax_internals.check(eqn)
-        return _PROGRAMS[name](asm, eqn, given)
-    return (large if asm.loops else operations).operation(asm, eqn, given)
+        return _CONTROL_FLOW_RULES[name](asm, eqn, given)
+    return (arrays_in_memory if asm.loops else rules).operation(asm, eqn, given)
 
 
-def _linear_solve(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
+def _linear_solve(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
     """The solver that a solution by `jax.lax.custom_linear_solve` names, such as one by LU."""
     solver, own = jax_internals.linear_solver(eqn)
     return evaluate(asm, *solver, [given[i] for i in own])
 
 
-def _cond(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
+def _cond(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
     """Both branches, and a choice of their results."""
     branches, index = jax_internals.branches(eqn), _fetched(asm, given[0])[()]
-    if not named(index):
+    if not is_runtime_value(index):
         chosen = branches[min(max(int(index), 0), len(branches) - 1)]
         return evaluate(asm, *chosen, given[1:])
     code = code_of(eqn.invars[0].aval.dtype)
@@ -86,16 +95,16 @@ def _cond(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     return out
 
 
-def _fetched(asm: Assembly, x: Elements) -> Elements:
+def _fetched(asm: Emitter, x: ElementArray) -> ElementArray:
     return asm.loops.fetched(x) if asm.loops else x
 
 
 class _Carry:
     """What a loop hands on, kept in memory: what has a batch axis for each lane."""
 
-    def __init__(self, asm: Assembly, avals: Sequence[Any], start: Sequence[Elements]) -> None:
+    def __init__(self, asm: Emitter, avals: Sequence[Any], start: Sequence[ElementArray]) -> None:
         self._asm = asm
-        self._kinds = [(code_of(a.dtype), asm.lanes > 1 and MARK in a.shape) for a in avals]
+        self._kinds = [(code_of(a.dtype), asm.lanes > 1 and BATCH_MARK in a.shape) for a in avals]
         self._shapes = [x.shape for x in start]
         self._places = [
             asm.room(*kind, asm.here, x.size)
@@ -103,34 +112,34 @@ class _Carry:
             else [asm.reserve(*kind) for _ in range(x.size)]
             for kind, x in zip(self._kinds, start, strict=True)
         ]
-        self._names = {p.name for p in self._places if isinstance(p, Place)}
+        self._names = {p.name for p in self._places if isinstance(p, MemoryPlace)}
         self.put(start)
 
-    def put(self, arrays: Sequence[Elements]) -> None:
+    def put(self, arrays: Sequence[ElementArray]) -> None:
         """Stores values, which are all known before the first is stored."""
         if self._asm.loops:
             self._asm.loops.settle()
         found = [self._apart(*x) for x in zip(self._kinds, self._places, arrays, strict=True)]
         for kind, places, x in zip(self._kinds, self._places, found, strict=True):
-            if isinstance(places, Place):
+            if isinstance(places, MemoryPlace):
                 if not self._stays(places, x):
                     self._asm.loops.copy(x, kind[0], places)
                 continue
             for value, place in zip(x.reshape(-1), places, strict=True):
                 self._asm.store(value, *kind, place)
 
-    def get(self) -> list[Elements]:
+    def get(self) -> list[ElementArray]:
         """Loads the values that were stored last."""
         return [
             cells(replace(places, depth=self._asm.here), shape)
-            if isinstance(places, Place)
+            if isinstance(places, MemoryPlace)
             else _filled([self._asm.load(place, *kind) for place in places], shape)
             for kind, places, shape in zip(self._kinds, self._places, self._shapes, strict=True)
         ]
 
-    def _apart(self, kind: tuple[str, bool], places: Any, x: Elements) -> Elements:
+    def _apart(self, kind: tuple[str, bool], places: Any, x: ElementArray) -> ElementArray:
         """Values that do not change when others are stored."""
-        if not isinstance(places, Place):
+        if not isinstance(places, MemoryPlace):
             return _fetched(self._asm, x)
         mine = (isinstance(v, Cell) and v.place.name in self._names for v in x.reshape(-1))
         if self._stays(places, x) or not any(mine):
@@ -139,7 +148,7 @@ class _Carry:
         self._asm.loops.copy(x, kind[0], kept)
         return cells(kept, x.shape)
 
-    def _stays(self, place: Place, x: Elements) -> bool:
+    def _stays(self, place: MemoryPlace, x: ElementArray) -> bool:
         """Whether an array is what the place has already."""
         return all(
             isinstance(v, Cell) and v.place.name == place.name and v.index == i
@@ -147,13 +156,13 @@ class _Carry:
         )
 
 
-def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
+def _scan(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
     """A loop of known length."""
     body, length, reverse, consts, carried = jax_internals.scan(eqn)
     first = consts + carried
     fixed, start, rows = given[: first - carried], given[first - carried : first], given[first:]
     results = eqn.outvars[carried:]
-    if not length or any(v.aval.shape[0] == MARK for v in [*eqn.invars[first:], *results]):
+    if not length or any(v.aval.shape[0] == BATCH_MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
     if length == 1:
         out = evaluate(asm, *body, [*fixed, *start, *(x[0] for x in rows)])
@@ -177,14 +186,14 @@ def _scan(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     loop.end(asm.apply("icmp slt", "i4", following, np.int32(length)))
     kept = [
         cells(mine, one(v.aval.shape))
-        if isinstance(mine, Place)
+        if isinstance(mine, MemoryPlace)
         else _filled([s.read(i) for i in range(length) for s in mine], one(v.aval.shape))
         for mine, v in zip(series, results, strict=True)
     ]
     return [*carry.get(), *kept]
 
 
-def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
+def _while(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
     """A loop whose end is found as it runs.
 
     Where each environment has an end of its own, or each row, what has ended keeps its values until
@@ -209,7 +218,9 @@ def _while(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
     return carry.get()
 
 
-def _where(asm: Assembly, which: Elements, yes: Elements, no: Elements, code: str) -> Elements:
+def _where(
+    asm: Emitter, which: ElementArray, yes: ElementArray, no: ElementArray, code: str
+) -> ElementArray:
     """One of two arrays, by the truth values of their leading axes."""
     which = which.reshape(*which.shape, *(1,) * (yes.ndim - which.ndim))
     given = [which, yes, no]
@@ -227,14 +238,16 @@ def _keeps_shapes(eqn: Any) -> bool:
     like = [(a.shape, a.dtype) for a in before] == [
         (v.aval.shape, v.aval.dtype) for v in eqn.outvars
     ]
-    return len(before) == n > 0 and like and needed.shape == (1, MARK) and needed.dtype == bool
+    return (
+        len(before) == n > 0 and like and needed.shape == (1, BATCH_MARK) and needed.dtype == bool
+    )
 
 
-def _where_needed(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elements]:
-    """What `brax.skipped.where_needed` does, left out where no lane needs it."""
+def _where_needed(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+    """What `brax.kernels.skip.where_needed` does, left out where no lane needs it."""
     n, inner = len(eqn.outvars), jax_internals.called(eqn)
     (needed,) = _fetched(asm, given[-n - 1]).reshape(-1)
-    if not named(needed):
+    if not is_runtime_value(needed):
         return evaluate(asm, *inner, given)
     carry = _Carry(asm, [v.aval for v in eqn.outvars], given[-n:])
     branch = _Loop(asm)
@@ -245,7 +258,7 @@ def _where_needed(asm: Assembly, eqn: Any, given: list[Elements]) -> list[Elemen
     return carry.get()
 
 
-def _row(asm: Assembly, x: Elements, at: Value, code: str) -> Elements:
+def _row(asm: Emitter, x: ElementArray, at: Value, code: str) -> ElementArray:
     """The elements at an index of the first axis."""
     if asm.loops and asm.loops.worth(x):
         rest = np.arange(x[0].size).reshape(x.shape[1:])
@@ -258,7 +271,7 @@ def _row(asm: Assembly, x: Elements, at: Value, code: str) -> Elements:
     return out
 
 
-def _filled(values: Sequence[Value], shape: tuple[int, ...]) -> Elements:
+def _filled(values: Sequence[Value], shape: tuple[int, ...]) -> ElementArray:
     out = np.empty(len(values), object)
     out[:] = values
     return out.reshape(shape)
@@ -267,7 +280,7 @@ def _filled(values: Sequence[Value], shape: tuple[int, ...]) -> Elements:
 class _Loop:
     """A loop that is being written."""
 
-    def __init__(self, asm: Assembly) -> None:
+    def __init__(self, asm: Emitter) -> None:
         self._asm, self._label = asm, asm.fresh("loop")[1:]
         # The jump to the body belongs to it: what the body finds to be computed before comes first.
         asm.enter()
@@ -285,7 +298,7 @@ class _Loop:
         self._asm.leave()
 
 
-def _series(asm: Assembly, x: Elements, code: str, length: int, at: Value) -> Any:
+def _series(asm: Emitter, x: ElementArray, code: str, length: int, at: Value) -> Any:
     """What a loop keeps of each round: an array, in a place if it is large."""
     if asm.loops and length * x.size >= asm.loops.least:
         wide = asm.loops.wide(x.reshape(-1))
@@ -299,21 +312,21 @@ def _series(asm: Assembly, x: Elements, code: str, length: int, at: Value) -> An
 class _Series:
     """A value that a loop keeps of each round."""
 
-    def __init__(self, asm: Assembly, value: Value, code: str, length: int, at: Value) -> None:
+    def __init__(self, asm: Emitter, value: Value, code: str, length: int, at: Value) -> None:
         self._asm, self._value, self._code = asm, value, code
         self._wide = asm.widest(value)
-        if named(value):
+        if is_runtime_value(value):
             self._place = asm.reserve(code, self._wide, length)
             asm.store(value, code, self._wide, self._place, at)
 
     def read(self, i: int) -> Value:
         """The value of a round, after the loop."""
-        if not named(self._value):
+        if not is_runtime_value(self._value):
             return self._value
         return self._asm.load(self._place, self._code, self._wide, i)
 
 
-_PROGRAMS = {
+_CONTROL_FLOW_RULES = {
     "scan": _scan,
     "while": _while,
     "cond": _cond,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.native.assembly import Assembly, Value, named
+from brax.kernels.codegen.emitter import Emitter, Value, is_runtime_value
 
 
 def _number(code: str, x: int) -> Value:
@@ -16,26 +16,26 @@ def _number(code: str, x: int) -> Value:
     return np.asarray(x).astype(code)[()]
 
 
-def divide(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+def divide(asm: Emitter, code: str, x: Value, y: Value) -> Value:
     """Divide towards zero; by zero, all bits of the result are set."""
     by, zero = _divisor(asm, code, x, y)
     out = asm.apply("udiv" if code[0] == "u" else "sdiv", code, x, by)
     return asm.select(zero, _number(code, -1), out, code)
 
 
-def remainder(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+def remainder(asm: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return the remainder of `divide`, which has the sign of `x`; by zero, it is `x`."""
     by, zero = _divisor(asm, code, x, y)
     out = asm.apply("urem" if code[0] == "u" else "srem", code, x, by)
     return asm.select(zero, x, out, code)
 
 
-def _divisor(asm: Assembly, code: str, x: Value, y: Value) -> tuple[Value, Value]:
+def _divisor(asm: Emitter, code: str, x: Value, y: Value) -> tuple[Value, Value]:
     """Return a divisor that does not trap, and whether `y` is zero.
 
     The least number divided by -1 traps too; by 1 it is what XLA gives.
     """
-    if not named(y) and y not in (0, -1):
+    if not is_runtime_value(y) and y not in (0, -1):
         return y, np.bool_(False)
     zero = asm.compare("icmp eq", code, y, _number(code, 0))
     unsafe: Value = zero
@@ -49,9 +49,9 @@ def _divisor(asm: Assembly, code: str, x: Value, y: Value) -> tuple[Value, Value
 def _shift(instruction: str) -> Callable[..., Value]:
     """Return a shift; by all bits or more, no bit of the number but its sign is left."""
 
-    def one(asm: Assembly, code: str, x: Value, by: Value) -> Value:
+    def one(asm: Emitter, code: str, x: Value, by: Value) -> Value:
         bits = 8 * int(code[1])
-        if not named(by):
+        if not is_runtime_value(by):
             if 0 <= int(by) < bits:
                 return asm.apply(instruction, code, x, by)
             sign = asm.apply("ashr", code, x, _number(code, bits - 1))
@@ -64,11 +64,11 @@ def _shift(instruction: str) -> Callable[..., Value]:
     return one
 
 
-def _count_ones(asm: Assembly, code: str, x: Value) -> Value:
+def _count_ones(asm: Emitter, code: str, x: Value) -> Value:
     return asm.intrinsic("ctpop", code, x)
 
 
-def _count_leading_zeros(asm: Assembly, code: str, x: Value) -> Value:
+def _count_leading_zeros(asm: Emitter, code: str, x: Value) -> Value:
     """Set all bits below the highest one, and count the others."""
     by = 1
     while by < 8 * int(code[1]):
@@ -77,9 +77,9 @@ def _count_leading_zeros(asm: Assembly, code: str, x: Value) -> Value:
     return _count_ones(asm, code, asm.apply("xor", code, x, _number(code, -1)))
 
 
-def bits_of(asm: Assembly, x: Value, before: str, after: str) -> Value:
+def bits_of(asm: Emitter, x: Value, before: str, after: str) -> Value:
     """Return the number of another type of the same size that has the same bits."""
-    if not named(x):
+    if not is_runtime_value(x):
         return np.asarray(x).view(after)[()]
     return x if before[0] != "f" and after[0] != "f" else asm.convert("bitcast", x, before, after)
 
@@ -87,7 +87,7 @@ def bits_of(asm: Assembly, x: Value, before: str, after: str) -> Value:
 def _total_order(predicate: str) -> Callable[..., Value]:
     """Compare with -NaN below all numbers, NaN above all, and -0 below 0."""
 
-    def key(asm: Assembly, code: str, x: Value) -> Value:
+    def key(asm: Emitter, code: str, x: Value) -> Value:
         if code[0] != "f":
             return x
         whole = f"i{code[1]}"
@@ -95,7 +95,7 @@ def _total_order(predicate: str) -> Callable[..., Value]:
         sign = asm.apply("ashr", whole, bits, _number(whole, 8 * int(code[1]) - 1))
         return asm.apply("xor", whole, bits, asm.apply("lshr", whole, sign, _number(whole, 1)))
 
-    def one(asm: Assembly, code: str, x: Value, y: Value) -> Value:
+    def one(asm: Emitter, code: str, x: Value, y: Value) -> Value:
         sign = "u" if code[0] in "ub" else "s"
         kind = f"i{code[1]}" if code[0] == "f" else code
         test = f"icmp {sign}{predicate}"
@@ -104,7 +104,7 @@ def _total_order(predicate: str) -> Callable[..., Value]:
     return one
 
 
-def rounded_mantissa(asm: Assembly, code: str, x: Value, bits: int) -> Value:
+def rounded_mantissa(asm: Emitter, code: str, x: Value, bits: int) -> Value:
     """Round the mantissa of a number to some bits, ties to even."""
     whole, given = f"i{code[1]}", np.finfo(code).nmant
     if bits >= given:
@@ -119,7 +119,7 @@ def rounded_mantissa(asm: Assembly, code: str, x: Value, bits: int) -> Value:
     return asm.select(odd, x, asm.convert("bitcast", near, whole, code), code)
 
 
-RULES: dict[str, Callable[..., Any]] = {
+INTEGER_RULES: dict[str, Callable[..., Any]] = {
     "shift_left": _shift("shl"),
     "shift_right_logical": _shift("lshr"),
     "shift_right_arithmetic": _shift("ashr"),

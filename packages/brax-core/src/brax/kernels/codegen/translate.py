@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from brax.native.arena import arena
-from brax.native.arrays import one
-from brax.native.assembly import Assembly, Line, Place, Value, code_of
-from brax.native.loops import Loops, cells
-from brax.native.order import ordered
-from brax.native.program import evaluate
+from brax.kernels.codegen.emitter import Emitter, InstructionGroup, MemoryPlace, Value, code_of
+from brax.kernels.codegen.loops import Loops, cells
+from brax.kernels.codegen.lowering.arrays import one
+from brax.kernels.codegen.lowering.control_flow import evaluate
+from brax.kernels.codegen.schedule import scheduled
+from brax.kernels.codegen.stack import allocate_stack
 
 
 def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most: int = 0) -> str:
@@ -32,7 +32,7 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most
         Unsupported: if an operation is not translated.
         TooLong: if there are more values.
     """
-    asm = Assembly(lanes, most)
+    asm = Emitter(lanes, most)
     if least:
         asm.loops = Loops(asm, least)
     jaxpr = closed.jaxpr
@@ -42,7 +42,7 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most
         out = np.empty(one(var.aval.shape), object)
         if asm.loops and asm.loops.worth(out) and code != "b1":
             wide = mine and lanes > 1
-            given.append(cells(Place(place, code, wide, int(mine), mine), out.shape))
+            given.append(cells(MemoryPlace(place, code, wide, int(mine), mine), out.shape))
             continue
         for j, at in enumerate(np.ndindex(out.shape)):
             out[at] = _read(asm, place, j, code, mine)
@@ -56,8 +56,8 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most
         for j, value in enumerate(x.reshape(-1)):
             _write(asm, place, j, code, value)
     head, body = asm.blocks
-    lines = [*ordered([*head, _TILE, *body]), _next(lanes)]
-    lines, before, after = arena(lines, asm.places)
+    lines = [*scheduled([*head, _TILE, *body]), _next(lanes)]
+    lines, before, after = allocate_stack(lines, asm.places)
     return "\n".join(
         [
             *(f"{name} = private unnamed_addr constant {x}" for x, name in asm.constants.items()),
@@ -83,11 +83,11 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most
     )
 
 
-_TILE = Line("br label %tile\ntile:\n%first = load i64, ptr %place", jump=True)
+_TILE = InstructionGroup("br label %tile\ntile:\n%first = load i64, ptr %place", jump=True)
 """The beginning of the loop over the batch."""
 
 
-def _next(lanes: int) -> Line:
+def _next(lanes: int) -> InstructionGroup:
     """The end of the loop over the batch."""
     lines = [
         "%done = icmp sge i64 %first, %last",
@@ -100,15 +100,15 @@ def _next(lanes: int) -> Line:
         "br label %tile",
         "finish:",
     ]
-    return Line("\n".join(lines), jump=True)
+    return InstructionGroup("\n".join(lines), jump=True)
 
 
-def _address(asm: Assembly, base: str, k: int) -> str:
+def _address(asm: Emitter, base: str, k: int) -> str:
     place = asm.emit(f"getelementptr ptr, ptr %{base}, i64 {k}", False, ())
     return asm.emit(f"load ptr, ptr {place}", False, ())
 
 
-def _read(asm: Assembly, place: str, j: int, code: str, own: bool) -> Value:
+def _read(asm: Emitter, place: str, j: int, code: str, own: bool) -> Value:
     """An element of an operand, which is not changed by anything."""
     wide = own and asm.lanes > 1
     kind = asm.type_of(code, wide) if code != "b1" else _bytes(asm, wide)
@@ -119,7 +119,7 @@ def _read(asm: Assembly, place: str, j: int, code: str, own: bool) -> Value:
     return asm.emit(f"trunc {kind} {value} to {asm.type_of('b1', wide)}", wide, (value,))
 
 
-def _write(asm: Assembly, place: str, j: int, code: str, value: Value) -> None:
+def _write(asm: Emitter, place: str, j: int, code: str, value: Value) -> None:
     wide = asm.lanes > 1
     kind, given = asm.type_of(code, wide), asm.operand(value, code, wide)
     if code == "b1":
@@ -128,11 +128,11 @@ def _write(asm: Assembly, place: str, j: int, code: str, value: Value) -> None:
     asm.act(f"store {kind} {given}, ptr {_place(asm, place, j, code, True)}, align 1")
 
 
-def _bytes(asm: Assembly, wide: bool) -> str:
+def _bytes(asm: Emitter, wide: bool) -> str:
     return f"<{asm.lanes} x i8>" if wide else "i8"
 
 
-def _place(asm: Assembly, place: str, j: int, code: str, own: bool) -> str:
+def _place(asm: Emitter, place: str, j: int, code: str, own: bool) -> str:
     """Where an element is of the first of the lanes."""
     kind = asm.type_of(code, False) if code != "b1" else "i8"
     if not own:

@@ -24,7 +24,7 @@ CHECKED = "0.10.0", "0.12.0"
 
 FFI_MINOR = 3
 """The newest minor version of XLA's foreign-function interface whose header was read for
-`brax.native.handler`."""
+`brax.kernels.codegen.ffi`."""
 
 
 class UnknownForm(Exception):

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import functions, integers, scalars
-from brax.native.assembly import Assembly, Unsupported, Value, code_of
+from brax.kernels.codegen import math_functions
+from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, code_of
+from brax.kernels.codegen.lowering import integers, scalars
 
 
 def _codes(eqn: Any) -> tuple[str, str]:
@@ -14,20 +15,22 @@ def _codes(eqn: Any) -> tuple[str, str]:
     return code_of(eqn.invars[0].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
 
 
-def _convert(asm: Assembly, eqn: Any, x: Value) -> Value:
+def _convert(asm: Emitter, eqn: Any, x: Value) -> Value:
     return scalars.convert(asm, x, *_codes(eqn))
 
 
-def _integer_power(asm: Assembly, eqn: Any, x: Value) -> Value:
+def _integer_power(asm: Emitter, eqn: Any, x: Value) -> Value:
     return scalars.power(asm, _codes(eqn)[1], x, eqn.params["y"])
 
 
-def _power(asm: Assembly, eqn: Any, x: Value, y: Value) -> Value:
+def _power(asm: Emitter, eqn: Any, x: Value, y: Value) -> Value:
     code, exponent = (code_of(v.aval.dtype) for v in eqn.invars)
-    return functions.function("pow")(asm, code, x, scalars.convert(asm, y, exponent, code))
+    return math_functions.math_function("pow")(
+        asm, code, x, scalars.convert(asm, y, exponent, code)
+    )
 
 
-def _select(asm: Assembly, eqn: Any, which: Value, *cases: Value) -> Value:
+def _select(asm: Emitter, eqn: Any, which: Value, *cases: Value) -> Value:
     """Choose a case by its number, of which a truth value is one."""
     kind, code = _codes(eqn)
     if kind == "b1":
@@ -40,26 +43,26 @@ def _select(asm: Assembly, eqn: Any, which: Value, *cases: Value) -> Value:
     return out
 
 
-def _round(asm: Assembly, eqn: Any, x: Value) -> Value:
+def _round(asm: Emitter, eqn: Any, x: Value) -> Value:
     even = int(eqn.params["rounding_method"]) == 1
     return asm.intrinsic("roundeven" if even else "round", _codes(eqn)[0], x)
 
 
-def _bitcast(asm: Assembly, eqn: Any, x: Value) -> Value:
+def _bitcast(asm: Emitter, eqn: Any, x: Value) -> Value:
     before, after = _codes(eqn)
     if before[1] != after[1] or "b1" in (before, after):
         raise Unsupported("a number whose bits become several numbers, or the other way round")
     return integers.bits_of(asm, x, before, after)
 
 
-def _reduce_precision(asm: Assembly, eqn: Any, x: Value) -> Value:
+def _reduce_precision(asm: Emitter, eqn: Any, x: Value) -> Value:
     code, _ = _codes(eqn)
     if eqn.params["exponent_bits"] < np.finfo(code).nexp:
         raise Unsupported("an exponent of fewer bits")
     return integers.rounded_mantissa(asm, code, x, eqn.params["mantissa_bits"])
 
 
-OPERATIONS: dict[str, Callable[..., Value]] = {
+ELEMENTWISE_RULES: dict[str, Callable[..., Value]] = {
     "convert_element_type": _convert,
     "integer_pow": _integer_power,
     "pow": _power,

@@ -18,33 +18,33 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from brax.native import handler, jax_internals, machine, outcomes
-from brax.native.arrays import MARK
-from brax.native.assembly import TooLong, Unsupported, code_of
-from brax.native.outcomes import Outcome
-from brax.native.translate import translate
+from brax.kernels.codegen import explain, ffi, jax_internals, target
+from brax.kernels.codegen.emitter import TooLong, Unsupported, code_of
+from brax.kernels.codegen.explain import Outcome
+from brax.kernels.codegen.lowering.arrays import BATCH_MARK
+from brax.kernels.codegen.translate import translate
 
-ELEMENTS = 100_000
+MAX_UNROLLED_ELEMENTS = 100_000
 """Most numbers that a kernel may compute for each environment with instructions of their own. In a
 longer one the operations on large arrays are loops."""
 
-LOOPS = 32, 8
+MIN_LOOPED_ELEMENTS = 32, 8
 """Elements of an array that is large there; the fewer, the less room it takes on the stack."""
 
-LINES = 500_000
+MAX_INSTRUCTIONS = 500_000
 """Most instructions of a kernel: the time to compile it grows with them."""
 
-SPILLED = (1.0, 0.5), (0.5, 0.25)
+MAX_SPILLED_SHARES = (1.0, 0.5), (0.5, 0.25)
 """How much of its values a kernel keeps on the stack at most, written out and in loops: of one that
 is compiled soon, and of one that is compiled fast. Measured of steps and their derivatives: up to
 0.19 and 0.10, 0.38 and 0.17."""
 
 _LOG = logging.getLogger("brax")
 
-SOON = 64
+MIN_OPTIMIZED_BATCH = 64
 """Least batch for which a kernel is compiled to be fast, and not to be ready soon."""
 
-LONG = 50_000
+MIN_OPTIMIZED_ELEMENTS = 50_000
 """Elements from which it is compiled to be fast in any case: what is ready soon uses the stack for
 each number that it computes."""
 
@@ -52,7 +52,7 @@ each number that it computes."""
 def trace(fun: Any, shapes: Sequence[tuple[tuple[int, ...], Any]]) -> Any:
     """The operations of a kernel, from the shapes without batch and types of its operands."""
     with _without_garbage_collection():
-        return jax.make_jaxpr(fun)(*(jax.ShapeDtypeStruct((*s, MARK), d) for s, d in shapes))
+        return jax.make_jaxpr(fun)(*(jax.ShapeDtypeStruct((*s, BATCH_MARK), d) for s, d in shapes))
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ class Kernel:
         self._title = title
         self._names: dict[Any, tuple[str | None, Outcome]] = {}
         self._elements = elements(self.closed.jaxpr)
-        self._long = self._elements > ELEMENTS or "top_k" in names(self.closed.jaxpr)
+        self._long = self._elements > MAX_UNROLLED_ELEMENTS or "top_k" in names(self.closed.jaxpr)
 
     def __call__(
         self, operands: Sequence[jax.Array], apart: bool, alone: bool
@@ -182,16 +182,21 @@ class Kernel:
     def name(self, own: tuple[bool, ...], size: int, threads: bool = False) -> str | None:
         """The name of its function for a batch, or None if it cannot be translated."""
         try:
-            most = machine.width() // self._bytes()
+            most = target.vector_bytes() // self._bytes()
         except Unsupported as reason:
-            outcomes.note(Outcome(self._title, str(reason)))
+            explain.note(Outcome(self._title, str(reason)))
             return None
         lanes = 1 << min(most, size).bit_length() - 1
-        key = own, lanes, int(size >= SOON or self._elements > LONG), threads
+        key = (
+            own,
+            lanes,
+            int(size >= MIN_OPTIMIZED_BATCH or self._elements > MIN_OPTIMIZED_ELEMENTS),
+            threads,
+        )
         if key not in self._names:
             self._names[key] = self._compiled(*key)
         name, outcome = self._names[key]
-        outcomes.note(outcome)
+        explain.note(outcome)
         return name
 
     def _bytes(self) -> int:
@@ -211,7 +216,7 @@ class Kernel:
             which = own.index(True)
             batch = which, jaxpr.invars[which].aval.ndim - 1
             count = len(jaxpr.invars), len(jaxpr.outvars)
-            entry = handler.handler(*count, batch, lanes, threads)
+            entry = ffi.ffi_handler(*count, batch, lanes, threads)
             kernel = self._translated(own, lanes, effort)
             text = f"{kernel}\n{entry}"
             name = "brax_" + hashlib.sha256(f"{effort} {text}".encode()).hexdigest()[:32]
@@ -234,16 +239,16 @@ class Kernel:
         Raises:
             Unsupported: if there is not enough.
         """
-        room = machine.stack() / (lanes * self._bytes())
-        for least in LOOPS if self._long else (0, *LOOPS):
-            share = SPILLED[effort][bool(least)]
-            most = min(LINES, int(room / share))
+        room = target.stack_bytes() / (lanes * self._bytes())
+        for least in MIN_LOOPED_ELEMENTS if self._long else (0, *MIN_LOOPED_ELEMENTS):
+            share = MAX_SPILLED_SHARES[effort][bool(least)]
+            most = min(MAX_INSTRUCTIONS, int(room / share))
             try:
                 with _without_garbage_collection():
                     kernel = translate(self.closed, own, lanes, least, most)
             except TooLong:
                 continue
-            if kernel.count("\n") <= LINES:
+            if kernel.count("\n") <= MAX_INSTRUCTIONS:
                 return kernel
         raise Unsupported("too many instructions")
 
@@ -261,7 +266,7 @@ def _register(name: str, text: str, effort: int) -> None:
     """Compiles a kernel and tells XLA its name, once, also where several threads trace it."""
     with _REGISTERING:
         if name not in _REGISTERED:
-            address = machine.compile_module(name, text, effort)
+            address = target.compile_module(name, text, effort)
             jax.ffi.register_ffi_target(name, _capsule(address, None, None), platform="cpu")
             _REGISTERED.add(name)
 
@@ -281,7 +286,7 @@ def elements(jaxpr: Any) -> int:
             count += sum(map(elements, inner))
         elif eqn.primitive.name not in _FREE:
             avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
-            sizes = (math.prod(n for n in a.shape if n != MARK) for a in avals)
+            sizes = (math.prod(n for n in a.shape if n != BATCH_MARK) for a in avals)
             count += max(sizes, default=0)
     return count
 

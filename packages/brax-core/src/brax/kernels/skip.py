@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 T = TypeVar("T")
 
-NAME = "where_needed"
+WHERE_NEEDED = "where_needed"
 """Of the function that holds such work, by which a translated kernel knows it."""
 
 
@@ -27,5 +27,5 @@ def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T) -> T:
     def chosen(needed: jax.Array, tree: Any) -> Any:
         return jax.tree.map(lambda new, old: jnp.where(needed, new, old), function(tree), tree)
 
-    chosen.__name__ = NAME
+    chosen.__name__ = WHERE_NEEDED
     return jax.jit(chosen)(needed, tree)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.native.assembly import Assembly, Value
+from brax.kernels.codegen.emitter import Emitter, Value
 
 _SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(6)]
 _COSINE = [(-1) ** k / math.factorial(2 * k) for k in range(7)]
@@ -28,7 +28,7 @@ FUNCTIONS = (
 """Functions, by their names in C's library of mathematics, where those are that are not here."""
 
 
-def _sine_and_cosine(asm: Assembly, x: Value) -> tuple[Value, Value]:
+def _sine_and_cosine(asm: Emitter, x: Value) -> tuple[Value, Value]:
     """Both of an angle, which share most of their work.
 
     The angle within an eighth of a turn, then Taylor's series; good up to 1e9 rad and more.
@@ -58,7 +58,7 @@ def _sine_and_cosine(asm: Assembly, x: Value) -> tuple[Value, Value]:
     return _signed(asm, sine, quadrant), _signed(asm, cosine, after)
 
 
-def _signed(asm: Assembly, x: Value, quadrant: Value) -> Value:
+def _signed(asm: Emitter, x: Value, quadrant: Value) -> Value:
     """Minus a number in the quadrants 2 and 3."""
     sign = asm.apply("shl", "i4", asm.apply("lshr", "i4", quadrant, np.int32(1)), np.int32(31))
     bits = asm.apply("xor", "i4", asm.convert("bitcast", x, "f4", "i4"), sign)
@@ -69,7 +69,7 @@ _HALF_PI_LEFT = -6.123233995736766e-17
 """What the double precision number nearest to a right angle is more than it, negated."""
 
 
-def _exponential(asm: Assembly, x: Value) -> tuple[Value]:
+def _exponential(asm: Emitter, x: Value) -> tuple[Value]:
     """A power of two, times Taylor's series of what is left."""
     far = asm.convert("fpext", x, "f4", "f8")
     far = asm.intrinsic("maximum", "f8", far, np.float64(-120))
@@ -83,7 +83,7 @@ def _exponential(asm: Assembly, x: Value) -> tuple[Value]:
     return (asm.convert("fptrunc", value, "f8", "f4"),)
 
 
-def _logarithm(asm: Assembly, x: Value) -> tuple[Value]:
+def _logarithm(asm: Emitter, x: Value) -> tuple[Value]:
     """That of a power of two, and a series of what is left.
 
     Source: Abramowitz and Stegun (1964), Handbook of Mathematical Functions, 4.1.27.
@@ -113,14 +113,14 @@ def _logarithm(asm: Assembly, x: Value) -> tuple[Value]:
     return (asm.convert("fptrunc", asm.select(endless, far, value, "f8"), "f8", "f4"),)
 
 
-def _series(asm: Assembly, x: Value, coefficients: list[float]) -> Value:
+def _series(asm: Emitter, x: Value, coefficients: list[float]) -> Value:
     value: Value = np.float64(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         value = asm.intrinsic("fma", "f8", value, x, np.float64(c))
     return value
 
 
-_LANES: dict[str, tuple[str, Callable[[Assembly, Value], tuple[Value, ...]], int]] = {
+_LANES: dict[str, tuple[str, Callable[[Emitter, Value], tuple[Value, ...]], int]] = {
     "sin": ("sincos", _sine_and_cosine, 0),
     "cos": ("sincos", _sine_and_cosine, 1),
     "exp": ("exp", _exponential, 0),
@@ -130,10 +130,10 @@ _LANES: dict[str, tuple[str, Callable[[Assembly, Value], tuple[Value, ...]], int
 Each is one of the results of a routine."""
 
 
-def function(name: str) -> Callable[..., Any]:
+def math_function(name: str) -> Callable[..., Any]:
     """A function of numbers with a fraction, of the assembly, their type, and them."""
 
-    def call(asm: Assembly, code: str, *values: Value) -> Value:
+    def call(asm: Emitter, code: str, *values: Value) -> Value:
         if code == "f4" and name in _LANES:
             routine, build, which = _LANES[name]
             return asm.routine(routine, code, build, *values)[which]

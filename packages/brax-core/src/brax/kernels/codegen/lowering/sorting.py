@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import scalars
-from brax.native.arrays import Elements, apart, is_known, several
-from brax.native.assembly import Assembly, Unsupported, Value, code_of
+from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, code_of
+from brax.kernels.codegen.lowering import scalars
+from brax.kernels.codegen.lowering.arrays import ElementArray, apart, is_known, several
 
 MAX_SORTED = 64
 """Elements of a sort. LLVM compiles the 543 comparators of an argsort of so many in 2 seconds."""
@@ -30,7 +30,7 @@ def comparators(count: int) -> Iterator[tuple[int, int]]:
         p >>= 1
 
 
-def _sort(asm: Assembly, eqn: Any, *arrays: Elements) -> list[Elements]:
+def _sort(asm: Emitter, eqn: Any, *arrays: ElementArray) -> list[ElementArray]:
     """Sort by the first `num_keys` arrays; NaN comes last, and zeros of both signs are equal."""
     axis, keys = eqn.params["dimension"], eqn.params["num_keys"]
     apart(eqn, [axis])
@@ -66,7 +66,7 @@ def _sort(asm: Assembly, eqn: Any, *arrays: Elements) -> list[Elements]:
     return [np.stack(found[i * count : (i + 1) * count], axis) for i in range(len(arrays))]
 
 
-def _after(asm: Assembly, pairs: Sequence[tuple[str, Value, Value]]) -> Value:
+def _after(asm: Emitter, pairs: Sequence[tuple[str, Value, Value]]) -> Value:
     """Return the truth value of whether one element of a sort belongs behind another.
 
     Args:
@@ -82,7 +82,7 @@ def _after(asm: Assembly, pairs: Sequence[tuple[str, Value, Value]]) -> Value:
     return either(asm, "b1", after, both(asm, "b1", level, _after(asm, others)))
 
 
-def _greater(asm: Assembly, code: str, a: Value, b: Value) -> Value:
+def _greater(asm: Emitter, code: str, a: Value, b: Value) -> Value:
     """Compare two keys, of which NaN is greater than all numbers."""
     greater = scalars.rule("gt")(asm, code, a, b)
     if not scalars.fraction(code):
@@ -93,15 +93,15 @@ def _greater(asm: Assembly, code: str, a: Value, b: Value) -> Value:
     return scalars.rule("or")(asm, "b1", greater, odd)
 
 
-def _places(count: int) -> Elements:
+def _places(count: int) -> ElementArray:
     out = np.empty(count, object)
     out[:] = [np.int32(i) for i in range(count)]
     return out
 
 
-def _ascends(rows: Elements) -> bool:
+def _ascends(rows: ElementArray) -> bool:
     """Return whether an array is known to ascend along its last axis, as the indices of argsort."""
     return is_known(rows) and bool((rows[..., 1:] > rows[..., :-1]).all())
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {"sort": _sort}
+SORTING_RULES: dict[str, Callable[..., Any]] = {"sort": _sort}

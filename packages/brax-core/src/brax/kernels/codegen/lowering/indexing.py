@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import scalars
-from brax.native.arrays import Elements, apart, one
-from brax.native.assembly import Assembly, Unsupported, Value, code_of, named
+from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, code_of, is_runtime_value
+from brax.kernels.codegen.lowering import scalars
+from brax.kernels.codegen.lowering.arrays import ElementArray, apart, one
 
 MAX_SELECTIONS = 2**14
 """Selections that one scatter may become."""
@@ -44,7 +44,7 @@ def filling(eqn: Any) -> Value:
     return dtype.type(info.min if dtype.kind == "i" else info.max)
 
 
-def inside(asm: Assembly, code: str, index: Value, bound: int) -> Value:
+def inside(asm: Emitter, code: str, index: Value, bound: int) -> Value:
     """Return the truth value of `0 <= index <= bound`."""
     index = scalars.convert(asm, index, code, "i4")
     above = scalars.rule("ge")(asm, "i4", index, np.int32(0))
@@ -52,7 +52,7 @@ def inside(asm: Assembly, code: str, index: Value, bound: int) -> Value:
     return scalars.rule("and")(asm, "b1", above, below)
 
 
-def _gather(asm: Assembly, eqn: Any, x: Elements, start: Elements) -> Elements:
+def _gather(asm: Emitter, eqn: Any, x: ElementArray, start: ElementArray) -> ElementArray:
     d, sizes = eqn.params["dimension_numbers"], one(eqn.params["slice_sizes"])
     whole(eqn, d.operand_batching_dims)
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
@@ -82,8 +82,8 @@ def _gather(asm: Assembly, eqn: Any, x: Elements, start: Elements) -> Elements:
 
 
 def _at(
-    asm: Assembly,
-    x: Elements,
+    asm: Emitter,
+    x: ElementArray,
     kind: str,
     corner: Sequence[Value],
     offset: Sequence[int],
@@ -91,9 +91,9 @@ def _at(
     code: str,
 ) -> Value:
     """Return the element at `corner` plus `offset`, with `corner` clipped to its bounds."""
-    moving = [i for i, c in enumerate(corner) if named(c) and bound[i]]
+    moving = [i for i, c in enumerate(corner) if is_runtime_value(c) and bound[i]]
     still = tuple(
-        (0 if named(c) else min(max(int(c), 0), b)) + o
+        (0 if is_runtime_value(c) else min(max(int(c), 0), b)) + o
         for c, o, b in zip(corner, offset, bound, strict=True)
     )
     if not moving:
@@ -105,7 +105,7 @@ def _at(
         index = scalars.largest(asm, "i4", index, np.int32(0))
         index = scalars.smallest(asm, "i4", index, np.int32(bound[i]))
         index = scalars.multiply(asm, "i4", index, np.int32(stride)) if stride > 1 else index
-        flat = scalars.rule("add")(asm, "i4", flat, index) if named(flat) else index
+        flat = scalars.rule("add")(asm, "i4", flat, index) if is_runtime_value(flat) else index
     reach = tuple(slice(s, s + bound[i] + 1) if i in moving else s for i, s in enumerate(still))
     values = x[reach].reshape(-1).tolist()
     if not asm.widest(flat):
@@ -117,7 +117,7 @@ def _at(
     return value
 
 
-def _dynamic_slice(asm: Assembly, eqn: Any, x: Elements, *start: Elements) -> Elements:
+def _dynamic_slice(asm: Emitter, eqn: Any, x: ElementArray, *start: ElementArray) -> ElementArray:
     shape = one(eqn.params["slice_sizes"])
     whole(eqn)
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
@@ -130,7 +130,7 @@ def _dynamic_slice(asm: Assembly, eqn: Any, x: Elements, *start: Elements) -> El
 
 
 def corners(
-    eqn: Any, start: Elements, new: Elements
+    eqn: Any, start: ElementArray, new: ElementArray
 ) -> Iterator[tuple[list[Value], list[int], Value]]:
     """Go through the updates of a scatter.
 
@@ -191,8 +191,8 @@ def place_of(
 
 
 def _put(
-    asm: Assembly,
-    out: Elements,
+    asm: Emitter,
+    out: ElementArray,
     corner: Sequence[Value],
     offset: Sequence[int],
     bound: Sequence[int],
@@ -202,7 +202,7 @@ def _put(
     kind: str,
 ) -> None:
     """Change the element of `out` at `corner` plus `offset`; unknown indices try all places."""
-    moving = [i for i, c in enumerate(corner) if named(c)]
+    moving = [i for i, c in enumerate(corner) if is_runtime_value(c)]
     trials = itertools.product(*(range(bound[i] + 1) for i in moving))
     for trial in trials:
         at, hit = list(corner), np.bool_(True)
@@ -226,14 +226,14 @@ def _replace(new: Value, old: Value) -> Value:
 
 
 def _limited(count: int, corner: Sequence[Value], bound: Sequence[int]) -> None:
-    trials = math.prod(b + 1 for c, b in zip(corner, bound, strict=True) if named(c))
+    trials = math.prod(b + 1 for c, b in zip(corner, bound, strict=True) if is_runtime_value(c))
     if count * trials > MAX_SELECTIONS:
         raise Unsupported(f"a scatter of {count} updates to one of {trials} places each")
 
 
 def _dynamic_update(
-    asm: Assembly, eqn: Any, x: Elements, new: Elements, *start: Elements
-) -> Elements:
+    asm: Emitter, eqn: Any, x: ElementArray, new: ElementArray, *start: ElementArray
+) -> ElementArray:
     shape, sizes = eqn.invars[0].aval.shape, eqn.invars[1].aval.shape
     apart(eqn, [i for i, n in enumerate(sizes) if n != shape[i]])
     kind, code = code_of(eqn.outvars[0].aval.dtype), code_of(eqn.invars[2].aval.dtype)
@@ -246,8 +246,10 @@ def _dynamic_update(
     return out
 
 
-def _scatter(fold: Callable[..., Value] | None) -> Callable[..., Elements]:
-    def scatter(asm: Assembly, eqn: Any, x: Elements, start: Elements, new: Elements) -> Elements:
+def _scatter(fold: Callable[..., Value] | None) -> Callable[..., ElementArray]:
+    def scatter(
+        asm: Emitter, eqn: Any, x: ElementArray, start: ElementArray, new: ElementArray
+    ) -> ElementArray:
         if fold is None and eqn.params["update_jaxpr"] is not None:
             raise Unsupported("a scatter that applies a function")
         kind, code = code_of(eqn.outvars[0].aval.dtype), code_of(eqn.invars[1].aval.dtype)
@@ -266,7 +268,7 @@ def _scatter(fold: Callable[..., Value] | None) -> Callable[..., Elements]:
     return scatter
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
+INDEXING_RULES: dict[str, Callable[..., Any]] = {
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update,

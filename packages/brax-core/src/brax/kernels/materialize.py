@@ -11,8 +11,8 @@ from typing import Any
 import jax
 from jax.extend.core import Literal
 
-from brax.native import jax_internals
-from brax.once import ONCE, once
+from brax.kernels.codegen import jax_internals
+from brax.kernels.fusion_barrier import BARRIER_NAME, fusion_barrier
 
 MAX_RECOMPUTED = 40
 """Most operations, for each element, that XLA may compute again for another use of a value."""
@@ -41,7 +41,7 @@ def materialized(fun: Callable[..., Sequence[jax.Array]]) -> Callable[..., tuple
         closed = jax.make_jaxpr(fun)(*operands)
         try:
             return tuple(_arrays(jax_internals.Body(closed.jaxpr, tuple(closed.consts)), operands))
-        except jax_internals.UnknownForm:  # `brax.native` has warned of it
+        except jax_internals.UnknownForm:  # `brax.kernels.codegen` has warned of it
             return tuple(fun(*operands))
 
     return stored
@@ -73,7 +73,7 @@ def _evaluated(
         found = _results(eqn, [read(v) for v in eqn.invars], [uses[v] for v in eqn.outvars])
         for var, (x, cost) in zip(eqn.outvars, found, strict=True):
             if uses[var] > 1 and cost * (uses[var] - 1) > MAX_RECOMPUTED:
-                x, cost = once(x), 0
+                x, cost = fusion_barrier(x), 0
             values[var] = x, cost
     return [read(v) for v in body.jaxpr.outvars]
 
@@ -100,8 +100,12 @@ def _results(eqn: Any, given: list[tuple[Any, int]], uses: Sequence[int]) -> lis
     arrays = [x for x, _ in given]
     if name in jax_internals.CALLS:
         found = _evaluated(jax_internals.called(eqn), given, uses)
-        # A derivative of `once` has its name too, and not as many results as operands.
-        return [(once(x), 0) for x, _ in found] if eqn.params.get("name") == ONCE else found
+        # A derivative of `fusion_barrier` has its name too, and not as many results as operands.
+        return (
+            [(fusion_barrier(x), 0) for x, _ in found]
+            if eqn.params.get("name") == BARRIER_NAME
+            else found
+        )
     if name in ("scan", "while", "cond"):
         return [(x, 0) for x in _LOOPS[name](eqn, arrays)]
     out = eqn.primitive.bind(*arrays, **eqn.params)

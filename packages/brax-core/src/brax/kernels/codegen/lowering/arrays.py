@@ -10,13 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import scalars
-from brax.native.assembly import Assembly, Cell, Unsupported, Value, code_of, named
+from brax.kernels.codegen.emitter import (
+    Cell,
+    Emitter,
+    Unsupported,
+    Value,
+    code_of,
+    is_runtime_value,
+)
+from brax.kernels.codegen.lowering import scalars
 
-Elements = Any
+ElementArray = Any
 """A numpy array of values."""
 
-MARK = 65537
+BATCH_MARK = 65537
 """The size of the batch axis where a kernel is traced to be translated: no other axis has it."""
 
 
@@ -26,19 +33,19 @@ def one(shape: Sequence[int]) -> tuple[int, ...]:
     Raises:
         Unsupported: if the batch is mixed with another axis.
     """
-    if any(n % MARK == 0 and n > MARK for n in shape):
+    if any(n % BATCH_MARK == 0 and n > BATCH_MARK for n in shape):
         raise Unsupported("a batch axis that is joined with another")
-    return tuple(1 if n == MARK else n for n in shape)
+    return tuple(1 if n == BATCH_MARK else n for n in shape)
 
 
 def apart(eqn: Any, axes: Sequence[int], x: int = 0) -> None:
     """Makes sure that an operation along some axes does not mix environments."""
     shape = eqn.invars[x].aval.shape
-    if any(shape[i] == MARK for i in axes):
+    if any(shape[i] == BATCH_MARK for i in axes):
         raise Unsupported(f"the operation '{eqn.primitive.name}' across environments")
 
 
-def known(array: Any) -> Elements:
+def known(array: Any) -> ElementArray:
     """Numbers that are known now, as an array of values."""
     numbers = np.asarray(array)
     out = np.empty(numbers.shape, object)
@@ -47,7 +54,7 @@ def known(array: Any) -> Elements:
     return out
 
 
-def each(fun: Callable[..., Value], *arrays: Elements) -> Elements:
+def each(fun: Callable[..., Value], *arrays: ElementArray) -> ElementArray:
     """Applies a function to the elements of arrays that are broadcast against each other."""
     wide = np.broadcast_arrays(*arrays) if len(arrays) > 1 else arrays
     out = np.empty(wide[0].shape, object)
@@ -57,7 +64,7 @@ def each(fun: Callable[..., Value], *arrays: Elements) -> Elements:
     return out
 
 
-def numbers(array: Elements, dtype: Any) -> Any:
+def numbers(array: ElementArray, dtype: Any) -> Any:
     """Elements that all have to be known, as numbers.
 
     Raises:
@@ -68,18 +75,20 @@ def numbers(array: Elements, dtype: Any) -> Any:
     return array.astype(dtype)
 
 
-def is_known(*arrays: Elements) -> bool:
+def is_known(*arrays: ElementArray) -> bool:
     """Whether all elements are numbers."""
-    return not any(named(x) or isinstance(x, Cell) for a in arrays for x in a.reshape(-1))
+    return not any(
+        is_runtime_value(x) or isinstance(x, Cell) for a in arrays for x in a.reshape(-1)
+    )
 
 
 def several(
-    asm: Assembly,
+    asm: Emitter,
     fun: Callable[..., Sequence[Value]],
-    arrays: Sequence[Elements],
+    arrays: Sequence[ElementArray],
     given: Sequence[str],
     codes: Sequence[str],
-) -> list[Elements]:
+) -> list[ElementArray]:
     """Apply a function of several results to the elements of arrays of one shape.
 
     Args:
@@ -99,7 +108,7 @@ def several(
     return [x.reshape(fetched[0].shape) for x in out]
 
 
-def _slice(asm: Assembly, eqn: Any, x: Elements) -> Elements:
+def _slice(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
     p, shape = eqn.params, eqn.invars[0].aval.shape
     whole = zip(p["start_indices"], p["limit_indices"], shape, strict=True)
     apart(eqn, [i for i, (low, high, n) in enumerate(whole) if low or high < n])
@@ -107,13 +116,13 @@ def _slice(asm: Assembly, eqn: Any, x: Elements) -> Elements:
     return x[tuple(map(slice, p["start_indices"], one(p["limit_indices"]), steps))]
 
 
-def _broadcast(asm: Assembly, eqn: Any, x: Elements, *_: Elements) -> Elements:
+def _broadcast(asm: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
     shape = one(eqn.outvars[0].aval.shape)
     kept = dict(zip(eqn.params["broadcast_dimensions"], x.shape, strict=True))
     return np.broadcast_to(x.reshape([kept.get(i, 1) for i in range(len(shape))]), shape)
 
 
-def _reshape(asm: Assembly, eqn: Any, x: Elements, *_: Elements) -> Elements:
+def _reshape(asm: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
     before, after = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     if _inside(before) != _inside(after):
         raise Unsupported("a batch axis that changes places with another")
@@ -122,10 +131,10 @@ def _reshape(asm: Assembly, eqn: Any, x: Elements, *_: Elements) -> Elements:
 
 def _inside(shape: tuple[int, ...]) -> int:
     """How many elements are side by side within one environment's place."""
-    return math.prod(shape[shape.index(MARK) + 1 :]) if MARK in shape else 0
+    return math.prod(shape[shape.index(BATCH_MARK) + 1 :]) if BATCH_MARK in shape else 0
 
 
-def _pad(asm: Assembly, eqn: Any, x: Elements, filling: Elements) -> Elements:
+def _pad(asm: Emitter, eqn: Any, x: ElementArray, filling: ElementArray) -> ElementArray:
     out = np.empty(one(eqn.outvars[0].aval.shape), object)
     out[...] = filling[()]
     places = []
@@ -138,33 +147,35 @@ def _pad(asm: Assembly, eqn: Any, x: Elements, filling: Elements) -> Elements:
     return out
 
 
-def _unstack(asm: Assembly, eqn: Any, x: Elements) -> list[Elements]:
+def _unstack(asm: Emitter, eqn: Any, x: ElementArray) -> list[ElementArray]:
     axis = eqn.params["axis"]
     return [np.take(x, i, axis) for i in range(x.shape[axis])]
 
 
-def _split(asm: Assembly, eqn: Any, x: Elements) -> list[Elements]:
+def _split(asm: Emitter, eqn: Any, x: ElementArray) -> list[ElementArray]:
     apart(eqn, [eqn.params["axis"]])
     return np.split(x, np.cumsum(eqn.params["sizes"])[:-1], eqn.params["axis"])
 
 
-def _iota(asm: Assembly, eqn: Any) -> Elements:
+def _iota(asm: Emitter, eqn: Any) -> ElementArray:
     aval, axis = eqn.outvars[0].aval, eqn.params["dimension"]
-    if aval.shape[axis] == MARK:
+    if aval.shape[axis] == BATCH_MARK:
         raise Unsupported("the number of an environment")
     along = np.arange(aval.shape[axis], dtype=aval.dtype)
     shape = [-1 if i == axis else 1 for i in range(aval.ndim)]
     return known(np.broadcast_to(along.reshape(shape), one(aval.shape)))
 
 
-def _platform_index(asm: Assembly, eqn: Any) -> Elements:
+def _platform_index(asm: Emitter, eqn: Any) -> ElementArray:
     """The first of some lists of platforms that has this one, or the one for all others."""
     named_here = [p is None or "cpu" in p for p in eqn.params["platforms"]]
     return known(np.int32(named_here.index(True)))
 
 
-def _reduction(fold: Callable[..., Value], nothing: float | None = None) -> Callable[..., Elements]:
-    def reduce(asm: Assembly, eqn: Any, x: Elements) -> Elements:
+def _reduction(
+    fold: Callable[..., Value], nothing: float | None = None
+) -> Callable[..., ElementArray]:
+    def reduce(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
         code = code_of(eqn.invars[0].aval.dtype)
         apart(eqn, eqn.params["axes"])
         for axis in sorted(eqn.params["axes"], reverse=True):
@@ -183,12 +194,12 @@ def _reduction(fold: Callable[..., Value], nothing: float | None = None) -> Call
     return reduce
 
 
-def _cumulative(fold: Callable[..., Value]) -> Callable[..., Elements]:
-    def cumulate(asm: Assembly, eqn: Any, x: Elements) -> Elements:
+def _cumulative(fold: Callable[..., Value]) -> Callable[..., ElementArray]:
+    def cumulate(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
         code, axis = code_of(eqn.invars[0].aval.dtype), eqn.params["axis"]
         apart(eqn, [axis])
         order = range(x.shape[axis])[:: -1 if eqn.params["reverse"] else 1]
-        parts: dict[int, Elements] = {}
+        parts: dict[int, ElementArray] = {}
         before = None
         for i in order:
             here = _along(x, i, axis)
@@ -200,27 +211,27 @@ def _cumulative(fold: Callable[..., Value]) -> Callable[..., Elements]:
     return cumulate
 
 
-def _reverse(asm: Assembly, eqn: Any, x: Elements) -> Elements:
+def _reverse(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
     apart(eqn, eqn.params["dimensions"])
     return np.flip(x, eqn.params["dimensions"])
 
 
-def _concatenate(asm: Assembly, eqn: Any, *x: Elements) -> Elements:
+def _concatenate(asm: Emitter, eqn: Any, *x: ElementArray) -> ElementArray:
     apart(eqn, [eqn.params["dimension"]])
     return np.concatenate(x, eqn.params["dimension"])
 
 
-def _tile(asm: Assembly, eqn: Any, x: Elements) -> Elements:
+def _tile(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
     reps = eqn.params["reps"]
     apart(eqn, [i for i, n in enumerate(reps) if n != 1])
     return np.tile(x, reps)
 
 
-def _along(x: Elements, i: int, axis: int) -> Elements:
+def _along(x: ElementArray, i: int, axis: int) -> ElementArray:
     return x[(slice(None),) * axis + (i,)].reshape([n for k, n in enumerate(x.shape) if k != axis])
 
 
-def better(asm: Assembly, test: str, code: str, best: Value, new: Value) -> Value:
+def better(asm: Emitter, test: str, code: str, best: Value, new: Value) -> Value:
     """Whether a number comes before the best so far; what is not a number comes first."""
     out = scalars.rule(test)(asm, code, new, best)
     if not scalars.fraction(code):
@@ -230,8 +241,8 @@ def better(asm: Assembly, test: str, code: str, best: Value, new: Value) -> Valu
     return scalars.rule("or")(asm, "b1", out, scalars.rule("and")(asm, "b1", lost, kept))
 
 
-def _extreme(test: str) -> Callable[..., Elements]:
-    def place(asm: Assembly, eqn: Any, x: Elements) -> Elements:
+def _extreme(test: str) -> Callable[..., ElementArray]:
+    def place(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
         """The first place of what is largest, or smallest; of what is not a number, if any is."""
         code, index = code_of(eqn.invars[0].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
         (axis,) = eqn.params["axes"]
@@ -252,7 +263,9 @@ def _extreme(test: str) -> Callable[..., Elements]:
     return place
 
 
-def factors(eqn: Any, x: Elements, y: Elements) -> tuple[Elements, Elements, int, tuple[int, ...]]:
+def factors(
+    eqn: Any, x: ElementArray, y: ElementArray
+) -> tuple[ElementArray, ElementArray, int, tuple[int, ...]]:
     """The operands of a product of arrays, to be multiplied element by element and summed along the
     last axis; its length, and the shape of the result.
     """
@@ -268,7 +281,7 @@ def factors(eqn: Any, x: Elements, y: Elements) -> tuple[Elements, Elements, int
     return left, right, depth, one(eqn.outvars[0].aval.shape)
 
 
-def multiplication(asm: Assembly, eqn: Any) -> Callable[[Value, Value], Value]:
+def multiplication(asm: Emitter, eqn: Any) -> Callable[[Value, Value], Value]:
     """Return the multiplication of a product of arrays, in the type of its result."""
     first, second, code = (code_of(v.aval.dtype) for v in (*eqn.invars, *eqn.outvars))
 
@@ -279,13 +292,13 @@ def multiplication(asm: Assembly, eqn: Any) -> Callable[[Value, Value], Value]:
     return multiply
 
 
-def _dot(asm: Assembly, eqn: Any, x: Elements, y: Elements) -> Elements:
+def _dot(asm: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> ElementArray:
     left, right, depth, shape = factors(eqn, x, y)
     code, multiply = code_of(eqn.outvars[0].aval.dtype), multiplication(asm, eqn)
     if not depth:
         return known(np.zeros(shape, eqn.outvars[0].aval.dtype))
 
-    def term(i: int) -> Elements:
+    def term(i: int) -> ElementArray:
         return each(multiply, left[..., i], right[..., i])
 
     total = term(0)
@@ -294,14 +307,14 @@ def _dot(asm: Assembly, eqn: Any, x: Elements, y: Elements) -> Elements:
     return total.reshape(shape)
 
 
-MOVES = {
+DATA_MOVEMENT = {
     *("slice", "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "concatenate"),
     *("rev", "stack", "unstack", "split", "pad", "copy", "stop_gradient", "optimization_barrier"),
     *("tile", "device_put"),
 }
 """Operations that only move elements about."""
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
+ARRAY_RULES: dict[str, Callable[..., Any]] = {
     "slice": _slice,
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,

@@ -14,13 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import scalars
-from brax.native.arrays import Elements
-from brax.native.assembly import Assembly, Cell, Line, Place, Value, named
+from brax.kernels.codegen.emitter import (
+    Cell,
+    Emitter,
+    InstructionGroup,
+    MemoryPlace,
+    Value,
+    is_runtime_value,
+)
+from brax.kernels.codegen.lowering import scalars
+from brax.kernels.codegen.lowering.arrays import ElementArray
 
 _ZERO = np.int32(0)
 
-FEW = 8
+MAX_UNROLLED_TERMS = 8
 """Terms of a sum that are written out."""
 
 
@@ -32,9 +39,9 @@ class _Body:
     """How deep the loop is."""
     counters: list[tuple[Value, int]]
     """What counts, and to what; the last is innermost, and counts along the last axis."""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[InstructionGroup] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
-    own: dict[Place, str] = field(default_factory=dict)
+    own: dict[MemoryPlace, str] = field(default_factory=dict)
     """What it has computed in this round."""
 
 
@@ -43,7 +50,7 @@ class _Source:
     """An operand: the same value everywhere, or numbers of one place."""
 
     value: Value = None
-    place: Place | None = None
+    place: MemoryPlace | None = None
     at: Any = None
     """Where each element is in the place."""
 
@@ -51,7 +58,7 @@ class _Source:
 class Loops:
     """The loops of a kernel."""
 
-    def __init__(self, asm: Assembly, least: int) -> None:
+    def __init__(self, asm: Emitter, least: int) -> None:
         """None yet.
 
         Args:
@@ -62,11 +69,11 @@ class Loops:
         self._asm = asm
         self._open: dict[tuple[int, int], _Body] = {}
 
-    def worth(self, *arrays: Elements) -> bool:
+    def worth(self, *arrays: ElementArray) -> bool:
         """Whether an operation on some arrays is to be a loop."""
         return max((a.size for a in arrays), default=0) >= self.least
 
-    def fetched(self, array: Elements) -> Elements:
+    def fetched(self, array: ElementArray) -> ElementArray:
         """An array without cells: each is loaded."""
         if not any(isinstance(x, Cell) for x in array.reshape(-1)):
             return array
@@ -90,22 +97,22 @@ class Loops:
     def each(
         self,
         fun: Callable[..., Value],
-        arrays: Sequence[Elements],
+        arrays: Sequence[ElementArray],
         given: Sequence[str],
         code: str,
         least: int = 0,
-    ) -> Elements:
+    ) -> ElementArray:
         """Applies a function to the elements of arrays that are broadcast against each other."""
         return self.several(lambda *x: [fun(*x)], arrays, given, [code], least)[0]
 
     def several(
         self,
         fun: Callable[..., Sequence[Value]],
-        arrays: Sequence[Elements],
+        arrays: Sequence[ElementArray],
         given: Sequence[str],
         codes: Sequence[str],
         least: int = 0,
-    ) -> list[Elements]:
+    ) -> list[ElementArray]:
         """As `each`, for a function of several results.
 
         Args:
@@ -130,11 +137,11 @@ class Loops:
         self,
         start: Callable[..., Sequence[Value]],
         step: Callable[..., Sequence[Value]],
-        arrays: Sequence[Elements],
+        arrays: Sequence[ElementArray],
         given: Sequence[str],
         codes: Sequence[str],
         series: bool = False,
-    ) -> list[Elements]:
+    ) -> list[ElementArray]:
         """Goes through the last axis of some arrays.
 
         Args:
@@ -198,11 +205,15 @@ class Loops:
         shape = (*outer, length) if series else tuple(outer)
         return [cells(place, shape) for place in places]
 
-    def copy(self, array: Elements, code: str, place: Place, start: Value = _ZERO) -> None:
+    def copy(
+        self, array: ElementArray, code: str, place: MemoryPlace, start: Value = _ZERO
+    ) -> None:
         """Writes an array into a place, element after element from an index on, here."""
         self._copy(array, code, place, start, self._asm.here)
 
-    def _copy(self, array: Elements, code: str, place: Place, start: Value, base: int) -> None:
+    def _copy(
+        self, array: ElementArray, code: str, place: MemoryPlace, start: Value, base: int
+    ) -> None:
         asm = self._asm
         source = self._source(array, code)
         if source.place:
@@ -220,8 +231,12 @@ class Loops:
         return any(lanes)
 
     def gather(
-        self, x: Elements, kind: str, at: Any, moves: Sequence[tuple[Elements, str, int, int]]
-    ) -> Elements:
+        self,
+        x: ElementArray,
+        kind: str,
+        at: Any,
+        moves: Sequence[tuple[ElementArray, str, int, int]],
+    ) -> ElementArray:
         """Elements of an array, some of whose indices are found as the kernel runs.
 
         Args:
@@ -256,7 +271,7 @@ class Loops:
         codes = ["i4", *(code for _, code, *_ in moves)]
         return self.several(find, arrays, codes, [kind], place.depth)[0]
 
-    def _source(self, array: Elements, code: str) -> _Source:
+    def _source(self, array: ElementArray, code: str) -> _Source:
         """What an operand is."""
         values = array.reshape(-1).tolist()
         first = values[0]
@@ -267,17 +282,17 @@ class Loops:
             if all(isinstance(x, Cell) and x.place is place for x in values):
                 at = np.fromiter((x.index for x in values), int, len(values))
                 return _Source(place=place, at=at.reshape(array.shape))
-        elif named(first):
-            if all(named(x) and x == first for x in values):
+        elif is_runtime_value(first):
+            if all(is_runtime_value(x) and x == first for x in values):
                 return _Source(value=first)
-        elif not any(named(x) or isinstance(x, Cell) for x in values):
+        elif not any(is_runtime_value(x) or isinstance(x, Cell) for x in values):
             if len({np.asarray(x).tobytes() for x in values}) == 1:
                 return _Source(value=first)
             return _Source(place=self._asm.table(values, code), at=_order(array.shape))
         different, at = _once_each(values)
         return _Source(place=self._table(different, code), at=at.reshape(array.shape))
 
-    def _table(self, values: Sequence[Value], code: str) -> Place:
+    def _table(self, values: Sequence[Value], code: str) -> MemoryPlace:
         """A place with values from several."""
         asm = self._asm
         key = "table " + " ".join(
@@ -290,7 +305,7 @@ class Loops:
             return asm.tables[depth][key]
         place = asm.tables[depth][key] = asm.room(code, wide, depth, len(values))
         for start, stop in _runs(values):
-            if stop - start > FEW:
+            if stop - start > MAX_UNROLLED_TERMS:
                 part = np.empty(stop - start, object)
                 part[:] = values[start:stop]
                 self._copy(part, code, place, np.int32(start), depth)
@@ -319,7 +334,7 @@ class Loops:
             self._open[key] = _Body(base, [(self._counter(base + 1), size)])
         return self._open[key]
 
-    def _finish(self, place: Place) -> None:
+    def _finish(self, place: MemoryPlace) -> None:
         """Ends the loop that computes what is in a place."""
         for key, body in list(self._open.items()):
             if place in body.own:
@@ -393,10 +408,10 @@ class Loops:
             inner *= size
         return out
 
-    def _kept(self, body: _Body, x: Value, shape: tuple[int, ...], code: str) -> Elements:
+    def _kept(self, body: _Body, x: Value, shape: tuple[int, ...], code: str) -> ElementArray:
         """The results of all rounds."""
         asm = self._asm
-        if not named(x) or asm.depth(x) <= body.base:
+        if not is_runtime_value(x) or asm.depth(x) <= body.base:
             return np.full(shape, x, object)
         place = asm.room(code, asm.widest(x), body.base, math.prod(shape))
         body.lines.append(asm.storing(place, body.counters[0][0], x))
@@ -408,7 +423,7 @@ def _order(shape: tuple[int, ...]) -> Any:
     return np.arange(math.prod(shape)).reshape(shape)
 
 
-def cells(place: Place, shape: tuple[int, ...]) -> Elements:
+def cells(place: MemoryPlace, shape: tuple[int, ...]) -> ElementArray:
     """What is in a place, as an array."""
     out = np.empty(math.prod(shape), object)
     for i in range(out.size):
@@ -456,7 +471,7 @@ def _once_each(values: Sequence[Value]) -> tuple[list[Value], Any]:
         if isinstance(x, Cell):
             key: Any = x.place.name, x.index
         else:
-            key = x if named(x) else np.asarray(x).tobytes()
+            key = x if is_runtime_value(x) else np.asarray(x).tobytes()
         if key not in places:
             places[key] = len(different)
             different.append(x)
@@ -480,18 +495,20 @@ def _apart(x: Value, y: Value) -> int | None:
     """How far apart two values are in one place, or that they are the same known number."""
     if isinstance(x, Cell) and isinstance(y, Cell):
         return y.index - x.index if x.place is y.place else None
-    same = not (named(x) or named(y) or isinstance(x, Cell) or isinstance(y, Cell))
+    same = not (
+        is_runtime_value(x) or is_runtime_value(y) or isinstance(x, Cell) or isinstance(y, Cell)
+    )
     return 0 if same and np.asarray(x).tobytes() == np.asarray(y).tobytes() else None
 
 
-def _begin(label: str, counter: str, first: int = 0, more: str = "") -> Line:
+def _begin(label: str, counter: str, first: int = 0, more: str = "") -> InstructionGroup:
     phi = f"{counter} = phi i32 [ {first}, %{label}in ], [ {counter}.next, %{label}on ]"
     text = f"br label %{label}in\n{label}in:\nbr label %{label}\n{label}:\n{phi}{more}"
-    return Line(text, jump=True)
+    return InstructionGroup(text, jump=True)
 
 
-def _end(label: str, counter: str, size: int) -> Line:
-    return Line(
+def _end(label: str, counter: str, size: int) -> InstructionGroup:
+    return InstructionGroup(
         f"br label %{label}on\n{label}on:\n{counter}.next = add i32 {counter}, 1\n"
         f"{counter}.more = icmp slt i32 {counter}.next, {size}\n"
         f"br i1 {counter}.more, label %{label}, label %{label}end\n{label}end:",

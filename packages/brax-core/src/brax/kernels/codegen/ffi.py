@@ -4,12 +4,12 @@ Source: the interface's header, `xla/ffi/api/c_api.h`, which comes with jaxlib a
 structures of a major version only ever grow.
 """
 
-from brax.native.jax_internals import ffi_version
+from brax.kernels.codegen.jax_internals import ffi_version
 
-PIECE = 64
+MIN_THREAD_BATCH = 64
 """Least environments that are worth another thread."""
 
-_BATCHES = """
+_WORK_SHARING = """
 define void @work(ptr %job) {
   br label %again
 again:
@@ -53,8 +53,10 @@ piece, how many are done, how many threads have it, pieces, their size, the batc
 results. A thread that comes late finds no piece left, and touches nothing but the job."""
 
 
-def handler(operands: int, results: int, batch: tuple[int, int], lanes: int, threads: bool) -> str:
-    """The function `handler` that XLA calls, which calls `kernel`, in LLVM's language.
+def ffi_handler(
+    operands: int, results: int, batch: tuple[int, int], lanes: int, threads: bool
+) -> str:
+    """The function `ffi_handler` that XLA calls, which calls `kernel`, in LLVM's language.
 
     Args:
         operands: how many there are.
@@ -99,7 +101,7 @@ def handler(operands: int, results: int, batch: tuple[int, int], lanes: int, thr
         "ret ptr null",
         "}",
     ]
-    return "\n".join(lines) + (_BATCHES if threads else "")
+    return "\n".join(lines) + (_WORK_SHARING if threads else "")
 
 
 def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
@@ -126,7 +128,7 @@ def _shared(lanes: int) -> list[str]:
         *_field("count", "api", 144),
         "%refused = call ptr %count(ptr %question)",
         "%threads = load i64, ptr %threads.to",
-        f"%most = udiv i64 %size, {PIECE}",
+        f"%most = udiv i64 %size, {MIN_THREAD_BATCH}",
         "%single = icmp slt i64 %threads, 2",
         "%small = icmp slt i64 %most, 2",
         "%one = or i1 %single, %small",

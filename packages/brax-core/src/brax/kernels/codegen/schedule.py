@@ -4,13 +4,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from brax.native.assembly import Line
+from brax.kernels.codegen.emitter import InstructionGroup
 
-_VALUE = re.compile(r"%v\d+")
-_PLACE = re.compile(r"%m\d+")
+_VALUE_NAME = re.compile(r"%v\d+")
+PLACE_NAME = re.compile(r"%m\d+")
+"""Name of a place on the stack."""
 
 
-def ordered(body: Sequence[Line]) -> Iterator[Line]:
+def scheduled(body: Sequence[InstructionGroup]) -> Iterator[InstructionGroup]:
     """Puts each instruction just before the first that needs it, and leaves out what none needs.
 
     As JAX traces them, many numbers are computed long before they are used, and a processor has few
@@ -19,18 +20,20 @@ def ordered(body: Sequence[Line]) -> Iterator[Line]:
     Args:
         body: instructions; between two jumps they may change places.
     """
-    used = [_VALUE.findall(line.text) for line in body]
+    used = [_VALUE_NAME.findall(line.text) for line in body]
     uses = Counter(name for names in used for name in names)
     start = 0
     for end, line in enumerate(body):
         if line.jump:
-            yield from _late(body[start:end], used[start:end], uses)
+            yield from _sink(body[start:end], used[start:end], uses)
             yield line
             start = end + 1
-    yield from _late(body[start:], used[start:], uses)
+    yield from _sink(body[start:], used[start:], uses)
 
 
-def _late(lines: Sequence[Line], used: Sequence[list[str]], uses: Counter[str]) -> Iterator[Line]:
+def _sink(
+    lines: Sequence[InstructionGroup], used: Sequence[list[str]], uses: Counter[str]
+) -> Iterator[InstructionGroup]:
     """Some instructions without jumps.
 
     Args:
@@ -57,7 +60,7 @@ def _late(lines: Sequence[Line], used: Sequence[list[str]], uses: Counter[str]) 
                 stack.append((following, iter(before[following])))
 
 
-def _before(lines: Sequence[Line], used: Sequence[list[str]]) -> list[list[int]]:
+def _before(lines: Sequence[InstructionGroup], used: Sequence[list[str]]) -> list[list[int]]:
     """Which instructions have to come before each: those of its operands, and those that use the
     same place in memory, if one of both stores."""
     home = {line.name: i for i, line in enumerate(lines) if line.name}
@@ -66,7 +69,7 @@ def _before(lines: Sequence[Line], used: Sequence[list[str]]) -> list[list[int]]
     out = []
     for i, line in enumerate(lines):
         needs = [home[name] for name in used[i] if home.get(name, i) != i]
-        for place in _PLACE.findall(line.text):
+        for place in PLACE_NAME.findall(line.text):
             needs += stores.get(place, [])
             if line.name:
                 loads.setdefault(place, []).append(i)

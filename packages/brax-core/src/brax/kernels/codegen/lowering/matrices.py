@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import scalars
-from brax.native.arrays import Elements, apart, one, several
-from brax.native.assembly import Assembly, Unsupported, Value, code_of
+from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, code_of
+from brax.kernels.codegen.lowering import scalars
+from brax.kernels.codegen.lowering.arrays import ElementArray, apart, one, several
 
 MAX_UNROLLED_ROWS = 24
 """Rows and columns of a matrix that is factorized: size³ / 3 multiplications, as instructions. LLVM
@@ -26,11 +26,11 @@ _divide, _subtract = scalars.rule("div"), scalars.rule("sub")
 _equal, _greater = scalars.rule("eq"), scalars.rule("gt")
 
 
-def _lu(asm: Assembly, eqn: Any, matrix: Elements) -> list[Elements]:
+def _lu(asm: Emitter, eqn: Any, matrix: ElementArray) -> list[ElementArray]:
     """Factorize with partial pivoting; a zero pivot leaves its column as it is, as in LAPACK."""
     code = code_of(eqn.invars[0].aval.dtype)
 
-    def factorize(a: Elements) -> tuple[Elements, ...]:
+    def factorize(a: ElementArray) -> tuple[ElementArray, ...]:
         rows, columns = a.shape
         pivots = []
         for k in range(min(rows, columns)):
@@ -48,7 +48,7 @@ def _lu(asm: Assembly, eqn: Any, matrix: Elements) -> list[Elements]:
     return _by_matrix(asm, eqn, [matrix], factorize, 2)
 
 
-def _largest(asm: Assembly, code: str, column: Elements, first: int) -> Value:
+def _largest(asm: Emitter, code: str, column: ElementArray, first: int) -> Value:
     """Return the row of the first element of the largest size, counted from `first`."""
     size = scalars.rule("abs")
     best, at = size(asm, code, column[0]), np.int32(first)
@@ -60,7 +60,7 @@ def _largest(asm: Assembly, code: str, column: Elements, first: int) -> Value:
     return at
 
 
-def _swap_rows(asm: Assembly, code: str, a: Elements, k: int, pivot: Value) -> None:
+def _swap_rows(asm: Emitter, code: str, a: ElementArray, k: int, pivot: Value) -> None:
     """Exchange the row `k` with a row below it, or with itself."""
     top = a[k].copy()
     for i in range(k + 1, len(a)):
@@ -70,7 +70,7 @@ def _swap_rows(asm: Assembly, code: str, a: Elements, k: int, pivot: Value) -> N
             a[i, j] = asm.select(here, top[j], a[i, j], code)
 
 
-def _permutation(asm: Assembly, pivots: Sequence[Value], size: int) -> Elements:
+def _permutation(asm: Emitter, pivots: Sequence[Value], size: int) -> ElementArray:
     """Return the order of rows after exchanges of each row with its pivot."""
     order = _array([np.int32(i) for i in range(size)], (size, 1))
     for k, pivot in enumerate(pivots):
@@ -78,17 +78,17 @@ def _permutation(asm: Assembly, pivots: Sequence[Value], size: int) -> Elements:
     return order
 
 
-def _pivots_to_permutation(asm: Assembly, eqn: Any, pivots: Elements) -> list[Elements]:
+def _pivots_to_permutation(asm: Emitter, eqn: Any, pivots: ElementArray) -> list[ElementArray]:
     size = eqn.params["permutation_size"]
     return _by_matrix(asm, eqn, [pivots], lambda p: (_permutation(asm, p, size),), 1)
 
 
-def _cholesky(asm: Assembly, eqn: Any, matrix: Elements) -> list[Elements]:
+def _cholesky(asm: Emitter, eqn: Any, matrix: ElementArray) -> list[ElementArray]:
     """Factorize the lower triangle; all is NaN if the matrix is not positive definite."""
     code = code_of(eqn.invars[0].aval.dtype)
     zero, nan = scalars.constant(code, 0), scalars.constant(code, np.nan)
 
-    def factorize(a: Elements) -> tuple[Elements]:
+    def factorize(a: ElementArray) -> tuple[ElementArray]:
         size, definite = len(a), np.bool_(True)
         out = np.full(a.shape, zero, object)
         for j in range(size):
@@ -107,19 +107,23 @@ def _cholesky(asm: Assembly, eqn: Any, matrix: Elements) -> list[Elements]:
     return _by_matrix(asm, eqn, [matrix], factorize, 2)
 
 
-def _less_products(asm: Assembly, code: str, x: Value, left: Elements, right: Elements) -> Value:
+def _less_products(
+    asm: Emitter, code: str, x: Value, left: ElementArray, right: ElementArray
+) -> Value:
     """Return a number minus the products of pairs of numbers."""
     for a, b in zip(left, right, strict=True):
         x = _subtract(asm, code, x, scalars.multiply(asm, code, a, b))
     return x
 
 
-def _triangular_solve(asm: Assembly, eqn: Any, matrix: Elements, right: Elements) -> list[Elements]:
+def _triangular_solve(
+    asm: Emitter, eqn: Any, matrix: ElementArray, right: ElementArray
+) -> list[ElementArray]:
     p, code = eqn.params, code_of(eqn.invars[0].aval.dtype)
     # x a = b is aᵀ xᵀ = bᵀ.
     transposed = bool(p["transpose_a"]) == bool(p["left_side"])
 
-    def solve(a: Elements, b: Elements) -> tuple[Elements]:
+    def solve(a: ElementArray, b: ElementArray) -> tuple[ElementArray]:
         a, x = a.T if transposed else a, (b if p["left_side"] else b.T).copy()
         order = list(range(len(a)))[:: 1 if p["lower"] != transposed else -1]
         for n, i in enumerate(order):
@@ -132,8 +136,12 @@ def _triangular_solve(asm: Assembly, eqn: Any, matrix: Elements, right: Elements
 
 
 def _by_matrix(
-    asm: Assembly, eqn: Any, given: Sequence[Elements], fun: Callable[..., Sequence[Any]], rank: int
-) -> list[Elements]:
+    asm: Emitter,
+    eqn: Any,
+    given: Sequence[ElementArray],
+    fun: Callable[..., Sequence[Any]],
+    rank: int,
+) -> list[ElementArray]:
     """Apply a function to each matrix of a batch.
 
     Args:
@@ -171,7 +179,7 @@ def _codes(variables: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[
     return [code for v, shape in both for code in [code_of(v.aval.dtype)] * math.prod(shape)]
 
 
-def _parts(values: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[Elements]:
+def _parts(values: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[ElementArray]:
     """Cut a list into arrays."""
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     return [
@@ -180,14 +188,14 @@ def _parts(values: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[Ele
     ]
 
 
-def _array(values: Sequence[Any], shape: tuple[int, ...]) -> Elements:
+def _array(values: Sequence[Any], shape: tuple[int, ...]) -> ElementArray:
     out = np.empty(len(values), object)
     for i, x in enumerate(values):
         out[i] = x
     return out.reshape(shape)
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
+MATRIX_RULES: dict[str, Callable[..., Any]] = {
     "lu": _lu,
     "lu_pivots_to_permutation": _pivots_to_permutation,
     "cholesky": _cholesky,

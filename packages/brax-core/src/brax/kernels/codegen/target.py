@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import llvmlite.binding as llvm
 
-from brax.native.assembly import Unsupported
-from brax.native.functions import FUNCTIONS
+from brax.kernels.codegen.emitter import Unsupported
+from brax.kernels.codegen.math_functions import FUNCTIONS
 
 _ENGINES: list[Any] = []
 """What keeps the instructions of kernels in memory: JAX may run them at any time."""
@@ -84,7 +84,7 @@ def _processor() -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def width() -> int:
+def vector_bytes() -> int:
     """Bytes of the processor's widest number register.
 
     Raises:
@@ -100,7 +100,7 @@ def width() -> int:
 
 
 @functools.lru_cache(maxsize=1)
-def stack() -> int:
+def stack_bytes() -> int:
     """Bytes of a thread's stack that a kernel may take: half of it."""
     if platform.system() != "Linux":
         return 2**18  # half a megabyte is what other systems give

@@ -6,13 +6,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.materialize import materialized
-from brax.once import once
+from brax.kernels.fusion_barrier import fusion_barrier
+from brax.kernels.materialize import materialized
 
-TILE = 256
+TILE_SIZE = 256
 """Environments that a CPU works on at once, so that their arrays stay in its cache."""
 
-LANES = 16
+MIN_TILE_LANES = 16
 """Numbers in a CPU's widest register; a tile is a multiple of it, or its loops have a slow end."""
 
 
@@ -32,13 +32,13 @@ def by_tiles(
     A program for several devices has each tile's share on every one of them.
     """
     fun = materialized(fun)
-    size, tile = batch_size(operands), TILE * devices
+    size, tile = batch_size(operands), TILE_SIZE * devices
     if sharded or size < 2 * tile:
         # What only some use of is not computed again for them: a check of every number of a state
         # that is thrown away made a step 60 times slower.
-        return once(list(fun(*operands)))
+        return fusion_barrier(list(fun(*operands)))
     count = -(-size // tile)
-    width = -(-size // (count * LANES)) * LANES
+    width = -(-size // (count * MIN_TILE_LANES)) * MIN_TILE_LANES
     shared = [x.shape[-1] == 1 for x in operands]
     own, common = split(operands, shared)
     tiles = [_split_tiles(x, width, count) for x in own]

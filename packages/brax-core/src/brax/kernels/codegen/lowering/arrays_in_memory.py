@@ -6,53 +6,54 @@ from typing import Any
 
 import numpy as np
 
-from brax.native import arrays, indexing, jax_internals, operations, scalars
-from brax.native.arrays import Elements, apart, is_known, one
-from brax.native.assembly import Assembly, Value, code_of
-from brax.native.loops import FEW, Loops
+from brax.kernels.codegen import jax_internals
+from brax.kernels.codegen.emitter import Emitter, Value, code_of
+from brax.kernels.codegen.loops import MAX_UNROLLED_TERMS, Loops
+from brax.kernels.codegen.lowering import arrays, indexing, rules, scalars
+from brax.kernels.codegen.lowering.arrays import ElementArray, apart, is_known, one
 
 
-def operation(asm: Assembly, eqn: Any, given: Sequence[Elements]) -> list[Elements]:
+def operation(asm: Emitter, eqn: Any, given: Sequence[ElementArray]) -> list[ElementArray]:
     """The results of an operation, in a loop if it is worth one.
 
     Raises:
         Unsupported: if it is not translated.
     """
     name, loops = eqn.primitive.name, asm.loops
-    if name in arrays.MOVES or name in operations.BY_ROWS:
-        return operations.operation(asm, eqn, given)
+    if name in arrays.DATA_MOVEMENT or name in rules.RULES_BY_ROWS:
+        return rules.operation(asm, eqn, given)
     shapes = [one(v.aval.shape) for v in eqn.outvars]
     if is_known(*given):
-        return operations.operation(asm, eqn, given)
+        return rules.operation(asm, eqn, given)
     if name == "top_k" or loops.worth(*given, *(np.broadcast_to(0, s) for s in shapes)):
         jax_internals.check(eqn)
-        rule = operations.of_elements(asm, eqn)
+        rule = rules.of_elements(asm, eqn)
         if rule is not None:
             (result,) = _codes(eqn.outvars)
             return [loops.each(rule, given, _codes(eqn.invars), result)]
-        if name in _OPERATIONS:
-            out = _OPERATIONS[name](asm, loops, eqn, *given)
+        if name in _MEMORY_RULES:
+            out = _MEMORY_RULES[name](asm, loops, eqn, *given)
             if out is not None:
                 return out if isinstance(out, list) else [out]
-    return operations.operation(asm, eqn, [loops.fetched(x) for x in given])
+    return rules.operation(asm, eqn, [loops.fetched(x) for x in given])
 
 
 def _codes(variables: Sequence[Any]) -> list[str]:
     return [code_of(v.aval.dtype) for v in variables]
 
 
-def _last(x: Elements, axes: Sequence[int]) -> Elements:
+def _last(x: ElementArray, axes: Sequence[int]) -> ElementArray:
     """An array with some axes joined to be the last one."""
     kept = [i for i in range(x.ndim) if i not in axes]
     return x.transpose(*kept, *axes).reshape(*(x.shape[i] for i in kept), -1)
 
 
-def _columns(x: Elements) -> list[Elements]:
+def _columns(x: ElementArray) -> list[ElementArray]:
     return [x[..., i] for i in range(x.shape[-1])]
 
 
-def _reduction(rule: Callable[..., Value]) -> Callable[..., Elements | None]:
-    def reduce(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements | None:
+def _reduction(rule: Callable[..., Value]) -> Callable[..., ElementArray | None]:
+    def reduce(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
         apart(eqn, eqn.params["axes"])
         rows, (code,) = _last(x, eqn.params["axes"]), _codes(eqn.invars)
         length = rows.shape[-1]
@@ -62,7 +63,7 @@ def _reduction(rule: Callable[..., Value]) -> Callable[..., Elements | None]:
 
         if not rows.size:
             return None
-        if length <= FEW:
+        if length <= MAX_UNROLLED_TERMS:
             return loops.each(join, _columns(rows), [code] * length, code)
         out = loops.fold(lambda x: [x], lambda _, a, b: [join(a, b)], [rows], [code], [code])
         return out[0]
@@ -70,11 +71,11 @@ def _reduction(rule: Callable[..., Value]) -> Callable[..., Elements | None]:
     return reduce
 
 
-def _cumulative(rule: Callable[..., Value]) -> Callable[..., Elements | None]:
-    def cumulate(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements | None:
+def _cumulative(rule: Callable[..., Value]) -> Callable[..., ElementArray | None]:
+    def cumulate(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
         axis, (code,) = eqn.params["axis"], _codes(eqn.invars)
         apart(eqn, [axis])
-        if x.shape[axis] <= FEW:
+        if x.shape[axis] <= MAX_UNROLLED_TERMS:
             return None
         order = -1 if eqn.params["reverse"] else 1
         rows = np.moveaxis(x, axis, -1)[..., ::order]
@@ -89,8 +90,8 @@ def _cumulative(rule: Callable[..., Value]) -> Callable[..., Elements | None]:
     return cumulate
 
 
-def _extreme(test: str) -> Callable[..., Elements | None]:
-    def place(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> Elements | None:
+def _extreme(test: str) -> Callable[..., ElementArray | None]:
+    def place(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
         (code,), (index,) = _codes(eqn.invars), _codes(eqn.outvars)
         apart(eqn, eqn.params["axes"])
         rows = _last(x, eqn.params["axes"])
@@ -106,7 +107,7 @@ def _extreme(test: str) -> Callable[..., Elements | None]:
                 best, at = later(np.int32(i + 1), best, at, new)
             return at
 
-        if rows.shape[-1] <= FEW:
+        if rows.shape[-1] <= MAX_UNROLLED_TERMS:
             return loops.each(whole, _columns(rows), [code] * rows.shape[-1], index)
         zero = scalars.constant(index, 0)
         return loops.fold(lambda x: [x, zero], later, [rows], [code], [code, index])[1]
@@ -114,7 +115,7 @@ def _extreme(test: str) -> Callable[..., Elements | None]:
     return place
 
 
-def _top(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> list[Elements]:
+def _top(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> list[ElementArray]:
     """The largest along the last axis, one after another."""
     (code,), index = _codes(eqn.invars), _codes(eqn.outvars)[1]
     apart(eqn, [eqn.params["axis"]])
@@ -152,7 +153,9 @@ def _top(asm: Assembly, loops: Loops, eqn: Any, x: Elements) -> list[Elements]:
     return [np.moveaxis(np.stack(x, -1), -1, eqn.params["axis"]) for x in zip(*found, strict=True)]
 
 
-def _dot(asm: Assembly, loops: Loops, eqn: Any, x: Elements, y: Elements) -> Elements | None:
+def _dot(
+    asm: Emitter, loops: Loops, eqn: Any, x: ElementArray, y: ElementArray
+) -> ElementArray | None:
     left, right, depth, shape = arrays.factors(eqn, x, y)
     codes, (code,), multiply = (
         _codes(eqn.invars),
@@ -168,7 +171,7 @@ def _dot(asm: Assembly, loops: Loops, eqn: Any, x: Elements, y: Elements) -> Ele
             total = scalars.add(asm, code, total, multiply(a, b))
         return total
 
-    if depth <= FEW:
+    if depth <= MAX_UNROLLED_TERMS:
         terms = [*_columns(left), *_columns(right)]
         kinds = [codes[0]] * depth + [codes[1]] * depth
         return loops.each(product, terms, kinds, code).reshape(shape)
@@ -180,9 +183,11 @@ def _dot(asm: Assembly, loops: Loops, eqn: Any, x: Elements, y: Elements) -> Ele
     return out.reshape(shape)
 
 
-def _gather(asm: Assembly, loops: Loops, eqn: Any, x: Elements, start: Elements) -> Elements | None:
+def _gather(
+    asm: Emitter, loops: Loops, eqn: Any, x: ElementArray, start: ElementArray
+) -> ElementArray | None:
     if is_known(start):
-        return operations.operation(asm, eqn, [x, start])[0]
+        return rules.operation(asm, eqn, [x, start])[0]
     d, sizes = eqn.params["dimension_numbers"], one(eqn.params["slice_sizes"])
     indexing.whole(eqn, d.operand_batching_dims)
     shape = one(eqn.outvars[0].aval.shape)
@@ -217,8 +222,8 @@ def _gather(asm: Assembly, loops: Loops, eqn: Any, x: Elements, start: Elements)
 
 
 def _dynamic_slice(
-    asm: Assembly, loops: Loops, eqn: Any, x: Elements, *start: Elements
-) -> Elements:
+    asm: Emitter, loops: Loops, eqn: Any, x: ElementArray, *start: ElementArray
+) -> ElementArray:
     indexing.whole(eqn)
     shape = one(eqn.params["slice_sizes"])
     steps = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
@@ -232,8 +237,8 @@ def _dynamic_slice(
 
 
 def _scatter_add(
-    asm: Assembly, loops: Loops, eqn: Any, x: Elements, start: Elements, new: Elements
-) -> Elements | None:
+    asm: Emitter, loops: Loops, eqn: Any, x: ElementArray, start: ElementArray, new: ElementArray
+) -> ElementArray | None:
     """Adds to each place at a time at most once."""
     if not arrays.is_known(start):
         return None
@@ -263,7 +268,7 @@ def _scatter_add(
     return out.reshape(x.shape)
 
 
-_OPERATIONS: dict[str, Callable[..., Any]] = {
+_MEMORY_RULES: dict[str, Callable[..., Any]] = {
     "reduce_sum": _reduction(scalars.add),
     "reduce_prod": _reduction(scalars.multiply),
     "reduce_max": _reduction(scalars.largest),

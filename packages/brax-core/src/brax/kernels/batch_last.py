@@ -21,18 +21,18 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 from jax.sharding import PartitionSpec as P
 
-from brax.native.call import DEVICES, Kernel, trace
-from brax.native.jax_internals import placement
-from brax.tiles import batch_size, by_tiles, merge, split
+from brax.kernels.codegen.call import DEVICES, Kernel, trace
+from brax.kernels.codegen.jax_internals import placement
+from brax.kernels.tiling import batch_size, by_tiles, merge, split
 
-Flat = Callable[..., tuple[jax.Array, ...]]
+FlatFunction = Callable[..., tuple[jax.Array, ...]]
 """A function of arrays with a trailing batch axis, to a tuple of such arrays."""
 
 _primitive = Primitive("batch_last")
 _primitive.multiple_results = True
 
 
-def _boundary(*operands: Any, fun: Flat) -> list[jax.Array]:
+def _boundary(*operands: Any, fun: FlatFunction) -> list[jax.Array]:
     """The function of flat operands, as one operation."""
     return list(_primitive.bind(*operands, fun=fun, devices=DEVICES))
 
@@ -67,7 +67,7 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
 @functools.lru_cache(maxsize=1024)
 def _flat_function(
     fun: Callable[..., Any], tree: Any, widen: tuple[bool, ...]
-) -> tuple[Flat, Callable[[], Any]]:
+) -> tuple[FlatFunction, Callable[[], Any]]:
     """The function on flat operands, and its result's structure, known once it was traced."""
     structure: list[Any] = []
 
@@ -107,7 +107,7 @@ def _varying(x: Any) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _kernel(fun: Flat, *operands: tuple[tuple[int, ...], Any]) -> Kernel:
+def _kernel(fun: FlatFunction, *operands: tuple[tuple[int, ...], Any]) -> Kernel:
     """The function's operations, from the shapes without batch and types of its operands."""
     with use_abstract_mesh(AbstractMesh((), ())):
         return Kernel(trace(fun, operands), _title(fun))
@@ -125,11 +125,11 @@ def _title(fun: Any) -> str:
     return name if owner is None else f"{type(owner).__name__}.{name}"
 
 
-def _kernel_of(fun: Flat, avals: Sequence[Any]) -> Kernel:
+def _kernel_of(fun: FlatFunction, avals: Sequence[Any]) -> Kernel:
     return _kernel(fun, *((a.shape[:-1], a.dtype) for a in avals))
 
 
-def _abstract(*avals: Any, fun: Flat, devices: Any) -> list[Any]:
+def _abstract(*avals: Any, fun: FlatFunction, devices: Any) -> list[Any]:
     size = batch_size(avals)
     results = _kernel_of(fun, avals).closed.out_avals
     return [_beside(avals, (*x.shape[:-1], size), x.dtype) for x in results]
@@ -150,7 +150,9 @@ def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
 _primitive.def_abstract_eval(_abstract)
 
 
-def _placed(fun: Flat, operands: Sequence[jax.Array], run: Callable[..., Any]) -> list[jax.Array]:
+def _placed(
+    fun: FlatFunction, operands: Sequence[jax.Array], run: Callable[..., Any]
+) -> list[jax.Array]:
     """Calls `run`, which gives what `fun` gives, with arrays that the compiler places.
 
     On a mesh whose axes are `Explicit` every operation would have to say where its result is; as
@@ -165,11 +167,11 @@ def _placed(fun: Flat, operands: Sequence[jax.Array], run: Callable[..., Any]) -
 
 
 @functools.lru_cache(maxsize=1024)
-def _compiled(fun: Flat) -> Flat:
+def _compiled(fun: FlatFunction) -> FlatFunction:
     return jax.jit(functools.partial(_boundary, fun=fun))
 
 
-def _run(*operands: jax.Array, fun: Flat, devices: Any) -> list[jax.Array]:
+def _run(*operands: jax.Array, fun: FlatFunction, devices: Any) -> list[jax.Array]:
     if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
         return list(fun(*operands))
     return list(_compiled(fun)(*operands))
@@ -184,7 +186,7 @@ mlir.register_lowering(
 )
 
 
-def _lower_on_cpu(ctx: Any, *operands: Any, fun: Flat, devices: Any) -> Any:
+def _lower_on_cpu(ctx: Any, *operands: Any, fun: FlatFunction, devices: Any) -> Any:
     count, apart = placement(ctx)
     kernel = _kernel_of(fun, ctx.avals_in)
 
@@ -204,7 +206,7 @@ mlir.register_lowering(_primitive, _lower_on_cpu, platform="cpu")
 
 
 def _batch(
-    operands: Sequence[Any], dims: Sequence[Any], *, fun: Flat, devices: Any
+    operands: Sequence[Any], dims: Sequence[Any], *, fun: FlatFunction, devices: Any
 ) -> tuple[Any, Any]:
     """Folds a vmapped axis into the trailing one, outermost."""
     mapped = [(x, d) for x, d in zip(operands, dims, strict=True) if d is not None]
@@ -241,7 +243,7 @@ def _is_zero(t: Any) -> bool:
 
 
 def _jvp(
-    primals: Sequence[jax.Array], tangents: Sequence[Any], *, fun: Flat, devices: Any
+    primals: Sequence[jax.Array], tangents: Sequence[Any], *, fun: FlatFunction, devices: Any
 ) -> tuple[list[jax.Array], list[Any]]:
     """Binds the function, and apart from it the derivative, which is linear in the tangents."""
     out = _boundary(*primals, fun=fun)
@@ -260,7 +262,9 @@ ad.primitive_jvps[_primitive] = _jvp
 class _Linearized:
     """A function's derivative: of its operands and of the tangents of those that move."""
 
-    def __init__(self, fun: Flat, moving: tuple[bool, ...], smooth: tuple[bool, ...]) -> None:
+    def __init__(
+        self, fun: FlatFunction, moving: tuple[bool, ...], smooth: tuple[bool, ...]
+    ) -> None:
         self.fun, self.moving, self.smooth = fun, moving, smooth
 
     def __call__(self, *operands: jax.Array) -> tuple[jax.Array, ...]:
@@ -277,11 +281,15 @@ class _Linearized:
 
 
 @functools.lru_cache(maxsize=4096)
-def _linearized(fun: Flat, moving: tuple[bool, ...], smooth: tuple[bool, ...]) -> Flat:
+def _linearized(
+    fun: FlatFunction, moving: tuple[bool, ...], smooth: tuple[bool, ...]
+) -> FlatFunction:
     return _Linearized(fun, moving, smooth)
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, fun: Flat, devices: Any) -> list[Any]:
+def _transpose(
+    cotangents: Sequence[Any], *operands: Any, fun: FlatFunction, devices: Any
+) -> list[Any]:
     """Binds the transpose, which gives each environment's share; shared operands sum them."""
     linear = tuple(ad.is_undefined_primal(x) for x in operands)
     present = tuple(not _is_zero(c) for c in cotangents)
@@ -306,7 +314,7 @@ class _Transposed:
     """The transpose of a function in its linear operands."""
 
     def __init__(
-        self, fun: Flat, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
+        self, fun: FlatFunction, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
     ) -> None:
         self.fun, self.linear, self.present, self.shapes = fun, linear, present, shapes
 
@@ -326,6 +334,6 @@ class _Transposed:
 
 @functools.lru_cache(maxsize=4096)
 def _transposed(
-    fun: Flat, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
-) -> Flat:
+    fun: FlatFunction, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
+) -> FlatFunction:
     return _Transposed(fun, linear, present, shapes)
