@@ -18,13 +18,14 @@ from brax.base import (
     System,
     Transform,
 )
-from brax.builder.coupled import equality_numbers, tendon_numbers
+from brax.builder.coupled import tendon_numbers
 from brax.builder.drives import actuator_numbers
 from brax.builder.elements import NO_TURN, WORLD, Element, is_free
 from brax.builder.fluids import fluid_numbers
 from brax.builder.joints import dof_numbers, joint_numbers, reference
 from brax.builder.keys import keyframes, normalized
 from brax.builder.numbers import array, column
+from brax.builder.ties import equality_numbers
 from brax.colliders import CollisionGroup
 
 _SETTINGS = (

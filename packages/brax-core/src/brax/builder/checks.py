@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.builder import routes
+from brax.builder import routechecks
 from brax.builder.elements import CAMERA_MODES, WORLD, Element, is_free, is_plain, per_dof
 from brax.errors import closest
 
@@ -76,7 +76,7 @@ def names(
             yield from _missing(actuator, "site", actuator.refsite, there["site"])
     places = {"site": there["site"], "geom": [g.name for g in geoms]}
     for tendon in tendons:
-        yield from routes.route(tendon, places)
+        yield from routechecks.route(tendon, places)
         for name in tendon.joints:
             yield from _missing(tendon, "joint", name, there["joint"])
 

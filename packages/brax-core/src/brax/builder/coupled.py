@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.actuators import tendons as actual
-from brax.base import Equality, System, Tendon
+from brax.base import System, Tendon
 from brax.builder.elements import Element, is_plain
 from brax.builder.numbers import array, column
 from brax.kinematics import link_frames
@@ -71,13 +71,3 @@ def _lengths(sys: System, q: np.ndarray) -> jax.Array:
     lined = jax.tree.map(lambda a: a[..., None], sys)
     at, still = jnp.asarray(q)[:, None], jnp.zeros((sys.qd_size(), 1))
     return actual.tendons(lined, at, still, link_frames(lined, at, still)).length[:, 0]
-
-
-def equality_numbers(equalities: Sequence[Element]) -> Equality:
-    """Of all equalities."""
-    return Equality(
-        data=column(equalities, "data", 11),
-        solref=column(equalities, "solref", 2),
-        solimp=column(equalities, "solimp", 5),
-        invweight=array(np.zeros((len(equalities), 2)), (-1, 2)),
-    )

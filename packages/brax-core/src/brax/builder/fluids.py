@@ -1,6 +1,5 @@
 """Geoms that a medium streams around: their numbers, and what is wrong with them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,3 @@ def fluid_numbers(geom: Element, kind: Any) -> list[float]:
     if added is None:
         added = added_mass(np.array(kind.semi_axes(Vec3(*geom.size)), float))
     return [*geom.fluidcoef, *added]
-
-
-def streamed(geom: Element, kind: Any) -> Iterator[str]:
-    """A geom of a known type."""
-    if geom.streamed and not kind.streamed:
-        yield f"{geom}: a {kind.name} is no ellipsoid to a medium; leave fluidcoef out"
-    if geom.streamed and (geom.fluidcoef < 0).any():
-        yield f"{geom}: fluidcoef must be >= 0, got {geom.fluidcoef.tolist()}"

@@ -1,6 +1,6 @@
 """Where a model can start: its first coordinates, and the states that it names."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,16 +8,6 @@ import numpy as np
 from brax.base import Keyframe
 from brax.builder.elements import Element, is_plain
 from brax.builder.numbers import array
-
-
-def keyframe_problems(key: Element, sizes: Mapping[str, int]) -> Iterator[str]:
-    """What of a named state does not fit a model with so many coordinates, rates and so on."""
-    for what, size in sizes.items():
-        value = key.values[what]
-        if value is not None and value.shape != (size,):
-            yield f"{key}: {what} needs {size} numbers, got {value.size}"
-        elif value is not None and not np.isfinite(value).all():
-            yield f"{key}: {what} is not finite: {value.tolist()}"
 
 
 def keyframes(

@@ -9,13 +9,13 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import checks, fluids, routes, sense, touch
+from brax.builder import checks, routechecks, sense, touch
 from brax.builder.assemble import Parts, assemble, at_rest
 from brax.builder.collide import candidates, collisions
 from brax.builder.coupled import measured
 from brax.builder.description import Description
 from brax.builder.elements import Element, vectors
-from brax.builder.keys import keyframe_problems
+from brax.builder.keychecks import keyframe_problems
 from brax.builder.weld import Welded, weld
 from brax.errors import BraxError, ModelError, closest
 from brax.generalized.constraints.inverse_weights import inverse_weights
@@ -214,13 +214,13 @@ class ModelBuilder(Description):
             problems += checks.joint(joint, kind)
         for geom, kind in zip(welded.geoms, geom_types, strict=True):
             if kind is not None:
-                problems += [*touch.geom(geom, kind), *fluids.streamed(geom, kind)]
+                problems += [*touch.geom(geom, kind), *touch.streamed(geom, kind)]
         for pair in self._pairs:
             problems += touch.pair(pair, {g.name: g.body for g in welded.geoms})
         widths = {j.name: t.qd_width for j, t in known}
         shapes = {g.name: t for g, t in zip(welded.geoms, geom_types, strict=True)}
         for tendon in self._tendons:
-            problems += [*checks.tendon(tendon, widths), *routes.wrapped(tendon, shapes)]
+            problems += [*checks.tendon(tendon, widths), *routechecks.wrapped(tendon, shapes)]
         for equality in self._equalities:
             problems += checks.equality(equality, widths)
         for actuator, kind in zip(self._actuators, actuator_types, strict=True):

@@ -1,12 +1,9 @@
 """The paths of spatial tendons, from what they run over to the stretches between sites."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-
-from brax.builder.elements import Element
-from brax.errors import closest
 
 
 class Stretch(NamedTuple):
@@ -42,20 +39,3 @@ def stretches(
     if path and not found:
         problems.append(f"{what}: its path needs two sites")
     return found
-
-
-def route(tendon: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Sites and geoms of a path that are not there."""
-    for stretch in tendon.path:
-        named = zip(("site", "site", "geom", "site"), stretch[:4], strict=True)
-        for kind, name in named:
-            if name and name not in there[kind]:
-                yield f"{tendon}: there is no {kind} '{name}'.{closest(name, there[kind])}"
-
-
-def wrapped(tendon: Element, types: Mapping[str, Any]) -> Iterator[str]:
-    """Geoms that no path leads around."""
-    for stretch in tendon.path:
-        kind = types.get(stretch.geom)
-        if kind is not None and not kind.wrapped:
-            yield f"{tendon}: geom '{stretch.geom}' is a {kind.name}; no tendon wraps around it"

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from brax.base import Equality
 from brax.builder.elements import NO_TURN, WORLD, Element
+from brax.builder.numbers import array, column
 from brax.builder.pose import Pose
 
 
@@ -67,3 +69,13 @@ def _weld(e: Element, world1: Pose, world2: Pose, frame1: Pose, frame2: Pose) ->
 
 
 _BETWEEN_BODIES = {"connect": _connect, "weld": _weld}
+
+
+def equality_numbers(equalities: Sequence[Element]) -> Equality:
+    """Of all equalities."""
+    return Equality(
+        data=column(equalities, "data", 11),
+        solref=column(equalities, "solref", 2),
+        solimp=column(equalities, "solimp", 5),
+        invweight=array(np.zeros((len(equalities), 2)), (-1, 2)),
+    )

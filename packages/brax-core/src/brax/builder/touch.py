@@ -65,3 +65,11 @@ def _reach(element: Element) -> Iterator[str]:
         yield f"{element}: margin is not finite: {element.margin}"
     if not 0 <= element.gap < np.inf:
         yield f"{element}: gap must be >= 0, got {element.gap}"
+
+
+def streamed(geom: Element, kind: Any) -> Iterator[str]:
+    """A geom of a known type."""
+    if geom.streamed and not kind.streamed:
+        yield f"{geom}: a {kind.name} is no ellipsoid to a medium; leave fluidcoef out"
+    if geom.streamed and (geom.fluidcoef < 0).any():
+        yield f"{geom}: fluidcoef must be >= 0, got {geom.fluidcoef.tolist()}"
