@@ -18,14 +18,14 @@ from brax.base import (
     System,
     Transform,
 )
-from brax.builder.coupled import tendon_numbers
-from brax.builder.drives import actuator_numbers
-from brax.builder.elements import NO_TURN, WORLD, Element, is_free
-from brax.builder.fluids import fluid_numbers
-from brax.builder.joints import dof_numbers, joint_numbers, reference
-from brax.builder.keys import keyframes, normalized
-from brax.builder.numbers import array, column
-from brax.builder.ties import equality_numbers
+from brax.builder.arrays.actuators import actuator_numbers
+from brax.builder.arrays.columns import array, column
+from brax.builder.arrays.equality import equality_numbers
+from brax.builder.arrays.fluid import fluid_numbers
+from brax.builder.arrays.joints import dof_numbers, joint_numbers, reference
+from brax.builder.arrays.keyframes import keyframes, normalized
+from brax.builder.arrays.tendons import tendon_numbers
+from brax.builder.elements import IDENTITY_QUAT, WORLD, Element, is_free
 from brax.colliders import CollisionGroup
 
 _SETTINGS = (
@@ -41,7 +41,7 @@ _SETTINGS = (
 """Options that are no arrays."""
 
 
-class Parts(NamedTuple):
+class CheckedDescription(NamedTuple):
     """A description without bodies that have no joints, its types as objects."""
 
     option: dict[str, Any]
@@ -72,7 +72,7 @@ class Parts(NamedTuple):
     init_q: np.ndarray | None
 
 
-def assemble(parts: Parts) -> System:
+def assemble(parts: CheckedDescription) -> System:
     """Makes the `System`."""
     links = {WORLD: -1} | {b.name: i for i, b in enumerate(parts.links)}
     tendon_ids = {t.name: i for i, t in enumerate(parts.tendons)}
@@ -204,7 +204,7 @@ def assemble(parts: Parts) -> System:
     )
 
 
-def _object(parts: Parts, kind: str, name: str) -> tuple[str, int]:
+def _object(parts: CheckedDescription, kind: str, name: str) -> tuple[str, int]:
     """Kind and index of what a sensor measures; a body is a link, fixed to one, or the world."""
     if kind == "body" and name == WORLD:
         return "world", -1
@@ -223,7 +223,7 @@ def _object(parts: Parts, kind: str, name: str) -> tuple[str, int]:
     return kind, index["link" if kind == "inertia" else kind].index(name)
 
 
-def at_rest(parts: Parts) -> np.ndarray:
+def at_rest(parts: CheckedDescription) -> np.ndarray:
     """Every joint at its reference; a body with a free joint where it is described."""
     bodies = {b.name: b for b in parts.links}
     return np.concatenate(
@@ -249,7 +249,7 @@ def _opt(option: dict[str, Any], compensated: bool) -> Option:
 
 def _link(bodies: Sequence[Element], free: set[str]) -> Link:
     pos = [(0.0, 0.0, 0.0) if b.name in free else b.pos for b in bodies]
-    quat = [NO_TURN if b.name in free else b.quat for b in bodies]
+    quat = [IDENTITY_QUAT if b.name in free else b.quat for b in bodies]
     frame = Transform(column(bodies, "ipos", 3), column(bodies, "iquat", 4))
     inertia = Inertia(frame, column(bodies, "inertia", 3), column(bodies, "mass", 1)[:, 0])
     frame = Transform(array(pos, (-1, 3)), array(quat, (-1, 4)))

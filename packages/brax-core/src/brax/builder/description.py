@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from brax.actuators import DEFAULT_ACTUATOR
-from brax.builder.couplings import Couplings
-from brax.builder.elements import NO_TURN, Element, padded
+from brax.builder.coupling_description import CouplingDescription
+from brax.builder.elements import IDENTITY_QUAT, Element, padded
 
 
-class Description(Couplings):
+class Description(CouplingDescription):
     """Bodies, joints, geoms, sites, tendons, equalities, actuators and sensors, one by one.
 
     Frames and units follow `docs/conventions.md`; angles are radians. Vectors may be any sequence
@@ -122,7 +122,7 @@ class Description(Couplings):
         body: str,
         name: str,
         pos: Sequence[float] = (0, 0, 0),
-        quat: Sequence[float] = NO_TURN,
+        quat: Sequence[float] = IDENTITY_QUAT,
         *,
         mode: str = "fixed",
         target: str = "",

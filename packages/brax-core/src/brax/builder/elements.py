@@ -18,7 +18,7 @@ SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
 CAMERA_MODES = ("fixed", "track", "trackcom", "targetbody", "targetbodycom")
 """How a camera moves; see `System.camera_modes`."""
 
-NO_TURN = (1.0, 0.0, 0.0, 0.0)
+IDENTITY_QUAT = (1.0, 0.0, 0.0, 0.0)
 
 
 @dataclasses.dataclass

@@ -9,14 +9,17 @@ import numpy as np
 
 from brax import plugins
 from brax.base import System
-from brax.builder import checks, routechecks, sense, touch
-from brax.builder.assemble import Parts, assemble, at_rest
-from brax.builder.collide import candidates, collisions
-from brax.builder.coupled import measured
+from brax.builder.arrays.tendons import with_tendon_lengths
+from brax.builder.assemble import CheckedDescription, assemble, at_rest
+from brax.builder.checks import geoms as geom_checks
+from brax.builder.checks import model as model_checks
+from brax.builder.checks import sensors as sensor_checks
+from brax.builder.checks import tendon_paths as path_checks
+from brax.builder.checks.keyframes import keyframe_problems
+from brax.builder.collision_groups import candidate_pairs, collision_groups
 from brax.builder.description import Description
 from brax.builder.elements import Element, vectors
-from brax.builder.keychecks import keyframe_problems
-from brax.builder.weld import Welded, weld
+from brax.builder.fuse_static import FusedDescription, fuse_static
 from brax.errors import BraxError, ModelError, closest
 from brax.generalized.constraints.inverse_weights import inverse_weights
 from brax.integrators import DEFAULT_INTEGRATOR
@@ -44,7 +47,7 @@ class ModelBuilder(Description):
             "density": 0.0,
             "viscosity": 0.0,
             "impratio": 1.0,
-            "cone": checks.CONES[0],
+            "cone": model_checks.CONES[0],
             "iterations": 5,
             "ls_iterations": 3,
             "sweeps": 4,
@@ -88,7 +91,7 @@ class ModelBuilder(Description):
             PluginError: if a sensor type gives other numbers than it says.
         """
         problems = self._problems
-        problems += checks.names(
+        problems += model_checks.names(
             self._bodies,
             self._joints,
             self._geoms,
@@ -102,7 +105,7 @@ class ModelBuilder(Description):
             self._keys,
         )
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
-        welded = weld(
+        welded = fuse_static(
             self._bodies, joints, self._geoms, self._sites, self._cameras, self._equalities
         )
         types = self._resolve("joint_type", joints)
@@ -123,17 +126,19 @@ class ModelBuilder(Description):
         widths = {j.name: t.q_width for j, t in zip(joints, types, strict=True) if t is not None}
         for sensor, kind in zip(self._sensors, sensor_types, strict=True):
             if kind is not None:
-                problems += sense.sensor(sensor, kind, elements, widths)
+                problems += sensor_checks.sensor(sensor, kind, elements, widths)
         sizes = self._sizes(types, actuator_types)
         for key in self._keys if sizes else ():
             problems += keyframe_problems(key, sizes)
-        pairs = candidates(welded.links, welded.geoms, self._excluded)
+        pairs = candidate_pairs(welded.links, welded.geoms, self._excluded)
         collided = (
-            () if problems else collisions(problems, welded.geoms, geom_types, pairs, self._pairs)
+            ()
+            if problems
+            else collision_groups(problems, welded.geoms, geom_types, pairs, self._pairs)
         )
         if problems:
             raise ModelError.of(problems)
-        parts = Parts(
+        parts = CheckedDescription(
             option=self._option,
             links=welded.links,
             boxes=welded.boxes,
@@ -158,7 +163,7 @@ class ModelBuilder(Description):
             integrator=integrator,
             init_q=self._init_q,
         )
-        system = measured(assemble(parts), at_rest(parts), self._tendons)
+        system = with_tendon_lengths(assemble(parts), at_rest(parts), self._tendons)
         weights = inverse_weights(system, welded.rest)
         system = system.tree_replace(
             {f"{name}.invweight": jnp.asarray(each) for name, each in weights.items()}
@@ -192,7 +197,7 @@ class ModelBuilder(Description):
 
     def _check(
         self,
-        welded: Welded,
+        welded: FusedDescription,
         joints: Sequence[Element],
         types: tuple[Any, ...],
         geom_types: tuple[Any, ...],
@@ -204,28 +209,28 @@ class ModelBuilder(Description):
         if not joints:
             problems.append("the model has no moving body: nothing to simulate")
         vectors(problems, "option", gravity=(option["gravity"], 3), wind=(option["wind"], 3))
-        problems += checks.option(option)
+        problems += model_checks.option(option)
         for body in self._bodies:
-            problems += checks.body(body)
+            problems += model_checks.body(body)
         known = [(j, t) for j, t in zip(joints, types, strict=True) if t is not None]
         for link in welded.links:
-            problems += checks.link(link, [t for j, t in known if j.body == link.name])
+            problems += model_checks.link(link, [t for j, t in known if j.body == link.name])
         for joint, kind in known:
-            problems += checks.joint(joint, kind)
+            problems += model_checks.joint(joint, kind)
         for geom, kind in zip(welded.geoms, geom_types, strict=True):
             if kind is not None:
-                problems += [*touch.geom(geom, kind), *touch.streamed(geom, kind)]
+                problems += [*geom_checks.geom(geom, kind), *geom_checks.streamed(geom, kind)]
         for pair in self._pairs:
-            problems += touch.pair(pair, {g.name: g.body for g in welded.geoms})
+            problems += geom_checks.pair(pair, {g.name: g.body for g in welded.geoms})
         widths = {j.name: t.qd_width for j, t in known}
         shapes = {g.name: t for g, t in zip(welded.geoms, geom_types, strict=True)}
         for tendon in self._tendons:
-            problems += [*checks.tendon(tendon, widths), *routechecks.wrapped(tendon, shapes)]
+            problems += [*model_checks.tendon(tendon, widths), *path_checks.wrapped(tendon, shapes)]
         for equality in self._equalities:
-            problems += checks.equality(equality, widths)
+            problems += model_checks.equality(equality, widths)
         for actuator, kind in zip(self._actuators, actuator_types, strict=True):
             if kind is not None:
-                problems += checks.actuator(actuator, kind, widths)
+                problems += model_checks.actuator(actuator, kind, widths)
         nq = sum(t.q_width for _, t in known)
         if self._init_q is not None and None not in types and self._init_q.shape != (nq,):
             problems.append(

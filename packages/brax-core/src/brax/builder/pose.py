@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from brax.builder.elements import NO_TURN
+from brax.builder.elements import IDENTITY_QUAT
 from brax.components import Quat, Vec3
 
 
@@ -17,7 +17,7 @@ class Pose(NamedTuple):
     def do(self, pos: np.ndarray, quat: np.ndarray | None = None) -> "Pose":
         """Maps a frame given in this one into the one that this is given in."""
         turn = Quat(*self.quat)
-        quat = np.array(NO_TURN) if quat is None else quat
+        quat = np.array(IDENTITY_QUAT) if quat is None else quat
         return Pose(self.pos + np.array(turn.rotate(Vec3(*pos))), np.array(turn.mul(Quat(*quat))))
 
     def inverse(self) -> "Pose":

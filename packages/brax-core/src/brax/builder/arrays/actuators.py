@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from brax.base import Actuator
+from brax.builder.arrays.columns import bounds, column
 from brax.builder.elements import Element
-from brax.builder.numbers import bounds, column
 
 
 def actuator_numbers(actuators: Sequence[Element]) -> Actuator:

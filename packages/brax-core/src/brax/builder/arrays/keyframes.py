@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from brax.base import Keyframe
+from brax.builder.arrays.columns import array
 from brax.builder.elements import Element, is_plain
-from brax.builder.numbers import array
 
 
 def keyframes(

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from brax.builder.elements import NO_TURN, WORLD, Element
+from brax.builder.arrays.equality import with_equality_data
+from brax.builder.elements import IDENTITY_QUAT, WORLD, Element
 from brax.builder.pose import Pose
-from brax.builder.ties import tied
 from brax.components import Quat
 from brax.generalized.constraints.inverse_weights import InertialFrames
 
 
-class Welded(NamedTuple):
+class FusedDescription(NamedTuple):
     """A description without bodies that have no joints."""
 
     links: list[Element]
@@ -28,14 +28,14 @@ class Welded(NamedTuple):
     rest: InertialFrames
 
 
-def weld(
+def fuse_static(
     bodies: Sequence[Element],
     joints: Sequence[Element],
     geoms: Sequence[Element],
     sites: Sequence[Element],
     cameras: Sequence[Element],
     equalities: Sequence[Element],
-) -> Welded:
+) -> FusedDescription:
     """Gives masses, geoms and sites of bodies without joints to the nearest body that has some.
 
     Args:
@@ -51,7 +51,7 @@ def weld(
         `origin`, and has as `on` the mocap body that carries it, as links and fixed bodies have.
     """
     moving = {j.body for j in joints}
-    carrier, frame = {WORLD: WORLD}, {WORLD: Pose(np.zeros(3), np.array(NO_TURN))}
+    carrier, frame = {WORLD: WORLD}, {WORLD: Pose(np.zeros(3), np.array(IDENTITY_QUAT))}
     mocap = {WORLD: ""}
     parts: dict[str, list[tuple[Pose, Element]]] = {}
     links, fixed = [], []
@@ -86,7 +86,7 @@ def weld(
     at_ends = [[centres.get(b, centres[WORLD]) for b in (e.first, e.second)] for e in equalities]
     streamed = {g.body for g in geoms if g.streamed}
     boxes = [b for link in links for b in _boxes(link.name, parts[link.name], streamed)]
-    return Welded(
+    return FusedDescription(
         heavy,
         boxes,
         [attach(g) for g in geoms],
@@ -96,7 +96,7 @@ def weld(
             for c in cameras
         ],
         fixed,
-        tied(equalities, bodies, carrier, frame, mocap),
+        with_equality_data(equalities, bodies, carrier, frame, mocap),
         InertialFrames(
             np.array(at_geoms).reshape(-1, 3),
             np.array(at_ends).reshape(-1, 2, 3),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from brax.builder.elements import (
-    NO_TURN,
+    IDENTITY_QUAT,
     SOLIMP,
     SOLREF,
     WORLD,
@@ -17,7 +17,7 @@ from brax.colliders import DEFAULT_GEOMETRY
 from brax.joints import DEFAULT_JOINT
 
 
-class Bodies:
+class BodyDescription:
     """What a model is built of, and what it lacks; see `Description`."""
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class Bodies:
         name: str,
         parent: str = WORLD,
         pos: Sequence[float] = (0, 0, 0),
-        quat: Sequence[float] = NO_TURN,
+        quat: Sequence[float] = IDENTITY_QUAT,
         *,
         mass: float = 0.0,
         inertia: Sequence[float] = (0, 0, 0),
         ipos: Sequence[float] = (0, 0, 0),
-        iquat: Sequence[float] = NO_TURN,
+        iquat: Sequence[float] = IDENTITY_QUAT,
         gravcomp: float = 0.0,
         mocap: bool = False,
         line: str = "",
@@ -170,7 +170,7 @@ class Bodies:
         type: str = DEFAULT_GEOMETRY,
         name: str = "",
         pos: Sequence[float] = (0, 0, 0),
-        quat: Sequence[float] = NO_TURN,
+        quat: Sequence[float] = IDENTITY_QUAT,
         *,
         size: Sequence[float] = (),
         points: Sequence[Sequence[float]] = (),
@@ -264,7 +264,7 @@ class Bodies:
         body: str,
         name: str,
         pos: Sequence[float] = (0, 0, 0),
-        quat: Sequence[float] = NO_TURN,
+        quat: Sequence[float] = IDENTITY_QUAT,
         *,
         type: str = DEFAULT_GEOMETRY,
         size: Sequence[float] = (0.005,),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.builder import routechecks
+from brax.builder.checks import tendon_paths as path_checks
 from brax.builder.elements import CAMERA_MODES, WORLD, Element, is_free, is_plain, per_dof
 from brax.errors import closest
 
@@ -60,7 +60,7 @@ def names(
     for camera in cameras:
         yield from _camera(camera, list(known))
     for equality in equalities:
-        yield from _ends(equality, {"body": list(known), **there})
+        yield from _equality_ends(equality, {"body": list(known), **there})
     for actuator in actuators:
         driven = [key for key in driving if actuator.values[key]]
         if len(driven) != 1:
@@ -76,7 +76,7 @@ def names(
             yield from _missing(actuator, "site", actuator.refsite, there["site"])
     places = {"site": there["site"], "geom": [g.name for g in geoms]}
     for tendon in tendons:
-        yield from routechecks.route(tendon, places)
+        yield from path_checks.route(tendon, places)
         for name in tendon.joints:
             yield from _missing(tendon, "joint", name, there["joint"])
 
@@ -98,7 +98,7 @@ def _camera(camera: Element, bodies: Sequence[str]) -> Iterator[str]:
         yield f"{camera}: fovy must lie between 0 and 180 degrees, got {camera.fovy}"
 
 
-def _ends(equality: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _equality_ends(equality: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """What an equality ties must be there; a coordinate may be held alone."""
     kind = {"connect": "body", "weld": "body"}.get(equality.type, equality.type)
     if kind not in there:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from brax.builder.bodies import Bodies
+from brax.builder.body_description import BodyDescription
 from brax.builder.elements import SOLIMP, SOLREF, WORLD, Element, vectors
-from brax.builder.routes import stretches
+from brax.builder.tendon_paths import path_segments
 
 
-class Couplings(Bodies):
+class CouplingDescription(BodyDescription):
     """What couples the parts of a model; see `Description`."""
 
     def add_pair(
@@ -99,7 +99,7 @@ class Couplings(Bodies):
         """
         values = dict(
             joints=dict(joints),
-            path=stretches(self._problems, f"tendon '{name}'{line}", path),
+            path=path_segments(self._problems, f"tendon '{name}'{line}", path),
             stiffness=float(stiffness),
             damping=float(damping),
             lengthspring=lengthspring,

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from brax.base import Equality
-from brax.builder.elements import NO_TURN, WORLD, Element
-from brax.builder.numbers import array, column
+from brax.builder.arrays.columns import array, column
+from brax.builder.elements import IDENTITY_QUAT, WORLD, Element
 from brax.builder.pose import Pose
 
 
-def tied(
+def with_equality_data(
     equalities: Sequence[Element],
     bodies: Sequence[Element],
     carrier: Mapping[str, str],
@@ -29,7 +29,7 @@ def tied(
     Returns:
         The same, between links, with the mocap bodies of both ends as `on`.
     """
-    world = {WORLD: Pose(np.zeros(3), np.array(NO_TURN))}
+    world = {WORLD: Pose(np.zeros(3), np.array(IDENTITY_QUAT))}
     for body in bodies:
         above = world.get(body.parent, world[WORLD])  # a problem of its own
         world[body.name] = above.do(body.pos, body.quat)

@@ -7,12 +7,12 @@ from brax import plugins
 from brax.builder.elements import WORLD, Element
 from brax.errors import closest
 
-Elements = Mapping[str, Sequence[Element]]
+ElementsByKind = Mapping[str, Sequence[Element]]
 """Elements by kind; geoms and sites in the links' frames."""
 
 
 def sensor(
-    sensor: Element, kind: Any, elements: Elements, widths: Mapping[str, int]
+    sensor: Element, kind: Any, elements: ElementsByKind, widths: Mapping[str, int]
 ) -> Iterator[str]:
     """A sensor of a known type, over joints of so many coordinates."""
     what, name = sensor.object
@@ -53,7 +53,7 @@ def _stops_rays(name: str) -> bool:
     return name in plugins.names("geometry_type") and plugins.get("geometry_type", name).stops_rays
 
 
-def _missing(sensor: Element, thing: tuple[str, str], elements: Elements) -> Iterator[str]:
+def _missing(sensor: Element, thing: tuple[str, str], elements: ElementsByKind) -> Iterator[str]:
     what, name = thing
     body = what in ("body", "inertia")
     there = [e.name for e in elements["body" if body else what]]
@@ -61,14 +61,14 @@ def _missing(sensor: Element, thing: tuple[str, str], elements: Elements) -> Ite
         yield f"{sensor}: there is no {'body' if body else what} '{name}'.{closest(name, there)}"
 
 
-def _body(what: str, name: str, elements: Elements) -> str:
+def _body(what: str, name: str, elements: ElementsByKind) -> str:
     """The body that an element is on, as it was described."""
     if what != "site":
         return name
     return str(next(s.origin for s in elements["site"] if s.name == name))
 
 
-def _alone(name: str, moving: set[str], elements: Elements) -> bool:
+def _alone(name: str, moving: set[str], elements: ElementsByKind) -> bool:
     """Whether a body has joints, and carries none without that is part of it."""
     return name in moving and not any(
         b.parent == name and b.name not in moving for b in elements["body"]

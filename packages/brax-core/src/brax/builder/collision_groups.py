@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from brax import plugins
-from brax.builder import touch
+from brax.builder.checks import geoms as geom_checks
 from brax.builder.elements import WORLD, Element
 from brax.colliders import CollisionGroup
 from brax.colliders.dispatch import GeomShape, collider_of_geoms
 from brax.errors import PluginError
 
 
-def candidates(
+def candidate_pairs(
     links: Sequence[Element],
     geoms: Sequence[Element],
     excluded: set[frozenset[str]],
@@ -34,7 +34,7 @@ def candidates(
                 yield i, j
 
 
-def collisions(
+def collision_groups(
     problems: list[str],
     geoms: Sequence[Element],
     types: Sequence[Any],
@@ -58,7 +58,7 @@ def collisions(
     own = [(numbers[p.geom1], numbers[p.geom2]) for p in given]
     for i in sorted({i for pair in own for i in pair}):
         if not (geoms[i].contype or geoms[i].conaffinity):
-            problems += touch.solid(geoms[i], types[i])
+            problems += geom_checks.solid(geoms[i], types[i])
     taken = {frozenset(pair) for pair in own}
     every = [(pair, p.condim, k) for k, (pair, p) in enumerate(zip(own, given, strict=True))]
     mixed = [(i, j) for i, j in pairs if frozenset((i, j)) not in taken]

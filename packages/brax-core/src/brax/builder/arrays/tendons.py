@@ -8,15 +8,15 @@ import numpy as np
 
 from brax.actuators import tendons as actual
 from brax.base import System, Tendon
+from brax.builder.arrays.columns import array, column
 from brax.builder.elements import Element, is_plain
-from brax.builder.numbers import array, column
 from brax.kinematics import link_frames
 
 
 def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Tendon:
     """Of all tendons; a spring is at rest where the joints' are unless it says otherwise.
 
-    What depends on the model at rest is filled in by `measured`.
+    What depends on the model at rest is filled in by `with_tendon_lengths`.
     """
     springref = {j.name: j.springref for j in joints}
     rest = []
@@ -43,7 +43,7 @@ def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Ten
     )
 
 
-def measured(sys: System, rest: np.ndarray, tendons: Sequence[Element]) -> System:
+def with_tendon_lengths(sys: System, rest: np.ndarray, tendons: Sequence[Element]) -> System:
     """Fills in how long tendons are at rest, and where springs of spatial ones are.
 
     Args:

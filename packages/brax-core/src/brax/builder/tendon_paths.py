@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Stretch(NamedTuple):
+class PathSegment(NamedTuple):
     """A part of a path, by names; empty for none."""
 
     first: str
@@ -16,15 +16,15 @@ class Stretch(NamedTuple):
     share: float
 
 
-def stretches(
+def path_segments(
     problems: list[str], what: str, path: Sequence[str | tuple[str, str] | float]
-) -> list[Stretch]:
+) -> list[PathSegment]:
     """Splits a path at its sites, noting what makes it none; see `add_tendon`."""
-    found: list[Stretch] = []
+    found: list[PathSegment] = []
     site, around, share = "", ("", ""), 1.0
     for part in [*path, *([1.0] if path else [])]:
         if isinstance(part, str):
-            found += [Stretch(site, part, *around, share)] if site else []
+            found += [PathSegment(site, part, *around, share)] if site else []
             site, around = part, ("", "")
         elif isinstance(part, tuple):
             if not site or around[0]:

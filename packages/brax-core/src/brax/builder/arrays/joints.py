@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import DoF, Joint
+from brax.builder.arrays.columns import array, bounds, column
 from brax.builder.elements import Element, is_plain, per_dof
-from brax.builder.numbers import array, bounds, column
 
 
 def joint_numbers(joints: Sequence[Element]) -> Joint:
