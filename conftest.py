@@ -1,5 +1,6 @@
 """Settings of every test run: the compilation cache, and which devices the run is on."""
 
+import gc
 import os
 import resource
 import signal
@@ -27,6 +28,17 @@ def pytest_report_header() -> str:
 
     kinds = sorted({f"{d.platform} ({d.device_kind})" for d in jax.devices()})
     return f"JAX {jax.__version__} on {jax.device_count()} device(s): {', '.join(kinds)}"
+
+
+def pytest_collection_finish() -> None:
+    """Has Python's garbage collector pass over what lives as long as the run.
+
+    Tracing makes so many objects that it would look through all modules and tests every few
+    seconds, which took an eighth of a run's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -19,6 +19,7 @@ EXAMPLE = HERE / "plugins" / "brax-example-plugin"
 PLUGINS = sorted(path for path in (HERE / "plugins").iterdir() if path.is_dir())
 
 UV = [sys.executable, "-m", "uv"]
+TOOLS = ("pytest", "pytest-xdist")
 
 
 def main() -> None:
@@ -58,9 +59,10 @@ def test(name: str, wheels: list[Path], tests: Path, work: Path) -> None:
     environment = work / name.replace(" ", "-")
     run([*UV, "venv", "--quiet", "--python", sys.executable, environment], cwd=work)
     python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
-    run([*UV, "pip", "install", "--quiet", "--python", python, *wheels, "pytest"], cwd=work)
+    run([*UV, "pip", "install", "--quiet", "--python", python, *wheels, *TOOLS], cwd=work)
     say(f"test {name}")
-    run([python, "-m", "pytest", "-v", tests], cwd=work / "suite", env=clean_environment(python))
+    command = [python, "-m", "pytest", "-v", "-n", "2", "--dist", "worksteal", tests]
+    run(command, cwd=work / "suite", env=clean_environment(python))
 
 
 def clean_environment(python: Path) -> dict[str, str]:

@@ -36,7 +36,7 @@ AGENTS = {
 """Small settings of each agent, its environment steps of one training step, and how many of those
 to take."""
 
-DIVIDED = [n if n in ("sac", "shac") else pytest.param(n, marks=pytest.mark.long) for n in AGENTS]
+DIVIDED = [n if n == "sac" else pytest.param(n, marks=pytest.mark.long) for n in AGENTS]
 
 
 def train(name, **more):

@@ -298,7 +298,7 @@ for step in range(1, 1000):
 
 
 @pytest.mark.parametrize(
-    "kills", [pytest.param(5, marks=SLOW), pytest.param(200, marks=[*SLOW, pytest.mark.long])]
+    "kills", [pytest.param(2, marks=SLOW), pytest.param(200, marks=[*SLOW, pytest.mark.long])]
 )
 def test_kill_9_while_saving_leaves_the_last_whole_checkpoint(tmp_path, kills):
     """Kills at moments spread over saves: what was acknowledged is there, or one later."""

@@ -1,6 +1,7 @@
 """The rules of `docs/architecture.md` that the source itself can be asked about."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -18,10 +19,17 @@ SIBLINGS = {"brax-io": "brax.io", "brax-envs": "brax.envs", "brax-agents": "brax
 """What each distribution but the core adds to the package `brax`."""
 
 
+@functools.cache
+def nodes(path):
+    """Every node of a file's syntax tree; all tests of the file share one parse."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
 def imports(path):
     """Every module that a file imports, anywhere in it, as dotted names."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -80,18 +88,23 @@ def test_each_distribution_keeps_to_its_part_of_the_package(distribution):
         assert tops == {SIBLINGS[distribution].removeprefix("brax.")}
 
 
-def named(path, names):
-    """String constants of a file, docstrings aside, that are among `names`."""
-    tree = ast.parse(path.read_text())
+@functools.cache
+def constants(path):
+    """The constants of a file, docstrings aside, as nodes."""
     prose = {
         id(node.value)
-        for node in ast.walk(tree)
+        for node in nodes(path)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
+    return [n for n in nodes(path) if isinstance(n, ast.Constant) and id(n) not in prose]
+
+
+def named(path, names):
+    """Constants of a file that are among `names`."""
     return {
         f"{path.relative_to(ROOT)}:{node.lineno} names '{node.value}'"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and id(node) not in prose and node.value in names
+        for node in constants(path)
+        if node.value in names
     }
 
 
