@@ -4,6 +4,7 @@ import gc
 import os
 import resource
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +13,16 @@ import pytest
 # Read by JAX when it is imported, here and in the processes that tests start.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brax" / "jax-tests"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("WANDB_MODE", "disabled")  # else every run of a test would start its service
 if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
     # One CPU device, unless the run asks for more; the command `brax` asks for one per core.
     os.environ.setdefault("JAX_NUM_CPU_DEVICES", "1")
+
+# Where Python may not keep the bytecode of modules, every process that a test starts would compile
+# all of JAX's anew, for seconds. Pytest's workers and those processes take this from here.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell that starts a run in the background has it ignore Ctrl-C, which tests press.
 signal.signal(signal.SIGINT, signal.default_int_handler)
