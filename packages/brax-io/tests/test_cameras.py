@@ -12,7 +12,7 @@ from brax.base import State, Transform
 from brax.builder import ModelBuilder
 from brax.errors import ConfigError, ModelError
 from brax.io import image, json, mjcf
-from brax.io.rendering.camera import places
+from brax.io.rendering.camera import camera_poses
 
 MODES = {
     "fixed": 'mode="fixed"',
@@ -49,7 +49,7 @@ def test_they_stand_where_mujocos_do(f64):
     still = jnp.zeros((5, model.nv))
     x, _ = jax.vmap(kinematics.forward, (None, 0, 0))(sys, jnp.asarray(q), still)
     assert len(sys.camera_names) == model.ncam == 10
-    found = [places(sys, c, x) for c in range(model.ncam)]
+    found = [camera_poses(sys, c, x) for c in range(model.ncam)]
     for frame in range(5):
         data.qpos = q[frame]
         mujoco.mj_forward(model, data)
@@ -74,7 +74,7 @@ def test_one_without_a_target_stays_as_it_is(f64, mode):
     mujoco.mj_forward(model, data)
     x, _ = kinematics.forward(sys, jnp.asarray(data.qpos), jnp.zeros(6))
     for c in range(2):
-        found = places(sys, c, jax.tree.map(lambda leaf: leaf[None], x))
+        found = camera_poses(sys, c, jax.tree.map(lambda leaf: leaf[None], x))
         turn = np.zeros(9)
         mujoco.mju_quat2Mat(turn, np.array(found.rot[0]))
         np.testing.assert_allclose(found.pos[0], data.cam_xpos[c], atol=1e-12)
@@ -109,7 +109,7 @@ def test_those_of_mocap_bodies_move_with_them(f64):
     both = jnp.stack([ball, hand], axis=1)
     x = Transform(both[..., :3], both[..., 3:])
     for c, name in enumerate(sys.camera_names):
-        found = places(sys, c, x)
+        found = camera_poses(sys, c, x)
         for frame in range(4):
             data.qpos = ball[frame]
             data.mocap_pos[0], data.mocap_quat[0] = hand[frame, :3], hand[frame, 3:]
@@ -119,7 +119,7 @@ def test_those_of_mocap_bodies_move_with_them(f64):
             close = dict(atol=1e-12, err_msg=name)
             np.testing.assert_allclose(found.pos[frame], data.cam_xpos[c], **close)
             np.testing.assert_allclose(turn, data.cam_xmat[c], **close)
-    still = places(sys, 0, Transform(x.pos[:, :1], x.rot[:, :1]))
+    still = camera_poses(sys, 0, Transform(x.pos[:, :1], x.rot[:, :1]))
     np.testing.assert_allclose(still.pos, np.tile(sys.cam_pos[0], (4, 1)))
 
 

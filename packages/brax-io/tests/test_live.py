@@ -79,7 +79,7 @@ def test_a_late_page_gets_what_it_missed_and_no_more():
         for i in range(600):
             server.publish({"pos": np.full((1, 1), i)})
         rows = next(frames)
-        assert len(rows) == live.KEPT == 500
+        assert len(rows) == live.MAX_QUEUED_FRAMES == 500
         server.publish({"pos": np.zeros((1, 1))})
         assert len(next(frames)) == 1
         frames.close()

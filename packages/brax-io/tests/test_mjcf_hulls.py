@@ -15,7 +15,7 @@ def _ball(n):
 def test_a_ball_keeps_256_of_its_1000_corners_and_its_shape():
     """Corners 7 degrees apart leave 1 - cos(7 degrees) = 7 mm of a metre between them."""
     every = _ball(1000)
-    kept, inside = hulls.thinned(every)
+    kept, inside = hulls.thin_hull(every)
     assert (len(kept), len(np.unique(kept, axis=0))) == (256, 256)
     assert (every[:, None] == kept).all(axis=-1).any(axis=0).all()
     assert inside < 0.01
@@ -29,7 +29,7 @@ def test_a_plate_with_rounded_rim_keeps_its_corners():
     """Eight corners of a box that hold 1000 others between them are all that is kept."""
     box = np.array(np.meshgrid([-1, 1], [-2, 2], [-3, 3])).reshape(3, 8).T
     shares = np.random.default_rng(1).dirichlet(np.ones(8), size=1000)
-    kept, inside = hulls.thinned(np.concatenate([shares @ box, box]))
+    kept, inside = hulls.thin_hull(np.concatenate([shares @ box, box]))
     np.testing.assert_array_equal(np.unique(kept, axis=0), np.unique(box, axis=0))
     assert inside < 1e-12
 
@@ -53,9 +53,9 @@ def test_the_report_says_so():
 
 def test_loading_thins_a_hull_once(monkeypatch):
     """Thinning is most of what loading a large mesh takes."""
-    seen, thinned = [], hulls.thinned
+    seen, thinned = [], hulls.thin_hull
     monkeypatch.setattr(
-        hulls, "thinned", lambda corners: (seen.append(len(corners)), thinned(corners))[1]
+        hulls, "thin_hull", lambda corners: (seen.append(len(corners)), thinned(corners))[1]
     )
     mjcf.load_model(_model(1000))
     assert seen == [1000]

@@ -402,8 +402,8 @@ def test_switched_off_sensors_are_not_read():
 
 def test_the_page_names_every_custom_number_and_limit():
     page = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
-    tuned = {n for n in custom_elements.IGNORED if not n.startswith("constraint_")}
-    for name in (*custom_elements.HONOURED, *tuned, f"{mjcf.MAX_ELEMENTS} geoms"):
+    tuned = {n for n in custom_elements.IGNORED_NUMERICS if not n.startswith("constraint_")}
+    for name in (*custom_elements.HONOURED_NUMERICS, *tuned, f"{mjcf.MAX_ELEMENTS} geoms"):
         assert name in page
 
 

@@ -271,7 +271,7 @@ def test_a_file_is_read_by_its_suffix_and_reported(tmp_path, walker):
     assert reader.suffixes == (".textproto",)
     assert reader.load(path).link_names == walker.link_names
     rows = reader.report(path, "generalized")
-    assert ("joint", "hip stiffness", "ignored", text.IGNORED["stiffness"]) in rows
+    assert ("joint", "hip stiffness", "ignored", text.IGNORED_FIELDS["stiffness"]) in rows
     assert ("joint", "hip", "supported", "") in rows
     assert ("model", "damping of velocities (vel_damping, ang_damping)") in [r[:2] for r in rows]
     with pytest.raises(ModelError, match="cannot read"):

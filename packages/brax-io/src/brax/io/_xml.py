@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from brax.errors import ModelError
 from brax.io._nodes import Node
 
-DEEPEST = 500
+MAX_DEPTH = 500
 """How deep elements may be nested."""
 
 _WIDE = r"\u0080-\ud7ff\ue000-\U0010ffff"
@@ -98,8 +98,8 @@ def parse(text: str, name: str) -> list[Node]:
         if node is not None:
             stack[-1].children.append(node)
             stack.append(node)
-            if len(stack) > DEEPEST:
-                raise ModelError(f"{node.place}: elements are nested deeper than {DEEPEST}")
+            if len(stack) > MAX_DEPTH:
+                raise ModelError(f"{node.place}: elements are nested deeper than {MAX_DEPTH}")
         if closes:
             stack.pop()
     if len(stack) > 1:

@@ -44,7 +44,7 @@ _VIEWER = """<div class="brax-viewer"{height}>
 </div>"""
 
 
-_FRAME = (
+_NOTEBOOK_FRAME = (
     '<iframe sandbox="allow-scripts" srcdoc="{page}" height="{height}" '
     'style="width: 100%; border: 0"></iframe>'
 )
@@ -58,7 +58,7 @@ class Page(str):
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own, which reaches nothing of the notebook."""
-        return _FRAME.format(page=html.escape(self), height=self.height)
+        return _NOTEBOOK_FRAME.format(page=html.escape(self), height=self.height)
 
 
 class Trajectory(NamedTuple):

@@ -20,7 +20,7 @@ from brax.io.viewer import motion
 
 _GIF_TICK = 0.01
 """Unit of time of a GIF [s]."""
-_GIF_LEAST = 2
+_MIN_GIF_TICKS = 2
 """The shortest that programs show a frame of a GIF, in its units."""
 
 
@@ -84,9 +84,9 @@ def render(
             that writes the format is not installed.
         ModelError: as `render_array`.
     """
-    if not isinstance(fmt, str) or fmt not in _WRITERS:
+    if not isinstance(fmt, str) or fmt not in _IMAGE_ENCODERS:
         raise ConfigError(
-            f"fmt '{fmt}': allowed are {', '.join(_WRITERS)}.{closest(fmt, _WRITERS)}"
+            f"fmt '{fmt}': allowed are {', '.join(_IMAGE_ENCODERS)}.{closest(fmt, _IMAGE_ENCODERS)}"
         )
     pos, rot = motion.poses(sys, _states(trajectory))
     seconds = motion.interval(sys, dt)
@@ -95,7 +95,7 @@ def render(
         chosen = list(frames)
         return _pictures(sys, pos[chosen], rot[chosen], height, width, camera)
 
-    return _WRITERS[fmt](draw, len(pos), seconds, (height, width))
+    return _IMAGE_ENCODERS[fmt](draw, len(pos), seconds, (height, width))
 
 
 def save(
@@ -142,9 +142,9 @@ def gif_frames(frames: int, dt: float) -> tuple[list[int], list[int]]:
     ticks = [round(i * dt / _GIF_TICK) for i in range(frames + 1)]
     kept: list[int] = []
     for i in range(frames):
-        if not kept or ticks[i] - ticks[kept[-1]] >= _GIF_LEAST:
+        if not kept or ticks[i] - ticks[kept[-1]] >= _MIN_GIF_TICKS:
             kept.append(i)
-    ends = [*(ticks[i] for i in kept[1:]), max(ticks[-1], ticks[kept[-1]] + _GIF_LEAST)]
+    ends = [*(ticks[i] for i in kept[1:]), max(ticks[-1], ticks[kept[-1]] + _MIN_GIF_TICKS)]
     return kept, [end - ticks[i] for i, end in zip(kept, ends, strict=True)]
 
 
@@ -209,5 +209,5 @@ def _av() -> ModuleType:
     return av
 
 
-_WRITERS = {"png": _png, "gif": _gif, "mp4": _mp4}
+_IMAGE_ENCODERS = {"png": _png, "gif": _gif, "mp4": _mp4}
 """What makes a file's contents, by format."""

@@ -26,7 +26,7 @@ from brax.errors import BraxError, ModelError, closest
 from brax.io import _arguments
 from brax.io._json_check import inconsistent, model_kinds
 
-FORMAT = 1
+SYSTEM_FORMAT_VERSION = 1
 """Version of the layout; a reader refuses newer ones."""
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
@@ -50,7 +50,7 @@ def dumps(sys: System) -> str:
             "environment"
         )
     fields = ",\n".join(f'"{k}": {json.dumps(v)}' for k, v in _encode(sys, "system").items())
-    return f'{{"brax": {FORMAT}, "system": {{\n{fields}\n}}}}\n'
+    return f'{{"brax": {SYSTEM_FORMAT_VERSION}, "system": {{\n{fields}\n}}}}\n'
 
 
 def save(path: str | os.PathLike[str], sys: System) -> None:
@@ -78,10 +78,13 @@ def loads(text: str | bytes, name: str = "model.json") -> System:
         raise ModelError(f"{name}: not JSON: {error}") from None
     version = told.get("brax") if isinstance(told, dict) else None
     if type(version) is not int or "system" not in told:
-        raise ModelError(f'{name}: not a system: expected {{"brax": {FORMAT}, "system": ...}}')
-    if version > FORMAT:
         raise ModelError(
-            f"{name}: has format {version}, this version reads up to {FORMAT}: upgrade brax-io"
+            f'{name}: not a system: expected {{"brax": {SYSTEM_FORMAT_VERSION}, "system": ...}}'
+        )
+    if version > SYSTEM_FORMAT_VERSION:
+        raise ModelError(
+            f"{name}: has format {version}, this version reads up to {SYSTEM_FORMAT_VERSION}: "
+            "upgrade brax-io"
         )
     problems: list[str] = []
     system: System = _Reader(problems).read(told["system"], System, "system")

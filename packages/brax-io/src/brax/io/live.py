@@ -24,9 +24,9 @@ from brax.io import _arguments, html
 from brax.io.viewer import motion
 
 HOST = "127.0.0.1"
-KEPT = 500
+MAX_QUEUED_FRAMES = 500
 """Frames that a slow page may be behind."""
-PATIENCE = 0.2
+IDLE_POLL_SECONDS = 0.2
 """How long nothing is looked at while no page is open [s]."""
 
 
@@ -62,7 +62,7 @@ class Server(ThreadingHTTPServer):
             ) from error
         self.page = b""
         self._news = threading.Condition()
-        self._rows: collections.deque[bytes] = collections.deque(maxlen=KEPT)
+        self._rows: collections.deque[bytes] = collections.deque(maxlen=MAX_QUEUED_FRAMES)
         self._count = 0
         self._watching = 0
 
@@ -82,7 +82,7 @@ class Server(ThreadingHTTPServer):
     def wait_for_page(self) -> bool:
         """Whether a page is open, after a moment's wait for one: without, nothing is computed."""
         with self._news:
-            return self._news.wait_for(lambda: self._watching > 0, timeout=PATIENCE)
+            return self._news.wait_for(lambda: self._watching > 0, timeout=IDLE_POLL_SECONDS)
 
     def follow(self) -> Iterator[list[bytes]]:
         """Yields the frames that come, as long as the page takes them; none in a quiet second."""

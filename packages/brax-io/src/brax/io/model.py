@@ -20,7 +20,7 @@ import numpy as np
 from brax.errors import CheckpointError
 from brax.io import _arguments
 
-FORMAT = 1
+PARAMS_FORMAT_VERSION = 1
 """Version of the layout; a reader refuses newer ones."""
 
 _TREE = "params.json"
@@ -41,7 +41,7 @@ def save_params(path: str | os.PathLike[str], params: Any) -> None:
     if not target.name:
         raise CheckpointError(f"path must be the path of a file, got '{path!s}'")
     arrays: dict[str, np.ndarray] = {}
-    text = json.dumps({"format": FORMAT, "tree": _encode(params, "", arrays)})
+    text = json.dumps({"format": PARAMS_FORMAT_VERSION, "tree": _encode(params, "", arrays)})
     part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with zipfile.ZipFile(part, "w") as file:
@@ -84,10 +84,10 @@ def _read(path: str | os.PathLike[str], file: IO[bytes]) -> Any:
         with zipfile.ZipFile(file) as archive:
             _check_sizes(archive, os.fstat(file.fileno()).st_size)
             told = json.loads(archive.read(_TREE))
-            if told["format"] > FORMAT:
+            if told["format"] > PARAMS_FORMAT_VERSION:
                 raise CheckpointError(
-                    f"'{path}' has format {told['format']}, this version reads up to {FORMAT}: "
-                    "upgrade brax-io"
+                    f"'{path}' has format {told['format']}, this version reads up to "
+                    f"{PARAMS_FORMAT_VERSION}: upgrade brax-io"
                 )
             unread = set(archive.namelist())
             return _decode(told["tree"], lambda entry: _array(archive, entry, unread))

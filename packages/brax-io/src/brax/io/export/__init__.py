@@ -75,11 +75,12 @@ def writer(path: str | os.PathLike[str]) -> Callable[..., bytes]:
         ConfigError: if there is none for the suffix.
     """
     suffix = _arguments.path(path).suffix
-    if suffix not in _WRITERS:
+    if suffix not in _EXPORTERS:
         raise ConfigError(
-            f"'{path}': a policy is written to {' or '.join(_WRITERS)}.{closest(suffix, _WRITERS)}"
+            f"'{path}': a policy is written to {' or '.join(_EXPORTERS)}."
+            f"{closest(suffix, _EXPORTERS)}"
         )
-    return _WRITERS[suffix]
+    return _EXPORTERS[suffix]
 
 
 def _python(policy: Callable[..., Any], observation_size: Any) -> bytes:
@@ -91,4 +92,4 @@ def _onnx(policy: Callable[..., Any], observation_size: Any) -> bytes:
     return content
 
 
-_WRITERS: dict[str, Callable[..., bytes]] = {".py": _python, ".onnx": _onnx}
+_EXPORTERS: dict[str, Callable[..., bytes]] = {".py": _python, ".onnx": _onnx}

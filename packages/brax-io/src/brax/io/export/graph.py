@@ -53,11 +53,11 @@ ELEMENTWISE = frozenset(
 )
 """Operations on each number by itself; their names are those of JAX."""
 
-_SAME = ("copy", "copy_p", "stop_gradient", "optimization_barrier")
-_REDUCE = {"reduce_sum": "sum", "reduce_max": "max_over", "reduce_min": "min_over"}
+_IDENTITY_PRIMITIVES = ("copy", "copy_p", "stop_gradient", "optimization_barrier")
+_REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max_over", "reduce_min": "min_over"}
 
 
-class Node(NamedTuple):
+class Operation(NamedTuple):
     """One operation."""
 
     op: str
@@ -76,7 +76,7 @@ class Graph(NamedTuple):
     """Shape of each observation that the policy reads, without the batch axis, by its name."""
     constants: dict[str, np.ndarray]
     """The policy's numbers."""
-    nodes: list[Node]
+    nodes: list[Operation]
     output: str
     action_size: int
 
@@ -134,7 +134,7 @@ class _Builder:
     """Walks a traced program and writes down what depends on its inputs."""
 
     def __init__(self) -> None:
-        self._nodes: list[Node] = []
+        self._nodes: list[Operation] = []
         self._constants: dict[str, np.ndarray] = {}
         self._joined: dict[str, tuple[int, list[_Value]]] = {}
         """Axis and parts of what was concatenated, by its name."""
@@ -201,7 +201,7 @@ class _Builder:
     ) -> _Value:
         """Writes down one operation that depends on the observation."""
         first = args[0]
-        if name in _SAME:
+        if name in _IDENTITY_PRIMITIVES:
             return first
         if name in ELEMENTWISE:
             return self._add(name, [self._aligned(a, len(shape)) for a in args], shape)
@@ -213,8 +213,8 @@ class _Builder:
             return self._add("pow", [first, power], shape)
         if name == "convert_element_type":
             return self._add("cast", args, shape, np.dtype(params["new_dtype"]).name)
-        if name in _REDUCE:
-            return self._add(_REDUCE[name], args, shape, tuple(a + 1 for a in params["axes"]))
+        if name in _REDUCTIONS:
+            return self._add(_REDUCTIONS[name], args, shape, tuple(a + 1 for a in params["axes"]))
         if name in ("reshape", "squeeze", "expand_dims"):
             return self._add("reshape", args, shape, shape)
         if name == "broadcast_in_dim":
@@ -239,7 +239,7 @@ class _Builder:
         self, op: str, args: list[_Value], shape: tuple[int, ...], setting: Any = None
     ) -> _Value:
         output = f"x{len(self._nodes)}"
-        self._nodes.append(Node(op, tuple(self._name(arg) for arg in args), output, setting))
+        self._nodes.append(Operation(op, tuple(self._name(arg) for arg in args), output, setting))
         return _Value(output, shape)
 
     def _name(self, arg: _Value) -> str:

@@ -5,7 +5,7 @@ import textwrap
 
 import numpy as np
 
-from brax.io.export.graph import Graph, Node
+from brax.io.export.graph import Graph, Operation
 
 _TEXT = {
     "abs": "np.abs({0})",
@@ -113,7 +113,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f"(..., {', '.join(map(str, shape))})"
 
 
-def _line(node: Node) -> str:
+def _line(node: Operation) -> str:
     if node.op == "slice":
         axis, start, end = node.setting
         return f"{node.output} = {node.inputs[0]}[{':, ' * axis}{start}:{end}]"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from brax.errors import ConfigError
-from brax.io.export.graph import Graph, Node
+from brax.io.export.graph import Graph, Operation
 
 OPSET = 18
 """Version of ONNX's operators: old enough for the runtimes in use."""
@@ -103,7 +103,7 @@ class _Writer:
         self._onnx.checker.check_model(made, full_check=True)
         return made
 
-    def _node(self, node: Node) -> None:
+    def _node(self, node: Operation) -> None:
         inputs, output, setting = list(node.inputs), node.output, node.setting
         if node.op in _ONE:
             self._emit(_ONE[node.op], inputs, output)

@@ -26,7 +26,7 @@ from brax.io.mjcf.names import (
     keyword,
     names,
 )
-from brax.io.mjcf.support import ON_JOINT, TRANSMISSIONS
+from brax.io.mjcf.support import JOINT_TRANSMISSIONS, TRANSMISSIONS
 
 
 def build(model: mujoco.MjModel, places: Places) -> System:
@@ -45,7 +45,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     Warns:
         UserWarning: about a custom field that is unknown, such as one that is misspelt.
     """
-    custom = custom_elements.read(model)
+    custom = custom_elements.read_custom(model)
     for kind, number, reason in custom.unknown:
         note = support.Note(kind, number, "ignored", reason)
         warnings.warn(describe(model, note, places), stacklevel=3)
@@ -198,7 +198,7 @@ def _actuators(
         enabled = not is_disabled(model, a)
         bounds = model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None
         builder.add_actuator(
-            joints[on] if what in ON_JOINT else "",
+            joints[on] if what in JOINT_TRANSMISSIONS else "",
             law.type,
             actuators[a],
             tendon=pulled[on] if what == "tendon" else "",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from brax.errors import ConfigError, ModelError
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.sources import Source, beside
+from brax.io.mjcf.sources import ModelSource, resolve_beside_include
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
 _NAMES = (  # attributes that hold a name, which may read 'inf'
@@ -26,16 +26,16 @@ _NAMES = (  # attributes that hold a name, which may read 'inf'
     "objname",
     "refname",
 )
-_IN_ORDER = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
+_ORDERED_RANGES = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
 _IMAGE_SIZES = ("width", "height", "nrow", "ncol")
-_LARGEST = 3.4028234e38  # of float32, which is what JAX computes with by default
+MAX_FLOAT32 = 3.4028234e38  # of float32, which is what JAX computes with by default
 _MAX_PIXELS = 2**26
-_MAX_MEASURED = 2**22
-_MAX_STEPS = 100_000
-_USERS = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
+_MAX_RANGEFINDER_PIXELS = 2**22
+_MAX_LENGTH_RANGE_STEPS = 100_000
+_USER_DATA_KINDS = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
 LIMITS = {
     "size": {
-        **{f"nuser_{kind}": 10_000 for kind in _USERS},
+        **{f"nuser_{kind}": 10_000 for kind in _USER_DATA_KINDS},
         "nkey": 10_000,
         "njmax": 2**14,  # MuJoCo takes memory for the square of it
         "nconmax": 2**20,
@@ -52,7 +52,7 @@ _UNITS = "KMGTPE"
 _LENGTH_RANGE = {"timestep": "0.01", "inttotal": "10"}  # MuJoCo's own
 
 
-def check(source: Source, outside: bool, max_elements: int) -> None:
+def check(source: ModelSource, outside: bool, max_elements: int) -> None:
     """Checks a model's text before MuJoCo sees it.
 
     Args:
@@ -120,7 +120,7 @@ def _too_large(root: Node) -> Iterator[str]:
     for node in walk(root):
         pixels, limit = _product(_image_size(node)), _MAX_PIXELS
         if node.tag == "camera" and measured:
-            pixels, limit = _product(node.attributes.get("resolution", "")), _MAX_MEASURED
+            pixels, limit = _product(node.attributes.get("resolution", "")), _MAX_RANGEFINDER_PIXELS
         if pixels > limit:
             yield f"{node.place}: {node} has {pixels:.0f} pixels (limit {limit})"
 
@@ -157,10 +157,10 @@ def _too_long(root: Node) -> Iterator[str]:
                 f"{node.place}: {node} timestep and inttotal must be positive numbers, "
                 f"got {told['timestep']} and {told['inttotal']}"
             )
-        elif total / timestep > _MAX_STEPS:
+        elif total / timestep > _MAX_LENGTH_RANGE_STEPS:
             yield (
                 f"{node.place}: {node} takes {total / timestep:.0f} steps, inttotal / timestep "
-                f"(limit {_MAX_STEPS})"
+                f"(limit {_MAX_LENGTH_RANGE_STEPS})"
             )
 
 
@@ -176,7 +176,7 @@ def _bad_numbers(root: Node) -> Iterator[str]:
             if node.tag in _TEXT_ELEMENTS or key.rstrip("12") in _NAMES:
                 continue
             for word in value.split():
-                if not abs(_number(word)) <= _LARGEST:
+                if not abs(_number(word)) <= MAX_FLOAT32:
                     yield f"{node.place}: {node} {key}: {word} is not finite"
                     break
 
@@ -184,7 +184,7 @@ def _bad_numbers(root: Node) -> Iterator[str]:
 def _wrong_order(root: Node) -> Iterator[str]:
     """Ranges that are upside down; MuJoCo takes some of them for 'unlimited'."""
     for node in walk(root):
-        for key in _IN_ORDER:
+        for key in _ORDERED_RANGES:
             numbers = [_number(word) for word in node.attributes.get(key, "").split()]
             if len(numbers) == 2 and numbers[0] > numbers[1]:
                 hint = (
@@ -198,7 +198,7 @@ def _wrong_order(root: Node) -> Iterator[str]:
                 )
 
 
-def _bad_files(source: Source, outside: bool) -> Iterator[str]:
+def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
     """Asset files that are missing or outside the model's directory; MuJoCo is given the others'
     paths."""
     settings: dict[str, str] = {}
@@ -216,7 +216,7 @@ def _bad_files(source: Source, outside: bool) -> Iterator[str]:
         for key, name in node.attributes.items():
             if key.startswith("file") and name:
                 name = name.replace("\\", "/").rsplit("/", 1)[-1] if stripped else name
-                path, problem = beside(source, node, folder, name, outside)
+                path, problem = resolve_beside_include(source, node, folder, name, outside)
                 if problem:
                     yield problem
                 node.given[key] = str(path)

@@ -9,7 +9,7 @@ from brax.errors import ModelError
 from brax.io._nodes import Node, write
 from brax.io.mjcf.checks import check
 from brax.io.mjcf.errors import explain
-from brax.io.mjcf.sources import Source
+from brax.io.mjcf.sources import ModelSource
 
 _PLURALS = {
     "body": "bodies",
@@ -31,7 +31,7 @@ _PLURALS = {
 
 
 def compile_model(
-    source: Source, outside: bool, max_elements: int
+    source: ModelSource, outside: bool, max_elements: int
 ) -> tuple[mujoco.MjModel, dict[tuple[str, int], str]]:
     """Checks a model's text and compiles it.
 
@@ -75,7 +75,7 @@ def compiled(spec: mujoco.MjSpec, moving: bool = False) -> mujoco.MjModel:
 
 
 def _places(
-    spec: mujoco.MjSpec, source: Source, nodes: Sequence[Node]
+    spec: mujoco.MjSpec, source: ModelSource, nodes: Sequence[Node]
 ) -> Iterator[tuple[tuple[str, int], str]]:
     """Elements are found by the line of the written text that MuJoCo remembers, or by name."""
     by_name = {

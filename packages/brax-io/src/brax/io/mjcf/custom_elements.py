@@ -15,7 +15,7 @@ OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
 COUNTS = ("max_geom_pairs", "max_contact_points", "sweeps")
 """Likewise, whole numbers; below zero, as none, for no bound of the file's."""
 
-HONOURED = (*OPTIONS, *COUNTS, "elasticity", "init_qpos")
+HONOURED_NUMERICS = (*OPTIONS, *COUNTS, "elasticity", "init_qpos")
 
 TYPES = {
     "joint_type": "joint",
@@ -29,7 +29,7 @@ that it lists be of the type that is registered under the name."""
 INTEGRATOR = "integrator"
 """Name of the text that names an integrator which MuJoCo has not."""
 
-IGNORED = {
+IGNORED_NUMERICS = {
     "spring_mass_scale": "true masses are used",
     "spring_inertia_scale": "true inertias are used",
     "joint_scale_pos": "tuned an earlier joint solver",
@@ -65,7 +65,7 @@ class Custom(NamedTuple):
         return self.types["joint"]
 
 
-def read(model: mujoco.MjModel) -> Custom:
+def read_custom(model: mujoco.MjModel) -> Custom:
     """Reads a compiled model's `<numeric>` and `<tuple>` elements."""
     problems: list[tuple[str, int, str]] = []
     unknown: list[tuple[str, int, str]] = []
@@ -75,11 +75,11 @@ def read(model: mujoco.MjModel) -> Custom:
     for i in range(model.nnumeric):
         start, size = model.numeric_adr[i], model.numeric_size[i]
         name, value = model.numeric(i).name, model.numeric_data[start : start + size]
-        if name not in HONOURED and name not in IGNORED:
+        if name not in HONOURED_NUMERICS and name not in IGNORED_NUMERICS:
             unknown.append(("numeric", i, _unknown(name)))
         elif problem := _wrong_size(name, value, nq):
             problems.append(("numeric", i, problem))
-        elif name in HONOURED:
+        elif name in HONOURED_NUMERICS:
             numbers[name] = value
     elasticity = np.full(model.ngeom, numbers.get("elasticity", np.zeros(1))[0])
     own: dict[str, dict[int, str]] = {element: {} for element in TYPES.values()}
@@ -87,11 +87,11 @@ def read(model: mujoco.MjModel) -> Custom:
         name = model.tuple(i).name
         if ":" in name:
             problem = _set_type(model, i, own)
-        elif name in HONOURED:
+        elif name in HONOURED_NUMERICS:
             problem = _set_per_geom(model, i, elasticity)
         else:
             problem = ""
-            if name not in IGNORED:
+            if name not in IGNORED_NUMERICS:
                 unknown.append(("tuple", i, _unknown(name)))
         if problem:
             problems.append(("tuple", i, problem))
@@ -107,7 +107,7 @@ def read(model: mujoco.MjModel) -> Custom:
 def _unknown(name: str) -> str:
     return (
         "unknown custom field, which changes nothing. Known: "
-        f"{', '.join(HONOURED)}.{closest(name, [*HONOURED, *IGNORED])}"
+        f"{', '.join(HONOURED_NUMERICS)}.{closest(name, [*HONOURED_NUMERICS, *IGNORED_NUMERICS])}"
     )
 
 
@@ -158,10 +158,10 @@ def _integrator(model: mujoco.MjModel, problems: list[tuple[str, int, str]]) -> 
             begin, size = model.text_adr[i], model.text_size[i]
             data = bytes(model.text_data[begin : begin + size])
             found[INTEGRATOR] = data.rstrip(b"\0").decode()
-        elif difflib.SequenceMatcher(None, name, INTEGRATOR).ratio() > _NEARLY:
+        elif difflib.SequenceMatcher(None, name, INTEGRATOR).ratio() > _MIN_MISSPELLING_SIMILARITY:
             problems.append(("text", i, f"unknown text. Did you mean '{INTEGRATOR}'?"))
     return found
 
 
-_NEARLY = 0.85
+_MIN_MISSPELLING_SIMILARITY = 0.85
 """How alike a text's name is to a known one that is misspelt; other texts are the user's own."""

@@ -10,13 +10,13 @@ import mujoco
 from brax.errors import closest
 from brax.io._nodes import Node, walk
 from brax.io.mjcf.names import keywords
-from brax.io.mjcf.sources import Source
+from brax.io.mjcf.sources import ModelSource
 
-_SAID = re.compile(
+_COMPILER_MESSAGE = re.compile(
     r"(?:XML Error: )?(?:Error: )?(.*?)\nElement (?:name )?'(.*)'(?:, id \d+)?(?:, line (\d+))?",
     re.S,
 )
-_COUNTS = {
+_ATTRIBUTE_LENGTHS = {
     "pos": 3,
     "quat": 4,
     "axis": 3,
@@ -45,10 +45,10 @@ _ENUMS = {
     ("general", "gaintype"): mujoco.mjtGain,
     ("general", "biastype"): mujoco.mjtBias,
 }
-_TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+_ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 
 
-def explain(message: str, source: Source, nodes: Sequence[Node]) -> str:
+def explain(message: str, source: ModelSource, nodes: Sequence[Node]) -> str:
     """MuJoCo's message with file, line, element, what was found and what may help.
 
     Args:
@@ -56,7 +56,7 @@ def explain(message: str, source: Source, nodes: Sequence[Node]) -> str:
         source: the model.
         nodes: the element of each line of the text that MuJoCo was given.
     """
-    parts = _SAID.match(message)
+    parts = _COMPILER_MESSAGE.match(message)
     if not parts:
         return f"{source.name}: {' '.join(message.split())}"
     said, name, line = parts.groups()
@@ -68,7 +68,7 @@ def explain(message: str, source: Source, nodes: Sequence[Node]) -> str:
     return f"{node.place}: {node}: {said}{_hint(said, node, source)}"
 
 
-_WORDS = {"link": ("body", "bodies", "inertia", "mass"), "joint": ("joint", "axis")}
+_URDF_MESSAGE_WORDS = {"link": ("body", "bodies", "inertia", "mass"), "joint": ("joint", "axis")}
 """Words of messages about the elements of a robot."""
 
 
@@ -78,11 +78,11 @@ def _named(name: str, said: str, nodes: Sequence[Node]) -> Node | None:
     mine = [n for n in nodes if name and n.attributes.get("name") == name]
     files = (n for n in nodes if n.tag == "mesh" and name)
     mine += [n for n in files if PurePath(n.given.get("filename", "")).stem == name]
-    fits = (n for n in mine if any(w in said for w in _WORDS.get(n.tag, (n.kind,))))
+    fits = (n for n in mine if any(w in said for w in _URDF_MESSAGE_WORDS.get(n.tag, (n.kind,))))
     return next(fits, mine[0] if mine else None)
 
 
-def _hint(said: str, node: Node, source: Source) -> str:
+def _hint(said: str, node: Node, source: ModelSource) -> str:
     """What was found, what is allowed, the nearest match: whatever the message lacks."""
     for pattern, help_ in _HINTS:
         match = re.search(pattern, said)
@@ -105,25 +105,25 @@ def schema() -> dict[str, set[str]]:
     return known
 
 
-def _element_hint(node: Node, source: Source) -> str:
+def _element_hint(node: Node, source: ModelSource) -> str:
     return f".{closest(node.tag, schema())}"
 
 
-def _attribute_hint(node: Node, source: Source, name: str) -> str:
+def _attribute_hint(node: Node, source: ModelSource, name: str) -> str:
     known = schema().get(node.tag, set())
     return f". Allowed: {', '.join(sorted(known))}.{closest(name, known)}"
 
 
-def _format_hint(node: Node, source: Source, name: str) -> str:
+def _format_hint(node: Node, source: ModelSource, name: str) -> str:
     return f": expected numbers separated by spaces, got '{node.attributes.get(name, '')}'"
 
 
-def _count_hint(node: Node, source: Source, name: str) -> str:
+def _count_hint(node: Node, source: ModelSource, name: str) -> str:
     got = len(node.attributes.get(name, "").split())
-    return f": expected {_COUNTS.get(name, 'another count of')} numbers, got {got}"
+    return f": expected {_ATTRIBUTE_LENGTHS.get(name, 'another count of')} numbers, got {got}"
 
 
-def _keyword_hint(node: Node, source: Source, word: str) -> str:
+def _keyword_hint(node: Node, source: ModelSource, word: str) -> str:
     for key in (k for k, value in node.attributes.items() if value == word):
         enum = _ENUMS.get((node.tag, key))
         allowed = keywords(enum) if enum else []
@@ -132,11 +132,11 @@ def _keyword_hint(node: Node, source: Source, word: str) -> str:
     return ""
 
 
-def _size_hint(node: Node, source: Source, index: str) -> str:
+def _size_hint(node: Node, source: ModelSource, index: str) -> str:
     return f"; size is '{node.attributes.get('size', 'not given')}'"
 
 
-def _mass_hint(node: Node, source: Source) -> str:
+def _mass_hint(node: Node, source: ModelSource) -> str:
     if node.tag == "link":
         parts = [n for n in walk(node) if n.tag in ("mass", "inertia")]
         found = [f"{k}='{v}'" for n in parts for k, v in n.attributes.items()]
@@ -147,11 +147,11 @@ def _mass_hint(node: Node, source: Source) -> str:
     return f"; found {', '.join(found)}" if found else "; give it a geom or an <inertial>"
 
 
-def _turn_hint(node: Node, source: Source) -> str:
-    return f": found {', '.join(k for k in _TURNS if k in node.attributes)}"
+def _orientation_hint(node: Node, source: ModelSource) -> str:
+    return f": found {', '.join(k for k in _ORIENTATIONS if k in node.attributes)}"
 
 
-def _repeat_hint(node: Node, source: Source, name: str) -> str:
+def _repeat_hint(node: Node, source: ModelSource, name: str) -> str:
     same = [
         n
         for n in source.elements()
@@ -160,28 +160,28 @@ def _repeat_hint(node: Node, source: Source, name: str) -> str:
     return f"; the first is at {same[0].place}" if same else ""
 
 
-def _range_hint(node: Node, source: Source) -> str:
+def _range_hint(node: Node, source: ModelSource) -> str:
     return (
         f", got '{node.attributes.get('range', '')}'; angles are in degrees unless "
         '<compiler angle="radian"/>'
     )
 
 
-def _reference_hint(node: Node, source: Source, name: str) -> str:
+def _reference_hint(node: Node, source: ModelSource, name: str) -> str:
     names = {n.attributes["name"] for n in source.elements() if "name" in n.attributes}
     return f".{closest(name, sorted(names))}"
 
 
-def _mesh_hint(node: Node, source: Source) -> str:
+def _mesh_hint(node: Node, source: ModelSource) -> str:
     return "; meshes are read from .obj, .stl and .msh files: convert it"
 
 
-def _shape_hint(node: Node, source: Source) -> str:
+def _shape_hint(node: Node, source: ModelSource) -> str:
     got = ", ".join(f"<{n.tag}>" for n in node.children) or "nothing"
     return f": got {got}. Allowed: box, sphere, cylinder, capsule, mesh"
 
 
-def _class_hint(node: Node, source: Source, name: str) -> str:
+def _class_hint(node: Node, source: ModelSource, name: str) -> str:
     classes = sorted(
         {n.attributes.get("class", "main") for n in walk(source.root) if n.tag == "default"}
     )
@@ -196,7 +196,7 @@ _HINTS: tuple[tuple[str, Callable[..., str]], ...] = (
     (r"invalid keyword: '(.*)'", _keyword_hint),
     (r"size (\d+) must be positive", _size_hint),
     (r"mass.*(?:negative|larger than)|inertia must satisfy", _mass_hint),
-    (r"multiple orientation", _turn_hint),
+    (r"multiple orientation", _orientation_hint),
     (r"repeated name '(.*)' in", _repeat_hint),
     (r"range\[0\] should be smaller", _range_hint),
     (r"unknown default class name '(.*)'", _class_hint),

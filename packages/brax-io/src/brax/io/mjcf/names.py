@@ -7,7 +7,7 @@ import numpy as np
 
 from brax.builder import WORLD
 
-_COUNTS = {
+_COUNT_FIELDS = {
     "body": "nbody",
     "joint": "njnt",
     "geom": "ngeom",
@@ -36,7 +36,7 @@ def count(model: mujoco.MjModel, kind: str) -> int:
     """Number of elements of a kind."""
     if kind == "actuator":  # one may have several controls, so that nu is not their number
         return len(model.actuator_trntype)
-    return int(getattr(model, _COUNTS[kind]))
+    return int(getattr(model, _COUNT_FIELDS[kind]))
 
 
 def names(model: mujoco.MjModel, kind: str) -> list[str]:

@@ -162,7 +162,7 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
     _check_model(mj)
     pipeline = named_pipeline(backend)
     notes = [
-        *support.notes(mj, custom_elements.read(mj)),
+        *support.notes(mj, custom_elements.read_custom(mj)),
         *support.approximations(mj),
     ]
     listed = {each: names(mj, each) for each in {n.kind for n in notes if n.number >= 0}}

@@ -20,7 +20,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 @dataclasses.dataclass
-class Source:
+class ModelSource:
     """A model's text, with everything that it includes."""
 
     name: str
@@ -36,13 +36,16 @@ class Source:
         return [n for n in walk(self.root) if n.section != "default"]
 
 
-def read_file(path: str | os.PathLike[str], outside: bool, root: str = "mujoco") -> Source:
+def read_file(path: str | os.PathLike[str], outside: bool, root: str = "mujoco") -> ModelSource:
     """Reads a model's file and everything that it includes; see `read`."""
     path = _arguments.path(path, error=ModelError)
     if os.path.isdir(path):
         raise ModelError(f"{path.absolute()} is a folder: give the model file in it")
     if not _is_file(path):
-        raise ModelError(f"no such model file: {path.absolute()} (cwd {Path.cwd()}){_near(path)}")
+        raise ModelError(
+            f"no such model file: {path.absolute()} (cwd {Path.cwd()})"
+            f"{_same_name_in_other_case(path)}"
+        )
     return read(_read_bytes(path), path.parent, outside, path.name, root)
 
 
@@ -52,7 +55,7 @@ def read(
     outside: bool,
     name: str = "model.xml",
     root: str = "mujoco",
-) -> Source:
+) -> ModelSource:
     """Reads a model's text and everything that it includes.
 
     Args:
@@ -68,7 +71,7 @@ def read(
     Raises:
         ModelError: if it is not a model's text, or includes what it must not.
     """
-    source = Source(name, directory, _document(_xml.decode(text, name), name, root))
+    source = ModelSource(name, directory, _document(_xml.decode(text, name), name, root))
     if root == "mujoco":
         _include(source, source.root, [name], None, outside)
     for child in source.root.children:
@@ -85,7 +88,9 @@ def directory_of(asset_path: str | os.PathLike[str] | None) -> Path | None:
     return path.parent if _is_file(path) else path
 
 
-def resolve(source: Source, node: Node, folder: str, name: str, outside: bool) -> tuple[Path, str]:
+def resolve(
+    source: ModelSource, node: Node, folder: str, name: str, outside: bool
+) -> tuple[Path, str]:
     """The path of a file that the text names, and what is wrong with it.
 
     Args:
@@ -118,7 +123,7 @@ def resolve(source: Source, node: Node, folder: str, name: str, outside: bool) -
             "pass allow_external_assets=True if you trust the model"
         )
     if not _is_file(path):
-        return path, f"{where}: no such file: {path}{_near(path)}"
+        return path, f"{where}: no such file: {path}{_same_name_in_other_case(path)}"
     try:
         str(path).encode()
     except UnicodeEncodeError:  # MuJoCo takes paths in UTF-8
@@ -126,7 +131,7 @@ def resolve(source: Source, node: Node, folder: str, name: str, outside: bool) -
     return path, ""
 
 
-def _near(path: Path) -> str:
+def _same_name_in_other_case(path: Path) -> str:
     """The file of that name in other capitals, which is the same on Windows."""
     try:
         there = [entry.name for entry in os.scandir(path.parent)]
@@ -179,7 +184,7 @@ def _not_xml(start: str, name: str, tag: str) -> str:
 
 
 def _include(
-    source: Source, root: Node, chain: list[str], folder: Path | None, outside: bool
+    source: ModelSource, root: Node, chain: list[str], folder: Path | None, outside: bool
 ) -> None:
     """Puts what a file in `folder` includes in the place of its `<include>`s."""
     stack = [root]
@@ -199,7 +204,7 @@ def _include(
 
 
 def _included(
-    source: Source, node: Node, chain: list[str], folder: Path | None, outside: bool
+    source: ModelSource, node: Node, chain: list[str], folder: Path | None, outside: bool
 ) -> list[Node]:
     """The elements of a file, which is beside the model or else beside what includes it."""
     name = node.attributes["file"].replace("\\", "/")
@@ -209,7 +214,7 @@ def _included(
         raise ModelError(f"{node.place}: file '{name}' is already included; include it once")
     if node.children:
         raise ModelError(f"{node.place}: {node} must hold no elements")
-    path, problem = beside(source, node, "", name, outside)
+    path, problem = resolve_beside_include(source, node, "", name, outside)
     if problem:
         raise ModelError(problem)
     source.included.add(name)
@@ -220,7 +225,9 @@ def _included(
     return roots[0].children
 
 
-def beside(source: Source, node: Node, folder: str, name: str, outside: bool) -> tuple[Path, str]:
+def resolve_beside_include(
+    source: ModelSource, node: Node, folder: str, name: str, outside: bool
+) -> tuple[Path, str]:
     """As `resolve`; a file that is not there may also lie beside the file that includes `node`."""
     path, problem = resolve(source, node, folder, name, outside)
     if problem and node.folder is not None:

@@ -14,7 +14,7 @@ from brax import plugins
 from brax.io.mjcf import custom_elements
 from brax.io.mjcf.elements import cameras, hulls, keyframes
 from brax.io.mjcf.elements.actuators import law_problems, sees_rate
-from brax.io.mjcf.elements.collision_filter import touching
+from brax.io.mjcf.elements.collision_filter import can_collide
 from brax.io.mjcf.elements.sensors import left_out
 from brax.io.mjcf.names import count, is_flag_set, keyword
 
@@ -28,7 +28,7 @@ class Note(NamedTuple):
     reason: str
 
 
-_LEAVE = {
+_MUST_BE_DEFAULT = {
     "body": (("body_plugin", -1, "a plugin's force"),),
     "joint": (
         ("jnt_stiffnesspoly", 0, "polynomial stiffness"),
@@ -66,10 +66,10 @@ A field that the installed MuJoCo does not have is passed over. Geoms only count
 EQUALITIES = ("connect", "weld", "joint", "tendon")
 """What may be tied."""
 
-ON_JOINT = ("joint", "jointinparent")
+JOINT_TRANSMISSIONS = ("joint", "jointinparent")
 """Transmissions by a joint; on one with one degree of freedom they are the same."""
 
-TRANSMISSIONS = (*ON_JOINT, "tendon", "site", "body")
+TRANSMISSIONS = (*JOINT_TRANSMISSIONS, "tendon", "site", "body")
 """Transmissions that are supported."""
 
 _DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
@@ -121,7 +121,7 @@ _REFUSED_KINDS = {
 
 def notes(model: mujoco.MjModel, custom: custom_elements.Custom) -> list[Note]:
     """Everything in a model that is refused or ignored."""
-    meets = touching(model)
+    meets = can_collide(model)
     found = [
         *_flag_notes(model),
         *_option_notes(model),
@@ -141,7 +141,7 @@ def notes(model: mujoco.MjModel, custom: custom_elements.Custom) -> list[Note]:
 
 def approximations(model: mujoco.MjModel) -> Iterator[Note]:
     """Geoms that can touch and whose shape is simplified; finding them takes as long as loading."""
-    for i in np.flatnonzero(touching(model).any(axis=1)).tolist():
+    for i in np.flatnonzero(can_collide(model).any(axis=1)).tolist():
         if less := hulls.left_out(model, i):
             yield Note("geom", i, "approximated", less)
 
@@ -170,7 +170,7 @@ def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
 
 
 def _table_notes(model: mujoco.MjModel, active: Any) -> Iterator[Note]:
-    for kind, rules in _LEAVE.items():
+    for kind, rules in _MUST_BE_DEFAULT.items():
         for field, harmless, what in rules:
             for i in _rows_unlike(model, field, harmless):
                 if kind != "geom" or active[i]:
@@ -247,5 +247,5 @@ def _element_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[No
 def _ignored_numerics(model: mujoco.MjModel) -> Iterator[Note]:
     for kind, read in (("numeric", model.numeric), ("tuple", model.tuple)):
         for i in range(count(model, kind)):
-            if read(i).name in custom_elements.IGNORED:
-                yield Note(kind, i, "ignored", custom_elements.IGNORED[read(i).name])
+            if read(i).name in custom_elements.IGNORED_NUMERICS:
+                yield Note(kind, i, "ignored", custom_elements.IGNORED_NUMERICS[read(i).name])

@@ -13,7 +13,7 @@ from brax.base.parts import Actuator, DoF, Geom, Inertia, Joint, Link, Option, T
 from brax.colliders.narrow_phase import surfaces
 from brax.errors import ModelError
 
-JOINTS = {
+MUJOCO_JOINT_TYPES = {
     "free": mujoco.mjtJoint.mjJNT_FREE,
     "ball": mujoco.mjtJoint.mjJNT_BALL,
     "slide": mujoco.mjtJoint.mjJNT_SLIDE,
@@ -103,7 +103,7 @@ def lacking(sys: System) -> Iterator[str]:
     joints = list(zip(sys.joint_names, sys.joint_types, strict=True))
     actuators = list(zip(sys.actuator_names, sys.actuator_types, strict=True))
     for what, named, allowed in (
-        ("joint", joints, JOINTS),
+        ("joint", joints, MUJOCO_JOINT_TYPES),
         ("geom", shapes, GEOMS),
         ("actuator", actuators, ("affine",)),
         ("option", [("integrator", sys.integrator)], INTEGRATORS),
@@ -181,7 +181,7 @@ def _joints(bodies: dict[int, Any], sys: System) -> None:
     low, high = (np.asarray(bound, float) for bound in sys.dof.limit)
     for j, (name, kind) in enumerate(zip(sys.joint_names, sys.joint_types, strict=True)):
         at, dof = starts[j], sys.dof
-        joint = bodies[sys.joint_link[j]].add_joint(name=name, type=JOINTS[kind.name])
+        joint = bodies[sys.joint_link[j]].add_joint(name=name, type=MUJOCO_JOINT_TYPES[kind.name])
         joint.pos, joint.axis = np.asarray(sys.joint.pos[j]), np.asarray(sys.joint.axis[j])
         joint.armature, joint.frictionloss = float(dof.armature[at]), float(dof.frictionloss[at])
         _first(joint, "damping", float(dof.damping[at]))

@@ -10,7 +10,7 @@ from brax.base import System, Transform
 from brax.mocap import at_rest
 
 
-def places(sys: System, camera: int, x: Transform) -> Transform:
+def camera_poses(sys: System, camera: int, x: Transform) -> Transform:
     """The frame of a camera in each picture, in the world.
 
     Source: MuJoCo's documentation, camera/mode. What a camera keeps while it tracks it has where

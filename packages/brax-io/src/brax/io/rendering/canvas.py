@@ -15,13 +15,13 @@ import numpy as np
 from brax.base import System, Transform
 from brax.errors import ConfigError, closest
 from brax.io import _arguments
-from brax.io.rendering.camera import places
+from brax.io.rendering.camera import camera_poses
 from brax.io.viewer import scene
 
 _LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
 """What MuJoCo can draw with where there is no screen, best first."""
 
-_LARGEST = 8192
+_MAX_SIDE = 8192
 """Side of a picture that a renderer is asked for [pixels]; more takes gigabytes."""
 
 _DISTANCE = 3.0
@@ -59,7 +59,7 @@ class Canvas:
         One of the model's moves as the model says; else the camera sees all of the trajectory.
         """
         if self._mounted is not None:
-            self._eyes = places(
+            self._eyes = camera_poses(
                 self._sys, self._mounted, Transform(jnp.asarray(pos), jnp.asarray(rot))
             )
         if self._followed is None:
@@ -148,8 +148,8 @@ def canvas(sys: System, height: int, width: int, camera: Any) -> Iterator[Canvas
     for name, value in {"height": height, "width": width}.items():
         if type(value) is not int or value < 1:
             raise ConfigError(f"{name} must be a positive whole number of pixels, got {value!r}")
-        if value > _LARGEST:
-            raise ConfigError(f"{name} must be at most {_LARGEST} pixels, got {value}")
+        if value > _MAX_SIDE:
+            raise ConfigError(f"{name} must be at most {_MAX_SIDE} pixels, got {value}")
     with contextlib.ExitStack() as stack:
         surface = _surface(height, width)
         stack.callback(surface.free)

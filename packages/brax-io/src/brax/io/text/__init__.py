@@ -5,7 +5,7 @@ What users call is `Config`, `load`, `loads`, `build` and `default_q`. The messa
 Start reading at `reader`, then `builder`.
 """
 
-from brax.io.text.reader import IGNORED as IGNORED
+from brax.io.text.reader import IGNORED_FIELDS as IGNORED_FIELDS
 from brax.io.text.reader import READER as READER
 from brax.io.text.reader import Config as Config
 from brax.io.text.reader import build as build

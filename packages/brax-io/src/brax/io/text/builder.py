@@ -12,10 +12,10 @@ from brax.builder import WORLD, ModelBuilder
 from brax.components import Vec3
 from brax.errors import ModelError, closest
 from brax.io.text.shapes import (
-    NO_TURN,
+    IDENTITY_ROTATION,
     ORIGIN,
     UNIT,
-    Turn,
+    Rotation,
     Vector,
     axis_in,
     euler,
@@ -25,7 +25,7 @@ from brax.io.text.shapes import (
 )
 from brax.io.text.source_lines import Place
 
-MAX_ELEMENTS = 1024
+MAX_CONFIG_ELEMENTS = 1024
 """Bodies, joints, colliders and actuators that a model may have together."""
 
 AXES = "xyz"
@@ -46,7 +46,7 @@ class Builder:
         """Names of the hinges that each joint is made of."""
         self.limits: dict[str, tuple[float, float]] = {}
         """The limits of each hinge [degrees]."""
-        self.turns: dict[str, Turn] = {}
+        self.rotations: dict[str, Rotation] = {}
         """Orientation of each body in the world, at angles of zero."""
         self.q: list[float] = []
 
@@ -59,8 +59,10 @@ class Builder:
         config = self.config
         count = sum(map(len, (config.bodies, config.joints, config.actuators)))
         count += sum(len(body.colliders) for body in config.bodies)
-        if count > MAX_ELEMENTS:
-            raise ModelError(f"{self.file}: {count} elements; at most {MAX_ELEMENTS} are allowed")
+        if count > MAX_CONFIG_ELEMENTS:
+            raise ModelError(
+                f"{self.file}: {count} elements; at most {MAX_CONFIG_ELEMENTS} are allowed"
+            )
         self._options()
         self._bodies()
         self._actuators()
@@ -130,15 +132,15 @@ class Builder:
                 above[joint.child] = j
         return above
 
-    def _add_body(self, i: int, parent: str, pos: Vector, turn: Turn) -> None:
+    def _add_body(self, i: int, parent: str, pos: Vector, rotation: Rotation) -> None:
         body = self.config.bodies[i]
-        carrier: Turn = self.turns.get(parent, NO_TURN)
-        self.turns[body.name] = carrier.mul(turn)
+        carrier: Rotation = self.rotations.get(parent, IDENTITY_ROTATION)
+        self.rotations[body.name] = carrier.mul(rotation)
         self.made.add_body(
             body.name,
             parent,
             pos,
-            turn,
+            rotation,
             mass=body.mass,
             inertia=vector(body.inertia),
             line=self._line("bodies", i),
@@ -148,24 +150,28 @@ class Builder:
         """A body that hangs on no joint is free along and about the axes that are not frozen."""
         body = self.config.bodies[i]
         qp = self.qps.get(body.name)
-        pos, turn = (vector(qp.pos), euler(vector(qp.rot))) if qp else (ORIGIN, NO_TURN)
-        self._add_body(i, WORLD, pos, turn)
+        pos, rotation = (
+            (vector(qp.pos), euler(vector(qp.rot))) if qp else (ORIGIN, IDENTITY_ROTATION)
+        )
+        self._add_body(i, WORLD, pos, rotation)
         still, upright = self._frozen(body)
         if not still and not upright:
             self.made.add_joint(body.name, "free", f"{body.name}_root")
-            self.q += [*pos, *turn]
+            self.q += [*pos, *rotation]
             return
         for k in sorted(set(range(3)) - still):
-            self.made.add_joint(body.name, "slide", f"{body.name}_{AXES[k]}", axis=axis_in(turn, k))
+            self.made.add_joint(
+                body.name, "slide", f"{body.name}_{AXES[k]}", axis=axis_in(rotation, k)
+            )
             self.q.append(0.0)
         turning = sorted(set(range(3)) - upright)
         name = f"{body.name}_turn"
         if len(turning) == 1:
-            self.made.add_joint(body.name, "hinge", name, axis=axis_in(turn, turning[0]))
+            self.made.add_joint(body.name, "hinge", name, axis=axis_in(rotation, turning[0]))
             self.q.append(0.0)
         elif len(turning) == 3:
             self.made.add_joint(body.name, "ball", name)
-            self.q += NO_TURN
+            self.q += IDENTITY_ROTATION
         elif turning:
             problem = "its rotation is frozen about one axis; freeze none, two or all"
             self._refuse(f"body '{body.name}'", problem, "bodies", i)
@@ -182,9 +188,9 @@ class Builder:
         """A body that hangs on a joint of one to three hinges."""
         body, joint = self.config.bodies[i], self.config.joints[j]
         what, place = f"joint '{joint.name}'", ("joints", j)
-        turn, anchor = euler(vector(joint.reference_rotation)), vector(joint.child_offset)
-        pos = np.array(vector(joint.parent_offset)) - np.array(turn.rotate(Vec3(*anchor)))
-        self._add_body(i, joint.parent, pos, turn)
+        rotation, anchor = euler(vector(joint.reference_rotation)), vector(joint.child_offset)
+        pos = np.array(vector(joint.parent_offset)) - np.array(rotation.rotate(Vec3(*anchor)))
+        self._add_body(i, joint.parent, pos, rotation)
         limits = [(limit.min, limit.max) for limit in joint.angle_limit]
         if len(limits) not in (1, 2, 3):
             self._refuse(what, f"it needs 1 to 3 angle_limit, got {len(limits)}", *place)
@@ -196,8 +202,8 @@ class Builder:
                 problem = f"its angle about {AXES[k]} is {angle}, its limits are {low} and {high}"
                 self._refuse(what, problem, *place)
         free = [k for k, limit in enumerate(limits) if limit != (0, 0)]
-        frame = turn.conj.mul(euler(vector(joint.rotation)))
-        self._check_frozen(i, [self.turns[body.name].mul(frame).rotate(UNIT[k]) for k in free])
+        frame = rotation.conj.mul(euler(vector(joint.rotation)))
+        self._check_frozen(i, [self.rotations[body.name].mul(frame).rotate(UNIT[k]) for k in free])
         self.hinges[joint.name] = []
         for k in free:
             name = joint.name if len(limits) == 1 else f"{joint.name}_{AXES[k]}"

@@ -23,7 +23,7 @@ from brax.io.text.builder import Builder
 from brax.io.text.schema import messages
 from brax.io.text.source_lines import places
 
-IGNORED = {
+IGNORED_FIELDS = {
     "dynamics_mode": "the pipeline is chosen by `backend`",
     "solver_scale_pos": "it tuned an earlier solver",
     "solver_scale_ang": "it tuned an earlier solver",
@@ -35,7 +35,7 @@ IGNORED = {
 }
 """Fields of a `Config` and of its joints that tuned how earlier solvers came near the model."""
 
-_BIGGEST = 2**24
+_MAX_TEXT_BYTES = 2**24
 """Bytes of a text that is read."""
 
 _UNKNOWN = re.compile(r'Message type "brax\.(\w+)" has no field named "(\w+)"')
@@ -161,8 +161,8 @@ def _parse(text: str | bytes, name: str) -> tuple[Any, str]:
     config = Config()
     from google.protobuf import text_format  # where `Config` is, this is
 
-    if len(text) > _BIGGEST:
-        raise ModelError(f"{name}: {len(text)} bytes; at most {_BIGGEST} are read")
+    if len(text) > _MAX_TEXT_BYTES:
+        raise ModelError(f"{name}: {len(text)} bytes; at most {_MAX_TEXT_BYTES} are read")
     try:
         text_format.Parse(text, config)
     except text_format.ParseError as error:
@@ -193,8 +193,8 @@ def report(path: Path, pipeline: str) -> Sequence[tuple[str, str, str, str]]:
     for kind, elements in (("model", [config]), ("joint", config.joints)):
         for element in elements:
             name = getattr(element, "name", "")
-            for field in [f.name for f, _ in element.ListFields() if f.name in IGNORED]:
-                rows.append((kind, f"{name} {field}".strip(), "ignored", IGNORED[field]))
+            for field in [f.name for f, _ in element.ListFields() if f.name in IGNORED_FIELDS]:
+                rows.append((kind, f"{name} {field}".strip(), "ignored", IGNORED_FIELDS[field]))
     for joint in config.joints:
         if len(joint.angle_limit) == 3 and joint.angular_damping:
             told = "angular_damping acts on each of its three angles"

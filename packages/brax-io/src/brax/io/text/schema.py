@@ -15,7 +15,7 @@ from brax.errors import BraxError
 SCALARS = {"double": 1, "int32": 5, "bool": 8, "string": 9}
 """Numbers of the scalar types, as in descriptor.proto."""
 
-_MESSAGE = 11
+_MESSAGE_TYPE = 11
 _OPTIONAL, _REPEATED = 1, 3
 _STATEMENT = re.compile(
     r"message (?P<message>\w+) {|oneof (?P<oneof>\w+) {|(?P<end>})"
@@ -60,8 +60,8 @@ def _read(schema: str, file: Any) -> None:
         else:
             field = message.field.add(name=found["name"], number=int(found["number"]))
             field.label = _REPEATED if found["repeated"] else _OPTIONAL
-            field.type = SCALARS.get(found["type"], _MESSAGE)
-            if field.type == _MESSAGE:
+            field.type = SCALARS.get(found["type"], _MESSAGE_TYPE)
+            if field.type == _MESSAGE_TYPE:
                 field.type_name = f".brax.{found['type']}"
             if in_oneof:
                 field.oneof_index = 0

@@ -1,4 +1,4 @@
-"""Vectors, turns and colliders of a `Config`, as the model builder takes them."""
+"""Vectors, rotations and colliders of a `Config`, as the model builder takes them."""
 
 import re
 from typing import Any
@@ -7,17 +7,17 @@ import numpy as np
 
 from brax.components import Quat, Vec3
 
-SHAPES = ("box", "plane", "sphere", "capsule")
+COLLIDER_SHAPES = ("box", "plane", "sphere", "capsule")
 """The colliders that are read."""
 
 UNIT = [Vec3(*row) for row in np.eye(3)]
 ORIGIN = (0.0, 0.0, 0.0)
 Vector = Any
 """Three numbers."""
-Turn = Any
+Rotation = Any
 """A `Quat` of numbers."""
 
-NO_TURN: Turn = Quat(*np.array([1.0, 0.0, 0.0, 0.0]))
+IDENTITY_ROTATION: Rotation = Quat(*np.array([1.0, 0.0, 0.0, 0.0]))
 
 _COLOR = re.compile("#[0-9a-fA-F]{6}")
 
@@ -27,25 +27,25 @@ def vector(v: Any) -> Vector:
     return (v.x, v.y, v.z)
 
 
-def euler(degrees: Vector) -> Turn:
-    """The turn about x, then about the new y, then about the new z."""
+def euler(degrees: Vector) -> Rotation:
+    """The rotation about x, then about the new y, then about the new z."""
     half = np.radians(degrees) / 2
     rows = zip(np.cos(half), np.sin(half)[:, None] * np.eye(3), strict=True)
     x, y, z = (Quat(cos, *sin) for cos, sin in rows)
     return x.mul(y).mul(z)
 
 
-def axis_in(turn: Turn, k: int) -> Vector:
+def axis_in(rotation: Rotation, k: int) -> Vector:
     """A world axis in the frame of a body that is turned."""
-    return turn.conj.rotate(UNIT[k])
+    return rotation.conj.rotate(UNIT[k])
 
 
 def shape_problems(collider: Any) -> list[str]:
     """What of a collider cannot be read."""
     kind = collider.WhichOneof("type")
-    if kind not in SHAPES:
+    if kind not in COLLIDER_SHAPES:
         problem = f"'{kind}' is not supported" if kind else "it has no shape"
-        return [f"{problem}; allowed: {', '.join(SHAPES)}"]
+        return [f"{problem}; allowed: {', '.join(COLLIDER_SHAPES)}"]
     problems = []
     if kind == "capsule" and collider.capsule.end:
         problems.append("a capsule with one end is not supported; use a sphere")

@@ -5,7 +5,7 @@ before MuJoCo sees it; the rest is done by `brax.io.mjcf`, which these modules i
 at `reader`.
 """
 
-from brax.io.urdf.reader import JOINTS as JOINTS
+from brax.io.urdf.checks import JOINT_TYPES as JOINT_TYPES
 from brax.io.urdf.reader import READER as READER
 from brax.io.urdf.reader import load as load
 from brax.io.urdf.reader import loads as loads

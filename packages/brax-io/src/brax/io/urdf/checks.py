@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from brax.errors import closest
 from brax.io._nodes import Node, walk
-from brax.io.mjcf.checks import bad_settings
+from brax.io.mjcf.checks import MAX_FLOAT32, bad_settings
 from brax.io.mjcf.errors import schema
 
-JOINTS = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
+JOINT_TYPES = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
 """The types of joints that are read."""
 
-MIMICS = ("continuous", "prismatic", "revolute")
+MIMIC_JOINT_TYPES = ("continuous", "prismatic", "revolute")
 """The types of joints that follow others, and are followed."""
 
 _NUMBERS = {
@@ -33,7 +33,6 @@ _NUMBERS = {
 _SIZES = ("box", "sphere", "cylinder", "capsule")
 """Elements whose numbers are positive."""
 
-_LARGEST = 3.4028234e38  # of float32, which is what JAX computes with by default
 
 _KNOWN = {
     "robot": (("name", "version"), ("link", "joint", "material", "mujoco")),
@@ -156,8 +155,8 @@ def _bad_tree(root: Node, limit: int) -> Iterator[str]:
 def _bad_joint(joint: Node, links: list[str]) -> Iterator[str]:
     """What is wrong with one joint by itself."""
     kind = joint.attributes.get("type", "")
-    if kind not in JOINTS:
-        allowed = f"allowed: {', '.join(JOINTS)}.{closest(kind, JOINTS)}"
+    if kind not in JOINT_TYPES:
+        allowed = f"allowed: {', '.join(JOINT_TYPES)}.{closest(kind, JOINT_TYPES)}"
         yield f"{joint.place}: {joint}: type '{kind}' is not supported; {allowed}"
     for role in ("parent", "child"):
         link = _link(joint, role)
@@ -197,10 +196,10 @@ def _bad_mimics(root: Node) -> Iterator[str]:
         if leader == joint.attributes.get("name"):
             yield f"{where}: a joint cannot follow itself"
         for name in dict.fromkeys((joint.attributes.get("name", ""), leader)):
-            if kinds.get(name) in JOINTS and kinds[name] not in MIMICS:
+            if kinds.get(name) in JOINT_TYPES and kinds[name] not in MIMIC_JOINT_TYPES:
                 yield (
                     f"{where}: joint '{name}' is of type '{kinds[name]}'; those that follow and "
-                    f"are followed are {', '.join(MIMICS)}"
+                    f"are followed are {', '.join(MIMIC_JOINT_TYPES)}"
                 )
 
 
@@ -225,7 +224,7 @@ def _bad_number(node: Node, key: str) -> Iterator[str]:
         return
     if node.tag == "mimic" and key in node.attributes and len(numbers) != 1:
         yield f"{node.place}: {node} {key} must be one number, got '{node.attributes[key]}'"
-    elif not all(abs(x) <= _LARGEST for x in numbers):
+    elif not all(abs(x) <= MAX_FLOAT32 for x in numbers):
         yield f"{node.place}: {node} {key}: {node.attributes[key]} is not finite"
     elif node.tag == "mass" and any(x < 0 for x in numbers):
         yield f"{node.place}: {node} {key} must not be negative, got {numbers[0]:g}"

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from brax.errors import ModelError
 from brax.io._nodes import Node
-from brax.io.mjcf.sources import SCHEME, Source, resolve
+from brax.io.mjcf.sources import SCHEME, ModelSource, resolve
 
 Packages = Mapping[str, str | os.PathLike[str]]
 
@@ -19,7 +19,7 @@ _OF_PACKAGES = ("package", "model")
 class Meshes:
     """The files of a robot's meshes."""
 
-    source: Source
+    source: ModelSource
     packages: Packages
     outside: bool
 

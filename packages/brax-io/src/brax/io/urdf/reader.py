@@ -21,12 +21,9 @@ from brax.io.mjcf.checks import check_limit
 from brax.io.mjcf.compile import compiled
 from brax.io.mjcf.errors import explain
 from brax.io.mjcf.reader import MAX_ELEMENTS, Finding, named_pipeline, of_pipeline
-from brax.io.mjcf.sources import Source
+from brax.io.mjcf.sources import ModelSource
 from brax.io.urdf import checks
 from brax.io.urdf.meshes import Meshes, Packages
-
-JOINTS = checks.JOINTS
-"""The types of joints that are read."""
 
 
 def load(
@@ -133,7 +130,7 @@ def _packages(given: Packages | None) -> Packages:
     return given or {}
 
 
-def _system(source: Source, meshes: Meshes, floating: bool, limit: int) -> System:
+def _system(source: ModelSource, meshes: Meshes, floating: bool, limit: int) -> System:
     check_limit(limit)
     if problems := checks.bad(source.root, limit):
         raise ModelError.of(problems)

@@ -15,7 +15,7 @@ from brax.io.live import Source
 from brax.io.viewer import rollout
 from brax.plugins.outputs.environment import make
 
-LONGEST = 1000
+MAX_EPISODE_STEPS = 1000
 """Environment steps after which an episode starts again."""
 
 Moments = Iterator[tuple[State, dict[str, Any]]]
@@ -75,7 +75,7 @@ def _episodes(env: Any, policy: Callable[..., Any], repeat: int, key: jax.Array)
         key, start, chance = jax.random.split(key, 3)
         state, action = reset(start), jnp.zeros(env.action_size)
         total = 0.0
-        for count in range(LONGEST + 1):
+        for count in range(MAX_EPISODE_STEPS + 1):
             if not _finite(state.pipeline_state):
                 break
             total += float(state.reward)

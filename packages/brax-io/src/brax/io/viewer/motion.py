@@ -27,7 +27,7 @@ def arrays(
         `pos` (frames, n, 3) and `rot` (frames, n, 4) of the links, then of the bodies that the
         state places; `q` (frames, nq);
         `axes` (frames, n, 6): anchor and axis, in their links' frames, of the joints that
-        `overlays.turning_joints` lists; `contacts` (frames, n, 7): whether it touches, point and
+        `overlays.rotational_joints` lists; `contacts` (frames, n, 7): whether it touches, point and
         normal; and, if given, `forces` (frames, n, 3).
 
     Raises:
@@ -167,7 +167,7 @@ def _frames(moved: _Moved) -> Transform:
 
 def _found(sys: System, moved: _Moved) -> dict[str, np.ndarray]:
     frames, touches = _frames(moved), overlays.contacts(sys, moved.x, moved.mocap)
-    axes = overlays.turning_axes(sys, moved.q)
+    axes = overlays.rotation_axes(sys, moved.q)
     found = {"pos": frames.pos, "rot": frames.rot, "q": moved.q, "axes": axes, "contacts": touches}
     return {name: np.asarray(values) for name, values in found.items()}
 

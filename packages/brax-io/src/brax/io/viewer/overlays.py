@@ -35,21 +35,21 @@ def contacts(sys: System, x: Transform, mocap: Transform | None = None) -> jax.A
     return jnp.concatenate([touches[..., None].astype(rows.dtype), rows], axis=-1)
 
 
-def turning_joints(sys: System) -> list[int]:
+def rotational_joints(sys: System) -> list[int]:
     """Joints whose axes turn with what their links' later joints do; the others' stand still."""
     last = {link: j for j, link in enumerate(sys.joint_link)}
     return [j for j, link in enumerate(sys.joint_link) if last[link] != j]
 
 
 @jax.jit
-def turning_axes(sys: System, q: jax.Array) -> jax.Array:
-    """Anchor and axis of each of `turning_joints` in its link's frame, (frames, n, 6)."""
+def rotation_axes(sys: System, q: jax.Array) -> jax.Array:
+    """Anchor and axis of each of `rotational_joints` in its link's frame, (frames, n, 6)."""
     return jax.vmap(_axes, in_axes=(None, 0))(sys, q)
 
 
 def joint_rows(sys: System) -> list[dict[str, Any]]:
     """The joints as JSON-ready values; `row` is a joint's place among the turning ones, or -1."""
-    moving, starts = turning_joints(sys), sys.joint_q_start()
+    moving, starts = rotational_joints(sys), sys.joint_q_start()
     first_dof = sys.joint_qd_start()
     lower, upper = (np.asarray(bound, float) for bound in sys.dof.limit)
     return [
@@ -92,7 +92,7 @@ def _axes(sys: System, q: jax.Array) -> jax.Array:
             axis = math.rotate(sys.joint.axis[j], frame.rot)
             rows[j] = jnp.concatenate([anchor, axis * (kind.qd_width == 1)])
             frame = _undo(sys, j, frame, anchor, q[starts[j] : starts[j] + kind.q_width])
-    wanted = [rows[j] for j in turning_joints(sys)]
+    wanted = [rows[j] for j in rotational_joints(sys)]
     return jnp.stack(wanted) if wanted else jnp.zeros((0, 6))
 
 

@@ -20,7 +20,7 @@ from brax.plugins.outputs.model_format import load
 from brax.plugins.outputs.pipeline import CheckedPipeline
 from brax.plugins.outputs.trainer import load_policy
 
-_FRAME = 0.02
+_FRAME_SECONDS = 0.02
 """About how long a frame of a passive model lasts [s]."""
 
 
@@ -37,7 +37,7 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True)
-class Trajectory:
+class Rollout:
     """Something to show."""
 
     sys: System
@@ -57,7 +57,7 @@ class Trajectory:
             html.save(path, self.sys, self.states, dt=self.dt, **told)
 
 
-def save_beside(path: Path, trajectories: Mapping[str, Trajectory]) -> None:
+def save_beside(path: Path, trajectories: Mapping[str, Rollout]) -> None:
     """Writes a page with trajectories side by side, by what each is called.
 
     Raises:
@@ -110,7 +110,7 @@ def trained(run: Run, checkpoint: Path) -> tuple[Any, Callable[..., Any]]:
     return env, load_policy(run.trainer, checkpoint, env)
 
 
-def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
+def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Rollout:
     """Returns one episode of a trained agent, up to its end or `steps` environment steps.
 
     Args:
@@ -131,7 +131,7 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Trajectory:
     states, _, reward, metrics, action = jax.tree.map(lambda leaf: leaf[:length], rows)
     series = {"reward": reward, "return": np.cumsum(reward), "action": action, **metrics}
     title = f"{run.environment}, {run.trainer}"
-    return Trajectory(env.sys, states, float(env.dt), title, series)
+    return Rollout(env.sys, states, float(env.dt), title, series)
 
 
 def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key: jax.Array) -> Any:
@@ -173,7 +173,7 @@ def _length(states: State, done: np.ndarray) -> int:
 
 def passive(
     path: Path, seconds: float, pipeline: str, keyframe: str = "", forces: bool = False
-) -> Trajectory:
+) -> Rollout:
     """Returns a model's movement from where `start` puts it, under constant controls.
 
     Args:
@@ -192,7 +192,7 @@ def passive(
     fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys, keyframe, forces))
     states, ctrl = fall()
     acting = html.contact_forces(sys, states, jnp.tile(ctrl, (steps + 1, 1))) if forces else None
-    return Trajectory(sys, states, dt, path.name, {}, acting)
+    return Rollout(sys, states, dt, path.name, {}, acting)
 
 
 def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
@@ -204,7 +204,7 @@ def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
     found = reader(path)
     engine = CheckedPipeline(pipeline)
     sys = load(found, path)
-    return engine, sys, max(1, round(_FRAME / float(sys.opt.timestep)))
+    return engine, sys, max(1, round(_FRAME_SECONDS / float(sys.opt.timestep)))
 
 
 def start(engine: Any, sys: System, keyframe: str) -> tuple[State, jax.Array]:

@@ -12,7 +12,7 @@ from brax.errors import ModelError, describe_error
 from brax.io.viewer.overlays import joint_rows
 from brax.plugins.outputs.geometry import mesh_problem
 
-SHAPES = ("box", "capsule", "cylinder", "ellipsoid", "plane", "sphere")
+DRAWN_SHAPES = ("box", "capsule", "cylinder", "ellipsoid", "plane", "sphere")
 """Geometry types that the page draws by itself, given MuJoCo's sizes (viewer/src/shapes.js)."""
 
 
@@ -79,16 +79,16 @@ def _geom(sys: System, index: int) -> dict[str, Any]:
             return {"problem": f"geom '{geom['name']}': {name} is not finite: {row.tolist()}"}
         geom[name] = row.tolist()
     mesh, problem = None, ""
-    if kind.name not in SHAPES:
+    if kind.name not in DRAWN_SHAPES:
         mesh, problem = _mesh(kind, np.asarray(geom["size"]), *_points(sys, index))
     if problem:
         owner = plugins.specs("geometry_type").get(kind.name, f"geometry type '{kind.name}'")
         return {"problem": f"geom '{geom['name']}': {owner}: {problem}"}
-    if kind.name not in SHAPES and mesh is None:
+    if kind.name not in DRAWN_SHAPES and mesh is None:
         return {
             "problem": f"geom '{geom['name']}': the viewer cannot draw geometry type "
-            f"'{kind.name}'. It draws {', '.join(SHAPES)}, and any type whose `mesh(size)` returns "
-            "vertices and triangles: let the plugin have one"
+            f"'{kind.name}'. It draws {', '.join(DRAWN_SHAPES)}, and any type whose `mesh(size)` "
+            "returns vertices and triangles: let the plugin have one"
         }
     if mesh is not None:
         vertices, faces = mesh

@@ -6,7 +6,7 @@ import numpy as np
 from brax.io.mjcf.names import is_flag_set
 
 
-def touching(model: mujoco.MjModel) -> np.ndarray:
+def can_collide(model: mujoco.MjModel) -> np.ndarray:
     """Whether each pair of geoms is tested for contact, (ngeom, ngeom).
 
     MuJoCo's filter: contype and conaffinity, bodies without a joint between them, a body and

@@ -33,7 +33,7 @@ def equalities(
             _ADD[kind](builder, model, e, bodies, dict(name=named[e], line=line, **softness))
 
 
-def _tied(model: mujoco.MjModel, e: int) -> tuple[int, int]:
+def _objects(model: mujoco.MjModel, e: int) -> tuple[int, int]:
     return int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
 
 
@@ -42,7 +42,7 @@ def _coupling(
 ) -> None:
     kind = keyword(mujoco.mjtEq, model.eq_type[e])
     named = names(model, kind)
-    first, second = (named[k] if k >= 0 else "" for k in _tied(model, e))
+    first, second = (named[k] if k >= 0 else "" for k in _objects(model, e))
     builder.add_coupling(first, second, of=kind, polycoef=model.eq_data[e, :5], **common)
 
 
@@ -50,7 +50,7 @@ def _ends(
     model: mujoco.MjModel, e: int, bodies: Sequence[str]
 ) -> tuple[list[str], tuple[int, int] | None]:
     """The two bodies, and the sites on them if it is these that are tied."""
-    pair = _tied(model, e)
+    pair = _objects(model, e)
     if model.eq_objtype[e] != mujoco.mjtObj.mjOBJ_SITE:
         return [bodies[k] for k in pair], None
     return [bodies[model.site_bodyid[k]] for k in pair], pair
