@@ -84,11 +84,11 @@ def brax_sensors() -> list[Spec]:
         Spec("jointactuatorfrc", "brax.sensors.joint:JOINT_ACTUATOR_FORCE", "of its actuators"),
         Spec("ballquat", "brax.sensors.joint:BALL_QUATERNION", "orientation of a ball joint"),
         Spec("ballangvel", "brax.sensors.joint:BALL_VELOCITY", "angular velocity of a ball joint"),
-        Spec("tendonpos", "brax.sensors.strand:TENDON_POSITION", "length of a tendon"),
-        Spec("tendonvel", "brax.sensors.strand:TENDON_VELOCITY", "rate of a tendon's length"),
-        Spec("actuatorpos", "brax.sensors.strand:ACTUATOR_POSITION", "length of an actuator"),
-        Spec("actuatorvel", "brax.sensors.strand:ACTUATOR_VELOCITY", "rate of its length"),
-        Spec("actuatorfrc", "brax.sensors.strand:ACTUATOR_FORCE", "force of an actuator"),
+        Spec("tendonpos", "brax.sensors.tendon:TENDON_POSITION", "length of a tendon"),
+        Spec("tendonvel", "brax.sensors.tendon:TENDON_VELOCITY", "rate of a tendon's length"),
+        Spec("actuatorpos", "brax.sensors.tendon:ACTUATOR_POSITION", "length of an actuator"),
+        Spec("actuatorvel", "brax.sensors.tendon:ACTUATOR_VELOCITY", "rate of its length"),
+        Spec("actuatorfrc", "brax.sensors.tendon:ACTUATOR_FORCE", "force of an actuator"),
         Spec("framepos", "brax.sensors.frame:FRAME_POSITION", "origin of a frame"),
         Spec("framequat", "brax.sensors.frame:FRAME_QUATERNION", "orientation of a frame"),
         Spec("framexaxis", "brax.sensors.frame:FRAME_X", "axis x of a frame"),
@@ -135,8 +135,8 @@ def brax_pipelines() -> list[Spec]:
 def brax_commands() -> list[Spec]:
     """Subcommands of `brax`."""
     return [
-        Spec("plugins", "brax._commands.plugins:command", "show what is registered, and by whom"),
-        Spec("bench", "brax._commands.bench:command", "measure an environment's speed"),
+        Spec("plugins", "brax.cli.plugins:command", "show what is registered, and by whom"),
+        Spec("bench", "brax.cli.bench:command", "measure an environment's speed"),
     ]
 
 

@@ -162,7 +162,7 @@ def check_step(
     check_external(function, sys, external)
 
 
-CROWD = "more possible contacts than are followed at once"
+UNTESTED_CONTACTS = "more possible contacts than are followed at once"
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
 SOFTNESS = "soft contacts, limits, dry friction and ties (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
@@ -172,19 +172,19 @@ SITE_LIMITS = (
     "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites or spatial tendons"
 )
 
-TURNING = "friction against twisting and rolling (condim 4 and 6)"
-UNEVEN = "pairs whose friction differs between the two tangents"
-TENDON_TIES = "equality constraints between tendons"
+TORSIONAL_FRICTION = "friction against twisting and rolling (condim 4 and 6)"
+ANISOTROPIC_FRICTION = "pairs whose friction differs between the two tangents"
+TENDON_EQUALITIES = "equality constraints between tendons"
 TENDON_LIMITS = "limits and dry friction of tendons"
-CARRIED = "joints on mocap bodies"
+MOCAP_JOINTS = "joints on mocap bodies"
 ADHESION = "adhesion (actuators of a body)"
 ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside adhesion"
 
 
-RESISTED = "damping, dry friction or armature of a free joint"
+FREE_JOINT_RESISTANCE = "damping, dry friction or armature of a free joint"
 
 
-def _resisted(sys: System) -> bool:
+def _has_free_joint_resistance(sys: System) -> bool:
     """Whether numbers of a free joint's degrees of freedom are known not to be zero."""
     free = np.array([sys.joint_types[j].qd_width == 6 for j in sys.dof_joint()], bool)
     tables = sys.dof.damping, sys.dof.frictionloss, sys.dof.armature
@@ -192,17 +192,17 @@ def _resisted(sys: System) -> bool:
 
 
 FEATURES: dict[str, Callable[[System], bool]] = {
-    CROWD: uses_broad_phase,
+    UNTESTED_CONTACTS: uses_broad_phase,
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
     SOFTNESS: lambda s: (
         bool(s.collisions or s.equality_names) or any(s.joint_limited) or any(s.joint_dry)
     ),
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
-    TURNING: lambda s: any(g.condim > 3 for g in s.collisions),
-    UNEVEN: lambda s: any(s.pair_uneven),
-    TENDON_TIES: lambda s: "tendon" in s.equality_types,
+    TORSIONAL_FRICTION: lambda s: any(g.condim > 3 for g in s.collisions),
+    ANISOTROPIC_FRICTION: lambda s: any(s.pair_uneven),
+    TENDON_EQUALITIES: lambda s: "tendon" in s.equality_types,
     TENDON_LIMITS: lambda s: any(s.tendon_limited) or any(s.tendon_dry),
-    CARRIED: lambda s: max(s.link_mocap) >= 0,
+    MOCAP_JOINTS: lambda s: max(s.link_mocap) >= 0,
     ADHESION: lambda s: any(s.actuator_body),
     ADHESION_LIMITS: lambda s: any(s.actuator_body) and any(s.joint_actuator_limited),
     ELASTICITY: lambda s: bool(np.any(s.geom.elasticity)),
@@ -213,19 +213,19 @@ FEATURES: dict[str, Callable[[System], bool]] = {
             for site, tendon in zip(s.actuator_site, s.actuator_tendon, strict=True)
         )
     ),
-    RESISTED: _resisted,
+    FREE_JOINT_RESISTANCE: _has_free_joint_resistance,
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
 """What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
 model has it."""
 
-UNCOUPLED = (CARRIED, ADHESION, ADHESION_LIMITS, RESISTED)
+UNCOUPLED = (MOCAP_JOINTS, ADHESION, ADHESION_LIMITS, FREE_JOINT_RESISTANCE)
 """What the pipelines of maximal coordinates do not compute."""
 
 HARD = {
     SOFTNESS: "they are hard",
     PYRAMID: "friction cones are round",
-    TURNING: "each is bounded by itself, whatever slides",
+    TORSIONAL_FRICTION: "each is bounded by itself, whatever slides",
 }
 """What the pipelines of maximal coordinates compute in a way of their own."""
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-FAR = 1e10
+MAX_SPEED = 1e10
 """A speed that nothing reaches [m/s or rad/s]."""
 
 

@@ -16,10 +16,10 @@ from brax.kernels.batch_last import batch_last
 from brax.kinematics import link_frames, to_state
 
 P = TypeVar("P")
-M = TypeVar("M", bound="Moving")
+M = TypeVar("M", bound="InnerState")
 
 
-class Moving(Protocol):
+class InnerState(Protocol):
     """A pipeline's own form of a state."""
 
     @property
@@ -261,15 +261,15 @@ def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> j
     return _ordered(places, parts)
 
 
-Places = dict[Any, list[list[int]]]
+CoordinateIndices = dict[Any, list[list[int]]]
 """For each joint type, and each of its components, the rows of all its joints."""
 
 
-def _by_type(sys: System) -> tuple[Places, Places]:
+def _by_type(sys: System) -> tuple[CoordinateIndices, CoordinateIndices]:
     """Where the coordinates, and the rates, of each joint type are."""
     starts = list(zip(sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True))
-    q: Places = {}
-    qd: Places = {}
+    q: CoordinateIndices = {}
+    qd: CoordinateIndices = {}
     for kind in dict.fromkeys(sys.joint_types):
         mine = [(a, b) for k, a, b in starts if k is kind]
         q[kind] = [[a + c for a, _ in mine] for c in range(kind.q_width)]
@@ -277,7 +277,7 @@ def _by_type(sys: System) -> tuple[Places, Places]:
     return q, qd
 
 
-def _ordered(places: Places, parts: list[jax.Array]) -> jax.Array:
+def _ordered(places: CoordinateIndices, parts: list[jax.Array]) -> jax.Array:
     """Puts rows found by joint type in the model's order."""
     index = [i for mine in places.values() for component in mine for i in component]
     at = sorted(range(len(index)), key=index.__getitem__)

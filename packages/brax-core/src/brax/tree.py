@@ -16,10 +16,10 @@ from brax.kernels.fusion_barrier import fusion_barrier
 
 T = TypeVar("T")
 
-MANY = 24
+MIN_COLUMN_SUM_OWNERS = 24
 """Owners from which on rows are summed by columns."""
 
-LONG = 16
+MIN_CHAIN_DEPTHS = 16
 """Depths from which on equal links, each on the one before, are one group."""
 
 
@@ -27,7 +27,7 @@ class Group(NamedTuple):
     """Links of one depth whose joints are of the same types, in the same order.
 
     Where as many such links of a next depth hang on them, each on its own, and nothing else does,
-    and so on for `LONG` depths, the links of all these depths are one group.
+    and so on for `MIN_CHAIN_DEPTHS` depths, the links of all these depths are one group.
     """
 
     links: tuple[int, ...]
@@ -164,7 +164,11 @@ def _runs(
             runs[-1].append(k)
         else:
             runs.append([k])
-    return [part for run in runs for part in ([run] if len(run) >= LONG else [[k] for k in run])]
+    return [
+        part
+        for run in runs
+        for part in ([run] if len(run) >= MIN_CHAIN_DEPTHS else [[k] for k in run])
+    ]
 
 
 def layout(sys: System) -> Layout:
@@ -266,7 +270,7 @@ def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
         return jnp.zeros((n, *values.shape[1:]), values.dtype)
     if set(owner) == {0} and n == 1:
         return jnp.sum(values, axis=0, keepdims=True)
-    if n > MANY:
+    if n > MIN_COLUMN_SUM_OWNERS:
         return _sum_columns(values, tuple(owner), n)
     out = []
     for i in range(n):

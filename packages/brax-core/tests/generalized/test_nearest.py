@@ -17,7 +17,7 @@ from brax.colliders import broad_phase
 from brax.colliders.interface import Shape
 from brax.colliders.narrow_phase import frames_of, place_shapes
 from brax.components import quat, vec3
-from brax.contracts import CROWD
+from brax.contracts import UNTESTED_CONTACTS
 from brax.errors import ModelError
 from brax.generalized.pipeline import GENERALIZED
 from brax.io import json as brax_json
@@ -221,8 +221,10 @@ def test_other_pipelines_follow_all_contacts():
     every, nearest = (run(sys, 3, SPRING) for sys in (heap(), few()))
     np.testing.assert_array_equal(every.q, nearest.q)
     assert nearest.overflow is None
-    assert dict((f, s) for f, s, _ in GENERALIZED.report(few()))[CROWD] == "approximated"
-    assert dict((f, s) for f, s, _ in SPRING.report(few()))[CROWD] == "supported"
+    assert (
+        dict((f, s) for f, s, _ in GENERALIZED.report(few()))[UNTESTED_CONTACTS] == "approximated"
+    )
+    assert dict((f, s) for f, s, _ in SPRING.report(few()))[UNTESTED_CONTACTS] == "supported"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from generalized_lab import FAST_COMPILE, both, generic
 
 from brax import plugins
-from brax.actuators.wrapping import around_axis, around_point
+from brax.actuators.tendon_wrapping import around_axis, around_point
 from brax.components import Vec3
 from brax.generalized.pipeline import GENERALIZED
 from brax.sensors import sensors

@@ -13,7 +13,7 @@ from brax.components import Vec3
 from brax.dynamics import constraint_forces
 from brax.generalized.pipeline import GENERALIZED
 from brax.kernels.batch_last import batch_last
-from brax.sensors import Here, sensors, slices
+from brax.sensors import EvaluationContext, sensors, slices
 
 ROBOT = """<mujoco><option timestep=".002" iterations="60" ls_iterations="50"/>
 <compiler angle="radian"/>
@@ -145,7 +145,7 @@ def test_a_model_without_geoms_has_contacts_of_no_rows():
     @batch_last
     def numbers(sys, state):
         problem = GENERALIZED.problem(sys, jnp.zeros((0, 1)), None)
-        here = Here(problem, GENERALIZED.enter(problem, state))
+        here = EvaluationContext(problem, GENERALIZED.enter(problem, state))
         assert [geoms.shape for geoms in here.contact_geoms] == [(0, 1), (0, 1)]
         return *here.contact_lines, here.contact_forces
 

@@ -15,7 +15,7 @@ from brax import plugins
 from brax.base import Force
 from brax.builder import ModelBuilder
 from brax.errors import ModelError, ShapeError
-from brax.streams import added_mass
+from brax.forces.fluid_ellipsoid import added_mass
 
 FLIER = """<mujoco><option timestep="{}" density="1.2" viscosity=".5" wind="1 2 -1"
 integrator="{}"/><worldbody><body><freejoint/>

@@ -15,8 +15,8 @@ from brax.generalized.pipeline import GENERALIZED
 from brax.generalized.smooth_dynamics import structure
 
 THRESHOLDS = {
-    (tree, "MANY"): 0,
-    (tree, "LONG"): 2,
+    (tree, "MIN_COLUMN_SUM_OWNERS"): 0,
+    (tree, "MIN_CHAIN_DEPTHS"): 2,
     (structure, "MAX_UNROLLED_DOFS"): 1,
     (constraint_layout, "MAX_DENSE_JACOBIAN_ENTRIES"): 0,
     (newton, "MAX_UNROLLED_SUM_ROWS"): 1,
@@ -37,7 +37,7 @@ def everything_is_large(monkeypatch):
     tree._layout.cache_clear()
 
 
-@pytest.mark.parametrize("n", [tree.MANY, tree.MANY + 1])
+@pytest.mark.parametrize("n", [tree.MIN_COLUMN_SUM_OWNERS, tree.MIN_COLUMN_SUM_OWNERS + 1])
 def test_rows_of_no_owner_sum_to_zero(n):
     """On both sides of the size from which on sums are taken by columns."""
     assert tree.sum_rows(jnp.ones((0, 2)), (), n).tolist() == [[0.0, 0.0]] * n

@@ -93,7 +93,7 @@ def test_a_long_chain_moves_in_loops_as_written_out(f64, monkeypatch, kind, deri
     qd, weights = rng.normal(size=sys.qd_size()), rng.normal(size=sys.q_size())
     found = []
     for long in (4, 1000):
-        monkeypatch.setattr(tree, "LONG", long)
+        monkeypatch.setattr(tree, "MIN_CHAIN_DEPTHS", long)
         tree._layout.cache_clear()
         assert max(g.depths for g in tree.layout(sys).groups) == (4 if long == 4 else 1)
         run = batch_last(functools.partial(kind._run, n_frames=4), full=(1, 2))

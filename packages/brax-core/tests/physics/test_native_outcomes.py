@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from brax import cli, plugins
-from brax._commands.kernels import PHYSICS, described, of_object, of_plugins
+from brax.cli.kernels import PHYSICS, described, of_object, of_plugins
 from brax.components import exp_quat
 from brax.joints import JointType, Twist
 from brax.kernels.batch_last import batch_last

@@ -232,7 +232,7 @@ def adhering(model):
 
 
 LACKING = {
-    contracts.CROWD: dict(
+    contracts.UNTESTED_CONTACTS: dict(
         more=lambda m: m.add_geom("a", "sphere", "more", size=(0.1,)),
         option=dict(max_geom_pairs=1),
         ball={},
@@ -242,13 +242,13 @@ LACKING = {
     contracts.SOFTNESS: dict(range=(0, 1)),
     contracts.PYRAMID: dict(ball={}, floor=True),
     contracts.ELASTICITY: dict(ball=dict(elasticity=0.5)),
-    contracts.RESISTED: dict(kind="free", damping=1.0),
+    contracts.FREE_JOINT_RESISTANCE: dict(kind="free", damping=1.0),
     contracts.SITE_LIMITS: dict(actuator_range=(-1, 1), site=True),
     contracts.DAMPING: dict(option=dict(vel_damping=-1.0)),
-    contracts.TURNING: dict(ball=dict(condim=4), floor=True),
-    contracts.UNEVEN: dict(more=uneven),
-    contracts.TENDON_TIES: dict(more=tied_tendons),
-    contracts.CARRIED: dict(more=on_mocap),
+    contracts.TORSIONAL_FRICTION: dict(ball=dict(condim=4), floor=True),
+    contracts.ANISOTROPIC_FRICTION: dict(more=uneven),
+    contracts.TENDON_EQUALITIES: dict(more=tied_tendons),
+    contracts.MOCAP_JOINTS: dict(more=on_mocap),
     contracts.ADHESION: dict(more=adhering),
     contracts.ADHESION_LIMITS: dict(more=adhering, actuator_range=(-1, 1)),
     contracts.TENDON_LIMITS: dict(more=lambda m: m.add_tendon({"joint": 1.0}, "t", range=(0, 1))),

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from brax.sensors import Asked, Here, SensorType
+from brax.sensors import Asked, EvaluationContext, SensorType
 
 
 class JointPower(SensorType):
@@ -14,10 +14,10 @@ class JointPower(SensorType):
     coordinates = (1,)
     reads_forces = False
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Negative where the joint drives its actuators."""
-        starts = here.sys.joint_qd_start()
-        power = here.actuator_force * here.qd
+        starts = context.sys.joint_qd_start()
+        power = context.actuator_force * context.qd
         return jnp.stack([power[starts[j]][None] for _, j in asked.objects])
 
 

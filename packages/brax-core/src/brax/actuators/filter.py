@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from brax.actuators.general import General
 from brax.actuators.interface import ActuatorParams
 
-SHORTEST = 1e-15
+MIN_TIME_CONSTANT = 1e-15
 """Least time constant [s]."""
 
 
@@ -46,7 +46,7 @@ class FilterExact(Filter):
 
 
 def _time_constant(params: ActuatorParams) -> jax.Array:
-    return jnp.maximum(params.dynprm[0], SHORTEST)
+    return jnp.maximum(params.dynprm[0], MIN_TIME_CONSTANT)
 
 
 FILTER = Filter()

@@ -1,4 +1,10 @@
-"""The contract between physics, environments and agents, and the wrappers for training."""
+"""The contract between physics, environments and agents, and the wrappers for training.
+
+`base` holds `Env` and `State`, `pipeline_env` an environment made of a model and a pipeline, and
+`wrappers` what turns one environment into what agents train on. It imports the engine by its public
+paths; `brax.envs`, `brax.training` and other packages import what is exported here. Start reading
+at `base`.
+"""
 
 from brax.env.base import (
     Env,

@@ -13,13 +13,8 @@ import jax.numpy as jnp
 from brax import impulses
 from brax.base import Force, State, System
 from brax.colliders.broad_phase import contact_widths, uses_broad_phase
-from brax.contracts import (
-    ADHESION_LIMITS,
-    CROWD,
-    DAMPING,
-    ELASTICITY,
-    TIME_OF_IMPACT,
-)
+from brax.contracts import ADHESION_LIMITS, DAMPING, ELASTICITY, TIME_OF_IMPACT, UNTESTED_CONTACTS
+from brax.forces.external import external_forces
 from brax.generalized.constraints.constraint_layout import constraint_layout
 from brax.generalized.constraints.evaluation import softness
 from brax.generalized.problem import GeneralizedProblem, StepState
@@ -28,7 +23,6 @@ from brax.generalized.stepper import Stepper
 from brax.impulses import Impulses
 from brax.kinematics import link_frames, to_state
 from brax.pipeline import Pipeline
-from brax.surroundings import surroundings
 from brax.tree import layout
 
 
@@ -41,7 +35,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     approximates: ClassVar[Mapping[str, str]] = {
         ELASTICITY: "it has no effect; the softness of contacts takes its place",
         DAMPING: "it has no effect; joints have their own",
-        CROWD: "those of the nearest pairs act; State.overflow counts those left out",
+        UNTESTED_CONTACTS: "those of the nearest pairs act; State.overflow counts those left out",
     }
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
@@ -56,7 +50,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
         # The constants of a known model are folded, but nothing that follows from a batch.
         sys, soft = jax.lax.optimization_barrier((sys, softness(sys, found)))
         links = layout(sys)
-        around = surroundings(sys, links.order, external)
+        around = external_forces(sys, links.order, external)
         return GeneralizedProblem(sys, links, found, soft, act, around)
 
     def enter(self, problem: GeneralizedProblem, state: State) -> StepState:

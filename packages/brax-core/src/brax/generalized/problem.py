@@ -5,10 +5,10 @@ from typing import NamedTuple
 import jax
 
 from brax.base import System
+from brax.forces.external import ExternalForces
 from brax.generalized.constraints.constraint_layout import ConstraintLayout
 from brax.generalized.constraints.evaluation import Softness
 from brax.impulses import Impulses
-from brax.surroundings import Surroundings
 from brax.tree import Layout
 
 
@@ -20,7 +20,7 @@ class GeneralizedProblem(NamedTuple):
     plan: ConstraintLayout
     soft: Softness
     act: jax.Array
-    surroundings: Surroundings
+    surroundings: ExternalForces
 
 
 class StepState(NamedTuple):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.actuators.drive import charged, charging
+from brax.actuators.actuator_forces import activation_rates, next_activations
 from brax.base import System
 from brax.generalized import newton
 from brax.generalized.constraints.adhesion import adhering, adhesion
@@ -181,12 +181,14 @@ class Stepper(Flow[StepState]):
 
     def _charging(self, state: StepState, here: SmoothDynamics) -> jax.Array | None:
         links = driven_frames(self.problem, here)
-        return charging(self.problem.sys, command(self.problem, state), state.q, state.qd, links)
+        return activation_rates(
+            self.problem.sys, command(self.problem, state), state.q, state.qd, links
+        )
 
     def _charged(
         self, state: StepState, rates: jax.Array | None, dt: jax.Array
     ) -> jax.Array | None:
-        return charged(self.problem.sys, command(self.problem, state), rates, dt)
+        return next_activations(self.problem.sys, command(self.problem, state), rates, dt)
 
     def forces(self, state: StepState, inertia: bool = True) -> StateForces:
         """What acts at a state, constraints and all."""

@@ -1,4 +1,9 @@
-"""Integrators, one a file, behind one interface."""
+"""Integrators, one a file, behind one interface.
+
+An integrator puts the moves that a pipeline brings in order; no module outside this folder names
+one. Pipelines and the builder import what is exported here. Start reading at `interface`, then
+`euler`.
+"""
 
 from brax.integrators.interface import Flow, Integrator, Moves
 

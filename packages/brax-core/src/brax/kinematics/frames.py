@@ -33,7 +33,7 @@ def joint_params(sys: System, joints: tuple[int, ...]) -> JointParams:
     )
 
 
-class Joint(NamedTuple):
+class JointGroup(NamedTuple):
     """One joint of a stack, of all links that have such a stack.
 
     In the frames of the links' parents, which for roots is the world, or in the world.
@@ -49,7 +49,7 @@ class Joint(NamedTuple):
     point: Vec3
     """The moved anchor."""
 
-    def seen(self, parent: tuple[Vec3, Quat] | None) -> "Joint":
+    def seen(self, parent: tuple[Vec3, Quat] | None) -> "JointGroup":
         """The joint in the world, from the poses of the parents; None where it is there already."""
         if parent is None:
             return self
@@ -80,7 +80,7 @@ class Hung(NamedTuple):
 
     pos: Vec3
     rot: Quat
-    joints: list[Joint]
+    joints: list[JointGroup]
 
 
 def hung(sys: System, plan: Layout, stack: Group, q: jax.Array, qd: jax.Array) -> Hung:
@@ -104,7 +104,7 @@ def hung(sys: System, plan: Layout, stack: Group, q: jax.Array, qd: jax.Array) -
         shift, turn = kind.transform(params, coordinates)
         point = pos + rot.rotate(anchor if shift is None else anchor + shift)
         speeds = tuple(next(rates) for _ in range(kind.qd_width))
-        joints.append(Joint(kind, params, coordinates, speeds, rot, point))
+        joints.append(JointGroup(kind, params, coordinates, speeds, rot, point))
         rot = rot if turn is None else rot.mul(turn)
         pos = point - rot.rotate(anchor)
     return Hung(pos, rot, joints)
@@ -140,7 +140,7 @@ def _beyond(above: tuple[Vec3, Quat], below: tuple[Vec3, Quat]) -> tuple[Vec3, Q
     return above[0] + above[1].rotate(below[0]), above[1].mul(below[1])
 
 
-def seen(plan: Layout, stacks: Sequence[Hung], pose: tuple[Vec3, Quat]) -> list[list[Joint]]:
+def seen(plan: Layout, stacks: Sequence[Hung], pose: tuple[Vec3, Quat]) -> list[list[JointGroup]]:
     """All joints in the world, by stack, from the poses of all links."""
     parents = [None if s.parents is None else rows(pose, s.parents) for s in plan.stacks]
     return [

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.strands import tendon_strands
-from brax.actuators.tendons import Tendons, tendons
+from brax.actuators.joint_transmission import tendon_transmission
+from brax.actuators.tendons import TendonsAtState, tendons_at_state
 from brax.base import System
 from brax.components import Vec3, rows
 from brax.maximal.coordinates import frames_of_links
@@ -62,7 +62,7 @@ def cords(
         return None
     frames = frames_of_links(masses, links)
     still = jnp.zeros((sys.qd_size(), 1), sys.init_q.dtype)
-    found: Tendons = tendons(
+    found: TendonsAtState = tendons_at_state(
         sys, coordinates_in_order(sys, plan, q), still, rows(frames, plan.position)
     )
     if found.reach is None:
@@ -87,7 +87,7 @@ def rates(
         links: velocities about the common points, by group.
         joints: rates, by group.
     """
-    strands = tendon_strands(sys)
+    strands = tendon_transmission(sys)
     out = strands.along(rates_in_order(sys, plan, by_stack(plan, joints)), strands.qd)
     if found.push is None:
         return out
@@ -117,7 +117,7 @@ def _sum(a: Any, b: Any) -> Any:
 
 def loads(sys: System, plan: Layout, found: Cords, impulse: jax.Array) -> Loads:
     """What impulses (n_tendons, batch) along tendons are; those that lengthen are positive."""
-    table = tendon_strands(sys).pull(impulse, sys.qd_size())
+    table = tendon_transmission(sys).pull(impulse, sys.qd_size())
     along = [tuple(rows(table, index) for index in group.qd) for group in plan.groups]
     if found.push is None:
         return [None] * len(plan.groups), list(along)

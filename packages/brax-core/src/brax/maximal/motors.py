@@ -6,19 +6,19 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.drive import (
-    Drive,
+from brax.actuators.actuator_forces import (
+    ActuatorsAtState,
+    activation_rates,
+    actuators_at_state,
     added,
-    charged,
-    charging,
-    drive,
     joint_forces,
     link_forces,
+    next_activations,
     sees_links,
     within_joint_limits,
 )
-from brax.actuators.law import Command
-from brax.actuators.tendons import Tendons, passive_force, tendons
+from brax.actuators.force_law import Command
+from brax.actuators.tendons import TendonsAtState, passive_force, tendons_at_state
 from brax.base import System
 from brax.components import rows, total
 from brax.kinematics import Frames
@@ -33,9 +33,9 @@ class Driven(NamedTuple):
 
     q: jax.Array
     qd: jax.Array
-    drive: Drive | None
+    drive: ActuatorsAtState | None
     """None if tendons alone act."""
-    tendons: Tendons | None
+    tendons: TendonsAtState | None
 
 
 def driven(
@@ -63,8 +63,8 @@ def driven(
     joints = coordinates_in_order(sys, plan, q), rates_in_order(sys, plan, rates)
     links = _driven_frames(sys, plan, masses, bodies)
     if not sys.actuator_names:
-        return Driven(*joints, None, tendons(sys, *joints, links))
-    found = drive(sys, command, *joints, links)
+        return Driven(*joints, None, tendons_at_state(sys, *joints, links))
+    found = actuators_at_state(sys, command, *joints, links)
     return Driven(*joints, found, found.tendons)
 
 
@@ -130,7 +130,7 @@ def next_activation(
         return None
     links = _driven_frames(sys, plan, masses, bodies)
     joints = coordinates_in_order(sys, plan, q), rates_in_order(sys, plan, rates)
-    return charged(sys, command, charging(sys, command, *joints, links), dt)
+    return next_activations(sys, command, activation_rates(sys, command, *joints, links), dt)
 
 
 def _driven_frames(sys: System, plan: Layout, masses: Masses, bodies: Links) -> Frames | None:

@@ -137,7 +137,7 @@ def load(registered: Registered) -> Any:
 def _check_outputs(registered: Registered, value: Any) -> None:
     """Checks what an object's functions return, once for each object."""
     outputs = KINDS[registered.kind].outputs
-    if not outputs or _checked.get(id(value)) is value:
+    if not outputs or _checked_kinds.get(id(value)) is value:
         return
     if problems := list(dict.fromkeys(resolve(outputs)(value))):
         listed = "".join(f"\n  {problem}" for problem in problems)
@@ -145,10 +145,10 @@ def _check_outputs(registered: Registered, value: Any) -> None:
         raise PluginError(
             f"{registered} breaks the contract of its kind:{one}. See docs/plugins.md."
         )
-    _checked[id(value)] = value
+    _checked_kinds[id(value)] = value
 
 
-_checked: dict[int, Any] = {}
+_checked_kinds: dict[int, Any] = {}
 """Objects whose outputs were found right, by identity."""
 
 

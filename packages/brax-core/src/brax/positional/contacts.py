@@ -275,7 +275,7 @@ def in_time(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
 def leave_late(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
     """Asks nothing of contacts that are left to the next step; arguments as of `in_time`."""
     late = impacts.later(contact.dist, free * dt < -contact.dist, contact.elasticity)
-    reach, leave = (jnp.where(late, -impacts.FAR, x) for x in (contact.reach, contact.leave))
+    reach, leave = (jnp.where(late, -impacts.MAX_SPEED, x) for x in (contact.reach, contact.leave))
     return contact._replace(reach=reach, leave=leave)
 
 

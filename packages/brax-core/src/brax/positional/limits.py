@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.components import rows, total
-from brax.impacts import FAR
+from brax.impacts import MAX_SPEED
 from brax.maximal.cords import Cords, Loads, stopped, summed
 from brax.maximal.cords import loads as loads_along
 from brax.maximal.cords import mobility as mobility_along
@@ -96,7 +96,10 @@ def _cord_bounds(
     """Least and greatest rate, greatest impulse and step of tendons: limits, then friction."""
     limited, dry = stopped(sys)
     length, (low, high) = rows((found.length, sys.tendon.limit), limited)
-    low, high = jnp.maximum(low, -FAR * dt) - length, jnp.minimum(high, FAR * dt) - length
+    low, high = (
+        jnp.maximum(low, -MAX_SPEED * dt) - length,
+        jnp.minimum(high, MAX_SPEED * dt) - length,
+    )
     none = jnp.zeros_like(found.length[: len(dry)])
     loss = none + rows(sys.tendon.frictionloss, dry) * dt
     step = 1.0 / jnp.maximum(mobility_along(sys, plan, pivots, found), 1e-12)
@@ -120,8 +123,8 @@ def _bounds(
         if any(sys.joint_limited[j] for j in joints):
             for k, bound in enumerate(kind.bounds(mine), start=dofs):
                 rates = (*free[:dofs], *bound.rates, *free[dofs + kind.qd_width :])
-                low = jnp.maximum(stack.lower[k], -FAR * dt) - bound.value
-                high = jnp.minimum(stack.upper[k], FAR * dt) - bound.value
+                low = jnp.maximum(stack.lower[k], -MAX_SPEED * dt) - bound.value
+                high = jnp.minimum(stack.upper[k], MAX_SPEED * dt) - bound.value
                 out.append((rates, (low / dt, high / dt, jnp.full_like(dt, jnp.inf))))
         if any(sys.joint_dry[j] for j in joints):
             for k in range(dofs, dofs + kind.qd_width):
@@ -172,7 +175,7 @@ def _on_joints(
 
 def at_rest(limits: Limits, impulse: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Least and greatest rate after the step: what has pushed asks for rest, others for nothing."""
-    return jnp.where(impulse > 0, 0.0, -FAR), jnp.where(impulse < 0, 0.0, FAR)
+    return jnp.where(impulse > 0, 0.0, -MAX_SPEED), jnp.where(impulse < 0, 0.0, MAX_SPEED)
 
 
 def wanted(

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import jax
 
 from brax.base import System
+from brax.forces.external import ExternalForces
 from brax.maximal.links import Masses, Stack, masses, stacks
-from brax.surroundings import Surroundings
 from brax.tree import Layout
 
 
@@ -24,7 +24,7 @@ class Problem(NamedTuple):
     plan: Layout
     model: Model
     act: jax.Array
-    surroundings: Surroundings
+    surroundings: ExternalForces
 
 
 def constants(sys: System, plan: Layout) -> Model:

@@ -9,13 +9,13 @@ import jax
 from brax import contracts, impulses
 from brax.base import Force, State, System
 from brax.components import rows
+from brax.forces.external import external_forces
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
 from brax.maximal.joints import advance, directions, pose, project, separation
 from brax.maximal.links import Links, PerDof, Stack, parents
 from brax.pipeline import Pipeline
 from brax.positional.model import Problem, constants
 from brax.positional.step import Moving, physics_step
-from brax.surroundings import surroundings
 from brax.tree import Group, layout
 
 
@@ -32,7 +32,7 @@ class Positional(Pipeline[Problem, Moving]):
         plan = layout(sys)
         # The constants of a known model are folded, but nothing that follows from a batch.
         sys, model = jax.lax.optimization_barrier((sys, constants(sys, plan)))
-        return Problem(sys, plan, model, act, surroundings(sys, plan.order, external))
+        return Problem(sys, plan, model, act, external_forces(sys, plan.order, external))
 
     def enter(self, problem: Problem, state: State) -> Moving:
         """Finds the links' principal frames."""

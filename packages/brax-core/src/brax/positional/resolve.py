@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.colliders.narrow_phase import frames_of
 from brax.components import Vec3, rows, stack, total
-from brax.impacts import FAR
+from brax.impacts import MAX_SPEED
 from brax.impulses import Impulses
 from brax.maximal import cords as roped
 from brax.maximal.acted import acted
@@ -339,7 +339,7 @@ def _wanted(
     limit: tuple[Any, ...] = (None, None, None)
     contact, limits = setting.contact, setting.limits
     if contact is not None and loads.contact is not None and first.contact is not None:
-        leave = jnp.where(first.contact.normal > 0, contact.leave, -FAR)
+        leave = jnp.where(first.contact.normal > 0, contact.leave, -MAX_SPEED)
         target = jnp.where(over, contact.reach, leave)
         touch = touching.wanted(contact, loads.contact, ahead.contact, speeds.contact, target)
         if contact.turning is not None:

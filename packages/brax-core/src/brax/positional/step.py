@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from brax import impulses
-from brax.actuators.law import Command
+from brax.actuators.force_law import Command
 from brax.base import System
 from brax.components import Sym3, Vec3, rows
 from brax.impulses import Impulses

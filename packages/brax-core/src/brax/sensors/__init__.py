@@ -1,7 +1,15 @@
-"""Sensors: what a model measures, as named slices of one array. One family of types a file."""
+"""Sensors: what a model measures, as named slices of one array. One family of types a file.
 
-from brax.sensors.here import Here
+`interface` says what a sensor type is, `evaluation_context` gives it the model at a state, and
+`measure` reads all sensors of a model. Sensor types may import kinematics and the generalized
+dynamics; nothing but environments and plugins imports this folder. Start reading at `interface`.
+"""
+
+from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, SensorType
 from brax.sensors.measure import sensors, slices
 
-__all__ = ["Asked", "Here", "SensorType", "sensors", "slices"]
+Here = EvaluationContext
+"""The name of `EvaluationContext` in plugins written for earlier versions."""
+
+__all__ = ["Asked", "EvaluationContext", "Here", "SensorType", "sensors", "slices"]

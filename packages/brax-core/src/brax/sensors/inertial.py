@@ -3,7 +3,7 @@
 import jax
 
 from brax.components import stack
-from brax.sensors.here import Here
+from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, SensorType
 
 
@@ -20,9 +20,9 @@ class Gyro(_OnSite):
 
     name = "gyro"
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Along the site's axes."""
-        site = here.frames(asked.objects)
+        site = context.frames(asked.objects)
         return stack(site.rot.inv_rotate(site.ang))
 
 
@@ -31,9 +31,9 @@ class Velocimeter(_OnSite):
 
     name = "velocimeter"
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Along the site's axes."""
-        site = here.frames(asked.objects)
+        site = context.frames(asked.objects)
         return stack(site.rot.inv_rotate(site.vel))
 
 
@@ -43,10 +43,10 @@ class Accelerometer(_OnSite):
     name = "accelerometer"
     reads_forces = True
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Along the site's axes; what is at rest accelerates upwards."""
-        felt = here.accelerations(asked.objects).lin - here.gravity
-        return stack(here.frames(asked.objects).rot.inv_rotate(felt))
+        felt = context.accelerations(asked.objects).lin - context.gravity
+        return stack(context.frames(asked.objects).rot.inv_rotate(felt))
 
 
 GYRO = Gyro()

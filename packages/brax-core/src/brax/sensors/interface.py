@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import jax
 
 if TYPE_CHECKING:
-    from brax.sensors.here import Here
+    from brax.sensors.evaluation_context import EvaluationContext
 
 Object = tuple[str, int]
 """Kind and index of what is measured: a joint, tendon, actuator, link, inertia, fixed, geom, site
 or the world."""
 
-FRAMES = ("body", "inertia", "geom", "site")
+FRAME_OBJECTS = ("body", "inertia", "geom", "site")
 """Kinds of element that have a frame; a body's is its own, its inertia's that of its mass."""
 
 
@@ -54,7 +54,7 @@ class SensorType(ABC):
     """Whether `cutoff` bounds its numbers."""
 
     @abstractmethod
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """What the sensors of this type say.
 
         Args:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.components import Quat, normalize_quat
-from brax.sensors.here import Here
+from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, SensorType
 
 
@@ -16,9 +16,9 @@ class JointPosition(SensorType):
     objects = ("joint",)
     coordinates = (1,)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the coordinates."""
-        return _taken(here.q, here.sys.joint_q_start(), asked, 1)
+        return _taken(context.q, context.sys.joint_q_start(), asked, 1)
 
 
 class JointVelocity(SensorType):
@@ -29,9 +29,9 @@ class JointVelocity(SensorType):
     objects = ("joint",)
     coordinates = (1,)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the rates."""
-        return _taken(here.qd, here.sys.joint_qd_start(), asked, 1)
+        return _taken(context.qd, context.sys.joint_qd_start(), asked, 1)
 
 
 class JointActuatorForce(SensorType):
@@ -42,9 +42,9 @@ class JointActuatorForce(SensorType):
     objects = ("joint",)
     coordinates = (1,)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the actuators' forces."""
-        return _taken(here.actuator_force, here.sys.joint_qd_start(), asked, 1)
+        return _taken(context.actuator_force, context.sys.joint_qd_start(), asked, 1)
 
 
 class BallQuaternion(SensorType):
@@ -57,9 +57,9 @@ class BallQuaternion(SensorType):
     coordinates = (4,)
     limited = False
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the coordinates, at unit length."""
-        found = _taken(here.q, here.sys.joint_q_start(), asked, 4)
+        found = _taken(context.q, context.sys.joint_q_start(), asked, 4)
         return jnp.stack(normalize_quat(Quat(*jnp.moveaxis(found, 1, 0))), axis=1)
 
 
@@ -72,9 +72,9 @@ class BallVelocity(SensorType):
     objects = ("joint",)
     coordinates = (4,)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the rates."""
-        return _taken(here.qd, here.sys.joint_qd_start(), asked, 3)
+        return _taken(context.qd, context.sys.joint_qd_start(), asked, 3)
 
 
 def _taken(values: jax.Array, starts: tuple[int, ...], asked: Asked, width: int) -> jax.Array:

@@ -4,7 +4,7 @@ import jax
 
 from brax.components import rows, stack, sum_first
 from brax.kinematics import Frames
-from brax.sensors.here import Here
+from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, SensorType
 from brax.spatial import Spatial
 from brax.tree import join
@@ -23,9 +23,9 @@ class ForceSensor(_Between):
 
     name = "force"
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Along the site's axes."""
-        site, load = _at_sites(here, asked)
+        site, load = _at_sites(context, asked)
         return stack(site.rot.inv_rotate(load.lin))
 
 
@@ -34,18 +34,19 @@ class TorqueSensor(_Between):
 
     name = "torque"
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Along the site's axes."""
-        site, load = _at_sites(here, asked)
+        site, load = _at_sites(context, asked)
         return stack(site.rot.inv_rotate(load.ang - site.pos.cross(load.lin)))
 
 
-def _at_sites(here: Here, asked: Asked) -> tuple[Frames, Spatial]:
+def _at_sites(context: EvaluationContext, asked: Asked) -> tuple[Frames, Spatial]:
     """The sites, and the loads of their bodies about the world's origin."""
     loads = [
-        jax.tree.map(sum_first, rows(here.borne, here.subtree(site))) for site in asked.objects
+        jax.tree.map(sum_first, rows(context.borne, context.subtree(site)))
+        for site in asked.objects
     ]
-    return here.frames(asked.objects), join(loads)
+    return context.frames(asked.objects), join(loads)
 
 
 FORCE = ForceSensor()

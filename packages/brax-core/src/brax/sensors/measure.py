@@ -14,7 +14,7 @@ from brax.kernels.batch_last import batch_last
 from brax.mocap import placed
 from brax.pipeline import completed
 from brax.plugins.outputs.traced import describe
-from brax.sensors.here import Here
+from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, SensorType
 
 
@@ -57,14 +57,16 @@ def slices(sys: System) -> dict[str, slice]:
 
 def _kernel(sys: System, state: State, act: jax.Array, external: Force | None) -> jax.Array:
     problem = GENERALIZED.problem(placed(sys, state.mocap), act, external)
-    here = Here(problem, GENERALIZED.enter(problem, state.replace(forces=None)), state.forces)
+    context = EvaluationContext(
+        problem, GENERALIZED.enter(problem, state.replace(forces=None)), state.forces
+    )
     found, order = [], []
     for kind in dict.fromkeys(sys.sensor_types):
         index = [i for i, t in enumerate(sys.sensor_types) if t is kind]
         asked = Asked(
             [sys.sensor_object[i] for i in index], [sys.sensor_reference[i] for i in index]
         )
-        read = _read(kind, here, asked)
+        read = _read(kind, context, asked)
         if kind.limited:
             bound = rows(sys.sensor.cutoff, index)[:, None]
             read = jnp.clip(read, -bound, bound)
@@ -75,7 +77,7 @@ def _kernel(sys: System, state: State, act: jax.Array, external: Force | None) -
     return jnp.concatenate([numbers[k] for k in places])
 
 
-def _read(kind: SensorType, here: Here, asked: Asked) -> jax.Array:
+def _read(kind: SensorType, context: EvaluationContext, asked: Asked) -> jax.Array:
     """The numbers of the sensors of a type.
 
     Raises:
@@ -83,14 +85,14 @@ def _read(kind: SensorType, here: Here, asked: Asked) -> jax.Array:
     """
     who = plugins.specs("sensor").get(kind.name, f"sensor '{kind.name}'")
     try:
-        read = kind.read(here, asked)
+        read = kind.read(context, asked)
     except BraxError:
         raise
     except Exception as error:
         raise PluginError(f"{who}: read raised {describe_error(error)}") from error
     wanted = (len(asked.objects), kind.width)
     if not hasattr(read, "shape") or read.ndim != 3 or read.shape[:2] != wanted:
-        got = describe(read).replace(str(here.q.shape[-1]), "batch")
+        got = describe(read).replace(str(context.q.shape[-1]), "batch")
         raise PluginError(
             f"{who}: read must give an array of shape (sensors, width, batch), here "
             f"[{wanted[0]}, {wanted[1]}, batch], but gives {got}"
@@ -111,15 +113,15 @@ def check_reads(sys: System) -> None:
         kind
         for kind in sys.sensor_types
         if (found := plugins.specs("sensor").get(kind.name)) and not found.ours
-    } - _checked
+    } - _checked_sensor_types
     if new:
         try:
             state = jax.eval_shape(GENERALIZED.init, sys, sys.init_q, jnp.zeros(sys.qd_size()))
         except ModelError:  # it has what `sensors` refuses as well
             return
         jax.eval_shape(sensors, sys, state, jnp.zeros(sys.act_size()))
-        _checked.update(new)
+        _checked_sensor_types.update(new)
 
 
-_checked: set[SensorType] = set()
+_checked_sensor_types: set[SensorType] = set()
 """Types whose numbers were found right."""

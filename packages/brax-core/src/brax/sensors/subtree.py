@@ -3,7 +3,7 @@
 import jax
 
 from brax.components import Vec3, rows, stack, sum_first
-from brax.sensors.here import Here
+from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, Object, SensorType
 from brax.tree import join
 
@@ -22,9 +22,9 @@ class SubtreeCentre(_Subtree):
 
     name = "subtreecom"
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Weighted by mass."""
-        return stack(join([_mean(here, thing, here.bodies[0]) for thing in asked.objects]))
+        return stack(join([_mean(context, thing, context.bodies[0]) for thing in asked.objects]))
 
 
 class SubtreeVelocity(_Subtree):
@@ -32,9 +32,11 @@ class SubtreeVelocity(_Subtree):
 
     name = "subtreelinvel"
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Weighted by mass."""
-        return stack(join([_mean(here, thing, here.bodies[1].lin) for thing in asked.objects]))
+        return stack(
+            join([_mean(context, thing, context.bodies[1].lin) for thing in asked.objects])
+        )
 
 
 class SubtreeAngularMomentum(_Subtree):
@@ -42,20 +44,20 @@ class SubtreeAngularMomentum(_Subtree):
 
     name = "subtreeangmom"
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Of turning links, and of links that move about the centre."""
-        return stack(join([self._of(here, thing) for thing in asked.objects]))
+        return stack(join([self._of(context, thing) for thing in asked.objects]))
 
-    def _of(self, here: Here, thing: Object) -> Vec3:
-        centre, _, momenta = rows(here.bodies, here.subtree(thing))
-        about = centre - _mean(here, thing, here.bodies[0])
+    def _of(self, context: EvaluationContext, thing: Object) -> Vec3:
+        centre, _, momenta = rows(context.bodies, context.subtree(thing))
+        about = centre - _mean(context, thing, context.bodies[0])
         return jax.tree.map(sum_first, momenta.ang + about.cross(momenta.lin))
 
 
-def _mean(here: Here, thing: Object, values: Vec3) -> Vec3:
+def _mean(context: EvaluationContext, thing: Object, values: Vec3) -> Vec3:
     """The mean over a subtree, weighted by mass, (1, batch)."""
-    mine = here.subtree(thing)
-    mass = rows(here.sys.link.inertia.mass, mine)
+    mine = context.subtree(thing)
+    mass = rows(context.sys.link.inertia.mass, mine)
     return jax.tree.map(lambda x: sum_first(rows(x, mine) * mass) / sum_first(mass), values)
 
 

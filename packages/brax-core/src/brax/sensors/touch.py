@@ -8,13 +8,13 @@ import numpy as np
 
 from brax.components import Vec3, rows, vec3
 from brax.kinematics import Frames
-from brax.sensors.here import Here
+from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, SensorType
 
-FORWARD = (0.0, 0.0, 1.0)
+RAY_AXIS = (0.0, 0.0, 1.0)
 
 
-class Touch(SensorType):
+class TouchSensor(SensorType):
     """The normal forces of contacts of a site's body, in sum [N].
 
     A contact counts if its point is within the site's shape, or the shape lies ahead of it, seen
@@ -25,29 +25,29 @@ class Touch(SensorType):
     objects = ("site",)
     sees_site = True
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the forces of contacts."""
-        sites = here.frames(asked.objects)
-        every = [self._at(here, i, rows(sites, [k])) for k, (_, i) in enumerate(asked.objects)]
+        sites = context.frames(asked.objects)
+        every = [self._at(context, i, rows(sites, [k])) for k, (_, i) in enumerate(asked.objects)]
         return jnp.stack(every)[:, None]
 
-    def _at(self, here: Here, site: int, frame: Frames) -> jax.Array:
-        sys, body = here.sys, here.sys.site_body[site]
+    def _at(self, context: EvaluationContext, site: int, frame: Frames) -> jax.Array:
+        sys, body = context.sys, context.sys.site_body[site]
         on = np.array([b == body for b in sys.geom_body], dtype=bool)
-        first, second = (_among(on, geoms) for geoms in here.contact_geoms)
+        first, second = (_among(on, geoms) for geoms in context.contact_geoms)
         touched = first | second
         mine = list(range(len(touched)))
         if isinstance(touched, np.ndarray):
             mine = np.flatnonzero(touched[:, 0]).tolist()
         if not mine:
-            return jnp.zeros(here.qd.shape[-1], here.qd.dtype)
-        point, normal = rows(here.contact_lines, mine)
+            return jnp.zeros(context.qd.shape[-1], context.qd.dtype)
+        point, normal = rows(context.contact_lines, mine)
         first, touched = (jnp.asarray(x)[np.array(mine)] for x in (first, touched))
         away = normal * jnp.where(first, 1.0, -1.0)
         local = [frame.rot.inv_rotate(v) for v in (point - frame.pos, away)]
         size = vec3(rows(sys.site.size, [site]))
         seen = jnp.isfinite(sys.site_types[site].ray(size, *local))
-        pressed = rows(here.contact_forces, mine).dot(normal)
+        pressed = rows(context.contact_forces, mine).dot(normal)
         return jnp.sum(jnp.where(seen & touched, pressed, 0.0), axis=0)
 
 
@@ -62,22 +62,22 @@ class RangeFinder(SensorType):
     objects = ("site",)
     sees_geoms = True
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """The least of the distances of all geoms."""
-        sys = here.sys
+        sys = context.sys
         pairs = [
             (k, g)
             for k, (_, site) in enumerate(asked.objects)
             for g, body in enumerate(sys.geom_body)
             if body != sys.site_body[site]
         ]
-        sites = here.frames(asked.objects)
+        sites = context.frames(asked.objects)
         kinds = {sys.geom_types[g]: None for _, g in pairs}
-        far = jnp.full((1, here.qd.shape[-1]), jnp.inf, here.qd.dtype)
+        far = jnp.full((1, context.qd.shape[-1]), jnp.inf, context.qd.dtype)
         tables, places = [far], []
         for kind in kinds:
             mine = [pair for pair in pairs if sys.geom_types[pair[1]] is kind]
-            tables.append(_distances(here, sites, kind, mine))
+            tables.append(_distances(context, sites, kind, mine))
             places += [k for k, _ in mine]
         table = jnp.concatenate(tables)
         nearest = [
@@ -95,17 +95,17 @@ def _among(marked: np.ndarray, index: np.ndarray | jax.Array) -> np.ndarray | ja
 
 
 def _distances(
-    here: Here, sites: Frames, kind: object, pairs: Sequence[tuple[int, int]]
+    context: EvaluationContext, sites: Frames, kind: object, pairs: Sequence[tuple[int, int]]
 ) -> jax.Array:
     """How far geoms of one type are ahead of sites, (pairs, batch)."""
     at, geoms = [k for k, _ in pairs], [g for _, g in pairs]
-    site, geom = rows(sites, at), here.frames([("geom", g) for g in geoms])
+    site, geom = rows(sites, at), context.frames([("geom", g) for g in geoms])
     one = jnp.ones_like(site.pos.x)
-    ahead = site.rot.rotate(Vec3(*(x * one for x in FORWARD)))
+    ahead = site.rot.rotate(Vec3(*(x * one for x in RAY_AXIS)))
     local = [geom.rot.inv_rotate(v) for v in (site.pos - geom.pos, ahead)]
-    found = kind.ray(vec3(rows(here.sys.geom.size, geoms)), *local)  # type: ignore[attr-defined]
-    return jnp.where(rows(here.sys.geom.rgba, geoms)[:, 3] > 0, found, jnp.inf)
+    found = kind.ray(vec3(rows(context.sys.geom.size, geoms)), *local)  # type: ignore[attr-defined]
+    return jnp.where(rows(context.sys.geom.rgba, geoms)[:, 3] > 0, found, jnp.inf)
 
 
-TOUCH = Touch()
+TOUCH = TouchSensor()
 RANGE_FINDER = RangeFinder()

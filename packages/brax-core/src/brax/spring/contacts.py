@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from brax.colliders.interface import CollisionGroup, Touch
 from brax.colliders.narrow_phase import AnisotropicFriction, ContactSurface, anisotropic_friction
 from brax.components import Vec3, rows, stack, sum_first
-from brax.impacts import FAR, in_time, later
+from brax.impacts import MAX_SPEED, in_time, later
 from brax.maximal.links import Links
 from brax.spatial import Spatial, Sym6
 from brax.spring import twisting
@@ -190,7 +190,7 @@ def _prepare(
     reach = touch.dist * (-1.0 / dt)
     hits = along - problem.model.gravity * dt < reach
     push = jnp.where(touch.dist < 0, sys.baumgarte_erp * reach, reach)
-    push = jnp.where(later(touch.dist, hits, surface.elasticity), -FAR, push)
+    push = jnp.where(later(touch.dist, hits, surface.elasticity), -MAX_SPEED, push)
     share = None
     if free is None:
         bounce = surface.elasticity * along

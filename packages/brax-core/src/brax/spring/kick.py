@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax import impulses
-from brax.actuators.law import Command
+from brax.actuators.force_law import Command
 from brax.base import System
 from brax.colliders.interface import Touch
 from brax.colliders.narrow_phase import contact_links, find_touches, frames_of

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.components import rows, total
-from brax.impacts import FAR
+from brax.impacts import MAX_SPEED
 from brax.maximal.cords import stopped
 from brax.maximal.links import PerDof, Stack
 from brax.tree import Group
@@ -104,7 +104,10 @@ def _within(
     dt: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """Least and greatest change of a rate that keep, or restore, a value's limits."""
-    low, high = (jnp.maximum(ends[0], -FAR) - value) / dt, (jnp.minimum(ends[1], FAR) - value) / dt
+    low, high = (
+        (jnp.maximum(ends[0], -MAX_SPEED) - value) / dt,
+        (jnp.minimum(ends[1], MAX_SPEED) - value) / dt,
+    )
     low = jnp.where(low > 0, sys.baumgarte_erp * low, low) - rate
     high = jnp.where(high < 0, sys.baumgarte_erp * high, high) - rate
     return low, high

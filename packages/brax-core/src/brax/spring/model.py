@@ -16,9 +16,9 @@ from brax.colliders.narrow_phase import (
     surfaces,
 )
 from brax.components import Vec3, rows, sqrt
+from brax.forces.external import ExternalForces
 from brax.maximal.links import Masses, Stack, masses, stacks
 from brax.maximal.turning import gyration
-from brax.surroundings import Surroundings
 from brax.tree import Layout, layout
 
 
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
     plan: Layout
     model: Model
     act: jax.Array
-    surroundings: Surroundings
+    surroundings: ExternalForces
 
 
 def constants(sys: System) -> Model:

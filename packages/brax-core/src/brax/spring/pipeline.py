@@ -14,8 +14,9 @@ tree; bodies keep their angular momentum.
 import jax
 
 from brax import contracts, impulses
-from brax.actuators.law import Command
+from brax.actuators.force_law import Command
 from brax.base import Force, State, System
+from brax.forces.external import external_forces
 from brax.integrators import Moves
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
 from brax.maximal.joints import advance
@@ -24,7 +25,6 @@ from brax.pipeline import Pipeline
 from brax.spring.bodies import Bodies, drift, links_of
 from brax.spring.kick import kick
 from brax.spring.model import Problem, constants
-from brax.surroundings import surroundings
 from brax.tree import layout
 
 
@@ -41,7 +41,7 @@ class Spring(Pipeline[Problem, Bodies]):
         # The constants of a known model are folded, but nothing that follows from a batch.
         sys, model = jax.lax.optimization_barrier((sys, constants(sys)))
         plan = layout(sys)
-        return Problem(sys, plan, model, act, surroundings(sys, plan.order, external))
+        return Problem(sys, plan, model, act, external_forces(sys, plan.order, external))
 
     def enter(self, problem: Problem, state: State) -> Bodies:
         """Finds the links' principal frames."""

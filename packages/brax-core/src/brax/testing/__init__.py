@@ -1,4 +1,8 @@
-"""Conformance checks, the same for Brax's own plugins and those of other packages."""
+"""Conformance checks, the same for Brax's own plugins and those of other packages.
+
+One module a kind of plugin. Tests import what is exported here, and no module of the engine does.
+Start reading at `joint`.
+"""
 
 from brax.testing.actuator import check_actuator
 from brax.testing.collider import check_collider

@@ -13,14 +13,14 @@ from brax.components import Quat, Vec3, normalize_quat, stack
 from brax.testing.faults import in_turn, interface, outputs, refuse
 
 _PAIRS = 64
-_CLOSE = 1e-4
-_POINTS = np.array(
+_COLLIDER_TOLERANCE = 1e-4
+_EXAMPLE_POINTS = np.array(
     [[0.4, 0.3, -0.2], [-0.4, 0.2, -0.2], [0, -0.5, -0.2], [0.1, 0, 0.4], [0, 0.2, 0.3]]
 )
 """Of a shape that has some."""
-_DEEP = 0.4
+_SMALL_DEPTH = 0.4
 """Twice the depth that still is a little, of shapes without sizes."""
-_SPREAD = np.array([[0.4], [0.4], [0.4], [1], [1], [1], [1]])
+_POSE_SPREAD = np.array([[0.4], [0.4], [0.4], [1], [1], [1], [1]])
 """Of places and quaternions, so that many of the pairs overlap."""
 
 
@@ -66,7 +66,7 @@ def _shape(kind: GeometryType, place: jax.Array, size: Sequence[float] | None) -
     size_rows = (jnp.full_like(rows[0], n) for n in padded)
     shape = Shape(Vec3(*rows[:3]), normalize_quat(Quat(*rows[3:])), Vec3(*size_rows))
     if kind.least_points:
-        points = (jnp.asarray(c, place.dtype)[:, None, None] for c in _POINTS.T)
+        points = (jnp.asarray(c, place.dtype)[:, None, None] for c in _EXAMPLE_POINTS.T)
         shape = shape._replace(points=Vec3(*points))
     return shape
 
@@ -94,14 +94,14 @@ def _numbers(
 
     rng = np.random.default_rng(0)
     first, second, turn = (
-        jnp.asarray(rng.normal(size=(7, _PAIRS)) * _SPREAD, jnp.float32) for _ in range(3)
+        jnp.asarray(rng.normal(size=(7, _PAIRS)) * _POSE_SPREAD, jnp.float32) for _ in range(3)
     )
     run = jax.jit(lambda a, b: _table(collide(a, b)))
     dist, pos, normal = (np.asarray(a) for a in run(first, second))
     if not all(np.isfinite(a).all() for a in (dist, pos, normal)):
         yield "a distance, place or normal is not finite"
         return
-    if np.abs(np.linalg.norm(normal, axis=-1) - 1).max() > _CLOSE:
+    if np.abs(np.linalg.norm(normal, axis=-1) - 1).max() > _COLLIDER_TOLERANCE:
         yield "a normal has not unit length"
     yield from _moved_together(run, first, second, turn)
     slope = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.min(run(a, b)[0], axis=0)), argnums=(0, 1)))
@@ -130,7 +130,7 @@ def _little(kinds: Sequence[GeometryType], given: Sequence[Sequence[float] | Non
         for size in (_sizes(kind) if numbers is None else numbers)[: len(kind.size_names)]
         if not kind.only_static
     ]
-    return 0.5 * min([_DEEP, *sizes])
+    return 0.5 * min([_SMALL_DEPTH, *sizes])
 
 
 def _nearest(dist: np.ndarray, normal: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from brax.errors import describe_error
 from brax.plugins.outputs.geometry import mesh_problem
 from brax.testing.faults import in_turn, interface, outputs, refuse
 
-_POINTS = 64
-_CLOSE = 1e-3
+_N_POINTS = 64
+_GEOMETRY_TOLERANCE = 1e-3
 
 
 def check_geometry_type(kind: GeometryType, size: Sequence[float] | None = None) -> None:
@@ -49,7 +49,7 @@ def _sized(kind: Any) -> bool:
 
 def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
     """Gives what random points and directions show."""
-    drawn = jnp.asarray(np.random.default_rng(0).normal(size=(3, _POINTS, 1, 1)), jnp.float32)
+    drawn = jnp.asarray(np.random.default_rng(0).normal(size=(3, _N_POINTS, 1, 1)), jnp.float32)
     points = Vec3(*drawn)
     column = lambda *v: [jnp.full((1, 1), x, jnp.float32) for x in v]  # noqa: E731
     shape = Shape(Vec3(*column(0, 0, 0)), Quat(*column(1, 0, 0, 0)), Vec3(*column(*size)))
@@ -58,7 +58,7 @@ def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
         length = np.linalg.norm(np.asarray(stack(slope)), axis=-2)
         if not np.isfinite(length).all():
             yield "signed_distance or its derivative is not finite at a random point"
-        elif (np.abs(length - 1) > _CLOSE).mean() > 0.1:
+        elif (np.abs(length - 1) > _GEOMETRY_TOLERANCE).mean() > 0.1:
             yield "signed_distance must be a true distance: its slope has not length one"
     if kind.corners and not kind.least_points:
         yield from _support(kind, shape, points)
@@ -77,7 +77,7 @@ def _support(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
     reach = unit @ found.T
     if not np.isfinite(found).all():
         yield "support is not finite in a random direction"
-    elif (reach.max(axis=1) > np.diag(reach) + _CLOSE).any():
+    elif (reach.max(axis=1) > np.diag(reach) + _GEOMETRY_TOLERANCE).any():
         yield "support must be the farthest point: that of another direction is farther"
 
 
@@ -87,13 +87,13 @@ def _nearest(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
     moved = kind.nearest(shape, found) - found
     if not np.isfinite(np.asarray(stack(found))).all():
         yield "nearest is not finite at a random point"
-    elif float(jnp.max(moved.dot(moved))) > _CLOSE**2:
+    elif float(jnp.max(moved.dot(moved))) > _GEOMETRY_TOLERANCE**2:
         yield "nearest must give points of the shape: their own nearest points are others"
     elif kind.corners:
         away, _ = normalize(points - found, points)
         beyond = away.dot(kind.support(shape, away) - found)
-        outside = (points - found).dot(points - found) > _CLOSE**2
-        if bool(jnp.any(outside & (beyond > _CLOSE))):
+        outside = (points - found).dot(points - found) > _GEOMETRY_TOLERANCE**2
+        if bool(jnp.any(outside & (beyond > _GEOMETRY_TOLERANCE))):
             yield "nearest must give the nearest points: the support towards a point is nearer"
 
 
@@ -108,5 +108,5 @@ def _mesh(kind: GeometryType, shape: Shape, size: Sequence[float]) -> Iterator[s
     elif out is not None and kind.has_distance:
         corners = Vec3(*(jnp.asarray(c, jnp.float32)[:, None, None] for c in np.asarray(out[0]).T))
         off = float(np.abs(kind.signed_distance(shape, corners)).max())
-        if off > _CLOSE:
+        if off > _GEOMETRY_TOLERANCE:
             yield f"mesh has a vertex that is {off:.2g} m off the surface of signed_distance"

@@ -35,7 +35,7 @@ def _convergence(integrator: Integrator[Any]) -> Iterator[str]:
     def reached(steps: int) -> np.ndarray:
         dt = jnp.asarray(2.0 / steps)
         start = Pendulum(jnp.asarray(0.3), jnp.asarray(0.5))
-        move = lambda _, s: integrator.step(_Moves(), s, dt)  # noqa: E731
+        move = lambda _, s: integrator.step(_ExactMoves(), s, dt)  # noqa: E731
         return np.array(jax.lax.fori_loop(0, steps, move, start))
 
     with jax.enable_x64(True):
@@ -53,7 +53,7 @@ class Pendulum(NamedTuple):
     v: jax.Array
 
 
-class _Moves(Flow[Pendulum]):
+class _ExactMoves(Flow[Pendulum]):
     """All moves, in closed form."""
 
     def kick(self, state: Pendulum, dt: jax.Array) -> Pendulum:

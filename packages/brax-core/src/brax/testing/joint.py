@@ -14,7 +14,7 @@ from brax.testing.faults import in_turn, interface, outputs, refuse
 _SHAPE = (3, 2)
 """Three joints in two environments."""
 
-_CLOSE = 2e-5
+_JOINT_TOLERANCE = 2e-5
 """What single precision leaves of numbers of order one."""
 
 
@@ -91,7 +91,7 @@ def _first(q: tuple[jax.Array, ...]) -> list[float]:
 
 def _far(numbers: Any) -> bool:
     leaves = jax.tree.leaves(numbers)
-    return any(not (jnp.abs(n) < _CLOSE).all() for n in leaves)
+    return any(not (jnp.abs(n) < _JOINT_TOLERANCE).all() for n in leaves)
 
 
 def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[str, Any]:

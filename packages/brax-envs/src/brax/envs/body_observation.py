@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax import math
-from brax.actuators.drive import drive, joint_forces, within_joint_limits
-from brax.actuators.law import Command
+from brax.actuators.actuator_forces import actuators_at_state, joint_forces, within_joint_limits
+from brax.actuators.force_law import Command
 from brax.base import State, System
 from brax.kernels.batch_last import batch_last
 
 
 def _forces(sys: System, command: Command, q: jax.Array, qd: jax.Array) -> jax.Array:
-    driven = drive(sys, command, q, qd, links=None)
+    driven = actuators_at_state(sys, command, q, qd, links=None)
     return within_joint_limits(sys, joint_forces(sys, driven))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from brax.builder.elements import Element
 from brax.components import Vec3
-from brax.streams import added_mass
+from brax.forces.fluid_ellipsoid import added_mass
 
 
 def fluid_numbers(geom: Element, kind: Any) -> list[float]:

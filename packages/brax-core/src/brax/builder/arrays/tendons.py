@@ -70,4 +70,4 @@ def _lengths(sys: System, q: np.ndarray) -> jax.Array:
     """Lengths of all tendons at coordinates (nq,)."""
     lined = jax.tree.map(lambda a: a[..., None], sys)
     at, still = jnp.asarray(q)[:, None], jnp.zeros((sys.qd_size(), 1))
-    return actual.tendons(lined, at, still, link_frames(lined, at, still)).length[:, 0]
+    return actual.tendons_at_state(lined, at, still, link_frames(lined, at, still)).length[:, 0]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from brax.builder.elements import WORLD, Element
-from brax.flatness import is_flat
+from brax.colliders.shapes.flatness import is_flat
 
 
 def geom(geom: Element, kind: Any) -> Iterator[str]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from brax.colliders.convex.contact_manifold import reduce_manifold
 from brax.colliders.interface import GeometryType, Shape
+from brax.colliders.shapes.flatness import is_flat, is_straight
 from brax.components import Vec3, tangents
-from brax.flatness import is_flat, is_straight
 
 _MAX_FACE_HEIGHT_SPREAD = 1e-3
 """Share of the height of a body by which corners of one side may differ in height."""

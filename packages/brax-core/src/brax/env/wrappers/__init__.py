@@ -1,4 +1,7 @@
-"""Wrappers that turn one environment into what agents train on."""
+"""Wrappers that turn one environment into what agents train on, one a file.
+
+`brax.env` exports them. Start reading at `wrap`, which puts them on in their order.
+"""
 
 from brax.env.wrappers.auto_reset import AutoResetWrapper, Reset
 from brax.env.wrappers.domain_randomization import (

@@ -11,7 +11,7 @@ from brax.env.wrappers.select import select
 from brax.errors import ConfigError, ShapeError
 from brax.kernels.fusion_barrier import fusion_barrier
 
-HUGE = 1e10
+MAX_SANE_NUMBER = 1e10
 """A number beyond which a simulation counts as lost."""
 
 EPISODE_KEYS = (
@@ -30,8 +30,8 @@ class EpisodeWrapper(Wrapper):
 
     - `steps`: steps of the inner environment in this episode, int32.
     - `termination`, `truncation`: whether the episode ended by itself, or because its time was up.
-    - `nan`: whether it ended because a number was not finite or beyond `HUGE`. The state then
-      stays as it was before the step, which earns nothing.
+    - `nan`: whether it ended because a number was not finite or beyond `MAX_SANE_NUMBER`. The state
+      then stays as it was before the step, which earns nothing.
     - `episode_metrics`: `sum_reward`, `length` and the sum of each metric, in this episode.
     - `episode_done`: the same as `done`.
 
@@ -231,5 +231,5 @@ def _is_sane(state: State) -> jax.Array:
     sane = jnp.ones(state.done.shape, bool)
     for x in jax.tree.leaves((state.pipeline_state, state.obs, state.reward, state.done)):
         if jnp.issubdtype(x.dtype, jnp.inexact):
-            sane &= jnp.all(jnp.abs(x) <= HUGE, axis=tuple(range(batch, x.ndim)))
+            sane &= jnp.all(jnp.abs(x) <= MAX_SANE_NUMBER, axis=tuple(range(batch, x.ndim)))
     return sane

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.actuators.drive import Drive
+from brax.actuators.actuator_forces import ActuatorsAtState
 from brax.base import System
 from brax.components import rows
 from brax.generalized.constraints.constraint_laws import Along
@@ -35,7 +35,7 @@ def adhesion(
     solver: Solver,
     held: Constraints,
     met: ModelContacts,
-    driven: Drive,
+    driven: ActuatorsAtState,
     like: jax.Array,
 ) -> jax.Array:
     """What adhesion does along the degrees of freedom.

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.paths import tendon_reach
-from brax.actuators.sites import Reach
+from brax.actuators.site_transmission import LinkTransmission
+from brax.actuators.spatial_tendons import tendon_reach
 from brax.base import System
 from brax.components import polynomial, rows
 from brax.generalized.constraints.constraint_laws import Along, IndependentLaw
@@ -132,7 +132,7 @@ def _moving(
     plan: ConstraintLayout,
     wanted: Sequence[tuple[int, int]],
     here: SmoothDynamics,
-    reach: Reach,
+    reach: LinkTransmission,
 ) -> jax.Array:
     """How fast a spatial tendon gets longer per unit of a rate, for pairs of both."""
     place = [links.position[link] for link in reach.link]

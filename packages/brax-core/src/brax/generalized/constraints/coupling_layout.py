@@ -7,7 +7,7 @@ spatial tendon are how its length changes with each degree of freedom, and chang
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from brax.actuators.paths import path_links
+from brax.actuators.spatial_tendons import path_links
 from brax.base import System
 from brax.generalized.smooth_dynamics.structure import link_dofs
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.actuators.paths import has_paths, tendon_reach
+from brax.actuators.spatial_tendons import has_paths, tendon_reach
 from brax.base import System
 from brax.components import Vec3, quat, vec3, zero_vec
 from brax.joints import JointParams

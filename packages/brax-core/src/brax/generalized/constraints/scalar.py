@@ -9,7 +9,7 @@ import numpy as np
 
 from brax.base import System
 from brax.generalized.constraints.constraint_laws import ScalarLaw, impedance, reference
-from brax.impacts import FAR
+from brax.impacts import MAX_SPEED
 
 MIN_IMPEDANCE = 1e-15
 """The least compliance of a constraint."""
@@ -74,7 +74,7 @@ def limit(
         lower = lower != np.asarray(farther)[:, None]
     arms = jnp.where(lower, 1.0, -1.0).astype(at.dtype)
     # A force of zero per infinite distance would be no number.
-    distance = jnp.minimum(jnp.where(lower, below, above), FAR) - margin
+    distance = jnp.minimum(jnp.where(lower, below, above), MAX_SPEED) - margin
     share = impedance(soft.solimp, distance)
     stiffness = jnp.where(distance < 0, soft.stiffness(share), 0.0)
     zero = jnp.zeros_like(stiffness)

@@ -3,17 +3,17 @@
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.drive import (
-    Drive,
-    drive,
+from brax.actuators.actuator_forces import (
+    ActuatorsAtState,
+    actuators_at_state,
     joint_forces,
     link_forces,
     sees_links,
     within_joint_limits,
 )
-from brax.actuators.law import Command
-from brax.actuators.sites import on_sites
-from brax.actuators.tendons import Tendons, passive_force, tendons
+from brax.actuators.force_law import Command
+from brax.actuators.site_transmission import on_sites
+from brax.actuators.tendons import TendonsAtState, passive_force, tendons_at_state
 from brax.base import System
 from brax.components import Vec3, quat, rows, total, vec3
 from brax.generalized.linalg import frontal
@@ -40,10 +40,12 @@ def applied_force(
     return total(parts)
 
 
-def actuators_at(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> Drive:
+def actuators_at(
+    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics
+) -> ActuatorsAtState:
     """The actuators at a state."""
     links = driven_frames(problem, here)
-    return drive(problem.sys, command(problem, motion), motion.q, motion.qd, links)
+    return actuators_at_state(problem.sys, command(problem, motion), motion.q, motion.qd, links)
 
 
 def driven_frames(problem: GeneralizedProblem, here: SmoothDynamics) -> Frames | None:
@@ -51,9 +53,11 @@ def driven_frames(problem: GeneralizedProblem, here: SmoothDynamics) -> Frames |
     return world_frames(problem.links, here) if sees_links(problem.sys) else None
 
 
-def tendons_at(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> Tendons:
+def tendons_at(
+    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics
+) -> TendonsAtState:
     """The tendons at a state."""
-    return tendons(problem.sys, motion.q, motion.qd, driven_frames(problem, here))
+    return tendons_at_state(problem.sys, motion.q, motion.qd, driven_frames(problem, here))
 
 
 def tendon_force(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> jax.Array:
@@ -64,7 +68,9 @@ def tendon_force(problem: GeneralizedProblem, motion: StepState, here: SmoothDyn
     return _with_links(problem, here, found.joint_forces(problem.sys, force), on_links)
 
 
-def actuator_force(problem: GeneralizedProblem, here: SmoothDynamics, driven: Drive) -> jax.Array:
+def actuator_force(
+    problem: GeneralizedProblem, here: SmoothDynamics, driven: ActuatorsAtState
+) -> jax.Array:
     """What the actuators do, (nv, batch) in the model's order, whatever their joints can bear."""
     sys = problem.sys
     return _with_links(problem, here, joint_forces(sys, driven), link_forces(sys, driven))

@@ -18,7 +18,7 @@ from brax.generalized.linalg.frontal import Front, algebra, on_paths, own
 from brax.generalized.smooth_dynamics.structure import Structure
 from brax.joints import Twist
 from brax.kernels.fusion_barrier import fusion_barrier
-from brax.kinematics.frames import Joint, about, common, hung, on_links, poses, seen
+from brax.kinematics.frames import JointGroup, about, common, hung, on_links, poses, seen
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.tree import Layout, from_roots, in_order, join, over_subtrees
 
@@ -101,7 +101,7 @@ def _dof_origin(sys: System, plan: Layout, structure: Structure, origin: Vec3) -
 
 
 def _motions(
-    sys: System, plan: Layout, joints: Sequence[Sequence[Joint]], origin: Vec3
+    sys: System, plan: Layout, joints: Sequence[Sequence[JointGroup]], origin: Vec3
 ) -> JointMotions:
     """Velocities, and accelerations that the joints do not cause.
 
@@ -130,7 +130,7 @@ def _motions(
     return JointMotions(subspaces, velocity, change + upwards)
 
 
-def _step(joint: Joint, arm: Vec3) -> tuple[Spatial, Spatial]:
+def _step(joint: JointGroup, arm: Vec3) -> tuple[Spatial, Spatial]:
     """Velocity and acceleration that a joint adds at constant rates, about the common point; the
     latter beside the frame's own motion."""
     ang, vel = joint.twist()

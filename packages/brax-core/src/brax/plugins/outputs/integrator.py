@@ -17,7 +17,7 @@ def problems(integrator: Integrator[Any]) -> Iterator[str]:
         yield f"name must be a text in lower case, got {name!r}"
     if type(order) is not int or order < 1:
         yield f"order must be a number of at least 1, got {order!r}"
-    moves: Moves[_State] = _Flow() if integrator.needs_flow else _Moves()
+    moves: Moves[_State] = _Flow() if integrator.needs_flow else _TracedMoves()
     try:
         out = call("step", lambda s, dt: integrator.step(moves, s, dt), _State(like()), like())
     except Fault as fault:
@@ -33,7 +33,7 @@ class _State(NamedTuple):
     numbers: Any
 
 
-class _Moves(Moves[_State]):
+class _TracedMoves(Moves[_State]):
     """Moves that add the time to the state."""
 
     def __getattr__(self, name: str) -> Any:
@@ -50,7 +50,7 @@ class _Moves(Moves[_State]):
         return _State(state.numbers + dt)
 
 
-class _Flow(_Moves, Flow[_State]):
+class _Flow(_TracedMoves, Flow[_State]):
     """The same with rates."""
 
     def rates(self, state: _State, start: _State) -> Any:

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from brax.flatness import is_flat
+from brax.colliders.shapes.flatness import is_flat
 
 MAX_HULL_CORNERS = 256
 """Corners that a hull may have; of one that has more those that matter are kept."""

@@ -11,7 +11,7 @@ from brax.components import rows
 from brax.tree import sum_rows
 
 
-class Strands(NamedTuple):
+class JointTransmission(NamedTuple):
     """What joins actuators or tendons to joints, one row for each pair."""
 
     owner: tuple[int, ...]
@@ -34,21 +34,23 @@ class Strands(NamedTuple):
         return sum_rows(self.weight * rows(force, self.owner), self.qd, nv)
 
 
-def tendon_strands(sys: System) -> Strands:
+def tendon_transmission(sys: System) -> JointTransmission:
     """What joins the tendons to joints."""
-    return _strands(sys, sys.tendon_joints, sys.tendon.coef)
+    return _joint_transmission(sys, sys.tendon_joints, sys.tendon.coef)
 
 
-def actuator_strands(sys: System) -> Strands:
+def actuator_transmission(sys: System) -> JointTransmission:
     """What joins the actuators to the joints that they drive; nothing of a tendon's or site's."""
     joints = [(j,) if j >= 0 else () for j in sys.actuator_joint]
     driving = [a for a, j in enumerate(sys.actuator_joint) if j >= 0]
-    return _strands(sys, joints, rows(sys.actuator.gear, driving))
+    return _joint_transmission(sys, joints, rows(sys.actuator.gear, driving))
 
 
-def _strands(sys: System, joints: Sequence[Sequence[int]], weight: jax.Array) -> Strands:
+def _joint_transmission(
+    sys: System, joints: Sequence[Sequence[int]], weight: jax.Array
+) -> JointTransmission:
     flat = [j for each in joints for j in each]
     at = np.asarray(sys.joint_q_start(), int), np.asarray(sys.joint_qd_start(), int)
     q, qd = (tuple(starts[flat].tolist()) for starts in at)
     owner = tuple(i for i, each in enumerate(joints) for _ in each)
-    return Strands(owner, q, qd, weight, len(joints))
+    return JointTransmission(owner, q, qd, weight, len(joints))

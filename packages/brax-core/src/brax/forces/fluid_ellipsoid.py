@@ -12,16 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.attached import Attached, attach
 from brax.base import System
 from brax.components import Vec3, rows, sqrt, total, vec3
+from brax.forces.attached_frames import AttachedFrames, attach_frames
 from brax.spatial import Spatial
 
 
-class Streams(NamedTuple):
+class FluidEllipsoids(NamedTuple):
     """What the medium does to the geoms that it streams around; constant, components (geoms, 1)."""
 
-    at: Attached
+    at: AttachedFrames
     """Their centres and axes."""
     added: tuple[Vec3, Vec3]
     """Added inertia and mass along the axes, times the density."""
@@ -37,7 +37,7 @@ class Streams(NamedTuple):
     """Kutta's, times the density, and Magnus's, times the mass displaced."""
 
 
-def streams(sys: System, order: tuple[int, ...]) -> Streams | None:
+def fluid_ellipsoids(sys: System, order: tuple[int, ...]) -> FluidEllipsoids | None:
     """The geoms that the medium streams around; None if there are none."""
     geoms = [
         g
@@ -58,8 +58,8 @@ def streams(sys: System, order: tuple[int, ...]) -> Streams | None:
     each = (
         eighths * a * jnp.maximum(b, c) ** 4 for a, b, c in (r, (r.y, r.z, r.x), (r.z, r.x, r.y))
     )
-    return Streams(
-        attach(sys, order, frame, owners),
+    return FluidEllipsoids(
+        attach_frames(sys, order, frame, owners),
         (Vec3(*coefficient[8:]) * rho, Vec3(*coefficient[5:8]) * rho),
         Vec3(r.y * r.z, r.z * r.x, r.x * r.y),
         (rho * (blunt - slender), rho * slender * np.pi * middle * high),
@@ -75,7 +75,7 @@ def _semi_axes(sys: System, geoms: list[int]) -> Vec3:
     return Vec3(*(jnp.concatenate(x) for x in zip(*each, strict=True)))
 
 
-def stream_forces(mine: Streams, velocity: Spatial, n_links: int) -> Spatial:
+def ellipsoid_forces(mine: FluidEllipsoids, velocity: Spatial, n_links: int) -> Spatial:
     """Torque and force on each link about its centre of mass, along its principal axes.
 
     Args:
@@ -87,7 +87,7 @@ def stream_forces(mine: Streams, velocity: Spatial, n_links: int) -> Spatial:
     return mine.at.on_links(_on_ellipsoid(mine, *mine.at.velocity(velocity)), n_links)
 
 
-def _on_ellipsoid(mine: Streams, ang: Vec3, lin: Vec3) -> Spatial:
+def _on_ellipsoid(mine: FluidEllipsoids, ang: Vec3, lin: Vec3) -> Spatial:
     """Torque and force along the axes of ellipsoids that turn and move."""
     inertia, mass = mine.added
     momentum, spin = _times(mass, lin), _times(inertia, ang)

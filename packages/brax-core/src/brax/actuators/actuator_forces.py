@@ -5,11 +5,17 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.law import Command, Stretch, activation_rates, forces, next_activations
-from brax.actuators.paths import has_paths
-from brax.actuators.sites import Reach, on_sites, reach
-from brax.actuators.strands import actuator_strands
-from brax.actuators.tendons import Tendons, tendons
+from brax.actuators.force_law import (
+    ActuatorLength,
+    Command,
+    activation_rates_of,
+    forces,
+    next_activations_of,
+)
+from brax.actuators.joint_transmission import actuator_transmission
+from brax.actuators.site_transmission import LinkTransmission, on_sites, site_transmission
+from brax.actuators.spatial_tendons import has_paths
+from brax.actuators.tendons import TendonsAtState, tendons_at_state
 from brax.base import System
 from brax.components import rows
 from brax.kinematics import Frames
@@ -17,22 +23,22 @@ from brax.spatial import Spatial
 from brax.tree import sum_rows
 
 
-class Drive(NamedTuple):
+class ActuatorsAtState(NamedTuple):
     """The actuators at a state."""
 
-    seen: Stretch
+    seen: ActuatorLength
     """How they stand and move."""
     force: jax.Array
     """Force of each on what it drives, before its gear, (nu, batch)."""
-    reach: Reach | None
+    reach: LinkTransmission | None
     """What those on sites do; None if there are none."""
-    tendons: Tendons | None
+    tendons: TendonsAtState | None
     """What they pull; None if the model has none."""
 
 
-def drive(
+def actuators_at_state(
     sys: System, command: Command, q: jax.Array, qd: jax.Array, links: Frames | None
-) -> Drive:
+) -> ActuatorsAtState:
     """The actuators of a model that has some.
 
     Args:
@@ -43,8 +49,10 @@ def drive(
         links: frames of the links, in the model's order, and their velocities; read if
             `sees_links`.
     """
-    seen, reached, pulled = stretch(sys, q, qd, links)
-    return Drive(seen, forces(sys, range(sys.act_size()), command, seen), reached, pulled)
+    seen, reached, pulled = actuator_states(sys, q, qd, links)
+    return ActuatorsAtState(
+        seen, forces(sys, range(sys.act_size()), command, seen), reached, pulled
+    )
 
 
 def sees_links(sys: System) -> bool:
@@ -52,24 +60,24 @@ def sees_links(sys: System) -> bool:
     return on_sites(sys) or has_paths(sys)
 
 
-def stretch(
+def actuator_states(
     sys: System, q: jax.Array, qd: jax.Array, links: Frames | None
-) -> tuple[Stretch, Reach | None, Tendons | None]:
+) -> tuple[ActuatorLength, LinkTransmission | None, TendonsAtState | None]:
     """How all actuators stand and move; what those on sites do, and the tendons, if any."""
-    strands = actuator_strands(sys)
+    strands = actuator_transmission(sys)
     length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
     reached = pulled = None
     if on_sites(sys):
         assert links is not None
-        reached = reach(sys, links)
+        reached = site_transmission(sys, links)
         length, velocity = length + reached.length, velocity + reached.velocity
     if sys.tendon_names:
-        pulled = tendons(sys, q, qd, links)
+        pulled = tendons_at_state(sys, q, qd, links)
         gear, which, owners = _pulling(sys)
         mine = (gear * rows(x, which) for x in (pulled.length, pulled.velocity))
         more = [sum_rows(x, owners, sys.act_size()) for x in mine]
         length, velocity = length + more[0], velocity + more[1]
-    return Stretch(length, velocity), reached, pulled
+    return ActuatorLength(length, velocity), reached, pulled
 
 
 def _pulling(sys: System) -> tuple[jax.Array, tuple[int, ...], tuple[int, ...]]:
@@ -78,15 +86,15 @@ def _pulling(sys: System) -> tuple[jax.Array, tuple[int, ...], tuple[int, ...]]:
     return rows(sys.actuator.gear, owners), tuple(sys.actuator_tendon[a] for a in owners), owners
 
 
-def joint_forces(sys: System, driven: Drive) -> jax.Array:
+def joint_forces(sys: System, driven: ActuatorsAtState) -> jax.Array:
     """Forces of actuators on joints and fixed tendons along the degrees of freedom, (nv, batch)."""
-    force = actuator_strands(sys).pull(driven.force, sys.qd_size())
+    force = actuator_transmission(sys).pull(driven.force, sys.qd_size())
     if driven.tendons is None:
         return force
     return force + driven.tendons.joint_forces(sys, _on_tendons(sys, driven))
 
 
-def link_forces(sys: System, driven: Drive) -> Spatial | None:
+def link_forces(sys: System, driven: ActuatorsAtState) -> Spatial | None:
     """Torque and force of actuators on sites and spatial tendons on each link about its frame.
 
     Along the world's axes; None if there are none.
@@ -101,7 +109,7 @@ def added(a: Spatial | None, b: Spatial | None) -> Spatial | None:
     return b if a is None else a if b is None else a + b
 
 
-def _on_tendons(sys: System, driven: Drive) -> jax.Array:
+def _on_tendons(sys: System, driven: ActuatorsAtState) -> jax.Array:
     """What the actuators pull each tendon with, (n_tendons, batch)."""
     gear, which, owners = _pulling(sys)
     return sum_rows(gear * rows(driven.force, owners), which, len(sys.tendon_names))
@@ -115,21 +123,21 @@ def within_joint_limits(sys: System, force: jax.Array) -> jax.Array:
     return jnp.clip(force, bounds[:, 0], bounds[:, 1])
 
 
-def charging(
+def activation_rates(
     sys: System, command: Command, q: jax.Array, qd: jax.Array, links: Frames | None
 ) -> jax.Array | None:
     """Rates of the activations (na, batch); None if the model has none."""
     if command.activation is None:
         return None
     stateful = sys.stateful_actuators()
-    seen, _, _ = stretch(sys, q, qd, links)
-    return activation_rates(sys, stateful, command, rows(seen, stateful))
+    seen, _, _ = actuator_states(sys, q, qd, links)
+    return activation_rates_of(sys, stateful, command, rows(seen, stateful))
 
 
-def charged(
+def next_activations(
     sys: System, command: Command, rates: jax.Array | None, dt: jax.Array
 ) -> jax.Array | None:
     """Activations `dt` later, at given rates; None if the model has none."""
     if rates is None:
         return None
-    return next_activations(sys, sys.stateful_actuators(), command, rates, dt)
+    return next_activations_of(sys, sys.stateful_actuators(), command, rates, dt)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from brax import plugins
-from brax._commands.kernels import described
+from brax.cli.kernels import described
 from brax.errors import ConfigError
 from brax.kernels.codegen.explain import Outcome, collected
 from brax.plugins.outputs.environment import make

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.actuators.drive import Drive, within_joint_limits
-from brax.actuators.sites import attached
-from brax.actuators.tendons import Tendons, tendons
+from brax.actuators.actuator_forces import ActuatorsAtState, within_joint_limits
+from brax.actuators.site_transmission import attached
+from brax.actuators.tendons import TendonsAtState, tendons_at_state
 from brax.base import Forces as Acted
 from brax.base import System, Transform
 from brax.colliders.broad_phase import NearestContacts, uses_broad_phase
@@ -32,7 +32,7 @@ from brax.spatial import Spatial
 from brax.tree import join
 
 
-class Here:
+class EvaluationContext:
     """What sensors see; arrays with a trailing batch axis, world axes."""
 
     def __init__(
@@ -64,14 +64,14 @@ class Here:
         return Stepper(self.problem).forces(self.motion)
 
     @cached_property
-    def drive(self) -> Drive:
+    def drive(self) -> ActuatorsAtState:
         """The actuators."""
         return actuators_at(self.problem, self.motion, self.smooth)
 
     @cached_property
-    def tendons(self) -> Tendons:
+    def tendons(self) -> TendonsAtState:
         """The tendons."""
-        return tendons(self.sys, self.q, self.qd, self.links)
+        return tendons_at_state(self.sys, self.q, self.qd, self.links)
 
     @cached_property
     def actuator_force(self) -> jax.Array:
@@ -193,5 +193,5 @@ class Here:
             return i, rows(sys.link.inertia.transform, [i])
         like = self.q[:1]
         one, zero = jnp.ones_like(like), jnp.zeros_like(like)
-        here = Transform(jnp.stack([zero] * 3, axis=1), jnp.stack([one, *[zero] * 3], axis=1))
-        return i, here
+        context = Transform(jnp.stack([zero] * 3, axis=1), jnp.stack([one, *[zero] * 3], axis=1))
+        return i, context

@@ -3,7 +3,7 @@
 import jax
 
 from brax.components import rows
-from brax.sensors.here import Here
+from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, SensorType
 
 
@@ -14,9 +14,9 @@ class TendonPosition(SensorType):
     reads_forces = False
     objects = ("tendon",)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the coordinates, or the path."""
-        return _taken(here.tendons.length, asked)
+        return _taken(context.tendons.length, asked)
 
 
 class TendonVelocity(SensorType):
@@ -26,9 +26,9 @@ class TendonVelocity(SensorType):
     reads_forces = False
     objects = ("tendon",)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the rates, or how the path moves."""
-        return _taken(here.tendons.velocity, asked)
+        return _taken(context.tendons.velocity, asked)
 
 
 class ActuatorPosition(SensorType):
@@ -38,9 +38,9 @@ class ActuatorPosition(SensorType):
     reads_forces = False
     objects = ("actuator",)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the transmission."""
-        return _taken(here.drive.seen.length, asked)
+        return _taken(context.drive.seen.length, asked)
 
 
 class ActuatorVelocity(SensorType):
@@ -50,9 +50,9 @@ class ActuatorVelocity(SensorType):
     reads_forces = False
     objects = ("actuator",)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the transmission."""
-        return _taken(here.drive.seen.velocity, asked)
+        return _taken(context.drive.seen.velocity, asked)
 
 
 class ActuatorForce(SensorType):
@@ -62,9 +62,9 @@ class ActuatorForce(SensorType):
     reads_forces = False
     objects = ("actuator",)
 
-    def read(self, here: Here, asked: Asked) -> jax.Array:
+    def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Off the actuators' laws."""
-        return _taken(here.drive.force, asked)
+        return _taken(context.drive.force, asked)
 
 
 def _taken(values: jax.Array, asked: Asked) -> jax.Array:

@@ -22,14 +22,14 @@ class Command(NamedTuple):
     """Activations of those that are stateful, (na, batch); None if there are none."""
 
 
-class Stretch(NamedTuple):
+class ActuatorLength(NamedTuple):
     """How actuators stand and move, (actuators, batch)."""
 
     length: jax.Array
     velocity: jax.Array
 
 
-def forces(sys: System, asked: Sequence[int], command: Command, seen: Stretch) -> jax.Array:
+def forces(sys: System, asked: Sequence[int], command: Command, seen: ActuatorLength) -> jax.Array:
     """Force of each of some actuators on what it drives, before its gear.
 
     Args:
@@ -44,14 +44,14 @@ def forces(sys: System, asked: Sequence[int], command: Command, seen: Stretch) -
     return _by_kind(sys, asked, seen, functools.partial(_force, sys, command))
 
 
-def activation_rates(
-    sys: System, asked: Sequence[int], command: Command, seen: Stretch
+def activation_rates_of(
+    sys: System, asked: Sequence[int], command: Command, seen: ActuatorLength
 ) -> jax.Array:
     """Rates of the activations of some stateful actuators, (len(asked), batch)."""
     return _by_kind(sys, asked, seen, functools.partial(_rate, sys, command))
 
 
-def next_activations(
+def next_activations_of(
     sys: System, asked: Sequence[int], command: Command, rates: jax.Array, dt: jax.Array
 ) -> jax.Array:
     """Activations of some stateful actuators `dt` later, at given rates, within their ranges."""
@@ -88,7 +88,7 @@ def _activation(sys: System, index: Sequence[int], command: Command) -> jax.Arra
     return rows(command.activation, [row[i] for i in index])
 
 
-def _force(sys: System, command: Command, index: Sequence[int], seen: Stretch) -> jax.Array:
+def _force(sys: System, command: Command, index: Sequence[int], seen: ActuatorLength) -> jax.Array:
     kind: Any = sys.actuator_types[index[0]]
     signal = _control(sys, index, command)
     if sys.actuator_early[index[0]]:
@@ -119,7 +119,7 @@ def _on_circle(
     return jnp.where(turns & relative, signal - turn * whole, signal)
 
 
-def _rate(sys: System, command: Command, index: Sequence[int], seen: Stretch) -> jax.Array:
+def _rate(sys: System, command: Command, index: Sequence[int], seen: ActuatorLength) -> jax.Array:
     kind: Any = sys.actuator_types[index[0]]
     control, now = _control(sys, index, command), _activation(sys, index, command)
     rate: jax.Array = kind.rate(_params(sys, index), control, now, *seen)

@@ -6,11 +6,11 @@ import jax
 
 from brax.base import Force, System
 from brax.components import Mat3, Vec3, quat, rows, vec3
-from brax.fluid import Medium, medium, resist
+from brax.forces.fluid_box import Medium, medium, resist
 from brax.spatial import Spatial
 
 
-class Bearing(NamedTuple):
+class GravityCompensation(NamedTuple):
     """What compensates the weight of each link, constant."""
 
     force: Vec3
@@ -21,12 +21,12 @@ class Bearing(NamedTuple):
     """From the centre of mass, along the principal axes, times the share."""
 
 
-class Surroundings(NamedTuple):
+class ExternalForces(NamedTuple):
     """What does not change during a step, links in the layout's order."""
 
     external: Spatial | None
     medium: Medium | None
-    bearing: Bearing | None
+    bearing: GravityCompensation | None
 
     def wrench(self, axes: Mat3, velocity: Spatial) -> Spatial | None:
         """Torque and force on each link about its centre of mass, world axes; None for nothing.
@@ -46,22 +46,22 @@ class Surroundings(NamedTuple):
         return found
 
 
-def surroundings(sys: System, order: tuple[int, ...], external: Force | None) -> Surroundings:
+def external_forces(sys: System, order: tuple[int, ...], external: Force | None) -> ExternalForces:
     """Prepares a model's surroundings, leaves with a trailing batch axis."""
     given = None
     if external is not None:
         force = rows(external, order)
         given = Spatial(vec3(force.ang), vec3(force.vel))
-    return Surroundings(
+    return ExternalForces(
         given,
         medium(sys, order) if sys.opt.enable_fluid else None,
-        _bearing(sys, order) if sys.opt.enable_gravcomp else None,
+        _gravity_compensation(sys, order) if sys.opt.enable_gravcomp else None,
     )
 
 
-def _bearing(sys: System, order: tuple[int, ...]) -> Bearing:
+def _gravity_compensation(sys: System, order: tuple[int, ...]) -> GravityCompensation:
     """Source: MuJoCo's documentation, XML reference, attribute `gravcomp` of bodies."""
     link = rows(sys.link, order)
     up = Vec3(*(-sys.opt.gravity[k : k + 1] for k in range(3)))
     arm = quat(link.inertia.transform.rot).inv_rotate(vec3(link.gravcomp_arm))
-    return Bearing(up * link.inertia.mass, link.gravcomp, arm)
+    return GravityCompensation(up * link.inertia.mass, link.gravcomp, arm)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from brax import plugins
-from brax._commands.kernels import described, of_plugins
+from brax.cli.kernels import described, of_plugins
 from brax.errors import BraxError, unknown_name
 from brax.kernels.codegen.explain import Outcome
 from brax.plugins import Registered, Status

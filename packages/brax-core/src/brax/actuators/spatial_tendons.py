@@ -12,22 +12,22 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from brax.actuators.sites import Reach, attached, site_frames
-from brax.actuators.wrapping import Around, around_axis, around_point
+from brax.actuators.site_transmission import LinkTransmission, attached, site_frames
+from brax.actuators.tendon_wrapping import WrappedPath, around_axis, around_point
 from brax.base import System
 from brax.components import Vec3, normalize, rows, total, vec3
 from brax.kinematics import Frames
 from brax.spatial import Spatial
 from brax.tree import sum_rows
 
-WAYS: dict[str, Callable[[Vec3, Vec3, jax.Array, Vec3 | None], Around]] = {
+WRAPPINGS: dict[str, Callable[[Vec3, Vec3, jax.Array, Vec3 | None], WrappedPath]] = {
     "point": around_point,
     "axis": around_axis,
 }
 """How a path leads around a geom, by the `wrapped` of its type."""
 
 
-class Pulls(NamedTuple):
+class TensionWrenches(NamedTuple):
     """What a unit of tension would do at points, were it to lengthen the tendons."""
 
     owner: tuple[int, ...]
@@ -42,7 +42,7 @@ class Pulls(NamedTuple):
     """Its tendon."""
 
 
-class Stretches(NamedTuple):
+class TendonSegments(NamedTuple):
     """Some stretches of paths; columns of `System.tendon_path`."""
 
     tendon: tuple[int, ...]
@@ -68,7 +68,7 @@ def path_links(sys: System, tendon: int) -> list[int]:
     return sorted(set(found))
 
 
-def tendon_reach(sys: System, links: Frames) -> Reach:
+def tendon_reach(sys: System, links: Frames) -> LinkTransmission:
     """Lengths of the spatial tendons, and what each does to the links where they are.
 
     Args:
@@ -88,10 +88,10 @@ def tendon_reach(sys: System, links: Frames) -> Reach:
     moved = rows(links, link)
     push = Spatial((point - moved.pos).cross(force), force)
     velocity = sum_rows(push.dot(Spatial(moved.ang, moved.vel)), owner, n)
-    return Reach(owner, link, push, length, velocity)
+    return LinkTransmission(owner, link, push, length, velocity)
 
 
-def _kinds(sys: System) -> dict[tuple[str, bool], Stretches]:
+def _kinds(sys: System) -> dict[tuple[str, bool], TendonSegments]:
     """Stretches by the way that they lead around a geom, and whether a side site says how."""
     found: dict[tuple[str, bool], list[tuple[int, ...]]] = {}
     number = 0
@@ -101,10 +101,10 @@ def _kinds(sys: System) -> dict[tuple[str, bool], Stretches]:
             mine = found.setdefault((way, side >= 0), [])
             mine.append((tendon, number, first, last, geom, side))
             number += 1
-    return {key: Stretches(*zip(*mine, strict=True)) for key, mine in found.items()}
+    return {key: TendonSegments(*zip(*mine, strict=True)) for key, mine in found.items()}
 
 
-def _ends(sys: System, links: Frames, s: Stretches) -> tuple[Vec3, Vec3]:
+def _ends(sys: System, links: Frames, s: TendonSegments) -> tuple[Vec3, Vec3]:
     return site_frames(sys, s.first, links).pos, site_frames(sys, s.last, links).pos
 
 
@@ -112,18 +112,20 @@ def _on(sys: System, sites: Sequence[int]) -> tuple[int, ...]:
     return tuple(sys.site_link[i] for i in sites)
 
 
-def _straight(sys: System, links: Frames, s: Stretches) -> Pulls:
+def _straight(sys: System, links: Frames, s: TendonSegments) -> TensionWrenches:
     a, b = _ends(sys, links, s)
     share = rows(sys.tendon.share, s.number)
     along, length = normalize(b - a)
     pull = along * share
     point, force = _joined([(a, -pull), (b, pull)])
-    return Pulls(
+    return TensionWrenches(
         s.tendon * 2, _on(sys, s.first) + _on(sys, s.last), point, force, share * length, s.tendon
     )
 
 
-def _around(sys: System, links: Frames, s: Stretches, way: str, sided: bool) -> Pulls:
+def _around(
+    sys: System, links: Frames, s: TendonSegments, way: str, sided: bool
+) -> TensionWrenches:
     a, b = _ends(sys, links, s)
     share = rows(sys.tendon.share, s.number)
     geom_link = tuple(sys.geom_link[g] for g in s.geom)
@@ -133,7 +135,7 @@ def _around(sys: System, links: Frames, s: Stretches, way: str, sided: bool) -> 
         return geom.rot.inv_rotate(point - geom.pos)
 
     side = local(site_frames(sys, s.side, links).pos) if sided else None
-    found = WAYS[way](local(a), local(b), vec3(rows(sys.geom.size, s.geom)).x, side)
+    found = WRAPPINGS[way](local(a), local(b), vec3(rows(sys.geom.size, s.geom)).x, side)
     first, last = (geom.pos + geom.rot.rotate(p) for p in (found.first, found.last))
     # Where a way does not wrap, both ends of its arc are the middle of the straight line.
     middle = (a + b) * 0.5
@@ -147,7 +149,7 @@ def _around(sys: System, links: Frames, s: Stretches, way: str, sided: bool) -> 
     point, force = _joined([(a, -before), (first, touched[0]), (last, touched[1]), (b, after)])
     on = (*_on(sys, s.first), *geom_link, *geom_link, *_on(sys, s.last))
     length = share * (size + found.length + more)
-    return Pulls(s.tendon * 4, on, point, force, length, s.tendon)
+    return TensionWrenches(s.tendon * 4, on, point, force, length, s.tendon)
 
 
 def _joined(parts: Sequence[tuple[Vec3, Vec3]]) -> tuple[Vec3, Vec3]:

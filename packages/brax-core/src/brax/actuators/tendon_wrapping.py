@@ -21,22 +21,22 @@ _HALVINGS = 40
 """Steps that find the touching point inside a circle to single precision; Newton does the rest."""
 
 
-class Flat(NamedTuple):
+class PlanePoint(NamedTuple):
     """A point of the circle's plane, from its centre."""
 
     x: jax.Array
     y: jax.Array
 
-    def cross(self, o: "Flat") -> jax.Array:
+    def cross(self, o: "PlanePoint") -> jax.Array:
         """Positive if the other is less than half a turn further."""
         return self.x * o.y - self.y * o.x
 
-    def dot(self, o: "Flat") -> jax.Array:
+    def dot(self, o: "PlanePoint") -> jax.Array:
         """Scalar product."""
         return self.x * o.x + self.y * o.y
 
 
-class Around(NamedTuple):
+class WrappedPath(NamedTuple):
     """Ways around geoms, (ways, batch), in their frames."""
 
     wraps: jax.Array
@@ -48,7 +48,7 @@ class Around(NamedTuple):
     """From there to there."""
 
 
-def around_point(a: Vec3, b: Vec3, radius: jax.Array, side: Vec3 | None) -> Around:
+def around_point(a: Vec3, b: Vec3, radius: jax.Array, side: Vec3 | None) -> WrappedPath:
     """The way from `a` to `b` around a ball.
 
     Args:
@@ -60,22 +60,22 @@ def around_point(a: Vec3, b: Vec3, radius: jax.Array, side: Vec3 | None) -> Arou
     one, zero = jnp.ones_like(a.x), jnp.zeros_like(a.x)
     x, _ = normalize(a, Vec3(one, zero, zero))
     y = normalize(a.cross(b), tangents(x)[0])[0].cross(x)
-    ends = Flat(a.dot(x), a.dot(y)), Flat(b.dot(x), b.dot(y))
-    beside = None if side is None else Flat(side.dot(x), side.dot(y))
+    ends = PlanePoint(a.dot(x), a.dot(y)), PlanePoint(b.dot(x), b.dot(y))
+    beside = None if side is None else PlanePoint(side.dot(x), side.dot(y))
     wraps, first, last, length = _around_circle(*ends, beside, radius, _inside(side, radius))
     first3, last3 = (x * w.x + y * w.y for w in (first, last))
-    return Around(wraps, first3, last3, length)
+    return WrappedPath(wraps, first3, last3, length)
 
 
-def around_axis(a: Vec3, b: Vec3, radius: jax.Array, side: Vec3 | None) -> Around:
+def around_axis(a: Vec3, b: Vec3, radius: jax.Array, side: Vec3 | None) -> WrappedPath:
     """The way from `a` to `b` around the z axis; see `around_point`."""
-    start, end = Flat(a.x, a.y), Flat(b.x, b.y)
-    beside = None if side is None else Flat(side.x, side.y)
+    start, end = PlanePoint(a.x, a.y), PlanePoint(b.x, b.y)
+    beside = None if side is None else PlanePoint(side.x, side.y)
     wraps, first, last, arc = _around_circle(start, end, beside, radius, _inside(side, radius))
     before, after = _distance(start, first), _distance(last, end)
     slope = (b.z - a.z) / jnp.where(wraps, before + arc + after, 1.0)
     climb = slope * arc
-    return Around(
+    return WrappedPath(
         wraps,
         Vec3(*first, a.z + slope * before),
         Vec3(*last, a.z + slope * before + climb),
@@ -83,7 +83,7 @@ def around_axis(a: Vec3, b: Vec3, radius: jax.Array, side: Vec3 | None) -> Aroun
     )
 
 
-def _distance(a: Flat, b: Flat) -> jax.Array:
+def _distance(a: PlanePoint, b: PlanePoint) -> jax.Array:
     return sqrt((a.x - b.x) ** 2 + (a.y - b.y) ** 2)
 
 
@@ -92,8 +92,12 @@ def _inside(side: Vec3 | None, radius: jax.Array) -> jax.Array | None:
 
 
 def _around_circle(
-    a: Flat, b: Flat, side: Flat | None, radius: jax.Array, inside: jax.Array | None
-) -> tuple[jax.Array, Flat, Flat, jax.Array]:
+    a: PlanePoint,
+    b: PlanePoint,
+    side: PlanePoint | None,
+    radius: jax.Array,
+    inside: jax.Array | None,
+) -> tuple[jax.Array, PlanePoint, PlanePoint, jax.Array]:
     """Whether a way touches a circle, from where to where, and the arc's length."""
     square = radius * radius
     outside = (a.dot(a) > square) & (b.dot(b) > square)
@@ -108,27 +112,34 @@ def _around_circle(
     return jax.tree.map(lambda x, y: jnp.where(inside, x, y), inner, outer)
 
 
-def _nearest(a: Flat, b: Flat) -> jax.Array:
+def _nearest(a: PlanePoint, b: PlanePoint) -> jax.Array:
     """Square of the distance of the straight line between two points from the centre."""
-    along = Flat(b.x - a.x, b.y - a.y)
+    along = PlanePoint(b.x - a.x, b.y - a.y)
     size = along.dot(along)
     share = jnp.clip(-a.dot(along) / jnp.where(size > 0, size, 1.0), 0.0, 1.0)
-    near = Flat(a.x + share * along.x, a.y + share * along.y)
+    near = PlanePoint(a.x + share * along.x, a.y + share * along.y)
     return near.dot(near)
 
 
-def _apart(a: Flat, b: Flat, radius: jax.Array, wraps: jax.Array) -> tuple[Flat, Flat]:
+def _apart(
+    a: PlanePoint, b: PlanePoint, radius: jax.Array, wraps: jax.Array
+) -> tuple[PlanePoint, PlanePoint]:
     """The two points, or others outside the circle where there is no way around it."""
     zero, far = jnp.zeros_like(a.x), 2.0 * radius
     return (
-        Flat(jnp.where(wraps, a.x, far), jnp.where(wraps, a.y, zero)),
-        Flat(jnp.where(wraps, b.x, zero), jnp.where(wraps, b.y, far)),
+        PlanePoint(jnp.where(wraps, a.x, far), jnp.where(wraps, a.y, zero)),
+        PlanePoint(jnp.where(wraps, b.x, zero), jnp.where(wraps, b.y, far)),
     )
 
 
 def _outer(
-    a: Flat, b: Flat, radius: jax.Array, turn: jax.Array, far: jax.Array, wraps: jax.Array
-) -> tuple[jax.Array, Flat, Flat, jax.Array]:
+    a: PlanePoint,
+    b: PlanePoint,
+    radius: jax.Array,
+    turn: jax.Array,
+    far: jax.Array,
+    wraps: jax.Array,
+) -> tuple[jax.Array, PlanePoint, PlanePoint, jax.Array]:
     """Along two tangents, turning by `turn`."""
     a, b = _apart(a, b, radius, wraps)
     first, last = _tangent(a, radius, turn), _tangent(b, radius, -turn)
@@ -138,23 +149,25 @@ def _outer(
     return wraps, first, last, jnp.where(wraps, radius * angle, 0.0)
 
 
-def _tangent(a: Flat, radius: jax.Array, turn: jax.Array) -> Flat:
+def _tangent(a: PlanePoint, radius: jax.Array, turn: jax.Array) -> PlanePoint:
     """Where a tangent from a point outside touches."""
     size = a.dot(a)
     along, across = radius * radius / size, turn * radius * sqrt(size - radius * radius) / size
-    return Flat(along * a.x - across * a.y, along * a.y + across * a.x)
+    return PlanePoint(along * a.x - across * a.y, along * a.y + across * a.x)
 
 
 def _inner(
-    a: Flat, b: Flat, radius: jax.Array, wraps: jax.Array
-) -> tuple[jax.Array, Flat, Flat, jax.Array]:
+    a: PlanePoint, b: PlanePoint, radius: jax.Array, wraps: jax.Array
+) -> tuple[jax.Array, PlanePoint, PlanePoint, jax.Array]:
     """Over the point of the circle that makes the way between two points shortest."""
     a, b = _apart(a, b, radius, wraps)
     start, turn = jnp.arctan2(a.y, a.x), jnp.arctan2(a.cross(b), a.dot(b))
 
-    def slope(share: jax.Array, a: Flat, b: Flat, start: jax.Array, turn: jax.Array) -> jax.Array:
+    def slope(
+        share: jax.Array, a: PlanePoint, b: PlanePoint, start: jax.Array, turn: jax.Array
+    ) -> jax.Array:
         angle = start + share * turn
-        w = Flat(radius * jnp.cos(angle), radius * jnp.sin(angle))
+        w = PlanePoint(radius * jnp.cos(angle), radius * jnp.sin(angle))
         return turn * (w.cross(a) / _distance(a, w) + w.cross(b) / _distance(b, w)) * -1.0
 
     known = jax.lax.stop_gradient((a, b, start, turn))
@@ -172,5 +185,5 @@ def _inner(
     _, bend = jax.jvp(lambda s: slope(s, *known), (share,), (one,))
     share = share - slope(share, a, b, start, turn) / jnp.where(bend > 0, bend, 1.0)
     angle = start + share * turn
-    touch = Flat(radius * jnp.cos(angle), radius * jnp.sin(angle))
+    touch = PlanePoint(radius * jnp.cos(angle), radius * jnp.sin(angle))
     return wraps, touch, touch, jnp.zeros_like(angle)

@@ -11,7 +11,7 @@ from brax.spatial import Spatial
 from brax.tree import sum_rows
 
 
-class Attached(NamedTuple):
+class AttachedFrames(NamedTuple):
     """Frames in the principal frames of the links that carry them, components (frames, 1)."""
 
     link: tuple[int, ...]
@@ -41,7 +41,9 @@ class Attached(NamedTuple):
         return jax.tree.map(lambda x: sum_rows(x, self.link, n_links), about)
 
 
-def attach(sys: System, order: Sequence[int], frame: Transform, links: Sequence[int]) -> Attached:
+def attach_frames(
+    sys: System, order: Sequence[int], frame: Transform, links: Sequence[int]
+) -> AttachedFrames:
     """Takes frames that are given in the frames of links to the principal frames.
 
     Args:
@@ -52,7 +54,7 @@ def attach(sys: System, order: Sequence[int], frame: Transform, links: Sequence[
     """
     principal = rows(sys.link.inertia.transform, links)
     turn = quat(principal.rot)
-    return Attached(
+    return AttachedFrames(
         tuple(order.index(link) for link in links),
         turn.inv_rotate(vec3(frame.pos) - vec3(principal.pos)),
         turn.inv_mul(quat(frame.rot)),

@@ -9,17 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from brax.attached import Attached, attach
 from brax.base import Option, System
 from brax.components import Mat3, Vec3, rows, vec3
+from brax.forces.attached_frames import AttachedFrames, attach_frames
+from brax.forces.fluid_ellipsoid import FluidEllipsoids, ellipsoid_forces, fluid_ellipsoids
 from brax.spatial import Spatial
-from brax.streams import Streams, stream_forces, streams
 
-THINNEST = 1e-15
+MIN_SQUARED_SIDE = 1e-15
 """Least square of a side, for moments that no box has."""
 
 
-class Boxes(NamedTuple):
+class FluidBoxes(NamedTuple):
     """What the medium does to boxes; torque and force along their axes, components (boxes, 1)."""
 
     viscous: tuple[jax.Array, jax.Array]
@@ -33,21 +33,21 @@ class Medium(NamedTuple):
 
     wind: Vec3
     """Velocity of the medium, world axes (1, batch)."""
-    links: Boxes
+    links: FluidBoxes
     """The boxes that have the inertia of the links; zero for links that are no such box."""
-    parts: tuple[Attached, Boxes] | None
+    parts: tuple[AttachedFrames, FluidBoxes] | None
     """The bodies that are boxes of their own, parts of links; None if there are none."""
-    streams: Streams | None
+    streams: FluidEllipsoids | None
     """The geoms that it streams around; None if there are none."""
 
 
 def medium(sys: System, order: tuple[int, ...]) -> Medium:
     """The medium of a model whose leaves have a trailing batch axis, links in a given order."""
     mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), order)
-    links, around, parts = _boxes(sys.opt, mass, moments), streams(sys, order), None
+    links, around, parts = _boxes(sys.opt, mass, moments), fluid_ellipsoids(sys, order), None
     others = () if around is None else around.at.link
     if sys.box_link:
-        parts = attach(sys, order, sys.box.transform, sys.box_link), _parts(sys)
+        parts = attach_frames(sys, order, sys.box.transform, sys.box_link), _parts(sys)
         others += parts[0].link
     if others:
         whole = jnp.array([[float(k not in others)] for k in range(len(order))], mass.dtype)
@@ -56,23 +56,23 @@ def medium(sys: System, order: tuple[int, ...]) -> Medium:
     return Medium(wind, links, parts, around)
 
 
-def _parts(sys: System) -> Boxes:
+def _parts(sys: System) -> FluidBoxes:
     """The boxes of bodies that are parts of links, by their shares of the links' inertia."""
     mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), sys.box_link)
     together = moments.x + moments.y + moments.z
     return _boxes(sys.opt, sys.box.mass * mass, vec3(sys.box.i) * together)
 
 
-def _boxes(option: Option, mass: jax.Array, i: Vec3) -> Boxes:
+def _boxes(option: Option, mass: jax.Array, i: Vec3) -> FluidBoxes:
     """The boxes that have masses and principal moments of inertia."""
     squares = [x * (6.0 / mass) for x in (i.y + i.z - i.x, i.z + i.x - i.y, i.x + i.y - i.z)]
-    a, b, c = (jnp.sqrt(jnp.maximum(s, THINNEST)) for s in squares)
+    a, b, c = (jnp.sqrt(jnp.maximum(s, MIN_SQUARED_SIDE)) for s in squares)
     width, dense = (a + b + c) / 3.0, option.density
     sticky = np.pi * option.viscosity * width
     fourth = Vec3(a**4, b**4, c**4)
     turning = Vec3(a * (fourth.y + fourth.z), b * (fourth.z + fourth.x), c * (fourth.x + fourth.y))
     drag = (turning * (dense / 64.0), Vec3(b * c, c * a, a * b) * (0.5 * dense))
-    return Boxes((sticky * width * width, 3.0 * sticky), drag)
+    return FluidBoxes((sticky * width * width, 3.0 * sticky), drag)
 
 
 def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
@@ -93,11 +93,11 @@ def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
         at, boxes = medium.parts
         found = found + at.on_links(_resist(boxes, at.velocity(relative)), n_links)
     if medium.streams is not None:
-        found = found + stream_forces(medium.streams, relative, n_links)
+        found = found + ellipsoid_forces(medium.streams, relative, n_links)
     return Spatial(axes.rotate(found.ang), axes.rotate(found.lin))
 
 
-def _resist(boxes: Boxes, velocity: Spatial) -> Spatial:
+def _resist(boxes: FluidBoxes, velocity: Spatial) -> Spatial:
     """Torque and force on boxes, along their axes, as their velocities are."""
     return Spatial(
         *(

@@ -20,7 +20,7 @@ from brax.spatial import Spatial
 from brax.tree import sum_rows
 
 
-class Reach(NamedTuple):
+class LinkTransmission(NamedTuple):
     """What actuators on sites do, one row for each link that one of them acts on."""
 
     owner: tuple[int, ...]
@@ -59,7 +59,7 @@ def attached(sys: System, on: Sequence[int], local: Transform, links: Frames) ->
     return Frames(base.pos + arm, rot, base.ang, base.vel + base.ang.cross(arm))
 
 
-def reach(sys: System, links: Frames) -> Reach:
+def site_transmission(sys: System, links: Frames) -> LinkTransmission:
     """What the actuators on sites do where the links, in the model's order, are.
 
     Args:
@@ -85,7 +85,7 @@ def reach(sys: System, links: Frames) -> Reach:
     push = push._replace(ang=push.ang + arm.cross(push.lin))
     owner, nu = tuple(acting[k] for k in row), sys.act_size()
     velocity = sum_rows(push.dot(Spatial(moved.ang, moved.vel)), owner, nu)
-    return Reach(owner, link, push, sum_rows(length, tuple(acting), nu), velocity)
+    return LinkTransmission(owner, link, push, sum_rows(length, tuple(acting), nu), velocity)
 
 
 def _acted_on(sys: System, actuator: int) -> Iterator[tuple[int, bool, float]]:

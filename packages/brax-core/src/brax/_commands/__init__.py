@@ -1,1 +1,0 @@
-"""The subcommands of `brax` that brax-core brings, one a file."""
