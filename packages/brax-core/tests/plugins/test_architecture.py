@@ -77,6 +77,37 @@ def test_imports_keep_to_the_table(distribution):
     assert wrong == []
 
 
+def test_folders_of_the_core_import_from_rows_above():
+    base = ROOT / "packages" / "brax-core" / "src" / "brax"
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    section = text.partition("## The folders of brax-core")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    rows = [re.findall(r"`(\w+)/`", line.split("|")[1]) for line in lines]
+    level = {folder: i for i, row in enumerate(rows) for folder in row}
+    assert set(level) == {path.parent.name for path in base.glob("*/__init__.py")}
+    wrong = {
+        f"{folder}/ imports {module}"
+        for folder in level.keys() - {"plugins"}
+        for path in (base / folder).rglob("*.py")
+        for module in imports(path)
+        for other in level.keys() - {"plugins"}
+        if within(module, f"brax.{other}") and level[other] > level[folder]
+    }
+    assert wrong == set()
+
+
+def test_the_places_to_open_exist():
+    base = ROOT / "packages" / "brax-core" / "src" / "brax"
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    section = text.partition("## If you want to change")[2].partition("\n## ")[0]
+    folder = base
+    for line in section.splitlines():
+        for place in re.findall(r"`([\w/]+(?:\.py|/))`", line):
+            found = base / place if (base / place).exists() else folder / place
+            assert found.exists(), place
+            folder = found.parent
+
+
 @pytest.mark.parametrize("distribution", SOURCES)
 def test_each_distribution_keeps_to_its_part_of_the_package(distribution):
     base = ROOT / "packages" / distribution / "src" / "brax"
