@@ -51,7 +51,7 @@ class NearestContacts(NamedTuple):
     """The pair of each, among those of all groups, (contacts, batch)."""
     geoms: tuple[jax.Array, jax.Array]
     """Its first and its second geom."""
-    left: jax.Array
+    overflow: jax.Array
     """How many more there are within their margins, as far as is known, (1, batch)."""
 
 
@@ -153,14 +153,14 @@ def nearest_contacts(sys: System, margins: jax.Array, frames: LinkFrames) -> lis
     out = []
     for w, count in contact_widths(sys).items():
         parts = [t for t, a in zip(tested, alike, strict=True) if (width[a.pairs] == w).any()]
-        touch, pair, left = (join(list(part)) for part in zip(*parts, strict=True))
+        touch, pair, overflow = (join(list(part)) for part in zip(*parts, strict=True))
         beyond = touch.dist - picked(margins, pair)
         beyond = jnp.where(jnp.asarray(width == w)[pair], beyond, jnp.inf)
         index = _least(beyond, count)
         passed = jnp.sum(beyond < 0, axis=0, keepdims=True) - count
         touch, pair = picked((touch, pair), index)
         first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
-        more = jnp.maximum(passed, 0) + jnp.sum(left, axis=0, keepdims=True)
+        more = jnp.maximum(passed, 0) + jnp.sum(overflow, axis=0, keepdims=True)
         out.append(NearestContacts(touch, pair, (first, second), more.astype(beyond.dtype)))
     return out
 
@@ -194,11 +194,11 @@ def _candidate_pairs(sys: System, alike: ColliderPairs, geoms: Shape, margins: j
     a, b = (_BoundedShapes.of(sys, geoms, side) for side in sides)
     gap = _gap(a, b) - rows(margins, alike.pairs.tolist())
     index = _least(gap, alike.kept)
-    left = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - alike.kept, 0)
+    overflow = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - alike.kept, 0)
     shapes = [_chosen(sys, geoms, side, jnp.asarray(side)[index]) for side in sides]
     touch = _flat(collide(alike.collider, *shapes))
     pair = jnp.tile(jnp.asarray(alike.pairs)[index], (alike.collider.n_contacts, 1))
-    return touch, pair, left
+    return touch, pair, overflow
 
 
 class _BoundingBox(NamedTuple):

@@ -77,7 +77,7 @@ class Constraints(NamedTuple):
     """All constraints of a step, arrays."""
 
     rows: ScalarLaw
-    arms: jax.Array
+    signs: jax.Array
     """Jacobian of the scalar rows, each one number for one degree of freedom, (rows, batch)."""
     rows_reference: jax.Array
     families: tuple[Joined, ...]
@@ -162,14 +162,14 @@ class Solver:
 
     def apply_jacobian(self, c: Constraints, a: jax.Array) -> Violation:
         """Accelerations along the constraints, J a."""
-        single = c.arms * rows(a, self.owners)
+        single = c.signs * rows(a, self.owners)
         return Violation(
             single, tuple(along_families(self.plan, [f.jacobian for f in c.families], a))
         )
 
     def apply_transpose(self, c: Constraints, force: Violation, like: jax.Array) -> jax.Array:
         """Forces on the degrees of freedom, J^T f."""
-        out = self._on_dofs(c.arms * force.rows, like)
+        out = self._on_dofs(c.signs * force.rows, like)
         if not c.families:
             return out
         parts: list[jax.Array | None] = [None] * len(self.plan.blocks.blocks)
@@ -202,7 +202,7 @@ class Solver:
     ) -> list[Front]:
         """M + J^T D J."""
         c, (single, matrices) = problem.constraints, stiffness
-        diagonal = self._on_dofs(c.arms * c.arms * single, problem.force)
+        diagonal = self._on_dofs(c.signs * c.signs * single, problem.force)
         loaded: list[Any] = frontal.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
             for i, slots, jacobian in _present(family, joined.jacobian):
@@ -314,8 +314,8 @@ class Solver:
     ) -> tuple[jax.Array, jax.Array]:
         """Power and curvature of all constraints, (1, batch)."""
         lines = [c.rows.along(v.rows, change.rows, size)]
-        for family, here, there in zip(c.families, v.families, change.families, strict=True):
-            lines.append(family.law.along(here, there, size))
+        for family, dynamics, there in zip(c.families, v.families, change.families, strict=True):
+            lines.append(family.law.along(dynamics, there, size))
         return total(sum_all(x.power) for x in lines), total(sum_all(x.curvature) for x in lines)
 
     def _derivative(self, primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:

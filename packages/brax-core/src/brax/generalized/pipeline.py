@@ -50,23 +50,23 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
         # The constants of a known model are folded, but nothing that follows from a batch.
         sys, soft = jax.lax.optimization_barrier((sys, softness(sys, found)))
         links = layout(sys)
-        around = external_forces(sys, links.order, external)
-        return GeneralizedProblem(sys, links, found, soft, act, around)
+        external_wrenches = external_forces(sys, links.order, external)
+        return GeneralizedProblem(sys, links, found, soft, act, external_wrenches)
 
     def enter(self, problem: GeneralizedProblem, state: State) -> StepState:
         """Takes the coordinates; a state of another pipeline brings no warm start."""
         start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
-        left = jnp.zeros_like(state.q[0]) if uses_broad_phase(problem.sys) else None
+        overflow = jnp.zeros_like(state.q[0]) if uses_broad_phase(problem.sys) else None
         acted = None if state.forces is None else impulses.zero(state.forces)
-        return StepState(state.q, state.qd, start, state.activation, left, acted)
+        return StepState(state.q, state.qd, start, state.activation, overflow, acted)
 
     def advance(self, problem: GeneralizedProblem, motion: StepState, dt: jax.Array) -> StepState:
         """Moves as the integrator says; reports the forces that it found at the start."""
         moved: StepState = problem.sys.integrator.step(Stepper(problem), motion, dt)
         if motion.acted is None:
             return moved
-        here = Stepper(problem).forces(motion)
-        now = Impulses(contact_forces(problem, motion, here), loads(problem, motion, here))
+        forces = Stepper(problem).forces(motion)
+        now = Impulses(contact_forces(problem, motion, forces), loads(problem, motion, forces))
         now = jax.tree.map(lambda force: force * dt, now)
         return moved._replace(acted=impulses.more(motion.acted, now))
 
@@ -79,7 +79,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
         x, xd = to_state(link_frames(problem.sys, motion.q, motion.qd))
         return State(
             motion.q, motion.qd, x, xd, warmstart=motion.warmstart, activation=motion.activation,
-            overflow=motion.left,
+            overflow=motion.overflow,
         )  # fmt: skip
 
 

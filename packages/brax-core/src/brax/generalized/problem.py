@@ -20,7 +20,7 @@ class GeneralizedProblem(NamedTuple):
     plan: ConstraintLayout
     soft: Softness
     act: jax.Array
-    surroundings: ExternalForces
+    external: ExternalForces
 
 
 class StepState(NamedTuple):
@@ -30,7 +30,7 @@ class StepState(NamedTuple):
     qd: jax.Array
     warmstart: jax.Array
     activation: jax.Array | None
-    left: jax.Array | None = None
+    overflow: jax.Array | None = None
     """The most contacts so far that were not followed, (batch,); None where all are."""
     acted: Impulses | None = None
     """The impulses so far of the step; None if nobody asks for them."""

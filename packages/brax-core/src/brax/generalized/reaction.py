@@ -31,12 +31,12 @@ def reaction(problem: GeneralizedProblem, motion: StepState) -> tuple[jax.Array,
         Their forces along the degrees of freedom (nv, batch) in the model's order, and that of
         each contact on its second geom, world axes, (contacts, 3, batch).
     """
-    here = Stepper(problem).forces(motion)
-    along = frontal.to_model(problem.plan.blocks, here.reaction)
-    return along, contact_forces(problem, motion, here)
+    forces = Stepper(problem).forces(motion)
+    along = frontal.to_model(problem.plan.blocks, forces.reaction)
+    return along, contact_forces(problem, motion, forces)
 
 
-class _Push(NamedTuple):
+class _FamilyWrench(NamedTuple):
     """What a family of constraints does at its links."""
 
     family: ConstraintFamily
@@ -47,32 +47,36 @@ class _Push(NamedTuple):
     """The torque about that point."""
 
 
-def _pushes(problem: GeneralizedProblem, motion: StepState, here: StateForces) -> list[_Push]:
-    if here.held is None:
+def _family_wrenches(
+    problem: GeneralizedProblem, motion: StepState, forces: StateForces
+) -> list[_FamilyWrench]:
+    if forces.solver_and_constraints is None:
         return []
-    solver, held = here.held
-    forces = solver.respond(held, solver.violation(held, here.acceleration))[0].families
-    assert here.met is not None
-    found = families_at(problem.sys, problem.links, problem.plan, problem.soft, here.smooth,
-                        here.met, motion.q)  # fmt: skip
+    solver, held = forces.solver_and_constraints
+    responses = solver.respond(held, solver.violation(held, forces.acceleration))[0].families
+    assert forces.contacts is not None
+    found = families_at(problem.sys, problem.links, problem.plan, problem.soft, forces.smooth,
+                        forces.contacts, motion.q)  # fmt: skip
     out = []
-    for family, at, mine in zip(problem.plan.families, found, forces, strict=True):
+    for family, at, mine in zip(problem.plan.families, found, responses, strict=True):
         if at.ends is not None:
             push = _along(at.ends.linear, mine[:3])
             turn = _along(at.ends.angular, mine[3:]) if mine[3:] else zero_vec(push.x)
-            out.append(_Push(family, at.ends, push, turn))
+            out.append(_FamilyWrench(family, at.ends, push, turn))
     return out
 
 
-def contact_forces(problem: GeneralizedProblem, motion: StepState, here: StateForces) -> jax.Array:
+def contact_forces(
+    problem: GeneralizedProblem, motion: StepState, forces: StateForces
+) -> jax.Array:
     """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     sys = problem.sys
     count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
     if uses_broad_phase(sys):
         count = sum(contact_widths(sys).values())
-    tables = [jnp.zeros((1, 3, here.net.shape[-1]), here.net.dtype)]
+    tables = [jnp.zeros((1, 3, forces.net.shape[-1]), forces.net.dtype)]
     places: dict[int, int] = {}
-    for family, _, force, _ in _pushes(problem, motion, here):
+    for family, _, force, _ in _family_wrenches(problem, motion, forces):
         if family.kind in (CONTACT, NEAREST_CONTACT):
             start = sum(map(len, tables))
             places |= {contact: start + slot for contact, slot in family.places.items()}
@@ -80,15 +84,15 @@ def contact_forces(problem: GeneralizedProblem, motion: StepState, here: StateFo
     return rows(jnp.concatenate(tables), [places.get(c, 0) for c in range(count)])
 
 
-def loads(problem: GeneralizedProblem, motion: StepState, here: StateForces) -> Spatial:
+def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -> Spatial:
     """What contacts and ties do to each link: torque about the world's origin, and force.
 
     World axes, components (n_links, batch), in the model's order.
     """
     sys, n = problem.sys, problem.sys.num_links()
-    zero = zero_vec(jnp.zeros((n, here.net.shape[-1]), here.net.dtype))
+    zero = zero_vec(jnp.zeros((n, forces.net.shape[-1]), forces.net.dtype))
     out = Spatial(zero, zero)
-    for family, ends, push, turn in _pushes(problem, motion, here):
+    for family, ends, push, turn in _family_wrenches(problem, motion, forces):
         points = ends.first, ends.first if ends.second is None else ends.second
         if ends.links is not None:
             load = Spatial(ends.first.cross(push) + turn, push)

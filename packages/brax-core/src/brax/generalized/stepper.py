@@ -38,7 +38,7 @@ class Rates(NamedTuple):
     acceleration: jax.Array
     activation: jax.Array | None
     """(na, batch)."""
-    left: jax.Array | None
+    overflow: jax.Array | None
     """Contacts that are not followed, (batch,); None where all are."""
 
 
@@ -52,17 +52,17 @@ class StateForces(NamedTuple):
     """The force behind it, (nv, batch)."""
     reaction: jax.Array
     """The constraints' share of that, (nv, batch)."""
-    held: tuple[Solver, Constraints] | None
+    solver_and_constraints: tuple[Solver, Constraints] | None
     """The constraints, and who solves them; None where nothing is ever constrained."""
-    met: ModelContacts | None = None
+    contacts: ModelContacts | None = None
     """The contacts, where anything is ever constrained."""
     adhesion: jax.Array | None = None
     """Its share of what acts without constraints, (nv, batch); None if there is none."""
 
     @property
-    def left(self) -> jax.Array | None:
+    def overflow(self) -> jax.Array | None:
         """Contacts that are not followed, (batch,); None where all are."""
-        return None if self.met is None else self.met.left
+        return None if self.contacts is None else self.contacts.overflow
 
 
 class Stepper(Flow[StepState]):
@@ -75,15 +75,15 @@ class Stepper(Flow[StepState]):
 
     def kick(self, state: StepState, dt: jax.Array) -> StepState:
         """Updates velocities at fixed coordinates, damping implicit in the velocity if asked."""
-        sys, here = self.problem.sys, self.forces(state)
+        sys, forces = self.problem.sys, self.forces(state)
         if sys.opt.eulerdamp:
-            return self._kick(state, dt, here, sys.dof.damping)
-        return self._kicked(state, dt, here, frontal.to_model(self.blocks, here.acceleration))
+            return self._kick(state, dt, forces, sys.dof.damping)
+        return self._kicked(state, dt, forces, frontal.to_model(self.blocks, forces.acceleration))
 
     def push(self, state: StepState, dt: jax.Array) -> StepState:
         """As `kick`, without Coriolis and centrifugal forces."""
-        here = self.forces(state, inertia=False)
-        return self._kick(state, dt, here, self.problem.sys.dof.damping)
+        forces = self.forces(state, inertia=False)
+        return self._kick(state, dt, forces, self.problem.sys.dof.damping)
 
     def drift(self, state: StepState, dt: jax.Array) -> StepState:
         """Updates coordinates at fixed rates."""
@@ -95,70 +95,72 @@ class Stepper(Flow[StepState]):
 
     def rates(self, state: StepState, start: StepState) -> Rates:
         """Velocities, in coordinates about the start, and accelerations."""
-        here = self.forces(state)
-        found = frontal.to_model(self.blocks, here.acceleration)
+        forces = self.forces(state)
+        found = frontal.to_model(self.blocks, forces.acceleration)
         moving = chart_rates(self.problem.sys, state.q, state.qd, start.q)
-        return Rates(moving, found, self._charging(state, here.smooth), here.left)
+        return Rates(moving, found, self._charging(state, forces.smooth), forces.overflow)
 
     def advance(self, start: StepState, rates: Rates, dt: jax.Array) -> StepState:
         """Updates coordinates, velocities and activations at given rates."""
         moved = self.look_ahead(start, rates, dt)
         activation = self._charged(start, rates.activation, dt)
-        return moved._replace(activation=activation, left=_more(start.left, rates.left))
+        return moved._replace(activation=activation, overflow=_more(start.overflow, rates.overflow))
 
     def look_ahead(self, start: StepState, rates: Rates, dt: jax.Array) -> StepState:
         """As `advance`, but activations go straight on, as in MuJoCo, even out of their ranges."""
         q = integrate(self.problem.sys, start.q, rates.velocity, dt)
         qd = start.qd + dt * rates.acceleration
         activation = jax.tree.map(lambda a, r: a + dt * r, start.activation, rates.activation)
-        return StepState(q, qd, rates.acceleration, activation, start.left)
+        return StepState(q, qd, rates.acceleration, activation, start.overflow)
 
     def implicit_kick(self, state: StepState, dt: jax.Array, inertia: bool) -> StepState:
         """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked.
 
         For a free body that carries no joints it is so unasked, as in MuJoCo.
         """
-        here = self.forces(state)
-        resisted = resistance(self.problem, state, here.smooth)
+        forces = self.forces(state)
+        resisted = resistance(self.problem, state, forces.smooth)
         sys = self.problem.sys
-        net = frontal.to_model(self.blocks, here.net)
-        if inertia or couples_joints(sys) or self.problem.surroundings.medium is not None:
+        net = frontal.to_model(self.blocks, forces.net)
+        if inertia or couples_joints(sys) or self.problem.external.medium is not None:
             units = np.eye(len(state.qd))
-            slope = self._slope(state, here.smooth, inertia, units)
-            matrix = frontal.dense(self.blocks, here.smooth.mass) + dt * slope
+            slope = self._slope(state, forces.smooth, inertia, units)
+            matrix = frontal.dense(self.blocks, forces.smooth.mass) + dt * slope
             change = _solved(matrix, dt * resisted, net)
         else:
-            change = self._damped(dt, here, resisted)
+            change = self._damped(dt, forces, resisted)
         alone = free_alone(sys)
         if inertia or not alone.size:
-            return self._kicked(state, dt, here, change)
-        matrix = self._mass_of(alone, here.smooth) + dt * self._slope_of(alone, state, here.smooth)
+            return self._kicked(state, dt, forces, change)
+        matrix = self._mass_of(alone, forces.smooth) + dt * self._slope_of(
+            alone, state, forces.smooth
+        )
         mine = _solved(matrix, dt * resisted[alone], net[alone])
-        return self._kicked(state, dt, here, change.at[alone].set(mine))
+        return self._kicked(state, dt, forces, change.at[alone].set(mine))
 
     def _kick(
-        self, state: StepState, dt: jax.Array, here: StateForces, resisted: jax.Array
+        self, state: StepState, dt: jax.Array, forces: StateForces, resisted: jax.Array
     ) -> StepState:
         """Kicks by forces at a state, implicitly in what resists each rate."""
-        return self._kicked(state, dt, here, self._damped(dt, here, resisted))
+        return self._kicked(state, dt, forces, self._damped(dt, forces, resisted))
 
-    def _damped(self, dt: jax.Array, here: StateForces, resisted: jax.Array) -> jax.Array:
+    def _damped(self, dt: jax.Array, forces: StateForces, resisted: jax.Array) -> jax.Array:
         """The acceleration that `_kick` kicks by, (nv, batch) in the model's order."""
         diagonal = frontal.to_blocks(self.blocks, resisted) * dt
-        damped = frontal.add_diagonal(self.blocks, here.smooth.mass, diagonal)
-        change = frontal.solve(self.blocks, frontal.factor(self.blocks, damped), here.net)
+        damped = frontal.add_diagonal(self.blocks, forces.smooth.mass, diagonal)
+        change = frontal.solve(self.blocks, frontal.factor(self.blocks, damped), forces.net)
         return frontal.to_model(self.blocks, change)
 
-    def _mass_of(self, alone: np.ndarray, here: SmoothDynamics) -> jax.Array:
+    def _mass_of(self, alone: np.ndarray, dynamics: SmoothDynamics) -> jax.Array:
         """The inertia of free bodies that carry no joints, (bodies, 6, 6, batch)."""
-        blocks, batch = self.blocks, here.bias.shape[1:]
+        blocks, batch = self.blocks, dynamics.bias.shape[1:]
 
         def column(unit: jax.Array) -> jax.Array:
             rates = frontal.to_blocks(blocks, jnp.broadcast_to(unit[:, None], (len(unit), *batch)))
-            return frontal.to_model(blocks, frontal.multiply(blocks, here.mass, rates))
+            return frontal.to_model(blocks, frontal.multiply(blocks, dynamics.mass, rates))
 
         units = np.eye(len(blocks.order))[alone].sum(axis=0)  # no body feels another's
-        return jax.vmap(column, out_axes=1)(jnp.asarray(units, here.bias.dtype))[alone]
+        return jax.vmap(column, out_axes=1)(jnp.asarray(units, dynamics.bias.dtype))[alone]
 
     def _slope_of(self, alone: np.ndarray, state: StepState, at: SmoothDynamics) -> jax.Array:
         """As `_slope`, each such body by its own rates, (bodies, 6, 6, batch)."""
@@ -170,17 +172,17 @@ class Stepper(Flow[StepState]):
         return slope[alone, np.arange(len(alone))[:, None]]
 
     def _kicked(
-        self, state: StepState, dt: jax.Array, here: StateForces, change: jax.Array
+        self, state: StepState, dt: jax.Array, forces: StateForces, change: jax.Array
     ) -> StepState:
-        activation = self._charged(state, self._charging(state, here.smooth), dt)
+        activation = self._charged(state, self._charging(state, forces.smooth), dt)
         moved = state._replace(qd=state.qd + dt * change, activation=activation)
         if self.problem.plan.free:
             return moved
-        warmstart = frontal.to_model(self.blocks, here.acceleration)
-        return moved._replace(warmstart=warmstart, left=_more(state.left, here.left))
+        warmstart = frontal.to_model(self.blocks, forces.acceleration)
+        return moved._replace(warmstart=warmstart, overflow=_more(state.overflow, forces.overflow))
 
-    def _charging(self, state: StepState, here: SmoothDynamics) -> jax.Array | None:
-        links = driven_frames(self.problem, here)
+    def _charging(self, state: StepState, dynamics: SmoothDynamics) -> jax.Array | None:
+        links = driven_frames(self.problem, dynamics)
         return activation_rates(
             self.problem.sys, command(self.problem, state), state.q, state.qd, links
         )
@@ -194,25 +196,29 @@ class Stepper(Flow[StepState]):
         """What acts at a state, constraints and all."""
         problem, blocks = self.problem, self.blocks
         sys, plan = problem.sys, problem.plan
-        here = smooth(sys, problem.links, blocks, state.q, state.qd, inertia)
-        force = frontal.to_blocks(blocks, applied_force(problem, state, here)) - here.bias
-        outer = external_force(problem, here)
+        dynamics = smooth(sys, problem.links, blocks, state.q, state.qd, inertia)
+        force = frontal.to_blocks(blocks, applied_force(problem, state, dynamics)) - dynamics.bias
+        outer = external_force(problem, dynamics)
         force = force if outer is None else force + outer
         if plan.free:
-            found = frontal.solve(blocks, frontal.factor(blocks, here.mass), force)
-            return StateForces(here, found, force, jnp.zeros_like(force), None)
-        met = contacts_at(sys, problem.links, plan, problem.soft, here)
-        held = constraints(sys, problem.links, plan, problem.soft, here, met, state.q, state.qd)
+            found = frontal.solve(blocks, frontal.factor(blocks, dynamics.mass), force)
+            return StateForces(dynamics, found, force, jnp.zeros_like(force), None)
+        contacts = contacts_at(sys, problem.links, plan, problem.soft, dynamics)
+        rows = constraints(
+            sys, problem.links, plan, problem.soft, dynamics, contacts, state.q, state.qd
+        )
         solver = Solver(plan, sys.opt.iterations, sys.opt.ls_iterations)
-        pull = None
+        adhesion_force = None
         if adhering(sys):
-            driven = actuators_at(problem, state, here)
-            pull = adhesion(problem, solver, held, met, driven, force)
-            force = force + pull
+            driven = actuators_at(problem, state, dynamics)
+            adhesion_force = adhesion(problem, solver, rows, contacts, driven, force)
+            force = force + adhesion_force
         start = frontal.to_blocks(blocks, state.warmstart)
-        found = solver.solve(newton.ConstraintProblem(here.mass, force, held), start)
-        net = frontal.multiply(blocks, here.mass, found)
-        return StateForces(here, found, net, net - force, (solver, held), met, pull)
+        found = solver.solve(newton.ConstraintProblem(dynamics.mass, force, rows), start)
+        net = frontal.multiply(blocks, dynamics.mass, found)
+        return StateForces(
+            dynamics, found, net, net - force, (solver, rows), contacts, adhesion_force
+        )
 
     def _slope(
         self, state: StepState, at: SmoothDynamics, inertia: bool, units: np.ndarray
@@ -232,9 +238,9 @@ class Stepper(Flow[StepState]):
         )
 
         def resisting(qd: jax.Array) -> jax.Array:
-            here = smooth(problem.sys, problem.links, self.blocks, state.q, qd, inertia)
-            outer = external_force(problem, here)
-            force = here.bias if outer is None else here.bias - outer
+            dynamics = smooth(problem.sys, problem.links, self.blocks, state.q, qd, inertia)
+            outer = external_force(problem, dynamics)
+            force = dynamics.bias if outer is None else dynamics.bias - outer
             return frontal.to_model(self.blocks, force)
 
         def column(unit: jax.Array) -> jax.Array:

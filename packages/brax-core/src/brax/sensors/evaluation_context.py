@@ -102,9 +102,9 @@ class EvaluationContext:
 
     @property
     def _near(self) -> list[NearestContacts]:
-        if self.acted is not None or not uses_broad_phase(self.sys) or self.forces.met is None:
+        if self.acted is not None or not uses_broad_phase(self.sys) or self.forces.contacts is None:
             return []
-        return self.forces.met.near
+        return self.forces.contacts.near
 
     @cached_property
     def contact_forces(self) -> Vec3:
@@ -156,7 +156,7 @@ class EvaluationContext:
         change = self.rate(lambda q, qd: link_momenta(self.sys, q, qd)[2])
         force = change.lin - self.gravity * self.sys.link.inertia.mass
         net = Spatial(change.ang + centre.cross(force), force)
-        outer = self.problem.surroundings.external
+        outer = self.problem.external.external
         if outer is not None:
             outer = rows(outer, self.problem.links.position)
             net = net - Spatial(outer.ang + centre.cross(outer.lin), outer.lin)

@@ -34,7 +34,7 @@ def adhesion(
     problem: GeneralizedProblem,
     solver: Solver,
     held: Constraints,
-    met: ModelContacts,
+    contacts: ModelContacts,
     driven: ActuatorsAtState,
     like: jax.Array,
 ) -> jax.Array:
@@ -44,7 +44,7 @@ def adhesion(
         problem: with an actuator that lets a body adhere.
         solver: of its constraints.
         held: the constraints at the state.
-        met: the contacts at it.
+        contacts: the contacts at it.
         driven: the actuators at it.
         like: an array of the shape of what is returned.
 
@@ -53,7 +53,7 @@ def adhesion(
     """
     sys, families = problem.sys, problem.plan.families
     near = [
-        _near(sys, family, family_contacts(sys, family, soft, met))
+        _near(sys, family, family_contacts(sys, family, soft, contacts))
         if family.kind in (CONTACT, NEAREST_CONTACT)
         else None
         for family, soft in zip(families, problem.soft.families, strict=True)
@@ -64,7 +64,7 @@ def adhesion(
         _along(mine, share, joined.reference)
         for mine, joined in zip(near, held.families, strict=True)
     )
-    return solver.apply_transpose(held, Violation(jnp.zeros_like(held.arms), pulls), like)
+    return solver.apply_transpose(held, Violation(jnp.zeros_like(held.signs), pulls), like)
 
 
 def _near(sys: System, family: ConstraintFamily, contacts: FamilyContacts) -> jax.Array:

@@ -58,12 +58,12 @@ def body_equalities(
     plan: ConstraintLayout,
     family: ConstraintFamily,
     soft: tuple[ScalarSoftness, ...],
-    here: SmoothDynamics,
+    dynamics: SmoothDynamics,
 ) -> FamilyConstraints:
     """Evaluates a family at a state."""
     mine = [_of(sys, family)[i] for i in family.order]
     data = columns(rows(sys.equality.data, mine))
-    table = _with_world(_link_motion(sys, links, here))
+    table = _with_world(_link_motion(sys, links, dynamics))
     place = (*links.position, -1)
     first, second = (
         rows(table, [1 + place[sys.equality_pair[i][side]] for i in mine]) for side in (0, 1)
@@ -83,17 +83,19 @@ def body_equalities(
     held = [equality(soft[k // 3], x, size) for k, x in enumerate(apart)]
     law = IndependentLaw(tuple(h.law for h in held))
     wanted = tuple(h.wanted - a for h, a in zip(held, drift, strict=True))
-    return FamilyConstraints(law, jacobian(plan, family, here, ends), wanted, soft[0].damper, ends)
+    return FamilyConstraints(
+        law, jacobian(plan, family, dynamics, ends), wanted, soft[0].damper, ends
+    )
 
 
-def _link_motion(sys: System, links: Layout, here: SmoothDynamics) -> LinkMotion:
+def _link_motion(sys: System, links: Layout, dynamics: SmoothDynamics) -> LinkMotion:
     """All links, in the layout's order."""
-    arm = here.pos - common_points(links, here.pos)
-    (ang, lin), (ang_acc, lin_acc) = here.velocity, here.acceleration
+    arm = dynamics.pos - common_points(links, dynamics.pos)
+    (ang, lin), (ang_acc, lin_acc) = dynamics.velocity, dynamics.acceleration
     vel = lin + ang.cross(arm)
     gravity = Vec3(*(sys.opt.gravity[k : k + 1] for k in range(3)))
     acc = lin_acc + gravity + ang_acc.cross(arm) + ang.cross(vel)
-    return LinkMotion(here.pos, vel, acc, here.rot, ang, ang_acc)
+    return LinkMotion(dynamics.pos, vel, acc, dynamics.rot, ang, ang_acc)
 
 
 def _with_world(links: LinkMotion) -> LinkMotion:
@@ -136,10 +138,10 @@ def _rotation(
 
     frames = first.rot, second.rot
     spins = tuple(_spin(link.ang, link.rot) for link in (first, second))
-    here, moving = jax.jvp(axes, frames, spins)
-    swing = [a.dot(rate_acc) + b.dot(rate) for a, b in zip(here, moving, strict=True)]
+    dynamics, moving = jax.jvp(axes, frames, spins)
+    swing = [a.dot(rate_acc) + b.dot(rate) for a, b in zip(dynamics, moving, strict=True)]
     error = first.rot.mul(turn).inv_mul(second.rot)
-    return error.vec * scale, here, swing
+    return error.vec * scale, dynamics, swing
 
 
 def _spin(ang: Vec3, rot: Quat) -> Quat:

@@ -52,9 +52,9 @@ class ModelContacts(NamedTuple):
     """Those, by the number of their directions."""
 
     @property
-    def left(self) -> jax.Array | None:
+    def overflow(self) -> jax.Array | None:
         """How many more there are within their margins, (batch,)."""
-        return total(n.left for n in self.near)[0] if self.near else None
+        return total(n.overflow for n in self.near)[0] if self.near else None
 
 
 def find_contacts(sys: System, margins: jax.Array | None, frames: LinkFrames) -> ModelContacts:
@@ -119,11 +119,11 @@ def contact_constraints(
     plan: ConstraintLayout,
     family: ConstraintFamily,
     soft: ContactSoftness,
-    here: SmoothDynamics,
-    met: ModelContacts,
+    dynamics: SmoothDynamics,
+    contacts: ModelContacts,
 ) -> FamilyConstraints:
     """Evaluates a family of contacts."""
-    touch, soft, geoms = family_contacts(sys, family, soft, met)
+    touch, soft, geoms = family_contacts(sys, family, soft, contacts)
     links = None
     if family.kind == NEAREST_CONTACT:
         links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
@@ -132,7 +132,7 @@ def contact_constraints(
     law, normal = _law(sys, soft, dist)
     across = (jnp.zeros_like(normal),) * (family.width - 1)
     return FamilyConstraints(
-        law, jacobian(plan, family, here, ends), (normal, *across), soft.damper, ends
+        law, jacobian(plan, family, dynamics, ends), (normal, *across), soft.damper, ends
     )
 
 
@@ -146,18 +146,18 @@ class FamilyContacts(NamedTuple):
 
 
 def family_contacts(
-    sys: System, family: ConstraintFamily, soft: ContactSoftness, met: ModelContacts
+    sys: System, family: ConstraintFamily, soft: ContactSoftness, contacts: ModelContacts
 ) -> FamilyContacts:
     """Finds them among all; `soft` as `contact_softness` has it."""
     if family.kind == NEAREST_CONTACT:
-        near = met.near[list(contact_widths(sys)).index(family.width)]
+        near = contacts.near[list(contact_widths(sys)).index(family.width)]
         first = min(family.places)
         order = [max(n - first, 0) for n in family.order]
         touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
         return FamilyContacts(touch, picked(soft, pair), geoms)
     every = [np.tile([g.geom1, g.geom2], g.collider.n_contacts) for g in sys.collisions]
     first, second = jnp.asarray(np.concatenate(every, axis=1)[:, list(family.order), None])
-    return FamilyContacts(_flat(family, met.touches), soft, (first, second))
+    return FamilyContacts(_flat(family, contacts.touches), soft, (first, second))
 
 
 def _flat(family: ConstraintFamily, found: Sequence[Touch]) -> Touch:

@@ -79,12 +79,12 @@ def couplings(
     plan: ConstraintLayout,
     family: ConstraintFamily,
     soft: CouplingSoftness,
-    here: SmoothDynamics,
+    dynamics: SmoothDynamics,
     q: jax.Array,
 ) -> FamilyConstraints:
     """Evaluates a family at coordinates (nq, batch)."""
     mine = coupling_layout(sys)
-    table = _coordinate_sums(sys, links, plan, mine, here)
+    table = _coordinate_sums(sys, links, plan, mine, dynamics)
     n, m = len(mine.equalities), len(mine.limited)
     parts: list[ScalarConstraints] = []
     one = jnp.ones_like(q[:1])
@@ -108,12 +108,16 @@ def couplings(
         dampers.append(soft.dry.damper)
     held, damper = joined(parts), stacked(*dampers)
     law, wanted, damper = rows((held.law, held.wanted, damper), family.order)
-    jacobian = _jacobian(table, plan, family, mine, held.arms, stacked(*slopes))
+    jacobian = _jacobian(table, plan, family, mine, held.signs, stacked(*slopes))
     return FamilyConstraints(IndependentLaw((law,)), jacobian, (wanted,), damper, None)
 
 
 def _coordinate_sums(
-    sys: System, links: Layout, plan: ConstraintLayout, mine: CouplingLayout, here: SmoothDynamics
+    sys: System,
+    links: Layout,
+    plan: ConstraintLayout,
+    mine: CouplingLayout,
+    dynamics: SmoothDynamics,
 ) -> CoordinateSums:
     one = jnp.ones_like(sys.ref[:1])
     none = jnp.zeros_like(sys.ref[:1])
@@ -121,8 +125,8 @@ def _coordinate_sums(
         return CoordinateSums(
             stacked(sys.tendon.coef, one), rows(none, [0] * (len(sys.tendon_names) + 1))
         )
-    reach = tendon_reach(sys, world_frames(links, here))
-    moving = _moving(sys, links, plan, mine.moving, here, reach)
+    reach = tendon_reach(sys, world_frames(links, dynamics))
+    moving = _moving(sys, links, plan, mine.moving, dynamics, reach)
     return CoordinateSums(stacked(sys.tendon.coef, moving, one), stacked(reach.length, none))
 
 
@@ -131,13 +135,13 @@ def _moving(
     links: Layout,
     plan: ConstraintLayout,
     wanted: Sequence[tuple[int, int]],
-    here: SmoothDynamics,
+    dynamics: SmoothDynamics,
     reach: LinkTransmission,
 ) -> jax.Array:
     """How fast a spatial tendon gets longer per unit of a rate, for pairs of both."""
     place = [links.position[link] for link in reach.link]
-    origin = common_points(links, here.pos)
-    arm = rows(here.pos - origin, place)
+    origin = common_points(links, dynamics.pos)
+    arm = rows(dynamics.pos - origin, place)
     push = reach.push._replace(ang=reach.push.ang + arm.cross(reach.push.lin))
     pairs = [
         (number, k, plan.blocks.position[dof])
@@ -146,7 +150,7 @@ def _moving(
         if owner == tendon and dof in link_dofs(sys, link)
     ]
     number, pushed, moved = zip(*pairs, strict=True)
-    work = rows(here.subspace, moved).dot(rows(push, pushed))
+    work = rows(dynamics.subspace, moved).dot(rows(push, pushed))
     return sum_rows(work, number, len(wanted))
 
 
@@ -175,14 +179,14 @@ def _jacobian(
     plan: ConstraintLayout,
     family: ConstraintFamily,
     mine: CouplingLayout,
-    arms: jax.Array,
+    signs: jax.Array,
     slopes: jax.Array,
 ) -> tuple[Along | None, ...]:
     """As `jacobians.jacobian`: weights of the first sum, and of the second by the slope."""
     owner = [i for i, s in enumerate(mine.first) for _ in s.dofs]
     other = [i for i, s in enumerate(mine.second) for _ in s.dofs]
     factors = rows(slopes, [0] * len(owner) + [1 + i for i in other])
-    values = _weights(table, [*mine.first, *mine.second]) * factors * rows(arms, owner + other)
+    values = _weights(table, [*mine.first, *mine.second]) * factors * rows(signs, owner + other)
     dofs = [d for s in (*mine.first, *mine.second) for d in s.dofs]
     entries = list(zip(owner + other, dofs, strict=True))
     place = {entry: i for i, entry in enumerate(dict.fromkeys(entries))}

@@ -80,8 +80,8 @@ def constraints(
     links: Layout,
     plan: ConstraintLayout,
     soft: Softness,
-    here: SmoothDynamics,
-    met: ModelContacts,
+    dynamics: SmoothDynamics,
+    contacts: ModelContacts,
     q: jax.Array,
     qd: jax.Array,
 ) -> Constraints:
@@ -92,19 +92,19 @@ def constraints(
         links: its links.
         plan: its blocks, and what is constrained.
         soft: the constraints' parameters.
-        here: the unconstrained dynamics at the state.
-        met: the contacts at it.
+        dynamics: the unconstrained dynamics at the state.
+        contacts: the contacts at it.
         q: coordinates (nq, batch).
         qd: rates (nv, batch), in the model's order.
     """
-    arms, singles, asked = _scalar(sys, plan, soft, q, qd)
-    found = families_at(sys, links, plan, soft, here, met, q)
+    signs, singles, asked = _scalar(sys, plan, soft, q, qd)
+    found = families_at(sys, links, plan, soft, dynamics, contacts, q)
     moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
     families = tuple(
         Joined(f.law, f.jacobian, _less(f.wanted, f.damper, rates))
         for f, rates in zip(found, moving, strict=True)
     )
-    return Constraints(singles, arms, asked, families)
+    return Constraints(singles, signs, asked, families)
 
 
 def families_at(
@@ -112,26 +112,26 @@ def families_at(
     links: Layout,
     plan: ConstraintLayout,
     soft: Softness,
-    here: SmoothDynamics,
-    met: ModelContacts,
+    dynamics: SmoothDynamics,
+    contacts: ModelContacts,
     q: jax.Array,
 ) -> list[FamilyConstraints]:
     """All but limits and dry friction of joints; see `constraints`."""
     found: list[FamilyConstraints] = []
     for family, mine in zip(plan.families, soft.families, strict=True):
         if family.kind in (CONTACT, NEAREST_CONTACT):
-            found.append(contact_constraints(sys, plan, family, mine, here, met))
+            found.append(contact_constraints(sys, plan, family, mine, dynamics, contacts))
         elif family.kind == COUPLING:
-            found.append(couplings(sys, links, plan, family, mine, here, q))
+            found.append(couplings(sys, links, plan, family, mine, dynamics, q))
         elif family.kind == JOINT_LIMIT:
             found.append(joint_limits(sys, plan, family, mine, q))
         else:
-            found.append(body_equalities(sys, links, plan, family, mine, here))
+            found.append(body_equalities(sys, links, plan, family, mine, dynamics))
     return found
 
 
 def contacts_at(
-    sys: System, links: Layout, plan: ConstraintLayout, soft: Softness, here: SmoothDynamics
+    sys: System, links: Layout, plan: ConstraintLayout, soft: Softness, dynamics: SmoothDynamics
 ) -> ModelContacts:
     """Finds the contacts at a state."""
     near = [
@@ -139,7 +139,7 @@ def contacts_at(
         for f, s in zip(plan.families, soft.families, strict=True)
         if f.kind == NEAREST_CONTACT
     ]
-    frames, place = frames_of(here.pos, here.rot), (*links.position, -1)
+    frames, place = frames_of(dynamics.pos, dynamics.rot), (*links.position, -1)
     return find_contacts(
         sys, near[0] if near else None, lambda wanted: frames([place[i] for i in wanted])
     )
@@ -168,7 +168,7 @@ def _scalar(
 
 
 def _damped(held: ScalarConstraints, soft: ScalarSoftness, rate: jax.Array) -> ScalarConstraints:
-    return held._replace(wanted=held.wanted - soft.damper * held.arms * rate)
+    return held._replace(wanted=held.wanted - soft.damper * held.signs * rate)
 
 
 def _limits(

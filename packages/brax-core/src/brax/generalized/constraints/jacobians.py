@@ -35,13 +35,20 @@ class AttachmentPoints(NamedTuple):
 
 
 def jacobian(
-    plan: ConstraintLayout, family: ConstraintFamily, here: SmoothDynamics, ends: AttachmentPoints
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    dynamics: SmoothDynamics,
+    ends: AttachmentPoints,
 ) -> tuple[Along | None, ...]:
     """For each block, one array for each direction, (path or reach, slots, copies, batch): what a
     unit rate of each place moves; None where the family has nothing."""
-    subspace = _on_paths(plan, family, here.subspace)
-    one_tree = here.origin.x.shape[0] == 1
-    origin = [here.origin] * len(family.slots) if one_tree else _on_paths(plan, family, here.origin)
+    subspace = _on_paths(plan, family, dynamics.subspace)
+    one_tree = dynamics.origin.x.shape[0] == 1
+    origin = (
+        [dynamics.origin] * len(family.slots)
+        if one_tree
+        else _on_paths(plan, family, dynamics.origin)
+    )
     out: list[Along | None] = []
     for i, slots in enumerate(family.slots):
         if slots is None:

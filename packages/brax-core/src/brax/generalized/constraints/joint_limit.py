@@ -44,7 +44,7 @@ def joint_limits(
     farther = [g.farther for g in groups for _ in range(g.each * len(g.joints))]
     held = limit(soft, value, limits, margin, farther)
     entries = _entries(sys, groups)
-    signed = rates * rows(held.arms, [number for number, _ in entries])
+    signed = rates * rows(held.signs, [number for number, _ in entries])
     jacobian = at_places(plan, family, signed, entries)
     law, wanted, damper = rows((held.law, held.wanted, soft.damper), family.order)
     return FamilyConstraints(IndependentLaw((law,)), jacobian, (wanted,), damper, None)

@@ -33,7 +33,7 @@ class ScalarSoftness(NamedTuple):
 class ScalarConstraints(NamedTuple):
     """Constraints at a state, (constraints, batch)."""
 
-    arms: jax.Array
+    signs: jax.Array
     """Which way each acts, 1 or -1."""
     law: ScalarLaw
     wanted: jax.Array
@@ -72,14 +72,14 @@ def limit(
     lower = below < above
     if any(farther):
         lower = lower != np.asarray(farther)[:, None]
-    arms = jnp.where(lower, 1.0, -1.0).astype(at.dtype)
+    signs = jnp.where(lower, 1.0, -1.0).astype(at.dtype)
     # A force of zero per infinite distance would be no number.
     distance = jnp.minimum(jnp.where(lower, below, above), MAX_SPEED) - margin
     share = impedance(soft.solimp, distance)
     stiffness = jnp.where(distance < 0, soft.stiffness(share), 0.0)
     zero = jnp.zeros_like(stiffness)
     return ScalarConstraints(
-        arms, ScalarLaw(stiffness, zero, zero + jnp.inf), -soft.spring * share * distance
+        signs, ScalarLaw(stiffness, zero, zero + jnp.inf), -soft.spring * share * distance
     )
 
 

@@ -27,64 +27,69 @@ from brax.tree import Layout, over_subtrees
 
 
 def applied_force(
-    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics
+    problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> jax.Array:
     """Motors, springs and dampers, (nv, batch) in the model's order."""
     sys = problem.sys
     parts = [spring_force(sys, motion.q) - sys.dof.damping * motion.qd]
     if sys.actuator_names:
-        driven = actuators_at(problem, motion, here)
-        parts.append(within_joint_limits(sys, actuator_force(problem, here, driven)))
+        driven = actuators_at(problem, motion, dynamics)
+        parts.append(within_joint_limits(sys, actuator_force(problem, dynamics, driven)))
     if sys.tendon_names:
-        parts.append(tendon_force(problem, motion, here))
+        parts.append(tendon_force(problem, motion, dynamics))
     return total(parts)
 
 
 def actuators_at(
-    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics
+    problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> ActuatorsAtState:
     """The actuators at a state."""
-    links = driven_frames(problem, here)
+    links = driven_frames(problem, dynamics)
     return actuators_at_state(problem.sys, command(problem, motion), motion.q, motion.qd, links)
 
 
-def driven_frames(problem: GeneralizedProblem, here: SmoothDynamics) -> Frames | None:
+def driven_frames(problem: GeneralizedProblem, dynamics: SmoothDynamics) -> Frames | None:
     """Frames of the links, for what acts on them in space; None if nothing does."""
-    return world_frames(problem.links, here) if sees_links(problem.sys) else None
+    return world_frames(problem.links, dynamics) if sees_links(problem.sys) else None
 
 
 def tendons_at(
-    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics
+    problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> TendonsAtState:
     """The tendons at a state."""
-    return tendons_at_state(problem.sys, motion.q, motion.qd, driven_frames(problem, here))
+    return tendons_at_state(problem.sys, motion.q, motion.qd, driven_frames(problem, dynamics))
 
 
-def tendon_force(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> jax.Array:
+def tendon_force(
+    problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
+) -> jax.Array:
     """What springs and dampers of tendons do, (nv, batch) in the model's order."""
-    found = tendons_at(problem, motion, here)
+    found = tendons_at(problem, motion, dynamics)
     force = passive_force(problem.sys, found)
     on_links = found.link_forces(problem.sys, force)
-    return _with_links(problem, here, found.joint_forces(problem.sys, force), on_links)
+    return _with_links(problem, dynamics, found.joint_forces(problem.sys, force), on_links)
 
 
 def actuator_force(
-    problem: GeneralizedProblem, here: SmoothDynamics, driven: ActuatorsAtState
+    problem: GeneralizedProblem, dynamics: SmoothDynamics, driven: ActuatorsAtState
 ) -> jax.Array:
     """What the actuators do, (nv, batch) in the model's order, whatever their joints can bear."""
     sys = problem.sys
-    return _with_links(problem, here, joint_forces(sys, driven), link_forces(sys, driven))
+    return _with_links(problem, dynamics, joint_forces(sys, driven), link_forces(sys, driven))
 
 
 def _with_links(
-    problem: GeneralizedProblem, here: SmoothDynamics, force: jax.Array, on_links: Spatial | None
+    problem: GeneralizedProblem,
+    dynamics: SmoothDynamics,
+    force: jax.Array,
+    on_links: Spatial | None,
 ) -> jax.Array:
     """Forces along the degrees of freedom, and what is on links about their frames, together."""
     sys = problem.sys
     if on_links is None:
         return force
     wrench, blocks = rows(on_links, problem.links.order), problem.plan.blocks
-    along = on_dofs(sys, problem.links, blocks, here, here.pos, wrench)
+    along = on_dofs(sys, problem.links, blocks, dynamics, dynamics.pos, wrench)
     return force + frontal.to_model(blocks, along)
 
 
@@ -99,14 +104,14 @@ def couples_joints(sys: System) -> bool:
 
 
 def drive_slope(
-    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics, tangent: jax.Array
+    problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics, tangent: jax.Array
 ) -> jax.Array:
     """How the force of actuators and tendons, if there are any, changes with the rates."""
     sys = problem.sys
-    kept = _yielding(problem, motion, here)
+    kept = _yielding(problem, motion, dynamics)
 
     def force(qd: jax.Array) -> jax.Array:
-        moved, now, found = motion._replace(qd=qd), here, jnp.zeros_like(qd)
+        moved, now, found = motion._replace(qd=qd), dynamics, jnp.zeros_like(qd)
         if sees_links(sys):
             now = smooth(sys, problem.links, problem.plan.blocks, motion.q, qd)
         if sys.actuator_names:
@@ -120,7 +125,7 @@ def drive_slope(
 
 
 def _yielding(
-    problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics
+    problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> jax.Array | None:
     """One for actuators whose force may change with the rates, else zero; None if all may.
 
@@ -129,31 +134,31 @@ def _yielding(
     sys = problem.sys
     if not any(sys.joint_actuator_limited):
         return None
-    force = actuator_force(problem, here, actuators_at(problem, motion, here))
+    force = actuator_force(problem, dynamics, actuators_at(problem, motion, dynamics))
     free = (force == within_joint_limits(sys, force)).astype(force.dtype)
     starts, one = sys.joint_qd_start(), sys.qd_size()
     table = jnp.concatenate([free, jnp.ones_like(free[:1])])
     return rows(table, [starts[j] if j >= 0 else one for j in sys.actuator_joint])
 
 
-def external_force(problem: GeneralizedProblem, here: SmoothDynamics) -> jax.Array | None:
+def external_force(problem: GeneralizedProblem, dynamics: SmoothDynamics) -> jax.Array | None:
     """What the surroundings do, (nv, batch) in the order of elimination; None for nothing."""
     sys, links = problem.sys, problem.links
     frame = rows(sys.link.inertia.transform, links.order)
-    arm, axes = here.rot.rotate(vec3(frame.pos)), here.rot.mul(quat(frame.rot)).matrix()
-    centre, (ang, lin) = here.pos + arm, here.velocity
-    velocity = Spatial(ang, lin + ang.cross(centre - common_points(links, here.pos)))
-    wrench = problem.surroundings.wrench(axes, velocity)
+    arm, axes = dynamics.rot.rotate(vec3(frame.pos)), dynamics.rot.mul(quat(frame.rot)).matrix()
+    centre, (ang, lin) = dynamics.pos + arm, dynamics.velocity
+    velocity = Spatial(ang, lin + ang.cross(centre - common_points(links, dynamics.pos)))
+    wrench = problem.external.wrench(axes, velocity)
     if wrench is None:
         return None
-    return on_dofs(sys, links, problem.plan.blocks, here, centre, wrench)
+    return on_dofs(sys, links, problem.plan.blocks, dynamics, centre, wrench)
 
 
 def on_dofs(
     sys: System,
     plan: Layout,
     structure: Structure,
-    here: SmoothDynamics,
+    dynamics: SmoothDynamics,
     point: Vec3,
     wrench: Spatial,
 ) -> jax.Array:
@@ -163,21 +168,23 @@ def on_dofs(
         sys: the model.
         plan: its links.
         structure: its blocks.
-        here: the model at the state.
+        dynamics: the model at the state.
         point: where each link's wrench acts, in the layout's order, (links, batch).
         wrench: torque about the point, and force, world axes.
 
     Returns:
         Shape (nv, batch), in the order of elimination.
     """
-    arm = point - common_points(plan, here.pos)
+    arm = point - common_points(plan, dynamics.pos)
     about = Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin)
     owners = sys.dof_link()
     mine = rows(over_subtrees(about, plan), [plan.position[owners[d]] for d in structure.order])
-    return here.subspace.dot(mine)
+    return dynamics.subspace.dot(mine)
 
 
-def resistance(problem: GeneralizedProblem, motion: StepState, here: SmoothDynamics) -> jax.Array:
+def resistance(
+    problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
+) -> jax.Array:
     """How much dampers and motors resist each rate, (nv, batch) in the model's order.
 
     Where nothing couples joints an actuator acts on the degree of freedom whose rate it sees, so
@@ -186,7 +193,7 @@ def resistance(problem: GeneralizedProblem, motion: StepState, here: SmoothDynam
     sys = problem.sys
     if couples_joints(sys) or not sys.actuator_names:
         return sys.dof.damping
-    return sys.dof.damping - drive_slope(problem, motion, here, jnp.ones_like(motion.qd))
+    return sys.dof.damping - drive_slope(problem, motion, dynamics, jnp.ones_like(motion.qd))
 
 
 def spring_force(sys: System, q: jax.Array) -> jax.Array:
@@ -196,12 +203,12 @@ def spring_force(sys: System, q: jax.Array) -> jax.Array:
         sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True
     ):
         mine = slice(dof, dof + kind.qd_width)
-        here = q[at : at + kind.q_width]
+        dynamics = q[at : at + kind.q_width]
         if kind.qd_width == 6:
             stretch = jnp.zeros((6, q.shape[-1]), q.dtype)
         elif kind.q_width == kind.qd_width:
-            stretch = here - sys.dof.springref[mine]
+            stretch = dynamics - sys.dof.springref[mine]
         else:
-            stretch = jnp.stack(kind.difference(tuple(here), kind.zero(here[0])))
+            stretch = jnp.stack(kind.difference(tuple(dynamics), kind.zero(dynamics[0])))
         parts.append(-sys.dof.stiffness[mine] * stretch)
     return jnp.concatenate(parts, axis=0)

@@ -6,8 +6,8 @@ from brax.kinematics import Frames
 from brax.tree import Layout
 
 
-def world_frames(links: Layout, here: SmoothDynamics) -> Frames:
+def world_frames(links: Layout, dynamics: SmoothDynamics) -> Frames:
     """Frames of the links in the world, and the velocities of their origins, model's order."""
-    ang, lin = here.velocity
-    vel = lin + ang.cross(here.pos - common_points(links, here.pos))
-    return rows(Frames(here.pos, here.rot, ang, vel), links.position)
+    ang, lin = dynamics.velocity
+    vel = lin + ang.cross(dynamics.pos - common_points(links, dynamics.pos))
+    return rows(Frames(dynamics.pos, dynamics.rot, ang, vel), links.position)

@@ -111,9 +111,9 @@ def _motions(
     steps: list[list[tuple[Spatial, Spatial]]] = []
     for stack, mine in zip(plan.stacks, joints, strict=True):
         centre = on_links(origin, stack)
-        arms = [joint.point - centre for joint in mine]
-        steps.append([_step(joint, arm) for joint, arm in zip(mine, arms, strict=True)])
-        pairs = zip(mine, arms, strict=True)
+        signs = [joint.point - centre for joint in mine]
+        steps.append([_step(joint, arm) for joint, arm in zip(mine, signs, strict=True)])
+        pairs = zip(mine, signs, strict=True)
         subspace = [about(t, arm) for joint, arm in pairs for t in joint.twists()]
         subspaces.append(jax.tree.map(lambda *x: jnp.stack(x), *subspace) if subspace else None)
     own = [total(relative for relative, _ in taken) for taken in steps]

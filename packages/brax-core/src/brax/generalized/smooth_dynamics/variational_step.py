@@ -42,12 +42,12 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
     start = smooth(sys, problem.links, blocks, motion.q, still)
     pivots = frontal.factor(blocks, start.mass)
     wanted = frontal.multiply(blocks, start.mass, frontal.to_blocks(blocks, motion.qd))
-    here = _principal_frames(problem, start.pos, start.rot)
+    dynamics = _principal_frames(problem, start.pos, start.rot)
 
     def correct(_: int, rates: jax.Array) -> jax.Array:
         q = fusion_barrier(integrate(sys, motion.q, rates, dt))
-        momenta = fusion_barrier(_momenta(problem, here, _at(problem, q), dt))
-        missing = wanted - _along_dofs(problem, start, here.centre, momenta, rates)
+        momenta = fusion_barrier(_momenta(problem, dynamics, _at(problem, q), dt))
+        missing = wanted - _along_dofs(problem, start, dynamics.centre, momenta, rates)
         return rates + frontal.to_model(
             blocks, frontal.solve(blocks, pivots, fusion_barrier(missing))
         )
@@ -56,9 +56,9 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
     q = fusion_barrier(integrate(sys, motion.q, rates, dt))
     end = smooth(sys, problem.links, blocks, q, still)
     there = _principal_frames(problem, end.pos, end.rot)
-    momenta = _momenta(problem, here, there, dt)
+    momenta = _momenta(problem, dynamics, there, dt)
     # What rounding kept from being found moves on with the body, so that it does not add up.
-    missing = wanted - _along_dofs(problem, start, here.centre, momenta, rates)
+    missing = wanted - _along_dofs(problem, start, dynamics.centre, momenta, rates)
     found = fusion_barrier(_along_dofs(problem, end, there.centre, momenta, rates) + missing)
     qd = frontal.to_model(blocks, frontal.solve(blocks, frontal.factor(blocks, end.mass), found))
     return motion._replace(q=q, qd=qd)
