@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 from brax import envs, plugins
 from brax.env import Env
-from brax.training import devices, setup
+from brax.training.distributed import devices
+from brax.training.runner import parts
 
 SMALL = dict(num_timesteps=64, num_evals=2, num_eval_envs=2, episode_length=8,
              normalize_observations=True)
@@ -68,7 +69,7 @@ def trace(agent, env, settings):
     state = jax.eval_shape(learner.init, keys[0])
     after, _ = jax.eval_shape(learner.advance, state, jnp.int32(1))
     jax.eval_shape(learner.fresh_environments, after)
-    evaluator = setup.evaluator(env, config, runtime, make_policy, keys)
+    evaluator = parts.make_evaluator(env, config, runtime, make_policy, keys)
     jax.eval_shape(evaluator._unroll, (state.params.normalizer, state.params.policy), keys[0])
 
 

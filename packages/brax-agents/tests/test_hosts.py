@@ -24,11 +24,11 @@ from brax.training.runner.program import Program
 
 WORKER = """
 import json, sys
-from brax.training import hosts
+from brax.training.distributed import hosts
 
 tests, port, process, folder, settings = sys.argv[1:]
 sys.path.insert(0, tests)
-hosts.HEARTBEAT_SECONDS = 10
+hosts.HEARTBEAT_TIMEOUT_SECONDS = 10
 hosts.join(f"127.0.0.1:{port}", 2, int(process))
 from agent_toys import SMALL, Point
 from brax.training.agents.ppo import train as ppo
@@ -88,12 +88,13 @@ def test_a_lost_process_ends_the_other_and_leaves_a_checkpoint(tmp_path, victim)
 
 ORDEAL = """
 import sys, time
-from brax.training import hosts, manifest
+from brax.training.checkpoints import manifest
+from brax.training.distributed import hosts
 
 tests, port, process, folder = sys.argv[1:]
 sys.path.insert(0, tests)
 process = int(process)
-hosts.HEARTBEAT_SECONDS = 5
+hosts.HEARTBEAT_TIMEOUT_SECONDS = 5
 hosts.join(f"127.0.0.1:{port}", 2, process)
 from agent_toys import SMALL, STEP, Point
 from brax.training.agents.ppo import train as ppo

@@ -234,14 +234,14 @@ PARTS = """
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from brax.training.runner.seeds import part
+from brax.training.runner.seeds import state_of_seed
 
 devices = jax.devices()
 place = NamedSharding(Mesh(np.array(devices), ("seeds",)), PartitionSpec("seeds"))
 keys = jax.random.split(jax.random.key(0), 4)
 states = jax.device_put({"x": np.arange(12.0).reshape(4, 3), "n": np.arange(4), "key": keys}, place)
 for i in range(4):
-    own = part(states, i)
+    own = state_of_seed(states, i)
     assert all(leaf.devices() == {devices[i // 2]} for leaf in own.values()), own
     assert own["x"].tolist() == [3 * i, 3 * i + 1, 3 * i + 2], own
     assert own["n"] == i and own["key"] == keys[i], own
