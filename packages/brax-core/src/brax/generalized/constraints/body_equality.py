@@ -82,9 +82,9 @@ def body_equalities(
     size = sqrt(total(x * x for x in apart))
     held = [equality(soft[k // 3], x, size) for k, x in enumerate(apart)]
     law = IndependentLaw(tuple(h.law for h in held))
-    wanted = tuple(h.wanted - a for h, a in zip(held, drift, strict=True))
+    reference_acc = tuple(h.reference_acc - a for h, a in zip(held, drift, strict=True))
     return FamilyConstraints(
-        law, jacobian(plan, family, dynamics, ends), wanted, soft[0].damper, ends
+        law, jacobian(plan, family, dynamics, ends), reference_acc, soft[0].reference_damping, ends
     )
 
 

@@ -221,7 +221,7 @@ def _power(x: jax.Array, power: jax.Array) -> jax.Array:
     return jnp.exp(power * jnp.log(x + MIN_SQUARED_NORM))
 
 
-def reference(
+def reference_parameters(
     solref: tuple[jax.Array, ...], highest: jax.Array, timestep: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Stiffness and damping of the acceleration that a constraint asks for.

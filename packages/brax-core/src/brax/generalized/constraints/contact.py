@@ -31,7 +31,7 @@ from brax.generalized.constraints.constraint_laws import (
     EllipticCone,
     PyramidalCone,
     impedance,
-    reference,
+    reference_parameters,
 )
 from brax.generalized.constraints.constraint_layout import (
     NEAREST_CONTACT,
@@ -39,7 +39,7 @@ from brax.generalized.constraints.constraint_layout import (
     ConstraintLayout,
 )
 from brax.generalized.constraints.jacobians import AttachmentPoints, FamilyConstraints, jacobian
-from brax.generalized.constraints.scalar import MIN_IMPEDANCE, stacked
+from brax.generalized.constraints.scalar import MIN_COMPLIANCE, stacked
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 
 
@@ -75,13 +75,13 @@ class ContactSoftness(NamedTuple):
     sliding: jax.Array
     """One where there is friction, zero where `condim` is 1."""
     solimp: tuple[jax.Array, ...]
-    spring: jax.Array
+    reference_stiffness: jax.Array
     """Stiffness and damping of the acceleration asked for."""
-    damper: jax.Array
+    reference_damping: jax.Array
     margin: jax.Array
     gap: jax.Array
     """How much farther adhesion reaches."""
-    weight: jax.Array
+    inverse_weight: jax.Array
     """Inverse weight of the two links."""
 
 
@@ -100,15 +100,18 @@ def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
     parts = []
     weights = sys.geom.invweight
     for group, surface in zip(sys.collisions, surfaces(sys), strict=True):
-        spring, damper = reference(surface.solref, surface.solimp[1], sys.opt.timestep)
-        weight = rows(weights, group.geom1) + rows(weights, group.geom2)
+        reference_stiffness, reference_damping = reference_parameters(
+            surface.solref, surface.solimp[1], sys.opt.timestep
+        )
+        inverse_weight = rows(weights, group.geom1) + rows(weights, group.geom2)
         slide = jnp.full_like(surface.friction, group.condim > 1)
         turning = tuple(jnp.maximum(x, MIN_FRICTION) for x in surface.turning)
         mine = ContactSoftness(
             jnp.maximum(surface.friction, MIN_FRICTION) * slide,
             jnp.maximum(surface.sideways, MIN_FRICTION) * slide,
             turning[: width - 3],
-            slide, surface.solimp, spring, damper, surface.margin, surface.gap, weight,
+            slide, surface.solimp, reference_stiffness, reference_damping,
+            surface.margin, surface.gap, inverse_weight,
         )  # fmt: skip
         parts.append(mine)
     return parts
@@ -132,7 +135,7 @@ def contact_constraints(
     law, normal = _law(sys, soft, dist)
     across = (jnp.zeros_like(normal),) * (family.width - 1)
     return FamilyConstraints(
-        law, jacobian(plan, family, dynamics, ends), (normal, *across), soft.damper, ends
+        law, jacobian(plan, family, dynamics, ends), (normal, *across), soft.reference_damping, ends
     )
 
 
@@ -179,9 +182,9 @@ def _law(
     distance = dist - soft.margin
     share = impedance(soft.solimp, distance)
     active = distance < 0
-    mu, weight = soft.friction, soft.weight
+    mu, inverse_weight = soft.friction, soft.inverse_weight
     if sys.opt.cone == "elliptic":
-        compliance = jnp.maximum((1.0 - share) / share * weight, MIN_IMPEDANCE)
+        compliance = jnp.maximum((1.0 - share) / share * inverse_weight, MIN_COMPLIANCE)
         normal = jnp.where(active, 1.0 / compliance, 0.0)
         ratio = sys.opt.impratio
         some = jnp.maximum(mu, MIN_FRICTION)
@@ -192,9 +195,11 @@ def _law(
             normal, tangent, mu, some / jnp.sqrt(ratio), ratios, across
         )
     else:
-        compliance = jnp.maximum((1.0 - share) / share * weight * (1.0 + mu * mu), MIN_IMPEDANCE)
+        compliance = jnp.maximum(
+            (1.0 - share) / share * inverse_weight * (1.0 + mu * mu), MIN_COMPLIANCE
+        )
         edge = 2.0 * mu * mu / sys.opt.impratio
         compliance = jnp.where(soft.sliding > 0, compliance * edge, compliance)
         stiffness = jnp.where(active, 1.0 / compliance, 0.0)
         law = PyramidalCone(stiffness, (mu, soft.sideways, *soft.turning), soft.sliding)
-    return law, -soft.spring * share * distance
+    return law, -soft.reference_stiffness * share * distance

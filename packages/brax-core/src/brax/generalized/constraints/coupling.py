@@ -88,7 +88,7 @@ def couplings(
     n, m = len(mine.equalities), len(mine.limited)
     parts: list[ScalarConstraints] = []
     one = jnp.ones_like(q[:1])
-    dampers, slopes = [], [one]
+    dampings, slopes = [], [one]
     if soft.ties is not None:
         moved = q - sys.ref
         since = table._replace(length=table.length - stacked(sys.tendon.length0, one - one))
@@ -96,20 +96,20 @@ def couplings(
         wanted, slope = polynomial(coefficients, _lengths(since, mine.second[:n], moved))
         parts.append(equality(soft.ties, _lengths(since, mine.first[:n], moved) - wanted))
         slopes.append(-slope)
-        dampers.append(soft.ties.damper)
+        dampings.append(soft.ties.reference_damping)
     if soft.limits is not None:
         bounds, margin = rows((sys.tendon.limit, sys.tendon.margin), mine.limited)
         at = _lengths(table, mine.first[n : n + m], q)
         parts.append(limit(soft.limits, at, bounds, margin, mine.farther))
-        dampers.append(soft.limits.damper)
+        dampings.append(soft.limits.reference_damping)
     if soft.dry is not None:
         loss = rows(sys.tendon.frictionloss, mine.dry)
         parts.append(dry_friction(soft.dry, loss, _lengths(table, mine.first[n + m :], q)))
-        dampers.append(soft.dry.damper)
-    held, damper = joined(parts), stacked(*dampers)
-    law, wanted, damper = rows((held.law, held.wanted, damper), family.order)
+        dampings.append(soft.dry.reference_damping)
+    held, damping = joined(parts), stacked(*dampings)
+    law, reference_acc, damping = rows((held.law, held.reference_acc, damping), family.order)
     jacobian = _jacobian(table, plan, family, mine, held.signs, stacked(*slopes))
-    return FamilyConstraints(IndependentLaw((law,)), jacobian, (wanted,), damper, None)
+    return FamilyConstraints(IndependentLaw((law,)), jacobian, (reference_acc,), damping, None)
 
 
 def _coordinate_sums(

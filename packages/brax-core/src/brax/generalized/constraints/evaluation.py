@@ -101,7 +101,7 @@ def constraints(
     found = families_at(sys, links, plan, soft, dynamics, contacts, q)
     moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
     families = tuple(
-        Joined(f.law, f.jacobian, _less(f.wanted, f.damper, rates))
+        Joined(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates))
         for f, rates in zip(found, moving, strict=True)
     )
     return Constraints(singles, signs, asked, families)
@@ -145,8 +145,8 @@ def contacts_at(
     )
 
 
-def _less(wanted: Any, damper: jax.Array, rates: Any) -> tuple[jax.Array, ...]:
-    return tuple(w - damper * x for w, x in zip(wanted, rates, strict=True))
+def _less(reference_acc: Any, damping: jax.Array, rates: Any) -> tuple[jax.Array, ...]:
+    return tuple(a - damping * x for a, x in zip(reference_acc, rates, strict=True))
 
 
 def _scalar(
@@ -168,7 +168,9 @@ def _scalar(
 
 
 def _damped(held: ScalarConstraints, soft: ScalarSoftness, rate: jax.Array) -> ScalarConstraints:
-    return held._replace(wanted=held.wanted - soft.damper * held.signs * rate)
+    return held._replace(
+        reference_acc=held.reference_acc - soft.reference_damping * held.signs * rate
+    )
 
 
 def _limits(

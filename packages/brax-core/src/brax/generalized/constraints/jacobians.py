@@ -151,9 +151,9 @@ class FamilyConstraints(NamedTuple):
     law: Any
     """Their force law, of `brax.generalized.constraints.constraint_laws`."""
     jacobian: tuple[Along | None, ...]
-    wanted: Along
+    reference_acc: Along
     """The acceleration along each direction that they ask for at rest, (slots, batch)."""
-    damper: jax.Array
+    reference_damping: jax.Array
     """How much less they ask for per unit rate."""
     ends: AttachmentPoints | None
     """Where they act on links; None where they act on coordinates."""

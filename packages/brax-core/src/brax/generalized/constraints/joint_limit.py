@@ -46,8 +46,12 @@ def joint_limits(
     entries = _entries(sys, groups)
     signed = rates * rows(held.signs, [number for number, _ in entries])
     jacobian = at_places(plan, family, signed, entries)
-    law, wanted, damper = rows((held.law, held.wanted, soft.damper), family.order)
-    return FamilyConstraints(IndependentLaw((law,)), jacobian, (wanted,), damper, None)
+    law, reference_acc, reference_damping = rows(
+        (held.law, held.reference_acc, soft.reference_damping), family.order
+    )
+    return FamilyConstraints(
+        IndependentLaw((law,)), jacobian, (reference_acc,), reference_damping, None
+    )
 
 
 def _owners(sys: System, groups: Sequence[LimitedJoints]) -> tuple[list[int], list[int]]:

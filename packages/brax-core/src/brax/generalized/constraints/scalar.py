@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.generalized.constraints.constraint_laws import ScalarLaw, impedance, reference
+from brax.generalized.constraints.constraint_laws import ScalarLaw, impedance, reference_parameters
 from brax.impacts import MAX_SPEED
 
-MIN_IMPEDANCE = 1e-15
+MIN_COMPLIANCE = 1e-15
 """The least compliance of a constraint."""
 
 
@@ -19,15 +19,15 @@ class ScalarSoftness(NamedTuple):
     """Numbers of constraints, constant during a step, (constraints, 1 or batch)."""
 
     solimp: tuple[jax.Array, ...]
-    spring: jax.Array
+    reference_stiffness: jax.Array
     """Stiffness and damping of the acceleration asked for."""
-    damper: jax.Array
-    weight: jax.Array
+    reference_damping: jax.Array
+    inverse_weight: jax.Array
     """Inverse weight of what is constrained."""
 
     def stiffness(self, share: jax.Array) -> jax.Array:
         """Force per unit of violated acceleration, at an impedance."""
-        return share / jnp.maximum((1.0 - share) * self.weight, MIN_IMPEDANCE)
+        return share / jnp.maximum((1.0 - share) * self.inverse_weight, MIN_COMPLIANCE)
 
 
 class ScalarConstraints(NamedTuple):
@@ -36,17 +36,19 @@ class ScalarConstraints(NamedTuple):
     signs: jax.Array
     """Which way each acts, 1 or -1."""
     law: ScalarLaw
-    wanted: jax.Array
+    reference_acc: jax.Array
     """The acceleration that it asks for at rest."""
 
 
 def scalar_softness(
-    sys: System, solref: jax.Array, solimp: jax.Array, weight: jax.Array
+    sys: System, solref: jax.Array, solimp: jax.Array, inverse_weight: jax.Array
 ) -> ScalarSoftness:
     """Takes tables (constraints, 2, ...) and (constraints, 5, ...) apart."""
     numbers = columns(solimp)
-    spring, damper = reference(columns(solref), numbers[1], sys.opt.timestep)
-    return ScalarSoftness(numbers, spring, damper, weight)
+    reference_stiffness, reference_damping = reference_parameters(
+        columns(solref), numbers[1], sys.opt.timestep
+    )
+    return ScalarSoftness(numbers, reference_stiffness, reference_damping, inverse_weight)
 
 
 def equality(
@@ -57,7 +59,7 @@ def equality(
     unbounded = jnp.full_like(distance, jnp.inf)
     full = jnp.ones_like(distance)
     law = ScalarLaw(soft.stiffness(share) * full, -unbounded, unbounded)
-    return ScalarConstraints(full, law, -soft.spring * share * distance)
+    return ScalarConstraints(full, law, -soft.reference_stiffness * share * distance)
 
 
 def limit(
@@ -79,13 +81,15 @@ def limit(
     stiffness = jnp.where(distance < 0, soft.stiffness(share), 0.0)
     zero = jnp.zeros_like(stiffness)
     return ScalarConstraints(
-        signs, ScalarLaw(stiffness, zero, zero + jnp.inf), -soft.spring * share * distance
+        signs,
+        ScalarLaw(stiffness, zero, zero + jnp.inf),
+        -soft.reference_stiffness * share * distance,
     )
 
 
 def dry_friction(soft: ScalarSoftness, loss: jax.Array, like: jax.Array) -> ScalarConstraints:
     """Dry friction: a force against the motion, up to a bound."""
-    share = impedance(soft.solimp, jnp.zeros_like(soft.weight))
+    share = impedance(soft.solimp, jnp.zeros_like(soft.inverse_weight))
     full = jnp.ones_like(like)
     law = ScalarLaw(soft.stiffness(share) * full, -loss * full, loss * full)
     return ScalarConstraints(full, law, jnp.zeros_like(like))
