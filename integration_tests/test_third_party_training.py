@@ -18,6 +18,10 @@ def example():
         pytest.skip("hatch run wheels installs the example plugin")
 
 
+of_one_run = pytest.mark.xdist_group("one run")
+"""Keeps the tests that share a training run on one worker."""
+
+
 @pytest.fixture(scope="module")
 def run(brax, tmp_path_factory):
     """A tiny training run of the example plugin's environment."""
@@ -38,6 +42,7 @@ def returns(run):
     return [reward for reward in found if reward is not None]
 
 
+@of_one_run
 def test_the_environment_of_a_stranger_trains(run):
     told = json.loads((run / "run.json").read_text())
     assert told["environment"] == "example_cart"
@@ -47,10 +52,12 @@ def test_the_environment_of_a_stranger_trains(run):
     assert rewards[0] < 50 < 65 < rewards[1]
 
 
+@of_one_run
 def test_a_checkpoint_is_left(run):
     assert any((run / "checkpoints").iterdir())
 
 
+@of_one_run
 def test_the_policy_comes_back(run):
     import jax
     import jax.numpy as jnp

@@ -61,7 +61,7 @@ def test(name: str, wheels: list[Path], tests: Path, work: Path) -> None:
     python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
     run([*UV, "pip", "install", "--quiet", "--python", python, *wheels, *TOOLS], cwd=work)
     say(f"test {name}")
-    command = [python, "-m", "pytest", "-v", "-n", "2", "--dist", "worksteal", tests]
+    command = [python, "-m", "pytest", "-v", "-n", "2", "--dist", "loadgroup", tests]
     run(command, cwd=work / "suite", env=clean_environment(python))
 
 
