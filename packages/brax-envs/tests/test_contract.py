@@ -26,6 +26,7 @@ LARGEST = ("fetch", "grasp", "halfcheetah", "humanoid", "humanoidstandup", "push
 
 MIDDLE = (
     "hopper",
+    "inverted_double_pendulum",
     "reacher",
     "reacherangle",
     "swimmer",

@@ -65,8 +65,11 @@ def cost(peer, q, qd, acceleration):
 
 
 LONG = {
-    name: [pytest.mark.long]
-    for name in [("humanoid", "pyramidal"), ("ant", "elliptic"), ("hopper", "elliptic")]
+    case: [pytest.mark.long]
+    for case in [
+        *(("humanoid", "pyramidal"), ("walker", "pyramidal")),
+        *(("humanoid", "elliptic"), ("ant", "elliptic")),
+    ]
 }
 CASES = [
     pytest.param(name, cone, marks=[pytest.mark.slow, *LONG.get((name, cone), [])])

@@ -267,6 +267,13 @@ def test_a_line_seen_along_itself_is_a_point_of_its_middle():
         assert spot.z >= 0.25
 
 
+@jax.jit
+def contacts_at_rest(sys):
+    """Where a free body that has not moved meets what is below it."""
+    x, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(6))
+    return contact.get(sys, x)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("below", ["box", "cylinder", "mesh"])
 @pytest.mark.parametrize(("tip", "points"), [([[0.3, 0.1]], 1), ([[0.3, 0.1], [0.2, 0.2]], 2)])
@@ -282,8 +289,7 @@ def test_a_tip_on_a_flat_side_has_one_point_and_an_edge_two(below, tip, points):
     base = [(0.2, 0.0, 0.1), (-0.1, 0.2, 0.1), (-0.1, -0.2, 0.1)]
     model.add_geom("body", "mesh", points=[*((*at, -0.2) for at in tip), *base])
     sys = model.build()
-    x, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(6))
-    found = contact.get(sys, x)
+    found = contacts_at_rest(sys)
     meets = np.asarray(found.dist) < 0
     assert meets.sum() == points
     np.testing.assert_allclose(found.dist[meets], -0.01, atol=1e-5)
