@@ -19,7 +19,8 @@ from brax.training.agents.ppo import train as ppo
 from brax.training.checkpoints import checkpoint
 from brax.training.checkpoints.writer import Writer
 from brax.training.config import Runtime
-from brax.training.distributed import consistency, devices, hosts
+from brax.training.distributed import devices, hosts
+from brax.training.runner import consistency
 from brax.training.runner.program import Program
 
 WORKER = """

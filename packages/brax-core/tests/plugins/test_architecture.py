@@ -77,10 +77,12 @@ def test_imports_keep_to_the_table(distribution):
     assert wrong == []
 
 
-def test_folders_of_the_core_import_from_rows_above():
-    base = ROOT / "packages" / "brax-core" / "src" / "brax"
+@pytest.mark.parametrize("distribution", ["brax-core", "brax-agents", "brax-io"])
+def test_folders_import_from_rows_above(distribution):
+    package = SIBLINGS.get(distribution, "brax")
+    base = ROOT / "packages" / distribution / "src" / package.replace(".", "/")
     text = (ROOT / "docs" / "architecture.md").read_text()
-    section = text.partition("## The folders of brax-core")[2].partition("\n## ")[0]
+    section = text.partition(f"## The folders of {distribution}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| `")]
     rows = [re.findall(r"`(\w+)/`", line.split("|")[1]) for line in lines]
     level = {folder: i for i, row in enumerate(rows) for folder in row}
@@ -91,19 +93,19 @@ def test_folders_of_the_core_import_from_rows_above():
         for path in (base / folder).rglob("*.py")
         for module in imports(path)
         for other in level.keys() - {"plugins"}
-        if within(module, f"brax.{other}") and level[other] > level[folder]
+        if within(module, f"{package}.{other}") and level[other] > level[folder]
     }
     assert wrong == set()
 
 
 def test_the_places_to_open_exist():
-    base = ROOT / "packages" / "brax-core" / "src" / "brax"
+    bases = [ROOT, *(ROOT / "packages" / distribution / "src" / "brax" for distribution in SOURCES)]
     text = (ROOT / "docs" / "architecture.md").read_text()
     section = text.partition("## If you want to change")[2].partition("\n## ")[0]
-    folder = base
+    folder = ROOT
     for line in section.splitlines():
         for place in re.findall(r"`([\w/]+(?:\.py|/))`", line):
-            found = base / place if (base / place).exists() else folder / place
+            found = next((b / place for b in bases if (b / place).exists()), folder / place)
             assert found.exists(), place
             folder = found.parent
 

@@ -19,10 +19,10 @@ from brax.training import policies, types
 from brax.training.checkpoints import policies as saved_policies
 from brax.training.checkpoints import resumption
 from brax.training.config import RunConfig, Runtime, parse
-from brax.training.distributed import consistency, devices, hosts
+from brax.training.distributed import devices, hosts
 from brax.training.learner import Learner, Parts
 from brax.training.nn import images
-from brax.training.runner import parts, presets
+from brax.training.runner import consistency, parts, presets
 from brax.training.runner.loop import Loop
 from brax.training.runner.program import Program
 

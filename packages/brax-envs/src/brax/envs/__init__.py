@@ -1,4 +1,10 @@
-"""Environments: a collection, and how to find and register them."""
+"""Environments: a collection, and how to find and register them.
+
+Each environment is one module here. `task` and `goal` are what they are made of, `observation` and
+`parameters` lay out what they observe and take; `registry` finds them by name, and `wrappers` gives
+them the interfaces of other libraries. Nothing here imports agents. Start reading at `ant`, then
+`task`.
+"""
 
 import importlib
 import importlib.util

@@ -5,13 +5,28 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from brax.errors import CheckpointError, ConfigError
 from brax.training.checkpoints.writer import Writer
 from brax.training.config import RunConfig
 from brax.training.distributed import hosts
-from brax.training.runner.loop import StateSaver
+
+
+class StateSaver(Protocol):
+    """Saves training states while training goes on."""
+
+    def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
+        """Takes a training state after so many training steps, to be written meanwhile.
+
+        `metrics` are those of an evaluation, if there was one, and `training/walltime`.
+        """
+
+    def check(self) -> None:
+        """Tells whether what was begun has failed."""
+
+    def finish(self) -> None:
+        """Waits until what was begun is on disk."""
 
 
 class Saver:

@@ -1,4 +1,4 @@
-"""Training over several devices and processes: sharding, start-up, consistency checks.
+"""Training over several devices and processes: sharding, start-up, collective calls.
 
 `devices` places a batch on the devices of a mesh; `hosts` joins processes. Any module of
 `brax.training` may import these two. Start reading at `devices`, then `hosts`.

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from brax.errors import TrainingError
+from brax.training.checkpoints.saver import StateSaver
 from brax.training.distributed import hosts
 from brax.training.runner.interrupts import Interrupt
 
@@ -66,22 +67,6 @@ class Schedule:
         """Training steps after which all environments start anew."""
         parts = self._gaps * self.num_resets
         return {round(i * self.total / parts) for i in range(1, parts)}
-
-
-class StateSaver(Protocol):
-    """Saves training states while training goes on."""
-
-    def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
-        """Takes a training state after so many training steps, to be written meanwhile.
-
-        `metrics` are those of an evaluation, if there was one, and `training/walltime`.
-        """
-
-    def check(self) -> None:
-        """Tells whether what was begun has failed."""
-
-    def finish(self) -> None:
-        """Waits until what was begun is on disk."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from brax.env.wrappers.wrap import already_wrapped
 from brax.errors import ConfigError, TrainingError
 from brax.training import policies, types
 from brax.training.checkpoints import resumption
-from brax.training.checkpoints.saver import Saver
+from brax.training.checkpoints.saver import Saver, StateSaver
 from brax.training.config import RunConfig, Runtime
 from brax.training.distributed import hosts
 from brax.training.runner.evaluator import Evaluator
@@ -26,7 +26,6 @@ from brax.training.runner.loop import (
     MAX_BAD_UPDATES,
     Reports,
     Schedule,
-    StateSaver,
     StoppingCriteria,
 )
 from brax.training.runner.program import Program
