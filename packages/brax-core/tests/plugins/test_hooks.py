@@ -104,8 +104,8 @@ def test_every_built_in_object_arrives_through_its_hook(kind):
     interface = resolve(KINDS[kind].interface)
     package = importlib.import_module(interface.__module__.rpartition(".")[0])
     modules = [
-        importlib.import_module(f"{package.__name__}.{info.name}")
-        for info in pkgutil.iter_modules(package.__path__)
+        importlib.import_module(info.name)
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
     defined = {
         id(value): value
