@@ -31,7 +31,7 @@ from brax.tree import Layout, join, sum_rows
 
 T = TypeVar("T")
 
-SLACK = 3.0
+MAX_PUSH_RATIO = 3.0
 """Largest ratio of a push to what stops the motion, above which it is one out of penetration."""
 
 
@@ -78,7 +78,7 @@ def _rows_or_zero(values: T, index: Sequence[int]) -> T:
     return jax.tree.map(take, values)
 
 
-class Impulse(NamedTuple):
+class AxisImpulse(NamedTuple):
     """Impulse at each contact on the second link, along its normal and tangents [N s].
 
     Or the second link's velocity relative to the first, along the same.
@@ -89,7 +89,7 @@ class Impulse(NamedTuple):
     tangent2: jax.Array
 
 
-class Couple(NamedTuple):
+class AxisTorque(NamedTuple):
     """Torque impulse at each contact on the second link, about its normal and tangents [N m s].
 
     Or the second link's angular velocity relative to the first, about the same.
@@ -100,7 +100,7 @@ class Couple(NamedTuple):
     roll2: jax.Array
 
 
-class Turning(NamedTuple):
+class TorsionalResistance(NamedTuple):
     """What hinders turning at contacts, components (contacts, batch)."""
 
     twist: jax.Array
@@ -113,7 +113,7 @@ class Turning(NamedTuple):
     """Torque impulse per unit of angular velocity, about each axis."""
 
 
-class Contacts(NamedTuple):
+class CandidateContacts(NamedTuple):
     """All candidate contacts, components (contacts, batch)."""
 
     sides: tuple[Side, Side]
@@ -137,7 +137,7 @@ class Contacts(NamedTuple):
     """Coefficient of restitution, zero of contacts that throw nothing back."""
     elasticity: jax.Array
     """Coefficient of restitution."""
-    turning: Turning | None
+    turning: TorsionalResistance | None
     """None if nothing hinders turning anywhere."""
 
 
@@ -151,7 +151,7 @@ def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
     return Side(tuple(both[0])), Side(tuple(both[1]))
 
 
-class Found(NamedTuple):
+class DetectedContacts(NamedTuple):
     """All contacts, components (contacts, batch)."""
 
     dist: jax.Array
@@ -166,7 +166,7 @@ class Found(NamedTuple):
     """None if no contact's friction differs along its tangents."""
 
 
-def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> Found:
+def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> DetectedContacts:
     """Tests all pairs and puts all points in one list."""
     parts = []
     for group, found, surface in zip(
@@ -179,7 +179,7 @@ def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> F
             one = jnp.ones_like(twist)
             even = AnisotropicFriction(*tangents(touch.normal), one, one)
             sides = anisotropic_friction(sys, group, touch, surface) or even
-        every = Found(
+        every = DetectedContacts(
             *(touch.dist, touch.pos, touch.normal, found.friction, found.elasticity),
             *(twist * (group.condim > 3), roll * (group.condim > 4), sides),
         )
@@ -193,7 +193,7 @@ def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> F
 
 
 def prepare(
-    found: Found,
+    found: DetectedContacts,
     sides: tuple[Side, Side],
     plan: Layout,
     mobility: Sequence[Sym6],
@@ -202,7 +202,7 @@ def prepare(
     gravity: jax.Array,
     dt: jax.Array,
     turns: bool,
-) -> Contacts:
+) -> CandidateContacts:
     """Sets the contacts up for the sweeps.
 
     Args:
@@ -223,8 +223,8 @@ def prepare(
         axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
     first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
     arms, none = (first, second), jnp.zeros_like(dist)
-    turning = Turning(found.twist, found.roll, rolls, ()) if turns else None
-    contact = Contacts(
+    turning = TorsionalResistance(found.twist, found.roll, rolls, ()) if turns else None
+    contact = CandidateContacts(
         *(sides, axes, arms, (), none, none, found.friction, slides),
         *(dist, none, none, elasticity, turning),
     )
@@ -252,7 +252,7 @@ def prepare(
     )
 
 
-def in_time(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
+def in_time(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> CandidateContacts:
     """Lets what acts during the step act before and after each impact, at its time.
 
     So the velocity after a bounce, and its derivative, is that of the motion.
@@ -272,14 +272,14 @@ def in_time(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
     )
 
 
-def leave_late(contact: Contacts, free: jax.Array, dt: jax.Array) -> Contacts:
+def leave_late(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> CandidateContacts:
     """Asks nothing of contacts that are left to the next step; arguments as of `in_time`."""
     late = impacts.later(contact.dist, free * dt < -contact.dist, contact.elasticity)
     reach, leave = (jnp.where(late, -impacts.MAX_SPEED, x) for x in (contact.reach, contact.leave))
     return contact._replace(reach=reach, leave=leave)
 
 
-def _steps(contact: Contacts, mobile: Sequence[Sym3]) -> tuple[jax.Array, ...]:
+def _steps(contact: CandidateContacts, mobile: Sequence[Sym3]) -> tuple[jax.Array, ...]:
     """Impulse along each axis per unit of velocity, or torque per unit of angular velocity.
 
     Args:
@@ -291,7 +291,9 @@ def _steps(contact: Contacts, mobile: Sequence[Sym3]) -> tuple[jax.Array, ...]:
     return tuple(1.0 / jnp.maximum(s, 1e-12) for s in seen)
 
 
-def relative_spin(contact: Contacts, velocities: Sequence[Spatial], plan: Layout) -> Couple | None:
+def relative_spin(
+    contact: CandidateContacts, velocities: Sequence[Spatial], plan: Layout
+) -> AxisTorque | None:
     """Angular velocity of the second link relative to the first, about the contacts' axes.
 
     None if nothing hinders turning.
@@ -303,10 +305,12 @@ def relative_spin(contact: Contacts, velocities: Sequence[Spatial], plan: Layout
         if side.moves:
             w = side.take(velocities, plan).ang * sign
             turning = w if turning is None else turning + w
-    return Couple(*(turning.dot(axis) for axis in contact.axes))
+    return AxisTorque(*(turning.dot(axis) for axis in contact.axes))
 
 
-def relative_velocity(contact: Contacts, velocities: Sequence[Spatial], plan: Layout) -> Vec3:
+def relative_velocity(
+    contact: CandidateContacts, velocities: Sequence[Spatial], plan: Layout
+) -> Vec3:
     """Velocity of the second link relative to the first, along the contacts' axes."""
     moving: Any = None
     for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
@@ -318,8 +322,12 @@ def relative_velocity(contact: Contacts, velocities: Sequence[Spatial], plan: La
 
 
 def wanted(
-    contact: Contacts, impulse: Impulse, ahead: Impulse, velocity: Impulse, target: jax.Array
-) -> tuple[Impulse, Impulse, Impulse]:
+    contact: CandidateContacts,
+    impulse: AxisImpulse,
+    ahead: AxisImpulse,
+    velocity: AxisImpulse,
+    target: jax.Array,
+) -> tuple[AxisImpulse, AxisImpulse, AxisImpulse]:
     """The change of impulses that each contact alone would ask for, within the friction cone.
 
     Args:
@@ -332,16 +340,16 @@ def wanted(
     Returns:
         The change, the velocities still missing, and 1 where these decide rather than the cone.
     """
-    error = Impulse(target - velocity.normal, -velocity.tangent1, -velocity.tangent2)
+    error = AxisImpulse(target - velocity.normal, -velocity.tangent1, -velocity.tangent2)
     normal, t1, t2 = (p + s * e for p, s, e in zip(ahead, contact.step, error, strict=True))
     normal = jnp.maximum(normal, 0.0)
     bound = contact.friction * normal
     length = _length(t1, t2, contact.slides)
     scale = jnp.minimum(1.0, bound / length)
     inside = (length <= bound).astype(normal.dtype)
-    new = Impulse(normal, t1 * scale, t2 * scale)
-    change = Impulse(*(a - b for a, b in zip(new, impulse, strict=True)))
-    return change, error, Impulse(jnp.ones_like(inside), inside, inside)
+    new = AxisImpulse(normal, t1 * scale, t2 * scale)
+    change = AxisImpulse(*(a - b for a, b in zip(new, impulse, strict=True)))
+    return change, error, AxisImpulse(jnp.ones_like(inside), inside, inside)
 
 
 def _length(first: jax.Array, second: jax.Array, share: jax.Array | None) -> jax.Array:
@@ -351,8 +359,12 @@ def _length(first: jax.Array, second: jax.Array, share: jax.Array | None) -> jax
 
 
 def wanted_couple(
-    turning: Turning, couple: Couple, ahead: Couple, spin: Couple, pressing: jax.Array
-) -> tuple[Couple, Couple, Couple]:
+    turning: TorsionalResistance,
+    couple: AxisTorque,
+    ahead: AxisTorque,
+    spin: AxisTorque,
+    pressing: jax.Array,
+) -> tuple[AxisTorque, AxisTorque, AxisTorque]:
     """The change of torque impulses that each contact alone would ask for; as `wanted`.
 
     Args:
@@ -362,36 +374,36 @@ def wanted_couple(
         spin: relative angular velocities.
         pressing: impulses along the normals.
     """
-    error = Couple(*(-w for w in spin))
+    error = AxisTorque(*(-w for w in spin))
     twist, r1, r2 = (p + s * e for p, s, e in zip(ahead, turning.step, error, strict=True))
     most, bound = turning.twist * pressing, turning.roll * pressing
     length = _length(r1, r2, turning.rolls)
     scale = jnp.minimum(1.0, bound / length)
-    new = Couple(jnp.clip(twist, -most, most), r1 * scale, r2 * scale)
-    change = Couple(*(a - b for a, b in zip(new, couple, strict=True)))
+    new = AxisTorque(jnp.clip(twist, -most, most), r1 * scale, r2 * scale)
+    change = AxisTorque(*(a - b for a, b in zip(new, couple, strict=True)))
     held = (jnp.abs(twist) <= most).astype(length.dtype)
     inside = (length <= bound).astype(length.dtype)
-    return change, error, Couple(held, inside, inside)
+    return change, error, AxisTorque(held, inside, inside)
 
 
-def physical(contact: Contacts, speed: jax.Array) -> jax.Array:
+def physical(contact: CandidateContacts, speed: jax.Array) -> jax.Array:
     """Share of the impulse that stops, or throws back, what moves freely at a normal velocity.
 
     The rest has pushed bodies out of each other and must not remain in their velocities. At rest,
     where a little penetration is what the sweeps left over, all of it is kept.
     """
     excess = jnp.maximum(contact.reach - speed, 1e-9)
-    return jnp.clip(SLACK * (contact.leave - speed) / excess, 0.0, 1.0)
+    return jnp.clip(MAX_PUSH_RATIO * (contact.leave - speed) / excess, 0.0, 1.0)
 
 
-def in_space(contact: Contacts, along: Impulse | Couple) -> Vec3:
+def in_space(contact: CandidateContacts, along: AxisImpulse | AxisTorque) -> Vec3:
     """Impulses, or torque impulses, in world axes."""
     normal, first, second = (axis * x for axis, x in zip(contact.axes, along, strict=True))
     return normal + first + second
 
 
 def as_momenta(
-    contact: Contacts, impulse: Impulse, couple: Couple | None, plan: Layout
+    contact: CandidateContacts, impulse: AxisImpulse, couple: AxisTorque | None, plan: Layout
 ) -> list[Spatial | None]:
     """What impulses add to the momenta of the links about the common points, by group."""
     out: list[Spatial | None] = [None] * len(plan.groups)

@@ -15,12 +15,12 @@ from brax.maximal.cords import mobility as mobility_along
 from brax.maximal.cords import rates as rates_along
 from brax.maximal.links import PerDof, Stack, by_group
 from brax.maximal.solve import Pivot
-from brax.positional.contacts import SLACK
+from brax.positional.contacts import MAX_PUSH_RATIO
 from brax.spatial import Spatial
 from brax.tree import Group, Layout, join, sum_rows
 
 
-class Part(NamedTuple):
+class LimitPart(NamedTuple):
     """Rows of one quantity of a group's joints."""
 
     group: int
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 class Limits(NamedTuple):
     """All limits, and all joints and tendons with dry friction, components (limits, batch)."""
 
-    parts: list[Part]
+    parts: list[LimitPart]
     """Those of joints, which come first."""
     cords: Cords | None
     """The tendons; None if none is bounded."""
@@ -69,7 +69,7 @@ def prepare(
         pivots: the joints, from `factor`.
         dt: time step.
     """
-    parts: list[Part] = []
+    parts: list[LimitPart] = []
     table: list[tuple[jax.Array, ...]] = []
     all_q, all_stacks = by_group(plan, q), by_group(plan, stacks)
     for i, group in enumerate(plan.groups):
@@ -78,19 +78,19 @@ def prepare(
                 seen = total(
                     r * r * w for r, w in zip(rates, mobility[i], strict=True) if r is not None
                 )
-                parts.append(Part(i, rates))
+                parts.append(LimitPart(i, rates))
                 table.append((*row, 1.0 / jnp.maximum(seen, 1e-12)))
     which: tuple[int, ...] = ()
     if cords is not None:
         limited, dry = stopped(sys)
         which = (*limited, *dry)
-        table.append(_cord_bounds(sys, plan, pivots, cords, dt))
+        table.append(_tendon_bounds(sys, plan, pivots, cords, dt))
     if not table:
         return None
     return Limits(parts, cords, which, *join([tuple(jnp.broadcast_arrays(*row)) for row in table]))
 
 
-def _cord_bounds(
+def _tendon_bounds(
     sys: System, plan: Layout, pivots: Sequence[Pivot], found: Cords, dt: jax.Array
 ) -> tuple[jax.Array, ...]:
     """Least and greatest rate, greatest impulse and step of tendons: limits, then friction."""
@@ -202,4 +202,4 @@ def physical(limits: Limits, impulse: jax.Array, rate: jax.Array) -> jax.Array:
     """Share of the impulse that stops a joint moving freely at `rate`; see `contacts.physical`."""
     pressing = jnp.where(impulse > 0, -rate, rate)
     excess = jnp.where(impulse > 0, limits.low - rate, rate - limits.high)
-    return jnp.clip(SLACK * pressing / jnp.maximum(excess, 1e-9), 0.0, 1.0)
+    return jnp.clip(MAX_PUSH_RATIO * pressing / jnp.maximum(excess, 1e-9), 0.0, 1.0)

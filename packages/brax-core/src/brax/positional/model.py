@@ -10,24 +10,24 @@ from brax.maximal.links import Masses, Stack, masses, stacks
 from brax.tree import Layout
 
 
-class Model(NamedTuple):
+class PositionalModel(NamedTuple):
     """Constants of all links and of the stacks of joints."""
 
     links: Masses
     stacks: tuple[Stack, ...]
 
 
-class Problem(NamedTuple):
+class PositionalProblem(NamedTuple):
     """All that a step knows beside the state."""
 
     sys: System
     plan: Layout
-    model: Model
+    model: PositionalModel
     act: jax.Array
-    surroundings: ExternalForces
+    external: ExternalForces
 
 
-def constants(sys: System, plan: Layout) -> Model:
+def constants(sys: System, plan: Layout) -> PositionalModel:
     """Takes a system with a trailing batch axis apart."""
     links = masses(sys, plan)
-    return Model(links, stacks(sys, plan, links))
+    return PositionalModel(links, stacks(sys, plan, links))

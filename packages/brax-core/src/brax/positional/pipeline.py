@@ -14,12 +14,12 @@ from brax.maximal.coordinates import frames_of_links, read_joints, read_links, w
 from brax.maximal.joints import advance, directions, pose, project, separation
 from brax.maximal.links import Links, PerDof, Stack, parents
 from brax.pipeline import Pipeline
-from brax.positional.model import Problem, constants
-from brax.positional.step import Moving, physics_step
+from brax.positional.model import PositionalProblem, constants
+from brax.positional.step import PositionalState, physics_step
 from brax.tree import Group, layout
 
 
-class Positional(Pipeline[Problem, Moving]):
+class Positional(Pipeline[PositionalProblem, PositionalState]):
     """`init` and `step` of the positional pipeline."""
 
     name = "positional"
@@ -27,24 +27,26 @@ class Positional(Pipeline[Problem, Moving]):
     approximates = contracts.HARD
     reports_forces = True
 
-    def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
+    def problem(self, sys: System, act: jax.Array, external: Force | None) -> PositionalProblem:
         """Takes the model's constants apart."""
         plan = layout(sys)
         # The constants of a known model are folded, but nothing that follows from a batch.
         sys, model = jax.lax.optimization_barrier((sys, constants(sys, plan)))
-        return Problem(sys, plan, model, act, external_forces(sys, plan.order, external))
+        return PositionalProblem(sys, plan, model, act, external_forces(sys, plan.order, external))
 
-    def enter(self, problem: Problem, state: State) -> Moving:
+    def enter(self, problem: PositionalProblem, state: State) -> PositionalState:
         """Finds the links' principal frames."""
         links = read_links(problem.plan, problem.model.links, state)
         acted = None if state.forces is None else impulses.zero(state.forces)
-        return Moving(links, *read_joints(problem.plan, state), state.activation, acted)
+        return PositionalState(links, *read_joints(problem.plan, state), state.activation, acted)
 
-    def advance(self, problem: Problem, motion: Moving, dt: jax.Array) -> Moving:
+    def advance(
+        self, problem: PositionalProblem, motion: PositionalState, dt: jax.Array
+    ) -> PositionalState:
         """Predicts, and corrects positions, then velocities."""
         return physics_step(problem, motion, dt)
 
-    def leave(self, problem: Problem, motion: Moving) -> State:
+    def leave(self, problem: PositionalProblem, motion: PositionalState) -> State:
         """Reads the coordinates off the frames."""
         plan, model, bodies = problem.plan, problem.model, motion.bodies
         q = [

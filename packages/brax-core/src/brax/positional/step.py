@@ -35,13 +35,13 @@ from brax.maximal.solve import Pivot, factor
 from brax.maximal.standing import standing
 from brax.maximal.ties import Tied, hold, speeds
 from brax.positional.bodies import drift, turn
-from brax.positional.model import Problem
-from brax.positional.resolve import Motion, resolve
+from brax.positional.model import PositionalProblem
+from brax.positional.position_update import TreeMotion, resolve
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.tree import Group, join
 
 
-class Moving(NamedTuple):
+class PositionalState(NamedTuple):
     """The state inside a step."""
 
     bodies: Links
@@ -55,7 +55,7 @@ class Moving(NamedTuple):
     """The impulses so far of the step; None if nobody asks for them."""
 
 
-class Closing(NamedTuple):
+class JointClosing(NamedTuple):
     """What the joints of a stack ask for, to be closed at the end of the step."""
 
     drive: Spatial | None
@@ -69,10 +69,10 @@ class Closing(NamedTuple):
     """These coordinates."""
 
 
-class Kicked(NamedTuple):
+class VelocityUpdate(NamedTuple):
     """The state between a kick and a drift."""
 
-    state: Moving
+    state: PositionalState
     """Its velocities are those after the step."""
     vel: Vec3
     """Velocities of the centres of mass over the step, which move the links."""
@@ -81,34 +81,36 @@ class Kicked(NamedTuple):
     """Rates of the coordinates over the step, by stack."""
 
 
-def physics_step(problem: Problem, state: Moving, dt: jax.Array) -> Moving:
+def physics_step(
+    problem: PositionalProblem, state: PositionalState, dt: jax.Array
+) -> PositionalState:
     """Advances by one time step."""
     sys, told = problem.sys, Command(problem.act, state.activation)
-    found: Kicked = sys.integrator.step(_Moves(problem), _unkicked(state), dt)
+    found: VelocityUpdate = sys.integrator.step(_PositionalMoves(problem), _unkicked(state), dt)
     activation = next_activation(
         sys, problem.plan, problem.model.links, told, state.bodies, state.q, state.rates, dt
     )
     return found.state._replace(activation=activation)
 
 
-class _Moves(Moves[Kicked]):
+class _PositionalMoves(Moves[VelocityUpdate]):
     """Kicks and drifts."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: PositionalProblem) -> None:
         self.problem = problem
 
-    def kick(self, state: Kicked, dt: jax.Array) -> Kicked:
+    def kick(self, state: VelocityUpdate, dt: jax.Array) -> VelocityUpdate:
         return _kick(self.problem, state.state, dt)
 
-    def drift(self, state: Kicked, dt: jax.Array) -> Kicked:
+    def drift(self, state: VelocityUpdate, dt: jax.Array) -> VelocityUpdate:
         return _drift(self.problem, state, dt)
 
 
-def _unkicked(state: Moving) -> Kicked:
-    return Kicked(state, state.bodies.vel, state.bodies.ang, state.rates)
+def _unkicked(state: PositionalState) -> VelocityUpdate:
+    return VelocityUpdate(state, state.bodies.vel, state.bodies.ang, state.rates)
 
 
-def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
+def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> VelocityUpdate:
     """Finds the velocities over the next `dt`, and those after it."""
     plan, model = problem.plan, problem.model
     bodies = _damped(problem.sys, state.bodies, dt)
@@ -142,7 +144,7 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
             bodies,
             origins,
             state.q,
-            Motion(by_link(plan, about(free, origins)), by_group(plan, rates)),
+            TreeMotion(by_link(plan, about(free, origins)), by_group(plan, rates)),
             _outer_impulses(problem, bodies, origins, motors, dt),
             _joint_impulses(problem, state, closing, motors, dt),
             tied,
@@ -156,15 +158,15 @@ def _kick(problem: Problem, state: Moving, dt: jax.Array) -> Kicked:
     acted = impulses.more(state.acted, found[2])
     arm = bodies.pos - origins
     kept = free._replace(vel=free.vel + after.lin + after.ang.cross(arm), ang=free.ang + after.ang)
-    return Kicked(
-        Moving(kept, state.q, _plus(rates, after_rates), state.activation, acted),
+    return VelocityUpdate(
+        PositionalState(kept, state.q, _plus(rates, after_rates), state.activation, acted),
         free.vel + over.lin + over.ang.cross(arm),
         free.ang + over.ang,
         _plus(_plus(state.rates, over_rates), [c.parting for c in closing]),
     )
 
 
-def _drift(problem: Problem, kicked: Kicked, dt: jax.Array) -> Kicked:
+def _drift(problem: PositionalProblem, kicked: VelocityUpdate, dt: jax.Array) -> VelocityUpdate:
     """Moves the links and the coordinates."""
     state, moments = kicked.state, problem.model.links.moments
     turned = turn(moments, state.bodies.axes, kicked.ang, dt)
@@ -192,9 +194,9 @@ def _damped(sys: System, bodies: Links, dt: jax.Array) -> Links:
 
 
 def _joint_impulses(
-    problem: Problem,
-    state: Moving,
-    closing: Sequence[Closing],
+    problem: PositionalProblem,
+    state: PositionalState,
+    closing: Sequence[JointClosing],
     motors: Driven | None,
     dt: jax.Array,
 ) -> list[PerDof]:
@@ -225,7 +227,9 @@ def _gravity(sys: System) -> Vec3:
     return Vec3(*(sys.opt.gravity[i : i + 1] for i in range(3)))
 
 
-def _measured(problem: Problem, bodies: Links, q: Sequence[PerDof]) -> list[Joints | None]:
+def _measured(
+    problem: PositionalProblem, bodies: Links, q: Sequence[PerDof]
+) -> list[Joints | None]:
     """The degrees of freedom of each stack as they stand; None for links that nothing holds."""
     return [
         None
@@ -245,20 +249,20 @@ def _subspace(group: Group, joints: Joints | None, origins: Vec3) -> tuple[Spati
 
 
 def _closing(
-    problem: Problem,
+    problem: PositionalProblem,
     joints: Sequence[Joints | None],
     free: Links,
     ahead: Links,
     origins: Vec3,
-    state: Moving,
+    state: PositionalState,
     dt: jax.Array,
-) -> list[Closing]:
+) -> list[JointClosing]:
     """Asks the joints to undo what parts links that move freely for the step, from `free`."""
     out = []
     for i, (group, stack) in enumerate(zip(problem.plan.stacks, problem.model.stacks, strict=True)):
         mine = joints[i]
         if mine is None:
-            out.append(Closing(None, (), (), ()))
+            out.append(JointClosing(None, (), (), ()))
             continue
         expected = advance(group.types, state.q[i], state.rates[i], dt)
         body, parent = rows(ahead, group.links), parents(ahead, group)
@@ -268,18 +272,18 @@ def _closing(
         parting, ang, lin = project(mine, *(part * (1.0 / dt) for part in parted))
         arm = mine.point - rows(origins, group.links)
         drive = Spatial(ang, lin + arm.cross(ang)) * -1.0
-        out.append(Closing(drive, rates, parting, expected))
+        out.append(JointClosing(drive, rates, parting, expected))
     return out
 
 
 def _tied(
-    problem: Problem,
+    problem: PositionalProblem,
     pivots: list[Pivot],
     origins: Vec3,
-    state: Moving,
+    state: PositionalState,
     free: Links,
     ahead: Links,
-    closing: Sequence[Closing],
+    closing: Sequence[JointClosing],
     dt: jax.Array,
 ) -> Tied | None:
     """The ties, which are to undo what parts links that move freely, as joints do."""
@@ -294,7 +298,7 @@ def _tied(
     return fusion_barrier(Tied(held, -rates - parting.apart * (1.0 / dt)))
 
 
-def _inertias(problem: Problem, bodies: Links, origins: Vec3) -> Rigid:
+def _inertias(problem: PositionalProblem, bodies: Links, origins: Vec3) -> Rigid:
     """Spatial inertias about the common points."""
     model = problem.model.links
     moments = Sym3.from_principal(bodies.axes, model.moments)
@@ -302,14 +306,14 @@ def _inertias(problem: Problem, bodies: Links, origins: Vec3) -> Rigid:
 
 
 def _outer_impulses(
-    problem: Problem, bodies: Links, origins: Vec3, motors: Driven | None, dt: jax.Array
+    problem: PositionalProblem, bodies: Links, origins: Vec3, motors: Driven | None, dt: jax.Array
 ) -> list[Spatial]:
     """Impulses of surroundings and motors on the links, about the common points, by group."""
     plan, model = problem.plan, problem.model.links
     nothing = jax.tree.map(jnp.zeros_like, bodies.vel)
     force = Spatial(nothing, nothing)
     for push in (
-        problem.surroundings.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel)),
+        problem.external.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel)),
         motor_wrench(problem.sys, plan, model, bodies, motors),
     ):
         force = force if push is None else force + push
