@@ -4,7 +4,7 @@ import jax
 
 from brax.components import Mat3, Quat, Vec3, exp_quat, unit_again
 from brax.maximal.links import Links
-from brax.maximal.turning import gyration, rotation_vector
+from brax.maximal.rotation import gyration, rotation_vector
 
 
 def scale(a: Vec3, b: Vec3) -> Vec3:

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.components import rows, total
 from brax.impacts import MAX_SPEED
-from brax.maximal.cords import Cords, Loads, stopped, summed
-from brax.maximal.cords import loads as loads_along
-from brax.maximal.cords import mobility as mobility_along
-from brax.maximal.cords import rates as rates_along
 from brax.maximal.links import PerDof, Stack, by_group
-from brax.maximal.solve import Pivot
+from brax.maximal.tendons import GroupedLoads, TendonJacobian, stopped, summed
+from brax.maximal.tendons import loads as loads_along
+from brax.maximal.tendons import mobility as mobility_along
+from brax.maximal.tendons import rates as rates_along
+from brax.maximal.tree_solve import GroupPivot
 from brax.positional.contacts import MAX_PUSH_RATIO
 from brax.spatial import Spatial
 from brax.tree import Group, Layout, join, sum_rows
@@ -34,7 +34,7 @@ class Limits(NamedTuple):
 
     parts: list[LimitPart]
     """Those of joints, which come first."""
-    cords: Cords | None
+    tendons: TendonJacobian | None
     """The tendons; None if none is bounded."""
     which: tuple[int, ...]
     """The tendon of each of the last rows."""
@@ -53,8 +53,8 @@ def prepare(
     stacks: Sequence[Stack],
     q: Sequence[PerDof],
     mobility: Sequence[PerDof],
-    cords: Cords | None,
-    pivots: Sequence[Pivot],
+    tendons: TendonJacobian | None,
+    pivots: Sequence[GroupPivot],
     dt: jax.Array,
 ) -> Limits | None:
     """Sets the limits up for the sweeps; None if there are none.
@@ -65,7 +65,7 @@ def prepare(
         stacks: constants of the joints, by stack.
         q: coordinates, by stack.
         mobility: of each degree of freedom, by group.
-        cords: the tendons; None if none is bounded.
+        tendons: the tendons; None if none is bounded.
         pivots: the joints, from `factor`.
         dt: time step.
     """
@@ -81,17 +81,19 @@ def prepare(
                 parts.append(LimitPart(i, rates))
                 table.append((*row, 1.0 / jnp.maximum(seen, 1e-12)))
     which: tuple[int, ...] = ()
-    if cords is not None:
+    if tendons is not None:
         limited, dry = stopped(sys)
         which = (*limited, *dry)
-        table.append(_tendon_bounds(sys, plan, pivots, cords, dt))
+        table.append(_tendon_bounds(sys, plan, pivots, tendons, dt))
     if not table:
         return None
-    return Limits(parts, cords, which, *join([tuple(jnp.broadcast_arrays(*row)) for row in table]))
+    return Limits(
+        parts, tendons, which, *join([tuple(jnp.broadcast_arrays(*row)) for row in table])
+    )
 
 
 def _tendon_bounds(
-    sys: System, plan: Layout, pivots: Sequence[Pivot], found: Cords, dt: jax.Array
+    sys: System, plan: Layout, pivots: Sequence[GroupPivot], found: TendonJacobian, dt: jax.Array
 ) -> tuple[jax.Array, ...]:
     """Least and greatest rate, greatest impulse and step of tendons: limits, then friction."""
     limited, dry = stopped(sys)
@@ -142,20 +144,20 @@ def rates_of(
     for part in limits.parts:
         pairs = zip(part.rates, rates[part.group], strict=True)
         out.append(total(g * r for g, r in pairs if g is not None))
-    if limits.cords is not None:
-        out.append(rows(rates_along(sys, plan, limits.cords, links, rates), limits.which))
+    if limits.tendons is not None:
+        out.append(rows(rates_along(sys, plan, limits.tendons, links, rates), limits.which))
     return join(out)
 
 
-def as_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> Loads:
+def as_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> GroupedLoads:
     """What impulses are to links and along degrees of freedom."""
     joints = sum(len(plan.groups[part.group].links) for part in limits.parts)
     along = _on_joints(limits, impulse[:joints], plan)
-    if limits.cords is None:
+    if limits.tendons is None:
         return [None] * len(plan.groups), along
     whole = sum_rows(impulse[joints:], limits.which, len(sys.tendon_names))
     none: list[Spatial | None] = [None] * len(plan.groups)
-    return summed((none, along), loads_along(sys, plan, limits.cords, whole))
+    return summed((none, along), loads_along(sys, plan, limits.tendons, whole))
 
 
 def _on_joints(

@@ -11,7 +11,7 @@ from brax.base import Force, State, System
 from brax.components import rows
 from brax.forces.external import external_forces
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
-from brax.maximal.joints import advance, directions, pose, project, separation
+from brax.maximal.joint_errors import advance, directions, project, separation, stack_pose
 from brax.maximal.links import Links, PerDof, Stack, parents
 from brax.pipeline import Pipeline
 from brax.positional.model import PositionalProblem, constants
@@ -64,7 +64,7 @@ init, step = POSITIONAL.init, POSITIONAL.step
 def _corrected(stack: Stack, group: Group, bodies: Links, q: PerDof) -> PerDof:
     """Coordinates after one Gauss-Newton step towards the frames; whole turns are kept."""
     at, parent, body = (
-        pose(stack, group.types, q),
+        stack_pose(stack, group.types, q),
         parents(bodies, group),
         rows(bodies, group.links),
     )

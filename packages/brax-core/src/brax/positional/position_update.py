@@ -11,12 +11,18 @@ from brax.colliders.narrow_phase import frames_of
 from brax.components import Vec3, rows, stack, total
 from brax.impacts import MAX_SPEED
 from brax.impulses import Impulses
-from brax.maximal import cords as roped
-from brax.maximal.acted import acted
+from brax.maximal import tendons as tendon_rows
 from brax.maximal.coordinates import link_poses
+from brax.maximal.equality import (
+    EqualitySystem,
+    EqualityTargets,
+    equality_impulses,
+    equality_momenta,
+    project_motion,
+)
 from brax.maximal.links import Links, PerDof, about, by_group, by_link
-from brax.maximal.solve import Pivot, mobility, solve, without_drives
-from brax.maximal.ties import Held, Tied, impulses, kept, momenta
+from brax.maximal.step_impulses import step_impulses
+from brax.maximal.tree_solve import GroupPivot, mobility, solve, without_drives
 from brax.positional import contacts as contact_rows
 from brax.positional import limits as limit_rows
 from brax.positional.implicit_differentiation import at, solved
@@ -50,10 +56,10 @@ class SweepProblem(NamedTuple):
 
     sys: System
     plan: Layout
-    pivots: list[Pivot]
+    pivots: list[GroupPivot]
     contact: contact_rows.CandidateContacts | None
     limits: limit_rows.Limits | None
-    held: Held | None
+    held: EqualitySystem | None
     """What is tied; None if nothing is."""
 
 
@@ -94,14 +100,14 @@ def resolve(
     sys: System,
     plan: Layout,
     model: PositionalModel,
-    pivots: list[Pivot],
+    pivots: list[GroupPivot],
     bodies: Links,
     origins: Vec3,
     q: Sequence[PerDof],
     free: TreeMotion,
     pushes: Sequence[Spatial],
     loads: Sequence[PerDof],
-    tied: Tied | None,
+    tied: EqualityTargets | None,
     dt: jax.Array,
     asked: bool,
 ) -> tuple[TreeMotion, TreeMotion, Impulses | None]:
@@ -137,17 +143,19 @@ def resolve(
     if tied is not None:
         if asked:
             ties = [_momenta_of_ties(sys, plan, tied.held, change, tied.wanted)]
-        change = TreeMotion(*kept(sys, plan, tied.held, change, tied.wanted))
+        change = TreeMotion(*project_motion(sys, plan, tied.held, change, tied.wanted))
     ropes = any(sys.tendon_limited) or any(sys.tendon_dry)
     if not (sys.collisions or any(sys.joint_limited) or any(sys.joint_dry) or ropes):
         none = jnp.zeros((0, 3, bodies.pos.x.shape[-1]), dt.dtype)
-        return change, change, acted(plan, origins, none, *ties) if asked else None
+        return change, change, step_impulses(plan, origins, none, *ties) if asked else None
     mobile, freedom = mobility(plan, pivots)
     was = by_link(plan, about(bodies, origins))
     centres = by_link(plan, origins)
     contact = _contacts(sys, plan, model, bodies, mobile, centres, was, dt)
-    cords = roped.cords(sys, plan, model.links, bodies, origins, q) if ropes else None
-    limits = limit_rows.prepare(sys, plan, model.stacks, q, freedom, cords, pivots, dt)
+    tendons = (
+        tendon_rows.tendon_jacobian(sys, plan, model.links, bodies, origins, q) if ropes else None
+    )
+    limits = limit_rows.prepare(sys, plan, model.stacks, q, freedom, tendons, pivots, dt)
     setting = SweepProblem(sys, plan, pivots, contact, limits, tied and tied.held)
     speeds = _speeds(setting, _plus(free, change, 1.0))
     if contact is not None:
@@ -180,20 +188,20 @@ def _acted(
     if setting.held is not None:
         found = _unheld(setting, loads)
         ties = [*ties, _momenta_of_ties(setting.sys, plan, setting.held, found, None)]
-    return acted(plan, origins, force.astype(dt.dtype), *ties)
+    return step_impulses(plan, origins, force.astype(dt.dtype), *ties)
 
 
 def _momenta_of_ties(
-    sys: System, plan: Layout, held: Held, motion: TreeMotion, wanted: jax.Array | None
+    sys: System, plan: Layout, held: EqualitySystem, motion: TreeMotion, wanted: jax.Array | None
 ) -> list[Spatial | None]:
-    """What ties add to the momenta of the links to keep a motion; args as of `kept`."""
-    return momenta(sys, plan, held, impulses(sys, plan, held, motion, wanted))
+    """What ties add to the momenta of the links to keep a motion; args as of `project_motion`."""
+    return equality_momenta(sys, plan, held, equality_impulses(sys, plan, held, motion, wanted))
 
 
 def _response(setting: SweepProblem, loads: SweepLoads) -> TreeMotion:
     """The change of motion by impulses of contacts and limits."""
     found, held = _unheld(setting, loads), setting.held
-    return TreeMotion(*(kept(setting.sys, setting.plan, held, found) if held else found))
+    return TreeMotion(*(project_motion(setting.sys, setting.plan, held, found) if held else found))
 
 
 def _unheld(setting: SweepProblem, loads: SweepLoads) -> TreeMotion:
@@ -205,7 +213,7 @@ def _unheld(setting: SweepProblem, loads: SweepLoads) -> TreeMotion:
         pushed = contact_rows.as_momenta(setting.contact, loads.contact, loads.couple, plan)
     if setting.limits is not None and loads.limit is not None:
         limited = limit_rows.as_loads(setting.limits, loads.limit, setting.sys, plan)
-        pushed, pushes = roped.summed((pushed, pushes), limited)
+        pushed, pushes = tendon_rows.summed((pushed, pushes), limited)
     return TreeMotion(*solve(plan, setting.pivots, pushed, pushes, driven=False))
 
 

@@ -13,27 +13,27 @@ from brax.components import Sym3, Vec3, rows
 from brax.impulses import Impulses
 from brax.integrators import Moves
 from brax.kernels.fusion_barrier import fusion_barrier
-from brax.maximal.joints import (
+from brax.maximal.actuation import (
+    Actuation,
+    actuation,
+    actuator_wrench,
+    applied_forces,
+    next_activation,
+)
+from brax.maximal.equality import EqualityTargets, equality_rates, equality_system
+from brax.maximal.equality_errors import equality_errors
+from brax.maximal.joint_errors import (
     Joints,
     advance,
     directions,
-    pose,
     project,
     relative_velocity,
     separation,
     spatial,
+    stack_pose,
 )
 from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
-from brax.maximal.motors import (
-    Driven,
-    applied_forces,
-    driven,
-    motor_wrench,
-    next_activation,
-)
-from brax.maximal.solve import Pivot, factor
-from brax.maximal.standing import standing
-from brax.maximal.ties import Tied, hold, speeds
+from brax.maximal.tree_solve import GroupPivot, factor
 from brax.positional.bodies import drift, turn
 from brax.positional.model import PositionalProblem
 from brax.positional.position_update import TreeMotion, resolve
@@ -121,7 +121,7 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
     ahead = drift(model.links.moments, free, free.vel * dt, turned)
     closing = _closing(problem, joints, free, ahead, origins, state, dt)
     told = Command(problem.act, state.activation)
-    motors = driven(problem.sys, plan, model.links, told, bodies, state.q, state.rates)
+    motors = actuation(problem.sys, plan, model.links, told, bodies, state.q, state.rates)
     pivots = fusion_barrier(
         factor(
             plan,
@@ -197,7 +197,7 @@ def _joint_impulses(
     problem: PositionalProblem,
     state: PositionalState,
     closing: Sequence[JointClosing],
-    motors: Driven | None,
+    motors: Actuation | None,
     dt: jax.Array,
 ) -> list[PerDof]:
     """Impulses along all degrees of freedom, on links that move freely, by stack.
@@ -236,7 +236,7 @@ def _measured(
         if group.unconstrained
         else directions(
             stack,
-            pose(stack, group.types, mine),
+            stack_pose(stack, group.types, mine),
             parents(bodies, group),
             rows(bodies, group.links),
         )
@@ -266,7 +266,7 @@ def _closing(
             continue
         expected = advance(group.types, state.q[i], state.rates[i], dt)
         body, parent = rows(ahead, group.links), parents(ahead, group)
-        parted = separation(stack, pose(stack, group.types, expected), parent, body)
+        parted = separation(stack, stack_pose(stack, group.types, expected), parent, body)
         moving = relative_velocity(mine.point, parents(free, group), rows(free, group.links))
         rates, *_ = project(mine, *moving)
         parting, ang, lin = project(mine, *(part * (1.0 / dt) for part in parted))
@@ -278,24 +278,24 @@ def _closing(
 
 def _tied(
     problem: PositionalProblem,
-    pivots: list[Pivot],
+    pivots: list[GroupPivot],
     origins: Vec3,
     state: PositionalState,
     free: Links,
     ahead: Links,
     closing: Sequence[JointClosing],
     dt: jax.Array,
-) -> Tied | None:
+) -> EqualityTargets | None:
     """The ties, which are to undo what parts links that move freely, as joints do."""
     sys, plan, masses = problem.sys, problem.plan, problem.model.links
     if not sys.equality_names:
         return None
-    now = standing(sys, plan, masses, state.bodies, origins, state.q)
-    held = hold(sys, plan, pivots, origins, now)
-    parting = standing(sys, plan, masses, ahead, origins, [c.expected for c in closing])
+    now = equality_errors(sys, plan, masses, state.bodies, origins, state.q)
+    held = equality_system(sys, plan, pivots, origins, now)
+    parting = equality_errors(sys, plan, masses, ahead, origins, [c.expected for c in closing])
     still = jax.tree.map(jnp.zeros_like, by_link(plan, about(free, origins)))
-    rates = speeds(sys, plan, held, (still, by_group(plan, [c.parting for c in closing])))
-    return fusion_barrier(Tied(held, -rates - parting.apart * (1.0 / dt)))
+    rates = equality_rates(sys, plan, held, (still, by_group(plan, [c.parting for c in closing])))
+    return fusion_barrier(EqualityTargets(held, -rates - parting.apart * (1.0 / dt)))
 
 
 def _inertias(problem: PositionalProblem, bodies: Links, origins: Vec3) -> Rigid:
@@ -306,7 +306,11 @@ def _inertias(problem: PositionalProblem, bodies: Links, origins: Vec3) -> Rigid
 
 
 def _outer_impulses(
-    problem: PositionalProblem, bodies: Links, origins: Vec3, motors: Driven | None, dt: jax.Array
+    problem: PositionalProblem,
+    bodies: Links,
+    origins: Vec3,
+    motors: Actuation | None,
+    dt: jax.Array,
 ) -> list[Spatial]:
     """Impulses of surroundings and motors on the links, about the common points, by group."""
     plan, model = problem.plan, problem.model.links
@@ -314,7 +318,7 @@ def _outer_impulses(
     force = Spatial(nothing, nothing)
     for push in (
         problem.external.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel)),
-        motor_wrench(problem.sys, plan, model, bodies, motors),
+        actuator_wrench(problem.sys, plan, model, bodies, motors),
     ):
         force = force if push is None else force + push
     arm = bodies.pos - origins

@@ -9,16 +9,16 @@ import jax
 
 from brax.components import Vec3, zero_vec
 from brax.joints import JointType, Twist
-from brax.maximal.joints import (
-    Direction,
-    Pose,
+from brax.maximal.joint_errors import (
+    JointDirection,
+    StackPose,
     advance,
     directions,
-    pose,
     project,
     relative_velocity,
     separation,
     spatial,
+    stack_pose,
 )
 from brax.maximal.links import Links, PerDof, Stack
 from brax.spatial import Spatial
@@ -64,7 +64,7 @@ def measure(
         origin: the common point of each link's tree.
         dt: time step.
     """
-    at = pose(model, types, q)
+    at = stack_pose(model, types, q)
     joints = directions(model, at, parent, body)
     step, tilt, gap = project(joints, *separation(model, at, parent, body))
     velocity = relative_velocity(joints.point, parent, body)
@@ -84,7 +84,7 @@ def measure(
 class Turning(NamedTuple):
     """What one joint does to the link at its rates, world axes; a part that is zero is None."""
 
-    moving: Direction
+    moving: JointDirection
     drift: Twist
     """How that changes because the joint's own axes move."""
 
@@ -93,8 +93,8 @@ def _turning(
     model: Stack,
     types: tuple[JointType, ...],
     q: PerDof,
-    at: Pose,
-    local: Sequence[Direction],
+    at: StackPose,
+    local: Sequence[JointDirection],
     rates: PerDof,
     parent: Links | None,
 ) -> list[Turning]:
@@ -110,7 +110,7 @@ def _turning(
                 for part in kind.drift(params, mine, rates[dofs])
             )
         )
-        moving = Direction(
+        moving = JointDirection(
             *(_sum(zip(p, rates[dofs], strict=True)) for p in zip(*local[dofs], strict=True))
         )
         out.append(Turning(moving, drift))

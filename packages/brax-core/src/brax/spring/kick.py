@@ -14,14 +14,21 @@ from brax.colliders.interface import Touch
 from brax.colliders.narrow_phase import contact_links, find_touches, frames_of
 from brax.components import Quat, Sym3, Vec3, rows, total
 from brax.impulses import Impulses
-from brax.maximal import cords as roped
-from brax.maximal.acted import acted
+from brax.maximal import tendons as roped
+from brax.maximal.actuation import Actuation, actuation, actuator_wrench, applied_forces
+from brax.maximal.equality import (
+    EqualityTargets,
+    GroupedMotion,
+    equality_momenta,
+    equality_rates,
+    equality_system,
+    project_motion,
+)
+from brax.maximal.equality import equality_impulses as tied_impulses
+from brax.maximal.equality_errors import equality_errors
 from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
-from brax.maximal.motors import Driven, applied_forces, driven, motor_wrench
-from brax.maximal.solve import Pivot, factor, mobility, solve, without_drives
-from brax.maximal.standing import standing
-from brax.maximal.ties import Motion, Tied, hold, kept, momenta, speeds
-from brax.maximal.ties import impulses as tied_impulses
+from brax.maximal.step_impulses import step_impulses
+from brax.maximal.tree_solve import GroupPivot, factor, mobility, solve, without_drives
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.spring import contacts as touching
 from brax.spring import limits as bounded
@@ -96,7 +103,7 @@ def _outer_impulses(
     links: Links,
     arm: Vec3,
     inertias: Sequence[Rigid],
-    motors: Driven | None,
+    motors: Actuation | None,
     dt: jax.Array,
 ) -> list[Spatial]:
     """Impulses of surroundings and motors on all links about the common points, and of gravity on
@@ -107,7 +114,7 @@ def _outer_impulses(
         Spatial(i.moment.cross(w), w * i.mass) for i, w in zip(inertias, weights, strict=True)
     ]
     wrench = problem.surroundings.wrench(links.axes, Spatial(links.ang, links.vel))
-    pushed = motor_wrench(problem.sys, problem.plan, problem.model.links, links, motors)
+    pushed = actuator_wrench(problem.sys, problem.plan, problem.model.links, links, motors)
     wrench = pushed if wrench is None else wrench if pushed is None else wrench + pushed
     if wrench is None:
         return pushes
@@ -158,9 +165,9 @@ def _impedance(stack: Stack, dt: jax.Array) -> PerDof:
 
 def _driven(
     problem: Problem, bodies: Bodies, links: Links, measured: Sequence[Measured | None]
-) -> Driven | None:
+) -> Actuation | None:
     """The actuators and tendons, as the joints are measured."""
-    return driven(
+    return actuation(
         problem.sys,
         problem.plan,
         problem.model.links,
@@ -175,7 +182,7 @@ def _joint_impulses(
     problem: Problem,
     bodies: Bodies,
     measured: Sequence[Measured | None],
-    motors: Driven | None,
+    motors: Actuation | None,
     dt: jax.Array,
 ) -> list[PerDof]:
     """Impulses along the degrees of freedom: motors, springs, damping and rotors, by stack.
@@ -206,17 +213,17 @@ def _joint_impulses(
 
 def _resolve(
     problem: Problem,
-    pivots: list[Pivot],
+    pivots: list[GroupPivot],
     links: Links,
     fall: Vec3,
     joints: Sequence[Measured | None],
     origin: Vec3,
     pushes: Sequence[Spatial],
     loads: Sequence[PerDof],
-    tied: Tied | None,
+    tied: EqualityTargets | None,
     dt: jax.Array,
     asked: bool,
-) -> tuple[Motion, Motion | None, Impulses | None]:
+) -> tuple[GroupedMotion, GroupedMotion | None, Impulses | None]:
     """Motion of velocities and rates with limits and contacts, by sweeps from those without.
 
     Where impacts are resolved in time also those over the step, in which an impulse has its share.
@@ -224,9 +231,9 @@ def _resolve(
     """
     sys, plan = problem.sys, problem.plan
 
-    def changes_by(pushed: Any, loaded: Any) -> Motion:
+    def changes_by(pushed: Any, loaded: Any) -> GroupedMotion:
         found = solve(plan, pivots, pushed, loaded, driven=True)
-        return found if tied is None else kept(sys, plan, tied.held, found, tied.wanted)
+        return found if tied is None else project_motion(sys, plan, tied.held, found, tied.wanted)
 
     contact: list[touching.Rows] = []
     sides = _sides(problem)
@@ -236,10 +243,12 @@ def _resolve(
         force = touching.on_second(contact, touch, dt.dtype, links.pos.x.shape[-1])
         touched = touching.add_impulses(still, contact, touch, sides, plan)
         if tied is None:
-            return acted(plan, origin, force, touched)
+            return step_impulses(plan, origin, force, touched)
         free = solve(plan, pivots, pushed, loaded, driven=True)
         held = tied_impulses(sys, plan, tied.held, free, tied.wanted)
-        return acted(plan, origin, force, touched, momenta(sys, plan, tied.held, held))
+        return step_impulses(
+            plan, origin, force, touched, equality_momenta(sys, plan, tied.held, held)
+        )
 
     ropes = any(sys.tendon_limited) or any(sys.tendon_dry)
     if not (sys.collisions or any(sys.joint_limited) or any(sys.joint_dry) or ropes):
@@ -256,7 +265,7 @@ def _resolve(
     cord = None
     if ropes:
         q = by_stack(plan, [() if m is None else m.q for m in joints])
-        cord = roped.cords(sys, plan, problem.model.links, links, origin, q)
+        cord = roped.tendon_jacobian(sys, plan, problem.model.links, links, origin, q)
     if cord is not None:
         stops = _stops(problem, pivots, cord, links, fall, joints, origin, dt)
     in_time = bool(sys.collisions) and sys.opt.time_of_impact
@@ -332,8 +341,8 @@ def _resolve(
 
 def _stops(
     problem: Problem,
-    pivots: list[Pivot],
-    cord: roped.Cords,
+    pivots: list[GroupPivot],
+    cord: roped.TendonJacobian,
     links: Links,
     fall: Vec3,
     joints: Sequence[Measured | None],
@@ -351,27 +360,27 @@ def _stops(
 
 def _tied(
     problem: Problem,
-    pivots: list[Pivot],
+    pivots: list[GroupPivot],
     links: Links,
     fall: Vec3,
     origin: Vec3,
     measured: Sequence[Measured | None],
     dt: jax.Array,
-) -> Tied | None:
+) -> EqualityTargets | None:
     """The ties, which stop what parts links, close what is open, and follow the motion's curvature,
     as joints do."""
     sys, plan = problem.sys, problem.plan
     if not sys.equality_names:
         return None
-    at = standing(
+    at = equality_errors(
         *(sys, plan, problem.model.links, links, origin),
         [() if m is None else m.q for m in measured],
     )
-    held = hold(sys, plan, pivots, origin, at)
+    held = equality_system(sys, plan, pivots, origin, at)
     rates = by_group(plan, [() if m is None else m.rates for m in measured])
     falling = about(links._replace(vel=links.vel + fall), origin)
-    now = speeds(sys, plan, held, (by_link(plan, falling), rates))
-    return Tied(held, at.apart * (-ERP / dt) - at.bend * (0.5 * dt) - now)
+    now = equality_rates(sys, plan, held, (by_link(plan, falling), rates))
+    return EqualityTargets(held, at.apart * (-ERP / dt) - at.bend * (0.5 * dt) - now)
 
 
 def _sides(problem: Problem) -> list[touching.Sides]:

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from brax.base import System
 from brax.components import rows, total
 from brax.impacts import MAX_SPEED
-from brax.maximal.cords import stopped
 from brax.maximal.links import PerDof, Stack
+from brax.maximal.tendons import stopped
 from brax.tree import Group
 
 

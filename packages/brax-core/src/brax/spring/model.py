@@ -18,7 +18,7 @@ from brax.colliders.narrow_phase import (
 from brax.components import Vec3, rows, sqrt
 from brax.forces.external import ExternalForces
 from brax.maximal.links import Masses, Stack, masses, stacks
-from brax.maximal.turning import gyration
+from brax.maximal.rotation import gyration
 from brax.tree import Layout, layout
 
 
@@ -29,7 +29,7 @@ class Model(NamedTuple):
     inverse: Vec3
     """One over the principal moments of inertia, one by one."""
     gyration: Vec3
-    """Of `brax.maximal.turning`, of the links that nothing holds."""
+    """Of `brax.maximal.rotation`, of the links that nothing holds."""
     shapes: list[tuple[Shape, Shape]]
     """Geoms in the principal frames of their links, pair by pair, by collision group."""
     surfaces: list[ContactSurface]

@@ -18,9 +18,9 @@ from brax.actuators.force_law import Command
 from brax.base import Force, State, System
 from brax.forces.external import external_forces
 from brax.integrators import Moves
+from brax.maximal.actuation import next_activation
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
-from brax.maximal.joints import advance
-from brax.maximal.motors import next_activation
+from brax.maximal.joint_errors import advance
 from brax.pipeline import Pipeline
 from brax.spring.bodies import Bodies, drift, links_of
 from brax.spring.kick import kick

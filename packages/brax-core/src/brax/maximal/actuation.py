@@ -28,7 +28,7 @@ from brax.spatial import Spatial
 from brax.tree import Group, Layout, join
 
 
-class Driven(NamedTuple):
+class Actuation(NamedTuple):
     """The joints of a model and what drives them, in the model's order."""
 
     q: jax.Array
@@ -38,7 +38,7 @@ class Driven(NamedTuple):
     tendons: TendonsAtState | None
 
 
-def driven(
+def actuation(
     sys: System,
     plan: Layout,
     masses: Masses,
@@ -46,7 +46,7 @@ def driven(
     bodies: Links,
     q: Sequence[PerDof],
     rates: Sequence[PerDof],
-) -> Driven | None:
+) -> Actuation | None:
     """The actuators and tendons at a state; None if the model has neither.
 
     Args:
@@ -63,16 +63,16 @@ def driven(
     joints = coordinates_in_order(sys, plan, q), rates_in_order(sys, plan, rates)
     links = _driven_frames(sys, plan, masses, bodies)
     if not sys.actuator_names:
-        return Driven(*joints, None, tendons_at_state(sys, *joints, links))
+        return Actuation(*joints, None, tendons_at_state(sys, *joints, links))
     found = actuators_at_state(sys, command, *joints, links)
-    return Driven(*joints, found, found.tendons)
+    return Actuation(*joints, found, found.tendons)
 
 
 def applied_forces(
     sys: System,
     plan: Layout,
     stacks: Sequence[Stack],
-    here: Driven | None,
+    here: Actuation | None,
     q: Sequence[PerDof],
 ) -> list[PerDof]:
     """Forces of motors, springs and tendons along all degrees of freedom, by stack.
@@ -99,8 +99,8 @@ def applied_forces(
     return out
 
 
-def motor_wrench(
-    sys: System, plan: Layout, masses: Masses, bodies: Links, here: Driven | None
+def actuator_wrench(
+    sys: System, plan: Layout, masses: Masses, bodies: Links, here: Actuation | None
 ) -> Spatial | None:
     """Torque and force of motors and tendons in space on each link about its centre of mass.
 
@@ -138,7 +138,7 @@ def _driven_frames(sys: System, plan: Layout, masses: Masses, bodies: Links) -> 
     return rows(frames_of_links(masses, bodies), plan.position) if sees_links(sys) else None
 
 
-def _drive_forces(sys: System, here: Driven) -> jax.Array:
+def _drive_forces(sys: System, here: Actuation) -> jax.Array:
     """Forces of actuators and tendons on all degrees of freedom, (nv, batch)."""
     parts = []
     if here.drive is not None:

@@ -12,10 +12,10 @@ from brax.actuators.joint_transmission import tendon_transmission
 from brax.actuators.tendons import TendonsAtState, tendons_at_state
 from brax.base import System
 from brax.components import Vec3, rows
+from brax.maximal.actuation import coordinates_in_order, rates_in_order
 from brax.maximal.coordinates import frames_of_links
 from brax.maximal.links import Links, Masses, PerDof, by_link, by_stack
-from brax.maximal.motors import coordinates_in_order, rates_in_order
-from brax.maximal.solve import Pivot, solve
+from brax.maximal.tree_solve import GroupPivot, solve
 from brax.spatial import Spatial
 from brax.tree import Layout, join, sum_rows
 
@@ -26,7 +26,7 @@ from brax.tree import Layout, join, sum_rows
     meta_fields=["place", "owner"],
 )
 @dataclass(frozen=True)
-class Cords:
+class TendonJacobian:
     """All tendons of a model, and what a unit impulse along each does."""
 
     length: jax.Array
@@ -40,14 +40,14 @@ class Cords:
     None if all are fixed."""
 
 
-def cords(
+def tendon_jacobian(
     sys: System,
     plan: Layout,
     masses: Masses,
     links: Links,
     origins: Vec3,
     q: Sequence[PerDof],
-) -> Cords | None:
+) -> TendonJacobian | None:
     """Finds them; None if the model has none.
 
     Args:
@@ -66,17 +66,21 @@ def cords(
         sys, coordinates_in_order(sys, plan, q), still, rows(frames, plan.position)
     )
     if found.reach is None:
-        return Cords(found.length, (), (), None)
+        return TendonJacobian(found.length, (), (), None)
     place = tuple(plan.position[link] for link in found.reach.link)
     origin = origins if origins.x.shape[0] == 1 else rows(origins, place)
     push = found.reach.push
     arm = rows(frames.pos, place) - origin
     push = push._replace(ang=push.ang + arm.cross(push.lin))
-    return Cords(found.length, place, found.reach.owner, push)
+    return TendonJacobian(found.length, place, found.reach.owner, push)
 
 
 def rates(
-    sys: System, plan: Layout, found: Cords, links: Sequence[Spatial], joints: Sequence[PerDof]
+    sys: System,
+    plan: Layout,
+    found: TendonJacobian,
+    links: Sequence[Spatial],
+    joints: Sequence[PerDof],
 ) -> jax.Array:
     """How fast all tendons lengthen in a motion, (n_tendons, batch).
 
@@ -95,12 +99,12 @@ def rates(
     return out + sum_rows(found.push.dot(moving), found.owner, len(sys.tendon_names))
 
 
-Loads = tuple[list[Spatial | None], list[tuple[jax.Array | None, ...]]]
+GroupedLoads = tuple[list[Spatial | None], list[tuple[jax.Array | None, ...]]]
 """Momenta of links about the common points, and impulses along degrees of freedom, by group; None
 where there is nothing."""
 
 
-def summed(first: Loads, second: Loads) -> Loads:
+def summed(first: GroupedLoads, second: GroupedLoads) -> GroupedLoads:
     """Their sum."""
     return (
         [_sum(a, b) for a, b in zip(first[0], second[0], strict=True)],
@@ -115,7 +119,7 @@ def _sum(a: Any, b: Any) -> Any:
     return b if a is None else a if b is None else a + b
 
 
-def loads(sys: System, plan: Layout, found: Cords, impulse: jax.Array) -> Loads:
+def loads(sys: System, plan: Layout, found: TendonJacobian, impulse: jax.Array) -> GroupedLoads:
     """What impulses (n_tendons, batch) along tendons are; those that lengthen are positive."""
     table = tendon_transmission(sys).pull(impulse, sys.qd_size())
     along = [tuple(rows(table, index) for index in group.qd) for group in plan.groups]
@@ -126,7 +130,9 @@ def loads(sys: System, plan: Layout, found: Cords, impulse: jax.Array) -> Loads:
     return list(by_link(plan, links)), list(along)
 
 
-def mobility(sys: System, plan: Layout, pivots: Sequence[Pivot], found: Cords) -> jax.Array:
+def mobility(
+    sys: System, plan: Layout, pivots: Sequence[GroupPivot], found: TendonJacobian
+) -> jax.Array:
     """The rate of each tendon by a unit impulse along it, with all joints in place, (n_tendons,
     batch)."""
     n = len(found.length)

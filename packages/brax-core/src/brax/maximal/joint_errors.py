@@ -12,7 +12,7 @@ from brax.maximal.links import Links, PerDof, Stack
 from brax.spatial import Spatial, invert
 
 
-class Direction(NamedTuple):
+class JointDirection(NamedTuple):
     """What one degree of freedom does to the link, world axes; a part that is zero is None."""
 
     ang: Vec3 | None
@@ -29,13 +29,13 @@ class Joints(NamedTuple):
 
     point: Vec3
     """The last anchor, as the link carries it."""
-    local: tuple[Direction, ...]
+    local: tuple[JointDirection, ...]
     """What each degree of freedom does there."""
     gram: list[list[jax.Array]]
     """Inverse of the directions' scalar products."""
 
 
-class Pose(NamedTuple):
+class StackPose(NamedTuple):
     """Where the joints of a stack put the link, in the parent's principal frame."""
 
     anchor: Vec3
@@ -48,7 +48,7 @@ class Pose(NamedTuple):
     """Orientation of the frame before each joint."""
 
 
-def pose(stack: Stack, types: tuple[JointType, ...], q: PerDof) -> Pose:
+def stack_pose(stack: Stack, types: tuple[JointType, ...], q: PerDof) -> StackPose:
     """Follows the joints of a stack from the parent to the link."""
     pos, rot, used = stack.hang_pos, stack.hang_rot, 0
     twists: list[tuple[Vec3 | None, Vec3 | None, Vec3 | None]] = []
@@ -66,10 +66,10 @@ def pose(stack: Stack, types: tuple[JointType, ...], q: PerDof) -> Pose:
             twists.append((ang, vel, None if place == len(types) - 1 else point))
         rot = rot if turn is None else rot.mul(turn)
         pos = point - rot.rotate(anchor)
-    return Pose(point, rot, twists, before)
+    return StackPose(point, rot, twists, before)
 
 
-def directions(stack: Stack, at: Pose, parent: Links | None, body: Links) -> Joints:
+def directions(stack: Stack, at: StackPose, parent: Links | None, body: Links) -> Joints:
     """The degrees of freedom of a stack of joints.
 
     Args:
@@ -90,7 +90,7 @@ def directions(stack: Stack, at: Pose, parent: Links | None, body: Links) -> Joi
 
 def _about(
     point: Vec3, parent: Links | None, ang: Vec3 | None, lin: Vec3 | None, at: Vec3 | None
-) -> Direction:
+) -> JointDirection:
     """A twist about `at`, in the parent's frame, as the velocity of `point` in the world."""
     if parent is not None:
         turn = parent.axes.rotate
@@ -98,12 +98,12 @@ def _about(
         lin = None if lin is None else turn(lin)
         at = None if at is None else parent.pos + turn(at)
     if ang is None or at is None:
-        return Direction(ang, lin)
+        return JointDirection(ang, lin)
     swing = ang.cross(point - at)
-    return Direction(ang, swing if lin is None else lin + swing)
+    return JointDirection(ang, swing if lin is None else lin + swing)
 
 
-def _dot(a: Direction, b: Direction) -> jax.Array:
+def _dot(a: JointDirection, b: JointDirection) -> jax.Array:
     """Scalar product of two directions."""
     pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
     if not pairs:
@@ -111,7 +111,7 @@ def _dot(a: Direction, b: Direction) -> jax.Array:
     return total(x.dot(y) for x, y in pairs)
 
 
-def separation(stack: Stack, at: Pose, parent: Links | None, body: Links) -> tuple[Vec3, Vec3]:
+def separation(stack: Stack, at: StackPose, parent: Links | None, body: Links) -> tuple[Vec3, Vec3]:
     """How far links are from where their joints put them, about the last anchor, world axes.
 
     The angle enters by its sine, of twice the half: it is small, and far away it still turns back.
@@ -152,7 +152,7 @@ def spatial(joints: Joints, origin: Vec3) -> tuple[Spatial, ...]:
     return tuple(_spatial(d, arm) for d in joints.local)
 
 
-def _spatial(direction: Direction, arm: Vec3) -> Spatial:
+def _spatial(direction: JointDirection, arm: Vec3) -> Spatial:
     ang, lin = direction
     if ang is None:
         assert lin is not None

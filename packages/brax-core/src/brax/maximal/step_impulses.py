@@ -11,7 +11,7 @@ from brax.spatial import Spatial
 from brax.tree import Layout, join
 
 
-def acted(
+def step_impulses(
     plan: Layout,
     origins: Vec3,
     contact: jax.Array,

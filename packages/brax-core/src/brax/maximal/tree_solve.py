@@ -21,11 +21,11 @@ from brax.tree import Layout, down, up
 
 T = TypeVar("T")
 
-LEAST = 1e-10
+MIN_INERTIA = 1e-10
 """Inertia [kg m^2 or kg] below which a direction is one that the others of its stack have."""
 
 
-class Pivot(NamedTuple):
+class GroupPivot(NamedTuple):
     """The elimination of one group."""
 
     subspace: tuple[Spatial, ...]
@@ -49,7 +49,7 @@ def factor(
     subspaces: Sequence[tuple[Spatial, ...]],
     drives: Sequence[Spatial | None],
     impedance: Sequence[PerDof],
-) -> list[Pivot]:
+) -> list[GroupPivot]:
     """Eliminates the links from the tips inwards.
 
     Args:
@@ -66,7 +66,7 @@ def factor(
         group, inertia, drive = plan.groups[index], loaded[index], drives[index]
         if drive is None:
             free = _full(inertia).inverse()
-            pivots[index] = Pivot((), (), (), (), None, None, free)
+            pivots[index] = GroupPivot((), (), (), (), None, None, free)
             continue
         own = inertia, subspaces[index], drive, impedance[index]
         if group.depths == 1:
@@ -80,27 +80,27 @@ def factor(
 
 def _pivot(
     inertia: Rigid | Sym6, subspace: tuple[Spatial, ...], drive: Spatial, impedance: PerDof
-) -> tuple[Pivot, Sym6]:
+) -> tuple[GroupPivot, Sym6]:
     """The elimination of links of one depth, and the inertia that is left of them."""
     push = inertia.mul(drive)
     forces, gains, mobile = [], [], []
     for s, extra in zip(reversed(subspace), reversed(impedance), strict=True):
         force = inertia.mul(s)
-        inverse = 1.0 / (jnp.maximum(s.dot(force), LEAST) + extra)
+        inverse = 1.0 / (jnp.maximum(s.dot(force), MIN_INERTIA) + extra)
         gain = force * inverse
         inertia = _full(inertia).sub_outer(force, gain)
         forces.append(force)
         gains.append(gain)
         mobile.append(inverse)
     found = tuple(reversed(forces)), tuple(reversed(gains)), tuple(reversed(mobile))
-    return Pivot(subspace, *found, drive, push, None), _full(inertia)
+    return GroupPivot(subspace, *found, drive, push, None), _full(inertia)
 
 
-def _pivots(depths: int, own: Any) -> tuple[Pivot, Sym6]:
+def _pivots(depths: int, own: Any) -> tuple[GroupPivot, Sym6]:
     """The same for many depths, one after another."""
     inertia, *rest = _depths(depths, (_full(own[0]), *own[1:]))
 
-    def eliminate(carried: Sym6, here: Any) -> tuple[Sym6, Pivot]:
+    def eliminate(carried: Sym6, here: Any) -> tuple[Sym6, GroupPivot]:
         inertia, *rest = here
         pivot, left = _pivot(inertia + carried, *rest)
         return left, pivot
@@ -130,7 +130,7 @@ def _full(inertia: Rigid | Sym6) -> Sym6:
     return inertia.full() if isinstance(inertia, Rigid) else inertia
 
 
-def without_drives(pivots: Sequence[Pivot], momenta: Sequence[Spatial]) -> list[Spatial]:
+def without_drives(pivots: Sequence[GroupPivot], momenta: Sequence[Spatial]) -> list[Spatial]:
     """Takes off the links' momenta what the drives of their joints need."""
     return [
         m if p.drive_momentum is None else m - p.drive_momentum
@@ -140,7 +140,7 @@ def without_drives(pivots: Sequence[Pivot], momenta: Sequence[Spatial]) -> list[
 
 def solve(
     plan: Layout,
-    pivots: Sequence[Pivot],
+    pivots: Sequence[GroupPivot],
     momenta: Sequence[Spatial | None],
     impulses: Sequence[tuple[jax.Array | None, ...]],
     driven: bool,
@@ -176,7 +176,7 @@ def solve(
 
 
 def _push(
-    pivot: Pivot, momentum: Spatial | None, impulses: tuple[jax.Array | None, ...]
+    pivot: GroupPivot, momentum: Spatial | None, impulses: tuple[jax.Array | None, ...]
 ) -> tuple[PerDof, Spatial | None]:
     """The rates that links of one depth would have on still ones, and the momentum they pass on."""
     rates = []
@@ -195,7 +195,7 @@ def _push(
 
 def _pushes(
     depths: int,
-    pivot: Pivot,
+    pivot: GroupPivot,
     momentum: Spatial | None,
     impulses: tuple[jax.Array | None, ...],
 ) -> tuple[PerDof, Spatial]:
@@ -214,7 +214,7 @@ def _pushes(
 
 def _respond(
     plan: Layout,
-    pivots: Sequence[Pivot],
+    pivots: Sequence[GroupPivot],
     loaded: Sequence[Spatial | None],
     pushed: Sequence[PerDof],
     driven: bool,
@@ -247,7 +247,7 @@ def _respond(
 
 
 def _moved(
-    pivot: Pivot, pushed: PerDof, velocity: Spatial | None, driven: bool
+    pivot: GroupPivot, pushed: PerDof, velocity: Spatial | None, driven: bool
 ) -> tuple[Spatial, PerDof]:
     """Velocities and rates of links of one depth, from those of their parents, None if at rest."""
     out: Any = velocity
@@ -259,7 +259,7 @@ def _moved(
     return (out + pivot.drive if driven else out), tuple(mine)
 
 
-def mobility(plan: Layout, pivots: Sequence[Pivot]) -> tuple[list[Sym6], list[PerDof]]:
+def mobility(plan: Layout, pivots: Sequence[GroupPivot]) -> tuple[list[Sym6], list[PerDof]]:
     """How easily each link and each degree of freedom moves, with all joints in place.
 
     Returns:
@@ -278,7 +278,7 @@ def mobility(plan: Layout, pivots: Sequence[Pivot]) -> tuple[list[Sym6], list[Pe
         every = _depths(group.depths, pivot)
         first = _zero(every.mobility[0][0])
 
-        def hang(above: Sym6, here: Pivot) -> tuple[Sym6, tuple[Sym6, PerDof]]:
+        def hang(above: Sym6, here: GroupPivot) -> tuple[Sym6, tuple[Sym6, PerDof]]:
             found = _mobile(here, above)
             return found[0], found
 
@@ -287,7 +287,7 @@ def mobility(plan: Layout, pivots: Sequence[Pivot]) -> tuple[list[Sym6], list[Pe
     return links, dofs
 
 
-def _mobile(pivot: Pivot, mobile: Sym6 | None) -> tuple[Sym6, PerDof]:
+def _mobile(pivot: GroupPivot, mobile: Sym6 | None) -> tuple[Sym6, PerDof]:
     """The mobility of links of one depth, from that of their parents, None if they stand still."""
     out: Any = mobile
     mine = []

@@ -18,50 +18,58 @@ import jax.numpy as jnp
 
 from brax.base import System
 from brax.components import Vec3, rows
-from brax.maximal import cords as roped
-from brax.maximal.cords import Cords
+from brax.maximal import tendons as tendon_rows
+from brax.maximal.actuation import rates_in_order
+from brax.maximal.equality_errors import (
+    EqualityErrors,
+    EqualityLinks,
+    and_none,
+    coupled_joints,
+    equality_links,
+    holds_orientation,
+    tendon_pairs,
+)
 from brax.maximal.links import PerDof, by_link, by_stack
-from brax.maximal.motors import rates_in_order
-from brax.maximal.solve import Pivot, solve
-from brax.maximal.standing import Ends, Standing, and_none, coupled, ends, tendon_pairs, turning
+from brax.maximal.tendons import TendonJacobian
+from brax.maximal.tree_solve import GroupPivot, solve
 from brax.spatial import Spatial
 from brax.tree import Layout, join, sum_rows
 
-Motion = tuple[list[Spatial], list[PerDof]]
+GroupedMotion = tuple[list[Spatial], list[PerDof]]
 """Velocities of the links about their trees' common points, and rates, by group."""
 
-SLACK = 1e-6
+EQUALITY_COMPLIANCE = 1e-6
 """Share of a tie's own mobility that it yields, so that ties that say the same are no trouble."""
 
 
-class Held(NamedTuple):
+class EqualitySystem(NamedTuple):
     """Ties, and what corrects a motion that misses what they ask for."""
 
     point: Vec3
     slopes: jax.Array
     origins: Vec3
     """The common point of each link's tree."""
-    cords: Cords | None
-    motion: Motion
+    tendons: TendonJacobian | None
+    motion: GroupedMotion
     """By unit impulses, the first axis the rows'."""
     inverse: jax.Array
     """Impulses per unit of missing rates, (rows, rows, batch)."""
 
 
-class Tied(NamedTuple):
+class EqualityTargets(NamedTuple):
     """What is tied, and the rates that it is to have in a step, (rows, batch)."""
 
-    held: Held
+    held: EqualitySystem
     wanted: jax.Array
 
 
-def hold(
+def equality_system(
     sys: System,
     plan: Layout,
-    pivots: Sequence[Pivot],
+    pivots: Sequence[GroupPivot],
     origins: Vec3,
-    at: Standing,
-) -> Held:
+    at: EqualityErrors,
+) -> EqualitySystem:
     """Prepares to keep ties.
 
     Args:
@@ -71,31 +79,35 @@ def hold(
         origins: the common point of each link's tree.
         at: the ties as they stand.
     """
-    held = Held(at.point, at.slopes, origins, at.cords, ([], []), at.apart)
+    held = EqualitySystem(at.point, at.slopes, origins, at.tendons, ([], []), at.apart)
     units = jnp.eye(len(at.apart), dtype=at.apart.dtype)[:, :, None]
 
-    def respond(load: jax.Array) -> Motion:
+    def respond(load: jax.Array) -> GroupedMotion:
         return solve(plan, pivots, *_pushes(sys, plan, held, load), driven=False)
 
     motion = jax.vmap(respond)(units)
-    mobile = jax.vmap(lambda each: speeds(sys, plan, held, each))(motion)
-    slack = SLACK * _mobility(sys, ends(sys, plan))
+    mobile = jax.vmap(lambda each: equality_rates(sys, plan, held, each))(motion)
+    slack = EQUALITY_COMPLIANCE * _mobility(sys, equality_links(sys, plan))
     return held._replace(motion=motion, inverse=_inverse(mobile + units * slack))
 
 
-def kept(
-    sys: System, plan: Layout, held: Held, motion: Motion, wanted: jax.Array | None = None
-) -> Motion:
+def project_motion(
+    sys: System,
+    plan: Layout,
+    held: EqualitySystem,
+    motion: GroupedMotion,
+    wanted: jax.Array | None = None,
+) -> GroupedMotion:
     """The motion nearest to a given one, by kinetic energy, in which every tie has its rate.
 
     Args:
         sys: the model.
         plan: the layout.
-        held: from `hold`.
+        held: from `equality_system`.
         motion: what it would be without ties.
         wanted: the rates, (rows, batch); None for zero.
     """
-    loads = impulses(sys, plan, held, motion, wanted)
+    loads = equality_impulses(sys, plan, held, motion, wanted)
 
     def corrected(x: jax.Array, units: jax.Array) -> jax.Array:
         return x + jnp.sum(units * loads[:, None], axis=0)
@@ -104,24 +116,32 @@ def kept(
     return links, rates
 
 
-def impulses(
-    sys: System, plan: Layout, held: Held, motion: Motion, wanted: jax.Array | None = None
+def equality_impulses(
+    sys: System,
+    plan: Layout,
+    held: EqualitySystem,
+    motion: GroupedMotion,
+    wanted: jax.Array | None = None,
 ) -> jax.Array:
-    """The impulses of ties that turn a motion into that of `kept`, (rows, batch); args as there."""
-    missing = -speeds(sys, plan, held, motion)
+    """The impulses of ties that turn a motion into that of `project_motion`; args as there."""
+    missing = -equality_rates(sys, plan, held, motion)
     missing = missing if wanted is None else missing + wanted
     return jnp.sum(held.inverse * missing[None], axis=1)
 
 
-def momenta(sys: System, plan: Layout, held: Held, load: jax.Array) -> list[Spatial | None]:
+def equality_momenta(
+    sys: System, plan: Layout, held: EqualitySystem, load: jax.Array
+) -> list[Spatial | None]:
     """What impulses of ties (rows, batch) add to the momenta of links that are tied at points or as
     frames, about the common points, by group."""
-    return _on_links(sys, plan, ends(sys, plan), held, load)[0]
+    return _on_links(sys, plan, equality_links(sys, plan), held, load)[0]
 
 
-def speeds(sys: System, plan: Layout, held: Held, motion: Motion) -> jax.Array:
+def equality_rates(
+    sys: System, plan: Layout, held: EqualitySystem, motion: GroupedMotion
+) -> jax.Array:
     """The rate of each tie in a motion, (rows, batch)."""
-    tied, (links, rates) = ends(sys, plan), motion
+    tied, (links, rates) = equality_links(sys, plan), motion
     out: list[jax.Array] = []
     if tied.points:
         table = and_none(join(links))
@@ -129,30 +149,32 @@ def speeds(sys: System, plan: Layout, held: Held, motion: Motion) -> jax.Array:
         arm1, arm2 = (held.point - _origins(held, side) for side in (tied.first, tied.second))
         out += second.lin + second.ang.cross(arm2) - first.lin - first.ang.cross(arm1)
         ang1, ang2 = rows((first.ang, second.ang), tied.frames)
-        out += (ang2 - ang1) * turning(sys, tied)
+        out += (ang2 - ang1) * holds_orientation(sys, tied)
     if tied.joints:
         each = and_none(rates_in_order(sys, plan, by_stack(plan, rates)))
         start = (*sys.joint_qd_start(), sys.qd_size())
-        follows, leads = (rows(each, [start[j] for j in side]) for side in coupled(sys, tied))
+        follows, leads = (
+            rows(each, [start[j] for j in side]) for side in coupled_joints(sys, tied)
+        )
         out.append(follows - held.slopes[: len(tied.joints)] * leads)
     if tied.tendons:
-        assert held.cords is not None
-        each = and_none(roped.rates(sys, plan, held.cords, links, rates))
+        assert held.tendons is not None
+        each = and_none(tendon_rows.rates(sys, plan, held.tendons, links, rates))
         follows, leads = (rows(each, side) for side in tendon_pairs(sys, tied))
         out.append(follows - held.slopes[len(tied.joints) :] * leads)
     return join(out)
 
 
 def _pushes(
-    sys: System, plan: Layout, held: Held, load: jax.Array
+    sys: System, plan: Layout, held: EqualitySystem, load: jax.Array
 ) -> tuple[list[Spatial | None], list[tuple[jax.Array | None, ...]]]:
     """Impulses of ties, (rows, batch), on the links and along the degrees of freedom, by group."""
-    tied = ends(sys, plan)
+    tied = equality_links(sys, plan)
     links, used = _on_links(sys, plan, tied, held, load)
     along: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
     joints = len(tied.joints)
     if joints:
-        first, second = coupled(sys, tied)
+        first, second = coupled_joints(sys, tied)
         start = (*sys.joint_qd_start(), sys.qd_size())
         owner = tuple(start[j] for j in (*first, *second))
         mine = load[used : used + joints]
@@ -160,17 +182,19 @@ def _pushes(
         table = sum_rows(values, owner, sys.qd_size() + 1)
         along = [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
     if tied.tendons:
-        assert held.cords is not None
+        assert held.tendons is not None
         first, second = tendon_pairs(sys, tied)
         n, mine = len(sys.tendon_names), load[used + joints :]
         values = join([mine, -held.slopes[joints:] * mine])
-        pulled = roped.loads(sys, plan, held.cords, sum_rows(values, (*first, *second), n + 1)[:n])
-        links, along = roped.summed((links, along), pulled)
+        pulled = tendon_rows.loads(
+            sys, plan, held.tendons, sum_rows(values, (*first, *second), n + 1)[:n]
+        )
+        links, along = tendon_rows.summed((links, along), pulled)
     return links, along
 
 
 def _on_links(
-    sys: System, plan: Layout, tied: Ends, held: Held, load: jax.Array
+    sys: System, plan: Layout, tied: EqualityLinks, held: EqualitySystem, load: jax.Array
 ) -> tuple[list[Spatial | None], int]:
     """Momenta by group, none if no links are tied; and how many of the rows belong to them."""
     n, m = len(tied.points), len(tied.frames)
@@ -179,7 +203,7 @@ def _on_links(
     push = Vec3(*(load[k * n : (k + 1) * n] for k in range(3)))
     twist = Vec3(*(load[3 * n + k * m : 3 * n + (k + 1) * m] for k in range(3)))
     place = [tied.frames.index(k) if k in tied.frames else m for k in range(n)]
-    twist = rows(and_none(twist * turning(sys, tied)), place)
+    twist = rows(and_none(twist * holds_orientation(sys, tied)), place)
     sides = [
         Spatial(((held.point - _origins(held, side)).cross(push) + twist) * sign, push * sign)
         for side, sign in ((tied.first, -1.0), (tied.second, 1.0))
@@ -189,14 +213,14 @@ def _on_links(
     return list(by_link(plan, momenta)), 3 * (n + m)
 
 
-def _origins(held: Held, side: Sequence[int]) -> Vec3:
+def _origins(held: EqualitySystem, side: Sequence[int]) -> Vec3:
     """The common points of links' trees; anything for the world, which stands still."""
     if held.origins.x.shape[0] == 1:
         return held.origins
     return rows(held.origins, [min(p, len(held.origins.x) - 1) for p in side])
 
 
-def _mobility(sys: System, tied: Ends) -> jax.Array:
+def _mobility(sys: System, tied: EqualityLinks) -> jax.Array:
     """What each tie's rate changes by a unit impulse, on average over poses, (rows, 1 or batch)."""
     weight = sys.equality.invweight
     frames = [tied.points[k] for k in tied.frames]
