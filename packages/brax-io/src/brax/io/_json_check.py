@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -63,9 +63,10 @@ def _miscounted(system: System) -> list[str]:
     ]
 
 
-def _dangling(system: System) -> list[str]:
-    """References to elements that are not there."""
-    count = _count(system)
+def _references(
+    system: System, count: Mapping[str, int]
+) -> Iterator[tuple[str, Sequence[int], int, int]]:
+    """Yields the fields that hold indices: name, indices, the lowest allowed, and the end."""
     groups = [geom for group in system.collisions for geom in (*group.geom1, *group.geom2)]
     references = {
         "joint_link": (system.joint_link, 0, count["link"]),
@@ -94,15 +95,20 @@ def _dangling(system: System) -> list[str]:
         "collisions": (groups, 0, count["geom"]),
         "collisions' pairs": ([p for g in system.collisions for p in g.pairs], 0, count["pair"]),
     }
+    yield from ((name, *bounds) for name, bounds in references.items())
     stretches = [stretch for each in system.tendon_path for stretch in each]
-    paths = [
-        ([site for first, last, _, _ in stretches for site in (first, last)], 0, count["site"]),
-        ([side for _, _, _, side in stretches], -1, count["site"]),
-        ([geom for _, _, geom, _ in stretches], -1, count["geom"]),
-    ]
+    ends = [site for first, last, _, _ in stretches for site in (first, last)]
+    yield "tendon_path", ends, 0, count["site"]
+    yield "tendon_path", [side for _, _, _, side in stretches], -1, count["site"]
+    yield "tendon_path", [geom for _, _, geom, _ in stretches], -1, count["geom"]
+
+
+def _dangling(system: System) -> list[str]:
+    """References to elements that are not there."""
+    count = _count(system)
     found = [
         f"system.{name}: {index} is not among {low} to {end - 1}"
-        for name, (indices, low, end) in (*references.items(), *(("tendon_path", p) for p in paths))
+        for name, indices, low, end in _references(system, count)
         for index in indices
         if not low <= index < end
     ]

@@ -19,6 +19,7 @@ from brax.training.config import RunConfig, Runtime
 from brax.training.distributed import devices
 from brax.training.learner import Learner, Tally
 from brax.training.runner import parts
+from brax.training.runner.evaluator import Evaluator
 from brax.training.runner.loop import Loop
 from brax.training.runner.program import Functions, Program
 
@@ -79,14 +80,8 @@ def train_seeds(
     learner, make_policy, record = agent.build(environment, config, runtime, mesh, keys[0][0])
     program = SeedsProgram(learner, mesh, len(seeds))
     shared = parts.make_evaluator(environment, config, runtime, make_policy, keys[0][2:])
-    each = [shared and shared.with_key(key[3]) for key in keys]
-
-    def evaluate(steps: int, states: Any, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        found = []
-        for i, evaluator in enumerate(each):
-            state, own = state_of_seed(states, i), _metrics_of_seed(metrics, i)
-            found.append(parts.evaluate(evaluator, steps, state, own))
-        return {_PER_SEED: found}
+    evaluators = [shared and shared.with_key(key[3]) for key in keys]
+    evaluate = functools.partial(_evaluate_seeds, evaluators)
 
     def hand_out(steps: int, states: Any) -> None:
         for i in range(len(seeds)):
@@ -97,26 +92,42 @@ def train_seeds(
             progress_fn(i, steps, _metrics_of_seed(metrics, i))
 
     with contextlib.ExitStack() as stack:
-        savers = []
-        for seed, folder in zip(seeds, folders, strict=True):
-            told = {**record, "config": {**record["config"], "seed": seed}}
-            savers.append(stack.enter_context(contextlib.closing(Saver(folder, told, config))))
-            savers[-1].start(0)
+        savers = _open_savers(stack, seeds, folders, record, config)
         params = jax.eval_shape(learner.init, keys[0][1]).params
         parts.compile_all(program, shared, config.training_steps > 0, True, params)
         states = program.init(jax.device_put(jnp.stack([key[1] for key in keys])))
-        reports = parts.make_reports(
-            evaluate,
-            hand_out,
-            progress,
-            SaverGroup(savers, state_of_seed, _metrics_of_seed),
-            config,
-        )
-        limits = parts.make_stopping_criteria(
-            config, start=0.0
-        )  # failed updates alone: nothing else is allowed
+        reports = parts.make_reports(evaluate, hand_out, progress, savers, config)
+        # Only failed updates stop these runs: no other limit is allowed.
+        limits = parts.make_stopping_criteria(config, start=0.0)
         _, metrics = Loop(program, parts.make_schedule(config), reports, limits).run(states)
     return [dict(_metrics_of_seed(metrics, i)) for i in range(len(seeds))]
+
+
+def _evaluate_seeds(
+    evaluators: Sequence[Evaluator | None], steps: int, states: Any, metrics: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Evaluates each seed's policy by its own evaluator."""
+    found = []
+    for i, evaluator in enumerate(evaluators):
+        state, own = state_of_seed(states, i), _metrics_of_seed(metrics, i)
+        found.append(parts.evaluate(evaluator, steps, state, own))
+    return {_PER_SEED: found}
+
+
+def _open_savers(
+    stack: contextlib.ExitStack,
+    seeds: Sequence[int],
+    folders: Sequence[Path],
+    record: Mapping[str, Any],
+    config: RunConfig,
+) -> SaverGroup:
+    """Opens a saver for each seed's folder; `stack` closes them."""
+    savers = []
+    for seed, folder in zip(seeds, folders, strict=True):
+        own_record = {**record, "config": {**record["config"], "seed": seed}}
+        savers.append(stack.enter_context(contextlib.closing(Saver(folder, own_record, config))))
+        savers[-1].start(0)
+    return SaverGroup(savers, state_of_seed, _metrics_of_seed)
 
 
 def can_train_together(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
