@@ -2,7 +2,8 @@
 
 A plugin is a module with `BRAX_PLUGIN_API = 1` and functions marked `@hookimpl` that return lists
 of `Spec`, named by an entry point of the group `brax`. The hooks are in `brax.plugins.hookspecs`;
-`docs/plugins.md` shows how to write one.
+`docs/plugins.md` shows how to write one. Whatever looks objects up by name imports what is exported
+here. Start reading at `registry`.
 """
 
 import pluggy
