@@ -27,6 +27,9 @@ from brax.spring.twisting import Twisting
 from brax.tree import Layout, join, sum_rows
 
 T = TypeVar("T")
+ACROSS = 0.7
+"""Share of the way that a sweep moves friction. It acts on the bodies along two directions, which
+no mean mobility serves alike: at 1 the feet of light legs tremble and creep apart."""
 
 Sides = tuple[tuple[int, ...], tuple[int, ...]]
 """Positions of the first and the second link of each pair in the layout, -1 for the world."""
@@ -294,7 +297,7 @@ def no_impulse(contact: Rows) -> Impulse:
 
 
 def update(
-    contact: Rows, impulse: Impulse, velocity: Vec3, turning: Vec3 | None, gain: jax.Array
+    contact: Rows, impulse: Impulse, velocity: Vec3, turning: Vec3 | None, gain: tuple[Any, Any]
 ) -> Impulse:
     """Moves the impulses towards what the velocities ask for, within the friction cone.
 
@@ -303,25 +306,41 @@ def update(
         impulse: their impulses so far.
         velocity: change of their relative velocities, world axes.
         turning: that of the relative angular velocities; None where nothing hinders turning.
-        gain: share of the way to go.
+        gain: share of the way to go, along the normal and across it, (pairs, 1).
     """
     along = contact.normal.dot(velocity)
-    step, turn = (s * gain for s in contact.step)
-    normal = jnp.maximum(impulse.normal + step * (contact.target - along), 0.0)
+    step, turn = (s * g for s, g in zip(contact.step, gain, strict=True))
     slip = velocity + contact.slip - contact.normal * along
-    tangent = impulse.tangent - slip * turn
+    couple = None
+    if contact.twisting is not None and impulse.couple is not None and turning is not None:
+        couple = impulse.couple - twisting.asked(contact.twisting, contact.normal, turning)
+    normal = impulse.normal + step * (contact.target - along)
+    return within(contact, Impulse(normal, impulse.tangent - slip * turn, couple))
+
+
+def within(contact: Rows, impulse: Impulse) -> Impulse:
+    """Return the impulses that only push, and whose friction is in its cone."""
+    normal, tangent, couple = impulse
+    normal = jnp.maximum(normal, 0.0)
     sides = contact.uneven
     if sides is None:
         length = jnp.sqrt(tangent.dot(tangent) + 1e-30)
     else:
         length = sides.length(tangent, sides.slide)
+    if contact.twisting is not None and couple is not None:
+        couple = twisting.within(contact.twisting, contact.normal, sides, couple, normal)
     bound = contact.friction * normal
-    couple = None
-    if contact.twisting is not None and impulse.couple is not None and turning is not None:
-        couple = twisting.update(
-            contact.twisting, contact.normal, sides, impulse.couple, turning, normal, gain
-        )
     return Impulse(normal, tangent * jnp.minimum(bound / length, 1.0), couple)
+
+
+def square(contact: Rows, change: Impulse) -> jax.Array:
+    """Return the square of a change of impulses in the metric of their steps, (pairs, batch)."""
+    step, turn = contact.step
+    normal, tangent, couple = change
+    found = normal * normal * (1.0 / step) + tangent.dot(tangent) * (1.0 / (ACROSS * turn))
+    if contact.twisting is not None and couple is not None:
+        found = found + twisting.square(contact.twisting, contact.normal, couple)
+    return sum_first(found)[0]
 
 
 def over_step(contact: Rows, impulse: Impulse) -> Impulse:

@@ -35,11 +35,12 @@ from brax.spring import limits as bounded
 from brax.spring.bodies import Bodies, Way
 from brax.spring.joints import ERP, Measured, measure
 from brax.spring.model import Problem
+from brax.spring.sweeps import Trees, sweep
 from brax.tree import Layout, join, sum_rows
 
 RELAXATION = 0.9
-"""Share of the way that a pass moves an impulse; below 1, since all move at once. The last one
-goes it all, so that nothing is left where an impulse is alone."""
+"""Share of the way that a sweep moves contacts of bodies without limits; below 1, since all move at
+once. The last sweep goes it all, so that nothing is left where an impulse is alone."""
 
 
 def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
@@ -299,9 +300,15 @@ def _resolve(
     def respond(touch: Any, limit: Any, rope: Any) -> tuple[Any, Any]:
         return changes_by(*loaded_by(touch, limit, rope))
 
-    def sweep(i: jax.Array, impulses: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    trees = Trees.of(sys, plan)
+
+    def asked_for(i: jax.Array, impulses: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         changes, rates = respond(*impulses)
-        gain = jnp.where(i < sys.opt.sweeps - 1, RELAXATION, 1.0).astype(dt.dtype)
+        apart = jnp.where(i < sys.opt.sweeps - 1, RELAXATION, 1.0).astype(dt.dtype)
+        gains = [
+            tuple(jnp.where(trees.follows(side), share, apart) for share in (1.0, touching.ACROSS))
+            for side in sides
+        ]
         touch = [
             touching.update(
                 c,
@@ -310,27 +317,67 @@ def _resolve(
                 touching.turning(changes, side, plan) if c.twisting is not None else None,
                 gain,
             )
-            for c, t, side in zip(contact, impulses[0], sides, strict=True)
+            for c, t, side, gain in zip(contact, impulses[0], sides, gains, strict=True)
         ]
         limit = [
-            [bounded.update(b, old, rate, gain) for b, old in zip(mine, olds, strict=True)]
+            [bounded.update(b, old, rate) for b, old in zip(mine, olds, strict=True)]
             for mine, olds, rate in zip(bounds, impulses[1], rates, strict=True)
         ]
         if cord is None:
             return touch, limit, []
         pace = roped.rates(sys, plan, cord, changes, rates)
         rope = [
-            bounded.update(b, old, (rows(pace, which),), gain)
+            bounded.update(b, old, (rows(pace, which),))
             for (which, b), old in zip(stops, impulses[2], strict=True)
         ]
         return touch, limit, rope
+
+    def within(wanted: tuple[Any, Any, Any], impulses: tuple[Any, Any, Any]) -> Any:
+        touch = [touching.within(c, t) for c, t in zip(contact, impulses[0], strict=True)]
+        limit = [
+            [bounded.within(*each) for each in zip(*mine, strict=True)]
+            for mine in zip(bounds, wanted[1], impulses[1], strict=True)
+        ]
+        rope = [
+            bounded.within(b, *each)
+            for (_, b), *each in zip(stops, wanted[2], impulses[2], strict=True)
+        ]
+        return touch, limit, rope
+
+    def square(change: tuple[Any, Any, Any]) -> jax.Array:
+        touch = [
+            trees.between(touching.square(c, t), side)
+            for c, t, side in zip(contact, change[0], sides, strict=True)
+        ]
+        limit = [
+            trees.along(bounded.square(b, x), group.links)
+            for group, mine, each in zip(plan.groups, bounds, change[1], strict=True)
+            for b, x in zip(mine, each, strict=True)
+        ]
+        rope = [
+            jnp.sum(bounded.square(b, x), axis=0, keepdims=True)
+            for (_, b), x in zip(stops, change[2], strict=True)
+        ]
+        return total([*touch, *limit, *rope])
+
+    def scaled(change: tuple[Any, Any, Any], factor: jax.Array) -> Any:
+        shares = [trees.least(factor, side) for side in sides]
+        touch = [
+            jax.tree.map(lambda x, s=share: x * s, t)
+            for t, share in zip(change[0], shares, strict=True)
+        ]
+        limit = [
+            [x * trees.pick(factor, group.links) for x in each]
+            for group, each in zip(plan.groups, change[1], strict=True)
+        ]
+        return touch, limit, [x * factor for x in change[2]]
 
     start = (
         [touching.no_impulse(c) for c in contact],
         [[jnp.zeros_like(b.step) for b in mine] for mine in bounds],
         [jnp.zeros_like(b.low - b.step) for _, b in stops],
     )
-    touch, limit, rope = jax.lax.fori_loop(0, sys.opt.sweeps, sweep, start)
+    touch, limit, rope = sweep(sys.opt.sweeps, start, asked_for, within, square, scaled)
     after = respond(touch, limit, rope)
     acts = acting(*loaded_by(touch, limit, rope), touch) if asked else None
     if not in_time:

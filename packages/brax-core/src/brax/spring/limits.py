@@ -122,17 +122,26 @@ def _step(per_rate: Sequence[jax.Array | None], mobility: PerDof) -> jax.Array:
     return 1.0 / jnp.maximum(seen, 1e-12)
 
 
-def update(bound: Bound, impulse: jax.Array, changes: PerDof, gain: jax.Array) -> jax.Array:
-    """Moves an impulse: it only pushes back into the range, and is at most what friction gives.
-
-    A limit goes the share `gain` of the way; friction, which has a bound, goes it all.
-    """
+def update(bound: Bound, impulse: jax.Array, changes: PerDof) -> jax.Array:
+    """Moves an impulse: it only pushes back into the range, and is at most what friction gives."""
     rate = _rate(bound.per_rate, changes)
-    step = bound.step * gain if bound.most is None else bound.step
-    new = jnp.maximum(impulse + step * (bound.low - rate), 0.0) + jnp.minimum(
-        impulse + step * (bound.high - rate), 0.0
+    new = jnp.maximum(impulse + bound.step * (bound.low - rate), 0.0) + jnp.minimum(
+        impulse + bound.step * (bound.high - rate), 0.0
     )
     return new if bound.most is None else jnp.clip(new, -bound.most, bound.most)
+
+
+def within(bound: Bound, asked: jax.Array, impulse: jax.Array) -> jax.Array:
+    """Return an impulse that pushes the way that was asked, and at most what friction gives."""
+    if bound.most is not None:
+        return jnp.clip(impulse, -bound.most, bound.most)
+    least, greatest = jnp.where(asked < 0, -jnp.inf, 0.0), jnp.where(asked > 0, jnp.inf, 0.0)
+    return jnp.clip(impulse, least, greatest)
+
+
+def square(bound: Bound, change: jax.Array) -> jax.Array:
+    """Return the square of a change of impulses in the metric of their steps, (links, batch)."""
+    return change * change * (1.0 / bound.step)
 
 
 def add_impulses(loads: PerDof, bounded: Sequence[Bound], impulses: Sequence[jax.Array]) -> PerDof:

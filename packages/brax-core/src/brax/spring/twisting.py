@@ -49,35 +49,45 @@ def prepare(
     return Twisting(spin, (along, across), twist, roll if condim > 4 else None)
 
 
-def update(
-    twisting: Twisting,
-    normal: Vec3,
-    uneven: AnisotropicFriction | None,
-    couple: Vec3,
-    change: Vec3,
-    pressing: jax.Array,
-    gain: jax.Array,
+def asked(twisting: Twisting, normal: Vec3, change: Vec3) -> Vec3:
+    """Return the torque impulses that stop the turning, reversed, world axes [N m s].
+
+    Args:
+        twisting: of the contacts.
+        normal: of the contacts.
+        change: of the relative angular velocity.
+    """
+    spin = twisting.spin + change
+    along = normal.dot(spin)
+    step, turn = twisting.step
+    return normal * (step * along) + (spin - normal * along) * turn
+
+
+def square(twisting: Twisting, normal: Vec3, change: Vec3) -> jax.Array:
+    """Return the square of a change of torque impulses in the metric of their steps."""
+    step, turn = (1.0 / s for s in twisting.step)
+    along = normal.dot(change)
+    return change.dot(change) * turn + along * along * (step - turn)
+
+
+def within(
+    twisting: Twisting, normal: Vec3, uneven: AnisotropicFriction | None, couple: Vec3, pressing: jax.Array
 ) -> Vec3:
-    """Moves the torque impulses towards what stops the turning, within their bounds.
+    """Return torque impulses within their bounds.
 
     Args:
         twisting: of the contacts.
         normal: of the contacts.
         uneven: how friction differs along the tangents, if it does.
-        couple: torque impulses on the second link so far, world axes [N m s].
-        change: of the relative angular velocity.
+        couple: torque impulses on the second link, world axes [N m s].
         pressing: impulses along the normal.
-        gain: share of the way to go.
     """
-    spin = twisting.spin + change
-    along = normal.dot(spin)
     held = normal.dot(couple)
-    step, turn = (s * gain for s in twisting.step)
     bound = twisting.twist * pressing
-    twisted = jnp.clip(held - step * along, -bound, bound)
+    twisted = jnp.clip(held, -bound, bound)
     if twisting.roll is None:
         return normal * twisted
-    rolled = (couple - normal * held) - (spin - normal * along) * turn
+    rolled = couple - normal * held
     if uneven is None:
         length = jnp.sqrt(rolled.dot(rolled) + LEAST)
     else:
