@@ -56,9 +56,10 @@ def sweep(
         ahead = within(wanted, jax.tree.map(lambda a, d: a + d, wanted, old))
         return ahead, jax.tree.map(lambda c, d: c + d, change, old), size
 
-    still = jax.tree.map(jnp.zeros_like, start)
-    first = jnp.full_like(square(start), jnp.inf)
-    return jax.lax.fori_loop(0, number, move, (start, still, first))[0]
+    # The first sweep has no earlier direction to follow.
+    first = asked(jnp.zeros((), int), start)
+    direction = jax.tree.map(lambda a, b: a - b, first, start)
+    return jax.lax.fori_loop(1, number, move, (first, direction, square(direction)))[0]
 
 
 class Trees(NamedTuple):

@@ -71,7 +71,11 @@ def square(twisting: Twisting, normal: Vec3, change: Vec3) -> jax.Array:
 
 
 def within(
-    twisting: Twisting, normal: Vec3, uneven: AnisotropicFriction | None, couple: Vec3, pressing: jax.Array
+    twisting: Twisting,
+    normal: Vec3,
+    uneven: AnisotropicFriction | None,
+    couple: Vec3,
+    pressing: jax.Array,
 ) -> Vec3:
     """Return torque impulses within their bounds.
 
