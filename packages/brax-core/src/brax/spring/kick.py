@@ -305,9 +305,10 @@ def _resolve(
     def asked_for(i: jax.Array, impulses: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         changes, rates = respond(*impulses)
         apart = jnp.where(i < sys.opt.sweeps - 1, RELAXATION, 1.0).astype(dt.dtype)
+        follows = [trees.follows(side) for side in sides]
         gains = [
-            tuple(jnp.where(trees.follows(side), share, apart) for share in (1.0, touching.ACROSS))
-            for side in sides
+            (jnp.where(mine, 1.0, apart), jnp.where(mine, touching.ACROSS, apart))
+            for mine in follows
         ]
         touch = [
             touching.update(

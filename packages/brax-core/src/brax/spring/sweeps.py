@@ -65,7 +65,7 @@ def sweep(
 class Trees(NamedTuple):
     """Trees of links, by which changes of impulses are summed and scaled."""
 
-    index: tuple[int, ...]
+    tree: tuple[int, ...]
     """The tree of each position of the layout."""
     bounded: frozenset[int]
     """Trees with limits or dry friction, whose contacts follow conjugate directions."""
@@ -95,14 +95,14 @@ class Trees(NamedTuple):
         """Return whether all that moves of each pair belongs to such trees, (pairs, 1)."""
         return np.array(
             [
-                all(self.index[link] in self.bounded for link in pair if link >= 0)
+                all(self.tree[link] in self.bounded for link in pair if link >= 0)
                 for pair in zip(*sides, strict=True)
             ]
         )[:, None]
 
     def along(self, values: jax.Array, links: Sequence[int]) -> jax.Array:
         """Return the sums over each tree of values at links, (trees, batch)."""
-        return sum_rows(values, tuple(self.index[k] for k in links), 1 + max(self.index))
+        return sum_rows(values, tuple(self.tree[k] for k in links), 1 + max(self.tree))
 
     def between(self, values: jax.Array, sides: tuple[Sequence[int], ...]) -> jax.Array:
         """Return the sums over each tree of values of pairs of links, of which -1 is the world."""
@@ -115,7 +115,7 @@ class Trees(NamedTuple):
 
     def pick(self, factors: jax.Array, links: Sequence[int]) -> jax.Array:
         """Return the factor of each link's tree."""
-        return factors if max(self.index) == 0 else rows(factors, [self.index[k] for k in links])
+        return factors if max(self.tree) == 0 else rows(factors, [self.tree[k] for k in links])
 
     def least(self, factors: jax.Array, sides: tuple[Sequence[int], ...]) -> jax.Array:
         """Return the smaller factor of the two trees of each pair."""
@@ -124,6 +124,6 @@ class Trees(NamedTuple):
             factors = factors * jnp.array([[k in self.bounded] for k in range(len(factors))])
         first = [a if a >= 0 else b for a, b in zip(*sides, strict=True)]
         second = [b if b >= 0 else a for a, b in zip(*sides, strict=True)]
-        if all(self.index[a] == self.index[b] for a, b in zip(first, second, strict=True)):
+        if all(self.tree[a] == self.tree[b] for a, b in zip(first, second, strict=True)):
             return self.pick(factors, first)
         return jnp.minimum(self.pick(factors, first), self.pick(factors, second))
