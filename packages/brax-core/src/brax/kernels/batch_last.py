@@ -217,18 +217,29 @@ def _batch(
     )
     folded = [_fold(x, d, new, old) for x, d in zip(operands, dims, strict=True)]
     out = _boundary(*_align(folded), fun=fun)
-    return [x.reshape(*x.shape[:-1], new, old) for x in out], [x.ndim - 1 for x in out]
+    return [_unfold(x, new, old) for x in out], [0] * len(out)
 
 
 def _fold(x: jax.Array, dim: Any, new: int, old: int) -> jax.Array:
+    """Return an operand with the axis `dim` folded into the last."""
     if dim is None:
         if x.shape[-1] == 1:
             return x
         x = jnp.broadcast_to(x[..., None, :], (*x.shape[:-1], new, old))
+    elif old == 1:
+        # XLA removes this transpose together with the one of the kernel's call.
+        return jnp.moveaxis(x[..., 0], dim, -1)
     else:
         x = jnp.moveaxis(x, dim, x.ndim - 2)
         x = jnp.broadcast_to(x, (*x.shape[:-2], new, old))
     return x.reshape(*x.shape[:-2], new * old)
+
+
+def _unfold(x: jax.Array, new: int, old: int) -> jax.Array:
+    """Return a result with the outer part of its last axis as the first."""
+    if old == 1:
+        return jnp.moveaxis(x, -1, 0)[..., None]
+    return jnp.moveaxis(x.reshape(*x.shape[:-1], new, old), -2, 0)
 
 
 batching.primitive_batchers[_primitive] = _batch

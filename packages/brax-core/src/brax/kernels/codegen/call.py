@@ -134,11 +134,15 @@ class Kernel:
         """The call on one device."""
         size = operands[own.index(True)].shape[-1]
         results = [
-            jax.ShapeDtypeStruct((*a.shape[:-1], size), a.dtype) for a in self.closed.out_avals
+            jax.ShapeDtypeStruct((size, *a.shape[:-1]), a.dtype) for a in self.closed.out_avals
         ]
         name = self.name(own, size, threads)
         assert name is not None
-        return list(jax.ffi.ffi_call(name, results)(*operands))
+        # Their transposes cancel with those of `vmap`.
+        given = [
+            jnp.moveaxis(x, -1, 0) if mine else x for x, mine in zip(operands, own, strict=True)
+        ]
+        return [jnp.moveaxis(x, 0, -1) for x in jax.ffi.ffi_call(name, results)(*given)]
 
     def _partitioned(self, own: tuple[bool, ...]) -> Any:
         """The call in a program for several devices, each of which works on its environments."""
@@ -213,10 +217,9 @@ class Kernel:
                 raise Unsupported("nothing to compute")
             for v in (*jaxpr.invars, *jaxpr.outvars):
                 code_of(v.aval.dtype)
-            which = own.index(True)
-            batch = which, jaxpr.invars[which].aval.ndim - 1
-            count = len(jaxpr.invars), len(jaxpr.outvars)
-            entry = ffi.ffi_handler(*count, batch, lanes, threads)
+            operands = [_array(v.aval, mine) for v, mine in zip(jaxpr.invars, own, strict=True)]
+            results = [_array(v.aval, True) for v in jaxpr.outvars]
+            entry = ffi.ffi_handler(operands, results, lanes, threads)
             kernel = self._translated(own, lanes, effort)
             text = f"{kernel}\n{entry}"
             name = "brax_" + hashlib.sha256(f"{effort} {text}".encode()).hexdigest()[:32]
@@ -251,6 +254,11 @@ class Kernel:
             if kernel.count("\n") <= MAX_INSTRUCTIONS:
                 return kernel
         raise Unsupported("too many instructions")
+
+
+def _array(aval: Any, own: bool) -> ffi.Array:
+    """Return what a handler has to know of an operand or a result."""
+    return ffi.Array(own, math.prod(aval.shape[:-1]), np.dtype(aval.dtype).itemsize)
 
 
 _capsule = ctypes.pythonapi.PyCapsule_New

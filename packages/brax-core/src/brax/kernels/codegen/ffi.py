@@ -4,10 +4,28 @@ Source: the interface's header, `xla/ffi/api/c_api.h`, which comes with jaxlib a
 structures of a major version only ever grow.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from brax.kernels.codegen.jax_internals import ffi_version
 
 MIN_THREAD_BATCH = 64
 """Least environments that are worth another thread."""
+
+MAX_TRANSPOSED_BATCH = 64
+"""Most environments that are transposed at once, so that they stay in a core's cache."""
+
+
+class Array(NamedTuple):
+    """An operand or a result of a kernel."""
+
+    own: bool
+    """Whether it has a batch; otherwise it is the same in all environments."""
+    rows: int
+    """Elements for each environment."""
+    bytes: int
+    """Size of an element."""
+
 
 _WORK_SHARING = """
 define void @work(ptr %job) {
@@ -31,7 +49,7 @@ run:
   %far = add i64 %begin, %piece
   %beyond = icmp sgt i64 %far, %size
   %stop = select i1 %beyond, i64 %size, i64 %far
-  call void @kernel(ptr %in, ptr %out, i64 %size, i64 %begin, i64 %stop)
+  call void @batch(ptr %in, ptr %out, i64 %begin, i64 %stop)
   %p6 = getelementptr i64, ptr %job, i64 1
   %was = atomicrmw add ptr %p6, i64 1 acq_rel
   br label %again
@@ -54,21 +72,23 @@ results. A thread that comes late finds no piece left, and touches nothing but t
 
 
 def ffi_handler(
-    operands: int, results: int, batch: tuple[int, int], lanes: int, threads: bool
+    operands: Sequence[Array], results: Sequence[Array], lanes: int, threads: bool
 ) -> str:
-    """The function `ffi_handler` that XLA calls, which calls `kernel`, in LLVM's language.
+    """Return the function `handler` that XLA calls, which calls `kernel`, in LLVM's language.
+
+    XLA's arrays have the batch on the first axis, as users' programs have them, so that XLA has
+    nothing to transpose; a kernel's have it on the last. The handler transposes.
 
     Args:
-        operands: how many there are.
-        results: how many there are.
-        batch: an operand that has the batch, and the axis.
+        operands: of the kernel; one at least has a batch.
+        results: of the kernel.
         lanes: environments that the kernel works on at once.
         threads: whether to share the batch among XLA's threads.
     """
     lines = [
         "define ptr @handler(ptr %frame) {",
-        f"%operands = alloca ptr, i32 {operands}",
-        f"%results = alloca ptr, i32 {results}",
+        f"%operands = alloca ptr, i32 {len(operands)}",
+        f"%results = alloca ptr, i32 {len(results)}",
         *_field("extension", "frame", 8),
         "%asked = icmp ne ptr %extension, null",
         "br i1 %asked, label %about, label %call",
@@ -84,24 +104,117 @@ def ffi_handler(
         *_field("in", "frame", 72),
         *_field("out", "frame", 112),
     ]
-    for base, room, count in (("in", "operands", operands), ("out", "results", results)):
-        for k in range(count):
+    for base, room, arrays in (("in", "operands", operands), ("out", "results", results)):
+        for k in range(len(arrays)):
             lines += [
                 *_field(f"{base}{k}", base, 8 * k),
                 *_field(f"{base}{k}.data", f"{base}{k}", 24),
                 f"%{room}{k} = getelementptr ptr, ptr %{room}, i64 {k}",
                 f"store ptr %{base}{k}.data, ptr %{room}{k}",
             ]
-    which, axis = batch
+    batched = next(k for k, x in enumerate(operands) if x.own)
     lines += [
-        *_field("dims", f"in{which}", 40),
-        *_field("size", "dims", 8 * axis, "i64"),
+        *_field("dims", f"in{batched}", 40),
+        *_field("size", "dims", 0, "i64"),
         *(_shared(lanes) if threads else []),
-        "call void @kernel(ptr %operands, ptr %results, i64 %size, i64 0, i64 %size)",
+        "call void @batch(ptr %operands, ptr %results, i64 0, i64 %size)",
         "ret ptr null",
         "}",
+        *_batch(operands, results, lanes),
     ]
     return "\n".join(lines) + (_WORK_SHARING if threads else "")
+
+
+def _batch(operands: Sequence[Array], results: Sequence[Array], lanes: int) -> list[str]:
+    """Return the function `batch`, which runs the kernel on the environments from begin to stop.
+
+    It takes a few at a time: transposes their operands, runs the kernel, transposes its results.
+    """
+    pointers: list[str] = []
+    before: list[str] = []
+    after: list[str] = []
+    room = 0
+    for base, arrays in (("in", operands), ("out", results)):
+        for k, (own, rows, size) in enumerate(arrays):
+            name = f"%{base}{k}"
+            pointers += [
+                *_field(f"{base}{k}", base, 8 * k),
+                f"{name}.row = mul i64 %first, {rows * size}",
+                f"{name}.first = getelementptr i8, ptr {name}, i64 {name}.row",
+                f"{name}.room = getelementptr i8, ptr %room, i64 {room}",
+                f"{name}.to = getelementptr ptr, ptr %{base}s, i64 {k}",
+            ]
+            if not own or rows == 1:
+                pointers.append(f"store ptr {name}{'.first' if own else ''}, ptr {name}.to")
+                continue
+            pointers.append(f"store ptr {name}.room, ptr {name}.to")
+            room += MAX_TRANSPOSED_BATCH * rows * size
+            call = f"call void @transpose{8 * size}"
+            if base == "in":
+                before.append(f"{call}(ptr {name}.room, ptr {name}.first, i64 {rows}, i64 %n)")
+            else:
+                after.append(f"{call}(ptr {name}.first, ptr {name}.room, i64 %n, i64 {rows})")
+    return [
+        "define internal void @batch(ptr %in, ptr %out, i64 %begin, i64 %stop) {",
+        "entry:",
+        f"%ins = alloca ptr, i32 {len(operands)}",
+        f"%outs = alloca ptr, i32 {len(results)}",
+        f"%room = call ptr @malloc(i64 {room})",
+        "br label %few",
+        "few:",
+        "%at = phi i64 [ %begin, %entry ], [ %next, %few ]",
+        # The last may overlap those before them, and those of another thread.
+        "%left = sub i64 %stop, %at",
+        f"%short = icmp slt i64 %left, {lanes}",
+        f"%late = sub i64 %stop, {lanes}",
+        "%first = select i1 %short, i64 %late, i64 %at",
+        "%rest = sub i64 %stop, %first",
+        f"%many = icmp sgt i64 %rest, {MAX_TRANSPOSED_BATCH}",
+        f"%n = select i1 %many, i64 {MAX_TRANSPOSED_BATCH}, i64 %rest",
+        *pointers,
+        *before,
+        "call void @kernel(ptr %ins, ptr %outs, i64 %n, i64 0, i64 %n)",
+        *after,
+        "%next = add i64 %first, %n",
+        "%more = icmp slt i64 %next, %stop",
+        "br i1 %more, label %few, label %end",
+        "end:",
+        "call void @free(ptr %room)",
+        "ret void",
+        "}",
+        *(_transpose(8 * size) for size in sorted({a.bytes for a in (*operands, *results)})),
+    ]
+
+
+def _transpose(bits: int) -> str:
+    """Return a function that sets to[a, b] = from[b, a], for a < outer and b < inner."""
+    return f"""
+define internal void @transpose{bits}(ptr %to, ptr %from, i64 %outer, i64 %inner) {{
+entry:
+  br label %line
+line:
+  %a = phi i64 [ 0, %entry ], [ %a.next, %ended ]
+  %start = mul i64 %a, %inner
+  br label %each
+each:
+  %b = phi i64 [ 0, %line ], [ %b.next, %each ]
+  %i = phi i64 [ %a, %line ], [ %i.next, %each ]
+  %j = add i64 %start, %b
+  %source = getelementptr i{bits}, ptr %from, i64 %i
+  %target = getelementptr i{bits}, ptr %to, i64 %j
+  %x = load i{bits}, ptr %source, align 1
+  store i{bits} %x, ptr %target, align 1
+  %b.next = add i64 %b, 1
+  %i.next = add i64 %i, %outer
+  %continue = icmp slt i64 %b.next, %inner
+  br i1 %continue, label %each, label %ended
+ended:
+  %a.next = add i64 %a, 1
+  %again = icmp slt i64 %a.next, %outer
+  br i1 %again, label %line, label %done
+done:
+  ret void
+}}"""
 
 
 def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
