@@ -3,8 +3,8 @@
 XLA's CPU compiler takes up to four times as long to compile a draw whose last axis is not a
 multiple of eight (9 numbers for each of 256 keys: 2.1 s of CPU time, 16 numbers: 0.6 s; jaxlib
 0.10.2). The functions draw a flat array of a whole number of eights and return its first elements.
-With JAX's default, `jax_threefry_partitionable`, these are the numbers that `jax.random` draws:
-element i of an array depends on the key and on i only.
+With JAX's default, `jax_threefry_partitionable`, the bits are those of `jax.random`: those of
+element i depend on the key and on i only. Normal numbers may round differently in another program.
 """
 
 import math
