@@ -1,0 +1,22 @@
+"""Source files that the documentation names exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path for pattern in ("*.md", "docs/*.md", "packages/*/README.md") for path in ROOT.glob(pattern)
+)
+SOURCES = [
+    f"/{path.relative_to(ROOT)}"
+    for folder in ("packages", "benchmarks", "docs", "integration_tests")
+    for path in (ROOT / folder).rglob("*.py")
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_modules_exist(page):
+    named = re.findall(r"`([\w/]+\.py)`", page.read_text())
+    assert [name for name in named if not any(s.endswith(f"/{name}") for s in SOURCES)] == []
