@@ -20,3 +20,11 @@ SOURCES = [
 def test_named_modules_exist(page):
     named = re.findall(r"`([\w/]+\.py)`", page.read_text())
     assert [name for name in named if not any(s.endswith(f"/{name}") for s in SOURCES)] == []
+
+
+def test_the_glossary_s_places_exist():
+    roots = [ROOT / "packages/brax-core/src/brax", ROOT / "packages/brax-agents/src/brax/training"]
+    rows = re.findall(r"^\|.*\|([^|]*)\|$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    places = [place for row in rows for place in re.findall(r"`([\w/.]+)`", row)]
+    assert len(places) > 80
+    assert [place for place in places if not any((root / place).exists() for root in roots)] == []
