@@ -11,7 +11,7 @@ from brax.training.analysis.curves import curve
 
 PAGE = ROOT / "docs" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning.png"
-HEAD = """# What is learned
+HEAD = """# Learning curves
 
 Written by `python benchmarks/learning.py page` from the curves in `benchmarks/results/learning/`,
 each stored by `python benchmarks/learning.py train ENV`, which trains by a recipe of the project

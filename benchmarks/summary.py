@@ -19,7 +19,7 @@ TITLES = {
     "reach": "To a return of 776 by PPO, each by its own recipe, against Google's brax",
     "memory": "Memory of a compiled step, ant",
     "gradient": "Reverse mode through a rollout, ant",
-    "wrapped": "What the training wrappers cost, ant",
+    "wrapped": "Cost of the training wrappers, ant",
     "precision": "Single and double precision, ant",
     "batch": "Batch, ant",
     "links": "Links, a chain",
