@@ -181,7 +181,7 @@ class Found(NamedTuple):
     pos: np.ndarray
     frame: np.ndarray
     first: np.ndarray
-    """Links, likewise `second`."""
+    """Links of the first geom; `second` are those of the second."""
     second: np.ndarray
 
 

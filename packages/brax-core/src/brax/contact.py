@@ -47,7 +47,7 @@ def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
     Args:
         sys: the model, its leaves with a trailing batch axis.
         pos: link frames in the world, in the model's order.
-        rot: likewise.
+        rot: their orientations, in the same order.
     """
     if not sys.collisions:
         none = zero_vec(pos.x[:0])

@@ -28,7 +28,7 @@ class CouplingDescription(BodyDescription):
         """Says what the contacts of two geoms are like, which are tested whatever their bits.
 
         Args:
-            geom1: one of them, likewise `geom2`; on different bodies.
+            geom1: the first geom; `geom2` is the second, on another body.
             name: its name; by default those of the geoms.
             condim: 1 without friction, 3 with that of sliding, 4 with that of twisting too, 6 with
                 that of rolling too.

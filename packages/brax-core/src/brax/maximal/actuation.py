@@ -56,7 +56,7 @@ def actuation(
         command: what the actuators are told.
         bodies: the links.
         q: coordinates, by stack; none of links that nothing holds.
-        rates: rates, likewise.
+        rates: their rates, in the same order.
     """
     if not (sys.actuator_names or sys.tendon_names):
         return None

@@ -63,7 +63,7 @@ class Stack(NamedTuple):
     ref: PerDof
     """For each coordinate, its value at rest."""
     armature: PerDof
-    """For each degree of freedom of the stack; likewise below."""
+    """For each degree of freedom of the stack, like the fields below."""
     damping: PerDof
     stiffness: PerDof
     springref: PerDof

@@ -160,7 +160,7 @@ class DetectedContacts(NamedTuple):
     friction: jax.Array
     elasticity: jax.Array
     twist: jax.Array
-    """Friction against twisting; likewise rolling."""
+    """Torsional and rolling friction."""
     roll: jax.Array
     uneven: AnisotropicFriction | None
     """None if no contact's friction differs along its tangents."""
@@ -209,7 +209,7 @@ def prepare(
         found: from `find`.
         sides: their links.
         plan: the layout.
-        mobility: inverse inertia of the links, by group; likewise below.
+        mobility: inverse inertia of the links, by group, like the arguments below.
         origins: the common point of each link's tree.
         before: velocities at the start of the step, about the common point.
         gravity: size of the gravitational acceleration.

@@ -46,7 +46,7 @@ class SensorType(ABC):
     sees_site: ClassVar[bool] = False
     """Whether the shape of its site matters, which must be one that stops rays then."""
     sees_geoms: ClassVar[bool] = False
-    """Whether the shapes of all geoms matter, likewise."""
+    """Whether a sensor of this type depends on the shapes of all geoms."""
     reads_forces: ClassVar[bool] = True
     """Whether it reads forces or accelerations, so that the pipelines that report `State.forces`
     do so; false of what follows from places, velocities and controls."""

@@ -15,7 +15,7 @@ class StepVelocities(NamedTuple):
     """Velocities that move the links over a step."""
 
     vel: Vec3
-    """As in `SpringState`; likewise below."""
+    """As in `SpringState`, like the fields below."""
     spin: Vec3
     rates: tuple[PerDof, ...]
 

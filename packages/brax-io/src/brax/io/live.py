@@ -112,7 +112,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The page, or its frames."""
         host = self.headers.get("Host", "")
-        if host not in self.server.hosts:  # a stranger's name that resolves to this computer
+        if (
+            host not in self.server.hosts
+        ):  # another name that resolves to this computer: DNS rebinding
             told = f"this server answers to {self.server.hosts[0]} only, not to {host!r}"
             self._answer(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", told.encode())
         elif self.path == "/":

@@ -20,7 +20,7 @@ class Parallelogram(NamedTuple):
 
     middle: Vec3
     e: Vec3
-    """From the middle to the middle of an edge; likewise `f`."""
+    """From the centre to the midpoint of an edge; `f` goes to the next edge."""
     f: Vec3
 
 
@@ -31,7 +31,7 @@ def clip_parallelogram(
 
     Args:
         face: the parallelogram.
-        half_x: half-size of the rectangle, likewise `half_y`.
+        half_x: half-size of the rectangle along x, as `half_y` is along y.
 
     Returns:
         Twelve candidates (12, pairs, batch), where each edge of the parallelogram enters and

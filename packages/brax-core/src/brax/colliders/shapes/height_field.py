@@ -93,7 +93,7 @@ def _window(point: Vec3, column: tuple[jax.Array, int], row: tuple[jax.Array, in
     Args:
         point: corners of cells (rows, columns, pairs, batch).
         column: number of the column that each cell is in, and the last of the field.
-        row: likewise.
+        row: the same for rows.
     """
     a, b, c, d = _at_corners(point)
     lower, upper = normalize((b - a).cross(c - a))[0], normalize((c - a).cross(d - a))[0]

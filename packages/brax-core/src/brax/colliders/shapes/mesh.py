@@ -20,7 +20,7 @@ class MeshVertex(NamedTuple):
     """A corner of the body, seen along a direction."""
 
     x: jax.Array
-    """Across the direction; likewise `y`."""
+    """Perpendicular to the direction, as `y` is."""
     y: jax.Array
     z: jax.Array
     """How far behind the farthest corner [m]."""

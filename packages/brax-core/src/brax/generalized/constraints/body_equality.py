@@ -33,7 +33,7 @@ class LinkMotion(NamedTuple):
     vel: Vec3
     acc: Vec3
     rot: Quat
-    """The frame's orientation, its angular velocity, and its angular acceleration likewise."""
+    """The frame's orientation, its angular velocity and its angular acceleration."""
     ang: Vec3
     ang_acc: Vec3
 

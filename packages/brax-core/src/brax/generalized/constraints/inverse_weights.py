@@ -31,7 +31,7 @@ class InertialFrames(NamedTuple):
     pos: Array
     """Link frames in the world with every joint at rest, (n_links, 3)."""
     quat: Array
-    """Likewise, (n_links, 4)."""
+    """Their orientations, (n_links, 4)."""
     bodies: tuple[int, ...]
     """How many bodies each link was made of."""
 

@@ -30,7 +30,7 @@ class JointMotions(NamedTuple):
     """By stack of the layout: for each degree of freedom, (stack, links, batch); None if there is
     none."""
     velocity: Spatial
-    """Of all links, in the layout's order; likewise below."""
+    """Of all links, in the layout's order, like the fields below."""
     acceleration: Spatial
     """Without accelerations of the joints; of a tree that gravity holds, upwards."""
 

@@ -204,7 +204,7 @@ class Kernel:
         return name
 
     def _bytes(self) -> int:
-        """Of the widest number."""
+        """Return the size of the widest element type, in bytes."""
         avals = [*self.closed.in_avals, *self.closed.out_avals]
         return max((np.dtype(a.dtype).itemsize for a in avals if a.dtype != bool), default=4)
 

@@ -13,7 +13,7 @@ OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
 """One number each, set as options of the model."""
 
 COUNTS = ("max_geom_pairs", "max_contact_points", "sweeps")
-"""Likewise, whole numbers; below zero, as none, for no bound of the file's."""
+"""Settings that are whole numbers; a negative one, or none, sets no bound."""
 
 HONOURED_NUMERICS = (*OPTIONS, *COUNTS, "elasticity", "init_qpos")
 
