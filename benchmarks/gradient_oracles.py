@@ -45,11 +45,11 @@ class Row(NamedTuple):
     """Largest relative error; or what `quantity` says."""
     bar: float
     more: bool = False
-    """Whether the figure must be at least the bar, rather than at most."""
+    """True if the figure must be at least the bar, rather than at most."""
 
     @property
     def met(self) -> bool:
-        """Whether the bar is reached."""
+        """True if the bar is reached."""
         return bool(self.error >= self.bar if self.more else self.error <= self.bar)
 
 

@@ -88,7 +88,7 @@ class Bench:
 
 
 def _names_start(model):
-    """Whether a file says where it starts."""
+    """Return whether a file says where it starts."""
     names = [model.numeric(i).name for i in range(model.nnumeric)]
     return "init_qpos" in names
 

@@ -1,4 +1,4 @@
-"""Whether a result may count: speed of a simulation that is wrong means nothing."""
+"""Validation of a benchmark's result: the speed of a wrong simulation means nothing."""
 
 import numpy as np
 

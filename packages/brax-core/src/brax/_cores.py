@@ -3,7 +3,7 @@
 import os
 
 cores_are_devices = False
-"""Whether `use_all_cores` made the devices, so that nobody minds if only one is used."""
+"""True if `use_all_cores` made the devices, so that nobody minds if only one is used."""
 
 
 def use_all_cores() -> None:

@@ -185,7 +185,7 @@ FREE_JOINT_RESISTANCE = "damping, dry friction or armature of a free joint"
 
 
 def _has_free_joint_resistance(sys: System) -> bool:
-    """Whether numbers of a free joint's degrees of freedom are known not to be zero."""
+    """Return whether numbers of a free joint's degrees of freedom are known not to be zero."""
     free = np.array([sys.joint_types[j].qd_width == 6 for j in sys.dof_joint()], bool)
     tables = sys.dof.damping, sys.dof.frictionloss, sys.dof.armature
     return bool(free.any()) and any(_is_known_nonzero(table, free) for table in tables)
@@ -369,14 +369,14 @@ def _flags(flags: Any) -> np.ndarray:
 
 
 def _finite(bounds: Any) -> Any:
-    """Whether either of two bounds is finite; of unknown ones nothing is known."""
+    """Return whether either of two bounds is finite; of unknown ones nothing is known."""
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(bounds)):
         return np.zeros(np.shape(bounds[0]), bool)
     return np.isfinite(np.asarray(bounds[0])) | np.isfinite(np.asarray(bounds[1]))
 
 
 def _is_known_nonzero(value: Any, where: Any = True) -> bool:
-    """Whether any number, of those chosen, is known and not zero."""
+    """Return whether any number, of those chosen, is known and not zero."""
     return not isinstance(value, jax.core.Tracer) and bool(np.any(np.asarray(value)[where]))
 
 

@@ -27,7 +27,7 @@ class Impacts(NamedTuple):
     """What happens at contacts during a step."""
 
     throws: jax.Array
-    """Whether it is thrown back."""
+    """True if it is thrown back."""
     leave: jax.Array
     """Its normal velocity after the step then, at least zero."""
     share: jax.Array

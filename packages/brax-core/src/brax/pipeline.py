@@ -37,14 +37,14 @@ class Pipeline(ABC, Generic[P, M]):
     name: ClassVar[str]
     """The name in the registry, and in messages."""
     has_flow: ClassVar[bool] = False
-    """Whether it runs integrators that need `brax.integrators.Flow`; if not it refuses them."""
+    """True if it runs integrators that need `brax.integrators.Flow`; if not it refuses them."""
     lacks: ClassVar[tuple[str, ...]] = ()
     """Those of `contracts.FEATURES` that it does not compute, and refuses."""
     approximates: ClassVar[Mapping[str, str]] = {}
     """Those that it computes in a way of its own, and which."""
 
     reports_forces: ClassVar[bool] = False
-    """Whether states report `State.forces` unasked in models whose sensors read them. If not, the
+    """True if states report `State.forces` unasked in models whose sensors read them. If not, the
     sensors find the forces at the state that they are asked about."""
 
     @abstractmethod

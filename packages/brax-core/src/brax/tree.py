@@ -62,7 +62,7 @@ class Group(NamedTuple):
 
     @property
     def unconstrained(self) -> bool:
-        """Whether one joint leaves the links free."""
+        """True if one joint leaves the links free."""
         return len(self.types) == 1 and len(self.qd) == 6
 
 

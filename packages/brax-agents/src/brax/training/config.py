@@ -81,12 +81,12 @@ class RunConfig(abc.ABC):
 
     @property
     def vision(self) -> bool:
-        """Whether the agent's own networks read images."""
+        """True if the agent's own networks read images."""
         return False
 
     @property
     def augment_pixels(self) -> bool:
-        """Whether images are shifted in updates."""
+        """True if images are shifted in updates."""
         return False
 
     @property

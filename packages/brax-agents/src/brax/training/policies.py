@@ -147,5 +147,8 @@ def policy_part(params: Any) -> tuple[Any, Any]:
 
 
 def _lacks_normalizer(params: Any) -> bool:
-    """Whether parameters are `(policy, value)`: a network's are a dictionary, no normalizer is."""
+    """Return whether parameters are `(policy, value)`.
+
+    The parameters of a network are a dictionary; a normalizer is not.
+    """
     return isinstance(params, tuple | list) and len(params) == 2 and isinstance(params[0], Mapping)

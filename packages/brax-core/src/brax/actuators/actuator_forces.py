@@ -56,7 +56,7 @@ def actuators_at_state(
 
 
 def sees_links(sys: System) -> bool:
-    """Whether actuators or tendons act on links in space, and not along coordinates alone."""
+    """Return whether actuators or tendons act on links in space, not only along coordinates."""
     return on_sites(sys) or has_paths(sys)
 
 

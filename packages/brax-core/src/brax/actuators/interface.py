@@ -31,12 +31,12 @@ class ActuatorType(ABC):
     name: ClassVar[str]
     """The name in the registry."""
     stateful: ClassVar[bool] = False
-    """Whether it has an activation, which starts at zero and changes at `rate`."""
+    """True if it has an activation, which starts at zero and changes at `rate`."""
     needs_length_range: ClassVar[bool] = False
-    """Whether it asks for the smallest and largest length."""
+    """True if it asks for the smallest and largest length."""
 
     setpoint: ClassVar[bool] = False
-    """Whether its signal is where it shall be when the first gain and the second bias are opposite,
+    """True if its signal is where it shall be when the first gain and the second bias are opposite,
     so that between a site and a reference that only turns the nearest turn counts."""
 
     @abstractmethod

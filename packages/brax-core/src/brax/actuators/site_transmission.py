@@ -39,7 +39,7 @@ class LinkTransmission(NamedTuple):
 
 
 def on_sites(sys: System) -> bool:
-    """Whether any actuator acts on a site."""
+    """Return whether any actuator acts on a site."""
     return max(sys.actuator_site, default=-1) >= 0
 
 

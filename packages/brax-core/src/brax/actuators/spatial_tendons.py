@@ -55,7 +55,7 @@ class TendonSegments(NamedTuple):
 
 
 def has_paths(sys: System) -> bool:
-    """Whether any tendon is a spatial one."""
+    """Return whether any tendon is a spatial one."""
     return any(sys.tendon_path)
 
 

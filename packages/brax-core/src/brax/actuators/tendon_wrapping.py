@@ -98,7 +98,7 @@ def _around_circle(
     radius: jax.Array,
     inside: jax.Array | None,
 ) -> tuple[jax.Array, PlanePoint, PlanePoint, jax.Array]:
-    """Whether a way touches a circle, from where to where, and the arc's length."""
+    """Return whether a way touches a circle, from where to where, and the arc's length."""
     square = radius * radius
     outside = (a.dot(a) > square) & (b.dot(b) > square)
     meets = _nearest(a, b) < square

@@ -303,12 +303,12 @@ class Option(Base):
     """How many contacts of each number of directions act at once, the nearest ones; 0 for all or,
     where a great many could be, for 128."""
     time_of_impact: bool = static()
-    """Whether in `spring` what is thrown back flies freely before and after the impact within a
+    """True if in `spring` what is thrown back flies freely before and after the impact within a
     step, which makes derivatives of bounces right; in `positional` it always does."""
     eulerdamp: bool = static()
-    """Whether the integrator `euler` of `generalized` is implicit in the damping of joints, as
+    """True if the integrator `euler` of `generalized` is implicit in the damping of joints, as
     MuJoCo's is unless a model disables it."""
     enable_fluid: bool = static()
     """Whether the medium acts at all: whether the model gave it density or viscosity."""
     enable_gravcomp: bool = static()
-    """Whether any weight is compensated: whether the model gave a body a share."""
+    """True if the model compensates the weight of any body."""

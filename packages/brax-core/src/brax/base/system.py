@@ -111,7 +111,7 @@ class System(Base):
     joint_limited: tuple[bool, ...] = static()
     """Whether each joint has limits."""
     joint_two_sided: tuple[bool, ...] = static()
-    """Whether both limits of each joint may act at once, which a margin makes possible."""
+    """True if both limits of each joint may act at once, which a margin makes possible."""
     joint_dry: tuple[bool, ...] = static()
     """Whether each joint has dry friction."""
     joint_actuator_limited: tuple[bool, ...] = static()
@@ -127,7 +127,7 @@ class System(Base):
     geom_mocap: tuple[int, ...] = static()
     """Mocap body that carries each geom, -1 for none."""
     geom_streamed: tuple[bool, ...] = static()
-    """Whether a medium acts on each geom as an ellipsoid, and so not on its link as a box."""
+    """True if a medium acts on each geom as an ellipsoid, and so not on its link as a box."""
     geom_points: tuple[int, ...] = static()
     """How many of the points each geom has."""
     geom_grid: tuple[tuple[int, int], ...] = static()
@@ -161,7 +161,7 @@ class System(Base):
     tendon_limited: tuple[bool, ...] = static()
     """Whether each tendon has limits."""
     tendon_two_sided: tuple[bool, ...] = static()
-    """Whether both limits of each tendon may act at once, which a margin makes possible."""
+    """True if both limits of each tendon may act at once, which a margin makes possible."""
     tendon_dry: tuple[bool, ...] = static()
     """Whether each tendon has dry friction."""
     equality_names: tuple[str, ...] = static()

@@ -103,10 +103,10 @@ def per_dof(joint: Element, key: str, kind: Any) -> np.ndarray:
 
 
 def is_plain(kind: Any) -> bool:
-    """Whether a joint type's coordinates are plain numbers, whose rates are its velocities."""
+    """Return whether the rates of a joint type's coordinates are its velocities."""
     return bool(kind.q_width == kind.qd_width)
 
 
 def is_free(kind: Any) -> bool:
-    """Whether the coordinates are the pose itself, so that the body's own frame says nothing."""
+    """Return whether the coordinates are the pose, so that the body's own frame is unused."""
     return kind is not None and kind.qd_width == 6

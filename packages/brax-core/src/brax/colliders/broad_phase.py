@@ -67,7 +67,7 @@ class ColliderPairs(NamedTuple):
 
 
 def uses_broad_phase(sys: System) -> bool:
-    """Whether only the nearest contacts of a model are followed."""
+    """Return whether only the nearest contacts of a model are followed."""
     pairs, points = _limits(sys)
     few = all(len(a.pairs) == a.kept for a in _collider_pairs(sys, pairs))
     return not (few and all(n <= points for n in _widths(sys, pairs).values()))

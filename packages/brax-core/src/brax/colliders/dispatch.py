@@ -51,7 +51,7 @@ def collider_of_types(first: GeometryType, second: GeometryType) -> Collider | N
 
 
 def is_derived(collider: Collider) -> bool:
-    """Whether a collider of `DERIVED` is one that its geometry types lead to."""
+    """Return whether a collider of `DERIVED` is one that its geometry types lead to."""
     if isinstance(collider, HeightFieldConvex):
         cells = [n - 1 for n in collider.grid]
         fits = all(0 < w <= n for w, n in zip(collider.window, cells, strict=True))

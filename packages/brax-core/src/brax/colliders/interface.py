@@ -79,18 +79,18 @@ class GeometryType(ABC):
     size_names: ClassVar[tuple[str, ...]]
     """What the leading size parameters are; each must be positive."""
     only_static: ClassVar[bool] = False
-    """Whether it may hang on the world alone."""
+    """True if it may hang on the world alone."""
     least_points: ClassVar[int] = 0
     """How many points a geom of the type has at least; 0 if sizes alone make it."""
     wrapped: ClassVar[str] = ""
     """What a tendon may wrap around, at a distance of the first size: the centre ("point"), the z
     axis ("axis"), or neither."""
     streamed: ClassVar[bool] = False
-    """Whether a medium may take it for an ellipsoid: whether it has `semi_axes`."""
+    """True if a medium may take it for an ellipsoid, which is if it has `semi_axes`."""
     stops_rays: ClassVar[bool] = False
-    """Whether rays find it: whether it has `ray`."""
+    """True if rays find it, which is if it has `ray`."""
     has_heights: ClassVar[bool] = False
-    """Whether a geom of the type is a grid of heights."""
+    """True if a geom of the type is a grid of heights."""
     corners: ClassVar[int] = 0
     """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
     one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""
@@ -125,7 +125,7 @@ class GeometryType(ABC):
 
     @property
     def has_nearest(self) -> bool:
-        """Whether the type gives its nearest points."""
+        """True if the type gives its nearest points."""
         return type(self).nearest is not GeometryType.nearest
 
     def semi_axes(self, size: Vec3) -> Vec3:
@@ -153,7 +153,7 @@ class GeometryType(ABC):
 
     @property
     def has_distance(self) -> bool:
-        """Whether the type gives its signed distance."""
+        """True if the type gives its signed distance."""
         return type(self).signed_distance is not GeometryType.signed_distance
 
     def mesh(

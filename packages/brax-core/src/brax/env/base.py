@@ -235,7 +235,7 @@ def check_count(name: str, value: Any) -> int:
 
 
 def is_typed_key(rng: Any) -> bool:
-    """Whether this is a `jax.random.key`, not a `PRNGKey` of plain integers."""
+    """Return whether this is a `jax.random.key`, not a `PRNGKey` of plain integers."""
     return isinstance(rng, jax.Array) and jnp.issubdtype(rng.dtype, jax.dtypes.prng_key)
 
 

@@ -28,7 +28,7 @@ class Range:
     how: How = "scale"
     """Whether the draw multiplies the model's numbers, is added to them, or takes their place."""
     shared: bool = False
-    """Whether one draw serves all entries of the quantity; otherwise each has its own."""
+    """True if one draw serves all entries of the quantity; otherwise each has its own."""
 
     def __post_init__(self) -> None:
         """Refuses what cannot be drawn from.
@@ -64,7 +64,7 @@ class Randomization:
     ranges: Mapping[str, Range]
     """By quantity: a flat MuJoCo name or the dotted path of any leaf of the system."""
     resample: bool = False
-    """Whether training draws anew at every reset, where otherwise it draws once. A reset within
+    """True if training draws anew at every reset, where otherwise it draws once. A reset within
     `brax.env.wrap` starts a new draw with `reset='fresh'` alone."""
 
     def __post_init__(self) -> None:

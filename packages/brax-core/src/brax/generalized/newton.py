@@ -255,7 +255,7 @@ class Solver:
     def _far(
         self, problem: ConstraintProblem, weight: jax.Array, carry: Any, slope: jax.Array
     ) -> jax.Array:
-        """Whether the slope of the cost is more than is left of it by rounding, (1, batch).
+        """Return whether the slope of the cost is more than is left of it by rounding, (1, batch).
 
         `weight` makes squares of forces comparable: one over what each degree of freedom moves.
         """

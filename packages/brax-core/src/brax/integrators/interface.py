@@ -81,9 +81,9 @@ class Integrator(ABC, Generic[M]):
     order: ClassVar[int]
     """Order of convergence on smooth motion."""
     needs_flow: ClassVar[bool] = False
-    """Whether it calls for `Flow`, which not all pipelines have, rather than `Moves`."""
+    """True if it calls for `Flow`, which not all pipelines have, rather than `Moves`."""
     drifts_last: ClassVar[bool] = False
-    """Whether a step is one kick and then one drift, both over all of it. Only then do impacts at
+    """True if a step is one kick and then one drift, both over all of it. Only then do impacts at
     their time within a step (`opt.time_of_impact`) come out right; with others they are refused."""
 
     @abstractmethod

@@ -22,7 +22,7 @@ class Candidate:
     off: str
     """Why it is switched off; empty if it is on."""
     overrides: bool = False
-    """Whether it may take names and keys that others have."""
+    """True if it may take names and keys that others have."""
 
 
 def installed() -> Iterable[metadata.EntryPoint]:
@@ -44,7 +44,7 @@ def installed() -> Iterable[metadata.EntryPoint]:
 
 
 def _readable(distribution: metadata.Distribution) -> bool:
-    """Whether a distribution's entry points can be read."""
+    """Return whether a distribution's entry points can be read."""
     try:
         distribution.entry_points  # noqa: B018 - it is read when it is asked for
     except Exception:

@@ -177,7 +177,7 @@ def _problem(kind: Kind, spec: Spec, value: Any) -> str:
 
 
 def _is_unbound(value: Any, member: str) -> bool:
-    """Whether a value is a class, and a member of it a method of its instances."""
+    """Return whether a value is a class, and a member of it a method of its instances."""
     return inspect.isclass(value) and inspect.isfunction(
         inspect.getattr_static(value, member, None)
     )

@@ -43,7 +43,7 @@ class Registered:
     spec: Spec
     origin: Origin
     overrides: bool = False
-    """Whether it may take names and keys that others have."""
+    """True if it may take names and keys that others have."""
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ class Registered:
 
     @property
     def ours(self) -> bool:
-        """Whether it is one of Brax's own."""
+        """True if it is one of Brax's own."""
         return self.distribution in OURS
 
     @property

@@ -43,7 +43,7 @@ class Side(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether there is anything but the world."""
+        """True if there is anything but the world."""
         return any(link >= 0 for link in self.links)
 
     def take(self, values: Sequence[T], plan: Layout) -> T:

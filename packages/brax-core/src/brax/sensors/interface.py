@@ -40,18 +40,18 @@ class SensorType(ABC):
     coordinates: ClassVar[tuple[int, ...]] = ()
     """Numbers of coordinates that a joint may have, of a sensor of joints."""
     relative: ClassVar[bool] = False
-    """Whether it may measure in the frame of another element."""
+    """True if it may measure in the frame of another element."""
     own_link: ClassVar[bool] = False
-    """Whether it measures a whole body, which must have joints of its own then."""
+    """True if it measures a whole body, which must have joints of its own then."""
     sees_site: ClassVar[bool] = False
-    """Whether the shape of its site matters, which must be one that stops rays then."""
+    """True if the shape of its site matters, which must be one that stops rays then."""
     sees_geoms: ClassVar[bool] = False
-    """Whether a sensor of this type depends on the shapes of all geoms."""
+    """True if a sensor of this type depends on the shapes of all geoms."""
     reads_forces: ClassVar[bool] = True
     """Whether it reads forces or accelerations, so that the pipelines that report `State.forces`
     do so; false of what follows from places, velocities and controls."""
     limited: ClassVar[bool] = True
-    """Whether `cutoff` bounds its numbers."""
+    """True if `cutoff` bounds its numbers."""
 
     @abstractmethod
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:

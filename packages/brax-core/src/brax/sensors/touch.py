@@ -89,7 +89,7 @@ class RangeFinder(SensorType):
 
 
 def _among(marked: np.ndarray, index: np.ndarray | jax.Array) -> np.ndarray | jax.Array:
-    """Whether the elements at given places, which are known before or not, are marked."""
+    """Return whether the elements at given places, which are known before or not, are marked."""
     known = isinstance(index, np.ndarray)
     return marked[index] if known else jnp.asarray(marked)[index]
 

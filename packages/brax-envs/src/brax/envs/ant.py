@@ -22,13 +22,13 @@ class AntParameters:
     healthy_reward: float = 1.0
     """Reward of a step in which the ant is healthy, or of any if being unhealthy ends it."""
     terminate_when_unhealthy: bool = True
-    """Whether leaving `healthy_z_range` ends the episode."""
+    """True if leaving `healthy_z_range` ends the episode."""
     healthy_z_range: tuple[float, float] = (0.2, 1.0)
     """Heights of the torso at which the ant is healthy [m]."""
     reset_noise_scale: float = 0.1
     """Coordinates start up to this far from the rest, velocities with this deviation."""
     exclude_current_positions_from_observation: bool = True
-    """Whether x and y are hidden."""
+    """True if x and y are hidden."""
     use_contact_forces: bool = False
     """Must be False: contact forces are no part of the observation."""
     contact_cost_weight: float = 5e-4
@@ -86,7 +86,7 @@ class Ant(Task):
         return found | {"forward_reward": forward}
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Whether it is unhealthy."""
+        """Return whether it is unhealthy."""
         return ~self._is_healthy(after) & self.parameters.terminate_when_unhealthy
 
     def _velocity(self, before: PipelineState, after: PipelineState) -> jax.Array:

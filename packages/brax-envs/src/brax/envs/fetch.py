@@ -101,7 +101,7 @@ class Fetch(GoalTask):
         return physics.x.pos[0].at[2].set(0.0) + self.parameters.target_distance * way
 
     def is_hit(self, physics: PipelineState) -> jax.Array:
-        """Whether the trunk is above the target."""
+        """Return whether the trunk is above the target."""
         return math.safe_norm(miss(physics)) < self.parameters.target_radius
 
     def rewards(
@@ -119,5 +119,5 @@ class Fetch(GoalTask):
         }
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Whether it has fallen over."""
+        """Return whether it has fallen over."""
         return ~(up(after)[2] >= self.parameters.min_upright)

@@ -26,7 +26,7 @@ class GoalTask(Task):
 
     @abstractmethod
     def is_hit(self, physics: PipelineState) -> jax.Array:
-        """Whether the target is hit."""
+        """Return whether the target is hit."""
 
     def reset(self, rng: jax.Array) -> State:
         """Starts an episode, with its first target."""

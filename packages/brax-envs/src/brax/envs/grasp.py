@@ -112,7 +112,7 @@ class Grasp(GoalTask):
         return jax.random.uniform(key, (3,), minval=bounds[0], maxval=bounds[1])
 
     def is_hit(self, physics: PipelineState) -> jax.Array:
-        """Whether the ball is at the target."""
+        """Return whether the ball is at the target."""
         return math.safe_norm(to_target(physics)) < self.parameters.target_radius
 
     def rewards(
@@ -133,6 +133,6 @@ class Grasp(GoalTask):
         }
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Whether the ball is out of reach."""
+        """Return whether the ball is out of reach."""
         reach, (x, y, _) = self.parameters.reach, after.x.pos[BALL]
         return ~(between(-reach, x, reach) & between(-reach, y, reach))

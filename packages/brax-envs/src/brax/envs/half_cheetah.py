@@ -22,7 +22,7 @@ class HalfcheetahParameters:
     reset_noise_scale: float = 0.1
     """Coordinates start up to this far from the rest, velocities with this deviation."""
     exclude_current_positions_from_observation: bool = True
-    """Whether x is hidden."""
+    """True if x is hidden."""
 
 
 class Halfcheetah(Task):

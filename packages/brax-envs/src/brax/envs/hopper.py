@@ -35,7 +35,7 @@ class HopperParameters:
     healthy_reward: float = 1.0
     """Reward of a step in which it is healthy, or of any if being unhealthy ends it."""
     terminate_when_unhealthy: bool = True
-    """Whether being unhealthy ends the episode."""
+    """True if being unhealthy ends the episode."""
     healthy_state_range: tuple[float, float] = (-100.0, 100.0)
     """Bounds of all coordinates but x, and of all velocities."""
     healthy_z_range: tuple[float, float] = (0.7, float("inf"))
@@ -45,7 +45,7 @@ class HopperParameters:
     reset_noise_scale: float = 5e-3
     """Coordinates and velocities start up to this far from the rest."""
     exclude_current_positions_from_observation: bool = True
-    """Whether x is hidden."""
+    """True if x is hidden."""
 
 
 class Hopper(Task):
@@ -85,7 +85,7 @@ class Hopper(Task):
         return {"x_position": after.q[0], "x_velocity": (after.q[0] - before.q[0]) / self.dt}
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Whether it is unhealthy."""
+        """Return whether it is unhealthy."""
         return ~self._is_healthy(after) & self.parameters.terminate_when_unhealthy
 
     def _is_healthy(self, state: PipelineState) -> jax.Array:

@@ -28,13 +28,13 @@ class HumanoidParameters:
     healthy_reward: float = 5.0
     """Reward of a step in which it is healthy, or of any if being unhealthy ends it."""
     terminate_when_unhealthy: bool = True
-    """Whether leaving `healthy_z_range` ends the episode."""
+    """True if leaving `healthy_z_range` ends the episode."""
     healthy_z_range: tuple[float, float] = (1.0, 2.0)
     """Heights of the torso at which it is healthy [m]."""
     reset_noise_scale: float = 1e-2
     """Coordinates and velocities start up to this far from the rest."""
     exclude_current_positions_from_observation: bool = True
-    """Whether x and y are hidden."""
+    """True if x and y are hidden."""
 
 
 class Humanoid(Task):
@@ -93,7 +93,7 @@ class Humanoid(Task):
         return found | {"forward_reward": forward}
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Whether it is unhealthy."""
+        """Return whether it is unhealthy."""
         return ~self._is_healthy(after) & self.parameters.terminate_when_unhealthy
 
     def _velocity(self, before: PipelineState, after: PipelineState) -> jax.Array:

@@ -69,7 +69,7 @@ class InvertedDoublePendulum(Task):
         }
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Whether the tip is too low."""
+        """Return whether the tip is too low."""
         return ~(tip(after)[2] > self.parameters.min_height)
 
 

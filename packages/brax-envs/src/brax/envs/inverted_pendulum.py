@@ -47,5 +47,5 @@ class InvertedPendulum(Task):
         return {"reward_alive": jnp.ones(())}
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Whether the pole has fallen."""
+        """Return whether the pole has fallen."""
         return ~between(-self.parameters.max_angle, after.q[1], self.parameters.max_angle)

@@ -101,7 +101,7 @@ def register_environment(
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two classes or functions have the same name in the same module."""
+    """Return whether two classes or functions have the same name in the same module."""
     names = [(f.__module__, getattr(f, "__qualname__", None)) for f in (one, other)]
     return names[0] == names[1] and names[0][1] is not None
 

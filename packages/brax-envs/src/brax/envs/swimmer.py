@@ -22,7 +22,7 @@ class SwimmerParameters:
     reset_noise_scale: float = 0.1
     """Coordinates and velocities start up to this far from the rest."""
     exclude_current_positions_from_observation: bool = True
-    """Whether x and y are hidden."""
+    """True if x and y are hidden."""
 
 
 class Swimmer(Task):

@@ -49,7 +49,7 @@ class Task(PipelineEnv):
     hidden: ClassVar[Layout] = ()
     """What comes before `layout` if `exclude_current_positions_from_observation` is False."""
     scaled: ClassVar[bool] = False
-    """Whether actions in [-1, 1] are scaled to the motors' control ranges."""
+    """True if actions in [-1, 1] are scaled to the motors' control ranges."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Task(PipelineEnv):
         return {}
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Whether the episode ends; true where what decides it is NaN."""
+        """Return whether the episode ends; true where what decides it is NaN."""
         return jnp.zeros((), bool)
 
     def reset(self, rng: jax.Array) -> State:
@@ -178,5 +178,5 @@ def travel(before: jax.Array, after: jax.Array, dt: jax.Array) -> dict[str, jax.
 
 
 def between(low: float, value: jax.Array, high: float) -> jax.Array:
-    """Whether a value is in a closed range; false where it is NaN."""
+    """Return whether a value is in a closed range; false where it is NaN."""
     return (low <= value) & (value <= high)

@@ -81,7 +81,7 @@ class Ur5e(GoalTask):
         return jnp.array(SHOULDER) + distance * way.at[2].set(jnp.abs(way[2]))
 
     def is_hit(self, physics: PipelineState) -> jax.Array:
-        """Whether the tool is at the target."""
+        """Return whether the tool is at the target."""
         return math.safe_norm(miss(self.sys, physics)) < self.parameters.target_radius
 
     def rewards(

@@ -1,4 +1,4 @@
-"""Whether the parts of a `System` that came from a file fit together."""
+"""Checks that the parts of a `System` read from a file fit together."""
 
 import dataclasses
 import functools

@@ -80,7 +80,10 @@ class Server(ThreadingHTTPServer):
             self._news.notify_all()
 
     def wait_for_page(self) -> bool:
-        """Whether a page is open, after a moment's wait for one: without, nothing is computed."""
+        """Return whether a page is open, after waiting a moment for one.
+
+        Without a page nothing is computed.
+        """
         with self._news:
             return self._news.wait_for(lambda: self._watching > 0, timeout=IDLE_POLL_SECONDS)
 

@@ -84,12 +84,12 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
 
 
 def first() -> bool:
-    """Whether this process is the one that writes."""
+    """Return whether this process is the one that writes."""
     return jax.process_index() == 0
 
 
 def is_single_process() -> bool:
-    """Whether there are no other processes."""
+    """Return whether there are no other processes."""
     return not jax.distributed.is_initialized() or jax.process_count() == 1
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def wanted() -> bool:
-    """Whether wandb is installed and not switched off by `WANDB_MODE=disabled`."""
+    """Return whether wandb is installed and not switched off by `WANDB_MODE=disabled`."""
     found = importlib.util.find_spec("wandb")  # without an origin it is a folder of runs
     installed = found is not None and found.origin is not None
     return installed and os.environ.get("WANDB_MODE") != "disabled"

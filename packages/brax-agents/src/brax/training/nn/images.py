@@ -66,7 +66,7 @@ class Views(linen.Module):
 
 
 def is_image(name: str) -> bool:
-    """Whether an entry of a dictionary of observations is an image, by its name."""
+    """Return whether an entry of a dictionary of observations is an image, by its name."""
     return name.startswith(types.PIXELS)
 
 

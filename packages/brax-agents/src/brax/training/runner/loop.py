@@ -229,7 +229,7 @@ class Loop:
         return state, step
 
     def _is_interrupted(self) -> bool:
-        """Whether any process was asked to stop."""
+        """Return whether any process was asked to stop."""
         self._interrupt.signal = hosts.max_over_processes(self._interrupt.signal or 0) or None
         return self._interrupt.signal is not None
 
@@ -306,7 +306,7 @@ class Loop:
                 self._reports.saves.finish()
 
     def _save_is_due(self, step: int) -> bool:
-        """Whether steps or seconds enough have passed since the last save."""
+        """Return whether steps or seconds enough have passed since the last save."""
         reports, (saved_step, saved_time) = self._reports, self._saved
         steps = (step - saved_step) * self._schedule.env_steps
         return (reports.save_steps is not None and steps >= reports.save_steps) or (

@@ -72,7 +72,7 @@ def check_environment(name: str, env: Any, runtime: Runtime) -> None:
 
 
 def draws_once(randomization_fn: Callable[..., Any]) -> bool:
-    """Whether systems are drawn before training, with a key of the run."""
+    """Return whether systems are drawn before training, with a key of the run."""
     has_keys = "rng" in getattr(randomization_fn, "keywords", {})  # by functools.partial
     takes_keys = "rng" in inspect.signature(randomization_fn).parameters
     return takes_keys and not has_keys and not getattr(randomization_fn, "resample", False)

@@ -131,7 +131,7 @@ def _open_savers(
 
 
 def can_train_together(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
-    """Whether several seeds of an agent fit into one program.
+    """Return whether several seeds of an agent fit into one program.
 
     Those with a replay buffer do not: each seed would write at a place of its own, which makes a
     scatter of a write. Nor do those with systems that are drawn before training, which each seed

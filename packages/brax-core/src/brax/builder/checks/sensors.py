@@ -69,7 +69,7 @@ def _body(what: str, name: str, elements: ElementsByKind) -> str:
 
 
 def _alone(name: str, moving: set[str], elements: ElementsByKind) -> bool:
-    """Whether a body has joints, and carries none without that is part of it."""
+    """Return whether a body has joints, and carries none without that is part of it."""
     return name in moving and not any(
         b.parent == name and b.name not in moving for b in elements["body"]
     )

@@ -107,7 +107,7 @@ class OtherShape(NamedTuple):
 
     @property
     def by_corners(self) -> bool:
-        """Whether only support points tell the shape's points."""
+        """True if only support points tell the shape's points."""
         return not (self.kind.has_nearest or self.kind.has_distance)
 
     def starts(self, towards: Vec3, reach: jax.Array) -> tuple[Vec3, tuple[Vec3, ...]]:

@@ -132,7 +132,7 @@ def _nearest_shares(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.
 
 
 def _crossed_below(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Whether a line crosses below an edge as seen from above, where along it, and how far below.
+    """Return whether a line crosses below an edge, seen from above, where, and how far below.
 
     The last is negative below.
     """

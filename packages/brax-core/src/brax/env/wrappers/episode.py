@@ -196,7 +196,7 @@ def _own_metrics(sums: dict[str, jax.Array], metrics: dict[str, jax.Array]) -> d
 
 
 def _overflow(state: State) -> dict[str, jax.Array]:
-    """Whether contacts were left out, where that can be."""
+    """Return whether contacts were left out, where that can be."""
     left = getattr(state.pipeline_state, "overflow", None)
     return {} if left is None else {"contact_overflow": _flag(left > 0)}
 
@@ -226,7 +226,7 @@ def _as_before(metrics: dict[str, jax.Array], before: dict[str, jax.Array]) -> d
 
 
 def _is_sane(state: State) -> jax.Array:
-    """Whether all numbers of each environment are finite and not huge, shape (*batch,)."""
+    """Return whether all numbers of each environment are finite and not huge, shape (*batch,)."""
     batch = state.done.ndim
     sane = jnp.ones(state.done.shape, bool)
     for x in jax.tree.leaves((state.pipeline_state, state.obs, state.reward, state.done)):

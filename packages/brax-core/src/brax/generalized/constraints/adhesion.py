@@ -68,7 +68,7 @@ def adhesion(
 
 
 def _near(sys: System, family: ConstraintFamily, contacts: FamilyContacts) -> jax.Array:
-    """Whether each contact is one of each adhering body, (actuators, slots, batch)."""
+    """Return whether each contact is one of each adhering body, (actuators, slots, batch)."""
     bodies = [sys.actuator_body[a] for a in adhering(sys)]
     of_body = jnp.asarray([[mine == body for mine in sys.geom_body] for body in bodies])
     first, second = (of_body[:, geoms] for geoms in contacts.geoms)

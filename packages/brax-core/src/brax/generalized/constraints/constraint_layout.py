@@ -103,7 +103,7 @@ class ConstraintLayout(NamedTuple):
 
     @property
     def free(self) -> bool:
-        """Whether nothing is ever constrained."""
+        """True if nothing is ever constrained."""
         return not (self.families or self.limited or self.dry)
 
     @property
@@ -155,7 +155,7 @@ class LimitedJoints(NamedTuple):
     each: int
     """Limits of a joint; all joints' first ones come first."""
     farther: bool
-    """Whether the farther one of two limits is meant, else the nearer one."""
+    """True if the farther one of two limits is meant, else the nearer one."""
 
 
 def limited_joints(sys: System) -> list[LimitedJoints]:

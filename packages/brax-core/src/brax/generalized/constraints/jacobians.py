@@ -92,7 +92,7 @@ def _signed(slots: BlockConstraints, ends: AttachmentPoints, x: jax.Array) -> ja
 
 
 def _moves(table: np.ndarray, link: jax.Array) -> jax.Array:
-    """Whether places move links (slots, copies, batch), 0 or 1, (path, slots, copies, batch)."""
+    """Return 1 where a place moves a link (slots, copies, batch), else 0; paths come first."""
     entries = jnp.asarray(table.astype(np.int8))
     each = [entries[:, :, k][link[:, k] + 1] for k in range(link.shape[1])]
     return jnp.moveaxis(jnp.stack(each, axis=1), -1, 0)

@@ -99,7 +99,7 @@ def command(problem: GeneralizedProblem, motion: StepState) -> Command:
 
 
 def couples_joints(sys: System) -> bool:
-    """Whether a drive on one degree of freedom may depend on the rate of another."""
+    """Return whether a drive on one degree of freedom may depend on the rate of another."""
     return bool(sys.tendon_names) or on_sites(sys)
 
 

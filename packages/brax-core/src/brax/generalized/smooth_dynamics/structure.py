@@ -38,7 +38,7 @@ class Block(NamedTuple):
     path: tuple[tuple[int, ...], ...]
     """For each copy, its degrees of freedom from the root to its tip."""
     chain: np.ndarray
-    """Whether a place of the path (above + places) carries an own place, (places, path, copies);
+    """True if a place of the path (above + places) carries an own place, (places, path, copies);
     what is false the mass matrix does not couple."""
 
     @property
@@ -53,7 +53,7 @@ class Block(NamedTuple):
 
     @property
     def large(self) -> bool:
-        """Whether its front is one array."""
+        """True if its front is one array."""
         return len(self.path[0]) > MAX_UNROLLED_DOFS
 
 

@@ -53,7 +53,7 @@ def code_of(dtype: Any) -> str:
 
 
 def is_runtime_value(value: Value) -> bool:
-    """Whether a value is only known when the kernel runs."""
+    """Return whether a value is only known when the kernel runs."""
     return isinstance(value, str)
 
 
@@ -331,7 +331,7 @@ class Emitter:
         return InstructionGroup(f"{where}\nstore {kind} {given}, ptr {at}")
 
     def widest(self, *values: Value) -> bool:
-        """Whether any of the values is wide."""
+        """Return whether any of the values is wide."""
         return any(self.wide[x] for x in values if is_runtime_value(x))
 
     def operand(self, x: Value, code: str, wide: bool) -> str:
@@ -435,7 +435,7 @@ class Emitter:
         return self.apply(predicate, code, x, y)
 
     def any_lane(self, x: Value) -> str:
-        """Whether a truth value holds in any of the lanes."""
+        """Return whether a truth value holds in any of the lanes."""
         if not self.widest(x):
             return self.operand(x, "b1", False)
         kind, function = self.type_of("b1", True), f"@llvm.vector.reduce.or.v{self.lanes}i1"

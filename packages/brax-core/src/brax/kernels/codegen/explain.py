@@ -21,7 +21,7 @@ class Outcome:
 
     @property
     def native(self) -> bool:
-        """Whether the kernel became native code."""
+        """True if the kernel became native code."""
         return not self.reason
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ class Array(NamedTuple):
     """An operand or a result of a kernel."""
 
     own: bool
-    """Whether it has a batch; otherwise it is the same in all environments."""
+    """True if it has a batch; otherwise it is the same in all environments."""
     rows: int
     """Elements for each environment."""
     bytes: int

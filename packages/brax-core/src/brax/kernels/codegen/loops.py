@@ -70,7 +70,7 @@ class Loops:
         self._open: dict[tuple[int, int], _Body] = {}
 
     def worth(self, *arrays: ElementArray) -> bool:
-        """Whether an operation on some arrays is to be a loop."""
+        """Return whether an operation on some arrays is to be a loop."""
         return max((a.size for a in arrays), default=0) >= self.least
 
     def fetched(self, array: ElementArray) -> ElementArray:
@@ -226,7 +226,7 @@ class Loops:
         self._write(body)
 
     def wide(self, values: Iterable[Value]) -> bool:
-        """Whether there are numbers of each lane's own among some."""
+        """Return whether there are numbers of each lane's own among some."""
         lanes = (x.place.wide if isinstance(x, Cell) else self._asm.widest(x) for x in values)
         return any(lanes)
 

@@ -161,7 +161,7 @@ def numbers(name: str, value: Any, *leading: int) -> Iterator[str]:
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Whether an array can stand for one of the wanted shape."""
+    """Return whether an array can stand for one of the wanted shape."""
     try:
         return np.broadcast_shapes(shape, wanted) == wanted
     except ValueError:

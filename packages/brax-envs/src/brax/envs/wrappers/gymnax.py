@@ -24,7 +24,7 @@ class Box(NamedTuple):
         return jax.random.uniform(rng, self.shape, self.dtype, self.low, self.high)
 
     def contains(self, x: jax.Array) -> jax.Array:
-        """Whether an array is between the bounds."""
+        """Return whether an array is between the bounds."""
         return jnp.all((self.low <= x) & (x <= self.high))
 
 

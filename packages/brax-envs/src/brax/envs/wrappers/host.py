@@ -17,9 +17,9 @@ class Outcome(NamedTuple):
     """Observation after the step; where an episode has ended by auto-reset, of the next one."""
     reward: jax.Array
     terminated: jax.Array
-    """Whether the episode ended by itself, bool."""
+    """True if the episode ended by itself, bool."""
     truncated: jax.Array
-    """Whether its time was up, bool."""
+    """True if its time was up, bool."""
     final_obs: Any
     """The true observation after the step."""
     metrics: dict[str, jax.Array]

@@ -81,5 +81,5 @@ class StableBaselinesWrapper(VecEnv):
         raise NotImplementedError(f"cannot call '{method_name}': the environments are one program")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Whether a wrapper of Gymnasium is around each environment: none is."""
+        """Return whether a wrapper of Gymnasium is around each environment: none is."""
         return [False] * len(list(self._get_indices(indices)))

@@ -97,7 +97,7 @@ def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elemen
 
 
 def _without_passive(model: mujoco.MjModel) -> bool:
-    """Whether no passive force acts: as without springs and dampers."""
+    """Return whether no passive force acts: as without springs and dampers."""
     return disabled(model, "SPRING") and disabled(model, "DAMPER")
 
 

@@ -69,7 +69,7 @@ def keywords(enum: Any) -> list[str]:
 
 
 def is_flag_set(bits: int, enum: Any, names: tuple[str, ...]) -> bool:
-    """Whether any of the named flags, such as 'CONTACT', is set; unknown ones are not."""
+    """Return whether any of the named flags, such as 'CONTACT', is set; unknown ones are not."""
     known = {k.split("_", 1)[-1]: int(v) for k, v in enum.__members__.items()}
     return any(bits & known.get(name, 0) for name in names)
 
@@ -85,5 +85,5 @@ def joint_qd_widths(model: mujoco.MjModel) -> np.ndarray:
 
 
 def disabled(model: mujoco.MjModel, *flags: str) -> bool:
-    """Whether any of some features is switched off."""
+    """Return whether any of some features is switched off."""
     return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, flags)

@@ -114,5 +114,5 @@ class Meshes:
 
 
 def _drive(path: str) -> bool:
-    """Whether an absolute path is one of a drive of Windows, such as `/C:/robot`."""
+    """Return whether an absolute path is one of a drive of Windows, such as `/C:/robot`."""
     return len(path) > 2 and path[0] == "/" and path[2] == ":"

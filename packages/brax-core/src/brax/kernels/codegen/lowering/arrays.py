@@ -76,7 +76,7 @@ def numbers(array: ElementArray, dtype: Any) -> Any:
 
 
 def is_known(*arrays: ElementArray) -> bool:
-    """Whether all elements are numbers."""
+    """Return whether all elements are numbers."""
     return not any(
         is_runtime_value(x) or isinstance(x, Cell) for a in arrays for x in a.reshape(-1)
     )
@@ -232,7 +232,7 @@ def _along(x: ElementArray, i: int, axis: int) -> ElementArray:
 
 
 def better(asm: Emitter, test: str, code: str, best: Value, new: Value) -> Value:
-    """Whether a number comes before the best so far; what is not a number comes first."""
+    """Return whether a number comes before the best so far; what is not a number comes first."""
     out = scalars.rule(test)(asm, code, new, best)
     if not scalars.fraction(code):
         return out

@@ -149,7 +149,7 @@ class _Carry:
         return cells(kept, x.shape)
 
     def _stays(self, place: MemoryPlace, x: ElementArray) -> bool:
-        """Whether an array is what the place has already."""
+        """Return whether an array is what the place has already."""
         return all(
             isinstance(v, Cell) and v.place.name == place.name and v.index == i
             for i, v in enumerate(x.reshape(-1))
@@ -232,7 +232,7 @@ def _where(
 
 
 def _keeps_shapes(eqn: Any) -> bool:
-    """Whether an operation's last operands are like its results, after one truth value."""
+    """Return whether an operation's last operands are like its results, after one truth value."""
     n = len(eqn.outvars)
     needed, *before = [v.aval for v in eqn.invars[-n - 1 :]]
     like = [(a.shape, a.dtype) for a in before] == [

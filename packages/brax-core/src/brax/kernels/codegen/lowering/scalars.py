@@ -70,7 +70,7 @@ def rule(name: str) -> Rule:
 
 
 def fraction(code: str) -> bool:
-    """Whether numbers of a type have a fraction."""
+    """Return whether numbers of a type have a fraction."""
     return code[0] == "f"
 
 

@@ -65,7 +65,7 @@ def law_problems(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
 
 
 def sees_rate(model: mujoco.MjModel, actuator: int) -> bool:
-    """Whether an actuator's force depends on how fast it lengthens."""
+    """Return whether an actuator's force depends on how fast it lengthens."""
     _, gain, bias = _words(model, actuator)
     slopes = (
         (gain != "fixed", model.actuator_gainprm[actuator, 2]),
@@ -75,7 +75,7 @@ def sees_rate(model: mujoco.MjModel, actuator: int) -> bool:
 
 
 def is_disabled(model: mujoco.MjModel, actuator: int) -> bool:
-    """Whether an actuator's group is switched off, so that it has no force."""
+    """Return whether an actuator's group is switched off, so that it has no force."""
     group = int(model.actuator_group[actuator])
     return 0 <= group < 31 and bool(model.opt.disableactuator & (1 << group))
 

@@ -7,7 +7,7 @@ from brax.io.mjcf.names import is_flag_set
 
 
 def can_collide(model: mujoco.MjModel) -> np.ndarray:
-    """Whether each pair of geoms is tested for contact, (ngeom, ngeom).
+    """Return whether each pair of geoms is tested for contact, (ngeom, ngeom).
 
     MuJoCo's filter: contype and conaffinity, bodies without a joint between them, a body and
     its carrier unless that is the world, and excluded pairs of bodies. Explicit pairs pass it.
@@ -40,5 +40,5 @@ def excluded_bodies(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def no_contact(model: mujoco.MjModel) -> bool:
-    """Whether the file's flags turn contact off."""
+    """Return whether the file's flags turn contact off."""
     return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, ("CONTACT", "CONSTRAINT"))

@@ -143,6 +143,6 @@ def _object(model: mujoco.MjModel, kind: object, objtype: int, index: int) -> tu
 
 
 def _alone(model: mujoco.MjModel, body: int) -> bool:
-    """Whether a body has joints, and no body without is fixed to it."""
+    """Return whether a body has joints, and no body without is fixed to it."""
     parts = [i for i in range(1, model.nbody) if model.body_weldid[i] == body]
     return parts == [body]

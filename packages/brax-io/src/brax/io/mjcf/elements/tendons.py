@@ -56,6 +56,6 @@ def _path_part(model: mujoco.MjModel, wrap: int) -> str | tuple[str, str] | floa
 
 
 def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
-    """Whether a tendon is a weighted sum of joint coordinates, rather than a path in space."""
+    """Return whether a tendon is a weighted sum of joint coordinates, not a path in space."""
     first = model.wrap_type[model.tendon_adr[tendon]]
     return bool(first == mujoco.mjtWrap.mjWRAP_JOINT)
