@@ -21,21 +21,18 @@ from brax.components import Vec3, rows, stack, sum_first
 from brax.impacts import MAX_SPEED, in_time, later
 from brax.maximal.links import Links
 from brax.spatial import Spatial, Sym6
-from brax.spring import torsional_friction
-from brax.spring.model import SpringProblem
-from brax.spring.torsional_friction import TorsionalFriction
+from brax.spring import twisting
+from brax.spring.model import Problem
+from brax.spring.twisting import Twisting
 from brax.tree import Layout, join, sum_rows
 
 T = TypeVar("T")
-ACROSS = 0.7
-"""Share of the way that a sweep moves friction. It acts on the bodies along two directions, which
-no mean mobility serves alike: at 1 the feet of light legs tremble and creep apart."""
 
 Sides = tuple[tuple[int, ...], tuple[int, ...]]
 """Positions of the first and the second link of each pair in the layout, -1 for the world."""
 
 
-class ContactImpulse(NamedTuple):
+class Impulse(NamedTuple):
     """Impulse at each contact on the second link [N s], (points, pairs, batch)."""
 
     normal: jax.Array
@@ -46,7 +43,7 @@ class ContactImpulse(NamedTuple):
     """Torque impulse [N m s], of contacts that hinder turning."""
 
 
-class ContactRows(NamedTuple):
+class Rows(NamedTuple):
     """What the sweeps need of a group's contacts, components (points, pairs, batch)."""
 
     normal: Vec3
@@ -61,7 +58,7 @@ class ContactRows(NamedTuple):
     friction: jax.Array
     share: jax.Array | None
     """Of the step in which the impulse acts, where impacts are resolved in time."""
-    torsion: TorsionalFriction | None
+    twisting: Twisting | None
     uneven: AnisotropicFriction | None
 
 
@@ -135,14 +132,14 @@ def _seen_mobility(
 def prepare(
     found: Sequence[Touch],
     sides: Sequence[Sides],
-    problem: SpringProblem,
+    problem: Problem,
     mobility: Sequence[Sym6],
     origin: Vec3,
     links: Links,
     fall: Vec3,
     free: Sequence[Spatial] | None,
     dt: jax.Array,
-) -> list[ContactRows]:
+) -> list[Rows]:
     """Sets the contacts up for the sweeps.
 
     Args:
@@ -173,14 +170,14 @@ def _prepare(
     surface: ContactSurface,
     sides: Sides,
     group: CollisionGroup,
-    problem: SpringProblem,
+    problem: Problem,
     mobility: Sequence[Sym6],
     origin: Vec3,
     links: Links,
     fall: Vec3,
     free: Sequence[Spatial] | None,
     dt: jax.Array,
-) -> tuple[ContactRows, jax.Array]:
+) -> tuple[Rows, jax.Array]:
     """A group's rows, and which of its points are about to touch (1) or not (0)."""
     sys, normal = problem.sys, touch.normal
     arms = tuple(
@@ -202,7 +199,7 @@ def _prepare(
         end = start + normal.dot(change(arms, free, sides, problem.plan))  # type: ignore[arg-type]
         throws, leave, share = in_time(touch.dist, along, end - along, surface.elasticity, dt)
         target = jnp.where(throws, jnp.maximum(leave, push), push)
-    contact = ContactRows(
+    contact = Rows(
         normal=normal,
         arms=arms,  # type: ignore[arg-type]
         slip=ahead - normal * start,
@@ -210,7 +207,7 @@ def _prepare(
         target=target - start,
         friction=surface.friction,
         share=share,
-        torsion=torsional_friction.prepare(
+        twisting=twisting.prepare(
             normal,
             _relative([(sign, _or_world(links.ang, side)) for sign, side in moving]),
             [pick(mobility, side, problem.plan) for _, side in moving],
@@ -257,9 +254,7 @@ def _counts(
     return counts
 
 
-def _shared(
-    contact: ContactRows, counts: Sequence[jax.Array | None], sides: Sides, plan: Layout
-) -> ContactRows:
+def _shared(contact: Rows, counts: Sequence[jax.Array | None], sides: Sides, plan: Layout) -> Rows:
     """Rows whose steps are divided by the contacts on the busier of their two links."""
     busy = jnp.ones_like(contact.target[0])
     known = [
@@ -274,9 +269,9 @@ def _shared(
         along, across = (1.0 / jnp.maximum(s * busy, 1e-12) for s in step)
         return along, across
 
-    turns = contact.torsion
+    turns = contact.twisting
     return contact._replace(
-        step=apart(contact.step), torsion=turns and turns._replace(step=apart(turns.step))
+        step=apart(contact.step), twisting=turns and turns._replace(step=apart(turns.step))
     )
 
 
@@ -291,20 +286,16 @@ def _spread(value: jax.Array, side: tuple[int, ...], plan: Layout) -> list[tuple
     return out
 
 
-def no_impulse(contact: ContactRows) -> ContactImpulse:
+def no_impulse(contact: Rows) -> Impulse:
     """Where the sweeps begin."""
     none = jnp.zeros_like(contact.target)
     still = Vec3(none, none, none)
-    return ContactImpulse(none, still, None if contact.torsion is None else still)
+    return Impulse(none, still, None if contact.twisting is None else still)
 
 
 def update(
-    contact: ContactRows,
-    impulse: ContactImpulse,
-    velocity: Vec3,
-    turning: Vec3 | None,
-    gain: tuple[Any, Any],
-) -> ContactImpulse:
+    contact: Rows, impulse: Impulse, velocity: Vec3, turning: Vec3 | None, gain: jax.Array
+) -> Impulse:
     """Moves the impulses towards what the velocities ask for, within the friction cone.
 
     Args:
@@ -312,55 +303,39 @@ def update(
         impulse: their impulses so far.
         velocity: change of their relative velocities, world axes.
         turning: that of the relative angular velocities; None where nothing hinders turning.
-        gain: share of the way to go, along the normal and across it, (pairs, 1).
+        gain: share of the way to go.
     """
     along = contact.normal.dot(velocity)
-    step, turn = (s * g for s, g in zip(contact.step, gain, strict=True))
+    step, turn = (s * gain for s in contact.step)
+    normal = jnp.maximum(impulse.normal + step * (contact.target - along), 0.0)
     slip = velocity + contact.slip - contact.normal * along
-    couple = None
-    if contact.torsion is not None and impulse.couple is not None and turning is not None:
-        couple = impulse.couple - torsional_friction.asked(contact.torsion, contact.normal, turning)
-    normal = impulse.normal + step * (contact.target - along)
-    return within(contact, ContactImpulse(normal, impulse.tangent - slip * turn, couple))
-
-
-def within(contact: ContactRows, impulse: ContactImpulse) -> ContactImpulse:
-    """Return the impulses that only push, and whose friction is in its cone."""
-    normal, tangent, couple = impulse
-    normal = jnp.maximum(normal, 0.0)
+    tangent = impulse.tangent - slip * turn
     sides = contact.uneven
     if sides is None:
         length = jnp.sqrt(tangent.dot(tangent) + 1e-30)
     else:
         length = sides.length(tangent, sides.slide)
-    if contact.torsion is not None and couple is not None:
-        couple = torsional_friction.within(contact.torsion, contact.normal, sides, couple, normal)
     bound = contact.friction * normal
-    return ContactImpulse(normal, tangent * jnp.minimum(bound / length, 1.0), couple)
+    couple = None
+    if contact.twisting is not None and impulse.couple is not None and turning is not None:
+        couple = twisting.update(
+            contact.twisting, contact.normal, sides, impulse.couple, turning, normal, gain
+        )
+    return Impulse(normal, tangent * jnp.minimum(bound / length, 1.0), couple)
 
 
-def square(contact: ContactRows, change: ContactImpulse) -> jax.Array:
-    """Return the square of a change of impulses in the metric of their steps, (pairs, batch)."""
-    step, turn = contact.step
-    normal, tangent, couple = change
-    found = normal * normal * (1.0 / step) + tangent.dot(tangent) * (1.0 / (ACROSS * turn))
-    if contact.torsion is not None and couple is not None:
-        found = found + torsional_friction.square(contact.torsion, contact.normal, couple)
-    return sum_first(found)[0]
-
-
-def over_step(contact: ContactRows, impulse: ContactImpulse) -> ContactImpulse:
+def over_step(contact: Rows, impulse: Impulse) -> Impulse:
     """The share of impulses that moves the links during the step."""
     share = contact.share
     assert share is not None
     couple = None if impulse.couple is None else impulse.couple * share
-    return ContactImpulse(impulse.normal * share, impulse.tangent * share, couple)
+    return Impulse(impulse.normal * share, impulse.tangent * share, couple)
 
 
 def add_impulses(
     momenta: Sequence[Spatial | None],
-    contacts: Sequence[ContactRows],
-    impulses: Sequence[ContactImpulse],
+    contacts: Sequence[Rows],
+    impulses: Sequence[Impulse],
     sides: Sequence[Sides],
     plan: Layout,
 ) -> list[Spatial | None]:
@@ -386,7 +361,7 @@ def add_impulses(
 
 
 def on_second(
-    contacts: Sequence[ContactRows], impulses: Sequence[ContactImpulse], dtype: Any, batch: int
+    contacts: Sequence[Rows], impulses: Sequence[Impulse], dtype: Any, batch: int
 ) -> jax.Array:
     """Impulses of all contacts on the second links, world axes, (n_contacts, 3, batch)."""
     tables = [jnp.zeros((0, 3, batch), dtype)]

@@ -22,7 +22,7 @@ from brax.maximal.rotation import gyration
 from brax.tree import Layout, layout
 
 
-class SpringModel(NamedTuple):
+class Model(NamedTuple):
     """Constants of all links in the layout's order, and of the stacks of joints."""
 
     links: Masses
@@ -39,22 +39,22 @@ class SpringModel(NamedTuple):
     stacks: tuple[Stack, ...]
 
 
-class SpringProblem(NamedTuple):
+class Problem(NamedTuple):
     """All that a step knows beside its state."""
 
     sys: System
     plan: Layout
-    model: SpringModel
+    model: Model
     act: jax.Array
-    external: ExternalForces
+    surroundings: ExternalForces
 
 
-def constants(sys: System) -> SpringModel:
+def constants(sys: System) -> Model:
     """Takes a system with a trailing batch axis apart."""
     plan = layout(sys)
     links = masses(sys, plan)
     i = links.moments
-    return SpringModel(
+    return Model(
         links=links,
         inverse=Vec3(*(1.0 / x for x in i)),
         gyration=gyration(rows(i, unheld(plan))),
