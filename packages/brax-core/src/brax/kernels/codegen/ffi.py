@@ -173,7 +173,7 @@ def _batch(operands: Sequence[Array], results: Sequence[Array], lanes: int) -> l
         f"%n = select i1 %many, i64 {MAX_TRANSPOSED_BATCH}, i64 %rest",
         *pointers,
         *before,
-        "call void @kernel(ptr %ins, ptr %outs, i64 %n, i64 0, i64 %n)",
+        "call void @kernel(ptr %ins, ptr %outs, i64 %n)",
         *after,
         "%next = add i64 %first, %n",
         "%more = icmp slt i64 %next, %stop",

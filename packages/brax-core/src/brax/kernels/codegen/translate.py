@@ -17,16 +17,15 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most
     """Writes a kernel in LLVM's language.
 
     Args:
-        closed: the operations, traced with a batch of size `MARK`.
+        closed: the operations, traced with a batch of size `BATCH_MARK`.
         own: which operands have a batch; those of the others are the same in all environments.
         lanes: environments that an instruction works on.
         least: elements of an array that are worth a loop; 0 for none, all written out.
         most: values that there may be; 0 for any number.
 
     Returns:
-        A module with `void kernel(ptr in, ptr out, i64 size, i64 begin, i64 end)`: addresses of the
-        operands and results, whose last axis is the batch of `size` environments, of which it
-        works on some. There have to be as many as lanes.
+        A module with `void kernel(ptr in, ptr out, i64 size)`: addresses of the operands and
+        results, whose last axis is the batch of `size` environments, at least as many as lanes.
 
     Raises:
         Unsupported: if an operation is not translated.
@@ -61,16 +60,13 @@ def translate(closed: Any, own: Sequence[bool], lanes: int, least: int = 0, most
     return "\n".join(
         [
             *(f"{name} = private unnamed_addr constant {x}" for x, name in asm.constants.items()),
-            "define void @kernel(ptr noalias %in, ptr noalias %out, i64 %size, i64 %begin, "
-            "i64 %end) {",
+            "define void @kernel(ptr noalias %in, ptr noalias %out, i64 %size) {",
             *asm.start,
             *before,
             "%place = alloca i64",
-            f"%last = sub i64 %end, {lanes}",
-            # The last tile may overlap the one before it, and that of another thread.
-            "%late = icmp sgt i64 %begin, %last",
-            "%start = select i1 %late, i64 %last, i64 %begin",
-            "store i64 %start, ptr %place",
+            # The last tile begins here: it may overlap the one before it.
+            f"%last = sub i64 %size, {lanes}",
+            "store i64 0, ptr %place",
             *(line.text for line in lines),
             *after,
             "ret void",
