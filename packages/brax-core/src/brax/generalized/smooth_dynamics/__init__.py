@@ -1,6 +1,7 @@
-"""Unconstrained dynamics of the generalized pipeline.
+"""Unconstrained dynamics of the generalized pipeline: what Featherstone's algorithms compute.
 
-This folder holds the frames, mass matrix and bias force at a state (`smooth`), the sparsity of the
-mass matrix (`structure`), applied forces (`forces`) and the variational step. `brax.generalized`,
-`brax.dynamics` and `brax.sensors` import it. Start reading at `smooth`.
+This folder holds the frames, the mass matrix and the bias force at a state (`smooth`), the sparsity
+of the mass matrix (`structure`, which has `MAX_UNROLLED_DOFS`), the applied forces (`forces`) and
+the variational step (`variational_step`). `brax.generalized`, `brax.dynamics` and `brax.sensors`
+import it. It knows no constraint. Start reading at `smooth`.
 """

@@ -1,4 +1,7 @@
-"""Forces along the degrees of freedom: motors, springs, dampers, and what acts on the links."""
+"""Applied forces along the degrees of freedom: actuators, springs, dampers and external forces.
+
+Source: MuJoCo's documentation, chapter Computation, sections Actuation model and Passive forces.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -29,11 +32,16 @@ from brax.tree import Layout, over_subtrees
 def applied_force(
     problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> jax.Array:
-    """Motors, springs and dampers, (nv, batch) in the model's order."""
+    """Return the forces of actuators, springs and dampers, (nv, batch) in the model's order.
+
+    These are MuJoCo's `qfrc_actuator` and `qfrc_passive`, without the fluid.
+    """
     sys = problem.sys
     parts = [spring_force(sys, motion.q) - sys.dof.damping * motion.qd]
     if sys.actuator_names:
         driven = actuators_at(problem, motion, dynamics)
+        # MuJoCo's `actuatorfrcrange` of joints bounds the sum of all actuators on a joint, not
+        # each.
         parts.append(within_joint_limits(sys, actuator_force(problem, dynamics, driven)))
     if sys.tendon_names:
         parts.append(tendon_force(problem, motion, dynamics))
@@ -43,27 +51,27 @@ def applied_force(
 def actuators_at(
     problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> ActuatorsAtState:
-    """The actuators at a state."""
+    """Return the actuators at a state."""
     links = driven_frames(problem, dynamics)
     return actuators_at_state(problem.sys, command(problem, motion), motion.q, motion.qd, links)
 
 
 def driven_frames(problem: GeneralizedProblem, dynamics: SmoothDynamics) -> Frames | None:
-    """Frames of the links, for what acts on them in space; None if nothing does."""
+    """Return the link frames, for actuators and tendons in space; None if the model has neither."""
     return world_frames(problem.links, dynamics) if sees_links(problem.sys) else None
 
 
 def tendons_at(
     problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> TendonsAtState:
-    """The tendons at a state."""
+    """Return the tendons at a state."""
     return tendons_at_state(problem.sys, motion.q, motion.qd, driven_frames(problem, dynamics))
 
 
 def tendon_force(
     problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> jax.Array:
-    """What springs and dampers of tendons do, (nv, batch) in the model's order."""
+    """Return the forces of the tendons' springs and dampers, (nv, batch) in the model's order."""
     found = tendons_at(problem, motion, dynamics)
     force = passive_force(problem.sys, found)
     on_links = found.link_forces(problem.sys, force)
@@ -73,7 +81,10 @@ def tendon_force(
 def actuator_force(
     problem: GeneralizedProblem, dynamics: SmoothDynamics, driven: ActuatorsAtState
 ) -> jax.Array:
-    """What the actuators do, (nv, batch) in the model's order, whatever their joints can bear."""
+    """Return the forces of the actuators, (nv, batch) in the model's order.
+
+    They are not yet clipped to the force ranges of the joints.
+    """
     sys = problem.sys
     return _with_links(problem, dynamics, joint_forces(sys, driven), link_forces(sys, driven))
 
@@ -84,17 +95,18 @@ def _with_links(
     force: jax.Array,
     on_links: Spatial | None,
 ) -> jax.Array:
-    """Forces along the degrees of freedom, and what is on links about their frames, together."""
+    """Return the sum of joint forces and of wrenches on links about their frames, (nv, batch)."""
     sys = problem.sys
     if on_links is None:
         return force
+    # Wrenches come in the model's order of links; `on_dofs` wants the layout's.
     wrench, blocks = rows(on_links, problem.links.order), problem.plan.blocks
     along = on_dofs(sys, problem.links, blocks, dynamics, dynamics.pos, wrench)
     return force + frontal.to_model(blocks, along)
 
 
 def command(problem: GeneralizedProblem, motion: StepState) -> Command:
-    """What the actuators are told."""
+    """Return the controls and activations that the actuators read."""
     return Command(problem.act, motion.activation)
 
 
@@ -106,12 +118,25 @@ def couples_joints(sys: System) -> bool:
 def drive_slope(
     problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics, tangent: jax.Array
 ) -> jax.Array:
-    """How the force of actuators and tendons, if there are any, changes with the rates."""
+    """Return the derivative of the actuators' and tendons' force along a direction of the rates.
+
+    Args:
+        problem: what is constant during the step.
+        motion: the state.
+        dynamics: the smooth dynamics at it.
+        tangent: the direction, (nv, batch).
+
+    Returns:
+        The change of the force, (nv, batch), per unit of the direction. It is the part of MuJoCo's
+        `qDeriv` that actuators and tendons have, times the direction.
+    """
     sys = problem.sys
     kept = _yielding(problem, motion, dynamics)
 
     def force(qd: jax.Array) -> jax.Array:
         moved, now, found = motion._replace(qd=qd), dynamics, jnp.zeros_like(qd)
+        # The velocities of sites and tendon ends change with the rates, so that the frames are
+        # found again.
         if sees_links(sys):
             now = smooth(sys, problem.links, problem.plan.blocks, motion.q, qd)
         if sys.actuator_names:
@@ -127,9 +152,10 @@ def drive_slope(
 def _yielding(
     problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> jax.Array | None:
-    """One for actuators whose force may change with the rates, else zero; None if all may.
+    """Return 1 for actuators whose force may change with the rates and 0 for the others.
 
-    As in MuJoCo those on a joint whose bounds they have reached may not.
+    As in MuJoCo, the force does not change on a joint whose actuator force range is reached.
+    Returns None if no joint has such a range.
     """
     sys = problem.sys
     if not any(sys.joint_actuator_limited):
@@ -137,13 +163,19 @@ def _yielding(
     force = actuator_force(problem, dynamics, actuators_at(problem, motion, dynamics))
     free = (force == within_joint_limits(sys, force)).astype(force.dtype)
     starts, one = sys.joint_qd_start(), sys.qd_size()
+    # A last row of one serves the actuators that are not on a joint.
     table = jnp.concatenate([free, jnp.ones_like(free[:1])])
     return rows(table, [starts[j] if j >= 0 else one for j in sys.actuator_joint])
 
 
 def external_force(problem: GeneralizedProblem, dynamics: SmoothDynamics) -> jax.Array | None:
-    """What the surroundings do, (nv, batch) in the order of elimination; None for nothing."""
+    """Return the external forces along the degrees of freedom, or None if there are none.
+
+    They are in the order of elimination, (nv, batch): the fluid, gravity compensation and the
+    user's wrenches.
+    """
     sys, links = problem.sys, problem.links
+    # All external forces act at the centre of mass; the fluid needs the principal axes.
     frame = rows(sys.link.inertia.transform, links.order)
     arm, axes = dynamics.rot.rotate(vec3(frame.pos)), dynamics.rot.mul(quat(frame.rot)).matrix()
     centre, (ang, lin) = dynamics.pos + arm, dynamics.velocity
@@ -162,13 +194,13 @@ def on_dofs(
     point: Vec3,
     wrench: Spatial,
 ) -> jax.Array:
-    """What forces or momenta of the links have for each degree of freedom: J^T f.
+    """Return J^T f: the joint forces, or momenta, of wrenches on the links.
 
     Args:
         sys: the model.
-        plan: its links.
-        structure: its blocks.
-        dynamics: the model at the state.
+        plan: the layout of its links.
+        structure: the blocks of its degrees of freedom.
+        dynamics: the smooth dynamics at the state.
         point: where each link's wrench acts, in the layout's order, (links, batch).
         wrench: torque about the point, and force, world axes.
 
@@ -176,6 +208,8 @@ def on_dofs(
         Shape (nv, batch), in the order of elimination.
     """
     arm = point - common_points(plan, dynamics.pos)
+    # Moved to the common point, the wrenches of a subtree are a plain sum: tau_i = S_i^T sum f_j,
+    # without a Jacobian.
     about = Spatial(wrench.ang + arm.cross(wrench.lin), wrench.lin)
     owners = sys.dof_link()
     mine = rows(over_subtrees(about, plan), [plan.position[owners[d]] for d in structure.order])
@@ -185,10 +219,12 @@ def on_dofs(
 def resistance(
     problem: GeneralizedProblem, motion: StepState, dynamics: SmoothDynamics
 ) -> jax.Array:
-    """How much dampers and motors resist each rate, (nv, batch) in the model's order.
+    """Return the damping along each degree of freedom, (nv, batch) in the model's order.
 
-    Where nothing couples joints an actuator acts on the degree of freedom whose rate it sees, so
-    that the derivative of its force by all rates together is that by its own. Else it is none.
+    It is the joint damping, and the derivative of the actuators' forces by the rates with its sign
+    changed. Where nothing couples joints, an actuator acts only on the degree of freedom whose rate
+    it reads, so that one directional derivative along all rates gives the whole diagonal. Where
+    joints are coupled, `Stepper` adds the actuators' derivative as a matrix instead.
     """
     sys = problem.sys
     if couples_joints(sys) or not sys.actuator_names:
@@ -197,13 +233,18 @@ def resistance(
 
 
 def spring_force(sys: System, q: jax.Array) -> jax.Array:
-    """Force of the joints' springs: a free joint has none, a quaternion is at rest at no turn."""
+    """Return the forces of the joints' springs.
+
+    A free joint has none. A ball joint's spring is at rest at the identity, whatever `springref`
+    is.
+    """
     parts = []
     for kind, at, dof in zip(
         sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True
     ):
         mine = slice(dof, dof + kind.qd_width)
         dynamics = q[at : at + kind.q_width]
+        # MuJoCo gives free joints no spring.
         if kind.qd_width == 6:
             stretch = jnp.zeros((6, q.shape[-1]), q.dtype)
         elif kind.q_width == kind.qd_width:

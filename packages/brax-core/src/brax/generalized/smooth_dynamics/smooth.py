@@ -1,8 +1,11 @@
-"""Motion without constraints: frames, motion subspaces, mass matrix and bias force of a tree.
+"""Smooth dynamics: frames, motion subspaces, mass matrix and bias force of a tree.
 
-Spatial quantities are in world axes, about the origin of the root link of each tree.
+The mass matrix comes from the composite-rigid-body algorithm, the bias force from the recursive
+Newton-Euler algorithm with zero accelerations. Spatial quantities are in world axes, about the
+origin of the root link of each tree. About one common point they need no transforms between links,
+so that a recursion along the tree is a sum.
 
-Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapters 5 and 6.
+Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapters 5 and 6: tables 5.1 and 6.2.
 """
 
 from collections.abc import Sequence
@@ -24,36 +27,40 @@ from brax.tree import Layout, from_roots, in_order, join, over_subtrees
 
 
 class JointMotions(NamedTuple):
-    """What the velocities say about links whose joints are alike."""
+    """Motion subspaces of the joints, and what the rates cause at the links."""
 
     subspace: list[Spatial | None]
-    """By stack of the layout: for each degree of freedom, (stack, links, batch); None if there is
-    none."""
+    """Motion subspaces S, by stack of the layout: components (dofs of the stack, links, batch).
+    None for a stack without degrees of freedom."""
     velocity: Spatial
-    """Of all links, in the layout's order, like the fields below."""
+    """Spatial velocities of all links, in the layout's order."""
     acceleration: Spatial
-    """Without accelerations of the joints; of a tree that gravity holds, upwards."""
+    """Spatial accelerations at constant rates, in the layout's order. Gravity enters as an upward
+    acceleration of the world."""
 
 
 class SmoothDynamics(NamedTuple):
-    """What the unconstrained dynamics are made of."""
+    """The unconstrained dynamics at a state."""
 
     pos: Vec3
-    """Link frames in the world, in the layout's order, (links, batch)."""
+    """Origins of the link frames in the world, in the layout's order, (links, batch)."""
     rot: Quat
+    """Orientations of the link frames in the world, in the layout's order."""
     velocity: Spatial
-    """Of the links, about their tree's common point."""
+    """Spatial velocities of the links about their tree's common point, Featherstone's v."""
     acceleration: Spatial
-    """The same, while all rates stay; of a tree that gravity holds, upwards."""
+    """Spatial accelerations of the links at constant rates, with the upward acceleration that
+    stands for gravity."""
     origin: Vec3
-    """The common point of each degree of freedom's tree, in the order of elimination; one row
-    where there is one tree."""
+    """The common point of each degree of freedom's tree, in the order of elimination. It has one
+    row where the model has one tree."""
     subspace: Spatial
-    """Of the degrees of freedom, in the order of elimination, (nv, batch)."""
+    """Motion subspaces S of the degrees of freedom, in the order of elimination, (nv, batch)."""
     mass: list[Front]
-    """Fronts of the mass matrix, rotors included."""
+    """The fronts of the mass matrix M, armature included."""
     bias: jax.Array
-    """Coriolis, centrifugal and gravity force, in the order of elimination, (nv, batch)."""
+    """The bias force (Coriolis, centrifugal and gravity; MuJoCo's `qfrc_bias`), in the order of
+    elimination, (nv, batch)."""
 
 
 def smooth(
@@ -64,27 +71,32 @@ def smooth(
     qd: jax.Array,
     inertia_forces: bool = True,
 ) -> SmoothDynamics:
-    """Evaluates all stages.
+    """Return the smooth dynamics at a state.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        plan: its links.
-        structure: its blocks.
+        plan: the layout of its links.
+        structure: the blocks of its degrees of freedom.
         q: coordinates (nq, batch).
         qd: rates (nv, batch), in the model's order.
-        inertia_forces: whether the bias has the Coriolis and centrifugal forces, or gravity alone.
+        inertia_forces: True for the whole bias force, False for gravity without the Coriolis and
+            centrifugal forces.
     """
     q = q - sys.ref
     stacks = [hung(sys, plan, group, q, qd) for group in plan.stacks]
     pos, rot = poses(plan, stacks)
     origin = common_points(plan, pos)
     joints = seen(plan, stacks, (pos, rot))
+    # Table 5.1, forward pass: v_i = v_p + S_i qd_i, and a_i at zero joint accelerations.
     subspaces, velocity, acceleration = _motions(sys, plan, joints, origin)
     inertia = link_inertias(sys, plan, pos, rot, origin)
     if inertia_forces:
+        # f_i = I_i a_i + v_i x* I_i v_i: the force that link i needs for its acceleration.
         force = inertia.mul(acceleration) + _cross_force(velocity, inertia.mul(velocity))
     else:
         force = inertia.mul(_upwards(sys, velocity.ang.x))
+    # One pass from the tips to the roots sums both the composite inertias of table 6.2 and the
+    # forces of table 5.1.
     composite, carried = over_subtrees((inertia, force), plan)
     subspace, momentum, bias = _per_dof(plan, structure, subspaces, composite, carried)
     armature = _in_blocks(sys.dof.armature, structure)
@@ -94,6 +106,7 @@ def smooth(
 
 
 def _dof_origin(sys: System, plan: Layout, structure: Structure, origin: Vec3) -> Vec3:
+    """Return the common point of each degree of freedom's tree, one row if there is one tree."""
     if len(set(plan.root)) == 1:
         return origin
     owners = sys.dof_link()
@@ -103,9 +116,9 @@ def _dof_origin(sys: System, plan: Layout, structure: Structure, origin: Vec3) -
 def _motions(
     sys: System, plan: Layout, joints: Sequence[Sequence[JointGroup]], origin: Vec3
 ) -> JointMotions:
-    """Velocities, and accelerations that the joints do not cause.
+    """Return motion subspaces, and the velocities and accelerations of the links at these rates.
 
-    About one point of a tree both are sums over a link and all that carry it.
+    About the common point of a tree, both are sums over a link and all its ancestors.
     """
     subspaces: list[Spatial | None] = []
     steps: list[list[tuple[Spatial, Spatial]]] = []
@@ -114,48 +127,61 @@ def _motions(
         signs = [joint.point - centre for joint in mine]
         steps.append([_step(joint, arm) for joint, arm in zip(mine, signs, strict=True)])
         pairs = zip(mine, signs, strict=True)
+        # Each twist is given about its joint's anchor and is moved to the common point.
         subspace = [about(t, arm) for joint, arm in pairs for t in joint.twists()]
         subspaces.append(jax.tree.map(lambda *x: jnp.stack(x), *subspace) if subspace else None)
     own = [total(relative for relative, _ in taken) for taken in steps]
+    # v_i is the sum of S_j qd_j over all joints between the root and the link.
     velocity = from_roots(in_order(plan, own), plan, Spatial.__add__)
     upwards = _upwards(sys, origin.x[:1])
     changes = []
     for stack, taken in zip(plan.stacks, steps, strict=True):
+        # `now` is the velocity before each joint of the stack acts: what turns with it changes by v
+        # x S qd.
         now = upwards * 0.0 if stack.parents is None else rows(velocity, stack.parents)
         change = upwards * 0.0
         for relative, drift in taken:
             change, now = change + _cross_motion(now, relative) + drift, now + relative
         changes.append(change)
     change = from_roots(in_order(plan, changes), plan, Spatial.__add__)
+    # The upward acceleration is added once at the end: it is the same for all links (table 5.1: a_0
+    # = -a_g).
     return JointMotions(subspaces, velocity, change + upwards)
 
 
 def _step(joint: JointGroup, arm: Vec3) -> tuple[Spatial, Spatial]:
-    """Velocity and acceleration that a joint adds at constant rates, about the common point; the
-    latter beside the frame's own motion."""
+    """Return the velocity and the acceleration that a joint adds at constant rates.
+
+    Both are about the common point. The acceleration excludes the motion of the joint's own frame.
+    """
+    # `drift` is nonzero only for joints whose axes move within the frame before the joint.
     ang, vel = joint.twist()
     drift = about(joint.turned(joint.kind.drift(joint.params, joint.q, joint.rates)), arm)
     if ang is not None and vel is not None:
+        # The joint's own translation moves its anchor, so that the rotation about the fixed common
+        # point changes by v x w.
         drift = Spatial(drift.ang, drift.lin - ang.cross(vel))
     return about(Twist(ang, vel), arm), drift
 
 
 def _upwards(sys: System, like: jax.Array) -> Spatial:
-    """The acceleration of a world that gravity would not move."""
+    """Return the acceleration -g of the world, which stands for gravity."""
     zero = zero_vec(like)
     return Spatial(zero, Vec3(*(zero.x - sys.opt.gravity[k : k + 1] for k in range(3))))
 
 
 def _cross_motion(v: Spatial, m: Spatial) -> Spatial:
+    """Return v x m, the cross product of a velocity and a motion (Featherstone's crm)."""
     return Spatial(v.ang.cross(m.ang), v.ang.cross(m.lin) + v.lin.cross(m.ang))
 
 
 def _cross_force(v: Spatial, f: Spatial) -> Spatial:
+    """Return v x* f, the cross product of a velocity and a force (Featherstone's crf)."""
     return Spatial(v.ang.cross(f.ang) + v.lin.cross(f.lin), v.ang.cross(f.lin))
 
 
 def link_inertias(sys: System, plan: Layout, pos: Vec3, rot: Quat, origin: Vec3) -> Rigid:
-    """Spatial inertias of all links, in the layout's order, about their tree's common point."""
+    """Return the links' spatial inertias about their tree's common point, in the layout's order."""
     inertia = sys.link.inertia
     centre = pos + rot.rotate(vec3(rows(inertia.transform.pos, plan.order)))
     axes = rot.mul(quat(rows(inertia.transform.rot, plan.order))).matrix()
@@ -164,7 +190,7 @@ def link_inertias(sys: System, plan: Layout, pos: Vec3, rot: Quat, origin: Vec3)
 
 
 def common_points(plan: Layout, pos: Vec3) -> Vec3:
-    """Each link's tree's common point, its root's origin; one row if there is one tree."""
+    """Return the origin of each link's root: the common point. One row if there is one tree."""
     return rows(pos, common(plan))
 
 
@@ -175,31 +201,43 @@ def _per_dof(
     composite: Rigid,
     carried: Spatial,
 ) -> tuple[Spatial, Spatial, jax.Array]:
-    """Subspace, momentum per unit rate of what it carries, and bias, in elimination order."""
+    """Return S, the momentum of the composite inertia per unit rate, and the bias, for each dof.
+
+    All are in the order of elimination.
+    """
     parts, index = [], []
     for stack, s in zip(plan.stacks, subspaces, strict=True):
         if s is None:
             continue
         inertia, force = rows((composite, carried), stack.links)
+        # Table 6.2: F = I^c S. Table 5.1: tau = S^T f, with the force f that the subtree needs.
         parts.append((s, inertia.mul(s), s.dot(force)))
         index += [d for place in stack.qd for d in place]
     table = join([jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), p) for p in parts])
+    # `index` lists the degrees of freedom stack by stack; `at` undoes it.
     at = np.argsort(index)
+    # Without the barrier XLA computes these again for every entry of the mass matrix that reads
+    # them.
     return fusion_barrier(rows(table, [int(at[d]) for d in structure.order]))
 
 
 def _in_blocks(values: jax.Array, structure: Structure) -> jax.Array:
+    """Return rows of the model's order in the order of elimination."""
     return rows(values, structure.order)
 
 
 def _mass_fronts(
     structure: Structure, subspace: Spatial, momentum: Spatial, armature: jax.Array
 ) -> list[Front]:
-    """The mass matrix, by block: row j couples a degree of freedom with those that carry it."""
+    """Return the fronts of the mass matrix: for each block, rows over the path to the root.
+
+    Row j holds S_i^T F_j for all ancestors i of the degree of freedom j (table 6.2).
+    """
     paths = list(zip(*(on_paths(structure, c) for v in subspace for c in v), strict=True))
     fronts: list[Front] = []
     for block, path in zip(structure.blocks, paths, strict=True):
         mine = [own(block, c) for v in momentum for c in v]
         kind = algebra(block)
+        # The armature adds to the diagonal: a rotor is geared to its own degree of freedom only.
         fronts.append(kind.add_diagonal(kind.mass(block, mine, path), own(block, armature)))
     return fronts

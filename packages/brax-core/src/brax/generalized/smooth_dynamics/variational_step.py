@@ -1,11 +1,11 @@
 """Free motion at constant momentum: a variational step of the kinetic energy.
 
-Of all motions between two configurations the free one makes the action stationary. Each link's
-action depends on how far its centre moved and how far it turned alone, whatever frame that is
-looked at from, and so linear and angular momentum are kept however long the step is.
+The discrete action of a link depends only on how far its centre of mass moved and on how far the
+link turned. Both are the same in every frame, so that linear and angular momentum are conserved for
+any length of the step (the discrete Noether theorem).
 
-Source: Marsden, West (2001), Discrete mechanics and variational integrators, Acta Numerica 10,
-part 1; of the rotations Manchester, Peck (2016), Quaternion Variational Integrators for Spacecraft
+Source: Marsden, West (2001), Discrete mechanics and variational integrators, Acta Numerica 10, part
+1; for the rotations Manchester, Peck (2016), Quaternion Variational Integrators for Spacecraft
 Dynamics, J. Guidance, Control and Dynamics 39(1).
 """
 
@@ -25,26 +25,36 @@ from brax.pipeline import integrate
 from brax.spatial import Spatial
 
 CORRECTIONS = 6
-"""Quasi-Newton steps; each makes the error smaller by about a link's turn within the step."""
+"""Number of quasi-Newton steps. Each one reduces the error by a factor of about the angle that a
+link turns within the step."""
 
 
 class PrincipalFrames(NamedTuple):
     """Principal frames of all links, in the layout's order."""
 
     centre: Vec3
+    """Centres of mass in the world [m]."""
     rot: Quat
+    """Orientations of the principal axes in the world."""
 
 
 def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Array) -> StepState:
-    """Moves freely for `dt`: the momenta at the start are given, those at the end follow."""
+    """Return the state after free motion for `dt`, with the momenta conserved.
+
+    The discrete momenta at the start equal the given ones (Marsden and West's discrete Legendre
+    transform). The position at the end follows, and from it the rates at the end.
+    """
     sys, blocks = problem.sys, problem.plan.blocks
     still = jnp.zeros_like(motion.qd)
     start = smooth(sys, problem.links, blocks, motion.q, still)
+    # The mass matrix at the start is the Jacobian of the momenta to first order in dt. It is
+    # factored once and serves all corrections: a quasi-Newton method.
     pivots = frontal.factor(blocks, start.mass)
     wanted = frontal.multiply(blocks, start.mass, frontal.to_blocks(blocks, motion.qd))
     dynamics = _principal_frames(problem, start.pos, start.rot)
 
     def correct(_: int, rates: jax.Array) -> jax.Array:
+        # The unknowns are the mean rates over the step, so that quaternions stay unit quaternions.
         q = fusion_barrier(integrate(sys, motion.q, rates, dt))
         momenta = fusion_barrier(_momenta(problem, dynamics, _at(problem, q), dt))
         missing = wanted - _along_dofs(problem, start, dynamics.centre, momenta, rates)
@@ -54,6 +64,8 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
 
     rates = jax.lax.fori_loop(0, CORRECTIONS, correct, motion.qd)
     q = fusion_barrier(integrate(sys, motion.q, rates, dt))
+    # The same link momenta, projected on the motion subspaces at the end, are the conjugate momenta
+    # there.
     end = smooth(sys, problem.links, blocks, q, still)
     there = _principal_frames(problem, end.pos, end.rot)
     momenta = _momenta(problem, dynamics, there, dt)
@@ -65,6 +77,7 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
 
 
 def _at(problem: GeneralizedProblem, q: jax.Array) -> PrincipalFrames:
+    """Return the principal frames at coordinates."""
     sys, plan = problem.sys, problem.links
     still = jnp.zeros((sys.qd_size(), 1), q.dtype)
     stacks = [hung(sys, plan, group, q - sys.ref, still) for group in plan.stacks]
@@ -72,6 +85,7 @@ def _at(problem: GeneralizedProblem, q: jax.Array) -> PrincipalFrames:
 
 
 def _principal_frames(problem: GeneralizedProblem, pos: Vec3, rot: Quat) -> PrincipalFrames:
+    """Return the principal frames from the link frames."""
     frame = rows(problem.sys.link.inertia.transform, problem.links.order)
     return PrincipalFrames(pos + rot.rotate(vec3(frame.pos)), rot.mul(quat(frame.rot)))
 
@@ -79,11 +93,18 @@ def _principal_frames(problem: GeneralizedProblem, pos: Vec3, rot: Quat) -> Prin
 def _momenta(
     problem: GeneralizedProblem, a: PrincipalFrames, b: PrincipalFrames, dt: jax.Array
 ) -> Spatial:
-    """Momenta of all links about their centres, in world axes, that bring them from `a` to `b`."""
+    """Return the discrete momenta of links that move from `a` to `b`.
+
+    They are about the links' centres of mass, in world axes.
+    """
     inertia = rows(problem.sys.link.inertia, problem.links.order)
     turn, moments = a.rot.inv_mul(b.rot), vec3(inertia.i)
+    # With the relative quaternion (w, u) the discrete angular momentum in principal axes is (2 /
+    # dt) (w I u + u x I u): Manchester and Peck's discrete Euler equation. It is exact for constant
+    # spin about a principal axis only in the limit dt -> 0, but conserved for all dt.
     half = Vec3(moments.x * turn.x, moments.y * turn.y, moments.z * turn.z)
     spin = (half * turn.w + turn.vec.cross(half)) * (2.0 / dt)
+    # The centre of mass moves uniformly: m (b - a) / dt.
     return Spatial(a.rot.rotate(spin), (b.centre - a.centre) * (inertia.mass / dt))
 
 
@@ -94,6 +115,10 @@ def _along_dofs(
     momenta: Spatial,
     rates: jax.Array,
 ) -> jax.Array:
-    """Momenta conjugate to the coordinates, rotors included, in the order of elimination."""
+    """Return the momenta conjugate to the coordinates, armature included.
+
+    They are in the order of elimination, (nv, batch).
+    """
+    # A rotor's momentum is its armature times its rate. It has no place in the links' momenta.
     rotors = frontal.to_blocks(problem.plan.blocks, problem.sys.dof.armature * rates)
     return rotors + on_dofs(problem.sys, problem.links, problem.plan.blocks, where, centre, momenta)
