@@ -1,10 +1,16 @@
-"""The constraint solver: Newton's method on accelerations, with a fixed number of steps.
+"""Constraint solver: Newton's method on the accelerations, with an exact line search.
 
-Constrained accelerations minimize `(a - a0)^T M (a - a0) / 2 + energy(J a - reference)`, which is
-convex. The Hessian is factored with the sparsity of the mass matrix. The solution is
-differentiated where its gradient vanishes, not through the steps that found it.
+The constrained accelerations minimize the convex cost
 
-Source: MuJoCo's documentation, chapter Computation, section Constraint solver.
+    (a - a0)ᵀ M (a - a0) / 2 + s(J a - aref),
+
+where a0 are the unconstrained accelerations and s is the sum of the constraint laws' energies. The
+Hessian M + JᵀDJ is factorized with the sparsity of the mass matrix; `MAX_UNROLLED_DOFS` in
+`smooth_dynamics/structure.py` decides which blocks are unrolled. With several iterations the
+derivative is the implicit one, at the solution.
+
+Source: MuJoCo's documentation, chapter Computation, sections Constraint model and Solver; Todorov
+(2014).
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,62 +51,71 @@ from brax.tree import sum_rows
 Law = IndependentLaw | PyramidalCone | EllipticCone
 
 MAX_UNROLLED_SUM_ROWS = 64
-"""Rows from which on a sum is no longer written out."""
+"""Most rows of a sum over degrees of freedom or constraints that is unrolled."""
 
 CONVERGED_POWER = 0.75
-"""Power of the precision that is the slope of the cost, as a share of the forces, from which on an
-environment makes no further steps: 6e-6 in single, 2e-12 in double precision."""
+"""Power of the machine precision that bounds the gradient of a converged environment, relative to
+its forces: 6e-6 in single and 2e-12 in double precision."""
 
 MAX_UNROLLED_LINE_SEARCH = 8
-"""Looks along a direction up to which they are written out, not looped over."""
+"""Most evaluations of a line search that is unrolled; more of them are a loop."""
 
 
 class Violation(NamedTuple):
-    """Accelerations along the constraints, less what they ask for."""
+    """One value for each constraint row: accelerations J a - aref, or forces."""
 
     rows: jax.Array
+    """Limits and dry friction of joints, (rows, batch)."""
     families: tuple[Along, ...]
+    """For each family, one array for each direction, (slots, batch)."""
 
 
 class Joined(NamedTuple):
-    """The constraints of one family of a step, arrays."""
+    """The constraints of one family at a state, arrays."""
 
     law: Law
+    """The constraint law: force and D of each direction."""
     jacobian: tuple[Along | None, ...]
-    """For each block, for each direction, what a unit rate of the path moves, (path, slots,
-    copies, batch)."""
+    """For each block and direction the Jacobian J, (path or reach, slots, copies, batch). None for
+    a block without constraints."""
     reference: Along
-    """The acceleration along each direction that is asked for, (slots, batch)."""
+    """Reference accelerations aref, MuJoCo's `efc_aref`, for each direction, (slots, batch)."""
 
 
 class Constraints(NamedTuple):
-    """All constraints of a step, arrays."""
+    """All constraints at a state, arrays."""
 
     rows: ScalarLaw
+    """The law of limits and dry friction of joints."""
     signs: jax.Array
-    """Jacobian of the scalar rows, each one number for one degree of freedom, (rows, batch)."""
+    """The Jacobian of these rows: each is 1 or -1 at one degree of freedom, (rows, batch)."""
     rows_reference: jax.Array
+    """Reference accelerations of these rows, (rows, batch)."""
     families: tuple[Joined, ...]
+    """All other constraints."""
 
 
 class ConstraintProblem(NamedTuple):
-    """The minimization."""
+    """The minimization problem, in the order of elimination."""
 
     mass: list[Front]
+    """The fronts of the mass matrix M."""
     force: jax.Array
-    """What acts without constraints, (nv, batch) in the order of elimination."""
+    """The unconstrained force M a0, MuJoCo's `qfrc_smooth`, (nv, batch)."""
     constraints: Constraints
+    """The constraints."""
 
 
 def along_families(
     plan: ConstraintLayout, jacobians: Sequence[Sequence[Along | None]], rates: jax.Array
 ) -> list[Along]:
-    """What rates (nv, batch) move each family along its directions, (slots, batch)."""
+    """Return J times rates (nv, batch): for each family and direction, (slots, batch)."""
     if not jacobians:
         return []
     paths = frontal.on_paths(plan.blocks, rates)
     out = []
     for family, jacobian in zip(plan.families, jacobians, strict=True):
+        # Outer index: block; inner index: direction. The slots of all blocks are joined below.
         parts = [
             [_constraint_hessian(slots).apply_jacobian(slots, j, paths[i]) for j in mine]
             for i, slots, mine in _present(family, jacobian)
@@ -111,19 +126,23 @@ def along_families(
 
 
 class _Line(NamedTuple):
-    """What is known of the cost's slope along a direction: sizes and slopes, (1, batch)."""
+    """The state of a line search: step sizes and slopes of the cost there, (1, batch).
+
+    The cost is convex along the direction, so that its slope rises and the minimum lies between
+    `low` and `high`.
+    """
 
     low: tuple[jax.Array, jax.Array]
-    """The largest size that is known to be too short."""
+    """The largest size with a negative slope, and the slope."""
     high: tuple[jax.Array, jax.Array]
-    """The least that is known to be too long."""
+    """The smallest size with a positive slope, and the slope."""
     size: jax.Array
-    """To be looked at next."""
+    """The size to be evaluated next."""
     best: tuple[jax.Array, jax.Array]
-    """The flattest seen, and how steep it is."""
+    """The size with the smallest absolute slope so far, and that absolute slope."""
 
     def at(self, slope: jax.Array, curve: jax.Array) -> "_Line":
-        """With the slope and its derivative at the size."""
+        """Return the search after an evaluation at `size`."""
         size = self.size
         short, better = slope < 0, jnp.abs(slope) < self.best[1]
         low, high, best = (
@@ -134,25 +153,37 @@ class _Line(NamedTuple):
                 (better, jnp.abs(slope), self.best),
             )
         )
+        # Newton's method in one variable; the cost is piecewise smooth, so that it may leave the
+        # bracket.
         guess = size - slope / curve
+        # As long as no upper end is known, four times the lower one plus one stands for it.
         bounded = jnp.minimum(high[0], 4.0 * low[0] + 1.0)
+        # Regula falsi on the bracket's ends. The small number keeps 0 / 0 from being NaN where both
+        # slopes vanish.
         secant = low[0] - low[1] * (bounded - low[0]) / (high[1] - low[1] + MIN_SQUARED_NORM)
         within = (guess > low[0]) & (guess < high[0])
         return _Line(low, high, jnp.where(within, guess, secant), best)
 
 
 class Solver:
-    """The solver of one structure."""
+    """Newton's method for one structure of constraints."""
 
     def __init__(self, plan: ConstraintLayout, steps: int, search_steps: int) -> None:
-        """Takes the structure, and how many steps of Newton, and along each direction."""
+        """Keep the structure and the numbers of iterations.
+
+        Args:
+            plan: the blocks and the constraint rows on them.
+            steps: Newton steps, `opt.iterations`.
+            search_steps: line search steps for each, `opt.ls_iterations`.
+        """
         self.plan, self.owners = plan, plan.rows
         self.steps, self.search_steps = steps, search_steps
 
     def solve(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
-        """Accelerations (nv, batch), from where the search starts.
+        """Return the accelerations (nv, batch), from a start of the same shape.
 
-        The result of one step alone is no solution, so it is differentiated as it is computed.
+        With several steps the derivative is the implicit one, at the solution. The result of a
+        single step is no solution, so that step is differentiated as it is computed.
         """
         if self.steps == 1:
             return self._search(problem, start)
@@ -161,17 +192,19 @@ class Solver:
         return found(problem, start)
 
     def apply_jacobian(self, c: Constraints, a: jax.Array) -> Violation:
-        """Accelerations along the constraints, J a."""
+        """Return the accelerations along the constraints, J a."""
         single = c.signs * rows(a, self.owners)
         return Violation(
             single, tuple(along_families(self.plan, [f.jacobian for f in c.families], a))
         )
 
     def apply_transpose(self, c: Constraints, force: Violation, like: jax.Array) -> jax.Array:
-        """Forces on the degrees of freedom, J^T f."""
+        """Return the forces on the degrees of freedom, Jᵀf, shaped as `like`."""
         out = self._on_dofs(c.signs * force.rows, like)
         if not c.families:
             return out
+        # Forces add up along each block's path first; `from_paths` sums the paths' common
+        # beginnings once.
         parts: list[jax.Array | None] = [None] * len(self.plan.blocks.blocks)
         for family, joined, mine in zip(
             self.plan.families, c.families, force.families, strict=True
@@ -184,7 +217,7 @@ class Solver:
         return out + frontal.from_paths(self.plan.blocks, parts, like)
 
     def _on_dofs(self, x: jax.Array, like: jax.Array) -> jax.Array:
-        """Sums what scalar rows have for their degrees of freedom."""
+        """Return the sum of the scalar rows at each degree of freedom, shaped as `like`."""
         if not self.owners:
             return jnp.zeros_like(like)
         return sum_rows(x, self.owners, like.shape[0])
@@ -192,7 +225,7 @@ class Solver:
     def respond(
         self, c: Constraints, v: Violation
     ) -> tuple[Violation, tuple[jax.Array, tuple[Matrix, ...]]]:
-        """Forces and stiffnesses."""
+        """Return the constraint forces and D, their negative derivative, at J a - aref."""
         force, stiff = c.rows.response(v.rows)
         found = [f.law.response(mine) for f, mine in zip(c.families, v.families, strict=True)]
         return Violation(force, tuple(f for f, _ in found)), (stiff, tuple(m for _, m in found))
@@ -200,8 +233,9 @@ class Solver:
     def hessian(
         self, problem: ConstraintProblem, stiffness: tuple[jax.Array, tuple[Matrix, ...]]
     ) -> list[Front]:
-        """M + J^T D J."""
+        """Return the constraint Hessian M + JᵀDJ."""
         c, (single, matrices) = problem.constraints, stiffness
+        # A row at one degree of freedom adds its D to the diagonal only: J is 1 or -1 there.
         diagonal = self._on_dofs(c.signs * c.signs * single, problem.force)
         loaded: list[Any] = frontal.add_diagonal(self.plan.blocks, problem.mass, diagonal)
         for family, joined, matrix in zip(self.plan.families, c.families, matrices, strict=True):
@@ -210,6 +244,8 @@ class Solver:
                     tuple(None if x is None else of_block(slots, x) for x in row) for row in matrix
                 )
                 assembly = _constraint_hessian(slots)
+                # The unrolled assembly adds term by term to the rows of a front; the others make a
+                # whole matrix.
                 if assembly is unrolled:
                     loaded[i] = unrolled.hessian(slots, loaded[i], jacobian, mine)
                 else:
@@ -218,26 +254,33 @@ class Solver:
         return loaded
 
     def gradient(self, problem: ConstraintProblem, a: jax.Array) -> jax.Array:
-        """What vanishes at the solution."""
+        """Return the gradient of the cost, M a - M a0 - Jᵀf, which vanishes at the solution."""
         c = problem.constraints
         force, _ = self.respond(c, self.violation(c, a))
         inertial = frontal.multiply(self.plan.blocks, problem.mass, a)
         return inertial - problem.force - self.apply_transpose(c, force, a)
 
     def violation(self, c: Constraints, a: jax.Array) -> Violation:
-        """How far accelerations (nv, batch) are from what the constraints ask for."""
+        """Return J a - aref for accelerations (nv, batch)."""
         asked = Violation(c.rows_reference, tuple(f.reference for f in c.families))
+        # J a is read by forces, stiffness and line search; the barrier has it computed once.
         return fusion_barrier(jax.tree.map(jnp.subtract, self.apply_jacobian(c, a), asked))
 
     def _search(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
+        """Return the accelerations after all steps."""
         inertial = frontal.multiply(self.plan.blocks, problem.mass, start) - problem.force
+        # The loop carries a, J a - aref and M a - M a0. All are affine in a: a step updates them by
+        # a product with the step size, without another multiplication by J or M.
         carry = start, self.violation(problem.constraints, start), inertial
         if self.steps == 1:
             return self._newton_step(problem, carry, self._slope(problem, carry))[0]
+        # Squared forces over diag(M) are comparable between rotations and translations.
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
 
         def step(_: int, carry: Any) -> Any:
             slope = self._slope(problem, carry)
+            # Converged environments skip the factorization, where a whole register of environments
+            # has converged.
             return where_needed(
                 self._far(problem, weight, carry, slope),
                 lambda carry: self._newton_step(problem, carry, slope),
@@ -247,7 +290,7 @@ class Solver:
         return jax.lax.fori_loop(0, self.steps, step, carry)[0]
 
     def _slope(self, problem: ConstraintProblem, carry: Any) -> jax.Array:
-        """That of the cost, (nv, batch)."""
+        """Return the gradient of the cost at a carried point, (nv, batch)."""
         a, v, inertial = carry
         force, _ = fusion_barrier(self.respond(problem.constraints, v))
         return inertial - self.apply_transpose(problem.constraints, force, a)
@@ -255,24 +298,30 @@ class Solver:
     def _far(
         self, problem: ConstraintProblem, weight: jax.Array, carry: Any, slope: jax.Array
     ) -> jax.Array:
-        """Return whether the slope of the cost is more than is left of it by rounding, (1, batch).
+        """Return whether the gradient exceeds its rounding error, (1, batch).
 
-        `weight` makes squares of forces comparable: one over what each degree of freedom moves.
+        `weight` is the inverse of the mass matrix's diagonal, which makes squared forces
+        comparable.
         """
         _, _, inertial = carry
+        # The gradient is a difference of these two forces; its rounding error is a share of them.
         scale = inertial * inertial + problem.force * problem.force
         near = float(jnp.finfo(slope.dtype).eps) ** CONVERGED_POWER
         # Written so that NaN is far: a step then carries it into the accelerations.
         return ~(sum_all(weight * slope * slope) <= near**2 * sum_all(weight * scale))
 
     def _newton_step(self, problem: ConstraintProblem, carry: Any, slope: jax.Array) -> Any:
+        """Return the carried values after one Newton step with a line search."""
         a, v, inertial = carry
         blocks, c = self.plan.blocks, problem.constraints
         _, stiffness = fusion_barrier(self.respond(c, v))
         pivots = frontal.factor(blocks, self.hessian(problem, stiffness))
+        # The Newton direction -H⁻¹ g, with H = M + JᵀDJ.
         direction = -frontal.solve(blocks, pivots, slope)
         change = fusion_barrier(self.apply_jacobian(c, direction))
         heavy = frontal.multiply(blocks, problem.mass, direction)
+        # The quadratic part of the cost along the direction: its slope at 0 and its constant
+        # curvature.
         first, second = sum_all(direction * inertial), sum_all(direction * heavy)
         size = self._line_search(c, v, change, first, second, sum_all(direction * slope))
         moved = jax.tree.map(lambda x, d: x + size * d, (v, inertial), (change, heavy))
@@ -287,14 +336,25 @@ class Solver:
         second: jax.Array,
         steep: jax.Array,
     ) -> jax.Array:
-        """How far to go: where the cost's slope along the direction vanishes.
+        """Return the step size at which the cost's slope along the direction vanishes.
 
-        Newton's method from the full step; a step that would leave the bracket goes where the
-        secant of its ends vanishes. The flattest point seen is taken, none if none is flatter.
+        Newton's method in one variable starts from the full step. A step that would leave the
+        bracket is replaced by the zero of the secant. The size with the smallest absolute slope is
+        returned, or 0 if none is smaller than at the start.
+
+        Args:
+            c: the constraints.
+            v: J a - aref at the start.
+            change: J times the direction.
+            first: slope of the quadratic part at the start.
+            second: curvature of the quadratic part.
+            steep: slope of the whole cost at the start, negative.
         """
         zero = jnp.zeros_like(first)
         seen = _Line(
             low=(zero, steep),
+            # No upper end is known yet. Its slope, the mirror of the lower one, puts the first
+            # secant in the middle.
             high=(jnp.full_like(first, jnp.inf), -steep),
             size=jnp.ones_like(first),
             best=(zero, jnp.abs(steep)),
@@ -304,6 +364,7 @@ class Solver:
             power, curvature = self._along_line(c, v, change, seen.size)
             return seen.at(first + seen.size * second - power, second + curvature)
 
+        # The full step is evaluated first; each further step evaluates once.
         turns = self.search_steps + 1
         return jax.lax.fori_loop(
             0, turns, look, seen, unroll=turns <= MAX_UNROLLED_LINE_SEARCH
@@ -312,16 +373,18 @@ class Solver:
     def _along_line(
         self, c: Constraints, v: Violation, change: Violation, size: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Power and curvature of all constraints, (1, batch)."""
+        """Return power and curvature of all constraints along the direction, (1, batch)."""
         lines = [c.rows.along(v.rows, change.rows, size)]
         for family, dynamics, there in zip(c.families, v.families, change.families, strict=True):
             lines.append(family.law.along(dynamics, there, size))
         return total(sum_all(x.power) for x in lines), total(sum_all(x.curvature) for x in lines)
 
     def _derivative(self, primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-        """The implicit function theorem at the solution."""
+        """Return the solution and its tangent, by the implicit function theorem."""
         problem, start = primals
         a = self.solve(problem, start)
+        # At the solution the gradient g(p, a) is zero, so that da = -H⁻¹ (dg/dp) dp. The start does
+        # not matter.
         _, change = jax.jvp(lambda p: self.gradient(p, a), (problem,), (tangents[0],))
         _, stiffness = self.respond(problem.constraints, self.violation(problem.constraints, a))
         pivots = frontal.factor(self.plan.blocks, self.hessian(problem, stiffness))
@@ -331,21 +394,23 @@ class Solver:
 def _present(
     family: ConstraintFamily, jacobian: Sequence[Along | None]
 ) -> Iterator[tuple[int, BlockConstraints, Along]]:
-    """The blocks that a family has constraints on."""
+    """Yield the blocks that a family has constraints on, with their Jacobians."""
     for i, (slots, mine) in enumerate(zip(family.slots, jacobian, strict=True)):
         if slots is not None and mine is not None:
             yield i, slots, mine
 
 
 def _constraint_hessian(slots: BlockConstraints) -> ModuleType:
-    """What goes between constraints and the places of a path."""
+    """Return the module that assembles JᵀDJ of a block's constraints."""
+    # Contacts of the nearest pairs may act on any place of the path.
     if slots.link_paths is not None:
         return constraint_hessian_dense
     return unrolled if slots.reach is None else constraint_hessian_sparse
 
 
 def sum_all(x: jax.Array) -> jax.Array:
-    """Sum of the rows of (n, batch), (1, batch)."""
+    """Return the sum of the rows of (n, batch), (1, batch)."""
+    # An unrolled sum has as many operations as rows; beyond this size it is one reduction.
     if x.shape[0] > MAX_UNROLLED_SUM_ROWS:
         return sum_first(x)
     return total(x[i : i + 1] for i in range(x.shape[0])) if x.shape[0] else x.sum(0)[None]

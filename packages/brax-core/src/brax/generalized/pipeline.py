@@ -1,4 +1,4 @@
-"""The generalized pipeline: joint coordinates, and MuJoCo's soft constraints.
+"""`init` and `step` of the generalized pipeline.
 
 Source: Todorov (2014), Convex and analytically-invertible dynamics with contacts and constraints,
 ICRA; MuJoCo's documentation, chapter Computation.
@@ -27,7 +27,7 @@ from brax.tree import layout
 
 
 class Generalized(Pipeline[GeneralizedProblem, StepState]):
-    """`init` and `step` of the generalized pipeline."""
+    """The generalized pipeline as an object that `brax.pipeline` drives."""
 
     name = "generalized"
     has_flow = True
@@ -39,43 +39,50 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     }
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
-        """As for all pipelines; the solver starts from accelerations of zero."""
+        """Return the state at `q` and `qd`; the solver's warm start is an acceleration of zero."""
         state = super().init(sys, q, qd)
         overflow = jnp.zeros(()) if uses_broad_phase(sys) else None
         return state.replace(warmstart=jnp.zeros_like(qd), overflow=overflow)
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> GeneralizedProblem:
-        """Plans the factorization, and takes the constraints' constants apart."""
+        """Return what is constant during a step: blocks, constraint rows and softness."""
         found = constraint_layout(sys)
-        # The constants of a known model are folded, but nothing that follows from a batch.
+        # XLA may fold what follows from the constants of a known model alone. The barrier keeps it
+        # from folding values that depend on the batch.
         sys, soft = jax.lax.optimization_barrier((sys, softness(sys, found)))
         links = layout(sys)
         external_wrenches = external_forces(sys, links.order, external)
         return GeneralizedProblem(sys, links, found, soft, act, external_wrenches)
 
     def enter(self, problem: GeneralizedProblem, state: State) -> StepState:
-        """Takes the coordinates; a state of another pipeline brings no warm start."""
+        """Return the state inside a step.
+
+        A state of another pipeline has no warm start; the solver then starts from zero.
+        """
         start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
+        # Shaped (batch,), like any row of the coordinates.
         overflow = jnp.zeros_like(state.q[0]) if uses_broad_phase(problem.sys) else None
         acted = None if state.forces is None else impulses.zero(state.forces)
         return StepState(state.q, state.qd, start, state.activation, overflow, acted)
 
     def advance(self, problem: GeneralizedProblem, motion: StepState, dt: jax.Array) -> StepState:
-        """Moves as the integrator says; reports the forces that it found at the start."""
+        """Advance by one step of the integrator, and add up impulses if they are asked for."""
         moved: StepState = problem.sys.integrator.step(Stepper(problem), motion, dt)
         if motion.acted is None:
             return moved
         forces = Stepper(problem).forces(motion)
+        # The impulse is the force at the start of the step times `dt`, also for integrators of
+        # several stages.
         now = Impulses(contact_forces(problem, motion, forces), loads(problem, motion, forces))
         now = jax.tree.map(lambda force: force * dt, now)
         return moved._replace(acted=impulses.more(motion.acted, now))
 
     def contacts(self, sys: System) -> int:
-        """As many as are followed."""
+        """Return the number of contacts of `State.forces`: all, or the nearest of a broad phase."""
         return sum(contact_widths(sys).values()) if uses_broad_phase(sys) else super().contacts(sys)
 
     def leave(self, problem: GeneralizedProblem, motion: StepState) -> State:
-        """Finds the links' frames."""
+        """Return the state after a step, with the links' frames."""
         x, xd = to_state(link_frames(problem.sys, motion.q, motion.qd))
         return State(
             motion.q, motion.qd, x, xd, warmstart=motion.warmstart, activation=motion.activation,

@@ -1,4 +1,4 @@
-"""The forces of the constraints at a state, for those who ask for them."""
+"""Constraint forces at a state: of each contact, and on each link."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,10 +25,10 @@ from brax.tree import sum_rows
 
 
 def reaction(problem: GeneralizedProblem, motion: StepState) -> tuple[jax.Array, jax.Array]:
-    """Solves the constraints at a state.
+    """Solve the constraints at a state and return their forces.
 
     Returns:
-        Their forces along the degrees of freedom (nv, batch) in the model's order, and that of
+        The forces along the degrees of freedom (nv, batch), in the model's order, and the force of
         each contact on its second geom, world axes, (contacts, 3, batch).
     """
     forces = Stepper(problem).forces(motion)
@@ -37,22 +37,26 @@ def reaction(problem: GeneralizedProblem, motion: StepState) -> tuple[jax.Array,
 
 
 class _FamilyWrench(NamedTuple):
-    """What a family of constraints does at its links."""
+    """Forces and torques of a family of constraints at its links."""
 
     family: ConstraintFamily
+    """The family."""
     ends: AttachmentPoints
+    """The points at which it acts."""
     force: Vec3
-    """On the second link, at its point, world axes, components (slots, batch)."""
+    """Force on the second link, at its point, world axes, components (slots, batch)."""
     turn: Vec3
-    """The torque about that point."""
+    """Torque about that point, world axes."""
 
 
 def _family_wrenches(
     problem: GeneralizedProblem, motion: StepState, forces: StateForces
 ) -> list[_FamilyWrench]:
+    """Return the forces of all families that act on links."""
     if forces.solver_and_constraints is None:
         return []
     solver, held = forces.solver_and_constraints
+    # The solver returns accelerations only. The laws give the forces that belong to them.
     responses = solver.respond(held, solver.violation(held, forces.acceleration))[0].families
     assert forces.contacts is not None
     found = families_at(problem.sys, problem.links, problem.plan, problem.soft, forces.smooth,
@@ -60,6 +64,8 @@ def _family_wrenches(
     out = []
     for family, at, mine in zip(problem.plan.families, found, responses, strict=True):
         if at.ends is not None:
+            # The first three directions are linear; torsion and rolling, or a weld's rotation,
+            # follow.
             push = _along(at.ends.linear, mine[:3])
             turn = _along(at.ends.angular, mine[3:]) if mine[3:] else zero_vec(push.x)
             out.append(_FamilyWrench(family, at.ends, push, turn))
@@ -69,11 +75,12 @@ def _family_wrenches(
 def contact_forces(
     problem: GeneralizedProblem, motion: StepState, forces: StateForces
 ) -> jax.Array:
-    """The force of each contact on its second geom, world axes, (contacts, 3, batch)."""
+    """Return the force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     sys = problem.sys
     count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
     if uses_broad_phase(sys):
         count = sum(contact_widths(sys).values())
+    # Row 0 is zero and serves contacts that move nothing and so have no slot.
     tables = [jnp.zeros((1, 3, forces.net.shape[-1]), forces.net.dtype)]
     places: dict[int, int] = {}
     for family, _, force, _ in _family_wrenches(problem, motion, forces):
@@ -85,7 +92,7 @@ def contact_forces(
 
 
 def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -> Spatial:
-    """What contacts and ties do to each link: torque about the world's origin, and force.
+    """Return the wrench of contacts and equalities on each link, about the world's origin.
 
     World axes, components (n_links, batch), in the model's order.
     """
@@ -94,11 +101,13 @@ def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -
     out = Spatial(zero, zero)
     for family, ends, push, turn in _family_wrenches(problem, motion, forces):
         points = ends.first, ends.first if ends.second is None else ends.second
+        # Contacts of the nearest pairs: the links are data, and are matched by comparison.
         if ends.links is not None:
             load = Spatial(ends.first.cross(push) + turn, push)
             first, second = (_on_links(load, link, n) for link in ends.links)
             out = out + second - first
             continue
+        # The second link feels the force, the first one the opposite, each at its own point.
         for sign, point, links in zip((-1.0, 1.0), points, _links(sys, family), strict=True):
             load = Spatial(point.cross(push) + turn, push) * sign
             real = {slot: links[k] for k, slot in family.places.items() if links[k] >= 0}
@@ -110,23 +119,26 @@ def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -
 
 
 def _on_links(load: Spatial, links: jax.Array, n: int) -> Spatial:
-    """Sums what contacts (slots, batch) do to links that change as they move."""
+    """Return sums of the wrenches (slots, batch) on links that change from step to step."""
     mine = jnp.arange(n)[:, None, None] == links
     return jax.tree.map(lambda x: jnp.sum(jnp.where(mine, x, 0.0), axis=1), load)
 
 
 def _along(axes: Sequence[Vec3], amounts: Sequence[jax.Array]) -> Vec3:
+    """Return the vector with given amounts along given axes."""
     terms = [axis * x for axis, x in zip(axes, amounts, strict=True)]
     return Vec3(*(total(each) for each in zip(*terms, strict=True)))
 
 
 def _links(sys: System, family: ConstraintFamily) -> tuple[Sequence[int], Sequence[int]]:
-    """First and second link of all constraints of a family's kind, -1 for the world."""
+    """Return first and second link of all constraints of a family's kind, -1 for the world."""
     if family.kind != CONTACT:
         pairs = zip(sys.equality_types, sys.equality_pair, strict=True)
         first, second = zip(*(pair for kind, pair in pairs if kind == family.kind), strict=True)
         return first, second
     sides: tuple[list[int], list[int]] = ([], [])
+    # Contacts are numbered by group, then by point, then by pair: each group's links repeat for
+    # every contact point.
     for group, links in zip(sys.collisions, contact_links(sys), strict=True):
         for out, mine in zip(sides, links, strict=True):
             out += mine * group.collider.n_contacts

@@ -1,4 +1,10 @@
-"""The moves of the generalized pipeline, which its integrators put in order."""
+"""Stages of a step of the generalized pipeline, which its integrators put in order.
+
+`Stepper.forces` evaluates the forces and solves the constraints at a state. The stages (`kick`,
+`drift` and the others of `brax.integrators`) turn accelerations into velocities and coordinates.
+
+Source: MuJoCo's documentation, chapter Computation, section Numerical integration.
+"""
 
 from typing import NamedTuple
 
@@ -32,106 +38,123 @@ from brax.pipeline import chart_rates, integrate
 
 
 class Rates(NamedTuple):
-    """How a state changes; the first two (nv, batch) in the model's order."""
+    """The rate of change of a state; the first two are (nv, batch), in the model's order."""
 
     velocity: jax.Array
+    """Rates of the coordinates in a chart about the start of the step."""
     acceleration: jax.Array
+    """Accelerations, MuJoCo's `qacc`."""
     activation: jax.Array | None
-    """(na, batch)."""
+    """Rates of the activations, MuJoCo's `act_dot`, (na, batch); None if there are none."""
     overflow: jax.Array | None
-    """Contacts that are not followed, (batch,); None where all are."""
+    """Number of contacts that the broad phase left out, (batch,); None without one."""
 
 
 class StateForces(NamedTuple):
     """The forces at a state, in the order of elimination."""
 
     smooth: SmoothDynamics
+    """The unconstrained dynamics: mass matrix M and bias force."""
     acceleration: jax.Array
-    """With the constraints, (nv, batch)."""
+    """Accelerations with the constraints, MuJoCo's `qacc`, (nv, batch)."""
     net: jax.Array
-    """The force behind it, (nv, batch)."""
+    """The force M qacc, (nv, batch)."""
     reaction: jax.Array
-    """The constraints' share of that, (nv, batch)."""
+    """The force of the constraints, MuJoCo's `qfrc_constraint`, (nv, batch)."""
     solver_and_constraints: tuple[Solver, Constraints] | None
-    """The constraints, and who solves them; None where nothing is ever constrained."""
+    """The solver and the constraints at the state; None if the model has no constraint."""
     contacts: ModelContacts | None = None
-    """The contacts, where anything is ever constrained."""
+    """The contacts at the state; None if the model has no constraint."""
     adhesion: jax.Array | None = None
-    """Its share of what acts without constraints, (nv, batch); None if there is none."""
+    """The part of the unconstrained force that is adhesion, (nv, batch); None if there is none."""
 
     @property
     def overflow(self) -> jax.Array | None:
-        """Contacts that are not followed, (batch,); None where all are."""
+        """Number of contacts that the broad phase left out, (batch,); None without one."""
         return None if self.contacts is None else self.contacts.overflow
 
 
 class Stepper(Flow[StepState]):
-    """Kicks, drifts and the rest in joint coordinates."""
+    """The integrators' stages in joint coordinates."""
 
     def __init__(self, problem: GeneralizedProblem) -> None:
-        """Takes what does not change during a step."""
+        """Keep what is constant during a step."""
         self.problem = problem
         self.blocks = problem.plan.blocks
 
     def kick(self, state: StepState, dt: jax.Array) -> StepState:
-        """Updates velocities at fixed coordinates, damping implicit in the velocity if asked."""
+        """Update the velocities at fixed coordinates, by default with implicit joint damping."""
         sys, forces = self.problem.sys, self.forces(state)
+        # MuJoCo's flag `eulerdamp`: Euler is implicit in joint damping unless it is disabled.
         if sys.opt.eulerdamp:
             return self._kick(state, dt, forces, sys.dof.damping)
         return self._kicked(state, dt, forces, frontal.to_model(self.blocks, forces.acceleration))
 
     def push(self, state: StepState, dt: jax.Array) -> StepState:
-        """As `kick`, without Coriolis and centrifugal forces."""
+        """Update the velocities as `kick` does, without Coriolis and centrifugal forces."""
         forces = self.forces(state, inertia=False)
         return self._kick(state, dt, forces, self.problem.sys.dof.damping)
 
     def drift(self, state: StepState, dt: jax.Array) -> StepState:
-        """Updates coordinates at fixed rates."""
+        """Update the coordinates at fixed rates."""
         return state._replace(q=integrate(self.problem.sys, state.q, state.qd, dt))
 
     def glide(self, state: StepState, dt: jax.Array) -> StepState:
-        """Moves as if nothing acted, at constant momentum."""
+        """Move freely at constant momentum."""
         return variational_step(self.problem, state, dt)
 
     def rates(self, state: StepState, start: StepState) -> Rates:
-        """Velocities, in coordinates about the start, and accelerations."""
+        """Return velocities, in a chart about the start, and accelerations."""
         forces = self.forces(state)
         found = frontal.to_model(self.blocks, forces.acceleration)
+        # Rates of quaternions at different states cannot be added. In one chart they can
+        # (Munthe-Kaas 1998).
         moving = chart_rates(self.problem.sys, state.q, state.qd, start.q)
         return Rates(moving, found, self._charging(state, forces.smooth), forces.overflow)
 
     def advance(self, start: StepState, rates: Rates, dt: jax.Array) -> StepState:
-        """Updates coordinates, velocities and activations at given rates."""
+        """Update coordinates, velocities and activations at given rates."""
         moved = self.look_ahead(start, rates, dt)
         activation = self._charged(start, rates.activation, dt)
         return moved._replace(activation=activation, overflow=_more(start.overflow, rates.overflow))
 
     def look_ahead(self, start: StepState, rates: Rates, dt: jax.Array) -> StepState:
-        """As `advance`, but activations go straight on, as in MuJoCo, even out of their ranges."""
+        """Return the state of a Runge-Kutta stage.
+
+        It is as `advance`, but activations follow a straight line, as in MuJoCo, even out of their
+        ranges.
+        """
         q = integrate(self.problem.sys, start.q, rates.velocity, dt)
         qd = start.qd + dt * rates.acceleration
         activation = jax.tree.map(lambda a, r: a + dt * r, start.activation, rates.activation)
+        # The next stage's solver starts from this stage's accelerations.
         return StepState(q, qd, rates.acceleration, activation, start.overflow)
 
     def implicit_kick(self, state: StepState, dt: jax.Array, inertia: bool) -> StepState:
-        """As `kick`, implicit in motors too, and in Coriolis and centrifugal forces if asked.
+        """Update the velocities, implicit in the actuators and, if asked, in the forces of inertia.
 
-        For a free body that carries no joints it is so unasked, as in MuJoCo.
+        It solves (M - dt dF/dqd) a = F, MuJoCo's integrators `implicit` and `implicitfast`. As in
+        MuJoCo, a free body that carries no joints is always implicit in the forces of inertia.
         """
         forces = self.forces(state)
         resisted = resistance(self.problem, state, forces.smooth)
         sys = self.problem.sys
         net = frontal.to_model(self.blocks, forces.net)
+        # Only these cases fill the matrix: it is solved densely, without the sparsity of the mass
+        # matrix.
         if inertia or couples_joints(sys) or self.problem.external.medium is not None:
             units = np.eye(len(state.qd))
             slope = self._slope(state, forces.smooth, inertia, units)
             matrix = frontal.dense(self.blocks, forces.smooth.mass) + dt * slope
             change = _solved(matrix, dt * resisted, net)
         else:
+            # Otherwise the derivative is diagonal, and the factorization keeps the sparsity of M.
             change = self._damped(dt, forces, resisted)
         alone = free_alone(sys)
         if inertia or not alone.size:
             return self._kicked(state, dt, forces, change)
+        # Each lone free body is a system of six equations of its own, with the gyroscopic terms.
+        # Its rows replace those found above.
         matrix = self._mass_of(alone, forces.smooth) + dt * self._slope_of(
             alone, state, forces.smooth
         )
@@ -141,32 +164,35 @@ class Stepper(Flow[StepState]):
     def _kick(
         self, state: StepState, dt: jax.Array, forces: StateForces, resisted: jax.Array
     ) -> StepState:
-        """Kicks by forces at a state, implicitly in what resists each rate."""
+        """Update the velocities with the damping `resisted` treated implicitly."""
         return self._kicked(state, dt, forces, self._damped(dt, forces, resisted))
 
     def _damped(self, dt: jax.Array, forces: StateForces, resisted: jax.Array) -> jax.Array:
-        """The acceleration that `_kick` kicks by, (nv, batch) in the model's order."""
+        """Return (M + dt diag(resisted))⁻¹ F, (nv, batch) in the model's order."""
         diagonal = frontal.to_blocks(self.blocks, resisted) * dt
         damped = frontal.add_diagonal(self.blocks, forces.smooth.mass, diagonal)
         change = frontal.solve(self.blocks, frontal.factor(self.blocks, damped), forces.net)
         return frontal.to_model(self.blocks, change)
 
     def _mass_of(self, alone: np.ndarray, dynamics: SmoothDynamics) -> jax.Array:
-        """The inertia of free bodies that carry no joints, (bodies, 6, 6, batch)."""
+        """Return the inertia of free bodies that carry no joints, (bodies, 6, 6, batch)."""
         blocks, batch = self.blocks, dynamics.bias.shape[1:]
 
         def column(unit: jax.Array) -> jax.Array:
             rates = frontal.to_blocks(blocks, jnp.broadcast_to(unit[:, None], (len(unit), *batch)))
             return frontal.to_model(blocks, frontal.multiply(blocks, dynamics.mass, rates))
 
+        # Column k of all bodies at once, since M has no entry between two trees.
         units = np.eye(len(blocks.order))[alone].sum(axis=0)  # no body feels another's
         return jax.vmap(column, out_axes=1)(jnp.asarray(units, dynamics.bias.dtype))[alone]
 
     def _slope_of(self, alone: np.ndarray, state: StepState, at: SmoothDynamics) -> jax.Array:
-        """As `_slope`, each such body by its own rates, (bodies, 6, 6, batch)."""
+        """Return `_slope` of lone free bodies by their own rates, (bodies, 6, 6, batch)."""
         units = np.eye(len(state.qd))[alone]
         if not couples_joints(self.problem.sys):  # no body feels another's
             return self._slope(state, at, True, units.sum(axis=0))[alone]
+        # Tendons and sites between bodies need one direction for each rate of each body; only the
+        # body's own rows are kept.
         slope = self._slope(state, at, True, units.reshape(-1, len(state.qd)))
         slope = slope.reshape(len(slope), *alone.shape, -1)
         return slope[alone, np.arange(len(alone))[:, None]]
@@ -174,14 +200,20 @@ class Stepper(Flow[StepState]):
     def _kicked(
         self, state: StepState, dt: jax.Array, forces: StateForces, change: jax.Array
     ) -> StepState:
+        """Return the state after the acceleration `change` for `dt`, with its activations.
+
+        The solver's accelerations become the warm start.
+        """
         activation = self._charged(state, self._charging(state, forces.smooth), dt)
         moved = state._replace(qd=state.qd + dt * change, activation=activation)
+        # Without constraints there is nothing to warm-start.
         if self.problem.plan.free:
             return moved
         warmstart = frontal.to_model(self.blocks, forces.acceleration)
         return moved._replace(warmstart=warmstart, overflow=_more(state.overflow, forces.overflow))
 
     def _charging(self, state: StepState, dynamics: SmoothDynamics) -> jax.Array | None:
+        """Return the rates of the activations."""
         links = driven_frames(self.problem, dynamics)
         return activation_rates(
             self.problem.sys, command(self.problem, state), state.q, state.qd, links
@@ -190,16 +222,24 @@ class Stepper(Flow[StepState]):
     def _charged(
         self, state: StepState, rates: jax.Array | None, dt: jax.Array
     ) -> jax.Array | None:
+        """Return the activations after `dt`."""
         return next_activations(self.problem.sys, command(self.problem, state), rates, dt)
 
     def forces(self, state: StepState, inertia: bool = True) -> StateForces:
-        """What acts at a state, constraints and all."""
+        """Return all forces at a state and the accelerations that they cause.
+
+        Args:
+            state: the state.
+            inertia: True to include Coriolis and centrifugal forces.
+        """
         problem, blocks = self.problem, self.blocks
         sys, plan = problem.sys, problem.plan
         dynamics = smooth(sys, problem.links, blocks, state.q, state.qd, inertia)
+        # Here F = qfrc_applied + qfrc_passive + qfrc_actuator - qfrc_bias: MuJoCo's `qfrc_smooth`.
         force = frontal.to_blocks(blocks, applied_force(problem, state, dynamics)) - dynamics.bias
         outer = external_force(problem, dynamics)
         force = force if outer is None else force + outer
+        # A model without constraints needs one factorization: qacc = M⁻¹ F.
         if plan.free:
             found = frontal.solve(blocks, frontal.factor(blocks, dynamics.mass), force)
             return StateForces(dynamics, found, force, jnp.zeros_like(force), None)
@@ -209,12 +249,15 @@ class Stepper(Flow[StepState]):
         )
         solver = Solver(plan, sys.opt.iterations, sys.opt.ls_iterations)
         adhesion_force = None
+        # Adhesion depends on which contacts are active, so that it is found after them. It counts
+        # as part of the unconstrained force.
         if adhering(sys):
             driven = actuators_at(problem, state, dynamics)
             adhesion_force = adhesion(problem, solver, rows, contacts, driven, force)
             force = force + adhesion_force
         start = frontal.to_blocks(blocks, state.warmstart)
         found = solver.solve(newton.ConstraintProblem(dynamics.mass, force, rows), start)
+        # The implicit stages change M by damping. They need the force M qacc, not qacc.
         net = frontal.multiply(blocks, dynamics.mass, found)
         return StateForces(
             dynamics, found, net, net - force, (solver, rows), contacts, adhesion_force
@@ -223,13 +266,16 @@ class Stepper(Flow[StepState]):
     def _slope(
         self, state: StepState, at: SmoothDynamics, inertia: bool, units: np.ndarray
     ) -> jax.Array:
-        """Derivative by the rates, along `units`, (n, nv), of what resists motion, (nv, n, batch).
+        """Return minus the derivative of the forces by the rates, (nv, n, batch).
 
-        Rows in the model's order. The medium's drag; where joints are coupled, tendons and motors;
-        and the bias force if asked; not what `resistance` has.
+        Rows are in the model's order, columns are the directions `units`, (n, nv). The forces are
+        the fluid's, those of tendons and actuators where joints are coupled, and the bias force if
+        asked. What `resistance` has is not included.
         """
         problem = self.problem
         above = problem.plan.blocks.ancestors
+        # Entry (i, j) is 1 if one of i and j carries the other: the sparsity of M, and of MuJoCo's
+        # `qDeriv`.
         along = jnp.array(
             [
                 [float(i in a or j in above[i]) for i in range(len(above))]
@@ -254,17 +300,20 @@ class Stepper(Flow[StepState]):
             return jnp.broadcast_to(unit[:, None], state.qd.shape)
 
         directions = jnp.asarray(units, state.qd.dtype)
+        # One directional derivative for each column: the bias force has no cheaper closed form
+        # here.
         slope = jax.vmap(column, out_axes=1)(directions)
         if not inertia:
             # A medium's is not symmetric; MuJoCo's fast factorization asks for that.
             slope = 0.5 * (slope + jnp.swapaxes(slope, 0, 1))
         if couples_joints(problem.sys):
+            # The actuators' derivative has the sign of a force; `resisting` has the opposite one.
             slope = slope - jax.vmap(driven, out_axes=1)(directions)
         return slope
 
 
 def free_alone(sys: System) -> np.ndarray:
-    """Degrees of freedom of each free body that carries no joints, (bodies, 6)."""
+    """Return the degrees of freedom of each free body that carries no joints, (bodies, 6)."""
     carry = set(sys.link_parents)
     alone = [i for i, kind in enumerate(sys.link_types) if kind == "f" and i not in carry]
     links = np.asarray(sys.dof_link())
@@ -273,11 +322,11 @@ def free_alone(sys: System) -> np.ndarray:
 
 
 def _solved(matrix: jax.Array, diagonal: jax.Array, right: jax.Array) -> jax.Array:
-    """Solves systems of equations with the batch last, (..., n, n, batch), plus a diagonal."""
+    """Solve systems with the batch last, (..., n, n, batch), with a diagonal added."""
     whole = matrix + jnp.eye(right.shape[-2], dtype=right.dtype)[..., None] * diagonal[..., None, :]
     return elimination.solve(whole, right)
 
 
 def _more(before: jax.Array | None, now: jax.Array | None) -> jax.Array | None:
-    """The larger number of contacts that were not followed."""
+    """Return the larger number of contacts that were left out."""
     return before if before is None or now is None else jnp.maximum(before, now)

@@ -1,8 +1,8 @@
-"""Adhesion: actuators that pull a body against all that it touches.
+"""Adhesion: actuators that pull a body toward everything that it touches.
 
-An actuator's force is shared evenly by the contacts of its body, and each share pulls the two geoms
-together along the normal. Contacts count within their margin, and beyond it within their gap, where
-nothing yet pushes them apart. There is no force where there is no contact.
+The force of an actuator is shared evenly by the contacts of its body. Each share pulls the two
+geoms together along the normal. Contacts count within their margin, and beyond it within their gap,
+where nothing yet pushes them apart. Without a contact there is no force.
 
 Source: MuJoCo's documentation, chapter XML reference, actuator/adhesion.
 """
@@ -26,7 +26,7 @@ from brax.generalized.problem import GeneralizedProblem
 
 
 def adhering(sys: System) -> tuple[int, ...]:
-    """The actuators that let a body adhere."""
+    """Return the actuators of adhesion."""
     return tuple(a for a, body in enumerate(sys.actuator_body) if body is not None)
 
 
@@ -38,15 +38,15 @@ def adhesion(
     driven: ActuatorsAtState,
     like: jax.Array,
 ) -> jax.Array:
-    """What adhesion does along the degrees of freedom.
+    """Return the force of adhesion along the degrees of freedom.
 
     Args:
-        problem: with an actuator that lets a body adhere.
-        solver: of its constraints.
+        problem: what is constant during the step; some actuator is an adhesion.
+        solver: the solver of its constraints.
         held: the constraints at the state.
         contacts: the contacts at it.
         driven: the actuators at it.
-        like: an array of the shape of what is returned.
+        like: an array of the shape of the result.
 
     Returns:
         Shape (nv, batch), in the order of elimination.
@@ -59,11 +59,14 @@ def adhesion(
         for family, soft in zip(families, problem.soft.families, strict=True)
     ]
     count = sum(jnp.sum(mine, axis=1) for mine in near if mine is not None)
+    # The contacts are counted over all families; without any the force goes nowhere, and 1 avoids 0
+    # / 0.
     share = rows(driven.force, adhering(sys)) / jnp.maximum(count, 1)
     pulls = tuple(
         _along(mine, share, joined.reference)
         for mine, joined in zip(near, held.families, strict=True)
     )
+    # Jᵀf with the rows that the contacts have already: adhesion needs no Jacobian of its own.
     return solver.apply_transpose(held, Violation(jnp.zeros_like(held.signs), pulls), like)
 
 
@@ -73,13 +76,15 @@ def _near(sys: System, family: ConstraintFamily, contacts: FamilyContacts) -> ja
     of_body = jnp.asarray([[mine == body for mine in sys.geom_body] for body in bodies])
     first, second = (of_body[:, geoms] for geoms in contacts.geoms)
     close = contacts.touch.dist < contacts.soft.margin + contacts.soft.gap
+    # An empty slot holds a copy of some contact, which must not be counted twice.
     real = np.isin(np.arange(len(family.order)), list(family.places.values()))
     return (first | second) & close & real[:, None]
 
 
 def _along(near: jax.Array | None, share: jax.Array, like: Along) -> Along:
-    """The pulls along a family's directions, of which the first is a contact's normal."""
+    """Return the pulls along a family's directions, of which the first is the normal."""
     normal, *across = map(jnp.zeros_like, like)
     if near is not None:
+        # A contact pushes along the normal; adhesion pulls.
         normal = -jnp.sum(jnp.where(near, share[:, None], 0.0), axis=0)
     return (normal, *across)

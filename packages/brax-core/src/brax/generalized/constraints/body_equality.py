@@ -1,4 +1,4 @@
-"""Links that are tied to one another at a point, or altogether.
+"""Equality constraints of bodies: `connect` at a point, and `weld`.
 
 Source: MuJoCo's documentation, chapter Computation, section Constraint model; XML reference,
 equality/connect and equality/weld.
@@ -26,29 +26,34 @@ from brax.tree import Layout
 
 
 class LinkMotion(NamedTuple):
-    """Links as they move at a state, components (links, batch), world axes."""
+    """Motion of links at a state, components (links, batch), world axes."""
 
     pos: Vec3
-    """Origin of the link's frame, its velocity, and its acceleration while all rates stay."""
+    """Origin of the link frame."""
     vel: Vec3
+    """Velocity of the origin."""
     acc: Vec3
+    """Acceleration of the origin at constant rates."""
     rot: Quat
-    """The frame's orientation, its angular velocity and its angular acceleration."""
+    """Orientation of the link frame."""
     ang: Vec3
+    """Angular velocity."""
     ang_acc: Vec3
+    """Angular acceleration at constant rates."""
 
 
 def body_equality_softness(sys: System, family: ConstraintFamily) -> tuple[ScalarSoftness, ...]:
-    """The parameters of a family's constraints, slot by slot: of translation, and of rotation."""
+    """Return the softness of a family's constraints, by slot: of translation, and of rotation."""
     mine = rows(sys.equality, [_of(sys, family)[i] for i in family.order])
     return tuple(
+        # Column k of the inverse weights: 0 for translation, 1 for rotation.
         scalar_softness(sys, mine.solref, mine.solimp, mine.invweight[:, k])
         for k in range(family.width // 3)
     )
 
 
 def _of(sys: System, family: ConstraintFamily) -> list[int]:
-    """The equalities of a family's kind."""
+    """Return the equalities of a family's kind."""
     return [i for i, kind in enumerate(sys.equality_types) if kind == family.kind]
 
 
@@ -60,7 +65,7 @@ def body_equalities(
     soft: tuple[ScalarSoftness, ...],
     dynamics: SmoothDynamics,
 ) -> FamilyConstraints:
-    """Evaluates a family at a state."""
+    """Return the constraints of a family at a state."""
     mine = [_of(sys, family)[i] for i in family.order]
     data = columns(rows(sys.equality.data, mine))
     table = _with_world(_link_motion(sys, links, dynamics))
@@ -69,6 +74,7 @@ def body_equalities(
         rows(table, [1 + place[sys.equality_pair[i][side]] for i in mine]) for side in (0, 1)
     )
     at1, at2 = Vec3(*data[0:3]), Vec3(*data[3:6])
+    # MuJoCo stores the anchors of a weld in the other order: the second body's comes first.
     if family.kind == WELD:
         at1, at2 = at2, at1
     point1, drift1 = _point(first, at1)
@@ -79,9 +85,12 @@ def body_equalities(
         turned, axes, swing = _rotation(first, second, Quat(*data[6:10]), data[10])
         apart, drift = [*apart, *turned], [*drift, *swing]
         ends = ends._replace(angular=axes)
+    # MuJoCo takes the impedance of all rows from the norm of the whole violation.
     size = sqrt(total(x * x for x in apart))
     held = [equality(soft[k // 3], x, size) for k, x in enumerate(apart)]
     law = IndependentLaw(tuple(h.law for h in held))
+    # The constraint is d²r/dt² = J qacc + dJ/dt qvel = aref. The second term, the acceleration at
+    # constant rates, moves to the right.
     reference_acc = tuple(h.reference_acc - a for h, a in zip(held, drift, strict=True))
     return FamilyConstraints(
         law, jacobian(plan, family, dynamics, ends), reference_acc, soft[0].reference_damping, ends
@@ -89,30 +98,36 @@ def body_equalities(
 
 
 def _link_motion(sys: System, links: Layout, dynamics: SmoothDynamics) -> LinkMotion:
-    """All links, in the layout's order."""
+    """Return the motion of all links, in the layout's order."""
     arm = dynamics.pos - common_points(links, dynamics.pos)
     (ang, lin), (ang_acc, lin_acc) = dynamics.velocity, dynamics.acceleration
     vel = lin + ang.cross(arm)
+    # The spatial acceleration has the upward acceleration that stands for gravity; here it is taken
+    # out again.
     gravity = Vec3(*(sys.opt.gravity[k : k + 1] for k in range(3)))
+    # From the spatial acceleration at the common point to the acceleration of the frame's origin
+    # (Featherstone, section 2.11: classical acceleration).
     acc = lin_acc + gravity + ang_acc.cross(arm) + ang.cross(vel)
     return LinkMotion(dynamics.pos, vel, acc, dynamics.rot, ang, ang_acc)
 
 
 def _with_world(links: LinkMotion) -> LinkMotion:
-    """Puts the world, which is at rest, before them."""
+    """Return the links with the world, which is at rest, before them."""
     still = jax.tree.map(lambda x: jnp.zeros_like(x[:1]), links)
     world = still._replace(rot=still.rot._replace(w=jnp.ones_like(still.rot.w)))
     return jax.tree.map(stacked, world, links)
 
 
 def _point(link: LinkMotion, at: Vec3) -> tuple[Vec3, Vec3]:
-    """A point given in the link's frame, and its acceleration while all rates stay."""
+    """Return a point that is given in the link frame, and its acceleration at constant rates."""
     arm = link.rot.rotate(at)
+    # Tangential and centripetal acceleration.
     swing = link.ang_acc.cross(arm) + link.ang.cross(link.ang.cross(arm))
     return link.pos + arm, link.acc + swing
 
 
 def _world_axes(like: jax.Array) -> tuple[Vec3, ...]:
+    """Return the three world axes."""
     one, zero = jnp.ones_like(like), jnp.zeros_like(like)
     return Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)
 
@@ -120,16 +135,18 @@ def _world_axes(like: jax.Array) -> tuple[Vec3, ...]:
 def _rotation(
     first: LinkMotion, second: LinkMotion, turn: Quat, scale: jax.Array
 ) -> tuple[Vec3, tuple[Vec3, ...], list[jax.Array]]:
-    """How far the second link is turned away from `turn` in the first.
+    """Return the rotation of the second link away from `turn` relative to the first.
 
     Returns:
-        The vector part of a quaternion in the second link's axes, the axis in the world about
-        which a turn changes each of its components, and their second derivatives while all rates
-        stay.
+        The vector part of the error quaternion, in the second link's axes; for each of its
+        components the world axis about which a rotation changes it; and the components' second
+        derivatives at constant rates.
     """
     rate, rate_acc = second.ang - first.ang, second.ang_acc - first.ang_acc
 
     def axes(rot1: Quat, rot2: Quat) -> tuple[Vec3, ...]:
+        # The error quaternion e = (q1 turn)⁻¹ q2 has the rate e ⊗ (0, w) / 2, with w the relative
+        # angular velocity in the second link's axes.
         error = rot1.mul(turn).inv_mul(rot2)
         return tuple(
             rot2.rotate(axis * error.w + axis.cross(error.vec)) * (0.5 * scale)
@@ -138,6 +155,8 @@ def _rotation(
 
     frames = first.rot, second.rot
     spins = tuple(_spin(link.ang, link.rot) for link in (first, second))
+    # The axes turn with both links. Their derivative by time gives the second derivative of the
+    # error.
     dynamics, moving = jax.jvp(axes, frames, spins)
     swing = [a.dot(rate_acc) + b.dot(rate) for a, b in zip(dynamics, moving, strict=True)]
     error = first.rot.mul(turn).inv_mul(second.rot)
@@ -145,6 +164,6 @@ def _rotation(
 
 
 def _spin(ang: Vec3, rot: Quat) -> Quat:
-    """The derivative of an orientation by time."""
+    """Return the time derivative of an orientation, (0, w) ⊗ q / 2."""
     half = ang * 0.5
     return Quat(jnp.zeros_like(ang.x), *half).mul(rot)

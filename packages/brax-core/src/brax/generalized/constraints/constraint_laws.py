@@ -1,9 +1,12 @@
-"""Force laws of the soft constraints: the dual of a regularized cone, and its derivative.
+"""Constraint laws: the force of a soft constraint as a function of its acceleration.
 
-Each law gives the force for `v`, the acceleration along the constraint less the one it asks for.
-Forces are the negative gradient of a convex energy; the stiffness is its second derivative.
+Each law takes `v`, the residual J a - aref of a constraint: its acceleration less the reference
+acceleration. The force is the negative gradient of a convex energy s(v), and D is its second
+derivative. For a contact the force lies in the friction cone: `PyramidalCone` and `EllipticCone`
+are where the cone is enforced.
 
-Source: MuJoCo's documentation, chapter Computation, section Constraint solver; Todorov (2014).
+Source: MuJoCo's documentation, chapter Computation, sections Constraint model and Solver; Todorov
+(2014).
 """
 
 from collections.abc import Sequence
@@ -15,110 +18,132 @@ import jax.numpy as jnp
 from brax.components import total
 
 MIN_SQUARED_NORM = 1e-20
-"""Keeps square roots and quotients from zero; far below any squared acceleration that matters."""
+"""Smallest value under a square root or in a denominator. It lies far below any squared
+acceleration that matters."""
 
 NARROW = 1e-15
-"""Width [m or rad] below which an impedance has no transition."""
+"""Width [m or rad] of `solimp` below which the impedance has no transition."""
 
 
 class LineDerivatives(NamedTuple):
-    """Of each constraint, on the way along a change of `v`."""
+    """Derivatives of the energy of each constraint along a change of `v`."""
 
     power: jax.Array
-    """Force times change."""
+    """Force times change: minus the first derivative."""
     curvature: jax.Array
-    """Second derivative of the energy."""
+    """Second derivative."""
 
 
 class ScalarLaw(NamedTuple):
-    """Scalar constraints (rows, batch): a spring whose force has bounds."""
+    """Law of scalar constraints (rows, batch): a force -D v within bounds.
+
+    The bounds make the kind: an equality has none, a limit and a frictionless contact only push,
+    and dry friction is bounded on both sides.
+    """
 
     stiffness: jax.Array
-    """Force per unit of violated acceleration, zero where the constraint is not active."""
+    """MuJoCo's `efc_D` = 1 / R, zero where the constraint is not active."""
     lower: jax.Array
+    """The smallest force."""
     upper: jax.Array
+    """The largest force."""
 
     def response(self, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Force and stiffness."""
+        """Return force and D."""
         wanted = -self.stiffness * v
+        # At a bound the energy is linear: the force is constant there and the second derivative is
+        # zero.
         inside = (wanted > self.lower) & (wanted < self.upper)
         return jnp.clip(wanted, self.lower, self.upper), jnp.where(inside, self.stiffness, 0.0)
 
     def along(self, v: jax.Array, change: jax.Array, size: jax.Array) -> LineDerivatives:
-        """Power of the forces at `v + size * change`, and how fast it falls with `size`."""
+        """Return power and curvature of the energy at `v + size * change`."""
         force, stiffness = self.response(v + size * change)
         return LineDerivatives(force * change, stiffness * change * change)
 
 
 Along = tuple[jax.Array, ...]
-"""One array for each direction of a constraint: of a contact its normal first."""
+"""One array for each direction of a constraint; a contact's normal comes first."""
 
 Matrix = tuple[tuple[jax.Array | None, ...], ...]
 """Rows of the lower triangle of a symmetric matrix over the directions; None is zero."""
 
 
 def mul(matrix: Matrix, v: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
-    """Matrix times vector."""
+    """Return matrix times vector."""
     out = []
     for i in range(len(matrix)):
+        # Entry (i, j) of the upper triangle is (j, i) of the lower one.
         row = [matrix[max(i, j)][min(i, j)] for j in range(len(matrix))]
         out.append(total(m * x for m, x in zip(row, v, strict=True) if m is not None))
     return tuple(out)
 
 
 def _dot(a: Along, b: Along) -> jax.Array:
+    """Return the scalar product over the directions."""
     return total(x * y for x, y in zip(a, b, strict=True))
 
 
 class IndependentLaw(NamedTuple):
-    """Constraints (constraints, batch) whose directions know nothing of one another."""
+    """Law of constraints (constraints, batch) whose directions do not depend on one another."""
 
     rows: tuple[ScalarLaw, ...]
+    """The law of each direction."""
 
     def response(self, v: Along) -> tuple[Along, Matrix]:
-        """Force and stiffness along the directions."""
+        """Return forces and D along the directions."""
         found = [rows.response(x) for rows, x in zip(self.rows, v, strict=True)]
         diagonal = [(*[None] * i, stiffness) for i, (_, stiffness) in enumerate(found)]
         return tuple(force for force, _ in found), tuple(diagonal)
 
     def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
-        """As `ScalarLaw.along`."""
+        """Return power and curvature, as `ScalarLaw.along` does."""
         lines = [r.along(x, d, size) for r, x, d in zip(self.rows, v, change, strict=True)]
         return LineDerivatives(*(total(x) for x in zip(*lines, strict=True)))
 
 
 class PyramidalCone(NamedTuple):
-    """Contacts (contacts, batch) whose friction cone is a pyramid of two edges a direction."""
+    """Law of contacts (contacts, batch) with a pyramidal friction cone, two edges a direction.
+
+    The residual along an edge is v_n ± mu_k v_k. Each edge is a frictionless contact, so that the
+    total force is a non-negative combination of the edges: it lies in the pyramid.
+    """
 
     stiffness: jax.Array
-    """Of each edge, zero where the contact is not active."""
+    """D of each edge, zero where the contact is not active."""
     friction: tuple[jax.Array, ...]
-    """Of each direction of sliding, torsion and rolling; zero where a contact has none, and then
-    one edge only."""
+    """Friction coefficients of sliding (two), torsion and rolling. Zero where a contact has none;
+    then it has one edge only."""
     edges: jax.Array
-    """How much all edges but the first count: one, or zero without friction."""
+    """Factor of D for all edges but the first: 1, or 0 for a contact without friction."""
 
     def _edges(self, v: Along) -> list[jax.Array]:
+        """Return the residual along each edge: plus and minus for each direction."""
         normal, *across = v
         moved = [x * mu for x, mu in zip(across, self.friction, strict=True)]
         return [edge for x in moved for edge in (normal + x, normal - x)]
 
     def response(self, v: Along) -> tuple[Along, Matrix]:
-        """Force and stiffness in the contact's frame, normal first."""
+        """Return force and D in the contact frame, normal first."""
         first, *others = self._edges(v)
+        # An edge pushes only where its residual is negative: this keeps the force in the cone.
         on = [self.stiffness * (first < 0)]
         on += [self.stiffness * self.edges * (e < 0) for e in others]
         f = [-d * e for d, e in zip(on, (first, *others), strict=True)]
         pairs = list(enumerate(self.friction))
+        # From edges to the contact frame: the tangential force is mu times the difference of two
+        # edges, the normal force is the sum of all.
         force = [mu * (f[2 * k] - f[2 * k + 1]) for k, mu in pairs]
         matrix: list[tuple[jax.Array | None, ...]] = [(total(on),)]
         for k, mu in pairs:
             plus, minus = on[2 * k], on[2 * k + 1]
+            # EᵀDE, with E the matrix of the edges: only the normal couples with each tangent, so
+            # that the rest is None.
             matrix.append((mu * (plus - minus), *[None] * k, mu * mu * (plus + minus)))
         return (total(f), *force), tuple(matrix)
 
     def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
-        """As `ScalarLaw.along`, edge by edge: no matrix is needed."""
+        """Return power and curvature, as `ScalarLaw.along` does; edge by edge, without a matrix."""
         power = curvature = jnp.zeros_like(v[0])
         edges, rates = self._edges(v), self._edges(change)
         others = self.stiffness * self.edges
@@ -131,82 +156,101 @@ class PyramidalCone(NamedTuple):
 
 
 class EllipticCone(NamedTuple):
-    """Contacts (contacts, batch) whose friction cone is round."""
+    """Law of contacts (contacts, batch) with an elliptic friction cone.
+
+    With N = mu v_n and T = |friction-scaled v_t|, the law has three zones: no force where v lies in
+    the dual cone (N >= mu T), a quadratic energy where the contact sticks (mu N + T <= 0), and
+    between them the squared distance from the cone, where the contact slides.
+    """
 
     normal: jax.Array
-    """Stiffness along the normal, zero where the contact is not active."""
+    """D along the normal, zero where the contact is not active."""
     tangent: jax.Array
-    """Stiffness along the tangents, zero where a contact has no friction."""
+    """D along the tangents, zero where a contact has no friction."""
     friction: jax.Array
-    """Sliding friction, zero where a contact has none."""
+    """Friction coefficient of sliding, zero where a contact has none."""
     mu: jax.Array
-    """Friction of the regularized cone, never zero."""
+    """Friction coefficient of the regularized cone, `friction / sqrt(impratio)`; never zero."""
     ratios: tuple[jax.Array, ...] = ()
-    """Friction of torsion and rolling as a share of sliding friction, direction by direction."""
+    """Friction coefficients of torsion and rolling divided by that of sliding, for each direction."""
     sideways: jax.Array | None = None
-    """Sliding friction along the second tangent as a share of that along the first; None where they
-    are the same."""
+    """Friction coefficient of the second tangent divided by that of the first; None where they are
+    equal."""
 
     def _scaled(self, across: Sequence[jax.Array]) -> list[jax.Array]:
-        """Scales what is across the normal by its friction, as a share of sliding friction."""
+        """Return the directions across the normal, each scaled by its share of sliding friction."""
         first, second = across[:2]
         turning = [x * r for x, r in zip(across[2:], self.ratios, strict=True)]
         return [first, second if self.sideways is None else second * self.sideways, *turning]
 
     def _zones(self, v: Along) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """Scaled distance from the cone, speed across it, and where v is in cone and dual."""
+        """Return N - mu T, the scaled speed, and whether v is in the free and the sticking zone."""
+        # The small number keeps the square root differentiable at rest.
         speed = jnp.sqrt(total(x * x for x in self._scaled(v[1:])) + MIN_SQUARED_NORM)
         n, t = self.mu * v[0], self.friction * speed
         return n - self.mu * t, speed, n >= self.mu * t, self.mu * n + t <= 0
 
     def response(self, v: Along) -> tuple[Along, Matrix]:
-        """Force and stiffness in the contact's frame, normal first."""
+        """Return force and D in the contact frame, normal first."""
         gap, speed, free, stuck = self._zones(v)
         mu, slide = self.mu, self.mu * self.friction
+        # In the sliding zone the energy is D_m (N - mu T)² / 2 with D_m = D_n / (mu² (1 + mu²)),
+        # which joins the other zones smoothly.
         along = self.normal / (mu * mu * (1.0 + mu * mu))
+        # The direction of friction turns with v_t: the curvature of the norm T adds this term
+        # across v_t.
         turn = -along * gap * slide / speed
 
         def pick(sticking: jax.Array, sliding: jax.Array) -> jax.Array:
             return jnp.where(free, 0.0, jnp.where(stuck, sticking, sliding))
 
         pull, zero = along * gap, jnp.zeros_like(gap)
+        # `unit` is the direction of the scaled v_t; `pulled` is the gradient of T by v_t, up to the
+        # friction coefficient.
         unit = [x / speed for x in self._scaled(v[1:])]
         pulled = self._scaled(unit)
+        # Scaled twice: the energy is quadratic in the scaled tangents.
         tangents = self._scaled(self._scaled([self.tangent] * len(unit)))
         force = [pick(-self.normal * v[0], -pull * mu)]
         matrix: list[tuple[jax.Array, ...]] = [(pick(self.normal, along * mu * mu),)]
         for k, (x, a, stiff) in enumerate(zip(v[1:], pulled, tangents, strict=True)):
             force.append(pick(-stiff * x, pull * slide * a))
             beside = [pick(zero, (along * slide * slide - turn) * a * b) for b in pulled[:k]]
+            # The projection 1 - u uᵀ on the diagonal, written as the sum of the other components'
+            # squares, which cannot become negative by rounding.
             rest = self._scaled(self._scaled([total(_squares(unit, k))] * len(unit)))[k]
             own = pick(stiff, along * slide * slide * a * a + turn * rest)
             matrix.append((pick(zero, -along * mu * slide * a), *beside, own))
         return tuple(force), tuple(matrix)
 
     def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
-        """As `ScalarLaw.along`."""
+        """Return power and curvature, as `ScalarLaw.along` does."""
         there = tuple(x + d * size for x, d in zip(v, change, strict=True))
         force, stiffness = self.response(there)
         return LineDerivatives(_dot(force, change), _dot(mul(stiffness, change), change))
 
 
 def _squares(unit: Sequence[jax.Array], k: int) -> list[jax.Array]:
-    """Squares of a unit vector's components but one, which sum to one less that one's."""
+    """Return the squares of a unit vector's components but `k`; their sum is 1 - u_k²."""
     return [x * x for j, x in enumerate(unit) if j != k]
 
 
 def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:
-    """How far a constraint has its way, between 0 and 1, at a violation.
+    """Return the impedance d(r) of a constraint, between 0 and 1, at a violation.
 
     Args:
-        solimp: least and most impedance, width [m or rad], midpoint and power of the transition. As
-            in MuJoCo a width of zero means no transition, but the mean of the two.
-        distance: violation, of either sign.
+        solimp: d0, d_width, width [m or rad], midpoint and power, as in MuJoCo. A width of zero
+            means no transition: the impedance is the mean of d0 and d_width.
+        distance: the violation r, of either sign.
+
+    Source: MuJoCo's documentation, chapter Modeling, section Solver parameters.
     """
     low, high, width, middle, power = solimp
+    # MuJoCo's bounds of impedances, which keep R = (1 - d) / d positive and finite.
     low, high = (jnp.clip(x, 1e-4, 0.9999) for x in (low, high))
     middle, power = jnp.clip(middle, 1e-4, 0.9999), jnp.maximum(power, 1.0)
     x = jnp.minimum(jnp.abs(distance) / jnp.maximum(width, NARROW), 1.0)
+    # A sigmoid of two power functions, which meet at the midpoint with equal slopes.
     below = x <= middle
     # The power of what is not taken must have a finite derivative too.
     rise = middle * _power(jnp.where(below, x, middle) / middle, power)
@@ -218,24 +262,31 @@ def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:
 
 
 def _power(x: jax.Array, power: jax.Array) -> jax.Array:
+    """Return x to a power, differentiable at zero."""
     return jnp.exp(power * jnp.log(x + MIN_SQUARED_NORM))
 
 
 def reference_parameters(
     solref: tuple[jax.Array, ...], highest: jax.Array, timestep: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Stiffness and damping of the acceleration that a constraint asks for.
+    """Return k and b of the reference acceleration aref = -b (J qvel) - k d(r) r.
 
     Args:
-        solref: time constant [s] and damping ratio; or, negative, stiffness and damping.
-        highest: the most impedance.
-        timestep: physics step [s]; no time constant is shorter than two of them.
+        solref: time constant [s] and damping ratio; if not positive, minus stiffness and minus
+            damping.
+        highest: d_width, the impedance at the width of the transition.
+        timestep: physics step [s]; a shorter time constant than two steps counts as two steps.
+
+    Source: MuJoCo's documentation, chapter Modeling, section Solver parameters.
     """
     first, second = solref
     high = jnp.clip(highest, 1e-4, 0.9999)
     direct = first <= 0
+    # Below two steps a spring of this stiffness is unstable under Euler's method: MuJoCo's flag
+    # `refsafe`.
     time = jnp.maximum(jnp.where(direct, 1.0, first), 2.0 * timestep)
     ratio = jnp.where(direct, 1.0, second)
+    # k = 1 / (d_width² timeconst² dampratio²), b = 2 / (d_width timeconst).
     spring = 1.0 / (high * high * time * time * ratio * ratio)
     damper = 2.0 / (high * time)
     return (

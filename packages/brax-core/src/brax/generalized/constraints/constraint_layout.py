@@ -1,4 +1,9 @@
-"""Where constraints act: which degrees of freedom each moves, and the block that they end in."""
+"""Constraint layout: the rows of all constraints, and the block of degrees of freedom of each.
+
+A constraint belongs to the block in which its path ends: the block with the last degree of freedom
+that it couples. Constraints of one kind with equally many directions are a family, whose rows are
+one array. In a block each copy has equally many slots, some of them empty.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,66 +26,74 @@ from brax.generalized.smooth_dynamics.structure import (
 from brax.joints import JointType
 
 CONTACT, NEAREST_CONTACT, CONNECT, WELD = "contact", "near", "connect", "weld"
-"""Kinds of constraints that join links: contacts, of all pairs or of the nearest, and ties."""
+"""Kinds of constraints between links: contacts of all pairs, contacts of the nearest pairs, and the
+equalities `connect` and `weld`."""
 
 COUPLING, JOINT_LIMIT = "coupled", "range"
-"""Kinds of scalar constraints of several coordinates; the latter of one joint's."""
+"""Kinds of scalar constraints on several coordinates: couplings and limits of tendons, and limits
+of joints that state their own bounds."""
 
 
 MAX_DENSE_JACOBIAN_ENTRIES = 1000
-"""Places times slots of a copy from which on constraints are kept at the places they reach."""
+"""Places of the path times slots of a copy from which on the Jacobian is sparse: it is stored only
+at the places that each constraint reaches."""
 
 
 class BlockConstraints(NamedTuple):
-    """The constraints of one block: as many for each copy, some of them empty."""
+    """Constraints of one family on one block: equally many slots for each copy."""
 
     start: int
-    """First of them among all slots of their family: by slot, then by copy."""
+    """The first of them among all slots of their family. Slots run by slot, then by copy."""
     each: int
-    """Slots of a copy."""
+    """Number of slots of a copy."""
     places: int
     """Length of the block's path."""
     sides: np.ndarray
-    """Whether a place moves the first link, and the second, (2, path, slots, copies, 1); or of
+    """True where a place moves the first link and the second, (2, path, slots, copies, 1); with
     `reach`, (2, reach, slots, copies, 1)."""
     link_paths: np.ndarray | None = None
-    """Of contacts of the nearest pairs, each of any two links as it comes: whether a place of the
-    path moves a link, the world first, (n_links + 1, path, copies)."""
+    """For contacts of the nearest pairs, whose links change: True where a place of the path moves a
+    link, with the world first, (n_links + 1, path, copies)."""
     reach: np.ndarray | None = None
-    """Where the path is long or the slots are many: the places that act on each constraint, in
-    rising order, (reach, slots, copies); where there are fewer, any, and `sides` says so."""
+    """With a sparse Jacobian: the places that act on each constraint, in rising order, (reach,
+    slots, copies). A constraint with fewer places has arbitrary ones, which `sides` masks."""
 
     @property
     def copies(self) -> int:
-        """Copies of the block."""
+        """Number of copies of the block."""
         return int(self.sides.shape[3])
 
     @property
     def real(self) -> np.ndarray:
-        """Whether a place acts on a constraint at all, (path or reach, slots, copies)."""
+        """True where a place acts on a constraint at all, (path or reach, slots, copies)."""
         return np.asarray(self.sides[..., 0].any(axis=0))
 
     @property
     def sign(self) -> np.ndarray:
-        """How a point common to both moves apart with a place of the path: 1 the second link
-        alone, -1 the first alone, 0 neither or both, (path, slots, copies, 1)."""
+        """Sign of a place in the relative motion of a point that both links carry.
+
+        It is 1 where only the second link moves, -1 where only the first does, and 0 where neither
+        or both do, (path, slots, copies, 1).
+        """
         return self.sides[1].astype(np.int8) - self.sides[0]
 
 
 class ConstraintFamily(NamedTuple):
-    """Constraints of one kind, with equally many directions."""
+    """Constraints of one kind with equally many directions."""
 
     kind: str
+    """One of the kinds above, such as `CONTACT`."""
     width: int
-    """How many directions each has."""
+    """Number of directions of each constraint."""
     slots: tuple[BlockConstraints | None, ...]
-    """For each block."""
+    """The slots on each block; None for a block without any."""
     order: tuple[int, ...]
-    """The constraint of each slot, among all of its kind; of an empty one, any."""
+    """For each slot, the number of its constraint among all of its kind; arbitrary for an empty
+    slot."""
 
     @property
     def places(self) -> dict[int, int]:
-        """The slot of each constraint; those that move nothing have none."""
+        """The slot of each constraint, by number; constraints that move nothing have none."""
         out: dict[int, int] = {}
         for slots in self.slots:
             if slots is not None:
@@ -90,25 +103,28 @@ class ConstraintFamily(NamedTuple):
 
 
 class ConstraintLayout(NamedTuple):
-    """The blocks of a model, and its constraints on them."""
+    """The blocks of a model and the constraints on them."""
 
     blocks: Structure
+    """The blocks of degrees of freedom, and their order of elimination."""
     families: tuple[ConstraintFamily, ...]
+    """All constraints but limits and dry friction of joints."""
     limited: tuple[int, ...]
-    """Degrees of freedom with limits of their coordinate; where both may act, a second time."""
+    """Degrees of freedom with a limit of their coordinate. One whose two limits may both act comes
+    twice."""
     farther: tuple[bool, ...]
-    """Whether each of these is the farther one of two limits."""
+    """For each of these, True if it is the farther one of the two limits."""
     dry: tuple[int, ...]
     """Degrees of freedom with dry friction."""
 
     @property
     def free(self) -> bool:
-        """True if nothing is ever constrained."""
+        """True if the model has no constraints."""
         return not (self.families or self.limited or self.dry)
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Positions in the order of elimination of what has limits or dry friction."""
+        """Positions, in the order of elimination, of limits and dry friction of joints."""
         return tuple(self.blocks.position[d] for d in (*self.limited, *self.dry))
 
 
@@ -116,24 +132,29 @@ class FamilyMember(NamedTuple):
     """One constraint of a family."""
 
     number: int
-    """Among all of its kind."""
+    """Its number among all of its kind."""
     first: frozenset[int]
     """Degrees of freedom that move its first link."""
     second: frozenset[int]
+    """Degrees of freedom that move its second link."""
     moved: frozenset[int]
-    """Those that act on it, and are coupled by it."""
+    """Degrees of freedom that act on it, and which it couples."""
 
 
 def constraint_layout(sys: System) -> ConstraintLayout:
-    """Finds the blocks of a model and puts its constraints on them."""
+    """Return the blocks of a model with its constraints on them."""
     members = _members(sys)
     everyone = [m for kind in members.values() for m in kind]
+    # Every constraint couples all degrees of freedom that act on it: JᵀDJ is full there. So the
+    # pattern of the Hessian is known before the first step.
     blocks = structure(dof_parents(sys), tuple(tuple(sorted(m.moved)) for m in everyone))
     links = [link_dofs(sys, i) for i in range(-1, sys.num_links())]
     families = [
         _family(blocks, *key, mine, links if key[0] == NEAREST_CONTACT else ())
         for key, mine in members.items()
     ]
+    # Joint types that state their own bounds have families of their own; all other limits bound one
+    # coordinate.
     elsewhere = {j for group in limited_joints(sys) for j in group.joints}
     joints = list(enumerate(sys.dof_joint()))
     limited = [d for d, j in joints if sys.joint_limited[j] and j not in elsewhere]
@@ -148,22 +169,26 @@ def constraint_layout(sys: System) -> ConstraintLayout:
 
 
 class LimitedJoints(NamedTuple):
-    """Joints with limits, of one type that says itself what they bound."""
+    """Joints of one type that states itself what its limits bound."""
 
     kind: JointType
+    """The joint type."""
     joints: tuple[int, ...]
+    """The joints."""
     each: int
-    """Limits of a joint; all joints' first ones come first."""
+    """Number of limits of a joint. The first limits of all joints come first."""
     farther: bool
-    """True if the farther one of two limits is meant, else the nearer one."""
+    """True for the farther one of two limits, False for the nearer one."""
 
 
 def limited_joints(sys: System) -> list[LimitedJoints]:
-    """Finds them; limits of coordinates are none."""
+    """Return the joints whose types state their own bounds, such as ball joints."""
     out = []
     for kind in dict.fromkeys(sys.joint_types):
+        # The default `bounds` are the coordinates themselves: those are rows of the layout.
         if type(kind).bounds is not JointType.bounds:
             like = [jax.ShapeDtypeStruct((1, 1), jnp.result_type(float))] * kind.q_width
+            # The number of bounds is found by tracing shapes, without numbers.
             each = len(jax.eval_shape(kind.bounds, tuple(like)))
             mine = [j for j, k in enumerate(sys.joint_types) if k is kind and sys.joint_limited[j]]
             both = [j for j in mine if sys.joint_two_sided[j]]
@@ -173,16 +198,19 @@ def limited_joints(sys: System) -> list[LimitedJoints]:
 
 
 def _members(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
-    """All constraints by kind and number of directions."""
+    """Return all constraints by kind and number of directions."""
     out: dict[tuple[str, int], list[FamilyMember]] = {}
     count = 0
     if uses_broad_phase(sys):
         out |= _near(sys)
     else:
         for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
+            # `condim` 1 and 3 share a family: a frictionless contact has zero coefficients.
             mine = out.setdefault((CONTACT, max(group.condim, 3)), [])
             for a, b in [*zip(*sides, strict=True)] * group.collider.n_contacts:
                 first, second = link_dofs(sys, a), link_dofs(sys, b)
+                # Degrees of freedom that move both links move the contact point of both alike and
+                # do not act.
                 mine.append(FamilyMember(count, first, second, first ^ second))
                 count += 1
     for kind, width in ((CONNECT, 3), (WELD, 6)):
@@ -190,6 +218,8 @@ def _members(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
         for number, (a, b) in enumerate(pairs):
             first, second = link_dofs(sys, a), link_dofs(sys, b)
             out.setdefault((kind, width), []).append(
+                # The points of an equality may be apart; common ancestors then move them
+                # differently. So all degrees of freedom act.
                 FamilyMember(number, first, second, first | second)
             )
     for number, dofs in enumerate(coupling_layout(sys).dofs):
@@ -206,10 +236,11 @@ def _members(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
 
 
 def _near(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
-    """Contacts of the nearest pairs: each may be of any pair."""
+    """Return the contacts of the nearest pairs: each may join any pair."""
     moved: frozenset[int] = frozenset()
     for sides in contact_links(sys):
         for a, b in set(zip(*sides, strict=True)):
+            # Every slot must hold any pair, so that all of them couple the union.
             moved |= link_dofs(sys, a) ^ link_dofs(sys, b)
     out: dict[tuple[str, int], list[FamilyMember]] = {}
     count = 0
@@ -228,9 +259,15 @@ def _family(
     members: Sequence[FamilyMember],
     links: Sequence[frozenset[int]],
 ) -> ConstraintFamily:
-    """Puts each constraint on the block that its path ends in.
+    """Return the family, each constraint on the block that its path ends in.
 
-    `links` are, for constraints of any two links, the degrees of freedom that move each.
+    Args:
+        blocks: the blocks.
+        kind: the kind of constraint.
+        width: number of directions.
+        members: the constraints.
+        links: for constraints of changing links, the degrees of freedom that move each link; else
+            empty.
     """
     on_copy: list[list[list[FamilyMember]]] = [[[] for _ in range(b.copies)] for b in blocks.blocks]
     home = {
@@ -241,11 +278,14 @@ def _family(
     }
     for member in members:
         if member.moved:
+            # The last degree of freedom is the one farthest from the root: the elimination tree has
+            # all others on its path.
             where, copy = home[max(member.moved)]
             on_copy[where][copy].append(member)
     slots: list[BlockConstraints | None] = []
     order: list[int] = []
     for block, copies in zip(blocks.blocks, on_copy, strict=True):
+        # All copies get as many slots as the fullest one needs.
         count = max(map(len, copies))
         slots.append(_block_constraints(block, copies, count, len(order), links) if count else None)
         order += [c[i].number if i < len(c) else 0 for i in range(count) for c in copies]
@@ -259,6 +299,7 @@ def _block_constraints(
     start: int,
     links: Sequence[frozenset[int]],
 ) -> BlockConstraints:
+    """Return the constraints of one family on one block."""
     sides = np.zeros((2, len(block.path[0]), count, len(copies)), bool)
     acting = np.zeros(sides.shape[1:], bool)
     for k, (path, members) in enumerate(zip(block.path, copies, strict=True)):
@@ -271,9 +312,13 @@ def _block_constraints(
         return BlockConstraints(
             start, count, len(sides[0]), sides[..., None], np.swapaxes(moves, 1, 2)
         )
+    # A dense Jacobian of few entries is unrolled; beyond the threshold or on a blocked front it is
+    # stored where it is not zero.
     if not block.large and count * len(block.path[0]) < MAX_DENSE_JACOBIAN_ENTRIES:
         return BlockConstraints(start, count, len(sides[0]), sides[..., None])
     width = acting.sum(axis=0).max()
+    # A stable sort brings the acting places to the front; sorting the first `width` of them again
+    # restores their order.
     reach = np.sort(np.argsort(~acting, axis=0, kind="stable")[:width], axis=0)
     near = np.take_along_axis(sides & acting, reach[None], axis=1)
     return BlockConstraints(start, count, len(sides[0]), near[..., None], reach=reach)

@@ -1,4 +1,6 @@
-"""Contacts as constraints: where they are, what they are like, and their force law.
+"""Contacts as constraints: their points, softness, and friction cones.
+
+The cones themselves are in `constraint_laws`.
 
 Source: MuJoCo's documentation, chapter Computation, sections Constraint model and Contact.
 """
@@ -47,56 +49,61 @@ class ModelContacts(NamedTuple):
     """All contacts of a model at a state."""
 
     touches: list[Touch]
-    """By collision group, (points, pairs, batch); none where the nearest are followed."""
+    """Contacts by collision group, (points, pairs, batch); empty with a broad phase."""
     near: list[NearestContacts]
-    """Those, by the number of their directions."""
+    """Contacts of the nearest pairs, by number of directions; empty without a broad phase."""
 
     @property
     def overflow(self) -> jax.Array | None:
-        """How many more there are within their margins, (batch,)."""
+        """Number of contacts left out, (batch,); None without a broad phase."""
         return total(n.overflow for n in self.near)[0] if self.near else None
 
 
 def find_contacts(sys: System, margins: jax.Array | None, frames: LinkFrames) -> ModelContacts:
-    """Finds the contacts; the nearest alone if their pairs' margins are given."""
+    """Return the contacts: those of the nearest pairs if the pairs' margins are given, else all."""
     if margins is not None:
         return ModelContacts([], nearest_contacts(sys, margins, frames))
     return ModelContacts(find_touches(sys, local_shapes(sys), frames), [])
 
 
 class ContactSoftness(NamedTuple):
-    """What contacts are like, constant during a step, (slots, 1 or batch)."""
+    """Friction and softness of contacts, constant during a step, (slots, 1 or batch)."""
 
     friction: jax.Array
+    """Friction coefficient of sliding."""
     sideways: jax.Array
-    """Friction of sliding along the second tangent."""
+    """Friction coefficient of sliding along the second tangent."""
     turning: tuple[jax.Array, ...]
-    """Friction of torsion and, twice, of rolling, as far as they have any."""
+    """Friction coefficients of torsion and, twice, of rolling, as far as `condim` has them."""
     sliding: jax.Array
-    """One where there is friction, zero where `condim` is 1."""
+    """1 where there is friction, 0 where `condim` is 1."""
     solimp: tuple[jax.Array, ...]
+    """Impedance parameters, MuJoCo's `solimp`."""
     reference_stiffness: jax.Array
-    """Stiffness and damping of the acceleration asked for."""
+    """k of the reference acceleration."""
     reference_damping: jax.Array
+    """b of the reference acceleration."""
     margin: jax.Array
+    """Distance below which a contact is active [m]."""
     gap: jax.Array
-    """How much farther adhesion reaches."""
+    """Distance beyond the margin within which adhesion still acts [m]."""
     inverse_weight: jax.Array
-    """Inverse weight of the two links."""
+    """Sum of the two links' inverse weights, MuJoCo's `diagApprox` of a contact [1/kg]."""
 
 
 def contact_softness(sys: System, family: ConstraintFamily) -> ContactSoftness:
-    """The parameters of a family of contacts, slot by slot; of the nearest, by pair."""
+    """Return softness of a family of contacts, by slot; of the nearest contacts by pair."""
     parts = _by_pair(sys, family.width)
     if family.kind == NEAREST_CONTACT:
         return jax.tree.map(stacked, *parts)
     counts = (group.collider.n_contacts for group in sys.collisions)
+    # All contact points of a pair have the same softness.
     every = [mine for mine, count in zip(parts, counts, strict=True) for _ in range(count)]
     return rows(jax.tree.map(stacked, *every), family.order)
 
 
 def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
-    """What contacts of each group are like, pair by pair."""
+    """Return softness of the contacts of each group, by pair."""
     parts = []
     weights = sys.geom.invweight
     for group, surface in zip(sys.collisions, surfaces(sys), strict=True):
@@ -104,7 +111,9 @@ def _by_pair(sys: System, width: int) -> list[ContactSoftness]:
             surface.solref, surface.solimp[1], sys.opt.timestep
         )
         inverse_weight = rows(weights, group.geom1) + rows(weights, group.geom2)
+        # `condim` 1 has no friction at all, whatever the coefficients are.
         slide = jnp.full_like(surface.friction, group.condim > 1)
+        # MuJoCo's least friction coefficient (mjMINMU).
         turning = tuple(jnp.maximum(x, MIN_FRICTION) for x in surface.turning)
         mine = ContactSoftness(
             jnp.maximum(surface.friction, MIN_FRICTION) * slide,
@@ -125,14 +134,17 @@ def contact_constraints(
     dynamics: SmoothDynamics,
     contacts: ModelContacts,
 ) -> FamilyConstraints:
-    """Evaluates a family of contacts."""
+    """Return the constraints of a family of contacts."""
     touch, soft, geoms = family_contacts(sys, family, soft, contacts)
     links = None
     if family.kind == NEAREST_CONTACT:
         links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
     dist, point, axes = _located(touch)
+    # Both links share the contact point. Torsion is about the normal, rolling about the tangents:
+    # the same three axes.
     ends = AttachmentPoints(point, None, axes, axes[: family.width - 3], links)
     law, normal = _law(sys, soft, dist)
+    # Friction has no position error: its aref is -b J qvel alone.
     across = (jnp.zeros_like(normal),) * (family.width - 1)
     return FamilyConstraints(
         law, jacobian(plan, family, dynamics, ends), (normal, *across), soft.reference_damping, ends
@@ -140,20 +152,23 @@ def contact_constraints(
 
 
 class FamilyContacts(NamedTuple):
-    """The contacts of a family, slot by slot; an empty slot has any."""
+    """The contacts of a family, by slot; an empty slot has an arbitrary one."""
 
     touch: Touch
+    """Distances, points and frames."""
     soft: ContactSoftness
+    """Friction and softness."""
     geoms: tuple[jax.Array, jax.Array]
-    """First and second, (slots, 1 or batch)."""
+    """First and second geom, (slots, 1 or batch)."""
 
 
 def family_contacts(
     sys: System, family: ConstraintFamily, soft: ContactSoftness, contacts: ModelContacts
 ) -> FamilyContacts:
-    """Finds them among all; `soft` as `contact_softness` has it."""
+    """Return the contacts of a family; `soft` is as `contact_softness` returns it."""
     if family.kind == NEAREST_CONTACT:
         near = contacts.near[list(contact_widths(sys)).index(family.width)]
+        # Contacts are numbered through all families; a family's own table begins with its first.
         first = min(family.places)
         order = [max(n - first, 0) for n in family.order]
         touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
@@ -164,28 +179,34 @@ def family_contacts(
 
 
 def _flat(family: ConstraintFamily, found: Sequence[Touch]) -> Touch:
-    """The contacts of a family, of all by collision group."""
+    """Return the contacts of a family, from those of all collision groups."""
+    # Most colliders leave the first tangent to the default of `edge`; filled in, all tables have
+    # one form.
     sized = [t._replace(along=t.edge()) for t in found]
     flat = [jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), t) for t in sized]
     return rows(jax.tree.map(stacked, *flat), family.order)
 
 
 def _located(touch: Touch) -> tuple[jax.Array, Vec3, tuple[Vec3, Vec3, Vec3]]:
-    """Distances, points and axes, normal first, of contacts."""
+    """Return distances, points and axes of contacts, the normal first."""
     return touch.dist, touch.pos, (touch.normal, *touch.across())
 
 
 def _law(
     sys: System, soft: ContactSoftness, dist: jax.Array
 ) -> tuple[PyramidalCone | EllipticCone, jax.Array]:
-    """The contacts' force law, and the acceleration along the normal that they ask for at rest."""
+    """Return the friction cone of contacts, and the aref of the normal at rest."""
+    # r of MuJoCo's documentation: negative within the margin.
     distance = dist - soft.margin
     share = impedance(soft.solimp, distance)
     active = distance < 0
     mu, inverse_weight = soft.friction, soft.inverse_weight
     if sys.opt.cone == "elliptic":
+        # R = (1 - d) / d diagApprox, and D = 1 / R.
         compliance = jnp.maximum((1.0 - share) / share * inverse_weight, MIN_COMPLIANCE)
         normal = jnp.where(active, 1.0 / compliance, 0.0)
+        # `impratio` is R_normal / R_tangent, and the regularized cone has mu = friction /
+        # sqrt(impratio).
         ratio = sys.opt.impratio
         some = jnp.maximum(mu, MIN_FRICTION)
         tangent = normal * ratio * soft.sliding
@@ -196,8 +217,10 @@ def _law(
         )
     else:
         compliance = jnp.maximum(
+            # An edge n ± mu t of the pyramid has diagApprox (1 + mu²) times that of the normal.
             (1.0 - share) / share * inverse_weight * (1.0 + mu * mu), MIN_COMPLIANCE
         )
+        # MuJoCo scales R of all edges of a contact with friction by 2 mu² / impratio.
         edge = 2.0 * mu * mu / sys.opt.impratio
         compliance = jnp.where(soft.sliding > 0, compliance * edge, compliance)
         stiffness = jnp.where(active, 1.0 / compliance, 0.0)

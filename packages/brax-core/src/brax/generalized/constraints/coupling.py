@@ -1,5 +1,6 @@
-"""Scalar constraints on several coordinates: joints and tendons that are tied to one another, and
-the limits and the dry friction of tendons.
+"""Scalar constraints on several coordinates: joint and tendon equalities, limits, dry friction.
+
+The limits and the dry friction are those of tendons.
 
 Source: MuJoCo's documentation, chapter Computation, section Constraint model; XML reference,
 equality/joint and equality/tendon.
@@ -41,15 +42,18 @@ from brax.tree import Layout, sum_rows
 
 
 class CouplingSoftness(NamedTuple):
-    """The parameters of all these constraints; None where there are none."""
+    """Softness of all these constraints; None where there are none."""
 
     ties: ScalarSoftness | None
+    """That of equalities between joints or tendons."""
     limits: ScalarSoftness | None
+    """That of tendon limits."""
     dry: ScalarSoftness | None
+    """That of the tendons' dry friction."""
 
 
 def coupling_softness(sys: System) -> CouplingSoftness:
-    """Collects them."""
+    """Return the softness of all these constraints."""
     mine, tendon = coupling_layout(sys), sys.tendon
     ties = limits = dry = None
     if mine.equalities:
@@ -65,12 +69,12 @@ def coupling_softness(sys: System) -> CouplingSoftness:
 
 
 class CoordinateSums(NamedTuple):
-    """The terms of sums of coordinates, at a state."""
+    """Terms of the weighted sums of coordinates at a state."""
 
     weights: jax.Array
-    """As `CoordinateSum.weights` number them, and a last one of one, (weights, batch)."""
+    """The weights, numbered as in `CoordinateSum.weights`, and a last one of 1, (weights, batch)."""
     length: jax.Array
-    """Of spatial tendons, of others zero; and a last one of zero, (n_tendons + 1, batch)."""
+    """Lengths of spatial tendons, zero for fixed ones, and a last zero, (n_tendons + 1, batch)."""
 
 
 def couplings(
@@ -82,18 +86,24 @@ def couplings(
     dynamics: SmoothDynamics,
     q: jax.Array,
 ) -> FamilyConstraints:
-    """Evaluates a family at coordinates (nq, batch)."""
+    """Return the constraints of a family at coordinates (nq, batch)."""
     mine = coupling_layout(sys)
     table = _coordinate_sums(sys, links, plan, mine, dynamics)
     n, m = len(mine.equalities), len(mine.limited)
     parts: list[ScalarConstraints] = []
     one = jnp.ones_like(q[:1])
+    # `slopes` holds the derivative of the second sum's polynomial for each equality; entry 0 is 1,
+    # for the first sums.
     dampings, slopes = [], [one]
     if soft.ties is not None:
         moved = q - sys.ref
+        # MuJoCo's polynomials are in displacements from the reference pose, of joints and of
+        # tendons alike.
         since = table._replace(length=table.length - stacked(sys.tendon.length0, one - one))
         coefficients = columns(rows(sys.equality.data, mine.equalities))[:5]
         wanted, slope = polynomial(coefficients, _lengths(since, mine.second[:n], moved))
+        # y - y0 = a0 + a1 (x - x0) + ... + a4 (x - x0)⁴, so that J has 1 at y and minus the slope
+        # at x.
         parts.append(equality(soft.ties, _lengths(since, mine.first[:n], moved) - wanted))
         slopes.append(-slope)
         dampings.append(soft.ties.reference_damping)
@@ -119,8 +129,10 @@ def _coordinate_sums(
     mine: CouplingLayout,
     dynamics: SmoothDynamics,
 ) -> CoordinateSums:
+    """Return the weights and lengths of all sums at a state."""
     one = jnp.ones_like(sys.ref[:1])
     none = jnp.zeros_like(sys.ref[:1])
+    # Without constrained spatial tendons the weights are constants of the model.
     if not mine.moving:
         return CoordinateSums(
             stacked(sys.tendon.coef, one), rows(none, [0] * (len(sys.tendon_names) + 1))
@@ -138,9 +150,11 @@ def _moving(
     dynamics: SmoothDynamics,
     reach: LinkTransmission,
 ) -> jax.Array:
-    """How fast a spatial tendon gets longer per unit of a rate, for pairs of both."""
+    """Return the moment arms of spatial tendons: length per unit of a rate, for given pairs."""
     place = [links.position[link] for link in reach.link]
     origin = common_points(links, dynamics.pos)
+    # A unit tension's wrench on each link, moved to the common point; its product with S is the
+    # moment arm.
     arm = rows(dynamics.pos - origin, place)
     push = reach.push._replace(ang=reach.push.ang + arm.cross(reach.push.lin))
     pairs = [
@@ -155,13 +169,14 @@ def _moving(
 
 
 def _weights(table: CoordinateSums, each: Sequence[CoordinateSum]) -> jax.Array:
-    """The weights of all degrees of freedom of sums, (dofs, batch)."""
+    """Return the weights of all degrees of freedom of sums, (dofs, batch)."""
+    # The number -1 means the weight 1, which is the table's last row.
     last = len(table.weights) - 1
     return rows(table.weights, [k if k >= 0 else last for s in each for k in s.weights])
 
 
 def _lengths(table: CoordinateSums, each: Sequence[CoordinateSum], q: jax.Array) -> jax.Array:
-    """Lengths of sums, (sums, batch); of one without coordinates or a path zero."""
+    """Return the lengths of sums, (sums, batch); zero for one without coordinates or a path."""
     size = max(q.shape[-1], table.length.shape[-1])
     last = len(table.length) - 1
     paths = rows(table.length, [s.path if s.path >= 0 else last for s in each])
@@ -182,13 +197,14 @@ def _jacobian(
     signs: jax.Array,
     slopes: jax.Array,
 ) -> tuple[Along | None, ...]:
-    """As `jacobians.jacobian`: weights of the first sum, and of the second by the slope."""
+    """Return J: weights of the first sum, and those of the second one times the slope."""
     owner = [i for i, s in enumerate(mine.first) for _ in s.dofs]
     other = [i for i, s in enumerate(mine.second) for _ in s.dofs]
     factors = rows(slopes, [0] * len(owner) + [1 + i for i in other])
     values = _weights(table, [*mine.first, *mine.second]) * factors * rows(signs, owner + other)
     dofs = [d for s in (*mine.first, *mine.second) for d in s.dofs]
     entries = list(zip(owner + other, dofs, strict=True))
+    # Both sums may have a degree of freedom in common: its entries are added.
     place = {entry: i for i, entry in enumerate(dict.fromkeys(entries))}
     found = sum_rows(values, tuple(place[e] for e in entries), len(place))
     return at_places(plan, family, found, list(place))

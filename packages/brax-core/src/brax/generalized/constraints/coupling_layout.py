@@ -1,7 +1,7 @@
-"""Layout of the couplings: which coordinates each equality, limit or friction of tendons is on.
+"""Layout of couplings: the coordinates of each joint or tendon equality, limit or dry friction.
 
-A joint or a tendon is a sum of coordinates with weights, which is its length. Weights of a
-spatial tendon are how its length changes with each degree of freedom, and change with them.
+A joint or a tendon is a weighted sum of coordinates: its length. The weights of a spatial tendon
+are its moment arms, which change with the state.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from brax.base import System
 from brax.generalized.smooth_dynamics.structure import link_dofs
 
 COUPLING_KINDS = ("joint", "tendon")
-"""Kinds of equality that couple sums of coordinates, and not links."""
+"""Kinds of equality between sums of coordinates, as opposed to links."""
 
 
 class CoordinateSum(NamedTuple):
@@ -26,26 +26,26 @@ class CoordinateSum(NamedTuple):
     """The number of each weight: among the tendons' coefficients, then among
     `CouplingLayout.moving`; -1 for a weight of one."""
     path: int = -1
-    """The spatial tendon whose length it is; -1 for none."""
+    """The spatial tendon whose length the sum is; -1 for none."""
 
 
 class CouplingLayout(NamedTuple):
     """The scalar constraints of a model on several coordinates."""
 
     equalities: tuple[int, ...]
-    """Those of the model's equalities that couple sums of coordinates."""
+    """The model's equalities between sums of coordinates."""
     limited: tuple[int, ...]
-    """Tendons with limits; where both may act, a second time."""
+    """Tendons with limits. One whose two limits may both act comes twice."""
     farther: tuple[bool, ...]
-    """Whether each of these is the farther one of two limits."""
+    """For each of these, True if it is the farther one of the two limits."""
     dry: tuple[int, ...]
     """Tendons with dry friction."""
     first: tuple[CoordinateSum, ...]
-    """What each constraint holds: of the equalities, then of the limits, then of the friction."""
+    """The first sum of each constraint: of equalities, then of limits, then of dry friction."""
     second: tuple[CoordinateSum, ...]
-    """What it is coupled to; a sum without coordinates if to nothing."""
+    """The sum that the first one is coupled to; empty if there is none."""
     moving: tuple[tuple[int, int], ...]
-    """Spatial tendon and degree of freedom of each weight that changes."""
+    """Spatial tendon and degree of freedom of each weight that changes with the state."""
 
     @property
     def dofs(self) -> list[tuple[int, ...]]:
@@ -54,13 +54,14 @@ class CouplingLayout(NamedTuple):
 
 
 def coupling_layout(sys: System) -> CouplingLayout:
-    """Finds them."""
+    """Return the couplings of a model."""
     equalities = tuple(i for i, t in enumerate(sys.equality_types) if t in COUPLING_KINDS)
     stopped, dry = _where(sys.tendon_limited), _where(sys.tendon_dry)
     two_sided = tuple(t for t in stopped if sys.tendon_two_sided[t])
     limited, farther = (*stopped, *two_sided), [False] * len(stopped) + [True] * len(two_sided)
     ends = [(sys.equality_types[i], *sys.equality_pair[i]) for i in equalities]
     ends += [("tendon", t, -1) for t in (*limited, *dry)]
+    # Only spatial tendons that a constraint reads need their moment arms.
     held = sorted({t for kind, *pair in ends if kind == "tendon" for t in pair if t >= 0})
     moving = tuple((t, dof) for t in held for dof in _path_dofs(sys, t))
     return CouplingLayout(
@@ -75,24 +76,27 @@ def coupling_layout(sys: System) -> CouplingLayout:
 
 
 def _path_dofs(sys: System, tendon: int) -> list[int]:
-    """Degrees of freedom that change a spatial tendon's length: that move some of its links."""
+    """Return the degrees of freedom that change a spatial tendon's length."""
     each = [link_dofs(sys, link) for link in path_links(sys, tendon)]
+    # What moves all of a tendon's links moves them as one body and does not change its length.
     return sorted(frozenset().union(*each) - frozenset.intersection(*each)) if each else []
 
 
 def _where(flags: Sequence[bool]) -> tuple[int, ...]:
+    """Return the indices of the true flags."""
     return tuple(i for i, flag in enumerate(flags) if flag)
 
 
 def _coordinate_sum(
     sys: System, kind: str, index: int, moving: Sequence[tuple[int, int]]
 ) -> CoordinateSum:
-    """A joint or a tendon; nothing for -1."""
+    """Return the sum that is a joint or a tendon; an empty one for -1."""
     if index < 0:
         return CoordinateSum((), (), ())
     if kind == "tendon" and sys.tendon_path[index]:
         coefficients = sum(map(len, sys.tendon_joints))
         mine = [(k, dof) for k, (tendon, dof) in enumerate(moving) if tendon == index]
+        # Moment arms are numbered after all coefficients of fixed tendons.
         weights = tuple(coefficients + k for k, _ in mine)
         return CoordinateSum((), tuple(dof for _, dof in mine), weights, index)
     joints = (index,) if kind == "joint" else sys.tendon_joints[index]

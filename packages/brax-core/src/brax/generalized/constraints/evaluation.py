@@ -1,4 +1,4 @@
-"""The constraints of a model at a state: limits, dry friction, contacts, and what is tied.
+"""Evaluation of all constraints of a model at a state.
 
 Source: MuJoCo's documentation, chapter Computation, section Constraint model.
 """
@@ -43,17 +43,21 @@ from brax.tree import Layout
 
 
 class Softness(NamedTuple):
-    """All that does not change during a step."""
+    """Softness parameters of all constraints, constant during a step."""
 
     limits: ScalarSoftness | None
+    """Those of joint limits; None without any."""
     dry: ScalarSoftness | None
+    """Those of the joints' dry friction; None without any."""
     families: tuple[Any, ...]
-    """For each family of the plan."""
+    """Those of each family of the layout."""
 
 
 def softness(sys: System, plan: ConstraintLayout) -> Softness:
-    """The parameters of all constraints."""
+    """Return the softness parameters of all constraints."""
     joint = sys.dof_joint()
+    # MuJoCo keeps `solref` and `solimp` of limits with the joint, those of dry friction with the
+    # degree of freedom.
     of_limits = [joint[d] for d in plan.limited]
     limits = dry = None
     if plan.limited:
@@ -85,20 +89,22 @@ def constraints(
     q: jax.Array,
     qd: jax.Array,
 ) -> Constraints:
-    """Evaluates all constraints.
+    """Return all constraints at a state.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        links: its links.
-        plan: its blocks, and what is constrained.
-        soft: the constraints' parameters.
-        dynamics: the unconstrained dynamics at the state.
+        links: the layout of its links.
+        plan: its blocks, and the constraint rows on them.
+        soft: softness parameters of the constraints.
+        dynamics: the smooth dynamics at the state.
         contacts: the contacts at it.
         q: coordinates (nq, batch).
         qd: rates (nv, batch), in the model's order.
     """
     signs, singles, asked = _scalar(sys, plan, soft, q, qd)
     found = families_at(sys, links, plan, soft, dynamics, contacts, q)
+    # J qvel, with which the damping of the reference acceleration is completed: aref = -b J qvel -
+    # k d(r) r.
     moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
     families = tuple(
         Joined(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates))
@@ -116,7 +122,7 @@ def families_at(
     contacts: ModelContacts,
     q: jax.Array,
 ) -> list[FamilyConstraints]:
-    """All but limits and dry friction of joints; see `constraints`."""
+    """Return all constraints but limits and dry friction of joints; see `constraints`."""
     found: list[FamilyConstraints] = []
     for family, mine in zip(plan.families, soft.families, strict=True):
         if family.kind in (CONTACT, NEAREST_CONTACT):
@@ -133,12 +139,14 @@ def families_at(
 def contacts_at(
     sys: System, links: Layout, plan: ConstraintLayout, soft: Softness, dynamics: SmoothDynamics
 ) -> ModelContacts:
-    """Finds the contacts at a state."""
+    """Return the contacts at a state."""
+    # A family of nearest contacts keeps the margins of all pairs; one of them has them all.
     near = [
         s.margin
         for f, s in zip(plan.families, soft.families, strict=True)
         if f.kind == NEAREST_CONTACT
     ]
+    # Geoms name their links in the model's order; -1 is the world.
     frames, place = frames_of(dynamics.pos, dynamics.rot), (*links.position, -1)
     return find_contacts(
         sys, near[0] if near else None, lambda wanted: frames([place[i] for i in wanted])
@@ -146,13 +154,14 @@ def contacts_at(
 
 
 def _less(reference_acc: Any, damping: jax.Array, rates: Any) -> tuple[jax.Array, ...]:
+    """Return the reference accelerations less damping times rates."""
     return tuple(a - damping * x for a, x in zip(reference_acc, rates, strict=True))
 
 
 def _scalar(
     sys: System, plan: ConstraintLayout, soft: Softness, q: jax.Array, qd: jax.Array
 ) -> tuple[jax.Array, ScalarLaw, jax.Array]:
-    """Limits and dry friction of joints: which way each acts, its law, and what it asks for."""
+    """Return limits and dry friction of joints: signs (their Jacobian), law and aref."""
     parts: list[ScalarConstraints] = []
     if soft.limits is not None:
         parts.append(
@@ -168,6 +177,8 @@ def _scalar(
 
 
 def _damped(held: ScalarConstraints, soft: ScalarSoftness, rate: jax.Array) -> ScalarConstraints:
+    # J qvel of a row is its sign times the rate.
+    """Return scalar constraints with the damping of their reference acceleration."""
     return held._replace(
         reference_acc=held.reference_acc - soft.reference_damping * held.signs * rate
     )
@@ -176,8 +187,10 @@ def _damped(held: ScalarConstraints, soft: ScalarSoftness, rate: jax.Array) -> S
 def _limits(
     sys: System, plan: ConstraintLayout, soft: ScalarSoftness, q: jax.Array
 ) -> ScalarConstraints:
-    """The limits of the coordinates."""
+    """Return the limits of joint coordinates."""
     joints = [sys.dof_joint()[d] for d in plan.limited]
+    # From a degree of freedom to its coordinate: a quaternion has one number more than it has
+    # degrees of freedom.
     offset = [sys.joint_q_start()[j] - sys.joint_qd_start()[j] for j in joints]
     at = rows(q, [d + o for d, o in zip(plan.limited, offset, strict=True)])
     bounds = rows(sys.dof.limit, plan.limited)

@@ -1,7 +1,8 @@
-"""How easily links and degrees of freedom move at rest: the scale of soft constraints.
+"""Inverse weights: the inverse inertia of links and degrees of freedom at rest.
 
-MuJoCo's `body_invweight0` and `dof_invweight0`. They are computed once, when a model is built, and
-stay as they are when masses are changed later.
+They scale the softness of constraints: MuJoCo's `body_invweight0`, `dof_invweight0` and
+`tendon_invweight0`. They are computed once, when a model is built, and stay as they are when masses
+change later.
 
 Source: MuJoCo's documentation, chapter Computation, section Constraint model: diagApprox.
 """
@@ -25,34 +26,38 @@ class InertialFrames(NamedTuple):
     """Centres of mass of the bodies as they were described, in the frames of their links [m]."""
 
     geoms: Array
-    """Of the body of each geom, (n_geoms, 3)."""
+    """Centre of mass of each geom's body, (n_geoms, 3)."""
     ends: Array
-    """Of the two bodies of each equality, (n_equalities, 2, 3); any where it ties none."""
+    """Centres of mass of each equality's two bodies, (n_equalities, 2, 3); arbitrary for other
+    equalities."""
     pos: Array
     """Link frames in the world with every joint at rest, (n_links, 3)."""
     quat: Array
     """Their orientations, (n_links, 4)."""
     bodies: tuple[int, ...]
-    """How many bodies each link was made of."""
+    """Number of bodies that each link was made of."""
 
 
 def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
-    """Inverse weights of a concrete model, in double precision.
+    """Return the inverse weights of a concrete model, in double precision.
 
     Args:
         sys: the model.
-        places: where the bodies are that its geoms and equalities were given to.
+        places: centres of mass of the bodies that its geoms and equalities were given to.
 
     Returns:
-        `link`: of each one's centre of mass [1/kg] and of its rotation [1/(kg m^2)], (n_links, 2);
-        `dof`: of each degree of freedom, (nv,); `tendon`: of each one's length, (n_tendons,);
-        `geom`: of the centre of mass of each one's body, (n_geoms,); `equality`: summed over what
-        each ties, of translation (or of the coordinate) and of rotation, (n_equalities, 2).
+        `link`: translation of the centre of mass [1/kg] and rotation [1/(kg m²)] of each link,
+        (n_links, 2); `dof`: of each degree of freedom, (nv,); `tendon`: of each tendon's length,
+        (n_tendons,); `geom`: translation of the centre of mass of each geom's body, (n_geoms,);
+        `equality`: summed over what each equality couples, translation (or the coordinate) and
+        rotation, (n_equalities, 2).
     """
     pos, rot = places.pos, [_matrix(quat) for quat in places.quat]
     subspace = _subspace(sys, pos, rot)
     at = _Rest(sys, subspace, pos, rot)
     jacobians = [at.jacobian(i, c) for i, c in enumerate(sys.link.inertia.transform.pos)]
+    # M = sum of J_iᵀ I_i J_i over the links, plus armature. This is slower than the
+    # composite-rigid-body algorithm, but independent of it, and it runs once a model.
     mass = np.diag(np.asarray(sys.dof.armature, float))
     for i, jacobian in enumerate(jacobians):
         turned = rot[i] @ _matrix(sys.link.inertia.transform.rot[i])
@@ -60,11 +65,13 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
         dofs, (ang, lin) = _acting(jacobian)
         own = ang.T @ moments @ ang + float(sys.link.inertia.mass[i]) * lin.T @ lin
         mass[np.ix_(dofs, dofs)] += own
+    # The pseudo-inverse stays finite where a degree of freedom has no inertia.
     inverse = np.linalg.pinv(mass, hermitian=True)
     along = _tendons(sys) + _paths(sys, at, places)
     found = {
         "link": np.array([_mean(j, inverse) for j in jacobians]).reshape(-1, 2),
         "dof": _by_kind(sys, subspace, np.diag(inverse)),
+        # J M⁻¹ Jᵀ of each tendon's length.
         "tendon": np.einsum("ti,ij,tj->t", along, inverse, along),
     }
     for link in _sliders(sys, places, subspace, rot):
@@ -75,6 +82,7 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
     def weigh(link: int, centre: Array) -> Array:
         if link < 0:
             return np.zeros(2)
+        # A link made of one body has that body's weight; of a fused link each body has its own.
         if places.bodies[link] == 1:
             return np.array(found["link"][link])
         return _mean(at.jacobian(link, centre), inverse)
@@ -84,6 +92,8 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
     ties: list[Any] = []
     for kind, pair, ends in zip(sys.equality_types, sys.equality_pair, places.ends, strict=True):
         if kind in ("joint", "tendon"):
+            # The weight of a coupling is the sum of both coordinates' weights; the polynomial's
+            # slope does not enter.
             table = found["dof"][np.asarray(starts, int)] if kind == "joint" else found["tendon"]
             ties.append([sum(table[k] for k in pair if k >= 0), 0.0])
         else:
@@ -95,7 +105,7 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
 
 
 def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Array]) -> list[int]:
-    """Links that only slide along axes of their inertia, on the world, and carry nothing.
+    """Return links that only slide on the world, along axes of their inertia, and carry nothing.
 
     MuJoCo's weight of these (its `body_simple` is 2) is one over the mass: it is not averaged over
     three directions, and armature does not count.
@@ -108,6 +118,7 @@ def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Arr
         offsets = [*np.asarray(frame.pos[link], float), *np.asarray(frame.rot[link][1:], float)]
         offsets += [anchors[joint] for joint in sys.link_joints(link)]
         alone = parent < 0 and link not in sys.link_parents and places.bodies[link] == 1
+        # The tolerances allow for rounding in rotation matrices and in the model's numbers.
         slides = not axes[:, :3].any() and (np.abs(along) > 1 - 1e-9).any(axis=1).all()
         if alone and slides and np.max(np.abs(offsets)) < 1e-6:
             out.append(link)
@@ -115,27 +126,33 @@ def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Arr
 
 
 def _mean(jacobian: Array, inverse: Array) -> Array:
-    """Of a body's translation and rotation, over the three directions, (2,)."""
+    """Return the mean inverse inertia of a body's translation and rotation, (2,).
+
+    The mean is over the three directions.
+    """
     dofs, (ang, lin) = _acting(jacobian)
     near = inverse[np.ix_(dofs, dofs)]
+    # A third of the trace of J M⁻¹ Jᵀ, for the linear and the angular rows.
     return np.array([np.sum((part @ near) * part) / 3 for part in (lin, ang)])
 
 
 def _acting(jacobian: Array) -> tuple[Array, tuple[Array, Array]]:
-    """The degrees of freedom that move a body, and how they turn it and move its point."""
+    """Return the degrees of freedom that move a body, and their columns of its Jacobian."""
     dofs = np.flatnonzero(np.abs(jacobian).sum(axis=0))
     return dofs, (jacobian[:3, dofs], jacobian[3:, dofs])
 
 
 def _by_kind(sys: System, subspace: Array, diagonal: Array) -> Array:
-    """Averages over the turning, and over the other, degrees of freedom of each joint."""
+    """Return means over the rotational, and over the other, degrees of freedom of each joint."""
+    # MuJoCo averages a free joint's three translations and three rotations separately, and a ball
+    # joint's rotations.
     turns = np.abs(subspace[:, :3]).sum(axis=1) > 0
     kinds = list(zip(sys.dof_joint(), turns.tolist(), strict=True))
     return np.array([diagonal[[k == kind for k in kinds]].mean() for kind in kinds])
 
 
 def _tendons(sys: System) -> Array:
-    """What a unit of each degree of freedom adds to the tendons' lengths, (n_tendons, nv)."""
+    """Return the coefficients of fixed tendons: length per unit of rate, (n_tendons, nv)."""
     out = np.zeros((len(sys.tendon_names), sys.qd_size()))
     starts = sys.joint_qd_start()
     pairs = [(t, starts[j]) for t, joints in enumerate(sys.tendon_joints) for j in joints]
@@ -145,7 +162,7 @@ def _tendons(sys: System) -> Array:
 
 
 def _paths(sys: System, at: "_Rest", places: InertialFrames) -> Array:
-    """The same of spatial tendons."""
+    """Return the moment arms of spatial tendons at rest, (n_tendons, nv)."""
     out = np.zeros((len(sys.tendon_names), sys.qd_size()))
     if not has_paths(sys):
         return out
@@ -159,12 +176,13 @@ def _paths(sys: System, at: "_Rest", places: InertialFrames) -> Array:
     reach = tendon_reach(jax.tree.map(lambda a: a[..., None], sys), frames)
     pushes = np.array([*reach.push.ang, *reach.push.lin], float)[..., 0].T
     for tendon, link, push in zip(reach.owner, reach.link, pushes, strict=True):
+        # The wrench of a unit tension on each link, times the link's Jacobian.
         out[tendon] += push @ at.jacobian(link, np.zeros(3))
     return out
 
 
 def _subspace(sys: System, pos: Array, rot: list[Array]) -> Array:
-    """Unit velocities of the degrees of freedom, angular and, at the world's origin, linear."""
+    """Return the motion subspaces: angular part, and linear part at the world's origin, (nv, 6)."""
     out = []
     for joint, (kind, link) in enumerate(zip(sys.joint_types, sys.joint_link, strict=True)):
         axis = np.asarray(sys.joint.axis[joint], float)
@@ -173,6 +191,7 @@ def _subspace(sys: System, pos: Array, rot: list[Array]) -> Array:
         point = pos[link] + rot[link] @ np.asarray(sys.joint.pos[joint], float)
         for twist in kind.motion_subspace(params, kind.zero(np.zeros((1, 1)))):
             ang, vel = (rot[link] @ _numbers(part) for part in twist)
+            # A twist about `point` is moved to the world's origin: v_o = v_p + p x w.
             out.append(np.concatenate([ang, vel + np.cross(point, ang)]))
     return np.array(out).reshape(-1, 6)
 
@@ -188,7 +207,7 @@ class _Rest:
             self.moved.append((owners == i) | (self.moved[parent] if parent >= 0 else False))
 
     def jacobian(self, link: int, point: Any) -> Array:
-        """Angular velocity of a link, and velocity of a point in its frame, per rate, (6, nv)."""
+        """Return the angular velocity of a link and a point's velocity, per rate, (6, nv)."""
         there = self.pos[link] + self.rot[link] @ np.asarray(point, float)
         ang, lin = self.subspace[:, :3], self.subspace[:, 3:]
         columns = np.concatenate([ang, lin + np.cross(ang, there)], axis=1)
@@ -196,14 +215,17 @@ class _Rest:
 
 
 def _column(v: Array) -> Vec3:
+    """Return a vector as components (1, 1)."""
     return Vec3(*(jnp.asarray([[x]]) for x in v))
 
 
 def _numbers(v: Vec3 | None) -> Array:
+    """Return components (1, 1) as a vector; zero for None."""
     return np.zeros(3) if v is None else np.array([float(np.asarray(c).item()) for c in v])
 
 
 def _matrix(quat: Any) -> Array:
+    """Return the rotation matrix of a unit quaternion."""
     w, x, y, z = np.asarray(quat, float)
     return np.array(
         [

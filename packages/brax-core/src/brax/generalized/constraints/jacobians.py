@@ -1,4 +1,4 @@
-"""What the rates of a path move at its end: the Jacobians of what joins two links."""
+"""Jacobians of constraints: how fast the rates along a path move its end."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,18 +20,18 @@ from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 
 
 class AttachmentPoints(NamedTuple):
-    """Where constraints act on their two links, and along what, components (slots, batch)."""
+    """Points and directions of constraints on their two links, world axes, (slots, batch)."""
 
     first: Vec3
-    """A point of the first link, in the world."""
+    """A point of the first link."""
     second: Vec3 | None
-    """A point of the second; None if it is the same point."""
+    """A point of the second link; None if it is the same point."""
     linear: tuple[Vec3, ...]
     """Directions in which the second point moves away from the first."""
     angular: tuple[Vec3, ...] = ()
-    """Axes about which the second link turns away from the first."""
+    """Axes about which the second link turns relative to the first."""
     links: tuple[jax.Array, jax.Array] | None = None
-    """The two links, -1 for the world, (slots, batch); None where they are always the same."""
+    """The two links, -1 for the world, (slots, batch); None where they never change."""
 
 
 def jacobian(
@@ -40,10 +40,15 @@ def jacobian(
     dynamics: SmoothDynamics,
     ends: AttachmentPoints,
 ) -> tuple[Along | None, ...]:
-    """For each block, one array for each direction, (path or reach, slots, copies, batch): what a
-    unit rate of each place moves; None where the family has nothing."""
+    """Return the Jacobian J of a family on each block, None for a block without constraints.
+
+    It is one array for each direction, (path or reach, slots, copies, batch): the velocity along
+    the direction per unit rate of each place.
+    """
     subspace = _on_paths(plan, family, dynamics.subspace)
     one_tree = dynamics.origin.x.shape[0] == 1
+    # Motion subspaces are about the common point of their tree. With one tree it is one row for
+    # all.
     origin = (
         [dynamics.origin] * len(family.slots)
         if one_tree
@@ -61,7 +66,7 @@ def jacobian(
 
 
 def of_block(slots: BlockConstraints, x: jax.Array) -> jax.Array:
-    """A block's share of what is given for all slots, (slots, copies, batch)."""
+    """Return a block's rows of what is given for all slots, as (slots, copies, batch)."""
     piece = x[slots.start : slots.start + slots.each * slots.copies]
     return piece.reshape(slots.each, slots.copies, x.shape[-1])
 
@@ -69,10 +74,14 @@ def of_block(slots: BlockConstraints, x: jax.Array) -> jax.Array:
 def _linear(
     slots: BlockConstraints, ends: AttachmentPoints, origin: Vec3, ang: Vec3, lin: Vec3
 ) -> list[jax.Array]:
+    """Return the linear directions of J."""
     def moved(point: Vec3) -> list[jax.Array]:
         arm = point - origin
+        # The velocity of a point p along t per unit rate: S_lin . t + (S_ang x (p - o)) . t, by the
+        # scalar triple product.
         return [lin.dot(t) + ang.dot(arm.cross(t)) for t in ends.linear]
 
+    # At one point of both links, J is the same product for both and only the sign differs.
     if ends.second is None:
         return [_signed(slots, ends, x) for x in moved(ends.first)]
     first, second = slots.sides
@@ -81,10 +90,13 @@ def _linear(
 
 
 def _angular(slots: BlockConstraints, ends: AttachmentPoints, ang: Vec3) -> list[jax.Array]:
+    """Return the angular directions of J."""
     return [_signed(slots, ends, ang.dot(axis)) for axis in ends.angular]
 
 
 def _signed(slots: BlockConstraints, ends: AttachmentPoints, x: jax.Array) -> jax.Array:
+    # Contacts of the nearest pairs: the sign follows from the links that are in contact now.
+    """Return products with the sign of each place in the relative motion of the second link."""
     if slots.link_paths is not None and ends.links is not None:
         first, second = (_moves(slots.link_paths, link[0]) for link in ends.links)
         return jnp.where(slots.sides[0], x * (second - first), 0.0)
@@ -92,15 +104,18 @@ def _signed(slots: BlockConstraints, ends: AttachmentPoints, x: jax.Array) -> ja
 
 
 def _moves(table: np.ndarray, link: jax.Array) -> jax.Array:
-    """Return 1 where a place moves a link (slots, copies, batch), else 0; paths come first."""
+    """Return 1 where a place moves a link and 0 elsewhere, (path, slots, copies, batch)."""
     entries = jnp.asarray(table.astype(np.int8))
+    # Row 0 of the table is the world, -1, which nothing moves.
     each = [entries[:, :, k][link[:, k] + 1] for k in range(link.shape[1])]
     return jnp.moveaxis(jnp.stack(each, axis=1), -1, 0)
 
 
 def _on_paths(plan: ConstraintLayout, family: ConstraintFamily, tree: Any) -> list[Any]:
-    """For each block, components along its paths, (path, 1, copies, batch), or at the places
-    that each constraint reaches, (reach, slots, copies, batch)."""
+    """Return, for each block, components along its paths or at the places of a sparse Jacobian.
+
+    Shapes are (path, 1, copies, batch) or (reach, slots, copies, batch).
+    """
     leaves, structure = jax.tree.flatten(tree)
     paths = zip(*(on_paths(plan.blocks, x) for x in leaves), strict=True)
     return [
@@ -110,6 +125,7 @@ def _on_paths(plan: ConstraintLayout, family: ConstraintFamily, tree: Any) -> li
 
 
 def _reached(slots: BlockConstraints | None, path: jax.Array) -> jax.Array:
+    """Return a block's values for every slot (one row), or at the places that each slot reaches."""
     if slots is None or slots.reach is None:
         return path[:, None]
     return reached(slots.reach, path)
@@ -121,15 +137,19 @@ def at_places(
     values: jax.Array,
     entries: Sequence[tuple[int, int]],
 ) -> tuple[Along | None, ...]:
-    """As `jacobian`, of constraints with one direction, whose rates are given.
+    """Return the Jacobian of constraints with one direction whose entries are given.
 
     Args:
         plan: the blocks.
         family: the constraints.
-        values: what a unit rate moves, (entries, batch).
+        values: velocity along the direction per unit rate, (entries, batch).
         entries: the constraint and the degree of freedom of each value.
+
+    Returns:
+        As `jacobian` does.
     """
     place = {entry: i for i, entry in enumerate(entries)}
+    # A last row of zeros serves the places that do not act.
     table = jnp.concatenate([values, jnp.zeros_like(values[:1])])
     out: list[Along | None] = []
     for block, slots in zip(plan.blocks.blocks, family.slots, strict=True):
@@ -149,11 +169,13 @@ class FamilyConstraints(NamedTuple):
     """The constraints of one family at a state."""
 
     law: Any
-    """Their force law, of `brax.generalized.constraints.constraint_laws`."""
+    """Their constraint law, of `brax.generalized.constraints.constraint_laws`."""
     jacobian: tuple[Along | None, ...]
+    """The Jacobian, as `jacobian` returns it."""
     reference_acc: Along
-    """The acceleration along each direction that they ask for at rest, (slots, batch)."""
+    """The part -k d(r) r of the reference acceleration, for each direction, (slots, batch). Where
+    points swing, their acceleration at constant rates is subtracted."""
     reference_damping: jax.Array
-    """How much less they ask for per unit rate."""
+    """b of the reference acceleration, which multiplies J qvel."""
     ends: AttachmentPoints | None
-    """Where they act on links; None where they act on coordinates."""
+    """Points and directions on links; None for constraints on coordinates."""

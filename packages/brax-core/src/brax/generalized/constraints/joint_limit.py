@@ -1,4 +1,4 @@
-"""Limits of quantities that a joint bounds beside its coordinates, such as a ball's whole angle.
+"""Limits of joints that state their own bounds, such as the total angle of a ball joint.
 
 Source: MuJoCo's documentation, chapter Computation, section Constraint model.
 """
@@ -23,7 +23,7 @@ from brax.tree import join
 
 
 def joint_limit_softness(sys: System) -> ScalarSoftness:
-    """The parameters of all these limits."""
+    """Return the softness of all these limits."""
     joints, dofs = _owners(sys, limited_joints(sys))
     numbers = rows((sys.joint.solref, sys.joint.solimp), joints)
     return scalar_softness(sys, *numbers, rows(sys.dof.invweight, dofs))
@@ -36,13 +36,14 @@ def joint_limits(
     soft: ScalarSoftness,
     q: jax.Array,
 ) -> FamilyConstraints:
-    """Evaluates a family at coordinates (nq, batch)."""
+    """Return the constraints of a family at coordinates (nq, batch)."""
     groups = limited_joints(sys)
     joints, dofs = _owners(sys, groups)
     value, rates = _measured(sys, groups, q)
     limits, margin = rows(sys.dof.limit, dofs), rows(sys.joint.margin, joints)
     farther = [g.farther for g in groups for _ in range(g.each * len(g.joints))]
     held = limit(soft, value, limits, margin, farther)
+    # The sign of a limit enters its Jacobian: the lower bound pushes up, the upper one down.
     entries = _entries(sys, groups)
     signed = rates * rows(held.signs, [number for number, _ in entries])
     jacobian = at_places(plan, family, signed, entries)
@@ -55,14 +56,15 @@ def joint_limits(
 
 
 def _owners(sys: System, groups: Sequence[LimitedJoints]) -> tuple[list[int], list[int]]:
-    """The joint of each limit, and the degree of freedom that its numbers are at."""
+    """Return the joint of each limit, and the degree of freedom that has its range."""
     starts = sys.joint_qd_start()
+    # Limits run by group, then by limit, then by joint: the order of `limited_joints`.
     pairs = [(j, starts[j] + k) for g in groups for k in range(g.each) for j in g.joints]
     return [j for j, _ in pairs], [d for _, d in pairs]
 
 
 def _entries(sys: System, groups: Sequence[LimitedJoints]) -> list[tuple[int, int]]:
-    """Limit and degree of freedom of each rate that `_measured` gives."""
+    """Return limit and degree of freedom of each rate that `_measured` returns."""
     starts, out, first = sys.joint_qd_start(), [], 0
     for group in groups:
         for _ in range(group.each):
@@ -75,7 +77,7 @@ def _entries(sys: System, groups: Sequence[LimitedJoints]) -> list[tuple[int, in
 def _measured(
     sys: System, groups: Sequence[LimitedJoints], q: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """What is bounded, and its rates per unit of each degree of freedom."""
+    """Return the bounded quantities, and their rates per unit of each degree of freedom."""
     starts = sys.joint_q_start()
     values, rates = [], []
     for group in groups:
@@ -83,5 +85,6 @@ def _measured(
         mine = [rows(q, [starts[j] + c for j in group.joints]) for c in range(kind.q_width)]
         for bound in kind.bounds(tuple(mine)):
             values.append(bound.value)
+            # A rate that is always zero is None in the joint type; the table needs an array.
             rates += [jnp.zeros_like(bound.value) if r is None else r for r in bound.rates]
     return join(values), join(rates)

@@ -1,4 +1,4 @@
-"""Scalar constraints: how stiff they are, and which force they give."""
+"""Scalar constraints: equalities, limits and dry friction of one number each."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,21 +12,24 @@ from brax.generalized.constraints.constraint_laws import ScalarLaw, impedance, r
 from brax.impacts import MAX_SPEED
 
 MIN_COMPLIANCE = 1e-15
-"""The least compliance of a constraint."""
+"""Smallest regularizer R of a constraint, MuJoCo's mjMINVAL."""
 
 
 class ScalarSoftness(NamedTuple):
-    """Numbers of constraints, constant during a step, (constraints, 1 or batch)."""
+    """Softness of constraints, constant during a step, (constraints, 1 or batch)."""
 
     solimp: tuple[jax.Array, ...]
+    """Impedance parameters, MuJoCo's `solimp`."""
     reference_stiffness: jax.Array
-    """Stiffness and damping of the acceleration asked for."""
+    """k of the reference acceleration."""
     reference_damping: jax.Array
+    """b of the reference acceleration."""
     inverse_weight: jax.Array
-    """Inverse weight of what is constrained."""
+    """Inverse weight of what is constrained, MuJoCo's `diagApprox`."""
 
     def stiffness(self, share: jax.Array) -> jax.Array:
-        """Force per unit of violated acceleration, at an impedance."""
+        """Return D = 1 / R at an impedance, with R = (1 - d) / d diagApprox."""
+        # Written as d / ((1 - d) diagApprox), which needs one division.
         return share / jnp.maximum((1.0 - share) * self.inverse_weight, MIN_COMPLIANCE)
 
 
@@ -34,16 +37,17 @@ class ScalarConstraints(NamedTuple):
     """Constraints at a state, (constraints, batch)."""
 
     signs: jax.Array
-    """Which way each acts, 1 or -1."""
+    """Direction in which each acts: 1 or -1."""
     law: ScalarLaw
+    """The constraint law."""
     reference_acc: jax.Array
-    """The acceleration that it asks for at rest."""
+    """The part -k d(r) r of the reference acceleration."""
 
 
 def scalar_softness(
     sys: System, solref: jax.Array, solimp: jax.Array, inverse_weight: jax.Array
 ) -> ScalarSoftness:
-    """Takes tables (constraints, 2, ...) and (constraints, 5, ...) apart."""
+    """Return the softness from tables of `solref` and `solimp`, (constraints, 2 or 5, ...)."""
     numbers = columns(solimp)
     reference_stiffness, reference_damping = reference_parameters(
         columns(solref), numbers[1], sys.opt.timestep
@@ -54,7 +58,10 @@ def scalar_softness(
 def equality(
     soft: ScalarSoftness, distance: jax.Array, size: jax.Array | None = None
 ) -> ScalarConstraints:
-    """A distance that is to be zero, of an impedance at `size`; by default its own."""
+    """Return equalities: a distance that is to be zero, with the impedance at `size`.
+
+    By default `size` is the distance itself. A `connect` or `weld` passes the norm of all its rows.
+    """
     share = impedance(soft.solimp, distance if size is None else size)
     unbounded = jnp.full_like(distance, jnp.inf)
     full = jnp.ones_like(distance)
@@ -69,8 +76,17 @@ def limit(
     margin: jax.Array,
     farther: Sequence[bool],
 ) -> ScalarConstraints:
-    """The nearer bound of each coordinate, or the farther one, which a margin may make act too."""
+    """Return the limits of coordinates: of each the nearer bound, or the farther one.
+
+    Args:
+        soft: the softness.
+        at: the coordinates, (constraints, batch).
+        bounds: lower and upper bounds.
+        margin: distance from a bound below which it acts.
+        farther: for each constraint, True for the farther bound. A large margin lets both act.
+    """
     below, above = at - bounds[0], bounds[1] - at
+    # One row serves both bounds: at most one acts where the margin is smaller than half the range.
     lower = below < above
     if any(farther):
         lower = lower != np.asarray(farther)[:, None]
@@ -78,6 +94,7 @@ def limit(
     # A force of zero per infinite distance would be no number.
     distance = jnp.minimum(jnp.where(lower, below, above), MAX_SPEED) - margin
     share = impedance(soft.solimp, distance)
+    # Not active: D is zero, and so is the force.
     stiffness = jnp.where(distance < 0, soft.stiffness(share), 0.0)
     zero = jnp.zeros_like(stiffness)
     return ScalarConstraints(
@@ -88,7 +105,8 @@ def limit(
 
 
 def dry_friction(soft: ScalarSoftness, loss: jax.Array, like: jax.Array) -> ScalarConstraints:
-    """Dry friction: a force against the motion, up to a bound."""
+    """Return dry friction: a force against the motion, up to `loss`."""
+    # Dry friction has no position: r is zero, and aref is -b qvel.
     share = impedance(soft.solimp, jnp.zeros_like(soft.inverse_weight))
     full = jnp.ones_like(like)
     law = ScalarLaw(soft.stiffness(share) * full, -loss * full, loss * full)
@@ -96,16 +114,16 @@ def dry_friction(soft: ScalarSoftness, loss: jax.Array, like: jax.Array) -> Scal
 
 
 def columns(table: jax.Array) -> tuple[jax.Array, ...]:
-    """The columns of a table (rows, columns, ...)."""
+    """Return the columns of a table (rows, columns, ...)."""
     return tuple(table[:, i] for i in range(table.shape[1]))
 
 
 def stacked(*parts: jax.Array) -> jax.Array:
-    """Joins tables (rows, ..., 1 or batch) row by row."""
+    """Return tables (rows, ..., 1 or batch) joined row by row."""
     size = max(p.shape[-1] for p in parts)
     return jnp.concatenate([jnp.broadcast_to(p, (*p.shape[:-1], size)) for p in parts])
 
 
 def joined(parts: Sequence[ScalarConstraints]) -> ScalarConstraints:
-    """All constraints, one part after another."""
+    """Return all constraints of several parts, one part after another."""
     return jax.tree.map(stacked, *parts) if len(parts) > 1 else parts[0]
