@@ -172,7 +172,8 @@ class EllipticCone(NamedTuple):
     mu: jax.Array
     """Friction coefficient of the regularized cone, `friction / sqrt(impratio)`; never zero."""
     ratios: tuple[jax.Array, ...] = ()
-    """Friction coefficients of torsion and rolling divided by that of sliding, for each direction."""
+    """Friction coefficients of torsion and rolling divided by that of sliding, for each
+    direction."""
     sideways: jax.Array | None = None
     """Friction coefficient of the second tangent divided by that of the first; None where they are
     equal."""

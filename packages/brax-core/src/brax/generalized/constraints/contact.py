@@ -218,7 +218,8 @@ def _law(
     else:
         compliance = jnp.maximum(
             # An edge n ± mu t of the pyramid has diagApprox (1 + mu²) times that of the normal.
-            (1.0 - share) / share * inverse_weight * (1.0 + mu * mu), MIN_COMPLIANCE
+            (1.0 - share) / share * inverse_weight * (1.0 + mu * mu),
+            MIN_COMPLIANCE,
         )
         # MuJoCo scales R of all edges of a contact with friction by 2 mu² / impratio.
         edge = 2.0 * mu * mu / sys.opt.impratio

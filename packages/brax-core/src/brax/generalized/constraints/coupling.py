@@ -45,11 +45,11 @@ class CouplingSoftness(NamedTuple):
     """Softness of all these constraints; None where there are none."""
 
     ties: ScalarSoftness | None
-    """That of equalities between joints or tendons."""
+    """Softness of equalities between joints or tendons."""
     limits: ScalarSoftness | None
-    """That of tendon limits."""
+    """Softness of tendon limits."""
     dry: ScalarSoftness | None
-    """That of the tendons' dry friction."""
+    """Softness of the tendons' dry friction."""
 
 
 def coupling_softness(sys: System) -> CouplingSoftness:
@@ -72,7 +72,8 @@ class CoordinateSums(NamedTuple):
     """Terms of the weighted sums of coordinates at a state."""
 
     weights: jax.Array
-    """The weights, numbered as in `CoordinateSum.weights`, and a last one of 1, (weights, batch)."""
+    """The weights, numbered as in `CoordinateSum.weights`, and a last one of 1, (weights,
+    batch)."""
     length: jax.Array
     """Lengths of spatial tendons, zero for fixed ones, and a last zero, (n_tendons + 1, batch)."""
 

@@ -46,11 +46,11 @@ class Softness(NamedTuple):
     """Softness parameters of all constraints, constant during a step."""
 
     limits: ScalarSoftness | None
-    """Those of joint limits; None without any."""
+    """Softness of joint limits; None without any."""
     dry: ScalarSoftness | None
-    """Those of the joints' dry friction; None without any."""
+    """Softness of the joints' dry friction; None without any."""
     families: tuple[Any, ...]
-    """Those of each family of the layout."""
+    """Softness of each family of the layout."""
 
 
 def softness(sys: System, plan: ConstraintLayout) -> Softness:

@@ -56,15 +56,7 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
     subspace = _subspace(sys, pos, rot)
     at = _Rest(sys, subspace, pos, rot)
     jacobians = [at.jacobian(i, c) for i, c in enumerate(sys.link.inertia.transform.pos)]
-    # M = sum of J_iᵀ I_i J_i over the links, plus armature. This is slower than the
-    # composite-rigid-body algorithm, but independent of it, and it runs once a model.
-    mass = np.diag(np.asarray(sys.dof.armature, float))
-    for i, jacobian in enumerate(jacobians):
-        turned = rot[i] @ _matrix(sys.link.inertia.transform.rot[i])
-        moments = turned @ np.diag(np.asarray(sys.link.inertia.i[i], float)) @ turned.T
-        dofs, (ang, lin) = _acting(jacobian)
-        own = ang.T @ moments @ ang + float(sys.link.inertia.mass[i]) * lin.T @ lin
-        mass[np.ix_(dofs, dofs)] += own
+    mass = _mass_matrix(sys, rot, jacobians)
     # The pseudo-inverse stays finite where a degree of freedom has no inertia.
     inverse = np.linalg.pinv(mass, hermitian=True)
     along = _tendons(sys) + _paths(sys, at, places)
@@ -102,6 +94,20 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
         "geom": np.array(geoms).reshape(-1, 2)[:, 0],
         "equality": np.array(ties, float).reshape(-1, 2),
     }
+
+
+def _mass_matrix(sys: System, rot: list[Array], jacobians: list[Array]) -> Array:
+    """Return the mass matrix at rest, (nv, nv), from the Jacobians of the centres of mass."""
+    # M = sum of J_iᵀ I_i J_i over the links, plus armature. This is slower than the
+    # composite-rigid-body algorithm, but independent of it, and it runs once a model.
+    mass = np.diag(np.asarray(sys.dof.armature, float))
+    for i, jacobian in enumerate(jacobians):
+        turned = rot[i] @ _matrix(sys.link.inertia.transform.rot[i])
+        moments = turned @ np.diag(np.asarray(sys.link.inertia.i[i], float)) @ turned.T
+        dofs, (ang, lin) = _acting(jacobian)
+        own = ang.T @ moments @ ang + float(sys.link.inertia.mass[i]) * lin.T @ lin
+        mass[np.ix_(dofs, dofs)] += own
+    return mass
 
 
 def _sliders(sys: System, places: InertialFrames, subspace: Array, rot: list[Array]) -> list[int]:

@@ -75,6 +75,7 @@ def _linear(
     slots: BlockConstraints, ends: AttachmentPoints, origin: Vec3, ang: Vec3, lin: Vec3
 ) -> list[jax.Array]:
     """Return the linear directions of J."""
+
     def moved(point: Vec3) -> list[jax.Array]:
         arm = point - origin
         # The velocity of a point p along t per unit rate: S_lin . t + (S_ang x (p - o)) . t, by the
