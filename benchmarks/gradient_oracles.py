@@ -1,6 +1,6 @@
 """Known answers for gradients, and how far each pipeline is from them.
 
-The numbers T77 and so on name the rows of the project's list of known answers.
+The numbers T77 and so on are rows of docs/known-answers.md.
 """
 
 import functools

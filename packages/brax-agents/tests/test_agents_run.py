@@ -178,6 +178,7 @@ print(json.dumps([on_devices(sys.argv[2], count) for count in (1, 8)]))
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DIVIDED)
 def test_eight_devices_learn_what_one_learns(name):
+    # T71
     done = subprocess.run(
         [sys.executable, "-c", DEVICES, os.path.dirname(__file__), name],
         env={**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"},

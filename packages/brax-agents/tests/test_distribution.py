@@ -17,6 +17,7 @@ def _raw_grid():
 
 @pytest.mark.parametrize("kind", [NormalTanhDistribution, NormalDistribution])
 def test_the_density_of_actions_integrates_to_one(kind):
+    # T89
     distribution = kind(1)
     raw = _raw_grid()
     action = np.asarray(distribution.postprocess(jnp.asarray(raw)), np.float64)
@@ -41,6 +42,7 @@ def test_the_deviation_is_softplus_and_at_least_the_minimum():
 
 
 def test_entropy_agrees_with_quadrature():
+    # T89
     distribution = NormalTanhDistribution(1)
     raw = _raw_grid()
     log_prob = jax.vmap(distribution.log_prob, (None, 0))(PARAMETERS, jnp.asarray(raw)[:, None])
@@ -66,6 +68,7 @@ def test_samples_have_the_density():
 
 @pytest.mark.parametrize("raw", [-40.0, -9.0, 9.0, 40.0])
 def test_density_and_its_gradient_are_finite_where_actions_round_to_one(raw):
+    # T89
     distribution = NormalTanhDistribution(1)
     value, grads = jax.value_and_grad(distribution.log_prob, (0, 1))(PARAMETERS, jnp.array([raw]))
     assert np.isfinite(value)

@@ -73,6 +73,7 @@ def _definition(data, timeout_value=None):
 
 @pytest.mark.parametrize("bootstrap", [False, True])
 def test_advantages_are_the_double_sum(data, bootstrap):
+    # T88
     timeout = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
     timeout = timeout if bootstrap else None
     targets, advantages = _definition(data, timeout)
@@ -89,6 +90,7 @@ def test_advantages_are_the_double_sum(data, bootstrap):
 @pytest.mark.parametrize("bootstrap", [False, True])
 def test_gae_is_the_sum_itself(data, bootstrap):
     """Schulman et al. 2016, eq. 16: the sum of discounted temporal differences, to an end."""
+    # T88
     timeout = np.random.default_rng(4).normal(size=(TIME, N)).astype(np.float32)
     timeout = timeout if bootstrap else None
     targets, _ = _definition(data, timeout)

@@ -80,6 +80,7 @@ def runs(tmp_path_factory):
 
 
 def test_resumed_to_the_same_bits(runs):
+    # T68
     _, _, whole, rest, *_ = runs
     same(whole, rest)
 

@@ -293,6 +293,7 @@ print(json.dumps({"devices": jax.device_count(), **out}))
 
 @pytest.mark.slow
 def test_eight_devices_learn_what_one_learns():
+    # T71
     done = subprocess.run(
         [sys.executable, "-c", DEVICES, os.path.dirname(__file__)],
         env={**os.environ, "JAX_NUM_CPU_DEVICES": "8", "JAX_PLATFORMS": "cpu"},

@@ -22,6 +22,7 @@ def _steps(first, number, envs=3):
 )
 def test_it_holds_the_last_steps_of_every_environment(asked, stride, steps):
     """Of step s the sample is in place s modulo the number of steps; no more is kept than asked."""
+    # T91
     buffer = ReplayBuffer(asked, 3, SAMPLE, 4, stride)
     state = buffer.init()
     assert state.data["x"].shape == (3, steps, 2) and 3 * steps <= asked
@@ -36,6 +37,7 @@ def test_it_holds_the_last_steps_of_every_environment(asked, stride, steps):
 
 
 def test_samples_are_drawn_evenly_and_only_from_what_is_there():
+    # T91
     buffer = ReplayBuffer(300, 3, SAMPLE, 60_000, stride=4)
     state = buffer.insert(buffer.init(), _steps(1, 4))
     drawn = buffer.sample(state, jax.random.key(0))

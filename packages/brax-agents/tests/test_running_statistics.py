@@ -25,6 +25,7 @@ def samples():
 
 
 def test_batches_merge_to_the_statistics_of_all_samples(samples):
+    # T90
     state = _merge(samples)
     every = samples.reshape(-1, 3).astype(np.float64)
     np.testing.assert_allclose(state.mean, every.mean(0), rtol=1e-4, atol=1e-5)
@@ -45,6 +46,7 @@ def test_late_samples_count_as_much_as_early_ones(count, mean):
     """A batch of 16 moves these by a hundredth of their last digit; what is between is drawn anew,
     of mean 1 more and variance 4, against the moments of all, merged in float64.
     """
+    # T90
     batches, size = 200_000, 16
     state = rs.init_state(jnp.zeros(1)).replace(
         mean=jnp.full(1, mean),
@@ -78,6 +80,7 @@ def test_late_samples_count_as_much_as_early_ones(count, mean):
     ("start", "amount"), [(2**32 - 5, 10), (2**32 - 1, 1), (7 * 2**32 + 3, 2**32 - 1), (0, 0)]
 )
 def test_the_count_is_exact_beyond_32_bits(start, amount):
+    # T90
     count = rs.Count(jnp.uint32(start >> 32), jnp.uint32(start & (2**32 - 1)))
     assert int(count.plus(jnp.uint32(amount))) == start + amount
 

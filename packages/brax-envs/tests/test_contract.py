@@ -18,6 +18,7 @@ SMALL = ("ant", "fast", "inverted_double_pendulum", "inverted_pendulum", "reache
     "name", [n if n in SMALL else pytest.param(n, marks=pytest.mark.slow) for n in OURS]
 )
 def test_structure(name):
+    # T93
     check_environment(envs.get_environment(name), steps=0)
 
 
@@ -50,6 +51,7 @@ EVERY = [
 @pytest.mark.slow
 @pytest.mark.parametrize("name, backend", EVERY)
 def test_a_thousand_random_steps(name, backend):
+    # T93
     env = envs.get_environment(name, backend=backend)
     wrapped = wrap(env, episode_length=1000)
 

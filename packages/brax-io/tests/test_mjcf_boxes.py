@@ -98,6 +98,7 @@ def ours(pair, rows):
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_boxes_that_nearly_touch(seed):
+    # T55
     rows = boxes(seed)
     dist, normal = ours("box-box", rows)
     for row, d, n in zip(rows, dist, normal, strict=True):

@@ -68,6 +68,7 @@ def tensor(moments, quat) -> np.ndarray:
 @pytest.mark.parametrize("turn", SPELLINGS)
 @pytest.mark.parametrize("offset", OFFSETS)
 def test_as_mujoco_fuses(turn, offset):
+    # T34
     place = f"{OFFSETS[offset]} {SPELLINGS[turn]}"
     ours, theirs = load(place), fused(place)
     close = dict(rtol=0, atol=1e-12)  # measured: 1.5e-14

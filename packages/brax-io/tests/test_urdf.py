@@ -69,6 +69,7 @@ def f64():
 @pytest.mark.slow
 def test_an_arm_is_the_same_in_both_formats(f64):
     """Frames, inertias, limits, damping, and so the mass matrix and the bias force."""
+    # T38
     one, other = urdf.loads(ARM), mjcf.loads(SAME)
     for name in ("link_names", "fixed_names", "joint_names", "joint_types", "joint_limited"):
         assert getattr(one, name) == getattr(other, name)

@@ -21,6 +21,7 @@ def rollout(env, state, actions):
 
 @pytest.mark.parametrize("reset", ["cached", "fresh"])
 def test_only_what_has_ended_starts_anew(walker, make_key, reset):
+    # T92
     env = wrap(walker(end=2.6), episode_length=9, reset=reset)
     first = jax.jit(env.reset)(jax.random.split(make_key(1), 2))
     s = rollout(env, first, [[2, 0.25]] * 3)

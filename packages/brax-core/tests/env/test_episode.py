@@ -33,6 +33,7 @@ def table(states, read):
 
 
 def test_time_is_up(walker):
+    # T92
     env, state = episodes(walker(), 2, episode_length=3)
     states = run(env, state, [[1, 2]] * 3)
     assert table(states, lambda s: s.info["steps"]) == [[1, 1], [2, 2], [3, 3]]
@@ -50,6 +51,7 @@ def test_time_is_up(walker):
 
 
 def test_ending_by_itself_is_termination_even_in_the_last_step(walker):
+    # T92
     env, state = episodes(walker(end=2.6), 2, episode_length=3)
     states = run(env, state, [[1, 2], [1, 2], [1, 2]])  # starts lie in [0, 0.5)
     assert table(states, lambda s: s.info["termination"]) == [[0, 0], [0, 1], [1, 1]]
@@ -70,6 +72,7 @@ def test_what_has_ended_stays_as_it_is(walker):
 
 
 def test_action_repeat_is_exact(walker):
+    # T92
     env, state = episodes(walker(end=5.6), 3, episode_length=6, action_repeat=4)
     start = state.obs[:, 0]
     states = run(env, state, [[1, 2, 0.5], [1, 2, 0.5]])

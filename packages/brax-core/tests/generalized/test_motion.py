@@ -11,6 +11,7 @@ NONE = jnp.zeros(0)
 
 
 def test_free_fall_and_throw_are_the_discrete_sums():
+    # T01, T02
     dt, n = 0.01, 100
     sys = settings(free_body(), dt=dt)
     q, qd = run(sys, sys.init_q, jnp.array([3.0, 0, 4, 0, 0, 0]), NONE, n)
@@ -105,6 +106,7 @@ def test_motors_and_servos_push_as_mujocos():
 
 @pytest.mark.slow
 def test_quaternions_are_unit_and_of_either_sign():
+    # T14
     sys = settings(free_body(), dt=0.01, gravity=(0, 0, 0))
     spin = jnp.array([0.0, 0, 0, 1, 2, 3])
     turn = jnp.array([0.0, 0, 0, 0.6, 0, 0.8, 0])

@@ -41,6 +41,7 @@ def check(peer, rng, bound, *about):
     [n if n == "ant" else pytest.param(n, marks=pytest.mark.slow) for n in MODELS],
 )
 def test_stages_of_a_model_are_mujocos(name, bound_slow):
+    # T27, T29, T31: mass matrix, bias force, frames.
     peer, rng = both(MODELS[name]), np.random.default_rng(1)
     for _ in range(3):
         check(peer, rng, bound_slow)
@@ -51,6 +52,7 @@ def test_stages_of_a_model_are_mujocos(name, bound_slow):
     "shape", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, 10))]
 )
 def test_stages_of_random_trees_are_mujocos(shape, bound_slow):
+    # T27, T29, T31: a hundred trees.
     for seed in range(10):
         text = random_tree(shape, seed)
         check(both(text), np.random.default_rng(seed), bound_slow, seed, text)
@@ -89,6 +91,7 @@ def tree():
 
 @pytest.mark.slow
 def test_inverse_dynamics_is_mujocos_and_forward_dynamics_undoes_it(tree):
+    # T29, T30
     peer, q, qd = tree
     qdd = np.random.default_rng(4).normal(size=peer.model.nv)
     peer.data.qacc[:] = qdd
@@ -103,6 +106,7 @@ def test_inverse_dynamics_is_mujocos_and_forward_dynamics_undoes_it(tree):
 
 @pytest.mark.slow
 def test_columns_of_the_mass_matrix_are_inverse_dynamics(tree):
+    # T28
     peer, q, _ = tree
     still, rest = np.zeros(peer.model.nv), np.zeros(peer.model.nv)
     force = jax.jit(
@@ -119,6 +123,7 @@ def test_columns_of_the_mass_matrix_are_inverse_dynamics(tree):
 
 @pytest.mark.slow
 def test_jacobians_are_mujocos(tree):
+    # T32
     peer, q, _ = tree
     point = np.array([0.1, -0.2, 0.3])
     for body in range(1, peer.model.nbody):

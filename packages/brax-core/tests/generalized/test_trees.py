@@ -31,6 +31,7 @@ def held(sys, q, qd, passive):
 
 @pytest.mark.parametrize(("shape", "trees"), SHAPES)
 def test_each_stage_of_a_constrained_tree_is_mujocos(shape, trees):
+    # T30, T36
     cone, active = ("pyramidal", "elliptic")[shape % 2], 0
     for seed in range(trees):
         peer = both(random_tree(shape, seed, held=True), cone=shape % 2)

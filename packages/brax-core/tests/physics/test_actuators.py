@@ -113,6 +113,7 @@ def after(pipeline, ctrl, steps, start=None, **actuator):
     ids=["integrator", "range", "filter", "filterexact"],
 )
 def test_an_activation_follows_its_control(f64, pipeline, want, case):
+    # T25
     # The force is that of the activations before each step: a slide's rate is their sum times DT.
     state = after(pipeline, steps=10, **case)
     assert state.activation == pytest.approx(want, rel=1e-12)

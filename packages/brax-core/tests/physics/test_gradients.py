@@ -64,6 +64,7 @@ def state_of(sys, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_derivatives_agree_with_finite_differences(f64, name):
+    # T77
     # 4e-11 for the box, 9e-11 for a chain
     for seed in range(3):
         check_derivatives(*problem(name), seed)
@@ -91,6 +92,7 @@ def check_derivatives(sys, pull, push, seed):
 
 @pytest.mark.slow
 def test_the_time_step_and_the_mass_matter(f64):
+    # T77
     # The directions above would hide an argument whose derivative were lost.
     sys, pull, _ = problem("hinge")
     args, _, _ = state_of(sys, 0)
@@ -102,6 +104,7 @@ def test_the_time_step_and_the_mass_matter(f64):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hinge", "free-box"])
 def test_derivatives_in_single_precision(name):
+    # T77
     with jax.enable_x64(True):
         sys, _, push = problem(name)
         args, unit, normal = state_of(sys, 0)

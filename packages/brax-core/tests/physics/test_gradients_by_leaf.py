@@ -86,6 +86,7 @@ COUNT = {
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_derivatives_by_every_number(f64, pipeline):
+    # T77
     inputs = jax.tree.map(lambda x: jnp.asarray(x, float), start(foot()))
     paths = [jax.tree_util.keystr(p, simple=True, separator=".") for p, _ in
              jax.tree_util.tree_leaves_with_path(inputs)]  # fmt: skip

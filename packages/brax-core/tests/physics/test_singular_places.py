@@ -89,6 +89,7 @@ EACH = [pytest.param(n, marks=[] if n == ONE else [pytest.mark.long]) for n in C
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("pipeline", HERE)
 def test_derivatives_are_finite(f64, pipeline, name):
+    # T83
     check(pipeline, name)
 
 

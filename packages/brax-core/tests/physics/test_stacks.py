@@ -50,6 +50,7 @@ def after(sys, name, steps):
 )
 def test_a_tower_stands(f64, name, n, speed):
     """For three seconds: no box has moved sideways, turned, or sunk in by more than a tenth."""
+    # T50
     end = after(tower(n), name, 1500)
     heights = HALF + 2 * HALF * np.arange(n)
     np.testing.assert_allclose(end.x.pos[:, 2], heights, atol=0.1 * HALF * n)
