@@ -1,7 +1,7 @@
 """Writes compatibility.md: what becomes of every MJCF file that gymnasium and dm_control ship.
 
-`python docs/compatibility.py [LARGEST]`: a model of more than LARGEST degrees of freedom is loaded
-only, as the page then says; without it all are simulated.
+`python docs/compatibility.py [LARGEST]`: a model of more than LARGEST degrees of freedom is
+loaded only, as the page then says; without it all are simulated.
 """
 
 import copy
@@ -33,42 +33,48 @@ RK4 = int(mujoco.mjtIntegrator.mjINT_RK4)
 DEEP, DEEPER = 0.01, 1.5
 """How deep a contact may be: metres, or times what MuJoCo has."""
 
-HEAD = """# Model files of others
+HEAD = """# Compatibility with other packages' model files
 
-Written by `hatch run compatibility` from the MJCF files that come with the PyPI packages
-gymnasium {gymnasium} and dm_control {dm_control}, by MuJoCo {mujoco}. Every file that MuJoCo itself
-can load, and in which something moves, is loaded, and simulated for one second in `generalized`
-from where it starts, with controls of zero. It runs if it stays finite and nothing penetrates
-deeper than a centimetre, or than one and a half times what MuJoCo has after the same second. What
-is refused is refused for the reasons given; what was only loaded is said to be.
+This page lists every MJCF file of the PyPI packages gymnasium {gymnasium} and dm_control
+{dm_control}, and how `generalized` runs it, compared with MuJoCo {mujoco}. `hatch run
+compatibility` writes it.
 
-The last column compares steps, in double precision and with enough steps of the solvers and of
-MuJoCo's search for contacts on both sides: {states} states of a second that MuJoCo simulates under
-random controls, and from each one step of `generalized` and one of MuJoCo, without its second pass
-against slip (`noslip_iterations`), which `generalized` does not have. An error is that of the
-change of all rates, over the largest change. Where it is empty they were not compared. MuJoCo
-searches for contacts in its present way, also where a file asks for the old one.
+Every file that MuJoCo can load, and in which something moves, is loaded. It is simulated for one
+second from its initial state, with controls of zero. The second column says what came of it:
 
-Where steps differ, contacts do. So they are compared once more, with one step of a MuJoCo whose
-contacts have the depths, places and directions that `generalized` finds ("with its contacts"); all
-else of that step is MuJoCo's. What is different about the contacts:
+- *runs*: the state stays finite, and nothing penetrates deeper than 10 mm, or than 1.5 times
+  what MuJoCo has after the same second;
+- *loads*: the model is too large to be simulated here;
+- *refused*: the model asks for something unsupported, and the third column gives the reasons.
 
-- The sphere of gymnasium's `point.xml` is at a distance of exactly zero from its plane, where
-  rounding decides whether the contact acts. With a sphere that is 1e-12 m larger or smaller, in
-  both, all 12 steps are within 1e-06. (MuJoCo cannot be given contacts in steps of Runge-Kutta.)
-- In one state of `dog_v2/dog.xml` MuJoCo has the one point of a capsule and a box twice.
-- The hulls of two links of `jaco_arm.xml` overlap by 40 mm where it starts, which
-  throws the arm about in both simulators; where to is chance. In three states a search over all
-  directions found the depths of all pairs of hulls that `generalized` has, to .1 um, and MuJoCo's
-  to .04 mm. Of a cylinder and a hull it found 10.5156 mm, as `generalized`; along MuJoCo's normal
+The last column compares single steps from {states} states of a second that MuJoCo simulates
+under random controls. The error of a step is that of the change of all velocities, relative to
+the largest change. Both sides use double precision and enough iterations of their solvers.
+MuJoCo runs without its `noslip_iterations`, which `generalized` does not have, and with its
+present search for contacts, also where a file asks for the former one. The cell is empty where
+steps were not compared.
+
+Where steps differ, contacts differ. Such files are compared once more, with a step of MuJoCo
+that is given the depths, positions and normals of `generalized` ("with its contacts"). These are
+the differences:
+
+- `point.xml` of gymnasium: the sphere is at a distance of exactly zero from the plane, where
+  rounding decides whether the contact acts. With a radius that is 1e-12 m larger or smaller on
+  both sides, all 12 steps are within 1e-06. (MuJoCo cannot be given contacts in steps of
+  Runge-Kutta.)
+- `dog_v2/dog.xml`: in one state MuJoCo has the one contact point of a capsule and a box twice.
+- `jaco_arm.xml`: the hulls of two links overlap by 40 mm in the initial state, which throws the
+  arm about unpredictably in both simulators. In three states, a search over all directions found
+  the depths of `generalized` to 0.1 µm for all pairs of hulls, and those of MuJoCo to 0.04 mm.
+  For a cylinder and a hull it found 10.5156 mm, as `generalized` does; along MuJoCo's normal
   they overlap by 23.6 mm.
-- Of the 3406 pairs of meshes in `drosophila_fused.xml` the 64 nearest are followed, unless the
-  model says otherwise; those that touch are among them in all 12 states. The hulls overlap by up to
-  148 mm. MuJoCo adds points to a contact that are up to 3 mm less deep than its deepest, and of two
-  hulls it has a direction along which they overlap by 39.1 mm where there is one with 38.3 mm.
-- MuJoCo's directions of contacts between ellipsoids and capsules in `fruitfly_v2/floor.xml` are up
-  to 6e-06 off, with the least tolerance that its search takes, those of `generalized` up to 1e-08,
-  as 40 contacts in 5 states show by Newton's method on the depth.
+- `drosophila_fused.xml`: of 3406 pairs of meshes, the 64 nearest are tested unless the model
+  says otherwise. Those that touch are among them in all 12 states. The hulls overlap by up to
+  148 mm. MuJoCo adds contact points that are up to 3 mm less deep than the deepest one. For two
+  hulls its normal gives an overlap of 39.1 mm, where another direction gives 38.3 mm.
+- `fruitfly_v2/floor.xml`: MuJoCo's normals between ellipsoids and capsules are up to 6e-06 off,
+  with the smallest tolerance that its search allows; those of `generalized` up to 1e-08. The
+  reference for 40 contacts in 5 states is Newton's method on the depth.
 """
 
 QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
