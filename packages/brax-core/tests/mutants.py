@@ -38,7 +38,7 @@ class Mutant(NamedTuple):
 
 
 def read() -> dict[str, Mutant]:
-    """The mutants by name."""
+    """Return the mutants by name."""
     found = {}
     for table in sorted(PACKAGES.glob("*/tests/mutants.toml")):
         tests = table.parent
@@ -50,7 +50,7 @@ def read() -> dict[str, Mutant]:
 
 
 def killed(mutant: Mutant) -> str:
-    """Whether the test fails with the mutant in place."""
+    """Return whether the test fails with the mutant in place."""
     whole = mutant.source.read_text()
     try:
         mutant.source.write_text(mutant.applied)

@@ -49,7 +49,7 @@ def replay_buffer():
 
 
 def population():
-    """A population of networks learns, and its best replace its worst."""
+    """Train a population of networks, whose best replace its worst."""
     import optax
 
     optimizer = optax.adam(1e-2)
@@ -101,7 +101,7 @@ def sorts():
 
 
 def transforms():
-    """A Fourier transform and convolutions, with a gradient."""
+    """Compute a Fourier transform and convolutions, with a gradient."""
 
     @jax.jit
     def run(signal, image, kernel):
@@ -157,7 +157,7 @@ def recurrences():
 
 
 def module():
-    """The gradient of a network of Flax with attention and normalization."""
+    """Compute the gradient of a Flax network with attention and normalization."""
     from flax import linen
 
     class Net(linen.Module):

@@ -16,7 +16,7 @@ from brax.plugins import Spec, hookimpl
 
 @pytest.fixture
 def brax(capsys):
-    """Runs the command in this process; gives exit code, output and errors."""
+    """Run the command in this process; return exit code, output and errors."""
 
     def run(*args):
         code = cli.main(list(args))
@@ -28,7 +28,7 @@ def brax(capsys):
 
 @pytest.fixture
 def failing():
-    """Adds a subcommand `fail` whose body raises what it is told to."""
+    """Add a subcommand `fail` whose body raises the given exception."""
     raises = {}
 
     @click.command()

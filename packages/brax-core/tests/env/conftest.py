@@ -48,7 +48,7 @@ class Walker(Env):
 
 @pytest.fixture
 def walker():
-    """The class `Walker`."""
+    """Return the class `Walker`."""
     return Walker
 
 

@@ -1,4 +1,4 @@
-"""What starts anew when an episode ends, and what is kept of the old one."""
+"""Auto-reset: the part of the state that a new episode replaces, and the part that stays."""
 
 import jax
 import jax.numpy as jnp

@@ -14,7 +14,7 @@ def test_a_good_environment_passes(walker):
 
 
 def breaking(walker, **changes):
-    """A walker whose step changes its result."""
+    """Return a walker whose step changes its result."""
 
     class Broken(walker):
         def step(self, state, action):

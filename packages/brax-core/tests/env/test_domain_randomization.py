@@ -12,7 +12,7 @@ from brax.errors import ConfigError, ShapeError
 
 
 def with_axes(sys, **batched):
-    """What users return: the system with batched leaves, and the axes in the same tree."""
+    """Return what a user's function returns: the system with batched leaves, and its axes."""
     in_axes = jax.tree.map(lambda x: None, sys).tree_replace({name: 0 for name in batched})
     return sys.tree_replace(batched), in_axes
 

@@ -18,7 +18,7 @@ def episodes(env, n, **settings):
 
 
 def run(env, state, actions):
-    """The states after each row of actions, (steps, batch)."""
+    """Return the states after each row of actions, (steps, batch)."""
     step = jax.jit(env.step)
     states = []
     for row in actions:

@@ -1,4 +1,4 @@
-"""What is no environment, no state and no action is refused in a sentence."""
+"""Objects that are no environment, state or action raise one clear error."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ class OfAnotherPackage:
     """An environment as others have them: with `reset` and `step`, but without `action_size`."""
 
     def reset(self):
-        """Starts an episode."""
+        """Start an episode."""
 
     def step(self, action):
         """Advances."""
@@ -39,12 +39,12 @@ def test_a_wrapper_takes_an_environment(walker, wrapper):
 
 
 def single(walker):
-    """A state without wrappers, and an action for it."""
+    """Return a state without wrappers, and an action for it."""
     return jax.eval_shape(walker().reset, jax.random.key(0)), jnp.zeros(1)
 
 
 def draws(env):
-    """The environment with systems that a function draws."""
+    """Return the environment with systems that a function draws."""
     return DomainRandomizationVmapWrapper(env, lambda sys: (sys, None))
 
 

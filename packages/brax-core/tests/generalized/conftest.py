@@ -8,4 +8,4 @@ __all__ = ["bound_slow", "f64"]
 
 @pytest.fixture(autouse=True)
 def every_test(f64):
-    """Runs every test in double precision."""
+    """Run every test in double precision."""

@@ -23,7 +23,7 @@ from brax.io import mjcf
 
 @pytest.fixture(autouse=True)
 def generalized(monkeypatch):
-    """Makes `physics_lab.record` run this pipeline, in the modules that import the fixture."""
+    """Make `physics_lab.record` run this pipeline in modules that import the fixture."""
     monkeypatch.setattr(physics_lab, "PIPELINE", GENERALIZED)
 
 
@@ -108,7 +108,7 @@ size=".05"/>{_leg(*_THREE, _FOOT, pos="0 0 -.2")}{_leg(*_THREE, _FOOT, pos="0 0 
 
 
 def random_tree(shape: int, seed: int, held: bool = False) -> str:
-    """A tree of random structure, with random numbers: poses, inertias, joints.
+    """Return a tree of random structure, with random numbers: poses, inertias, joints.
 
     One that is `held` has limits and dry friction, and a ball on each body, above a plane.
     """
@@ -157,7 +157,7 @@ diaginertia="{moments}"/>{ball() if held else ""}{"".join(map(body, children[i])
 
 
 class Stages(NamedTuple):
-    """What is compared with MuJoCo."""
+    """The quantities that are compared with MuJoCo."""
 
     mass: jax.Array
     bias: jax.Array
@@ -182,7 +182,7 @@ class Peer(NamedTuple):
 
 
 def both(xml: str, **options: object) -> Peer:
-    """Reads a model twice, with options of MuJoCo's, and a solver that goes to the end."""
+    """Read a model twice, with options for MuJoCo and a solver that converges."""
     model = mujoco.MjModel.from_xml_string(xml)
     for key, value in {"tolerance": 0.0, "iterations": 100, "ls_iterations": 50, **options}.items():
         setattr(model.opt, key, value)
@@ -193,11 +193,11 @@ INTEGRATORS = (
     "Euler",
     *(pytest.param(n, marks=pytest.mark.long) for n in ("implicitfast", "implicit", "RK4")),
 )
-"""Those that both have; the first with every change, for compiling takes long."""
+"""Pairs that both have. The first takes every change, since compiling takes long."""
 
 
 def side_by_side(peer: Peer, steps: int) -> Iterator[State]:
-    """Steps both from where MuJoCo's data are, with their controls; yields our states."""
+    """Step both from MuJoCo's state, under its controls; yield our states."""
     data = peer.data
     step, act = jax.jit(GENERALIZED.step, compiler_options=FAST_COMPILE), jnp.array(data.ctrl)
     state = GENERALIZED.init(peer.sys, jnp.array(data.qpos), jnp.array(data.qvel))

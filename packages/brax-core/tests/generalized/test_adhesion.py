@@ -46,7 +46,7 @@ def move():
 
 
 def run(sys, peer, steps, seed=0):
-    """Steps both from MuJoCo's states, a new control every ten; yields both accelerations."""
+    """Step both from MuJoCo's states, with a new control every ten; yield both accelerations."""
     data, rng, dt = peer.data, np.random.default_rng(seed), peer.model.opt.timestep
     data.qvel[:] = 0.1 * rng.normal(size=peer.model.nv)
     state = GENERALIZED.init(sys, jnp.array(data.qpos), jnp.array(data.qvel))
@@ -64,8 +64,10 @@ def run(sys, peer, steps, seed=0):
 @pytest.mark.slow
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_accelerations_are_mujocos(f64, cone):
-    """A box is held under a slope and slides, and a ball adheres to an arm of two bodies; contacts
-    come and go, and some are in their gap."""
+    """Adhesion accelerates a box under a slope, and a ball on an arm, as in MuJoCo.
+
+    The arm has two bodies. Contacts open and close, and some are in their gap.
+    """
     peer = both(SCENE.format(cone=cone))
     sys = peer.sys.tree_replace({"opt.iterations": 20, "opt.ls_iterations": 10})
     seen, in_gap = set(), 0
@@ -92,8 +94,10 @@ def test_sensors_are_mujocos(f64):
 
 
 def hanging(lower=1, **option):
-    """A ball of mass .5 a centimetre under a ceiling, within the gap, and others further down; it
-    has two geoms in one place, which share the force."""
+    """Return a ball of 0.5 kg a centimetre under a ceiling, within the gap, and others below.
+
+    It has two geoms in one place, which share the force.
+    """
     model = ModelBuilder()
     model.set_option(**option)
     model.add_geom(type="plane", name="ceiling", pos=(0, 0, 1), quat=(0, 1, 0, 0), gap=0.02)
@@ -127,7 +131,7 @@ def test_a_ball_is_pulled_over_the_gap_and_one_out_of_reach_falls(f64, option):
 
 @functools.cache
 def pressed():
-    """A ball's rate after a step, and its derivatives in both modes by control and gain."""
+    """Return a ball's rate after a step, and its derivatives by control and gain in both modes."""
     sys = hanging(lower=0).build()
 
     def moved(x, depth):

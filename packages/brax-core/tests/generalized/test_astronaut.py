@@ -21,11 +21,11 @@ pytestmark = pytest.mark.slow
 PIPELINES = [pytest.param(p, id=p.name) for p in (SPRING, POSITIONAL, GENERALIZED)]
 SEEDS = 16
 NO_WORSE = 1 + 1e-9
-"""Where the numbers are the same, rounding decides."""
+"""Ratio that allows for rounding where the numbers are the same."""
 
 
 def floating():
-    """The humanoid without gravity, contacts, limits and dampers, a motor on every hinge."""
+    """Return the humanoid without gravity, contacts, limits and dampers, a motor on every hinge."""
     xml = MODELS["humanoid"].replace('limited="true"', 'limited="false"')
     xml = xml.replace("<geom ", '<geom contype="0" conaffinity="0" ')
     xml = xml.replace('damping="1" armature=".1"', 'armature=".02"')
@@ -62,7 +62,7 @@ def conserved(sys, state):
 
 @functools.partial(jax.jit, static_argnames="pipeline", compiler_options=FAST_COMPILE)
 def float_on(sys, q, qd, acts, steps, pipeline):
-    """What is conserved at the start and after `steps`, for a batch of rates and controls."""
+    """Return the conserved quantities at the start and after `steps`, for a batch."""
 
     def one(qd, acts):
         start = pipeline.init(sys, q, qd)

@@ -29,7 +29,7 @@ limited="true"/><inertial pos=".1 .02 -.3" mass="1" diaginertia=".02 .03 .01"/><
 
 @functools.cache
 def peer_of(xml):
-    """The model, twice, with a solver that goes to the end."""
+    """Return the model, read twice, with a solver that converges."""
     peer = both(xml)
     sys = peer.sys
     return peer._replace(sys=sys.replace(opt=sys.opt.replace(iterations=15, ls_iterations=10)))
@@ -41,7 +41,7 @@ def stepped(sys, q, qd):
 
 
 def with_limit(sys, upper, q, qd):
-    """The rates after a step of a model with other limits."""
+    """Return the rates after a step of a model with other limits."""
     return stepped(sys.tree_replace({"dof.limit": (sys.dof.limit[0], upper)}), q, qd)[1]
 
 

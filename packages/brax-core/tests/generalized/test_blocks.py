@@ -17,13 +17,13 @@ COUPLED = ((5, 10),)
 
 @pytest.fixture(params=[100, 4, 0], ids=["written out", "both", "looped"])
 def blocks(request, monkeypatch):
-    """The blocks of `PARENTS`, of which those with longer paths are large."""
+    """Return the blocks of `PARENTS`, of which those with longer paths are large."""
     monkeypatch.setattr(structures, "MAX_UNROLLED_DOFS", request.param)
     return structures.structure(PARENTS, COUPLED)
 
 
 def random_fronts(plan, batch=3, seed=0):
-    """A positive definite matrix as the sum of fronts, and by NumPy (nv, nv, batch).
+    """Return a positive definite matrix (nv, nv, batch) as a sum of fronts, and as a NumPy array.
 
     As the mass matrix has it, a block's front is zero between places before its own.
     """

@@ -216,7 +216,7 @@ def test_balls_roll_and_slip_on_a_slope():
 
 
 def box_on_plane(friction):
-    """A box of 1 kg, .2 x .2 x .1 m, under the elliptic cone at dt .001."""
+    """Return a box of 1 kg, 0.2 x 0.2 x 0.1 m, under the elliptic cone at dt 0.001."""
     builder = ModelBuilder()
     builder.add_body("box", pos=(0, 0, 0.05), mass=1.0, inertia=(1 / 240, 1 / 240, 1 / 150))
     builder.add_joint("box", "free")

@@ -35,7 +35,7 @@ def compare(sys, inputs, seed, h=1e-6):
     tangent = (*tangent[:3], tangent[3] * 1e-3, tangent[4])
 
     def along(s):
-        """The outcome, and its derivative along the tangent, some way along it."""
+        """Return the outcome some way along a tangent, and its derivative along it."""
         return forward(sys, jax.tree.map(lambda x, t: x + s * t, inputs, tangent), tangent)
 
     (ahead, _), (behind, _), (_, out) = along(h), along(-h), along(0.0)
@@ -102,7 +102,7 @@ def test_a_step_with_contact_has_the_derivatives_of_differences():
 
 @jax.jit
 def ten_steps(sys, start, weights):
-    """A sum of the state after ten steps, and its derivative by the state before, of a batch."""
+    """Return a sum of the state after ten steps, and its derivative by the first state."""
 
     def total(start):
         state = GENERALIZED.init(sys, start[:7], start[7:])

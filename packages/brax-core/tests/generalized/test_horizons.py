@@ -1,6 +1,4 @@
-"""How motions, energies and derivatives depart as time goes on, or steps get longer: T37, T61,
-T64, T85, in all three pipelines.
-"""
+"""Growth of errors with time and with the time step, in all pipelines: T37, T61, T64, T85."""
 
 import functools
 
@@ -64,7 +62,7 @@ compiled = functools.partial(jax.jit, static_argnames="pipeline")
 
 
 def many(sys, pipeline, state, steps, external=None):
-    """The state after any number of steps, of one program."""
+    """Return the state after any number of steps, by one program."""
     still = jnp.zeros(0)
     return jax.lax.fori_loop(
         0, steps, lambda _, s: pipeline.step(sys, s, still, external=external), state

@@ -47,14 +47,14 @@ def moved(sys, name, start, seconds, n):
 
 
 def order(sys, name, start):
-    """What the logarithm of the error falls by as the step is halved."""
+    """Return the order: log2 of the factor by which halving the step reduces the error."""
     ends = [np.concatenate(moved(sys, name, start, 0.4, n)) for n in (20, 40, 80)]
     first, second = (np.linalg.norm(a - b) for a, b in itertools.pairwise(ends))
     return np.log2(first / second)
 
 
 def kept(sys, start, end):
-    """Changes of momentum and, relatively, of energy."""
+    """Return the change of momentum, and the relative change of energy."""
     (p, q), (e, f) = ([g(sys, *map(jnp.asarray, s)) for s in (start, end)] for g in
                       (dynamics.momentum, dynamics.energy))  # fmt: skip
     change = jnp.concatenate([q.ang - p.ang, q.vel - p.vel])
@@ -186,7 +186,7 @@ def test_a_fast_implicit_step_of_bodies_that_carry_nothing_is_mujocos(option, mo
 
 @pytest.mark.slow
 def test_rk4_of_hinges_is_mujocos():
-    """Where coordinates are plain numbers both take the same steps, dampers and all."""
+    """In models with hinges only, both take the same steps, dampers included."""
     links = ""
     for axis in ("0 0 1", "0 1 0", "1 0 .5"):
         links += f"""<body pos=".2 0 .1"><joint axis="{axis}" damping=".1"/>
@@ -230,7 +230,7 @@ def test_who_has_no_accelerations_refuses_by_name(pipeline, name):
 
 
 def astronaut():
-    """The humanoid without limits, dampers or contacts, a motor on each hinge."""
+    """Return the humanoid without limits, dampers or contacts, a motor on each hinge."""
     spec = mujoco.MjSpec.from_string(MODELS["humanoid"])
     for i, joint in enumerate(spec.joints):
         joint.damping[:], joint.limited, joint.armature = 0, 0, 0
@@ -268,7 +268,7 @@ def balance(sys, q, qd):
 
 
 def theirs(model, q, qd, controls):
-    """Where MuJoCo's RK4 brings several runs."""
+    """Return the ends of several runs of MuJoCo's RK4."""
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
     ends = []
     for rates, run in zip(qd, controls, strict=True):

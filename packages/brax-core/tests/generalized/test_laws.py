@@ -52,13 +52,13 @@ def _ellipse(turning):
 
 
 def _smooth():
-    """A contact of `condim` 1 in a model of round cones."""
+    """Return a contact of `condim` 1 in a model of round cones."""
     nothing = jnp.zeros((N, 1))
     return EllipticCone(numbers(0.5, 2, 0), nothing, nothing, nothing + 1e-5)
 
 
 def energy(law, v):
-    """Of scalar rows Huber's loss, of cones the squared distance from them, in their metric."""
+    """Return Huber's loss of scalar rows, and the squared distance to cones in their metric."""
     if isinstance(law, ScalarLaw):
         force = jnp.clip(-law.stiffness * v, law.lower, law.upper)
         return -force * (v + 0.5 * force / law.stiffness)
@@ -79,7 +79,7 @@ def energy(law, v):
 
 
 def full(matrix):
-    """The symmetric matrix, (n, directions, directions)."""
+    """Return the symmetric matrix, (n, directions, directions)."""
     size = range(len(matrix))
     entries = [[matrix[max(i, j)][min(i, j)] for j in size] for i in size]
     zero = jnp.zeros(N)

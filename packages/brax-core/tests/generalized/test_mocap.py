@@ -63,7 +63,7 @@ def test_what_a_mocap_body_drags_carries_and_meets_moves_as_mujocos():
 
 
 def lift(**more):
-    """A tray that the state places, and a ball on it."""
+    """Return a tray that the state places, and a ball on it."""
     model = ModelBuilder()
     model.add_body("tray", pos=(0, 0, 1), mocap=True, **more)
     model.add_geom("tray", "box", size=(1, 1, 0.1))

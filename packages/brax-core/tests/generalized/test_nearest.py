@@ -47,12 +47,12 @@ def heap():
 
 @functools.cache
 def few():
-    """The heap, of whose 15 pairs those of the nearest 5 of each collider are tested."""
+    """Return the heap of 15 pairs, of which each collider tests the nearest 5."""
     return heap().tree_replace(BOUNDS)
 
 
 def run(sys, steps=100, pipeline=GENERALIZED):
-    """The state after some steps."""
+    """Return the state after some steps."""
 
     def step(state, _):
         return pipeline.step(sys, state, jnp.zeros(0)), None
@@ -64,7 +64,7 @@ def run(sys, steps=100, pipeline=GENERALIZED):
 
 
 def _bound(sys, at):
-    """Of the gaps of all pairs of one collider, the free bodies at (links, 7, batch)."""
+    """Return bounds on the gaps of all pairs of a collider, for free bodies (links, 7, batch)."""
     sys = jax.tree.map(lambda x: x[..., None], sys)
     local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
     geoms = place_shapes(local, sys.geom_link, frames_of(vec3(at[:, :3]), quat(at[:, 3:])))
@@ -129,7 +129,7 @@ def test_environments_have_contacts_of_their_own():
 
 @pytest.mark.slow
 def test_what_is_left_out_is_counted():
-    """Of the five contacts with sliding friction of the heap's four balls two are left out."""
+    """Two of five sliding contacts of the heap are left out, and counted."""
     sys = heap().tree_replace({"opt.max_geom_pairs": 15, "opt.max_contact_points": 3})
     assert broad_phase.contact_widths(sys) == {3: 3}
     pressed = sys.init_q.reshape(5, 7).at[:, 2].add(-0.001).at[4, 2].set(1.0).ravel()
@@ -229,8 +229,10 @@ def test_other_pipelines_follow_all_contacts():
 
 @pytest.mark.slow
 def test_meshes_are_followed_too():
-    """Of three boxes, as meshes, near a plate the two that are 1 mm deep in it; 3 mm, all meshes
-    a hundredth larger."""
+    """The two of three mesh boxes that are 1 mm deep in a plate are followed.
+
+    The same holds at 3 mm, and for meshes that are a hundredth larger.
+    """
     corners = np.array(list(itertools.product((-0.1, 0.1), repeat=3)))
     builder = ModelBuilder()
     builder.set_option(max_geom_pairs=2)

@@ -84,7 +84,7 @@ def one_step(pipeline, sys, q, qd):
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["spring", "positional"])
 def test_pulls_are_mujocos_in_every_pipeline(pipeline):
-    """What a short step from rest adds to the rates, of links on joints and of one that is free."""
+    """A tendon changes rates from rest as MuJoCo's, on joints and on a free link."""
     dt = 1e-5
     peer = both(FREE.format("Euler").replace(".002", str(dt)))
     sys, model, data = peer
@@ -132,7 +132,10 @@ WAY = """<mujoco><worldbody><geom name="g" type="{}" size=".3 1"/><site name="a"
 @pytest.mark.parametrize("sided", [False, True], ids=["", "sided"])
 @pytest.mark.parametrize(("shape", "way"), [("sphere", around_point), ("cylinder", around_axis)])
 def test_ways_around_are_mujocos(shape, way, sided):
-    """Of points anywhere, in and out, with side sites in and out, and their derivatives are."""
+    """Wrapping of random points agrees with MuJoCo, with derivatives.
+
+    The points lie inside and outside of the geom, as do the side sites.
+    """
     model = mujoco.MjModel.from_xml_string(WAY.format(shape, 'sidesite="side"' * sided))
     model.site_sameframe[:] = 0
     data = mujoco.MjData(model)

@@ -46,7 +46,7 @@ SET = {
 
 
 def put(model, name, value):
-    """Sets MuJoCo's field, and the flag that goes with it."""
+    """Set MuJoCo's field, and the flag that goes with it."""
     flags = {
         "jnt_range": model.jnt_limited,
         "jnt_actfrcrange": model.jnt_actfrclimited,

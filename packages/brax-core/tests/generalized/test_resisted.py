@@ -13,7 +13,7 @@ from brax.generalized.pipeline import GENERALIZED
 
 
 def check_step(xml, q=None, qd=None, ctrl=(), activation=None):
-    """Compares the rates after a step with MuJoCo's, and returns MuJoCo's."""
+    """Compare the rates after a step with MuJoCo's, and return MuJoCo's."""
     peer = both(xml)
     model, data = peer.model, peer.data
     data.qpos[:] = data.qpos if q is None else q

@@ -118,7 +118,7 @@ def test_sensors_of_a_model_without_any_are_nothing():
 
 
 def pendulum():
-    """A body on a hinge, without any geom, with a site on the hinge."""
+    """Return a body on a hinge, without any geom, with a site on the hinge."""
     model = ModelBuilder()
     model.add_body("arm", mass=2.0, inertia=(1, 1, 1), ipos=(0.5, 0, 0))
     model.add_joint("arm", axis=(0, 1, 0))

@@ -11,7 +11,7 @@ from brax import dynamics
 
 
 def departures(peer, rng):
-    """How far each stage is from MuJoCo's, relative to its largest number."""
+    """Return the error of each stage against MuJoCo, relative to its largest number."""
     q, qd = generic(peer, rng)
     ours, wanted = stages(peer.sys, q, qd), theirs(peer, q, qd)
     # q and -q are one rotation.
@@ -59,8 +59,7 @@ def test_stages_of_random_trees_are_mujocos(shape, bound_slow):
 
 
 def strands(depth, branch):
-    """Two equal strands that hang on a free body, and beside one of their links one more; and
-    another tree."""
+    """Return two equal chains on a free body, one with a branch, and another tree."""
     link = (
         '<body pos=".1 0 {}"><joint axis="{} 1 0" pos="0 0 .01" armature=".001" damping=".01"/>'
         '{}<geom type="capsule" fromto="0 0 0 .1 0 0" size=".02" contype="0"/>'
@@ -81,7 +80,7 @@ def test_stages_of_long_strands_are_mujocos(branch, bound_slow):
 
 @pytest.fixture(scope="module")
 def tree():
-    """A model with a stack of joints and a branch, its state, and MuJoCo's data there."""
+    """Return a model with a stack of joints and a branch, its state, and MuJoCo's data there."""
     with jax.enable_x64(True):
         peer = both(random_tree(5, 7))
     q, qd = generic(peer, np.random.default_rng(3))

@@ -122,7 +122,7 @@ def test_what_surroundings_add_to_a_short_step_is_mujocos(pipeline, xml):
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_what_a_push_changes_has_a_derivative(pipeline):
-    """dt / m and dt / I, for each of several bodies at once."""
+    """The derivative of a push is dt / m and dt / I, for several bodies at once."""
     dt, mass, moments = 0.01, 2.0, np.array([0.1, 0.2, 0.25])
     sys = settings(free_body(mass, tuple(moments)), dt=dt, gravity=(0, 0, 0))
 
@@ -148,7 +148,7 @@ def test_a_push_for_other_links_is_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_compensated_weight_is_mujocos(pipeline):
-    """Of links, and of a body that is part of one, with a share of its own."""
+    """Links, and a body fused into one with a share of its own, are compensated as in MuJoCo."""
     peer = both(BORNE)
     sys, model, data = peer
     q, _ = generic(peer, np.random.default_rng(1))
@@ -184,7 +184,7 @@ def test_a_medium_put_past_replace_in_a_model_without_one_is_refused(name):
 
 
 def in_water(**geom):
-    """A body with another fixed to it, in water."""
+    """Return a body with another fixed to it, in water."""
     model = ModelBuilder()
     model.set_option(density=1000.0)
     model.add_body("hull", mass=1, inertia=(1, 1, 1))

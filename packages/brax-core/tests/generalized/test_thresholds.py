@@ -46,8 +46,10 @@ def test_rows_of_no_owner_sum_to_zero(n):
 
 
 def hinges(n: int, chained: bool, joint: str, sections: str) -> str:
-    """Bodies on a hinge each, beside one another or in a chain; the first and the last have names
-    and meet the floor."""
+    """Return bodies on one hinge each, beside one another or in a chain.
+
+    The first and the last have names and touch the floor.
+    """
     bodies, tail = "", ""
     for i in range(n):
         name = {0: "first", n - 1: "last"}.get(i, f"b{i}")
@@ -73,7 +75,7 @@ gear="1 0 0 0 0 0"/></actuator>""",
         TENDONS.format(*2 * ['stiffness="5" damping=".5" springlength="0 .01"'])
     ),
 }
-"""What moves a model in which no actuator is on a joint."""
+"""Actuation of a model in which no actuator is on a joint."""
 
 HELD = f"""<tendon>{
     TENDONS.format(
@@ -92,7 +94,7 @@ JOINT = 'range="-.02 .02" margin=".01" frictionloss=".2" damping=".1" armature="
 
 
 def check_step(xml):
-    """Compares the rates after a step from a generic state."""
+    """Compare the rates after a step from a generic state."""
     peer, rng = both(xml), np.random.default_rng(0)
     model, data = peer.model, peer.data
     data.qpos[:], data.qvel[:] = 0.1 * rng.normal(size=model.nq), rng.normal(size=model.nv)

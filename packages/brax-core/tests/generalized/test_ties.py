@@ -1,4 +1,4 @@
-"""What is tied, tendons' limits, and friction against twisting and rolling: MuJoCo's motion."""
+"""Equality constraints, tendon limits, torsional and rolling friction: MuJoCo's motion."""
 
 import functools
 
@@ -16,7 +16,7 @@ from brax.io import mjcf
 
 
 def model(content, inside="", options=""):
-    """A model of the given content after its bodies, and inside of the world."""
+    """Return a model of the given content after its bodies, and inside of the world."""
     return f"""<mujoco><option timestep=".002" {options}/><compiler angle="radian"/>
 <default><joint axis="0 1 0" damping=".02" armature=".01"/><default class="bare">
 <geom contype="0" conaffinity="0"/></default></default><worldbody>
@@ -175,8 +175,10 @@ def four_bar(softness):
 
 @pytest.mark.slow
 def test_a_four_bar_linkage_holds_its_loop(f64):
-    """Ten seconds from near its upper dead point: the loop closes, the cranks stay parallel, and
-    the energy is what it was."""
+    """In ten seconds from near its upper dead point the loop stays closed.
+
+    The cranks stay parallel, and the energy is constant.
+    """
     sys = four_bar((0.004, 1.0))
     np.testing.assert_allclose(sys.eq_data[0, :6], [0.5, 0, 0, 0.3, 0, 0], atol=1e-12)
     q, qd = run(sys, jnp.array([0.5, 0.5, -0.5]), jnp.zeros(3), jnp.zeros(0), samples=5000)

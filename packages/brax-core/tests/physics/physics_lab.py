@@ -65,11 +65,11 @@ SIZES = {
 
 CORNERS = np.random.default_rng(5).normal(size=(12, 3))
 CORNERS /= np.linalg.norm(CORNERS, axis=1, keepdims=True)
-"""Of a mesh of size one, all on a sphere, so that none is within their hull."""
+"""Corners of a mesh of size one, all on a sphere, so that none is within their hull."""
 
 
 class Motion(NamedTuple):
-    """What was recorded, numpy arrays with time first; the initial state is not in it."""
+    """A recorded motion: NumPy arrays with time first, without the initial state."""
 
     q: np.ndarray
     qd: np.ndarray
@@ -99,7 +99,7 @@ _init = jax.jit(lambda sys, q, qd, pipeline: pipeline.init(sys, q, qd), static_a
 
 
 def record(sys: System, q=None, qd=None, act=(), *, steps: int, every: int = 1, n_frames: int = 1):
-    """Runs a model for `steps * n_frames` physics steps, keeping each `every`-th call of `step`."""
+    """Run a model for `steps * n_frames` physics steps, keeping each `every`-th call of `step`."""
     q = sys.init_q if q is None else jnp.asarray(q, float)
     qd = jnp.zeros(sys.qd_size()) if qd is None else jnp.asarray(qd, float)
     state, act = _init(sys, q, qd, PIPELINE), jnp.asarray(act, float)
@@ -117,7 +117,7 @@ def record(sys: System, q=None, qd=None, act=(), *, steps: int, every: int = 1, 
 
 
 def settings(sys: System, dt: float | None = None, gravity=None, **more) -> System:
-    """The model with other numbers."""
+    """Return the model with other numbers."""
     changes = dict(more)
     if dt is not None:
         changes["opt.timestep"] = dt
@@ -127,7 +127,7 @@ def settings(sys: System, dt: float | None = None, gravity=None, **more) -> Syst
 
 
 def free_body(mass=1.0, inertia=BOX) -> System:
-    """A body that nothing holds and that touches nothing."""
+    """Return a body that nothing holds and that touches nothing."""
     model = ModelBuilder()
     model.add_body("body", mass=mass, inertia=inertia)
     model.add_joint("body", "free")
@@ -135,7 +135,7 @@ def free_body(mass=1.0, inertia=BOX) -> System:
 
 
 def rail(mass=1.0, axis=(1, 0, 0), actuators=(), **joint) -> System:
-    """A mass on one slide, with actuators described by keywords."""
+    """Return a mass on one slide, with actuators described by keywords."""
     model = ModelBuilder()
     model.add_body("cart", mass=mass, inertia=(0.1, 0.1, 0.1))
     model.add_joint("cart", "slide", name="slide", axis=axis, **joint)
@@ -146,7 +146,7 @@ def rail(mass=1.0, axis=(1, 0, 0), actuators=(), **joint) -> System:
 
 
 def pendulum(mass=1.0, moment=0.4 * 0.05**2, length=1.0, joint=None) -> System:
-    """A body whose centre hangs `length` below a hinge along y; by default a ball of radius .05."""
+    """Return a body whose centre hangs `length` below a hinge along y; by default a small ball."""
     model = ModelBuilder()
     model.add_body("bob", mass=mass, inertia=(moment,) * 3, ipos=(0, 0, -length))
     model.add_joint("bob", "hinge", axis=(0, 1, 0), **(joint or {}))
@@ -180,7 +180,7 @@ def chain(links=2, moment=1e-3, actuated=False, free=False, **joint) -> System:
 
 
 def ball_on_plane(mass=0.1, radius=0.05, friction=1.0, elasticity=0.0) -> System:
-    """A solid ball at rest on the plane z = 0; a slope is a matter of gravity's direction."""
+    """Return a solid ball at rest on the plane z = 0; gravity's direction makes a slope of it."""
     model = ModelBuilder()
     model.add_body("ball", pos=(0, 0, radius), mass=mass, inertia=(0.4 * mass * radius**2,) * 3)
     model.add_joint("ball", "free")
@@ -191,7 +191,7 @@ def ball_on_plane(mass=0.1, radius=0.05, friction=1.0, elasticity=0.0) -> System
 
 
 def box_on_plane(friction):
-    """A box of half-sizes .1, .1, .05 that stands on the plane z = 0."""
+    """Return a box of half-sizes .1, .1, .05 that stands on the plane z = 0."""
     model = ModelBuilder()
     model.add_body("box", pos=(0, 0, 0.05), mass=1.0, inertia=(0.0125 / 3, 0.0125 / 3, 0.02 / 3))
     model.add_joint("box", "free")
@@ -217,7 +217,7 @@ def shape(name, place, size):
 
 
 def nearest(points):
-    """Of what a collider found the least distance (batch,), normal and place there (batch, 3)."""
+    """Return the least distance (batch,), and the normal and position there (batch, 3)."""
     dist = jnp.stack([p.dist[0] for p in points])
     least = jnp.argmin(dist, axis=0)[None, :, None]
 
@@ -229,8 +229,10 @@ def nearest(points):
 
 
 def reach(name, size, turn, along):
-    """How far shapes turned by quaternions (batch, 4) reach along unit vectors (batch, 3), by NumPy
-    and the textbook support functions."""
+    """Return support distances along unit vectors (batch, 3) of shapes turned by quaternions.
+
+    The support functions are the textbook's, in NumPy; `turn` is (batch, 4).
+    """
     x, y, z = size
     w, u = turn[:, :1], turn[:, 1:]
     n = along - 2 * w * np.cross(u, along) + 2 * np.cross(u, np.cross(u, along))

@@ -11,7 +11,7 @@ def _choice(double):
 
 @pytest.fixture(params=["f64", "f32"])
 def bound(request):
-    """Runs the test in both precisions; the function picks the bound of the one that runs."""
+    """Run the test in both precisions; the function picks the bound of the one that runs."""
     yield from _choice(request.param == "f64")
 
 
@@ -23,14 +23,14 @@ def bound_slow(request):
 
 @pytest.fixture
 def f64():
-    """Runs the test in double precision."""
+    """Run the test in double precision."""
     with jax.enable_x64(True):
         yield
 
 
 @pytest.fixture
 def short_of(request):
-    """Marks a case that is known not to reach its bar: it must fail, and say so when it does not.
+    """Mark a case that is known to miss its bound: it must fail, and say so if it does not.
 
     The arguments are what the case's id must contain, and the residual that was measured.
     """

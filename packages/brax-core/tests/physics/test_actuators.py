@@ -93,7 +93,7 @@ def pipeline(request):
 
 
 def after(pipeline, ctrl, steps, start=None, **actuator):
-    """The state after some steps of a mass of one under a constant control."""
+    """Return the state after some steps of a mass of one under a constant control."""
     sys = settings(rail(actuators=[actuator]), DT)
     state = pipeline.init(sys, jnp.zeros(1), jnp.zeros(1))
     if start is not None:

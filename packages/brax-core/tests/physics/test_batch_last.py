@@ -34,7 +34,7 @@ class Spring(NamedTuple):
 
 
 def kernel(spring, pos, vel, push):
-    """A step of three springs on a line, arrays (2, 3, batch); gathers, selects and integers."""
+    """Return a step of three springs on a line (2, 3, batch), with gathers and selections."""
     far = jnp.take(pos, jnp.array([2, 0, 1]), axis=1)
     weights = jnp.array([[1.0], [2.0], [0.5]])
     force = -spring.stiffness * weights * (pos - 0.5 * far) + jnp.where(spring.on, push, 0.0)
@@ -44,7 +44,7 @@ def kernel(spring, pos, vel, push):
 
 
 def plain(fun):
-    """The same function per environment, by a batch of one."""
+    """Return the same function for one environment, by a batch of one."""
 
     def per_environment(*args):
         out = fun(*jax.tree.map(lambda x: jnp.asarray(x)[..., None], args))
@@ -85,7 +85,7 @@ def loss(f):
 
 
 def slopes(f):
-    """Derivatives by all arguments; an integer's or boolean's is not compared."""
+    """Return derivatives by all arguments; those by integers or booleans are not compared."""
     grad = jax.grad(loss(f), argnums=(0, 1, 2, 3), allow_int=True)
     return lambda *args: [g for g in jax.tree.leaves(grad(*args)) if g.dtype != jax.dtypes.float0]
 
@@ -114,12 +114,12 @@ def rollout_loss(f, **wrap):
 
 
 def summed(f):
-    """The loss of a batch that shares the parameters."""
+    """Return the loss of a batch that shares the parameters."""
     return lambda *args: jnp.sum(jax.vmap(loss(f), ROWS)(*args))
 
 
 def repeated(f, times):
-    """A loop whose end depends on a value."""
+    """Run a loop whose end depends on a value."""
     return lambda x: lax.while_loop(
         lambda c: c[1] < times, lambda c: (position(f)(c[0]), c[1] + 1), (x, 0)
     )[0]
@@ -203,7 +203,7 @@ CASES = {
 
 
 def compare(case):
-    """The greatest difference between the function behind the boundary and the plain one."""
+    """Return the greatest difference between the function behind the boundary and the plain one."""
     # float32; a sum over a batch rounds in another order. 2e-7
     got, want = jax.jit(lambda: case(BOUNDARY))(), jax.jit(lambda: case(PLAIN))()
     assert jax.tree.structure(got) == jax.tree.structure(want)
@@ -334,7 +334,7 @@ def main():
 
 
 def models_agree():
-    """A limb whose end is tied, a motor and a ball on the floor, on a mesh that asks for places."""
+    """Step a limb in a closed loop, a motor and a ball on the floor, on an `Explicit` mesh."""
     model = ModelBuilder()
     for i in range(2):
         parent = f"link{i - 1}" if i else "world"

@@ -33,7 +33,7 @@ CASES = [
 
 @functools.partial(jax.jit, static_argnames=("pipeline", "steps"))
 def energies(sys, pipeline, steps):
-    """Of a ball that falls from five metres."""
+    """Return the energies of a ball that falls from five metres."""
 
     def one(state, _):
         state = pipeline.step(sys, state, jnp.zeros(0))

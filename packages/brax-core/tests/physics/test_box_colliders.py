@@ -19,7 +19,7 @@ def column(kind, values):
 
 
 def shape(pos, turn=(0, 0, 0), size=(1, 1, 1)):
-    """A shape at a place, turned by a rotation vector."""
+    """Return a shape at a place, turned by a rotation vector."""
     return Shape(column(Vec3, pos), exp_quat(column(Vec3, turn)), column(Vec3, size))
 
 

@@ -1,4 +1,4 @@
-"""What `ModelBuilder` refuses, in words that name the element, what came and what is allowed."""
+"""Errors of `ModelBuilder`: they name the element, what it was and what is allowed."""
 
 import jax
 import jax.numpy as jnp

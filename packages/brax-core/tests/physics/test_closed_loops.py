@@ -17,7 +17,7 @@ NO_GRAVITY = (0, 0, 0)
 
 @pytest.fixture(params=[SPRING, POSITIONAL], ids=lambda p: p.name)
 def pipeline(request, monkeypatch):
-    """The pipeline of the test, which `record` runs too."""
+    """Return the pipeline of the test, which `record` runs too."""
     monkeypatch.setattr(physics_lab, "PIPELINE", request.param)
     return request.param
 
@@ -32,7 +32,7 @@ MASS, COUPLER, LENGTH, WIDTH = 0.5, 0.8, 0.4, 0.6
 
 
 def rod(model, name, parent, pos, mass, along, **joint):
-    """A thin rod from its hinge along y to `along`."""
+    """Return a thin rod from its hinge along y to `along`."""
     moment = mass * np.dot(along, along) / 12
     model.add_body(
         name, parent, pos, mass=mass, inertia=(moment,) * 3, ipos=np.multiply(0.5, along)
@@ -41,7 +41,7 @@ def rod(model, name, parent, pos, mass, along, **joint):
 
 
 def linkage():
-    """A parallelogram that hangs from the world by two rods; the third closes it by a tie."""
+    """Return a parallelogram on two rods; an equality closes the loop at the third rod."""
     model = ModelBuilder()
     rod(model, "crank", "world", (0, 0, 0), MASS, (0, 0, -LENGTH))
     rod(model, "coupler", "crank", (0, 0, -LENGTH), COUPLER, (WIDTH, 0, 0))
@@ -78,7 +78,7 @@ def test_a_parallelogram_swings_as_a_pendulum(bound_slow, pipeline):
 
 
 def bob(by):
-    """A body that hangs from a point of the world, by a ball joint or by an equality."""
+    """Return a body that hangs from a point of the world, by a ball joint or by an equality."""
     model = ModelBuilder()
     model.add_body("bob", mass=1.0, inertia=(0.02, 0.03, 0.01), ipos=(0.1, 0.2, -0.3))
     model.add_joint("bob", "ball" if by == "ball" else "free")
@@ -123,7 +123,7 @@ def welded(times=1):
 
 
 def one():
-    """The two boxes as one body, about the first one's frame."""
+    """Return the two boxes as one body, about the first one's frame."""
     masses = [mass for _, mass in PARTS]
     centre = masses[1] * OFFSET / sum(masses)
     inertia = np.zeros((3, 3))
@@ -175,7 +175,7 @@ def geared(polycoef):
 
 
 def test_gears_share_a_force(f64, pipeline):
-    """a = F / (m2 + r^2 m1)."""
+    """Gears share a force: a = F / (m2 + r^2 m1)."""
     ratio, force, dt = -2.0, 5.5, 1e-2
     motion = record(settings(geared((0, ratio, 0, 0, 0)), dt), act=[force], steps=100)
     times = dt * np.arange(1, 101)
@@ -219,7 +219,7 @@ def test_a_dumbbell_comes_to_rest_in_one_piece(bound_slow, pipeline):
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", [SPRING, pytest.param(POSITIONAL, marks=pytest.mark.long)])
 def test_derivatives_through_ties(f64, pipeline):
-    """Of a step, in both modes, against differences."""
+    """Derivatives of a step agree with differences in both modes."""
     sys, rng = linkage(), np.random.default_rng(0)
     weights = rng.normal(size=6)
 

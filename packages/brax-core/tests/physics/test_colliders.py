@@ -18,7 +18,7 @@ def column(values):
 
 
 def capsule(ends, radius=0.1):
-    """The capsule between two points."""
+    """Return the capsule between two points."""
     ends = jnp.asarray(ends, float).reshape(2, 3)
     half = 0.5 * (ends[1] - ends[0])
     length = jnp.sqrt(jnp.sum(half**2))
@@ -35,7 +35,7 @@ def ball(centre, radius):
 
 
 def touch(name, a, b):
-    """The nearest contact of a pair, as plain arrays; of two equally near ones, their middle."""
+    """Return the nearest contact of a pair as plain arrays; the middle of two equally near ones."""
     points = plugins.get("collider", name).collide(a, b)
     dists = jnp.stack([p.dist[0, 0] for p in points])
     nearest = dists <= jnp.min(dists) + 1e-6
@@ -48,7 +48,7 @@ def touch(name, a, b):
 
 
 def collider(*types):
-    """The registered collider of two geometry types."""
+    """Return the registered collider of two geometry types."""
     for name in plugins.names("collider"):
         if plugins.get("collider", name).types == types:
             return name

@@ -206,7 +206,7 @@ class Door(JointType):
 
 
 def program(pipeline, *joint_types):
-    """What XLA gets for a step of a chain of two links."""
+    """Return the program that XLA gets for a step of a chain of two links."""
     model = ModelBuilder()
     for name, parent in (("a", "world"), ("b", "a")):
         model.add_body(name, parent, (0, 0, 1), mass=1.0, inertia=(1, 1, 1))

@@ -26,7 +26,7 @@ FLAT = [("ellipsoid", "box"), ("ellipsoid", "cylinder"), ("capsule", "cylinder")
 FLAT += [("box", "cylinder"), ("cylinder", "cylinder")]
 FLAT += [(name, "mesh") for name in SIZES if name != "plane"]
 FIRST = [("box", "mesh")]
-"""That of the slow tests that is not long."""
+"""The slow tests that are not long."""
 
 
 def marked(pairs):
@@ -42,8 +42,7 @@ def collider(first, second):
 
 
 def met(first, second, a, b):
-    """What is known of the nearest points of two shapes at places (batch, 7), and all distances and
-    places."""
+    """Return the nearest points of two shapes at poses (batch, 7), and all contacts."""
     shapes = (shape(name, place, SIZES[name]) for name, place in ((first, a), (second, b)))
     points = collider(first, second).collide(*shapes)
     places = [jnp.stack([c[0] for c in p.pos], axis=-1) for p in points]
@@ -92,7 +91,7 @@ def mujoco_nearest(first, second, a, b):
 
 
 def gap(first, second, a, b, normal):
-    """The gap along normals (batch, 3), by NumPy and the shapes' textbook support functions."""
+    """Return gaps along normals (batch, 3), by NumPy and textbook support functions."""
 
     def far(name, place, n):
         return reach(name, SIZES[name], place[:, 3:], n)
@@ -131,7 +130,10 @@ def test_against_mujoco_in_a_thousand_poses(bound, first, second):
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_points_of_contact_lie_in_both_shapes(f64, first, second):
-    """Of shallow overlaps, but for half of the depth; outside is what is beyond some tangent."""
+    """Contact points lie in both shapes, for shallow overlaps within half of the depth.
+
+    A point is outside if it lies beyond a tangent plane.
+    """
     a, b = places(2000, seed=2)
     *_, dist, pos = (np.asarray(x) for x in program(first, second, True)(a, b))
     point, pose = np.nonzero((dist < 0) & (dist.min(axis=0) > -0.03))
@@ -159,8 +161,10 @@ OFF += ["[capsule-mesh]", "[ellipsoid-mesh]"]
 
 @functools.cache
 def departures(first, second):
-    """By how much the derivatives of distance and normal miss differences, in six poses each;
-    those in two more, of coincident frames, are finite."""
+    """Return how far derivatives of distance and normal miss differences, in six poses each.
+
+    Derivatives in two more poses, with coincident frames, must be finite.
+    """
     a, b = places(8, seed=3)
     b[0] = a[0]
     b[1, :3], b[1, 3:] = a[1, :3], (0, 0, 0, 1)
@@ -190,7 +194,7 @@ def departures(first, second):
 
 
 def deepest(first, second, a, b):
-    """The gap along the best normal of two bodies of corners that overlap; else above zero.
+    """Return the gap along the best normal of two overlapping polyhedra; else one above zero.
 
     It is that of a side of the hull of all differences of corners.
     """
@@ -269,7 +273,7 @@ def test_a_line_seen_along_itself_is_a_point_of_its_middle():
 
 @jax.jit
 def contacts_at_rest(sys):
-    """Where a free body that has not moved meets what is below it."""
+    """Return the contacts of a free body, not moved, with what is below it."""
     x, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(6))
     return contact.get(sys, x)
 

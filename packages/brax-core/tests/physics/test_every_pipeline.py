@@ -1,4 +1,4 @@
-"""What all pipelines must hold alike: T18, T26, T67, T68, T72, T75, T76."""
+"""Properties of all pipelines: T18, T26, T67, T68, T72, T75, T76."""
 
 import functools
 import re
@@ -21,7 +21,7 @@ from brax.spring.pipeline import SPRING
 
 @pytest.fixture(params=[SPRING, POSITIONAL, GENERALIZED], ids=lambda p: p.name)
 def pipeline(request, monkeypatch):
-    """The pipeline of the test, which `record` runs too."""
+    """Return the pipeline of the test, which `record` runs too."""
     monkeypatch.setattr(physics_lab, "PIPELINE", request.param)
     return request.param
 
@@ -36,7 +36,7 @@ def test_a_spring_overshoots_below_critical_damping_only(f64, pipeline, ratio, o
 
 
 def rolling():
-    """A ball with friction on a slope: a motion that depends on every part of the state."""
+    """Return a ball with friction on a slope: its motion depends on every part of the state."""
     return settings(ball_on_plane(), 1e-3, physics_lab.slope(15))
 
 
@@ -135,7 +135,7 @@ def test_a_body_of_a_milligram_falls_and_rests(f64, pipeline):
 
 
 def pile(ratio):
-    """A ball upon a ball upon a plane, the upper one heavier by a ratio."""
+    """Return a ball upon a ball upon a plane, the upper one heavier by a ratio."""
     model = ModelBuilder()
     model.add_geom(type="plane", name="floor", size=(0, 0, 1))
     for i, mass in enumerate((1.0, ratio)):
@@ -176,8 +176,7 @@ def test_many_passes_hold_up_a_heavy_ball_on_a_light_one(f64, monkeypatch):
 
 @pytest.mark.slow
 def test_what_is_thrown_away_is_not_computed_again_for_what_is_kept(pipeline, monkeypatch):
-    """Of what XLA compiles: a check of every number of a new state costs no more where that is not
-    kept itself.
+    """A check of every number of a discarded state adds no computation to what XLA compiles.
 
     XLA would put the kinematics into the loop of the check, for every number anew: the length of
     the longest of its loops was 1206 for 617, 329 for 241, and beyond what compiles.

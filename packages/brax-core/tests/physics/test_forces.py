@@ -1,4 +1,4 @@
-"""What sensors of forces and accelerations read, in every pipeline, against closed forms.
+"""Sensors of forces and accelerations in every pipeline, against closed forms.
 
 Everything stands, slides, turns or falls in one world, which is compiled once a pipeline.
 """
@@ -21,7 +21,7 @@ ON_FLOOR = 'contype="1" conaffinity="0"'
 
 
 def free(name, pos, geom, turn="1 0 0 0", inertia=""):
-    """A free body with a site that feels all that it touches."""
+    """Return a free body with a site that measures all contacts of the body."""
     return (
         f'<body name="{name}" pos="{pos}" quat="{turn}"><freejoint/>{inertia}{geom}'
         f'<site name="{name}" size="3"/></body>'
@@ -96,7 +96,7 @@ def room():
 
 @functools.lru_cache
 def recorded(pipeline):
-    """What the sensors read, and the states, after each of the records' steps."""
+    """Return the readings of the sensors, and the states, after each of the records' steps."""
     sys, engine = room(), plugins.get("pipeline", pipeline)
     qd = jnp.zeros(sys.qd_size())
     qd = qd.at[6 * 6].set(3.0).at[6 * 7 + 1].set(2.0).at[6 * 9].set(5.0)

@@ -18,7 +18,7 @@ BATCH = 8
 
 
 def hopper():
-    """A body on a leg with a foot: contacts, a limit, motors, damping and rotors."""
+    """Return a body on a leg with a foot: contacts, a limit, motors, damping and rotors."""
     model = ModelBuilder()
     model.add_geom(type="plane", size=(0, 0, 1))
     model.add_body("body", pos=(0, 0, 0.5), mass=2.0, inertia=(0.03, 0.02, 0.01))
@@ -42,7 +42,7 @@ def states(sys, lowest):
 
 
 def both_ways(function, *args):
-    """What a function gives when it is compiled as a whole, and operation by operation."""
+    """Return a function's results compiled as a whole, and operation by operation."""
     fused = jax.jit(function)(*args)
     with jax.disable_jit():
         unfused = function(*args)

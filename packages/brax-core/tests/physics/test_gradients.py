@@ -23,7 +23,7 @@ MODELS = {
 
 @functools.lru_cache
 def problem(name):
-    """The model, and derivatives of a step of it in both modes; compiled once."""
+    """Return the model, and derivatives of a step of it in both modes; compiled once."""
     sys = MODELS[name]()
 
     def after(q, qd, act, mass, dt):
@@ -42,7 +42,7 @@ def problem(name):
 
 
 def state_of(sys, seed):
-    """A generic state near the model's rest, and a direction to move it in."""
+    """Return a generic state near the model's rest, and a direction in which to move it."""
     rng = np.random.default_rng(seed)
 
     def normal(like, scale=1.0):
@@ -122,7 +122,7 @@ def test_derivatives_in_single_precision(name):
 
 
 def gradient_of_a_step(sys, q, qd):
-    """Derivatives of everything after a step by everything before it."""
+    """Return derivatives of everything after a step by everything before it."""
 
     def total(sys, q, qd, act):
         state = SPRING.step(sys, SPRING.init(sys, q, qd), act)

@@ -26,7 +26,7 @@ PIPELINES = [
 
 @functools.lru_cache
 def foot():
-    """A body on a slide and a hinge with a capsule for a foot, which touches the floor."""
+    """Return a body on a slide and a hinge with a capsule for a foot, which touches the floor."""
     model = ModelBuilder()
     model.add_body("leg", mass=1.2, inertia=(0.1, 0.12, 0.09), ipos=(0.02, 0, -0.1))
     model.add_joint("leg", "slide", axis=(0.2, 0, 1), damping=0.1)
@@ -69,7 +69,7 @@ def shifted(inputs, move, h):
 
 
 def difference(pipeline, inputs, move, h):
-    """The central difference along a move."""
+    """Return the central difference along a move."""
     ends = [forward(pipeline, shifted(inputs, move, s * h), move)[0] for s in (1, -1)]
     return (ends[0] - ends[1]) / (2 * h)
 

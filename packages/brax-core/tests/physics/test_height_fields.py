@@ -86,7 +86,7 @@ def mujoco_nearest(model, data, place):
 
 
 def lowered(model, data, place, gap):
-    """The place at the height at which MuJoCo's least distance is `gap`."""
+    """Return the pose at the height at which MuJoCo's least distance is `gap`."""
     low, high = 0.0, 1.2
     for _ in range(40):
         place[2] = 0.5 * (low + high)
@@ -118,7 +118,7 @@ UP = np.array([0.3, -0.2, 1.0]) / np.linalg.norm([0.3, -0.2, 1.0])
 
 
 def depth_of(name, quat):
-    """How far each shape reaches along -UP, by textbook support functions."""
+    """Return the support distance of each shape along -UP, by textbook functions."""
     return reach(name, SIZES[name], quat, np.tile(-UP, (len(quat), 1)))
 
 

@@ -38,7 +38,7 @@ def test_coordinates_at_rest_are_ref(f64):
 
 
 def ball_joint(**joint):
-    """A ball of mass one and moments .1 that turns about its centre."""
+    """Return a ball of mass one and moments .1 that turns about its centre."""
     model = ModelBuilder()
     model.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1))
     model.add_joint("ball", "ball", **joint)

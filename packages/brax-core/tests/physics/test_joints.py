@@ -17,7 +17,7 @@ def slope_of(dts, errors):
 
 
 def crossings(values, dt):
-    """Times at which a sampled oscillation passes zero, by the line through the two samples."""
+    """Return the times of zero crossings of a sampled oscillation, by linear interpolation."""
     (at,) = np.nonzero(np.diff(np.sign(values)))
     return (at + 1 + values[at] / (values[at] - values[at + 1])) * dt
 
@@ -63,7 +63,7 @@ def test_oscillator_in_single_precision():
 
 
 def plane_oscillator():
-    """A mass on two crossed slides, each with a spring of stiffness one."""
+    """Return a mass on two crossed slides, each with a spring of stiffness one."""
     model = ModelBuilder()
     model.add_body("mass", mass=1.0, inertia=(0.1, 0.1, 0.1))
     model.add_joint("mass", "slide", axis=(1, 0, 0), stiffness=1.0)
@@ -127,7 +127,7 @@ def test_period_of_a_rod(f64):
 
 
 def chain_energy(motion, moment):
-    """Of a chain of links of mass and length one that turn in the plane y = 0."""
+    """Return the energy of a chain of links of mass and length one in the plane y = 0."""
     ang = motion.ang[..., 1]
     angle = np.cumsum(motion.q, axis=-1)
     step = np.stack([-np.sin(angle), -np.cos(angle)], axis=-1)
@@ -238,7 +238,7 @@ def test_a_spring_is_at_rest_at_springref(f64, monkeypatch, pipeline):
 
 
 def bead_on_a_rod():
-    """A mass that slides on a turntable too heavy to notice."""
+    """Return a mass that slides on a turntable too heavy to notice."""
     model = ModelBuilder()
     model.add_body("table", mass=1.0, inertia=(1, 1, 1))
     model.add_joint("table", "hinge", axis=(0, 0, 1), armature=1e6)

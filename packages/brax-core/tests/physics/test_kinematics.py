@@ -17,7 +17,7 @@ TURN = (0.8, 0.0, 0.6, 0.0)
 
 @functools.lru_cache
 def arm(double):
-    """A free base, a link with three hinges on it, and one with a slide and a hinge; offsets."""
+    """Return a free base, a link with three hinges, and one with a slide and a hinge."""
     model = ModelBuilder()
     model.add_body("base", mass=2.0, inertia=(0.1, 0.1, 0.1))
     model.add_joint("base", "free")
@@ -53,7 +53,7 @@ QD = np.array([0.5, -1.0, 0.3, 0.7, -0.2, 1.1, 0.9, -0.4, 0.6, 0.8, -1.2])
 
 
 def expected(q):
-    """The frames by matrices, joint by joint."""
+    """Return the frames by matrices, joint by joint."""
     pos, rot = np.array(q[:3]), matrix(q[3:7])
     out = [(pos, rot)]
     pos, rot = pos + rot @ [0.3, 0, 0.1], rot @ matrix(TURN)

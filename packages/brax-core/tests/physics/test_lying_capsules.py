@@ -16,7 +16,7 @@ LENGTHWISE = (0.5**0.5, 0.5**0.5, 0, 0)
 
 
 def points(turn, aside=0.0):
-    """Of a capsule above another, turned about the vertical: distances and places."""
+    """Return distances and positions of a capsule above another, turned about the vertical."""
     collider = plugins.get("collider", "capsule-capsule")
     c, s = jnp.cos(turn / 2), jnp.sin(turn / 2)
     above = jnp.array([aside, 0.12, 0.2]), 0.5**0.5 * jnp.stack([c, c, s, s])
@@ -36,7 +36,7 @@ def test_parallel_capsules_touch_at_the_ends_of_what_they_have_in_common(f64):
 
 
 def test_crossing_capsules_touch_at_one_point(f64):
-    """Where they cross; the other point has a gap that closes with the angle."""
+    """Crossing capsules touch at one point. The gap at the other closes with the angle."""
     for turn in (np.pi / 2, 0.5, 0.1):
         dist, _ = points(turn)
         assert dist[0] == pytest.approx(0.0, abs=1e-12)

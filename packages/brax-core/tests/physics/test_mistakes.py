@@ -19,7 +19,7 @@ def pipeline(request):
 
 @pytest.fixture(scope="module")
 def arm():
-    """A mass on a slide with a motor."""
+    """Return a mass on a slide with a motor."""
     return rail(actuators=[{}])
 
 
@@ -49,7 +49,7 @@ STEPS = {
 
 @pytest.fixture(scope="module")
 def start(arm):
-    """A state of the mass, as shapes."""
+    """Return a state of the mass, as shapes."""
     return jax.eval_shape(lambda: SPRING.init(arm, jnp.asarray(ONE), jnp.asarray(ONE)))
 
 

@@ -21,7 +21,7 @@ from brax.kernels.codegen.translate import translate
 from brax.kernels.skip import where_needed
 
 SHAPES = ((4,), (4,), (4, 3), (3,))
-"""Of the operands of each program; the last is shared by all environments."""
+"""Ranges of each program's operands. All environments share the last operand."""
 
 PROGRAMS = {
     "arithmetic": lambda a, b, m, c: (a + b * c[:1], a - b * a, a * b - 1, -a / (b + 3), a**3 / a),
@@ -292,7 +292,7 @@ def operands(size, dtype=np.float32):
 
 
 def leaves(size, fun):
-    """A function's results with a batch each."""
+    """Return a function's results with a batch each."""
 
     def whole(*args):
         return tuple(jnp.broadcast_to(x, (*x.shape[:-1], args[0].shape[-1])) for x in fun(*args))
@@ -385,7 +385,7 @@ def test_what_all_environments_share_is_read_where_it_is_needed():
 
 
 def test_a_kernel_takes_no_more_of_the_stack_than_there_is(monkeypatch):
-    """Where its values do not fit it is written in loops, and where those do not it is XLA's."""
+    """A kernel that exceeds the stack has loops; if these exceed it, XLA compiles it."""
 
     def long(a, b, m, c):
         x = m.reshape(12, -1)

@@ -15,7 +15,7 @@ from brax.kernels.codegen import call
 
 
 def precision(x64):
-    """The context and the type of single or double precision."""
+    """Return the context and the type of single or double precision."""
     return jax.enable_x64(x64), np.float64 if x64 else np.float32
 
 
@@ -29,7 +29,7 @@ def matrices(size, batch, dtype, kind="random"):
 
 
 def first(x):
-    """An array with the batch first, in double precision, as NumPy's functions take it."""
+    """Return an array with the batch first, in double precision, as NumPy's functions take it."""
     return np.moveaxis(np.asarray(x, float), -1, 0)
 
 
@@ -167,7 +167,7 @@ def test_triangular_solves_with_all_settings():
 
 
 def test_derivatives_of_a_solution_are_translated_too():
-    """Of x = A⁻¹ b: dx = A⁻¹ (db - dA x), and b̄ = A⁻ᵀ x̄, Ā = -b̄ xᵀ."""
+    """Derivatives of x = A⁻¹ b: dx = A⁻¹ (db - dA x), and b̄ = A⁻ᵀ x̄, Ā = -b̄ xᵀ."""
     with jax.enable_x64(True):
         a, b = matrices(4, 5, np.float64)
         da, db = matrices(4, 5, np.float64, "hilbert")

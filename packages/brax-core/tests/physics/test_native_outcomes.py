@@ -23,12 +23,12 @@ def spectrum(x):
 
 
 def stretched(x):
-    """Calls it."""
+    """Call the function."""
     return jnp.moveaxis(spectrum(x), 0, -1) + x
 
 
 def line_of(function):
-    """The line of a function's last statement."""
+    """Return the line of a function's last statement."""
     lines, first = inspect.getsourcelines(function)
     return first + len(lines) - 1
 
@@ -86,22 +86,22 @@ class Wobble(JointType):
     qd_width = 1
 
     def transform(self, params, q):
-        """A turn about the axis."""
+        """Return a rotation about the axis."""
         square = jnp.stack([q[0], 0 * q[0], 0 * q[0], q[0]], -1).reshape(*q[0].shape, 2, 2)
         return None, exp_quat(params.axis * jnp.linalg.eigvalsh(square)[..., 0])
 
     def motion_subspace(self, params, q):
-        """The axis."""
+        """Return the axis."""
         return [Twist(params.axis, None)]
 
     def coordinates(self, params, pos, rot):
-        """The angle."""
+        """Return the angle."""
         return (2 * jnp.arctan2(rot.vec.dot(params.axis), rot.w),)
 
 
 @pytest.fixture
 def acme():
-    """A plugin with such a joint."""
+    """Return a plugin with such a joint."""
     plugin = types.ModuleType("acme")
     plugin.BRAX_PLUGIN_API = 1
     plugin.brax_joint_types = hookimpl(lambda: [Spec("wobble", Wobble())])

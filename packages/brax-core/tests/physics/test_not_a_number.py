@@ -49,7 +49,7 @@ forcerange="-2 2"/></actuator>
 
 @functools.lru_cache
 def given():
-    """What a step is given: model, state, controls and forces, and the place of each number."""
+    """Return the inputs of a step (model, state, controls, forces), with indices."""
     sys = mjcf.loads(ROBOT)
     engine = plugins.get("pipeline", "generalized")
     q = sys.init_q.at[7:].set(jnp.array([0.09, 0.02, 0.1]))
@@ -60,7 +60,7 @@ def given():
 
 
 def places(tree):
-    """The names of all numbers, such as `0.geom.size[3]`, by the array that they are in."""
+    """Return the names of all numbers, such as `0.geom.size[3]`, by the array that they are in."""
     out = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         if jnp.issubdtype(leaf.dtype, jnp.floating):
@@ -70,7 +70,7 @@ def places(tree):
 
 
 def lanes(tree, change):
-    """A batch in which each environment has one number changed, in the order of `places`."""
+    """Return a batch in which each environment has one number changed, in the order of `places`."""
     named = places(tree)
     count, first = sum(map(len, named.values())), 0
 
@@ -100,7 +100,7 @@ def stepper(name):
 
 @functools.lru_cache
 def steps(name):
-    """The ends of steps: as given, with each number changed, and with each NaN."""
+    """Return the results of steps: as given, with each number changed, and with each NaN."""
 
     def moved(x):
         return x + 0.03 * max(1.0, abs(x)) if np.isfinite(x) else x
@@ -144,7 +144,7 @@ def test_the_broad_phase_follows_a_pair_whose_gap_is_nan():
 
 
 FLAWS = {"dist": 2.0, "pos": 3.0, "normal": 4.0}
-"""What is NaN for a ball of a size."""
+"""Parts of the state that are NaN for a ball of size NaN."""
 
 
 class Flawed(Collider):
@@ -162,7 +162,7 @@ class Flawed(Collider):
 
 @functools.lru_cache
 def two_balls():
-    """A ball on the floor, and one that falls far from it."""
+    """Return a ball on the floor, and one that falls far from it."""
     model = ModelBuilder()
     model.set_option(timestep=0.01)
     model.add_geom(type="plane", size=(0, 0, 1))

@@ -36,7 +36,7 @@ HIGH = {
 
 @pytest.fixture
 def ring(monkeypatch):
-    """The ring is a geometry type like any other."""
+    """Register the ring, a geometry type like any other."""
     get = plugins.get
 
     def found(kind, name):
@@ -46,7 +46,7 @@ def ring(monkeypatch):
 
 
 def lying(kind, ground):
-    """A free body on the ground, and three states of it: at rest, sliding and rolling."""
+    """Return a free body on the ground, and three states: at rest, sliding and rolling."""
     model = ModelBuilder()
     where = {"pos": (0.3, 0.2, -1), "friction": (FRICTION, 0, 0)}
     if ground == "plane":
@@ -69,7 +69,7 @@ def lying(kind, ground):
 
 @functools.partial(jax.jit, static_argnames="pipeline", compiler_options=FAST_COMPILE)
 def slopes(pipeline, sys, q, qd, steps):
-    """Of all coordinates and rates at the end, by where along x and y and how fast it starts."""
+    """Return derivatives of final coordinates and rates by the initial position and speed."""
 
     def end(start, q, qd):
         q, qd = q.at[:2].add(start[:2]), qd.at[0].add(start[2])

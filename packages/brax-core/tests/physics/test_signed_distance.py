@@ -30,13 +30,13 @@ KINDS = [pytest.param(n, marks=() if n == "plane" else pytest.mark.slow) for n i
 
 
 def met(collider, order, names, places, sizes):
-    """What is known of the nearest points of two shapes, put to the collider in an order."""
+    """Return the nearest points of two shapes, given to the collider in one order."""
     shapes = [shape(*each) for each in zip(names, places, sizes, strict=True)]
     return nearest(collider.collide(*(shapes[k] for k in order)))
 
 
 def colliders(name):
-    """The collider of the ball known by its distance, and that of a sphere, and their orders."""
+    """Return the collider of the signed-distance ball and that of a sphere, and their orders."""
     kind, sphere = (plugins.get("geometry_type", n) for n in (name, "sphere"))
     registered = {plugins.get("collider", n).types: n for n in plugins.names("collider")}
     mine = collider_of_types(BALL, kind)
@@ -69,8 +69,10 @@ def programs(name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_ball_known_by_its_distance_is_a_sphere(f64, name):
-    """In a plane at any depth; in other shapes down to one at which they still have none of the
-    ball's middle."""
+    """A signed-distance ball is a sphere: in a plane at any depth, in shapes while shallow.
+
+    Shallow means that the shape does not contain the ball's centre.
+    """
     (mine, theirs), order = programs(name)
     dist, normal, pos = map(np.asarray, mine(*scene(name)))
     expected, its_normal, its_pos = map(np.asarray, theirs(*scene(name)))
@@ -113,8 +115,10 @@ def test_two_balls_known_by_their_distances_meet(f64):
 
 
 def test_a_ring_is_pushed_up_from_any_depth_under_a_plane(f64):
-    """Its lowest point is the tube's radius, and the ring's times the sine of its tilt, below its
-    middle. The other points touch the plane too or are away from it."""
+    """The lowest point is the tube's radius plus the ring's times sin(tilt) below its centre.
+
+    The other points touch the plane too, or are away from it.
+    """
     tilt, height = (a.ravel() for a in np.meshgrid((0.2, 0.9, 1.5), (0.3, 0.0, -0.09, -3.0)))
     place = np.zeros((tilt.size, 7))
     place[:, 2], place[:, 3], place[:, 4] = height, np.cos(tilt / 2), np.sin(tilt / 2)

@@ -46,7 +46,7 @@ def faces():
 
 
 def joints():
-    """A ball that is not turned, with a range and a spring, and crossed hinges in gimbal lock."""
+    """Return a ball joint at zero rotation, with range and spring, and hinges in gimbal lock."""
     model = ModelBuilder()
     model.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1), ipos=(0, 0, -0.2))
     model.add_joint("ball", "ball", range=(0, 0.5), stiffness=0.9)
@@ -62,7 +62,7 @@ LOCKED = np.array([1.0, 0, 0, 0, 0, np.pi / 2, 0])
 
 @functools.partial(jax.jit, static_argnames="pipeline", compiler_options=FAST_COMPILE)
 def slopes(pipeline, sys, q, qd):
-    """Of all that a step gives, by all that it takes."""
+    """Return derivatives of all outputs of a step by all of its inputs."""
 
     def total(sys, q, qd):
         state = pipeline.step(sys, pipeline.init(sys, q, qd), jnp.zeros(0))

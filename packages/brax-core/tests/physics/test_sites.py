@@ -19,7 +19,7 @@ def pipeline(request):
 
 
 def craft():
-    """A body of mass two, its centre off its frame's origin, with a site on a part of it."""
+    """Return a body of 2 kg, its centre off its origin, with a site on a fused part."""
     model = ModelBuilder()
     model.add_body("body", mass=2.0, inertia=(0.1, 0.2, 0.25), ipos=(0.1, 0, 0))
     model.add_joint("body", "free")

@@ -15,8 +15,10 @@ HALF, GAP = 0.05, 0.001
 
 
 def tower(n):
-    """Boxes of wood's weight, dropped by a millimetre each; each meets the next ones of the
-    other kind."""
+    """Return a tower of wooden boxes, each dropped by a millimetre.
+
+    Contact bits alternate, so that each box touches its neighbours only.
+    """
     model, mass = ModelBuilder(), 1000 * (2 * HALF) ** 3
     model.set_option(timestep=0.002)
     model.add_geom("world", "plane", size=(5, 5, 1))

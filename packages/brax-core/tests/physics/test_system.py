@@ -191,7 +191,7 @@ def test_step_refuses_a_state_of_another_system(sys):
 
 
 def uneven(model):
-    """A pair of a ball and the floor, which slides otherwise along its two tangents."""
+    """Return a pair of a ball and the floor with different friction along the two tangents."""
     model.add_geom("world", "plane", "floor", size=(0, 0, 1))
     model.add_geom("a", "sphere", "ball", size=(0.1,))
     model.add_pair("floor", "ball", friction=(1, 2, 0, 0, 0))

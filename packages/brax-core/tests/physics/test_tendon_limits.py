@@ -13,13 +13,15 @@ from brax.builder import ModelBuilder
 
 MASSES = 1.0, 2.0
 SOFT = {"generalized": 0.02}
-"""How far soft limits are from hard ones."""
+"""Tolerance of soft limits against hard ones."""
 
 
 @functools.cache
 def carts(pipeline, **tendon):
-    """Rates and places of two carts in a row, each tenth of a second; the tendon is how much
-    farther the second is."""
+    """Return rates and positions of two carts in a row, each tenth of a second.
+
+    The tendon measures how much farther the second one is.
+    """
     builder = ModelBuilder()
     builder.set_option(timestep=0.001, gravity=(0, 0, 0))
     for i, mass in enumerate(MASSES):
@@ -71,7 +73,7 @@ def test_a_band_that_rubs_brings_two_carts_to_one_speed(pipeline, f64):
 
 @functools.cache
 def on_a_string(pipeline):
-    """A ball that hangs on a string of a metre from the origin."""
+    """Return a ball that hangs on a string of a metre from the origin."""
     builder = ModelBuilder()
     builder.set_option(timestep=0.001)
     builder.add_site("world", "hook")
@@ -130,8 +132,11 @@ def test_its_derivatives_are_finite(pipeline, f64):
 
 @pytest.mark.parametrize("pipeline", ["spring", "positional"])
 def test_a_leash_that_is_tied_to_a_cart_hands_it_momentum(pipeline, f64):
-    """A rod of 1/3 kg m^2 at one radian, whose leash lengthens by cos(1/2) per radian, and a cart
-    of 1 kg that follows it: both have their rates after one step without gravity."""
+    """A rod of 1/3 kg m^2 at one radian pulls a cart of 1 kg by a tendon.
+
+    The tendon lengthens by cos(1/2) per radian. Both have their rates after one step without
+    gravity.
+    """
     builder = ModelBuilder()
     builder.set_option(timestep=1e-6, gravity=(0, 0, 0))
     builder.add_site("world", "post", pos=(0, 0, -1))
@@ -152,8 +157,10 @@ def test_a_leash_that_is_tied_to_a_cart_hands_it_momentum(pipeline, f64):
 
 @functools.cache
 def atwood(pipeline, spatial):
-    """Two weights of 1 and 2 kg under two hooks, on strings of which one shortens as the other
-    lengthens."""
+    """Return an Atwood machine: weights of 1 and 2 kg on tendons under two hooks.
+
+    One tendon shortens as the other lengthens.
+    """
     builder = ModelBuilder()
     builder.set_option(timestep=0.001)
     for i, mass in enumerate(MASSES):

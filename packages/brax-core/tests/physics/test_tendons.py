@@ -33,7 +33,7 @@ def described(actuator=None, joints=WEIGHTS, **tendon):
 
 
 def forces(q, qd, act=(), **model):
-    """Forces on the two slides, from the change of their rates in one step."""
+    """Return forces on the two slides, from the change of their rates in one step."""
     sys = settings(described(**model).build(), DT)
     after = record(sys, q=q, qd=qd, act=act, steps=1).qd[0]
     return (after - np.asarray(qd)) / DT * MASSES

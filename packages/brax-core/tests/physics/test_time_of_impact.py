@@ -23,7 +23,7 @@ PIPELINES = [
 
 
 def ball_on_a_rail(in_time=True):
-    """A ball that moves up and down over a floor."""
+    """Return a ball that moves up and down over a floor."""
     model = ModelBuilder()
     model.add_body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1))
     model.add_joint("ball", "slide", axis=(0, 0, 1))

@@ -12,7 +12,7 @@ BATCH = 7
 
 
 def states(sys, n, seed=0):
-    """Generic coordinates and velocities, reproducible: the first are those of a smaller batch."""
+    """Return generic coordinates and velocities; the first are those of a smaller batch."""
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((64, sys.q_size() + sys.qd_size()))[:n]
     q = np.asarray(sys.init_q) + 0.1 * draws[:, : sys.q_size()]

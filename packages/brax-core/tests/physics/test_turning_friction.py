@@ -16,7 +16,7 @@ RADIUS, TWIST, ROLL = 0.1, 0.01, 0.002
 
 @functools.cache
 def program(pipeline, condim):
-    """The velocities of a ball on the ground, each tenth of a second for one second."""
+    """Return the velocities of a ball on the ground, each tenth of a second for one second."""
     builder = ModelBuilder()
     builder.set_option(timestep=0.002, cone="elliptic", impratio=10.0)
     builder.add_geom("world", "plane", size=(1, 1, 1))
@@ -76,7 +76,7 @@ def test_its_derivatives_are_finite(pipeline, f64):
 
 @functools.cache
 def uneven(pipeline):
-    """The velocities of a box on the ground with friction of .1 along x and .3 along y."""
+    """Return the velocities of a box on the ground with friction of .1 along x and .3 along y."""
     builder = ModelBuilder()
     builder.set_option(timestep=0.002, cone="elliptic", impratio=10.0)
     builder.add_geom("world", "plane", "floor", size=(1, 1, 1))

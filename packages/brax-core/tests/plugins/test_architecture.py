@@ -16,7 +16,7 @@ SOURCES = {
 }
 
 SIBLINGS = {"brax-io": "brax.io", "brax-envs": "brax.envs", "brax-agents": "brax.training"}
-"""What each distribution but the core adds to the package `brax`."""
+"""Subpackages of `brax` that each distribution but the core owns."""
 
 
 @functools.cache
@@ -43,7 +43,7 @@ def within(module, package):
 
 
 def table():
-    """The rows of the table of distributions: name, owned modules, forbidden imports."""
+    """Return the rows of the table of distributions: name, owned modules, forbidden imports."""
     text = (ROOT / "docs" / "architecture.md").read_text()
     rows = re.findall(r"^\| `(brax-\w+)` \| (.*?) \| (.*?) \| (.*?) \|$", text, re.MULTILINE)
     names = {"envs": "brax.envs", "training": "brax.training", "io": "brax.io"}
@@ -123,7 +123,7 @@ def test_each_distribution_keeps_to_its_part_of_the_package(distribution):
 
 @functools.cache
 def constants(path):
-    """The constants of a file, docstrings aside, as nodes."""
+    """Return the constants of a file, docstrings aside, as nodes."""
     prose = {
         id(node.value)
         for node in nodes(path)
@@ -153,7 +153,7 @@ HOMES = {
 
 @pytest.mark.parametrize("kind", HOMES)
 def test_only_its_own_folder_names_a_kind_of_model_element(kind):
-    """What the engine does must not depend on which joints, shapes or laws there are.
+    """The engine does not depend on which joints, shapes or laws exist.
 
     A model reader (`brax.io`) maps the words of its format, and environments describe models.
     """

@@ -28,7 +28,7 @@ HOOKS = sorted(name for name in vars(hookspecs) if name.startswith("brax_"))
 
 @pytest.fixture(scope="module")
 def example():
-    """A registry of the example plugin alone."""
+    """Yield a registry of the example plugin alone."""
     sys.path.insert(0, str(EXAMPLE))
     try:
         module = importlib.import_module("brax_example_plugin.plugin")

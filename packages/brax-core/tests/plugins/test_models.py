@@ -16,7 +16,7 @@ OURS = plugins.get("collider", "plane-sphere")
 
 @contextlib.contextmanager
 def registered(override=False, **hooks):
-    """A plugin of this test."""
+    """Yield a plugin of this test."""
     made = types.ModuleType("acme_plugin")
     made.BRAX_PLUGIN_API = 1
     for name, specs in hooks.items():
@@ -29,7 +29,7 @@ def registered(override=False, **hooks):
 
 
 def drop(shape="sphere", **changes):
-    """A shape above a plane."""
+    """Return a shape above a plane."""
     model = ModelBuilder()
     model.add_geom("world", "plane", size=(1, 1, 1))
     model.add_body("a", pos=(0, 0, 1), mass=1.0, inertia=(1, 1, 1))

@@ -179,7 +179,7 @@ KINDS = {
 
 
 def changed(cls, **changes):
-    """An object of a class of which something is otherwise."""
+    """Return an object of a class with one attribute replaced."""
     plain = {n: staticmethod(v) if callable(v) else v for n, v in changes.items()}
     return type("Changed", (cls,), plain)()
 
@@ -224,7 +224,7 @@ def test_a_wrong_output_is_one_sentence(cls, name, value, told):
 
 @pytest.fixture
 def installed():
-    """Registers an object for this test, in the registry that all use."""
+    """Register an object for this test, in the registry that all use."""
     names = []
 
     def install(kind, value, name="x"):

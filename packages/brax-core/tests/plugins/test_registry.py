@@ -39,7 +39,7 @@ def module(**attributes):
 
 
 def plugin(api=1, **results):
-    """A plugin whose hooks return what is given, or raise it."""
+    """Return a plugin whose hooks return what is given, or raise it."""
     hooks = {f"brax_{kinds}": hookimpl(_returning(result)) for kinds, result in results.items()}
     return module(BRAX_PLUGIN_API=api, **hooks)
 
@@ -62,7 +62,7 @@ def registry(*entry_points, **environ):
 
 
 def discover(made):
-    """Looks something up and returns the warnings that came."""
+    """Look something up and return the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made.names("environment")
@@ -463,7 +463,7 @@ def formats(*specs):
 
 
 def search(made, suffix):
-    """Looks for a format and returns it with the warnings that came."""
+    """Look for a format and return it with the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = made.find("model_format", suffix)

@@ -11,5 +11,5 @@ __all__ = ["bound", "bound_slow", "f64"]
 
 @pytest.fixture(autouse=True)
 def positional(monkeypatch):
-    """Makes `record` run the positional pipeline."""
+    """Make `record` run the positional pipeline."""
     monkeypatch.setattr(physics_lab, "PIPELINE", POSITIONAL)

@@ -1,4 +1,4 @@
-"""What the positional pipeline adds to the shared answers: T08, T18, T59, T69, T70, T83.
+"""Tests of the positional pipeline beside the shared answers: T08, T18, T59, T69, T70, T83.
 
 Where a bound has a comment, the number in it is the residual that was measured.
 """
@@ -180,7 +180,7 @@ def test_a_double_pendulum_follows_lagranges_equations(f64):
 
 
 def derivatives(sys):
-    """A step of a model as a function of state, control, masses and time step, and its tangent."""
+    """Return a step as a function of state, control, masses and time step, and its tangent."""
 
     def after(q, qd, act, mass, dt):
         new = sys.tree_replace({"link.inertia.mass": mass, "opt.timestep": dt})
