@@ -123,7 +123,7 @@ class Dot(Env):
 
 
 def make_learner(agent, environment, **settings):
-    """An agent's learner by itself, not compiled; the network factory's settings are given."""
+    """Return an agent's learner, not compiled, with these settings of the network factory."""
     config, runtime = agent.check(settings)
     env = parts.wrap_environment(environment, config, runtime, config.num_envs, None)
     networks = functools.partial(agent.make_networks, **runtime.network_factory)(

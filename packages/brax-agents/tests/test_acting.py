@@ -113,7 +113,7 @@ def test_time_comes_first(unroll):
 
 
 def test_where_no_last_observation_is_kept_that_before_a_truncated_step_stands_for_it():
-    """Of three environments the second was cut by time and the third ended of itself."""
+    """The second of three environments is truncated, and the third terminates."""
     number = jnp.array([0.0, 1.0, 1.0])
     info = {"truncation": jnp.array([0.0, 1.0, 0.0])}
     before = State((), jnp.array([[1.0], [2.0], [3.0]]), number, number)

@@ -1,4 +1,4 @@
-"""What runs of all agents have in common: going on, coming back, and being the same twice."""
+"""Runs of all agents: continuing, restoring, and giving the same result twice."""
 
 import contextlib
 import functools
@@ -40,7 +40,7 @@ DIVIDED = [n if n == "sac" else pytest.param(n, marks=pytest.mark.long) for n in
 
 
 def train(name, **more):
-    """A short run of an agent."""
+    """Run an agent for a short time."""
     settings, step, number = AGENTS[name]
     number = more.pop("number", number)
     settings = {**settings, **COMMON, **more}

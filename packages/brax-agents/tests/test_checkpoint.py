@@ -330,7 +330,7 @@ def test_kill_9_while_saving_leaves_the_last_whole_checkpoint(tmp_path, kills):
 
 @pytest.fixture
 def held(monkeypatch):
-    """Saves wait for this event before they are complete."""
+    """Make saves wait for this event before they are complete."""
     event, write = threading.Event(), manifest.write
 
     def write_later(*args):

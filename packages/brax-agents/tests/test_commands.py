@@ -142,7 +142,7 @@ def test_ctrl_c_exits_130_and_resume_finishes(capsys):
 
 
 def made_up(run, config, steps):
-    """The folder of a run of `Told` with checkpoints of these steps, all empty."""
+    """Return the folder of a run of `Told` with empty checkpoints of these steps."""
     told = {"environment": "toy_point", "environment_kwargs": {}, "trainer": "told"}
     for step in steps:
         (run / f"checkpoints/{step:012d}").mkdir(parents=True)
@@ -286,7 +286,7 @@ widened = Randomization({"body_mass": Range(0.5, 2.0)})
 
 
 def slider():
-    """A system, for its masses."""
+    """Return a system, for its masses."""
     model = ModelBuilder()
     model.add_body("a", mass=1.0, inertia=(1, 1, 1))
     model.add_joint("a", "slide")

@@ -13,7 +13,7 @@ NINE = np.array([90.0, 1.0, 5.0, 2.0, 7.0, 4.0, 8.0, 3.0, -50.0])
 
 
 def test_the_middle_half():
-    """Of eight the middle four; of nine, two are left out at each end; of three, none is."""
+    """The middle four of eight scores count; of nine, two are left out at each end."""
     assert comparison.interquartile_mean(np.arange(1.0, 9.0)) == (3 + 4 + 5 + 6) / 4
     assert comparison.interquartile_mean(NINE) == (2 + 3 + 4 + 5 + 7) / 5
     assert comparison.interquartile_mean(np.array([1.0, 2.0, 9.0])) == 4.0
@@ -26,7 +26,7 @@ def test_it_is_scipy_s_trimmed_mean():
 
 
 def test_the_interval_is_that_of_all_resamples():
-    """Of four scores there are 256 resamples, all as likely: no draw is needed."""
+    """Four scores have 256 resamples of equal probability, so no draw is needed."""
     scores = np.array([1.0, 2.0, 4.0, 9.0])
     every = np.array(list(itertools.product(scores, repeat=4)))
     means = comparison.interquartile_mean(every)
@@ -43,7 +43,7 @@ def test_one_run_tells_nothing_of_others():
 
 
 def test_the_probability_of_improvement_counts_pairs():
-    """Of six pairs the first is above in three and equal in one."""
+    """In six pairs, the first is above in three and equal in one."""
     found = comparison.improvement(np.array([2.0, 5.0]), np.array([1.0, 2.0, 9.0]))
     assert found.value == pytest.approx((3 + 0.5) / 6)
     assert found.low < found.value < found.high

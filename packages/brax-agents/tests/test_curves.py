@@ -14,7 +14,7 @@ METRIC = "eval/episode_reward"
 
 @pytest.fixture
 def run(tmp_path):
-    """Makes a run's folder with reports in it."""
+    """Make a run's folder with reports in it."""
 
     def make(name, reports, environment="ant", env=(), **config):
         folder = tmp_path / name

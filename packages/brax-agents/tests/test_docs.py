@@ -39,7 +39,7 @@ def _documented(cls):
 
 
 def table(cls):
-    """The rows of a settings table."""
+    """Return the rows of a settings table."""
     return [f"| `{name}` | {default} | {doc} |" for name, default, doc in _documented(cls)]
 
 

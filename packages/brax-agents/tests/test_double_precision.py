@@ -105,7 +105,7 @@ for agent, name, more in (
 
 
 def run(program):
-    """Runs a program in double precision; returns what it prints."""
+    """Run a program in double precision; return what it prints."""
     env = os.environ | {"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=1200

@@ -21,7 +21,7 @@ SLOW = [pytest.mark.slow]
 
 
 def child(code, *args, **environ):
-    """A Python process with the toys at hand."""
+    """Start a Python process that can import the toys."""
     return subprocess.Popen(
         [sys.executable, "-c", code, os.path.dirname(__file__), *map(str, args)],
         stdout=subprocess.PIPE,
@@ -53,7 +53,10 @@ ppo.train(
     "kills", [pytest.param(2, marks=SLOW), pytest.param(200, marks=[*SLOW, pytest.mark.long])]
 )
 def test_killed_again_and_again_it_ends_where_an_undisturbed_run_does(tmp_path, kills):
-    """kill -9 at random moments of training and saving, which it does after every training step."""
+    """A run killed by SIGKILL at random moments ends like an undisturbed run.
+
+    It saves after every training step, so kills hit training and saving.
+    """
     rng = np.random.default_rng(1)
     for _ in range(kills):
         process = child(ENDLESS, tmp_path / "killed")
@@ -77,7 +80,7 @@ def test_killed_again_and_again_it_ends_where_an_undisturbed_run_does(tmp_path, 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """Steps of the checkpoints that were there at each report of a run that saves every 320."""
+    """Return the steps of the checkpoints at each report of a run that saves every 320."""
     folder, seen, begin = tmp_path_factory.mktemp("run"), [], Writer.begin
 
     def begin_and_wait(writer, *args):

@@ -141,7 +141,7 @@ attempt(save_checkpoint_path=folder + "/slow")
 
 @pytest.fixture(scope="module")
 def ordeal(tmp_path_factory):
-    """The folder of two processes' checkpoints, and what each of them told, as lines."""
+    """Return the folder of two processes' checkpoints, and the lines that each printed."""
     folder, told = tmp_path_factory.mktemp("ordeal"), []
     port, where = free_port(), os.path.dirname(__file__)
     with contextlib.closing(Writer(folder / "held")):
@@ -202,7 +202,7 @@ sys.exit(main())
 
 
 def commands(*settings):
-    """The same command in two processes."""
+    """Run the same command in two processes."""
     others = ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", "2", "--process-id"]
     return [run(COMMAND, *settings, *others, str(i)) for i in range(2)]
 
@@ -222,7 +222,7 @@ def test_two_commands_train_with_physics(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_that_is_there_already_is_told_by_all(tmp_path):
-    """Where the first process alone looks, and the others would go on."""
+    """All processes report a run that exists, also if only the first one sees it."""
     (tmp_path / "there").mkdir()
     both = commands("train", "fast", "--name", "there", "--runs", str(tmp_path))
     for i, process in enumerate(both):
@@ -234,7 +234,7 @@ def test_a_run_that_is_there_already_is_told_by_all(tmp_path):
 
 @pytest.fixture
 def one_of_two(monkeypatch):
-    """This process takes itself for the first of two; the other one says what the first says."""
+    """Make this process the first of two; the other one says what the first says."""
     monkeypatch.setattr(hosts, "is_single_process", lambda: False)
     monkeypatch.setattr(hosts, "_all_gather", lambda values: np.stack([values, values]))
 

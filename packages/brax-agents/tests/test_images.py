@@ -41,7 +41,7 @@ def drawn(shape, seed=0):
 
 
 def cnn(kernel, stride, bias=0.0):
-    """A CNN of one convolution of one channel, and its parameters."""
+    """Return a CNN of one convolution of one channel, and its parameters."""
     kernel = jnp.asarray(kernel, jnp.float32)[..., None, None]
     init = jax.nn.initializers.zeros
     module = images.CNN((1,), kernel.shape[:1], (stride,), linen.relu, init)

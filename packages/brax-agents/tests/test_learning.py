@@ -12,7 +12,7 @@ TEACHER = {"teacher_inference_fn": lambda obs, key: (0.9 + 0.0 * obs[..., :1], {
 
 
 def _recipe(name, environment):
-    """An agent, and its settings for small computers."""
+    """Return an agent, and its settings for small computers."""
     agent = plugins.get("trainer", name)
     presets = agent.presets["any"] | agent.presets.get(environment, {})
     return agent, presets["cpu"]
@@ -38,8 +38,7 @@ def test_the_mass_is_pushed(name, seeds):
 
 
 def _return(name, **more):
-    """The best return of an evaluation on the inverted pendulum by the preset for small computers;
-    1000 at most."""
+    """Return the best return on the inverted pendulum by the preset `cpu`; 1000 at most."""
     envs = pytest.importorskip("brax.envs", reason="brax-envs is not installed")
     agent, recipe = _recipe(name, "inverted_pendulum")
     environment = envs.get_environment("inverted_pendulum")

@@ -121,7 +121,7 @@ class Saved(list):
 
 
 def run_of(program, schedule, start=(0, (0, 0)), on_evaluation=nobody, hand_out=nobody, **more):
-    """Runs from training steps and a state; returns the last state, evaluations, reports, saves."""
+    """Run from training steps and a state; return the last state, evaluations, reports, saves."""
     evaluated, reported, saved = [], [], Saved()
 
     def evaluate(steps, state, metrics):

@@ -93,7 +93,7 @@ def test_every_order_is_as_likely():
 
 
 def test_what_is_given_the_same_bits_does_not_stay_in_order():
-    """Of a million numbers each has twelve bits a round, and so often that of its neighbour."""
+    """Twelve bits of a million numbers a round often equal those of the neighbour."""
     order = np.asarray(shuffled(jax.random.key(5), 2**20))
     later = np.mean(np.diff(order) > 0)
     assert abs(later - 0.5) < 5 * np.sqrt(1 / 12 / 2**20)

@@ -209,7 +209,7 @@ class Gym:
     """An environment as another package has them."""
 
     def reset(self):
-        """Starts an episode."""
+        """Start an episode."""
 
     def step(self, action):
         """Advances."""

@@ -106,7 +106,7 @@ def test_gae_is_the_sum_itself(data, bootstrap):
 
 
 def _one_step(**changes):
-    """A single step with reward 1, value 2 and 10 after it."""
+    """Return a single step with reward 1, value 2 and 10 after it."""
     one = {
         "truncation": 0.0,
         "termination": 0.0,
@@ -220,8 +220,10 @@ def test_the_value_loss_takes_the_larger_error_of_the_moved_and_the_bounded_valu
 
 
 def test_the_loss_of_quantiles():
-    """Two quantiles, of 1/4 and 3/4, at 0 and 1. Target 3: errors 3 and 2, so Huber 2.5 and 1.5,
-    weights 1/4 and 3/4. Target -1: errors -1 and -2, Huber 0.5 and 1.5, weights 3/4 and 1/4.
+    """The quantile loss of two quantiles, 1/4 and 3/4, at 0 and 1.
+
+    Target 3: errors 3 and 2, so Huber 2.5 and 1.5, weights 1/4 and 3/4. Target -1: errors -1 and
+    -2, Huber 0.5 and 1.5, weights 3/4 and 1/4.
     """
     found = quantile_huber_loss(jnp.array([[0.0, 1.0]] * 2), jnp.array([3.0, -1.0]))
     np.testing.assert_allclose(found, [(0.625 + 1.125) / 2, (0.375 + 0.375) / 2])

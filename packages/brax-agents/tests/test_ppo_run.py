@@ -209,7 +209,7 @@ def test_environments_that_break_are_counted_and_do_not_reach_the_parameters():
 @pytest.mark.slow
 @pytest.mark.parametrize("bootstrap", [True, False])
 def test_targets_of_both_ends(bootstrap):
-    """What comes after a step is judged by its true last observation, of which episodes count.
+    """The true last observation decides the value after a step, at both kinds of end.
 
     Those of `Counter` end of themselves after 2 steps or, here, by the time limit after 3. The
     target of one step is its scaled reward and, but after a termination, the discounted value of

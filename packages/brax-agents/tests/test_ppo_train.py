@@ -10,7 +10,7 @@ from brax.training.agents.ppo import train as ppo
 
 @pytest.fixture(scope="module")
 def trained():
-    """A run with its reports: steps and metrics."""
+    """Return a run with its reports: steps and metrics."""
     reports = []
     result = ppo.train(
         Point(),

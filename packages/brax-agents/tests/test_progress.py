@@ -1,4 +1,4 @@
-"""What a user sees while an agent trains."""
+"""Progress that a user sees while an agent trains."""
 
 import io
 import json

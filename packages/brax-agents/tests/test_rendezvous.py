@@ -17,7 +17,7 @@ def port():
 
 
 def met(port, *processes):
-    """What each of `(process, number)` is told: None where all is well."""
+    """Return the answer to each `(process, number)`: None if all is well."""
     told = [None] * len(processes)
 
     def meet(i, process, number):

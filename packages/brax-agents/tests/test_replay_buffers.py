@@ -11,7 +11,7 @@ SAMPLE = {"x": jax.ShapeDtypeStruct((2,), jnp.float32), "n": jax.ShapeDtypeStruc
 
 
 def _steps(first, number, envs=3):
-    """Steps of all environments; each sample tells its environment and step."""
+    """Return steps of all environments; each sample contains its environment and step."""
     env, step = np.meshgrid(np.arange(envs), first + np.arange(number), indexing="ij")
     x = np.stack([env, step * 0.5], axis=-1).astype(np.float32)
     return {"x": x, "n": (100 * env + step).astype(np.int32)}
@@ -21,7 +21,7 @@ def _steps(first, number, envs=3):
     ("asked", "stride", "steps"), [(21, 1, 7), (23, 1, 7), (3, 1, 1), (18, 2, 6), (23, 2, 6)]
 )
 def test_it_holds_the_last_steps_of_every_environment(asked, stride, steps):
-    """Of step s the sample is in place s modulo the number of steps; no more is kept than asked."""
+    """The sample of step s is at index s modulo the number of steps; no more is kept than asked."""
     # T91
     buffer = ReplayBuffer(asked, 3, SAMPLE, 4, stride)
     state = buffer.init()

@@ -43,8 +43,9 @@ def test_order_and_size_of_the_batches_do_not_matter(samples):
     ("count", "mean"), [(10**6, 1.0), (3 * 10**8, 1.0), (3 * 10**8, -1e3), (2 * 10**9, 10.0)]
 )
 def test_late_samples_count_as_much_as_early_ones(count, mean):
-    """A batch of 16 moves these by a hundredth of their last digit; what is between is drawn anew,
-    of mean 1 more and variance 4, against the moments of all, merged in float64.
+    """A late batch of 16 changes the statistics by a hundredth of their last digit.
+
+    The samples in between have mean 1 more and variance 4; the reference merges all in float64.
     """
     # T90
     batches, size = 200_000, 16
@@ -112,8 +113,11 @@ def test_weight_zero_leaves_a_sample_out(samples):
 
 
 def test_rows_merge_to_the_statistics_of_all_their_samples(samples):
-    """Some rows end early and one has no sample; what is not finite is left out; leaves may have
-    more axes, or be whole numbers."""
+    """Statistics by rows are those of all samples of the rows.
+
+    Some rows end early and one has no sample. Samples that are not finite are left out. Leaves may
+    have more axes, or be integers.
+    """
     rng = np.random.default_rng(1)
     steps = samples[:, :, 0]
     ends = rng.integers(0, 41, 50)

@@ -28,7 +28,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def trained():
-    """A run with its reports: steps and metrics."""
+    """Return a run with its reports: steps and metrics."""
     reports = []
     result = sac.train(
         Point(),

@@ -18,7 +18,7 @@ POINT, TOP = np.array([0.5, -1.0, 2.0]), np.array([1.0, 1.0, -1.0])
 
 
 def _quadratic(x):
-    """A hill with its top at TOP; the gradient is -2 (x - TOP)."""
+    """Return the height of a hill with its top at TOP; the gradient is -2 (x - TOP)."""
     return -np.sum((x - TOP) ** 2, axis=-1)
 
 
@@ -81,7 +81,7 @@ def test_the_best_directions_are_averaged_in_units_of_their_deviation():
 
 @pytest.mark.parametrize("action_repeat", [1, 2])
 def test_only_first_episodes_count(action_repeat):
-    """Those that end of themselves earn 1 + 2 in 2 steps, the others 1 + 2 + 3 in 3.
+    """Episodes that terminate earn 1 + 2 in 2 steps, the others 1 + 2 + 3 in 3.
 
     Where an action is for two steps, they take 1 and 2 actions, and the last is for one.
     """
@@ -108,7 +108,7 @@ def test_only_first_episodes_count(action_repeat):
 
 
 def test_both_of_a_pair_start_alike():
-    """What they earn depends on the start alone: 3 or 6."""
+    """Both of a pair start alike: their return, 3 or 6, depends only on the start."""
     small = {"population_size": 16, "network_factory": {"hidden_layer_sizes": [4]}}
     learner = make_learner(plugins.get("trainer", "es"), Counter(), episode_length=3, **small)
     policy = learner.networks.policy_network.init(jax.random.key(0))

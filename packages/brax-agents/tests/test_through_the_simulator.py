@@ -23,7 +23,7 @@ DISCOUNT, TIME, N = 0.9, 9, 7
 
 
 def _definition(data):
-    """The sum over episodes of what each earns in the window, one number after the other."""
+    """Return the sum over episodes of the returns within the window, by loops."""
     totals = np.zeros(N)
     for n in range(N):
         start = 0
@@ -181,7 +181,7 @@ def test_each_episode_is_compared_with_what_the_others_let_expect():
 
 
 def _estimates(name, share, windows):
-    """The loss and its gradient in each window of many environments."""
+    """Return the loss and its gradient in each window of many environments."""
     settings = {**SMALL, "num_envs": 100_000, "zeroth_order": share}
     factory = {"network_factory": HIDDEN[name]}
     learner = make_learner(plugins.get("trainer", name), Point(), **settings, **factory)
@@ -196,7 +196,7 @@ def _estimates(name, share, windows):
 
 @pytest.mark.parametrize("name", HIDDEN)
 def test_both_estimates_of_a_gradient_agree(name):
-    """Where rewards are smooth and no episode ends; the loss is the same with any share."""
+    """The estimates agree where rewards are smooth and no episode ends, with any share."""
     value, first = _estimates(name, 0.0, 8)
     whole, zeroth = _estimates(name, 1.0, 8)
     (part,), (mixed,) = _estimates(name, 0.25, 1)
@@ -238,7 +238,7 @@ def test_a_limit_changes_derivatives_alone(most, differs):
 
 
 class Breaking(Point):
-    """Where it comes beyond 0.5, either its reward is not a number, or it ends and earns nothing.
+    """An environment that breaks beyond 0.5: the reward is NaN, or it ends and earns nothing.
 
     The second is what `EpisodeWrapper` makes of the first.
     """

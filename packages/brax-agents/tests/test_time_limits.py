@@ -8,7 +8,9 @@ from brax.training.agents.ppo import train as ppo
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_value_of_short_episodes_stays_bounded(seed):
-    """A step earns less than 0.04, so a value is below 0.04 / (1 - 0.97) = 1.3, its squared error
+    """The squared error of values stays below 0.5.
+
+    A step earns less than 0.04, so a value is below 0.04 / (1 - 0.97) = 1.3, its squared error
     below 2, and a quarter of that below 0.5. With targets made anew in every update it was 375.
     """
     envs = pytest.importorskip("brax.envs", reason="brax-envs is not installed")

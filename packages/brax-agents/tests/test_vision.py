@@ -124,7 +124,7 @@ LEARN = {
     "network_factory": TINY,
 }
 BLIND = 3 / 7
-"""What a step earns at best without seeing the dot, on average."""
+"""The best mean reward of a step without seeing the dot."""
 
 
 def earned(environment, seed):
@@ -134,7 +134,7 @@ def earned(environment, seed):
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 def test_it_learns_where_the_dot_is(seed):
-    """Of 1 at most; 0.80 to 0.93 with forty seeds when this was written."""
+    """The policy learns the position of the dot: 0.80 to 0.93 of 1 with forty seeds."""
     assert earned(Dot(), seed) > 0.75
 
 
