@@ -9,7 +9,7 @@ from brax import envs
 
 
 def compiled(name):
-    """An environment, 512 starts of it, and its `step` compiled."""
+    """Return an environment, 512 starts of it, and its compiled `step`."""
     env = envs.get_environment(name)
     reset = jax.jit(jax.vmap(env.reset))
     starts = reset(jax.random.split(jax.random.key(0), 512))
@@ -18,7 +18,7 @@ def compiled(name):
 
 
 def lost(state):
-    """A state whose physics is no longer a number."""
+    """Return a state whose physics is NaN."""
     return state.replace(pipeline_state=state.pipeline_state * float("nan"))
 
 

@@ -16,7 +16,7 @@ ACTION = jnp.array([0.5, -0.5, 1.0, 0.0, 0.0, -1.0, 0.25, 0.0])
 
 @pytest.fixture(scope="module")
 def walked(ant):
-    """A start, and the state one step later."""
+    """Return a start, and the state one step later."""
     return ant.start, ant.step(ant.start, ACTION)
 
 
@@ -73,7 +73,7 @@ def test_reward_is_the_sum_of_its_parts_and_each_is_its_formula(walked):
 
 
 def lifted(ant, height):
-    """A start of the ant, moved up or down so that its torso is at a height."""
+    """Return a start of the ant with its torso at a height."""
     physics = ant.start.pipeline_state
     rise = height - physics.q[2]
     pos = physics.x.pos.at[:, 2].add(rise)
@@ -138,7 +138,7 @@ def test_wrong_action_and_wrong_state(ant, pendulum):
 
 @pytest.mark.slow
 def test_the_contacts_are_told_if_asked_for(ant):
-    """Those at where the links are, and nothing else changes."""
+    """Contacts are observed at the links' positions, and nothing else changes."""
     env = Ant(backend=ant.env.backend, debug=True)
     state = jax.jit(env.step)(jax.jit(env.reset)(jax.random.key(0)), jnp.ones(8))
     want = contact.get(env.sys, state.pipeline_state.x)

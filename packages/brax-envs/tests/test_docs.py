@@ -18,7 +18,7 @@ EXAMPLE = DOCS / "examples" / "cart.py"
 
 
 def load(path):
-    """The module in a file."""
+    """Return the module in a file."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -9,7 +9,7 @@ from brax.envs.observation import size
 
 
 def leaning(pendulum, angle):
-    """A state at rest in the middle of the rail, with the pole at an angle."""
+    """Return a state at rest in the middle of the rail, with the pole at an angle."""
     physics = pendulum.start.pipeline_state
     pole = jnp.array([np.cos(angle / 2), 0, np.sin(angle / 2), 0], jnp.float32)
     x = physics.x.replace(

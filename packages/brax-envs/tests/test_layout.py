@@ -1,4 +1,4 @@
-"""What environments observe, part by part, against MuJoCo in the same state."""
+"""Observations of environments, part by part, against MuJoCo in the same state."""
 
 import jax
 import mujoco

@@ -13,8 +13,11 @@ from brax import envs
 from brax.envs.task import ASSETS
 
 POLICY = Path(__file__).parent / "policies" / "ant_generalized.npz"
-"""What PPO learned in five million steps on the pipeline `generalized`, as the benchmark's
-`export_policy.py` writes it; it walks at 0.5 m/s and falls in a fifth of its episodes."""
+"""The policy that PPO learned in five million steps on `generalized`.
+
+`export_policy.py` of the benchmarks writes it. It walks at 0.5 m/s and falls in a fifth of its
+episodes.
+"""
 EPISODES, LENGTH = 100, 1000
 TIMESTEP, N_FRAMES = 0.01, 5
 SHARE = 0.05
@@ -22,7 +25,7 @@ SHARE = 0.05
 
 
 def act(policy, obs, xp):
-    """The mean actions of a network with relu layers, for observations (..., 27)."""
+    """Return the mean actions of a network with relu layers, for observations (..., 27)."""
     hidden = (obs - policy["mean"]) / policy["std"]
     for i in range(last := int(policy["layers"]) - 1):
         hidden = xp.maximum(hidden @ policy[f"kernel_{i}"] + policy[f"bias_{i}"], 0)
@@ -51,8 +54,9 @@ def ours(policy, key):
 
 
 def theirs(policy, q, qd):
-    """Returns and lengths of MuJoCo's episodes from the same starts; reward and end from the task's
-    description.
+    """Return returns and lengths of MuJoCo's episodes from the same starts.
+
+    Reward and end follow the task's description.
     """
     model = mujoco.MjModel.from_xml_path(str(ASSETS / "ant.xml"))
     model.opt.timestep = TIMESTEP

@@ -13,7 +13,7 @@ from brax.errors import ShapeError
 
 
 def lying(env, q=(), qd=()):
-    """A state of which only coordinates and velocities matter, the first of them given."""
+    """Return a state with these first coordinates and velocities."""
     state = jax.eval_shape(env.reset, jax.random.key(0)).pipeline_state
     state = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), state)
     return state.replace(
@@ -67,7 +67,7 @@ def test_when_one_coordinate_ends_it(name, entry, table):
 
 
 def poles(lower, upper, x=0.0, rates=(0.0, 0.0)):
-    """The environment and a state of it: the upper pole's angle is against the lower one's."""
+    """Return the environment and a state of it; the upper angle is relative to the lower pole."""
     env = envs.get_environment("inverted_double_pendulum")
     return env, env.pipeline_init(jnp.array([x, lower, upper]), jnp.array([0.0, *rates]))
 
@@ -202,14 +202,14 @@ def test_told_angles_are_reached():
 
 @pytest.fixture(scope="module")
 def arm():
-    """The arm, one step of it under zero action, and a state to step from."""
+    """Return the arm, one step of it under zero action, and a state to step from."""
     env = envs.get_environment("ur5e")
     state = jax.jit(env.reset)(jax.random.key(0))
     return env, jax.jit(lambda s: env.step(s, jnp.zeros(6))), state
 
 
 def aimed(state, target):
-    """The state with the target elsewhere."""
+    """Return the state with the target elsewhere."""
     return state.replace(pipeline_state=placed(state.pipeline_state, target))
 
 
@@ -252,7 +252,7 @@ def test_reward_and_targets_of_fetch():
     before, after = (lying(env, (x, 0, 0.4)) for x in (0.0, 0.3))
 
     def at(state, x):
-        """The trunk upright at x, with a target at (3, 4)."""
+        """Return a state with the trunk upright at x, and a target at (3, 4)."""
         turned = state.x.rot.at[0].set(jnp.array([1.0, 0, 0, 0]))
         frames = state.x.replace(pos=state.x.pos.at[0].set(jnp.array([x, 0, 0.4])), rot=turned)
         return placed(state.replace(x=frames), jnp.array([3.0, 4.0, 0.0]))
