@@ -16,7 +16,7 @@ def _chromium() -> str:
 
 @pytest.fixture(scope="session")
 def launch():
-    """Starts headless Chromium through Playwright; skips where one of them is missing."""
+    """Start headless Chromium through Playwright; skip if one of them is missing."""
     path, missing = _chromium(), ""
     try:
         from playwright.sync_api import sync_playwright
@@ -34,5 +34,5 @@ def launch():
 
 @pytest.fixture(scope="session")
 def browser(launch):
-    """A browser that draws by software, as machines without a screen do."""
+    """Return a browser that draws by software, as machines without a screen do."""
     return launch(*SOFTWARE)

@@ -9,7 +9,7 @@ WORDS = ("nan", "inf", "-inf", "-1", "0", "1e999", "1e30", "1e-30", "text", "", 
 
 
 def damaged_xml(text: str, seed: int) -> str:
-    """A model after one to five random changes."""
+    """Return a model after one to five random changes."""
     rng = random.Random(seed)
     root = ET.fromstring(text)
     for _ in range(rng.randint(1, 5)):
@@ -48,7 +48,7 @@ def drop(rng, node, parent):
 
 
 def damaged_json(text: str, seed: int) -> str:
-    """A text of JSON after one or two random changes."""
+    """Return a text of JSON after one or two random changes."""
     rng = random.Random(seed)
     told = json.loads(text)
     for _ in range(rng.randint(1, 2)):
@@ -78,7 +78,7 @@ def inside(value):
 
 
 def damaged_fields(text: str, seed: int) -> str:
-    """A text of protobuf's after one to five changes of its numbers, names and fields."""
+    """Return a text of protobuf's after one to five changes of its numbers, names and fields."""
     rng = random.Random(seed)
     for _ in range(rng.randint(1, 5)):
         number, name = r"-?\d+\.?\d*", r'"\w*"'
@@ -93,7 +93,7 @@ def damaged_fields(text: str, seed: int) -> str:
 
 
 def damaged_text(text: str, seed: int) -> bytes:
-    """A text cut short, or with some of its bytes changed, doubled or taken out."""
+    """Return a text cut short, or with some of its bytes changed, doubled or taken out."""
     rng = random.Random(seed)
     content = bytearray(text.encode())
     if rng.random() < 0.2:

@@ -1,4 +1,4 @@
-"""What the pipeline `mjx` computes, as JSON; test_mjx runs it in double precision."""
+"""Results of the pipeline `mjx` as JSON; test_mjx runs it in double precision."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ PENDULUM = """<mujoco><compiler angle="radian"/><option timestep=".004" wind="1 
 
 
 def free_fall():
-    """How far a ball fell in 100 steps, and one that an external force holds."""
+    """Return the fall of a ball in 100 steps, and that of one held by an external force."""
     sys = mjcf.loads(BALL)
     start = MJX.init(sys, sys.init_q, jnp.zeros(6))
     nothing = jnp.zeros(0)

@@ -16,7 +16,7 @@ BALL = (0.85, 0.3, 0.2, 1)
 
 
 def walker(torso: str = "torso", timestep: float = 0.05) -> System:
-    """A ball on a plane with a leg on one hinge and an arm on two."""
+    """Return a ball on a plane with a leg on one hinge and an arm on two."""
     made = ModelBuilder()
     heavy = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
     made.add_body(torso, pos=(0, 0, 0.24), **heavy)
@@ -36,17 +36,17 @@ def walker(torso: str = "torso", timestep: float = 0.05) -> System:
 
 
 def turn(axis: tuple[float, float, float], angle: float) -> np.ndarray:
-    """The quaternion of a rotation by `angle` about a unit axis."""
+    """Return the quaternion of a rotation by `angle` about a unit axis."""
     return np.array([math.cos(angle / 2), *(math.sin(angle / 2) * np.array(axis))])
 
 
 def walk(frames: int) -> list[State]:
-    """The walker gliding along x at 1 m/s while its knee bends, its arm at rest."""
+    """Return the walker gliding along x at 1 m/s while its knee bends, its arm at rest."""
     return [glide(0.05 * i, knee=0.5 * math.sin(0.05 * i)) for i in range(frames)]
 
 
 def glide(x: float, knee: float = 0.0) -> State:
-    """The walker with its torso at (x, 0, 0.24), the knee bent, the arm at rest."""
+    """Return the walker with its torso at (x, 0, 0.24), the knee bent, the arm at rest."""
     pos = np.array([[x, 0, 0.24], [x + 0.3, 0, 0.24], [x - 0.3, 0, 0.24]], np.float32)
     rot = np.array([[1, 0, 0, 0], turn((0, 1, 0), knee), [1, 0, 0, 0]], np.float32)
     q = np.array([*pos[0], 1, 0, 0, 0, knee, 0, 0], np.float32)
@@ -54,7 +54,7 @@ def glide(x: float, knee: float = 0.0) -> State:
 
 
 def unpack(page):
-    """What the page's own code would read: the model, and its arrays."""
+    """Return what the page's own code reads: the model and its arrays."""
     model = json.loads(re.search(r'class="brax-model">(.*?)</script>', page, re.S)[1])
     text = re.search(r'class="brax-numbers">(.*?)</script>', page, re.S)[1]
     planes = np.frombuffer(gzip.decompress(base64.b64decode(text)), np.uint8).reshape(4, -1)

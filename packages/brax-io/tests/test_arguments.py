@@ -39,7 +39,7 @@ SAID = {
 
 
 def mistakes(folder):
-    """Calls, by what they are called."""
+    """Return calls by their names."""
     out = {f"load_model of {k}": lambda v=v: mjcf.load_model(v) for k, v in NOT_MODELS.items()}
     out |= {
         f"validate_model of {k}": lambda v=v: mjcf.validate_model(v) for k, v in NOT_MODELS.items()

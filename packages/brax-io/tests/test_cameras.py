@@ -131,7 +131,7 @@ def test_they_go_through_json():
 
 
 def scene():
-    """A ball on a slide along x, a camera four metres above its start and one on it."""
+    """Return a ball on a slide along x, a camera four metres above its start and one on it."""
     made = ModelBuilder()
     made.add_body("ball", mass=1.0, inertia=(1, 1, 1))
     made.add_joint("ball", "slide", axis=(1, 0, 0))

@@ -21,7 +21,7 @@ def drawn(shape, seed=0, scale=1.0):
 
 
 def onnx_function(policy, size):
-    """What onnxruntime makes of the exported policy."""
+    """Return the exported policy as a function that runs onnxruntime."""
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     content = export.to_onnx(policy, size).SerializeToString()
@@ -35,7 +35,7 @@ def onnx_function(policy, size):
 
 
 def operation(name):
-    """A policy made of one elementwise operation, and observations that it is defined for."""
+    """Return a policy made of one elementwise operation, and observations in its domain."""
     low = drawn((64, WIDTH), scale=2.0)
     if name in ("log", "log1p", "rsqrt", "sqrt"):
         low = np.abs(low) + 0.1
@@ -114,7 +114,7 @@ print(*policy([1, 2, 3, 4]).tolist(), "jax" in sys.modules)
 
 
 def agents():
-    """The agents of brax-agents, and activations that one of them is given."""
+    """Return the agents of brax-agents, and activations for one of them."""
     from brax import plugins
 
     names = [n for n in plugins.names("trainer") if n != "random_search"]

@@ -48,7 +48,7 @@ def limited(what):
 
 
 def outcome(suffix, seed, folder):
-    """What becomes of the file of a seed; every third one is no longer of its own grammar."""
+    """Return the outcome for a seed's damaged file; every third one breaks the grammar."""
     if seed % 3:
         content = STRUCTURED[suffix](WHOLE[suffix](), seed).encode("utf-8", "replace")
     else:

@@ -15,7 +15,7 @@ from brax.plugins import Spec, hookimpl
 
 @base.dataclass
 class Moment:
-    """What `render` reads of an environment's state."""
+    """The part of an environment's state that `render` reads."""
 
     pipeline_state: base.State
     obs: jax.Array
@@ -114,7 +114,7 @@ def plugin():
 
 @pytest.fixture
 def run(tmp_path):
-    """Makes a run's folder with a checkpoint in it."""
+    """Make a run's folder with a checkpoint in it."""
 
     def make(environment="glide", trainer="counting", config=(), **settings):
         folder = tmp_path / "run"

@@ -34,7 +34,7 @@ def gl():
 
 @pytest.fixture
 def opened(monkeypatch):
-    """The OpenGL contexts that are opened, each with whether it was given back."""
+    """Return the opened OpenGL contexts, each with whether it was freed."""
     found = []
     make = canvas._surface
 

@@ -63,7 +63,7 @@ def rich():
 
 
 def same(a, b):
-    """Whether two systems are equal to the last bit."""
+    """Return whether two systems are equal to the last bit."""
     assert jax.tree.structure(a) == jax.tree.structure(b)
     for (place, x), y in zip(
         jax.tree_util.tree_leaves_with_path(a), jax.tree.leaves(b), strict=True
@@ -168,7 +168,7 @@ def test_what_is_not_a_number_is_not_written(system):
 
 
 def changed(system, path, value):
-    """The text with one entry replaced, or taken out by `...`."""
+    """Return the text with one entry replaced, or taken out by `...`."""
     told = text.loads(json.dumps(system))
     *outer, last = path.split(".")
     part = told["system"]

@@ -25,13 +25,13 @@ PENDULUM = """<mujoco><worldbody><body name="arm"><joint axis="0 1 0"/>
 
 
 def gliding():
-    """The walker for ever on its way along x at 1 m/s; the reward counts the frames."""
+    """Yield the walker moving along x at 1 m/s without end; the reward counts the frames."""
     return ((glide(0.05 * i), {"reward": float(i)}) for i in itertools.count())
 
 
 @pytest.fixture(scope="module")
 def address():
-    """Where `serve` shows the gliding walker."""
+    """Return the address at which `serve` shows the moving walker."""
     ready, told = threading.Event(), []
 
     def tell(url):
@@ -146,7 +146,7 @@ def test_the_page_goes_on_as_frames_come(browser, address):
 
 @pytest.mark.slow
 def test_the_oldest_frames_go(browser):
-    """Of 700 frames the page keeps 500; the walker's reward tells which they are.
+    """The page keeps 500 of 700 frames; the walker's reward identifies them.
 
     The walker rests at every 100th frame until the page says so: the server keeps no more for a
     page that is held up than it does, and what rests must be told to its last frame.

@@ -1,4 +1,4 @@
-"""Which geoms are tested against each other: the same as MuJoCo tests, on random trees."""
+"""Pairs of geoms that are tested for contact: MuJoCo's, on random trees."""
 
 import random
 

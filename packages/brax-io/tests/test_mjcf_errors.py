@@ -15,7 +15,7 @@ HINGE = '<joint name="a"/>'
 
 
 def model(body: str = HINGE + GEOM, before: str = "", after: str = "") -> str:
-    """A model of one body 'b'; the body's children stand on line 4, what follows on line 6."""
+    """Return a model of one body 'b'. Its children stand on line 4, what follows on line 6."""
     return (
         f'<mujoco>{before}\n<worldbody>\n<body name="b">\n{body}\n</body></worldbody>\n'
         f"{after}</mujoco>"

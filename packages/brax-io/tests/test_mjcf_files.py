@@ -32,7 +32,7 @@ def world(inside: str, before: str = "") -> str:
 
 
 def write(folder: Path, **files: str) -> Path:
-    """Writes files; a double underscore stands for a slash. Returns the path of 'main.xml'."""
+    """Write files, with a double underscore for a slash; return the path of 'main.xml'."""
     for name, text in files.items():
         path = folder / (name.replace("__", "/") + ".xml")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ CUBE = "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
-    """A part of a PNG file."""
+    """Return a part of a PNG file."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 

@@ -42,7 +42,7 @@ def _model(n):
 
 
 def test_the_report_says_so():
-    """Of a mesh that can touch; 250 corners are left as they are."""
+    """The report mentions a hull that was thinned; one of 250 corners is left as it is."""
     for n, told in ((1000, "256 of 1000 corners, and reaches up to"), (250, "")):
         model = _model(n)
         rows = [f for f in mjcf.report(model) if f.name == "ball" and f.status == "approximated"]

@@ -1,4 +1,4 @@
-"""What would change the motion and is not supported is refused by name; what cannot is accepted."""
+"""Unsupported elements that would change the motion are rejected by name, others accepted."""
 
 import re
 from pathlib import Path

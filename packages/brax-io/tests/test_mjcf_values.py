@@ -1,4 +1,4 @@
-"""What is honoured: numbers of the model file, worked out by hand."""
+"""Numbers of the model file that are honoured, worked out by hand."""
 
 import warnings
 

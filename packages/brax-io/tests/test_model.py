@@ -26,7 +26,7 @@ class Pair(NamedTuple):
 
 
 def local():
-    """A class that no module has."""
+    """Return a class that no module has."""
 
     class Local(NamedTuple):
         first: object
@@ -113,7 +113,7 @@ def test_a_pickle_is_refused_with_the_way_to_convert_it(tmp_path):
 
 
 def rewritten(path, change, **options):
-    """The file with the contents of its members changed by a function of their names."""
+    """Return the file with the contents of its members changed by a function of their names."""
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
     change(members)
@@ -124,14 +124,14 @@ def rewritten(path, change, **options):
 
 
 def told(members, **changes):
-    """Changes what the file says of its array `kernel`."""
+    """Change the description of the array `kernel` in the file."""
     text = json.loads(members["params.json"])
     text["tree"]["dict"]["kernel"].update(changes)
     members["params.json"] = json.dumps(text).encode()
 
 
 def retold(members, tree):
-    """Puts another tree in the place of the file's."""
+    """Replace the tree of the file by another."""
     members["params.json"] = json.dumps({"format": 1, "tree": tree}).encode()
 
 
@@ -142,19 +142,19 @@ def twice(members):
 
 
 def swapped(members):
-    """Puts the numbers of an array in the other byte order."""
+    """Write the numbers of an array in the other byte order."""
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, TREE["kernel"].astype(">f4"))
     members["kernel.npy"] = buffer.getvalue()
 
 
 def unclosed(members):
-    """Opens a bracket in the header of an array that is never closed."""
+    """Open a bracket in the header of an array and never close it."""
     members["kernel.npy"] = members["kernel.npy"].replace(b"(2, 3)", b"((2, 3")
 
 
 def objects(members):
-    """Puts an array of Python objects, which only pickle can store, in the place of one."""
+    """Replace an array by one of Python objects, which only pickle can store."""
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.array([1, None]), allow_pickle=True)
     members["kernel.npy"] = buffer.getvalue()

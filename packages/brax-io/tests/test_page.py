@@ -39,7 +39,7 @@ class Visit:
             self.page.wait_for_timeout(20)
 
     def act(self, action, *args, **options):
-        """Does something that must change the picture."""
+        """Do something that must change the picture."""
         before = self.drawn()
         action(*args, **options)
         self.wait_for_drawing(before)

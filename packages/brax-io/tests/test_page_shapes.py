@@ -43,7 +43,7 @@ class Stairs(GeometryType):
 
 
 def shapes():
-    """A row of shapes of as many hues on a floor."""
+    """Return a row of shapes of as many hues on a floor."""
     made = ModelBuilder()
     made.add_geom(type="plane", contype=0, conaffinity=0)
     for i, (kind, size) in enumerate(SIZES.items()):

@@ -1,4 +1,4 @@
-"""What a pipeline makes of a model: the report, the command, and the page that lists it."""
+"""Treatment of a model by each pipeline: the report, the command, and the page that lists it."""
 
 import re
 from pathlib import Path

@@ -103,8 +103,11 @@ def leaves(tree):
 
 
 def test_it_stands_on_the_ground(walker):
-    """The leg level: the hip is 0.25 below the torso, the leg 0.08 thick. Straight, it is 0.9 long
-    from the torso: 0.25 + 0.05 to its origin, 0.3 to its middle, 0.3 on to its end."""
+    """The model starts on the ground.
+
+    With the leg level, the hip is 0.25 below the torso and the leg 0.08 thick. Straight, the leg
+    reaches 0.9 from the torso: 0.25 + 0.05 to its origin, 0.3 to its centre, 0.3 on to its end.
+    """
     q = walker.init_q
     np.testing.assert_allclose(q, [0, 0, 0.33, 1, 0, 0, 0, math.pi / 2, 0], atol=1e-6)
     straight = text.loads(WALKER, default_index=2)

@@ -237,7 +237,7 @@ MESH = ARM.replace('<sphere radius="0.05"/>', '<mesh filename="{}"/>', 1)
 
 
 def loaded(name, folder, compiler="", **options):
-    """The system, or the problem, of a robot with a mesh of that name, in `folder`/robot/urdf."""
+    """Return the system, or the problem, of a robot in `folder`/robot/urdf with that mesh."""
     path = folder / "robot" / "urdf" / "arm.urdf"
     path.parent.mkdir(parents=True, exist_ok=True)
     extension = f"<mujoco><compiler {compiler}/></mujoco><link"
@@ -273,7 +273,7 @@ def test_packages_are_found_where_they_are_given_or_above_the_file(tmp_path):
 
 
 def test_addresses_of_meshes(tmp_path):
-    """Of Gazebo's models and of files; other schemes are named, and what is allowed."""
+    """Addresses of Gazebo's models and of files work; other schemes are rejected by name."""
     meshes = tmp_path / "robot" / "urdf" / "my meshes"
     meshes.mkdir(parents=True)
     (meshes / "a.obj").write_text(TETRAHEDRON)
@@ -382,7 +382,7 @@ def test_what_is_unknown_is_told(tmp_path):
 
 
 def hand(mimics, kind="revolute"):
-    """A robot whose joints j, k and l are about the same axis of as many links, without gravity."""
+    """Return a robot with joints j, k and l about the same axis, without gravity."""
     links = "".join(f'<link name="{n}">{INERTIAL}</link>' for n in ("base", "a", "b", "c"))
     joints = "".join(
         f"""<joint name="{name}" type="{kind}"><parent link="base"/><child link="{child}"/>

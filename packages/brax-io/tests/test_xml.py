@@ -1,4 +1,4 @@
-"""What MuJoCo's reader takes for XML loads here; what it does not is one sentence with a line."""
+"""XML that MuJoCo's reader accepts loads; other XML raises one error with a line."""
 
 import mujoco
 import pytest
