@@ -17,7 +17,7 @@ as terms add up to the reward. How the models relate to others, and what was lea
 
 
 def section(name: str) -> str:
-    """What the page tells of an environment."""
+    """Return the section on an environment."""
     env = plugins.get("environment", name)()
     told = [f"## {name}", inspect.cleandoc(type(env).__doc__ or "")]
     for headers, rows in describe(env):
@@ -28,7 +28,7 @@ def section(name: str) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     specs = plugins.specs("environment").items()
     ours = [name for name, spec in specs if spec.distribution == "brax-envs"]
     return "\n\n".join([HEAD.strip(), *(section(name) for name in ours)]) + "\n"

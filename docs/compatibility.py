@@ -31,7 +31,7 @@ CLOSE = (1e-9, 1e-6, 1e-3)
 """Errors of a step, and the bars that they are told by."""
 RK4 = int(mujoco.mjtIntegrator.mjINT_RK4)
 DEEP, DEEPER = 0.01, 1.5
-"""How deep a contact may be: metres, or times what MuJoCo has."""
+"""Greatest depth of a contact [m], and as a multiple of MuJoCo's."""
 
 HEAD = """# Compatibility with other packages' model files
 
@@ -81,24 +81,24 @@ QUICK = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_pass
 """Each program runs for a second of simulation only."""
 
 _ELEMENT = re.compile(r"^\w+ '[^']*'( \([^)]*\))?( and \w+ '[^']*'( \([^)]*\))?)?:? ?")
-"""What a problem begins with: the element, or the two, that it is of."""
+"""Start of a problem: the element, or the two elements, that it names."""
 
 STATUSES = ("runs", "loads", "refused", "fails")
 
 
 class Row(NamedTuple):
-    """What became of a file."""
+    """The outcome for a file."""
 
     file: str
     status: str
     """One of `STATUSES`; what `loads` was not simulated."""
     told: str
     close: str = ""
-    """How near its steps are to MuJoCo's; nothing where it does not run."""
+    """Agreement of its steps with MuJoCo's; empty if it does not run."""
 
 
 def files() -> Iterator[tuple[str, Path]]:
-    """The files, by package and path in it."""
+    """Yield the files, by package and path in it."""
     for package in PACKAGES:
         spec = util.find_spec(package)
         if spec is None or spec.origin is None:
@@ -109,7 +109,7 @@ def files() -> Iterator[tuple[str, Path]]:
 
 
 def moves(path: Path) -> bool:
-    """Whether it is a model by itself, in which something moves."""
+    """Return whether a file is a model by itself, in which something moves."""
     try:
         return bool(mujoco.MjModel.from_xml_path(str(path)).nv)
     except ValueError:  # a part of other files
@@ -117,7 +117,7 @@ def moves(path: Path) -> bool:
 
 
 def judge(name: str, path: Path, largest: float = np.inf) -> Row:
-    """Loads and runs a file."""
+    """Load and run a file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -144,14 +144,14 @@ def judge(name: str, path: Path, largest: float = np.inf) -> Row:
 
 
 def reasons(problems: Sequence[str]) -> str:
-    """The problems without the elements they are of, each once, and how often."""
+    """Return the problems without their elements, each once, and how often."""
     plain = [_ELEMENT.sub("", p.splitlines()[0]).split(". Registered:")[0] for p in problems]
     counted = {p: plain.count(p) for p in dict.fromkeys(plain)}
     return "; ".join(f"{p} ({n} times)" if n > 1 else p for p, n in counted.items())
 
 
 def simulate(sys: System, state: object) -> tuple[float, bool]:
-    """The depth [m] of the deepest contact after `SECONDS`, and whether all stays finite."""
+    """Return the depth [m] of the deepest contact after `SECONDS`, and whether all stays finite."""
     engine = plugins.get("pipeline", "generalized")
     steps = max(1, round(SECONDS / 10 / float(sys.opt.timestep)))
     rest = jnp.zeros(sys.act_size())
@@ -165,14 +165,14 @@ def simulate(sys: System, state: object) -> tuple[float, bool]:
 
 
 def mujoco_model(path: Path) -> mujoco.MjModel:
-    """The model as MuJoCo has it, with its present search for contacts."""
+    """Return the model as MuJoCo has it, with its present search for contacts."""
     model = mjcf.load_mjmodel(path, allow_external_assets=True)
     model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)
     return model
 
 
 def mujoco_depth(path: Path) -> float:
-    """The depth of MuJoCo's deepest contact after the same time."""
+    """Return the depth of MuJoCo's deepest contact after the same time."""
     model = mujoco_model(path)
     data = mujoco.MjData(model)
     while data.time < SECONDS:
@@ -192,7 +192,7 @@ class Found(NamedTuple):
 
 
 def compared(path: Path) -> str:
-    """How near steps are to MuJoCo's; where not near enough, also with the contacts put into it.
+    """Return how near steps are to MuJoCo's, if necessary also with the contacts exchanged.
 
     An error is of the change of rates in a step, against MuJoCo's, over the largest change.
     """
@@ -213,7 +213,7 @@ def compared(path: Path) -> str:
 
 
 def rates_after(sys: System, before: Sequence[np.ndarray]) -> np.ndarray:
-    """The rates one step after some states."""
+    """Return the rates one step after some states."""
     engine = plugins.get("pipeline", "generalized")
 
     def step(q: jax.Array, qd: jax.Array, activation: jax.Array, ctrl: jax.Array) -> jax.Array:
@@ -226,7 +226,7 @@ def rates_after(sys: System, before: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def contacts_at(sys: System, before: Sequence[np.ndarray]) -> Found:
-    """The contacts at some states."""
+    """Return the contacts at some states."""
     engine = plugins.get("pipeline", "generalized")
 
     def look(q: jax.Array, qd: jax.Array) -> Found:
@@ -239,7 +239,7 @@ def contacts_at(sys: System, before: Sequence[np.ndarray]) -> Found:
 
 
 def exact_model(path: Path) -> mujoco.MjModel:
-    """The model as MuJoCo has it, with enough steps of its solvers."""
+    """Return the model as MuJoCo has it, with enough steps of its solvers."""
     model = mujoco_model(path)
     model.opt.tolerance, model.opt.ls_tolerance, model.opt.ccd_tolerance = 1e-12, 1e-6, 1e-14
     model.opt.iterations, model.opt.ls_iterations, model.opt.ccd_iterations = 200, 100, 1000
@@ -262,7 +262,7 @@ def along_mujoco(model: mujoco.MjModel) -> tuple[tuple[np.ndarray, ...], np.ndar
 
 
 def links(sys: System, model: mujoco.MjModel) -> np.ndarray:
-    """The link that each of MuJoCo's bodies is part of, -1 for the world."""
+    """Return the link that each of MuJoCo's bodies is part of, -1 for the world."""
     out = np.full(model.nbody, -1)
     for body in range(1, model.nbody):
         name = model.body(body).name
@@ -274,7 +274,7 @@ def links(sys: System, model: mujoco.MjModel) -> np.ndarray:
 def with_contacts(
     model: mujoco.MjModel, link: np.ndarray, before: Sequence[np.ndarray], found: Found
 ) -> np.ndarray:
-    """The rates one step of MuJoCo later, its contacts' places and directions exchanged.
+    """Return the rates after a step of MuJoCo with exchanged positions and normals of contacts.
 
     All else of a contact is that of the nearest of MuJoCo's between the same links; where MuJoCo
     has none between them there is none.
@@ -306,7 +306,7 @@ def with_contacts(
 
 
 def closeness(error: np.ndarray) -> str:
-    """The smallest bar that all errors are below, or how many are below the largest one."""
+    """Return the smallest bar that all errors are below, or how many are below the largest one."""
     for bar in CLOSE:
         if error.max() < bar:
             return f"within {bar:.0e}"
@@ -315,7 +315,7 @@ def closeness(error: np.ndarray) -> str:
 
 
 def rows(largest: float) -> list[Row]:
-    """What becomes of all files."""
+    """Return the outcomes for all files."""
     out = []
     for name, path in files():
         if moves(path):
@@ -326,12 +326,12 @@ def rows(largest: float) -> list[Row]:
 
 
 def table(found: Sequence[Row]) -> str:
-    """The rows as the page has them."""
+    """Return the rows as the page has them."""
     return "\n".join(f"| {row.file} | {row.status} | {row.told} | {row.close} |" for row in found)
 
 
 def page(found: Sequence[Row]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     versions = {p: metadata.version(p) for p in PACKAGES}
     parts = [HEAD.strip().format(mujoco=mujoco.__version__, states=STATES, **versions)]
     for package in PACKAGES:

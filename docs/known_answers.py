@@ -31,7 +31,7 @@ class Answer(NamedTuple):
     formula: str
     source: str
     elsewhere: str = ""
-    """What to say in place of a test."""
+    """Text of the page where no test holds the answer."""
 
 
 def answers() -> dict[str, list[Answer]]:

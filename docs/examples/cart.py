@@ -8,7 +8,7 @@ from brax.env import PipelineEnv, State, check_key
 
 
 def cart_model():
-    """A cart of 1 kg on a rail along x, pushed by a motor of up to 5 N."""
+    """Return a cart of 1 kg on a rail along x, pushed by a motor of up to 5 N."""
     model = ModelBuilder()
     model.set_option(timestep=0.01)
     model.add_body("cart", mass=1.0, inertia=(0.01, 0.01, 0.01))
@@ -26,7 +26,7 @@ class Cart(PipelineEnv):
         self.reach = reach
 
     def reset(self, rng):
-        """Starts in the middle, at rest."""
+        """Start at rest in the middle."""
         target = jax.random.uniform(check_key(rng), (), minval=-self.reach, maxval=self.reach)
         physics = self.pipeline_init(self.sys.init_q, jnp.zeros(self.sys.qd_size()))
         zero = jnp.zeros(())

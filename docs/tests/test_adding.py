@@ -28,7 +28,7 @@ FILES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def example():
-    """The example plugin, as if it were installed."""
+    """Register the example plugin as if it were installed."""
     if "screw" in plugins.names("joint_type"):
         yield
         return
@@ -45,7 +45,7 @@ def page(subject):
 
 
 def run(subject, text):
-    """Runs the page's only block that has this text."""
+    """Run the page's only block that has this text."""
     (block,) = [b for b in re.findall(r"```python\n(.*?)```", page(subject), re.S) if text in b]
     names = {}
     exec(compile(block, subject, "exec"), names)
@@ -121,7 +121,7 @@ def test_the_order_of_the_integrator(name, order):
 
 @pytest.fixture(scope="module")
 def td3():
-    """A learner with linear networks, the parts of a state that a loss needs, and kept steps."""
+    """Return a learner with linear networks, the state that a loss needs, and stored steps."""
     agent = plugins.get("trainer", "td3")
     linear = {"network_factory": {"hidden_layer_sizes": ()}}
     config, runtime = agent.check({"num_envs": 4, "target_noise_std": 0.0, **linear})

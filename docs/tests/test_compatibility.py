@@ -42,6 +42,6 @@ def test_the_page_says_what_becomes_of_a_file(script, name):
 
 
 def test_nothing_fails():
-    """What runs is right or refused: a model that runs wrong is a fault."""
+    """Every file runs as MuJoCo or is rejected; a model that runs wrong is a fault."""
     assert re.findall(r"^\d+ run, \d+ load and .*, 0 fail", PAGE, re.M)
     assert "| fails |" not in PAGE

@@ -18,7 +18,7 @@ THERE = re.findall(NAME, re.sub(r"\| `brax.*? \|", "|", PAGE))
 
 
 def find(name):
-    """What has this name, a module or something in one; None where nothing has."""
+    """Return the module, or the object in a module, of this name; None if there is none."""
     parts = name.split(".")
     for n in range(len(parts), 0, -1):
         try:
