@@ -1,4 +1,4 @@
-"""What a measurement was made of: the machine, the versions, the commit."""
+"""Context of a measurement: the machine, the versions, the commit."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ VERSIONS = ("brax-core", "brax-io", "brax-envs", "jax", "jaxlib", "numpy", "mujo
 
 
 def machine():
-    """The processor, its cores that may be used, the memory [GiB], and what JAX runs on."""
+    """Return the processor, its cores that may be used, the memory [GiB], and what JAX runs on."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = {line.split(":")[1].strip() for line in lines if line.startswith("model name")}
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -32,7 +32,7 @@ def versions(*more):
 
 
 def commit():
-    """What is measured; with `-dirty` where the code is not just that."""
+    """Return the measured commit, with `-dirty` if the code differs from it."""
     head = _git("rev-parse", "--short", "HEAD")
     code = _git("status", "--porcelain", "--", "packages", "benchmarks/*.py")
     return f"{head}-dirty" if code else head

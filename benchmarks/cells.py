@@ -1,4 +1,4 @@
-"""What is measured: each cell is one comparison, or one point of a curve, with a name to choose."""
+"""Cells of the benchmark: each is one comparison, or one point of a curve, with a name."""
 
 import tomllib
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ RECIPE = {
 
 TRAINED = (("inverted_pendulum", "generalized"), ("ant", "spring"))
 EPOCHS = 4
-"""Of a training; the first is left out of its speed, since it holds what Google's compiles."""
+"""Epochs of a training. The speed leaves out the first, which includes Google's compilation."""
 
 FEATURES = {
     "humanoid, all collisions": models.crowded_humanoid,
@@ -47,7 +47,7 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """The number of rounds, steps and turns of a measurement."""
 
     batch: int
     length: int
@@ -63,7 +63,7 @@ class Size:
     rollout: tuple[int, int, int] = (64, 1000, 25)
     """Batch, steps and inner steps of the gradient's rollout."""
     trainings: int = 1
-    """How often each side of `training` learns, in turns."""
+    """Number of turns in which each side of `training` learns."""
     goal: float = 776.0
     """Return of the ant to which the time is taken."""
 
@@ -164,7 +164,7 @@ def _peer(size, pipeline, folder, threads):
 
 
 def _versions(size, pipeline, folder, threads):
-    """This project beside itself, with the newest Python, JAX and all else; native in both."""
+    """Return cells that compare this project with itself on the newest Python, JAX and packages."""
     strict = {"PYTHONWARNINGS": "error:Physics runs several times slower:RuntimeWarning"}
     for name in models.TASKS:
         settings = _ours(models.task(name, pipeline, folder), pipeline, size.batch)
@@ -176,7 +176,7 @@ def _versions(size, pipeline, folder, threads):
 
 
 def _single(size, pipeline, folder, threads):
-    """The ant again, with one JAX device, which is what JAX has if it is told nothing."""
+    """Return cells of the ant with one JAX device, JAX's default."""
     settings = _ours(models.task("ant", pipeline, folder), pipeline, size.batch)
     sides = {OURS: Setup(settings, environment=ALONE)}
     sides[PEER] = Setup(settings, python=PEER, environment=ALONE)
@@ -228,7 +228,7 @@ def _curve(name, pipeline, points, make, batch, length):
 
 
 def _batch(size, pipeline, folder, threads):
-    """A small batch goes on for longer: what is measured should last about a second."""
+    """Return the cells of the batch sizes; small batches run longer, for about a second."""
     work = size.batch * size.length
 
     def length(n):
@@ -296,7 +296,7 @@ def _training(size, pipeline, folder, threads):
 
 
 def _reach(size, pipeline, folder, threads):
-    """The ant by the recipe of each: ours for a few cores, and Google's."""
+    """Return the cell of the ant by each side's recipe: ours for a few cores, and Google's."""
     if pipeline == "spring":
         ours = tomllib.loads(PRESETS.read_text())["ant"]["cpu"]
         about = {"env": "ant", "backend": pipeline}

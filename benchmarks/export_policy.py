@@ -18,7 +18,7 @@ POLICY, STATISTICS = "params/policy/params", "params/normalizer"
 
 
 def export(run):
-    """The arrays of a run's newest policy: of its outputs only the means, not the deviations."""
+    """Return the arrays of a run's newest policy, with the means of its outputs only."""
     arrays = checkpoint.load(run).arrays
     layers = sum(name.startswith(f"{POLICY}/") and name.endswith("/kernel") for name in arrays)
     out = {name: arrays[f"{STATISTICS}/{name}"] for name in ("mean", "std")} | {"layers": layers}
@@ -30,7 +30,7 @@ def export(run):
 
 
 def main(run, path):
-    """Exports, and checks that both say the same."""
+    """Export the policy, and check that both give the same actions."""
     arrays = export(run)
     obs = arrays["mean"] + np.random.default_rng(0).normal(size=(100, len(arrays["mean"])))
     expected, _ = load_policy(run)(obs.astype(np.float32), jax.random.key(0))

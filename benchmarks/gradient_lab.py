@@ -58,11 +58,11 @@ class Knobs(NamedTuple):
     contact_steps: Any = 10.0
     """Steps that a smooth elastic contact lasts, more or less."""
     impact_speed: Any = 2.0
-    """Of the impact that a smooth contact is made for [m/s]."""
+    """Speed of the impact for which a smooth contact is made [m/s]."""
 
 
 class Start(NamedTuple):
-    """What a rollout begins with."""
+    """The start of a rollout."""
 
     q: Any
     qd: Any
@@ -71,7 +71,7 @@ class Start(NamedTuple):
 
 
 def puck(setup: Setup) -> System:
-    """A ball that slides along x and z without turning, a floor at z = 0 and a wall at x = 1.75."""
+    """Return a ball that slides along x and z, with a floor at z = 0 and a wall at x = 1.75."""
     model = ModelBuilder()
     model.add_body("puck", mass=1.0, inertia=(0.1, 0.1, 0.1))
     for axis in ((1, 0, 0), (0, 0, 1)):
@@ -87,7 +87,7 @@ _LEFT = (np.sqrt(0.5), 0.0, -np.sqrt(0.5), 0.0)
 
 
 def ball(setup: Setup) -> System:
-    """A solid ball that rolls on the floor z = 0."""
+    """Return a solid ball that rolls on the floor z = 0."""
     model = ModelBuilder()
     model.add_body("ball", pos=(0, 0, RADIUS), mass=1.0, inertia=(0.4 * RADIUS**2,) * 3)
     model.add_joint("ball", "free")
@@ -115,7 +115,7 @@ def _with_mode(model: ModelBuilder, setup: Setup) -> System:
 
 
 def turned(sys: System, setup: Setup, knobs: Knobs) -> System:
-    """The model at other numbers."""
+    """Return the model with other numbers."""
     ones = jnp.ones(len(sys.geom_names))
     new = {
         "opt.timestep": knobs.timestep,
@@ -131,7 +131,7 @@ def turned(sys: System, setup: Setup, knobs: Knobs) -> System:
 
 
 STIFF_STEPS = 4.0
-"""How many steps a stiff elastic contact lasts; MuJoCo's stiffest last about as long."""
+"""Steps that a stiff elastic contact lasts; MuJoCo's stiffest last about as long."""
 
 
 def springs(setup: Setup, knobs: Knobs) -> tuple[jax.Array, jax.Array]:
@@ -172,7 +172,7 @@ def simulate(setup: Setup, sys: System, knobs: Knobs, start: Start, steps: Any, 
 def ahead(
     setup: Setup, sys: System, knobs: Knobs, start: Start, moves: tuple[Knobs, Start], steps: int
 ) -> tuple[jax.Array, jax.Array]:
-    """The end of a rollout and its derivatives along several moves of the inputs, forward mode."""
+    """Return the end of a rollout and its derivatives along several moves, in forward mode."""
 
     def end(knobs: Knobs, start: Start) -> jax.Array:
         return simulate(setup, sys, knobs, start, steps, kept=False)
@@ -187,7 +187,7 @@ def ahead(
 def back(
     setup: Setup, sys: System, knobs: Knobs, start: Start, weights: jax.Array, steps: int
 ) -> tuple[Knobs, Start]:
-    """Derivatives of a weighted sum of the end of a rollout by all inputs, reverse mode."""
+    """Return derivatives of a weighted sum of the end by all inputs, in reverse mode."""
 
     def end(knobs: Knobs, start: Start) -> jax.Array:
         return weights @ simulate(setup, sys, knobs, start, steps, kept=True)
@@ -202,7 +202,7 @@ def arrays(tree: Any) -> Any:
 
 
 def moves(knobs: Knobs, start: Start, *each: tuple[str, int | None]) -> tuple[Knobs, Start]:
-    """Unit moves, stacked: a knob's name, or a part of the start and the index in it."""
+    """Return unit moves, stacked: of a knob, or of an index in a part of the start."""
     zero = jax.tree.map(lambda x: np.zeros(np.shape(x)), (knobs, start))
     out = []
     for name, index in each:

@@ -78,7 +78,7 @@ def _relative(found: object, want: object) -> float:
 
 
 def _modes(forward: jax.Array, reverse: tuple[Knobs, Start], direction: tuple) -> float:
-    """How far reverse mode is from forward mode, along one direction."""
+    """Return the relative difference of reverse and forward mode along one direction."""
     pairs = zip(jax.tree.leaves(reverse), jax.tree.leaves(direction), strict=True)
     total = sum(float(jnp.vdot(a, b)) for a, b in pairs)
     return abs(total - float(forward)) / max(abs(float(forward)), AROUND)
@@ -90,12 +90,12 @@ _ARM = Knobs(timestep=0.01, gravity=9.81)
 
 
 def smooth_step(setup: Setup, states: int = 50) -> Iterator[tuple[str, float, float]]:
-    """A step from random states against central differences, and reverse against forward mode."""
+    """Compare a step from random states with central differences, and both modes."""
     yield from _against_differences(setup, 1, states, 1e-6)
 
 
 def smooth_rollout(setup: Setup) -> Iterator[tuple[str, float, float]]:
-    """The same through 300 steps."""
+    """Compare 300 steps in the same way."""
     yield from _against_differences(setup, 300, 3, 1e-6)
 
 
@@ -123,7 +123,7 @@ def _against_differences(setup: Setup, steps: int, states: int, bar: float):
 
 
 def _only(knobs: Knobs, **scales: float) -> Knobs:
-    """A direction in which only some knobs move."""
+    """Return a direction in which only some knobs move."""
     return Knobs(**{k: v * scales.get(k, 0.0) for k, v in knobs._asdict().items()})
 
 
@@ -139,7 +139,7 @@ def _moved(at, unit, h):
 
 
 def rest(setup: Setup) -> Iterator[tuple[str, float, float]]:
-    """Where a ball comes to rest: on the floor; a soft one m w (1 - d) g / stiffness below it.
+    """Compare the depth at which a ball rests with m w (1 - d) g / stiffness, or zero.
 
     The contact's weight w, 2/3 kg here, is the mean of three directions, of which two are free.
     """
@@ -175,7 +175,7 @@ def bounce(setup: Setup) -> Iterator[tuple[str, float, float]]:
 
 
 def bundle(setup: Setup, starts: int = 64) -> Iterator[tuple[str, float, float]]:
-    """The same derivative by the height, its mean over starts within one step's way."""
+    """Compare the mean derivative by the height, over starts within the distance of one step."""
     sys, knobs = puck(setup), arrays(Knobs(elasticity=1.0))
     found = []
     for shift in (np.arange(starts) + 0.5) / starts * 2 / 480:
@@ -186,7 +186,7 @@ def bundle(setup: Setup, starts: int = 64) -> Iterator[tuple[str, float, float]]
 
 
 def falling(setup: Setup) -> Iterator[tuple[str, float, float]]:
-    """Dropped under gravity, e = 1: height and speed after .7 s, on the way up."""
+    """Compare height and speed of a drop under gravity, e = 1, after 0.7 s, on the way up."""
     g, e, drop, end = 9.81, 1.0, 1.0, 336 / 480
     knobs = arrays(Knobs(gravity=g, elasticity=e, impact_speed=4.4))
     start = arrays(Start([0.0, RADIUS + drop], [0.0, 0.0], [0.0, 0.0]))
@@ -271,7 +271,7 @@ def _slopes(setup: Setup, sys: System, knobs: Knobs, heights: jax.Array, steps: 
 
 
 def skid(setup: Setup) -> Iterator[tuple[str, float, float]]:
-    """A ball thrown along the floor slips until it rolls: way and speed after a second."""
+    """Compare distance and speed after a second of a ball that slips until it rolls."""
     g, mu, v, end = 9.81, 0.2, 2.0, 1.0
     knobs = arrays(Knobs(timestep=0.002, gravity=g, friction=mu))
     start = arrays(Start([0, 0, RADIUS, 1, 0, 0, 0], [v, 0, 0, 0, 0, 0], []))
@@ -286,7 +286,7 @@ def skid(setup: Setup) -> Iterator[tuple[str, float, float]]:
 
 
 def slide(setup: Setup) -> Iterator[tuple[str, float, float]]:
-    """The same ball after .1 s, while it still slips: way and speed."""
+    """Compare the distance and speed of the same ball after 0.1 s, while it slips."""
     g, mu, v, end = 9.81, 0.2, 2.0, 0.1
     knobs = arrays(Knobs(timestep=0.002, gravity=g, friction=mu))
     start = arrays(Start([0, 0, RADIUS, 1, 0, 0, 0], [v, 0, 0, 0, 0, 0], []))
@@ -299,8 +299,10 @@ def slide(setup: Setup) -> Iterator[tuple[str, float, float]]:
 
 
 def pressed(setup: Setup, states: int = 50) -> Iterator[tuple[str, float, float]]:
-    """Ten steps of a ball pressed into the floor, sliding and spinning, by its state: reverse mode
-    against central differences."""
+    """Compare reverse mode with central differences over ten steps of contact.
+
+    A ball is pressed into the floor, sliding and spinning.
+    """
     sys, knobs = ball(setup), arrays(Knobs(timestep=0.002, gravity=9.81, friction=1.0))
     rng, errors, h = np.random.default_rng(0), [], 1e-6
     for _ in range(states):

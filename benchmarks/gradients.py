@@ -42,7 +42,7 @@ def measure(only: str = "") -> Iterable[Row]:
 
 
 def cells(row: Row) -> list[str]:
-    """A row of the table."""
+    """Return a row of the table."""
     more = "at least " if row.more else ""
     error = "never" if row.error == float("inf") else f"{row.error:.2g}"
     verdict = "met" if row.met else "**missed**"
@@ -50,23 +50,23 @@ def cells(row: Row) -> list[str]:
 
 
 def line(row: Row) -> str:
-    """It in Markdown."""
+    """Return a row in Markdown."""
     return "| " + " | ".join(cells(row)) + " |"
 
 
 def table(rows: Iterable[Row]) -> str:
-    """The table as the page has it."""
+    """Return the table of the page."""
     return "\n".join([HEAD, *map(line, rows)])
 
 
 def table_of(page: str) -> list[list[str]]:
-    """The rows of a page's table, without its head."""
+    """Return the rows of a page's table, without its head."""
     lines = _BETWEEN.search(page)[2].strip().splitlines()[2:]
     return [[cell.strip() for cell in text.strip("|").split("|")] for text in lines]
 
 
 def with_table(page: str, text: str) -> str:
-    """The page with its table replaced."""
+    """Return the page with its table replaced."""
     return _BETWEEN.sub(lambda m: f"{m[1]}\n{text}\n{m[3]}", page)
 
 

@@ -72,7 +72,7 @@ def train(env, preset, trainer, steps, seeds, name):
 
 
 def learned(folders):
-    """What runs that differ in their seeds were told, and reported."""
+    """Return the settings and reports of runs that differ in their seeds."""
     series = [curves.read(folder, METRIC) for folder in folders]
     settings = dict(run_directory.read(folders[0]).config)
     settings.pop("seed", None)
@@ -101,7 +101,7 @@ def random_return(env, settings):
 
 @main.command()
 def page():
-    """Writes docs/learning.md and its picture from what is stored."""
+    """Write docs/learning.md and its picture from the stored runs."""
     import learning_page
 
     learning_page.write(RESULTS)

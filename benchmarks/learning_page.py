@@ -32,12 +32,12 @@ TITLES = (
 
 
 def load(folder):
-    """The stored reports, by name."""
+    """Return the stored reports, by name."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
 def text(reports):
-    """The page."""
+    """Return the text of the page."""
     lines = [HEAD, "![learning curves](images/learning.png)", "", _line(TITLES)]
     lines += [_line("---" for _ in TITLES)]
     lines += [_line(_row(report)) for report in reports.values()]
@@ -60,7 +60,7 @@ def _row(report):
 
 
 def _made_of(reports):
-    """A sentence for each machine and set of versions."""
+    """Return a sentence for each machine and set of versions."""
     made = {}
     for name, report in reports.items():
         machine, versions = report["machine"], report["versions"]
@@ -94,7 +94,7 @@ def draw(reports, path):
 
 
 def write(folder):
-    """Writes the page and the picture."""
+    """Write the page and the picture."""
     reports = load(folder)
     PAGE.write_text(text(reports))
     draw(reports, PICTURE)

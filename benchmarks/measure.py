@@ -9,7 +9,7 @@ from validation import problems, untaught
 
 
 def measure(cell, size, pythons, say):
-    """What a cell gives, as JSON can say it.
+    """Measure a cell, and return the result in the types of JSON.
 
     Args:
         cell: what to measure.
@@ -43,7 +43,7 @@ def measure(cell, size, pythons, say):
 
 
 def _check_speed(cell, found):
-    """Raises an error where a side that may not be much slower is."""
+    """Raise an error if a side is slower than its cell allows."""
     if cell.part not in cells.SLOWEST:
         return
     ours, other = summarize(found).values()
@@ -56,7 +56,10 @@ def _check_speed(cell, found):
 
 
 def _answers(cell, size, pythons, say):
-    """The answers of sides that take turns, each in a fresh process; what takes minutes, once."""
+    """Return the answers of sides that take turns, each in a fresh process.
+
+    The request `reach` takes minutes and is made once.
+    """
     results = {name: {"answers": []} for name in cell.sides}
     turns = 1 if cell.request == "reach" else size.trainings
     for i in range(turns):
@@ -94,7 +97,7 @@ def _run(cell, size, started, results, say):
 
 
 def _validate(cell, side, say):
-    """Runs a side once, as a warm-up, and looks at what came out; ours must also obey Newton."""
+    """Run a side once, as a warm-up, and validate the result; ours must also obey Newton."""
     side.ask("run", length=cell.length)
     check = side.ask("check")
     ours = side.name == cells.OURS

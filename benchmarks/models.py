@@ -1,4 +1,4 @@
-"""What is simulated: models, time steps, and how high a torso may be. Plain data for the workers.
+"""Models of the benchmark, their time steps, and the allowed heights of a torso, as plain data.
 
 A worker gets a model as a dictionary: `path` or `xml`, `timestep` [s], `n_frames`, `gear` or None,
 `noise` of the start, `hidden` coordinates that the policy does not see, the `height` coordinate,
@@ -61,7 +61,7 @@ MORE = 1.5
 
 
 def task(name, pipeline, folder=None):
-    """A model of Google's brax, from its folder of models; `path` is None without one."""
+    """Return a model of Google's brax, from its folder; `path` is None without one."""
     about = TASKS[name]
     kind = "generalized" if pipeline == "generalized" else "maximal"
     timestep, n_frames = about["steps"][kind]
@@ -143,11 +143,11 @@ MOST = (
     '<custom><numeric name="max_geom_pairs" data="{pairs}"/>'
     '<numeric name="max_contact_points" data="{points}"/></custom>'
 )
-"""How many contacts are followed of those that could be."""
+"""Number of contacts that are followed of those that could be."""
 
 
 def _with(about, xml, more, limits):
-    """A model of its own file, with more in it."""
+    """Return a model of its own file, with additions."""
     made = {k: v for k, v in about.items() if k != "path"}
     return made | {"xml": xml.replace("<worldbody>", f"{more}<worldbody>", 1), "limits": limits}
 
@@ -165,7 +165,7 @@ def chain(links):
 
 
 def tray(contacts):
-    """A plate that floats free, on a row of balls which touch the floor."""
+    """Return a plate that floats free, on a row of balls which touch the floor."""
     balls = "".join(
         f'<geom type="sphere" size="0.05" pos="{0.11 * (i % 8):.2f} {0.11 * (i // 8):.2f} 0"/>'
         for i in range(contacts)

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def momenta(inertia, x, xd):
-    """Sums the momenta of all links.
+    """Sum the momenta of all links.
 
     Args:
         inertia: `mass` (n_links,), and, in the link frames, the principal frames `transform` and

@@ -30,7 +30,7 @@ class Bench:
         self.start = np.stack([self._start(model["noise"]) for _ in range(batch)])
 
     def describe(self):
-        """What this side is."""
+        """Return a description of this side."""
         return {"mujoco": mujoco.__version__, "threads": self.threads, "device": "cpu cpu"}
 
     def compile(self):
@@ -45,7 +45,7 @@ class Bench:
         return {"seconds": time.perf_counter() - wall, "cores": time.process_time() - cores}
 
     def check(self):
-        """What the last rollout ended in."""
+        """Return the end of the last rollout."""
         q, start = self._observe(self.last), self._observe(self.start)
         return {
             "not_finite": [] if np.isfinite(self.last).all() else ["state"],
@@ -67,7 +67,7 @@ class Bench:
         return state
 
     def _controls(self, length):
-        """Controls of all steps; those of a policy are found by running it beforehand."""
+        """Return the controls of all steps; a policy is run beforehand to find them."""
         shape = (self.batch, length, self.model.nu)
         if not self.policy:
             return self.random.uniform(-1, 1, shape)
@@ -78,7 +78,7 @@ class Bench:
         return controls
 
     def _roll(self, state, controls):
-        """The last states of rollouts, each control held for one step of the environment."""
+        """Return the last states of rollouts, each control held for one step of the environment."""
         held = np.repeat(controls, self.n_frames, axis=1)
         return self.pool.rollout(self.model, self.data, state, held)[0][:, -1]
 

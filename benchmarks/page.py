@@ -12,7 +12,7 @@ BEGIN, END = "<!-- results of {} -->", "<!-- end of results -->"
 
 
 def text(report, name):
-    """The part of the page that a report makes."""
+    """Return the part of the page for a report."""
     machine, versions = report["machine"], report["versions"]
     commits = sorted({c["commit"] for c in report["cells"].values() if "commit" in c})
     loads = [c["load"] for c in report["cells"].values() if "load" in c]
@@ -33,7 +33,7 @@ def text(report, name):
 
 
 def fill(page, report, name):
-    """The page with the part of one report replaced."""
+    """Return the page with the part of one report replaced."""
     before, rest = page.split(begin := BEGIN.format(name) + "\n")
     _, after = rest.split(END, 1)
     return f"{before}{begin}{text(report, name)}{END}{after}"
@@ -51,7 +51,7 @@ def _row(values):
 
 
 def main(name="cpu"):
-    """Fills the page and draws."""
+    """Fill the page and draw the plots."""
     import plots
 
     report = json.loads((ROOT / f"benchmarks/results/{name}.json").read_text())

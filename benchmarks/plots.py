@@ -9,7 +9,7 @@ CURVES = {"batch": "batch (ants)", "links": "links of a chain", "contacts": "con
 
 
 def draw(report, folder, name):
-    """Writes a plot of each curve that a report has; returns their files, by curve."""
+    """Write a plot of each curve of a report; return their files, by curve."""
     out = {}
     for curve, label in CURVES.items():
         points = {p: _points(report, f"{curve}/{p}/") for p in PIPELINES}

@@ -79,7 +79,7 @@ def _pythons(peer, models, only_list):
 
 
 def _measured(cell, size, pythons, commit):
-    """The result of a cell, or why there is none."""
+    """Return the result of a cell, or the reason why there is none."""
     cell, missing = _here(cell)
     if missing:
         console.print(f"  {missing}")
@@ -94,7 +94,7 @@ def _measured(cell, size, pythons, commit):
 
 
 def _here(cell):
-    """What of a cell can be measured here, and what is missing."""
+    """Return the parts of a cell that can be measured here, and what is missing."""
     if "path" in cell.model and cell.model["path"] is None:
         return replace(cell, sides={}), "no model: pass the folder of Google's with --models"
     if os.environ["JAX_PLATFORMS"] == "cpu" or cell.part not in cells.COMPARED:
@@ -105,7 +105,7 @@ def _here(cell):
 
 
 def _report(path, commit):
-    """A new report; with what an earlier one has of a commit."""
+    """Return a new report, with the results of an earlier one of the same commit."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     report = {
         "command": shlex.join(["hatch", "run", "bench", *sys.argv[1:]]),

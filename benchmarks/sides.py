@@ -16,7 +16,7 @@ NEWEST_PYTHON = "3.13"
 
 
 def cores():
-    """How many cores may be used."""
+    """Return the number of cores that may be used."""
     return len(os.sched_getaffinity(0))
 
 
@@ -53,7 +53,7 @@ class Side:
             raise
 
     def ask(self, request, **arguments):
-        """The answer to one request."""
+        """Return the answer to one request."""
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps([request, arguments]), file=self.process.stdin, flush=True)
         if line := self.replies.readline():
@@ -62,7 +62,7 @@ class Side:
         raise BenchError(f"{self.name} ended with code {code} when asked to {request}; see above")
 
     def close(self):
-        """Ends the process."""
+        """End the process."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.wait()
@@ -70,12 +70,12 @@ class Side:
 
 
 def peer_python():
-    """The interpreter of an environment with Google's brax, made when it is first asked for."""
+    """Return the interpreter of an environment with Google's brax; make it if necessary."""
     return _environment("google", sys.executable, PEER)
 
 
 def newest_python():
-    """The interpreter of an environment with this checkout and the newest of all it needs.
+    """Return the interpreter of an environment with this checkout and the newest packages.
 
     It is brought up to date once a day.
     """
@@ -86,7 +86,7 @@ def newest_python():
 
 
 def _environment(name, interpreter, arguments, revision=""):
-    """The interpreter of an environment, made unless it is there from the same arguments."""
+    """Return the interpreter of an environment; make it if its arguments have changed."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = cache / "brax" / "bench" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python, complete = home / "bin" / "python", home / "complete"
@@ -102,7 +102,7 @@ def _environment(name, interpreter, arguments, revision=""):
 
 
 def peer_models(python):
-    """The folder of models of Google's brax; found without importing it."""
+    """Return the folder of models of Google's brax, found without importing it."""
     code = "import importlib.util as u; print(u.find_spec('brax').submodule_search_locations[0])"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True)
     if done.returncode:

@@ -38,14 +38,14 @@ def tables(report):
 
 
 def _failed(name, cell, header):
-    """The row of a cell without a result; None if it has one."""
+    """Return the row of a cell without a result; None if it has one."""
     if "failed" in cell:
         return (*name, cell["failed"], *[""] * (len(header) - len(name) - 1))
     return None
 
 
 def show(report):
-    """Prints the tables."""
+    """Print the tables."""
     for title, header, rows in tables(report):
         table = Table(*map(escape, header), box=None, title=title, title_justify="left")
         for row in rows:
@@ -144,7 +144,7 @@ def _reach(name, cell):
 
 
 def _speed(reports):
-    """Of all epochs but the first."""
+    """Return the speed of all epochs but the first."""
     return median(report["speed"] for report in reports[2:])
 
 

@@ -26,7 +26,7 @@ class Training:
         self.batch, self.networks = batch, networks
 
     def describe(self):
-        """What this side is."""
+        """Return a description of this side."""
         device = jax.devices()[0]
         kind = f"{device.platform} {device.device_kind}"
         return {"jax": jax.__version__, "device": kind, "devices": jax.device_count()}

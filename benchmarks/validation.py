@@ -42,7 +42,7 @@ def problems(check, limits, flight=None):
 
 
 def untaught(reports):
-    """What is wrong with a training, or an empty string.
+    """Return what is wrong with a training, or an empty string.
 
     Args:
         reports: `steps` and `return` of each evaluation.

@@ -20,7 +20,7 @@ from brax.envs.wrappers.training import wrap
 from brax.io import mjcf
 
 FLYING, HEIGHT, FLIGHT_STEPS = 16, 100.0, 20
-"""How many fly free, from how high [m], for how many environment steps."""
+"""Number of environments that fly freely, their height [m], and environment steps."""
 
 
 class Task(PipelineEnv):
@@ -74,7 +74,7 @@ class Bench:
         self.seed = 0
 
     def describe(self):
-        """What this side is."""
+        """Return a description of this side."""
         device = jax.devices()[0]
         kind = f"{device.platform} {device.device_kind}"
         return {"jax": jax.__version__, "device": kind, "devices": jax.device_count()}
@@ -105,7 +105,7 @@ class Bench:
         return {"seconds": done[0] - start[0], "cores": done[1] - start[1]}
 
     def check(self):
-        """What the last rollout ended in."""
+        """Return the end of the last rollout."""
         leaves = jax.tree_util.tree_leaves_with_path(self.last)
         numbers = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
         floats = {k: v for k, v in numbers.items() if np.issubdtype(v.dtype, np.floating)}
@@ -186,7 +186,7 @@ class Bench:
         }
 
     def rollout(self, state, key, length):
-        """The state after `length` steps."""
+        """Return the state after `length` steps."""
 
         def step(i, state):
             return self.step(state, self.act(state.obs, jax.random.fold_in(key, i)))
@@ -215,7 +215,7 @@ class Bench:
 
 
 def act(policy, obs, xp):
-    """The mean action of a policy from `export_policy.py`, in jax.numpy or numpy."""
+    """Return the mean action of a policy from `export_policy.py`, in jax.numpy or numpy."""
     hidden = (obs - policy["mean"]) / policy["std"]
     for i in range(last := int(policy["layers"]) - 1):
         hidden = xp.maximum(hidden @ policy[f"kernel_{i}"] + policy[f"bias_{i}"], 0)
@@ -223,7 +223,7 @@ def act(policy, obs, xp):
 
 
 def _tail(good):
-    """How many of the last are good without a gap."""
+    """Return how many of the last are good without a gap."""
     return int(np.cumprod(good[::-1]).sum())
 
 

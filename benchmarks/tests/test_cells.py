@@ -1,4 +1,4 @@
-"""What is measured covers what is promised, and says the same to both sides."""
+"""Cells cover what the benchmark promises, and give both sides the same task."""
 
 import pytest
 from cells import MUJOCO, NEWEST, OURS, PEER, SIZES, cells

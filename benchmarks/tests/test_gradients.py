@@ -32,7 +32,7 @@ def test_the_page_has_every_oracle_and_pipeline():
 
 
 def about(text):
-    """An error's size, from a cell of the table."""
+    """Return the size of an error in a cell of the table, at least that of rounding."""
     error = math.inf if text == "never" else float(text)
     return max(error, ROUNDING)
 

@@ -31,7 +31,7 @@ def test_a_plate_has_its_contacts_once_it_rests(contacts):
 
 
 def settled(model, steps):
-    """The model after some steps without motors, from where it starts."""
+    """Return the model after some steps without motors, from where it starts."""
     made = load(model)
     made.opt.timestep = model["timestep"]
     data = mujoco.MjData(made)
