@@ -1,4 +1,4 @@
-"""What the integration suite shares. The root's conftest prints the devices that JAX chose."""
+"""Fixtures of the integration suite; the root's conftest prints the devices that JAX chose."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def strangers():
 
 @pytest.fixture(scope="session")
 def brax():
-    """Runs the installed command."""
+    """Run the installed command."""
     command = Path(sysconfig.get_path("scripts")) / "brax"
 
     def run(*args, **environ):

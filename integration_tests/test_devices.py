@@ -18,7 +18,7 @@ BATCH = 64
 
 @pytest.fixture(scope="module")
 def swing():
-    """A pendulum of 1 m beside a free ball; the step of a batch, compiled once."""
+    """Return a pendulum of 1 m beside a free ball, and the step of a batch, compiled once."""
     builder = ModelBuilder()
     builder.set_option(timestep=0.002)
     builder.add_body("bob", mass=1.0, inertia=(1e-6,) * 3, ipos=(0, 0, -1))

@@ -1,4 +1,4 @@
-"""What is installed, and from where."""
+"""Installed distributions and their locations."""
 
 import os
 import subprocess

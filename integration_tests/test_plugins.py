@@ -214,7 +214,7 @@ def test_what_follows_from_the_torus_s_distance_keeps_the_contract(name, sizes):
 
 
 def ring(height, quat, *others):
-    """A free ring of 0.3 m, tube 0.05 m, after a second and a half among other geoms."""
+    """Return a free ring of 0.3 m, tube 0.05 m, after 1.5 s among other geoms."""
     builder = ModelBuilder()
     builder.set_option(timestep=0.005, viscosity=0.02)
     builder.add_body("ring", pos=(0, 0, height), quat=quat, mass=1.0, inertia=(0.05, 0.05, 0.09))
@@ -241,8 +241,10 @@ def test_a_torus_rests_flat_on_a_box_at_its_minor_radius():
 
 @pytest.mark.slow
 def test_a_ring_hangs_on_a_peg():
-    """Upright, the peg through its hole: its middle is as far below the peg's axis as the hole's
-    radius is larger than the peg's."""
+    """A ring hangs upright on a peg through its hole.
+
+    Its centre is as far below the peg's axis as the hole's radius exceeds the peg's.
+    """
     upright = (math.sqrt(0.5), math.sqrt(0.5), 0, 0)
     peg = {"type": "capsule", "size": (0.08, 0.5), "quat": upright, "pos": (0, 0, 1)}
     _, state = ring(0.84, upright, peg)
@@ -262,7 +264,7 @@ def test_the_viewer_draws_a_torus_by_its_mesh():
 
 
 class Oscillator(Moves):
-    """Of unit mass and stiffness."""
+    """An oscillator of unit mass and stiffness."""
 
     def kick(self, state, dt):
         return state[0], state[1] - dt * state[0]

@@ -24,7 +24,7 @@ of_one_run = pytest.mark.xdist_group("one run")
 
 @pytest.fixture(scope="module")
 def run(brax, tmp_path_factory):
-    """A tiny training run of the example plugin's environment."""
+    """Run a tiny training of the example plugin's environment."""
     runs = tmp_path_factory.mktemp("runs")
     sizes = ("num_envs=128", "batch_size=128", "num_minibatches=4", "unroll_length=10")
     rates = ("learning_rate=0.003", "discounting=0.95", "num_evals=2", "episode_length=100")
@@ -36,7 +36,7 @@ def run(brax, tmp_path_factory):
 
 
 def returns(run):
-    """What a run's evaluations found."""
+    """Return the returns of a run's evaluations."""
     lines = (run / "metrics.jsonl").read_text().splitlines()
     found = (json.loads(line).get("eval/episode_reward") for line in lines)
     return [reward for reward in found if reward is not None]

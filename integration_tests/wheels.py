@@ -23,7 +23,7 @@ TOOLS = ("pytest", "pytest-xdist")
 
 
 def main() -> None:
-    """Builds, installs and tests; exits with an error if anything fails."""
+    """Build, install and test; exit with an error if anything fails."""
     with tempfile.TemporaryDirectory(prefix="brax-wheels-") as name:
         work = Path(name)
         wheels = {path.name: build(path, work / "dist") for path in [*OURS, *PLUGINS]}
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def build(source: Path, out: Path) -> Path:
-    """Builds a distribution as users get it: the sdist, and the wheel from the sdist."""
+    """Build a distribution as users get it: the sdist, and the wheel from the sdist."""
     target = out / source.name
     say(f"build {source.relative_to(ROOT)}")
     run([*UV, "build", "--quiet", "--out-dir", target, source], cwd=ROOT)
@@ -43,7 +43,7 @@ def build(source: Path, out: Path) -> Path:
 
 
 def copy_suite(work: Path) -> Path:
-    """Copies the tests out of the source tree, with the settings of pytest."""
+    """Copy the tests out of the source tree, with the settings of pytest."""
     suite = work / "suite" / "integration_tests"
     shutil.copytree(
         HERE, suite, ignore=shutil.ignore_patterns("plugins", "wheels.py", "__pycache__")
@@ -66,19 +66,19 @@ def test(name: str, wheels: list[Path], tests: Path, work: Path) -> None:
 
 
 def clean_environment(python: Path) -> dict[str, str]:
-    """The process's variables, without what could lead back to the source tree."""
+    """Return the process's variables, without paths to the source tree."""
     kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
     return kept | {"PATH": path, "BRAX_TEST_WHEELS": "1", "BRAX_SOURCE": str(ROOT)}
 
 
 def say(what: str) -> None:
-    """Reports a stage."""
+    """Report a stage."""
     print(f"== {what}", flush=True)
 
 
 def run(command: list[str | Path], cwd: Path, env: dict[str, str] | None = None) -> None:
-    """Runs a command; if it fails, so does this script."""
+    """Run a command; exit if it fails."""
     done = subprocess.run([str(part) for part in command], cwd=cwd, env=env, check=False)
     if done.returncode:
         sys.exit(f"wheels: failed ({done.returncode}): {' '.join(map(str, command))}")

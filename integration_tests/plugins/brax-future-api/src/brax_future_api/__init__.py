@@ -7,5 +7,5 @@ BRAX_PLUGIN_API = 2
 
 @hookimpl
 def brax_environments() -> list[Spec]:
-    """An environment of the future."""
+    """Return an environment for a future plugin interface."""
     return [Spec("future", "brax_future_api:Future")]

@@ -7,5 +7,5 @@ BRAX_PLUGIN_API = 1
 
 @hookimpl
 def brax_joint_types() -> list[Spec]:
-    """A name of its own, and the hinge's."""
+    """Return a joint with a name of its own, and one with the hinge's."""
     return [Spec("rusty", "brax.joints.hinge:HINGE"), Spec("hinge", "brax.joints.slide:SLIDE")]
