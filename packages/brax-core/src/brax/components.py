@@ -18,14 +18,16 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 MOST_SLICES = 64
-"""XLA tries the pieces of a concatenation one after another, for each element."""
+"""Number of slices beyond which `rows` gathers.
+
+XLA searches the operands of a concatenation one after another, for each element of the result."""
 
 
 def traced_once(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that JAX traces once for all operands of the same shapes.
+    """Return a function that JAX traces once for all operands of the same shapes.
 
-    To trace takes a tenth of a millisecond for each operation, and a step has thousands. Operands
-    that are not traced, numpy's among them, are worked on as ever.
+    Tracing takes a tenth of a millisecond for each operation, and a step has thousands. Operands
+    that are not traced, such as NumPy arrays, are computed at once, without `jax.jit`.
     """
     call = jax.jit(function)
 
@@ -38,7 +40,7 @@ def traced_once(function: Callable[P, T]) -> Callable[P, T]:
 
 
 class Vec3(NamedTuple):
-    """A vector, three arrays of one shape."""
+    """A vector: three arrays of one shape."""
 
     x: jax.Array
     y: jax.Array
@@ -66,12 +68,12 @@ class Vec3(NamedTuple):
 
     @traced_once
     def dot(self, o: "Vec3") -> jax.Array:
-        """Scalar product."""
+        """Return the scalar product."""
         return self.x * o.x + self.y * o.y + self.z * o.z
 
     @traced_once
     def cross(self, o: "Vec3") -> "Vec3":
-        """Vector product."""
+        """Return the vector product."""
         return Vec3(
             self.y * o.z - self.z * o.y,
             self.z * o.x - self.x * o.z,
@@ -80,7 +82,7 @@ class Vec3(NamedTuple):
 
 
 class Quat(NamedTuple):
-    """A unit quaternion, four arrays of one shape."""
+    """A unit quaternion: four arrays of one shape."""
 
     w: jax.Array
     x: jax.Array
@@ -98,7 +100,7 @@ class Quat(NamedTuple):
         return Quat(self.w, -self.x, -self.y, -self.z)
 
     def __mul__(self, o: Any) -> "Quat":
-        """The rotation `o` followed by this one, as `mul`."""
+        """Return the rotation `o` followed by this one, as `mul` does."""
         if not isinstance(o, Quat):
             raise TypeError(
                 f"Quat * {type(o).__name__}: write q.rotate(v) for a vector, or q.mul(r) for a Quat"
@@ -107,7 +109,7 @@ class Quat(NamedTuple):
 
     @traced_once
     def mul(self, o: "Quat") -> "Quat":
-        """The rotation `o` followed by this one."""
+        """Return the rotation `o` followed by this one."""
         return Quat(
             self.w * o.w - self.x * o.x - self.y * o.y - self.z * o.z,
             self.w * o.x + self.x * o.w + self.y * o.z - self.z * o.y,
@@ -118,7 +120,7 @@ class Quat(NamedTuple):
     # Written out rather than by `conj`: a negation that two products use is a loop of its own.
     @traced_once
     def inv_mul(self, o: "Quat") -> "Quat":
-        """The rotation `o` followed by the inverse of this one."""
+        """Return the rotation `o` followed by the inverse of this one."""
         return Quat(
             self.w * o.w + self.x * o.x + self.y * o.y + self.z * o.z,
             self.w * o.x - self.x * o.w - self.y * o.z + self.z * o.y,
@@ -128,7 +130,7 @@ class Quat(NamedTuple):
 
     @traced_once
     def mul_inv(self, o: "Quat") -> "Quat":
-        """The inverse of the rotation `o` followed by this one."""
+        """Return the inverse of the rotation `o` followed by this one."""
         return Quat(
             self.w * o.w + self.x * o.x + self.y * o.y + self.z * o.z,
             self.x * o.w - self.w * o.x - self.y * o.z + self.z * o.y,
@@ -138,25 +140,26 @@ class Quat(NamedTuple):
 
     @traced_once
     def rotate(self, v: Vec3) -> Vec3:
-        """Rotates a vector."""
+        """Return the rotated vector."""
+        # With the vector part u: q v q* = v + w (2 u × v) + u × (2 u × v).
         t = self.vec.cross(v) * 2.0
         return v + t * self.w + self.vec.cross(t)
 
     @traced_once
     def inv_rotate(self, v: Vec3) -> Vec3:
-        """Rotates a vector by the inverse."""
+        """Return the vector rotated by the inverse."""
         t = v.cross(self.vec) * 2.0
         return v + t * self.w + t.cross(self.vec)
 
     @traced_once
     def turned_back(self, v: Vec3) -> Vec3:
-        """What `inv_rotate` adds to a vector, where only the sum is to be rounded."""
+        """Return what `inv_rotate` adds to the vector, for sums that are rounded only once."""
         t = v.cross(self.vec) * 2.0
         return t * self.w + t.cross(self.vec)
 
     @traced_once
     def matrix(self) -> "Mat3":
-        """The rotation matrix."""
+        """Return the rotation matrix."""
         w, x, y, z = self
         x2, y2, z2 = x + x, y + y, z + z
         xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
@@ -169,7 +172,7 @@ class Quat(NamedTuple):
 
 
 class Mat3(NamedTuple):
-    """A rotation matrix, its columns; cheaper than a quaternion where it is used often."""
+    """A rotation matrix by its columns; cheaper than a quaternion that rotates several vectors."""
 
     x: Vec3
     y: Vec3
@@ -177,17 +180,17 @@ class Mat3(NamedTuple):
 
     @traced_once
     def rotate(self, v: Vec3) -> Vec3:
-        """Rotates a vector."""
+        """Return the rotated vector."""
         return self.x * v.x + self.y * v.y + self.z * v.z
 
     @traced_once
     def inv_rotate(self, v: Vec3) -> Vec3:
-        """Rotates a vector by the inverse."""
+        """Return the vector rotated by the inverse."""
         return Vec3(self.x.dot(v), self.y.dot(v), self.z.dot(v))
 
 
 class Sym3(NamedTuple):
-    """A symmetric 3x3 matrix, its six distinct entries."""
+    """A symmetric 3x3 matrix by its six distinct entries."""
 
     xx: jax.Array
     yy: jax.Array
@@ -204,7 +207,7 @@ class Sym3(NamedTuple):
 
     @traced_once
     def mul(self, v: Vec3) -> Vec3:
-        """Matrix times vector."""
+        """Return the product of the matrix and a vector."""
         return Vec3(
             self.xx * v.x + self.xy * v.y + self.xz * v.z,
             self.xy * v.x + self.yy * v.y + self.yz * v.z,
@@ -213,7 +216,8 @@ class Sym3(NamedTuple):
 
     @staticmethod
     def from_principal(axes: Mat3, moments: Vec3) -> "Sym3":
-        """The matrix with the given eigenvalues along the given axes."""
+        """Return the matrix with the given eigenvalues along the given axes."""
+        # R diag(m) Rᵀ is the sum of m a aᵀ over the columns a of R.
         terms = [(a * m, a) for a, m in zip(axes, moments, strict=True)]
         return Sym3(
             total(b.x * a.x for b, a in terms),
@@ -226,33 +230,39 @@ class Sym3(NamedTuple):
 
 
 def total(items: Iterable[T]) -> T:
-    """Sum of one or more arrays, or of what is made of arrays."""
+    """Return the sum of one or more arrays, or of trees that define addition."""
     return functools.reduce(operator.add, items)
 
 
 def polynomial(coefficients: Sequence[jax.Array], x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A polynomial, lowest power first, and its slope."""
+    """Return a polynomial's value and slope; its coefficients start at the lowest power."""
     value, slope = jnp.zeros_like(x), jnp.zeros_like(x)
+    # Horner's rule for the value and its derivative together.
     for c in reversed(coefficients):
         value, slope = c + x * value, value + x * slope
     return value, slope
 
 
 def zero_vec(like: jax.Array) -> Vec3:
-    """The zero vector, shaped as `like`."""
+    """Return the zero vector with components shaped as `like`."""
     return Vec3(*(jnp.zeros_like(like) for _ in range(3)))
 
 
 @traced_once
 def sqrt(x: jax.Array) -> jax.Array:
-    """Square root whose derivative at zero is zero, not infinite."""
+    """Return the square root, with a derivative of zero at zero instead of an infinite one."""
+    # The square root runs on one where the result is zero: a derivative that `where` discards is
+    # multiplied by zero, and zero times infinity would be NaN.
     zero = x <= 0.0  # NaN is not
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, x)))
 
 
 @traced_once
 def normalize(v: Vec3, fallback: Vec3 | None = None) -> tuple[Vec3, jax.Array]:
-    """Unit vector and length; a zero vector gives `fallback` (or zero) with finite gradients."""
+    """Return the unit vector and the length.
+
+    A zero vector gives `fallback` (or zero), with finite gradients.
+    """
     squared = v.dot(v)
     zero = squared <= 0.0  # NaN is not
     inverse = jnp.where(zero, 0.0, jax.lax.rsqrt(jnp.where(zero, 1.0, squared)))
@@ -264,7 +274,7 @@ def normalize(v: Vec3, fallback: Vec3 | None = None) -> tuple[Vec3, jax.Array]:
 
 @traced_once
 def normalize_quat(q: Quat) -> Quat:
-    """Scales to unit length; a zero quaternion stays zero."""
+    """Return the quaternion at unit length; a zero quaternion stays zero."""
     squared = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z
     zero = squared <= 0.0  # NaN is not
     inverse = jnp.where(zero, 0.0, jax.lax.rsqrt(jnp.where(zero, 1.0, squared)))
@@ -273,10 +283,11 @@ def normalize_quat(q: Quat) -> Quat:
 
 @traced_once
 def unit_again(q: Quat) -> Quat:
-    """Takes back the round-off of a product of unit quaternions: one Newton step to length one.
+    """Remove the round-off of a product of unit quaternions by one Newton step to length one.
 
-    Squares are taken from one, one by one: a sum of squares near one is rounded more above it than
-    below, and what is left of that shortens all, which adds up where vectors are turned by them.
+    The squares are subtracted from one in turn. A sum of squares near one is rounded more coarsely
+    above one than below, and the bias that this leaves shortens every vector that is rotated by the
+    quaternion, step after step.
     """
     short = 0.5 * (1.0 - q.w * q.w - q.x * q.x - q.y * q.y - q.z * q.z)
     return Quat(*(c + c * short for c in q))
@@ -284,8 +295,8 @@ def unit_again(q: Quat) -> Quat:
 
 @traced_once
 def exp_quat(v: Vec3) -> Quat:
-    """The rotation by |v| radians about v, exactly: the exponential map."""
-    # Cosine and sinc are even, so what keeps the root from zero does not show in them.
+    """Return the rotation by |v| radians about v: the exponential map."""
+    # Cosine and sinc are even, so the offset that keeps the root from zero does not change them.
     half = jnp.sqrt(v.dot(v) * 0.25 + 1e-24)
     sinc = 0.5 * jnp.sin(half) / half
     return Quat(jnp.cos(half), v.x * sinc, v.y * sinc, v.z * sinc)
@@ -293,22 +304,26 @@ def exp_quat(v: Vec3) -> Quat:
 
 @traced_once
 def log_quat(q: Quat) -> Vec3:
-    """The rotation vector of a quaternion, of length at most pi; undoes `exp_quat`."""
+    """Return the rotation vector, of length at most pi, of a quaternion; undoes `exp_quat`."""
     w = jnp.where(q.w < 0, -q.w, q.w)
+    # q and -q are the same rotation; the one with w >= 0 has an angle of at most pi.
     sign = jnp.where(q.w < 0, -1.0, 1.0)
     squared = q.vec.dot(q.vec)
     tiny = squared < 1e-12
     length = jnp.sqrt(jnp.where(tiny, 1.0, squared))
+    # Near zero the angle over its sine is 2 / w; the other branch then divides one by one, so that
+    # its derivative stays finite.
     scale = jnp.where(tiny, 2.0 / jnp.where(tiny, w, 1.0), 2.0 * jnp.arctan2(length, w) / length)
     return q.vec * (sign * scale)
 
 
 @traced_once
 def tangents(n: Vec3) -> tuple[Vec3, Vec3]:
-    """Two unit vectors that make a right-handed frame with the unit vector `n`.
+    """Return two unit vectors that make a right-handed frame with the unit vector `n`.
 
     Source: Duff et al. (2017), Building an Orthonormal Basis, Revisited, JCGT 6(1).
     """
+    # The sign keeps the denominator of `a` away from zero on both half-spaces.
     sign = jnp.where(n.z >= 0, 1.0, -1.0)
     a = -1.0 / (sign + n.z)
     b = n.x * n.y * a
@@ -319,24 +334,25 @@ def tangents(n: Vec3) -> tuple[Vec3, Vec3]:
 
 
 def vec3(array: jax.Array) -> Vec3:
-    """Splits (elements, 3, batch) into components (elements, batch)."""
+    """Return the components (elements, batch) of an array (elements, 3, batch)."""
     return Vec3(*(array[..., i, :] for i in range(3)))
 
 
 def quat(array: jax.Array) -> Quat:
-    """Splits (elements, 4, batch) into components (elements, batch)."""
+    """Return the components (elements, batch) of an array (elements, 4, batch)."""
     return Quat(*(array[..., i, :] for i in range(4)))
 
 
 def stack(components: Sequence[jax.Array]) -> jax.Array:
-    """Joins components (elements, batch) into (elements, len(components), batch)."""
+    """Return components (elements, batch) joined to (elements, len(components), batch)."""
     return jnp.stack(jnp.broadcast_arrays(*components), axis=-2)
 
 
 def sum_first(x: jax.Array) -> jax.Array:
-    """Sum over the first axis, which stays with size one.
+    """Return the sum over the first axis, which stays with size one.
 
-    By adding halves: XLA's reductions on CPU are calls that cost more than all they add.
+    The halves are added repeatedly: a reduction of XLA on a CPU is a call that costs more than the
+    few additions that it makes.
     """
     while (n := x.shape[0]) > 1:
         half = n // 2
@@ -346,11 +362,12 @@ def sum_first(x: jax.Array) -> jax.Array:
 
 
 def rows(tree: T, index: Sequence[int]) -> T:
-    """Takes the elements at static indices, by slices, or by a gather where that takes too many."""
+    """Return the elements at static indices, by slices, or by a gather where these are many."""
     runs = _runs(tuple(index))
 
     def take(a: jax.Array) -> jax.Array:
         if len(runs) > MOST_SLICES:
+            # The indices are static and valid, so the gather needs no clamping.
             return a.at[np.asarray(index)].get(mode="promise_in_bounds")
         if not runs:
             return a[:0]
@@ -361,7 +378,7 @@ def rows(tree: T, index: Sequence[int]) -> T:
 
 
 def put_rows(tree: T, index: Sequence[int], values: T) -> T:
-    """Puts `values` at the given indices, each once, by slices; the other elements stay."""
+    """Return the elements with `values` at the given indices, each of which occurs once."""
     place = {i: k for k, i in enumerate(index)}
 
     def put(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -373,7 +390,7 @@ def put_rows(tree: T, index: Sequence[int], values: T) -> T:
 
 @functools.lru_cache(maxsize=4096)
 def _runs(index: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """Splits indices into runs of equal steps: first index, step and length."""
+    """Return the runs of equal steps of some indices: first index, step and length of each."""
     runs: list[tuple[int, int, int]] = []
     for i in index:
         if runs:
@@ -389,6 +406,7 @@ def _runs(index: tuple[int, ...]) -> list[tuple[int, int, int]]:
 
 
 def _take_run(a: jax.Array, first: int, step: int, n: int) -> jax.Array:
+    """Return the elements of one run; a step of zero repeats the first."""
     if step == 0:
         return jnp.broadcast_to(a[first : first + 1], (n, *a.shape[1:]))
     if (first, step, n) == (0, 1, a.shape[0]):

@@ -1,4 +1,4 @@
-"""Shape contracts of public functions, checked while tracing."""
+"""Checks of the arguments of public functions, made while JAX traces them."""
 
 import numbers
 from collections.abc import Callable, Iterator
@@ -15,10 +15,10 @@ from brax.errors import ConfigError, ModelError, ShapeError
 
 
 def check_vector(function: str, name: str, value: Any, size: int, what: str) -> None:
-    """Checks that an argument is a vector of floats of the model's size.
+    """Check that an argument is a vector of floats of the model's size.
 
     Raises:
-        ShapeError: naming function, argument, what was expected and what came.
+        ShapeError: naming the function, the argument, what was expected and what came.
     """
     try:
         value = jnp.asarray(value)
@@ -43,7 +43,7 @@ def check_vector(function: str, name: str, value: Any, size: int, what: str) -> 
 
 
 def check_model(function: str, sys: Any) -> None:
-    """Checks that a model comes first.
+    """Check that the first argument is a model.
 
     Raises:
         ModelError: saying what came instead.
@@ -57,11 +57,12 @@ def check_model(function: str, sys: Any) -> None:
 
 
 def check_frames(function: str, n_frames: Any) -> None:
-    """Checks a number of physics steps, which is known before the step is compiled.
+    """Check a number of physics steps, which must be known before the step is compiled.
 
     Raises:
         ConfigError: unless it is an integer of at least 1.
     """
+    # A traced number gets a message of its own: the cause is a missing static argument.
     if isinstance(n_frames, jax.core.Tracer):
         raise ConfigError(
             f"{function}: n_frames is traced, but must be a fixed integer. Under jax.jit, name it "
@@ -73,15 +74,15 @@ def check_frames(function: str, n_frames: Any) -> None:
 
 
 def _described(value: Any) -> str:
-    """Returns what a message calls an argument of the wrong type."""
+    """Return how a message describes an argument of the wrong type."""
     return repr(value) if isinstance(value, str | None) else f"a {type(value).__name__}"
 
 
 def check_state(function: str, sys: System, state: State) -> None:
-    """Checks that a state belongs to the model.
+    """Check that a state belongs to the model.
 
     Raises:
-        ShapeError: naming function, what was expected and what came.
+        ShapeError: naming the function, what was expected and what came.
     """
     if not isinstance(state, State):
         raise ShapeError(
@@ -104,10 +105,10 @@ def check_state(function: str, sys: System, state: State) -> None:
 
 
 def check_mocap(function: str, sys: System, mocap: Transform) -> None:
-    """Checks that frames are given for each mocap body.
+    """Check that there is one frame for each mocap body.
 
     Raises:
-        ShapeError: naming function, what was expected and what came.
+        ShapeError: naming the function, what was expected and what came.
     """
     if not isinstance(mocap, Transform):
         raise ShapeError(
@@ -123,10 +124,10 @@ def check_mocap(function: str, sys: System, mocap: Transform) -> None:
 
 
 def check_external(function: str, sys: System, external: Force | None) -> None:
-    """Checks that external forces are given for each link.
+    """Check that there is one external force for each link.
 
     Raises:
-        ShapeError: naming function, what was expected and what came.
+        ShapeError: naming the function, what was expected and what came.
     """
     if external is None:
         return
@@ -148,12 +149,12 @@ def check_external(function: str, sys: System, external: Force | None) -> None:
 def check_step(
     function: str, sys: System, state: State, act: Any, n_frames: Any, external: Force | None
 ) -> None:
-    """Checks what a step takes: a model, a state, controls, their duration and external forces.
+    """Check the arguments of a step: model, state, controls, their duration and external forces.
 
     Raises:
-        ConfigError: if `n_frames` is no fixed integer of at least 1.
-        ModelError: if `sys` is no system.
-        ShapeError: naming function, what was expected and what came.
+        ConfigError: if `n_frames` is not a fixed integer of at least 1.
+        ModelError: if `sys` is not a system.
+        ShapeError: naming the function, what was expected and what came.
     """
     check_model(function, sys)
     check_frames(function, n_frames)
@@ -185,7 +186,7 @@ FREE_JOINT_RESISTANCE = "damping, dry friction or armature of a free joint"
 
 
 def _has_free_joint_resistance(sys: System) -> bool:
-    """Return whether numbers of a free joint's degrees of freedom are known not to be zero."""
+    """Return whether resistance of a free joint's degrees of freedom is known not to be zero."""
     free = np.array([sys.joint_types[j].qd_width == 6 for j in sys.dof_joint()], bool)
     tables = sys.dof.damping, sys.dof.frictionloss, sys.dof.armature
     return bool(free.any()) and any(_is_known_nonzero(table, free) for table in tables)
@@ -216,30 +217,29 @@ FEATURES: dict[str, Callable[[System], bool]] = {
     FREE_JOINT_RESISTANCE: _has_free_joint_resistance,
     DAMPING: lambda s: bool(np.any(s.vel_damping) or np.any(s.ang_damping)),
 }
-"""What a model may have that a pipeline may lack, or compute in a way of its own, and whether a
-model has it."""
+"""Features of models that a pipeline may lack or approximate, each with a test for it."""
 
 UNCOUPLED = (MOCAP_JOINTS, ADHESION, ADHESION_LIMITS, FREE_JOINT_RESISTANCE)
-"""What the pipelines of maximal coordinates do not compute."""
+"""Features that the pipelines in maximal coordinates do not compute."""
 
 HARD = {
     SOFTNESS: "they are hard",
     PYRAMID: "friction cones are round",
     TORSIONAL_FRICTION: "each is bounded by itself, whatever slides",
 }
-"""What the pipelines of maximal coordinates compute in a way of their own."""
+"""Features that the pipelines in maximal coordinates approximate, and how."""
 
 
 def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> None:
-    """Checks a system whose leaves may have been replaced: shapes always, values where known.
+    """Check a system whose leaves may have been replaced: shapes always, values where known.
 
     Args:
-        function: who asks, such as 'spring.init'.
+        function: the caller's name, such as 'spring.init'.
         sys: the system.
         lacks: those of `FEATURES` that the pipeline does not compute.
 
     Raises:
-        ModelError: naming the leaf, what it is and what is allowed.
+        ModelError: naming the leaf, its value and the allowed ones.
     """
     check_model(function, sys)
     n, nq, nv, nu = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size()
@@ -314,6 +314,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ("ang_damping", sys.ang_damping, (), "<= 0"),
     ]
     problems = [p for row in table if (p := _leaf_problem(*row))]
+    # The checks below read leaves by their shapes, so they run only if all shapes are right.
     problems += [] if problems else _without_effect(sys)
     problems += [
         f"the model has {feature}, which this pipeline does not compute; take it out, or choose "
@@ -326,9 +327,9 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
 
 
 def _without_effect(sys: System) -> Iterator[str]:
-    """Numbers that say something, of which the model's structure takes no notice.
+    """Yield a problem for each number that the model's structure ignores.
 
-    `System.replace` and `tree_replace` change the structure with the numbers.
+    `System.replace` and `tree_replace` change the structure together with the numbers.
     """
     joint, tendon = list(sys.dof_joint()), sys.tendon
     plain = np.array([t.qd_width != 6 for t in sys.joint_types], bool)[joint]
@@ -365,22 +366,25 @@ def _without_effect(sys: System) -> Iterator[str]:
 
 
 def _flags(flags: Any) -> np.ndarray:
+    """Return flags as an array of booleans."""
     return np.array(flags, bool)
 
 
 def _finite(bounds: Any) -> Any:
-    """Return whether either of two bounds is finite; of unknown ones nothing is known."""
+    """Return where either of two bounds is finite; false for bounds that are traced."""
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(bounds)):
         return np.zeros(np.shape(bounds[0]), bool)
     return np.isfinite(np.asarray(bounds[0])) | np.isfinite(np.asarray(bounds[1]))
 
 
 def _is_known_nonzero(value: Any, where: Any = True) -> bool:
-    """Return whether any number, of those chosen, is known and not zero."""
+    """Return whether any of the chosen numbers is known and not zero."""
     return not isinstance(value, jax.core.Tracer) and bool(np.any(np.asarray(value)[where]))
 
 
 def _leaf_problem(name: str, value: Any, shape: tuple[int, ...], allowed: str) -> str | None:
+    # A traced leaf has a shape but no value, so only its shape can be checked.
+    """Return what is wrong with a leaf's shape or values; None if nothing is."""
     if np.shape(value) != shape:
         return f"system leaf '{name}' has shape {np.shape(value)}, expected {shape}"
     if isinstance(value, jax.core.Tracer):

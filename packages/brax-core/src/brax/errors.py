@@ -1,7 +1,7 @@
-"""The errors that users of Brax can meet.
+"""Errors that users of Brax can meet.
 
-Each is also the built-in exception that a caller would catch without knowing Brax, and its message
-names the element, what came, what is allowed and what to do.
+Each error is also the built-in exception that a caller would catch without knowing Brax. Its
+message names the element, says what came and what is allowed, and says what to do.
 """
 
 import difflib
@@ -16,14 +16,14 @@ class BraxError(Exception):
 
 
 class ModelError(BraxError, ValueError):
-    """A model (file, builder call or `System`) that cannot be honoured."""
+    """A model (file, builder call or `System`) that is rejected."""
 
     problems: tuple[str, ...] = ()
     """Everything that is wrong, one sentence each, where a whole model was checked."""
 
     @classmethod
     def of(cls, problems: Sequence[str]) -> "ModelError":
-        """Builds the one error that lists all problems of a model."""
+        """Return the error that lists all problems of a model."""
         listed = "".join(f"\n  {p}" for p in problems)
         many = f"the model has {len(problems)} problems:{listed}"
         error = cls(problems[0] if len(problems) == 1 else many)
@@ -43,7 +43,7 @@ class UnknownNameError(ConfigError, KeyError):
     """A name that nothing is registered under."""
 
     def __str__(self) -> str:
-        """The plain message; `KeyError` would show its repr."""
+        """Return the message itself; `KeyError` would show its repr."""
         return str(self.args[0]) if self.args else ""
 
 
@@ -52,39 +52,42 @@ class ShapeError(BraxError, ValueError):
 
 
 class CheckpointError(BraxError, ValueError):
-    """A checkpoint that cannot be written, or that is damaged or of another kind."""
+    """A checkpoint that cannot be written, that is damaged, or that is of another kind."""
 
 
 class TrainingError(BraxError, FloatingPointError):
-    """A training run that cannot go on: exit code 1 of a command, where the others are 2."""
+    """A training run that cannot continue: exit code 1 of a command, where the others are 2."""
 
 
 def closest(name: str, allowed: Iterable[str]) -> str:
-    """Returns ` Did you mean 'x'?` for the allowed name nearest to `name`, or an empty string."""
+    """Return ` Did you mean 'x'?` for the allowed name nearest to `name`, or an empty string."""
+    # The names are short, so a cutoff below difflib's 0.6 still finds one with two letters wrong.
     near = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
     return f" Did you mean '{near[0]}'?" if near else ""
 
 
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> UnknownNameError:
-    """Builds the error for a name that is not registered, with what is and the nearest match."""
+    """Return the error for an unknown name; it lists the registered names and the nearest match."""
     names = sorted(allowed)
     listed = ", ".join(names) if names else "none"
     return UnknownNameError(f"unknown {kind} '{name}'. Available: {listed}.{closest(name, names)}")
 
 
 _NOT_ASKED = {"jax", "jaxlib", "numpy", "brax", "pluggy"} | sys.stdlib_module_names
-"""Packages whose lines say nothing about why somebody else's code failed."""
+"""Packages whose stack frames say nothing about why third-party code failed."""
 
 _LONGEST = 300
-"""Characters of an error's own message; JAX's explain at length."""
+"""Characters kept of an error's own message; those of JAX run to pages."""
 
 
 def describe_error(error: BaseException) -> str:
-    """Returns the type, message, file and line of an error that somebody else's code raised."""
+    """Return the type, message, file and line of an error that third-party code raised."""
     told = textwrap.shorten(str(error), _LONGEST, placeholder=" ...")
     text = f"{type(error).__name__}: {told}".removesuffix(": ")
     if isinstance(error, SyntaxError):  # its message has the line
         return text
+    # The last frame outside these packages is the line of the plugin or model file that is at
+    # fault; the frames below it belong to JAX or to the standard library.
     places = [
         f"{frame.f_code.co_filename}, line {line}"
         for frame, line in traceback.walk_tb(error.__traceback__)

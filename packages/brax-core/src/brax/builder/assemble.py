@@ -1,4 +1,4 @@
-"""From a checked description to the arrays of a `System`."""
+"""Assembly of a `System` from a checked description."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -38,11 +38,11 @@ _SETTINGS = (
     "time_of_impact",
     "eulerdamp",
 )
-"""Options that are no arrays."""
+"""Options that are not arrays."""
 
 
 class CheckedDescription(NamedTuple):
-    """A description without bodies that have no joints, its types as objects."""
+    """A checked description: static bodies are fused, and types are objects."""
 
     option: dict[str, Any]
     links: Sequence[Element]
@@ -57,7 +57,8 @@ class CheckedDescription(NamedTuple):
     site_types: tuple[Any, ...]
     tendons: Sequence[Element]
     equalities: Sequence[Element]
-    """With their numbers as `data`, and the elements that they tie as the builder names them."""
+    """With their numbers as `data`, and the elements that they constrain as the builder names
+    them."""
     actuators: Sequence[Element]
     actuator_types: tuple[Any, ...]
     sensors: Sequence[Element]
@@ -65,7 +66,7 @@ class CheckedDescription(NamedTuple):
     cameras: Sequence[Element]
     keys: Sequence[Element]
     sizes: dict[str, int]
-    """How many numbers each part of a keyframe has."""
+    """Length of each part of a keyframe."""
     collisions: tuple[CollisionGroup, ...]
     pairs: Sequence[Element]
     integrator: Any
@@ -73,7 +74,7 @@ class CheckedDescription(NamedTuple):
 
 
 def assemble(parts: CheckedDescription) -> System:
-    """Makes the `System`."""
+    """Return the `System`."""
     links = {WORLD: -1} | {b.name: i for i, b in enumerate(parts.links)}
     tendon_ids = {t.name: i for i, t in enumerate(parts.tendons)}
     mocaps = [b.name for b in parts.fixed if b.mocap]
@@ -205,7 +206,7 @@ def assemble(parts: CheckedDescription) -> System:
 
 
 def _object(parts: CheckedDescription, kind: str, name: str) -> tuple[str, int]:
-    """Kind and index of what a sensor measures; a body is a link, fixed to one, or the world."""
+    """Return kind and index of an element; a body is a link, fixed to one, or the world."""
     if kind == "body" and name == WORLD:
         return "world", -1
     named = {
@@ -224,7 +225,7 @@ def _object(parts: CheckedDescription, kind: str, name: str) -> tuple[str, int]:
 
 
 def at_rest(parts: CheckedDescription) -> np.ndarray:
-    """Every joint at its reference; a body with a free joint where it is described."""
+    """Return the coordinates at rest: joints at their references, free bodies where described."""
     bodies = {b.name: b for b in parts.links}
     return np.concatenate(
         [
@@ -237,6 +238,7 @@ def at_rest(parts: CheckedDescription) -> np.ndarray:
 
 
 def _opt(option: dict[str, Any], compensated: bool) -> Option:
+    """Return the options, with flags for what is compiled in only where it is needed."""
     numbers = ("timestep", "density", "viscosity", "impratio")
     return Option(
         **{key: array(option[key], ()) for key in numbers},
@@ -248,6 +250,7 @@ def _opt(option: dict[str, Any], compensated: bool) -> Option:
 
 
 def _link(bodies: Sequence[Element], free: set[str]) -> Link:
+    """Return the links. The pose of a free one is in `q`, so its own frame is the identity."""
     pos = [(0.0, 0.0, 0.0) if b.name in free else b.pos for b in bodies]
     quat = [IDENTITY_QUAT if b.name in free else b.quat for b in bodies]
     frame = Transform(column(bodies, "ipos", 3), column(bodies, "iquat", 4))
@@ -263,16 +266,18 @@ def _link(bodies: Sequence[Element], free: set[str]) -> Link:
 
 
 def _box(boxes: Sequence[Element], links: Sequence[Element]) -> Box:
-    """The bodies that a medium takes for boxes, each with the link that it is part of."""
+    """Return the boxes of the inertia-box model, as shares of their links' mass and inertia."""
     each = list(zip(boxes, links, strict=True))
     return Box(
         Transform(column(boxes, "pos", 3), column(boxes, "quat", 4)),
+        # As shares, the boxes follow when a link's mass is randomized.
         i=array([box.inertia / np.sum(link.inertia) for box, link in each], (-1, 3)),
         mass=array([box.mass / link.mass for box, link in each], (-1,)),
     )
 
 
 def _geom(geoms: Sequence[Element], types: Sequence[Any]) -> Geom:
+    """Return the geoms."""
     return Geom(
         transform=Transform(column(geoms, "pos", 3), column(geoms, "quat", 4)),
         size=column(geoms, "size", 3),

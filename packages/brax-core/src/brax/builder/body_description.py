@@ -1,4 +1,4 @@
-"""Bodies, joints, geoms and sites, described one by one."""
+"""Description of bodies, joints, geoms and sites."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,10 @@ from brax.joints import DEFAULT_JOINT
 
 
 class BodyDescription:
-    """What a model is built of, and what it lacks; see `Description`."""
+    """Elements of a description that the bodies carry, and the problems found so far.
+
+    See `Description`.
+    """
 
     def __init__(self) -> None:
         self._bodies: list[Element] = []
@@ -38,7 +41,7 @@ class BodyDescription:
     def _add(
         self, to: list[Element], element: Element, **given: tuple[Sequence[float], int]
     ) -> str:
-        """Puts an element down, its vectors (`given`, each with its length) checked."""
+        """Record an element, and check its vectors (`given`, each with its length)."""
         element.values |= vectors(self._problems, str(element), **given)
         to.append(element)
         return element.name
@@ -58,11 +61,11 @@ class BodyDescription:
         mocap: bool = False,
         line: str = "",
     ) -> str:
-        """Adds a body. It moves if it has a joint; else it is part of what carries it.
+        """Add a body. It moves if it has a joint; else it is fused into the body that carries it.
 
         Args:
             name: its name.
-            parent: name of the body that carries it, added before.
+            parent: name of the body that carries it.
             pos: frame in the parent's frame [m].
             quat: orientation in the parent's frame.
             mass: mass [kg].
@@ -70,8 +73,8 @@ class BodyDescription:
             ipos: centre of mass in the body's frame [m].
             iquat: principal axes in the body's frame.
             gravcomp: share of its weight that is compensated.
-            mocap: whether `State.mocap` places it: a body of the world without joints.
-            line: where it stands in a file, for messages, such as " (ant.xml:12)".
+            mocap: True if `State.mocap` places it: a child of the world without joints.
+            line: its place in a file, for messages, such as " (ant.xml:12)".
 
         Returns:
             The name.
@@ -111,7 +114,7 @@ class BodyDescription:
         user: Sequence[float] = (),
         line: str = "",
     ) -> str:
-        """Adds a joint to a body; joints of one body act in the order they are added.
+        """Add a joint to a body; joints of one body act in the order in which they are added.
 
         Args:
             body: the body that it moves.
@@ -120,20 +123,20 @@ class BodyDescription:
             pos: anchor in the body's frame [m].
             axis: axis in the body's frame; normalized.
             range: lower and upper limit of the coordinate; unlimited if None.
-            stiffness: of the joint's spring, one number or one per degree of freedom.
+            stiffness: stiffness of the joint's spring, one number or one per degree of freedom.
             springref: coordinate at which the spring is at rest.
             damping: viscous damping.
             armature: rotor inertia.
             frictionloss: dry friction.
-            ref: coordinate at which the body stands as it is described.
+            ref: coordinate in the pose in which the body is described.
             margin: distance from a limit at which it begins to act.
-            actuator_range: bounds of the force of all actuators together; unlimited if None.
+            actuator_range: bounds of the total force of its actuators; unlimited if None.
             solref_limit: MuJoCo's time constant [s] and damping ratio of the limits.
             solimp_limit: MuJoCo's impedance of the limits.
             solref_friction: the same of the dry friction.
             solimp_friction: the same of the dry friction.
             user: numbers that the joint type asks for.
-            line: where it stands in a file, for messages.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -191,7 +194,7 @@ class BodyDescription:
         conaffinity: int = 1,
         line: str = "",
     ) -> str:
-        """Adds a shape to a body or to the world.
+        """Add a shape to a body or to the world.
 
         Args:
             body: the body that carries it.
@@ -200,30 +203,30 @@ class BodyDescription:
             pos: frame in the body's frame [m].
             quat: orientation in the body's frame.
             size: MuJoCo's size parameters of the type [m].
-            points: of a type that has some, in the geom's frame [m], (n, 3).
-            heights: of a height field, over the plane z = 0 of its frame [m], (rows, columns): rows
-                along y, columns along x, from the least to the largest.
+            points: vertices in the geom's frame [m], (n, 3), of a type that has some.
+            heights: heights of a height field over the plane z = 0 of its frame [m], (rows,
+                columns): rows along y, columns along x, from the least to the largest.
             friction: sliding, torsional and rolling friction.
             elasticity: coefficient of restitution, 0 to 1.
-            condim: 1 without friction, 3 with that of sliding, 4 with that of twisting too, 6 with
-                that of rolling too; a pair has the larger.
-            priority: where two geoms differ, the higher one's friction, `condim`, `solref` and
-                `solimp` count alone.
+            condim: 1 without friction, 3 with sliding friction, 4 with torsional friction as well,
+                6 with rolling friction as well; a pair has the larger.
+            priority: of two geoms with different priorities, the higher one's friction, `condim`,
+                `solref` and `solimp` count.
             solref: MuJoCo's time constant [s] and damping ratio of contacts.
             solimp: MuJoCo's impedance of contacts.
             solmix: weight of `solref` and `solimp` in a pair.
             margin: distance at which contacts begin to act [m]; a pair has the sum.
-            gap: how much farther than that adhesion reaches [m]; a pair has the sum.
-            fluidcoef: drag if blunt, drag if slender, angular drag, Kutta lift and Magnus lift of
-                the ellipsoid that a medium takes it for, MuJoCo's `fluidshape`; None if the medium
-                acts on its link as a box. All bodies of a link have such geoms, or none.
-            fluid_added: mass and inertia of medium that the ellipsoid takes along at density one,
-                (6,); computed if None.
+            gap: distance beyond the margin up to which adhesion acts [m]; a pair has the sum.
+            fluidcoef: blunt drag, slender drag, angular drag, Kutta lift and Magnus lift of the
+                ellipsoid model, MuJoCo's `fluidshape` and `fluidcoef`; None for the inertia-box
+                model. Bodies of the link without such geoms act as boxes.
+            fluid_added: added mass and inertia of the ellipsoid at density one, (6,); computed if
+                None.
             rgba: colour and opacity, 0 to 1.
-            contype: bits of what it is; two geoms are tested if the bits of one meet the
-                conaffinity of the other.
-            conaffinity: bits of what it meets; with both 0 it is only drawn.
-            line: where it stands in a file, for messages.
+            contype: bits of its collision types; two geoms are tested if the bits of one meet the
+                `conaffinity` of the other.
+            conaffinity: bits of the types that it collides with; with both 0 it is only drawn.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -270,7 +273,7 @@ class BodyDescription:
         size: Sequence[float] = (0.005,),
         line: str = "",
     ) -> str:
-        """Adds a place on a body or on the world, where sensors measure and actuators act.
+        """Add a named frame on a body or on the world, where sensors measure and actuators act.
 
         Args:
             body: the body that carries it.
@@ -279,7 +282,7 @@ class BodyDescription:
             quat: orientation in the body's frame.
             type: a registered geometry type, the shape that it is drawn as.
             size: MuJoCo's size parameters of the type [m].
-            line: where it stands in a file, for messages.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -293,9 +296,9 @@ class BodyDescription:
         )
 
     def exclude(self, body1: str, body2: str) -> None:
-        """Takes the pairs between two bodies out of collision."""
+        """Exclude the pairs of geoms of two bodies from collision detection."""
         self._excluded.add(frozenset((body1, body2)))
 
     def refuse(self, problem: str) -> None:
-        """Notes a problem that a reader has found; `build` raises with it and all the others."""
+        """Record a problem that a reader has found; `build` raises with it and all the others."""
         self._problems.append(problem)

@@ -1,4 +1,4 @@
-"""Which geoms are tested against each other, and by what."""
+"""Collision groups: the pairs of geoms that are tested, by the collider that tests them."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,12 @@ def candidate_pairs(
     geoms: Sequence[Element],
     excluded: set[frozenset[str]],
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of geoms that may touch, by MuJoCo's filter.
+    """Yield the pairs of geoms that may touch, by MuJoCo's filter.
 
-    The bits, not on the same link, not on a link and its parent (unless that is the world), and
-    not on two bodies that were excluded.
+    A pair is tested if the bits match, if its geoms are neither on one link nor on a link and its
+    parent (unless that is the world), and if its bodies are not excluded.
+
+    Source: MuJoCo's documentation, chapter Computation, section Collision, Selection.
     """
     parents = {x.name: x.parent for x in links}
     for i, a in enumerate(geoms):
@@ -41,21 +43,24 @@ def collision_groups(
     pairs: Iterator[tuple[int, int]],
     given: Sequence[Element],
 ) -> tuple[CollisionGroup, ...]:
-    """Groups pairs of geoms by the collider that tests them, and by their `condim`.
+    """Return the pairs of geoms, grouped by collider and `condim`.
 
-    The collider is the registered one, else one that follows from what the two types say of
-    themselves. A pair that has neither is noted as a problem.
+    The collider is the registered one, else one that follows from the properties of the two types.
+    A pair without either is recorded as a problem.
 
     Args:
-        problems: where to note them.
+        problems: list that problems are added to.
         geoms: all geoms.
-        types: of the geoms.
-        pairs: of geoms that may touch.
-        given: the pairs that are given what their contacts are like; they are groups of their own.
+        types: types of the geoms.
+        pairs: pairs of geoms that may touch.
+        given: pairs that are described with contact parameters of their own; these are groups of
+            their own.
     """
+    # Cached, so that a broken collider is reported once and not for each pair.
     registered = functools.cache(lambda a, b: _registered(problems, a, b))
     numbers = {g.name: i for i, g in enumerate(geoms)}
     own = [(numbers[p.geom1], numbers[p.geom2]) for p in given]
+    # A described pair is tested whatever its bits, so its geoms must be solid even without bits.
     for i in sorted({i for pair in own for i in pair}):
         if not (geoms[i].contype or geoms[i].conaffinity):
             problems += geom_checks.solid(geoms[i], types[i])
@@ -71,6 +76,7 @@ def collision_groups(
             continue
         collider = known or collider_of_geoms(_solid(a, types[i]), _solid(b, types[j]))
         if collider is not None:
+            # A collider is registered for types in one order, which its geoms must follow.
             pair = (i, j) if collider.types == (a.type, b.type) else (j, i)
             groups.setdefault((collider, condim, number >= 0), []).append((*pair, number))
         else:
@@ -89,7 +95,7 @@ _BROKEN = object()
 
 
 def _registered(problems: list[str], a: str, b: str) -> Any:
-    """The registered collider of two geometry types, or None; what is wrong with it is noted."""
+    """Return the registered collider of two geometry types, or None; record one that is broken."""
     try:
         return plugins.find("collider", a, b)
     except PluginError as error:
@@ -100,14 +106,16 @@ def _registered(problems: list[str], a: str, b: str) -> Any:
 def _group(
     collider: Any, condim: int, own: bool, pairs: Sequence[tuple[int, int, int]]
 ) -> CollisionGroup:
+    """Return the group of pairs (first geom, second geom, number of the described pair)."""
     first, second, numbers = zip(*pairs, strict=True)
     return CollisionGroup(collider, first, second, condim, numbers if own else ())
 
 
 def _solid(geom: Element, kind: Any) -> GeomShape:
+    """Return what the choice of a collider depends on."""
     return GeomShape(kind, geom.size, geom.points, geom.heights.shape, geom.margin + geom.gap)
 
 
 def _condim(a: Element, b: Element) -> int:
-    """Of a pair: the higher priority's, else the larger."""
+    """Return the `condim` of a pair: that of the higher priority, else the larger."""
     return int(max((g.priority, g.condim) for g in (a, b))[1])

@@ -1,4 +1,4 @@
-"""Tendons, and what ties bodies, joints and tendons to one another, described one by one."""
+"""Description of contact pairs, tendons and equality constraints."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,10 @@ from brax.builder.tendon_paths import path_segments
 
 
 class CouplingDescription(BodyDescription):
-    """What couples the parts of a model; see `Description`."""
+    """Elements of a description that couple its bodies, joints and tendons.
+
+    See `Description`.
+    """
 
     def add_pair(
         self,
@@ -25,19 +28,21 @@ class CouplingDescription(BodyDescription):
         gap: float = 0.0,
         line: str = "",
     ) -> str:
-        """Says what the contacts of two geoms are like, which are tested whatever their bits.
+        """Describe the contacts of two geoms, which are tested whatever their bits.
 
         Args:
-            geom1: the first geom; `geom2` is the second, on another body.
+            geom1: the first geom.
+            geom2: the second geom, on another body.
             name: its name; by default those of the geoms.
-            condim: 1 without friction, 3 with that of sliding, 4 with that of twisting too, 6 with
-                that of rolling too.
-            friction: of sliding along the two tangents, of twisting, of rolling about the two.
+            condim: 1 without friction, 3 with sliding friction, 4 with torsional friction as well,
+                6 with rolling friction as well.
+            friction: sliding friction along the two tangents, torsional friction, and rolling
+                friction about the two tangents.
             solref: MuJoCo's time constant [s] and damping ratio.
             solimp: MuJoCo's impedance.
             margin: distance at which the contacts begin to act [m].
-            gap: how much farther than that adhesion reaches [m].
-            line: where it stands in a file, for messages.
+            gap: distance beyond the margin up to which adhesion acts [m].
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -72,19 +77,19 @@ class CouplingDescription(BodyDescription):
         solimp_friction: Sequence[float] = SOLIMP,
         line: str = "",
     ) -> str:
-        """Adds a tendon: a fixed one, as long as a weighted sum of joint coordinates, or a path.
+        """Add a tendon: fixed (a weighted sum of joint coordinates) or spatial (a path).
 
         Args:
-            joints: the joints that it runs over, each of one degree of freedom, and their weights;
-                none if it is a path.
+            joints: weights of the joints of a fixed tendon, each of one degree of freedom; empty
+                for a spatial tendon.
             name: its name.
-            path: what a spatial tendon runs over, in place of joints: names of sites; between two
-                of them a geom that it wraps around, with a side site or an empty name; and numbers,
-                which begin a new branch whose length counts by one over the number.
-            stiffness: of a spring along it.
-            damping: along it.
-            lengthspring: shortest and longest length at which the spring is at rest; by default
-                its length with the joints at their `springref`.
+            path: path of a spatial tendon. It consists of names of sites; between two of them may
+                stand a geom to wrap around, with the name of a side site or an empty name; a number
+                begins a new branch whose length is divided by it (a pulley).
+            stiffness: stiffness of a spring along it.
+            damping: damping along it.
+            lengthspring: shortest and longest length at which the spring is at rest; by default its
+                length with the joints at their `springref`.
             range: lower and upper limit of the length; unlimited if None.
             margin: distance from a limit at which it begins to act.
             frictionloss: dry friction.
@@ -92,7 +97,7 @@ class CouplingDescription(BodyDescription):
             solimp_limit: MuJoCo's impedance of the limits.
             solref_friction: the same of the dry friction.
             solimp_friction: the same of the dry friction.
-            line: where it stands in a file, for messages.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -128,18 +133,18 @@ class CouplingDescription(BodyDescription):
         solimp: Sequence[float] = SOLIMP,
         line: str = "",
     ) -> str:
-        """Ties a point of one body to a point of another: a ball joint that closes a loop.
+        """Add a `connect`: a point of one body coincides with a point of another.
 
         Args:
-            body1: a body.
-            body2: the other; by default the world.
+            body1: the first body.
+            body2: the second body; by default the world.
             name: its name; by default that of the bodies.
             anchor: the point in the first body's frame [m].
-            anchor2: the point in the second's; by default where the first one's is in the model as
+            anchor2: the point in the second body's frame; by default the same point in the model as
                 it is described.
             solref: MuJoCo's time constant [s] and damping ratio.
             solimp: MuJoCo's impedance.
-            line: where it stands in a file, for messages.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -161,20 +166,20 @@ class CouplingDescription(BodyDescription):
         solimp: Sequence[float] = SOLIMP,
         line: str = "",
     ) -> str:
-        """Ties one body to another, softly.
+        """Add a `weld`: a soft constraint that keeps the relative pose of two bodies.
 
         Args:
-            body1: a body.
-            body2: the other; by default the world.
+            body1: the first body.
+            body2: the second body; by default the world.
             name: its name; by default that of the bodies.
-            anchor: the point where they are tied, in the second body's frame [m].
-            relpose: that point in the first body's frame [m], and the quaternion of the second
-                body in the first, (7,); by default as in the model as it is described.
-            torquescale: how much a turn counts beside a shift [m]; at zero only the points are
-                tied.
+            anchor: the welded point, in the second body's frame [m].
+            relpose: that point in the first body's frame [m], and the quaternion of the second body
+                in the first, (7,); by default as in the model as it is described.
+            torquescale: weight of a rotation against a displacement [m]; at zero only the points
+                are constrained.
             solref: MuJoCo's time constant [s] and damping ratio.
             solimp: MuJoCo's impedance.
-            line: where it stands in a file, for messages.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -195,20 +200,20 @@ class CouplingDescription(BodyDescription):
         solimp: Sequence[float] = SOLIMP,
         line: str = "",
     ) -> str:
-        """Ties the coordinate of a joint, or the length of a tendon, to another's.
+        """Add a coupling of a joint's coordinate, or of a tendon's length, to another's.
 
-        Both are counted from what they are in the model as it is described: the first is to be a
-        polynomial of the second.
+        The first is to be a polynomial of the second. Both are measured from their values in the
+        model as it is described.
 
         Args:
             first: a joint of one degree of freedom, or a tendon.
-            second: the other; if there is none the first is held at the constant coefficient.
+            second: the other one; without it the first is held at the constant coefficient.
             name: its name; by default that of the two.
             of: 'joint' or 'tendon'.
             polycoef: the polynomial's five coefficients, the constant one first.
             solref: MuJoCo's time constant [s] and damping ratio.
             solimp: MuJoCo's impedance.
-            line: where it stands in a file, for messages.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -228,6 +233,7 @@ class CouplingDescription(BodyDescription):
         solref: Sequence[float],
         solimp: Sequence[float],
     ) -> str:
+        """Record an equality constraint of any type."""
         name = name or f"{first}_{second}_{kind}"
         values = dict(type=kind, first=first, second=second) | values
         element = Element("equality", name, values, line)

@@ -1,4 +1,4 @@
-"""What a model consists of, described element by element."""
+"""Description of a model, element by element."""
 
 from collections.abc import Sequence
 
@@ -38,29 +38,30 @@ class Description(CouplingDescription):
         early: bool = False,
         line: str = "",
     ) -> str:
-        """Adds an actuator, which drives a joint, a tendon, a site or the adhesion of a body.
+        """Add an actuator, which drives a joint, a tendon, a site or the adhesion of a body.
 
         Args:
             joint: the joint that it drives, with one degree of freedom.
             type: a registered actuator type; 'affine' is MuJoCo's motor, position and velocity.
-            name: its name; by default that of what it drives, and the type.
+            name: its name; by default that of the driven element, and the type.
             tendon: the tendon that it pulls.
             site: the site that it acts on.
             refsite: the site that it acts against; it then has a length.
-            body: the body that it pulls against all that the body's geoms touch, by equal shares of
-                its force along the normals; it has no gear, and its length and rate are zero.
+            body: the body that adheres to everything its geoms touch. The force is shared equally
+                by the contacts, along their normals; there is no gear, and length and velocity are
+                zero.
             gear: transmission ratio.
             wrench: force and torque on the site per unit, in its axes or the reference site's.
             gainprm: up to ten gain parameters.
             biasprm: up to ten bias parameters.
             dynprm: up to ten parameters of the dynamics of the activation.
             length_range: smallest and largest length of a muscle.
-            ctrl_range: bounds of the control; unlimited if None, which adhesion must not be.
+            ctrl_range: bounds of the control; unlimited if None, which adhesion does not allow.
             activation_range: bounds of the activation, if it has one; unlimited if None.
             force_range: bounds of the force [N or N m]; unlimited if None.
-            early: whether the force is that of the activation after the step, so that there is no
-                delay of one step between control and force.
-            line: where it stands in a file, for messages.
+            early: True if the force is that of the activation after the step, which avoids a delay
+                of one step between control and force. MuJoCo's `actearly`.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -99,16 +100,16 @@ class Description(CouplingDescription):
         cutoff: float = np.inf,
         line: str = "",
     ) -> str:
-        """Adds a sensor, which `brax.sensors.sensors` reads.
+        """Add a sensor, which `brax.sensors.sensors` reads.
 
         Args:
             type: a registered sensor type.
-            object: kind and name of what it measures, such as ("joint", "hip"): a joint, tendon,
-                actuator, body, geom or site, or the inertia of a body.
-            name: its name; by default that of what it measures, and the type.
-            reference: kind and name of what it measures in the frame of; the world if None.
-            cutoff: bound of its numbers.
-            line: where it stands in a file, for messages.
+            object: kind and name of the measured element, such as ("joint", "hip"): a joint,
+                tendon, actuator, body, geom or site, or the inertia of a body.
+            name: its name; by default that of the measured element, and the type.
+            reference: kind and name of the element in whose frame it measures; the world if None.
+            cutoff: bound of the absolute values of its numbers.
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -129,17 +130,17 @@ class Description(CouplingDescription):
         fovy: float = 45.0,
         line: str = "",
     ) -> str:
-        """Adds a place that pictures are taken from; it looks along its -z axis, and y is up.
+        """Add a camera, which looks along its -z axis, with y upwards.
 
         Args:
             body: the body that carries it, or the world.
             name: its name.
             pos: frame in the body's frame [m].
             quat: orientation in the body's frame.
-            mode: how it moves, one of MuJoCo's modes; see `System.camera_modes`.
-            target: the body that it is turned towards, of the modes that are.
-            fovy: angle of view from bottom to top [degrees].
-            line: where it stands in a file, for messages.
+            mode: one of MuJoCo's modes of motion; see `System.camera_modes`.
+            target: the body that it is turned towards, in the modes that have one.
+            fovy: vertical angle of view [degrees].
+            line: its place in a file, for messages.
 
         Returns:
             The name.
@@ -158,15 +159,15 @@ class Description(CouplingDescription):
         ctrl: Sequence[float] | None = None,
         line: str = "",
     ) -> str:
-        """Names a state to start from, which `System.keyframe` has.
+        """Add a keyframe: a named state to start from, which `System.keyframe` returns.
 
         Args:
             name: its name.
-            q: coordinates; by default those that the model starts at.
-            qd: rates; by default zero.
-            activation: of the actuators that have one; by default zero.
+            q: coordinates; by default the model's first ones.
+            qd: velocities; by default zero.
+            activation: activations of the stateful actuators; by default zero.
             ctrl: controls; by default zero.
-            line: where it stands in a file, for messages.
+            line: its place in a file, for messages.
 
         Returns:
             The name.

@@ -1,4 +1,4 @@
-"""What a description is made of, before it is a `System`."""
+"""Elements of a description, before they become a `System`, and conversions of their values."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
 """MuJoCo's default impedance of a soft constraint."""
 
 CAMERA_MODES = ("fixed", "track", "trackcom", "targetbody", "targetbodycom")
-"""How a camera moves; see `System.camera_modes`."""
+"""Modes of motion of a camera; see `System.camera_modes`."""
 
 IDENTITY_QUAT = (1.0, 0.0, 0.0, 0.0)
 
 
 @dataclasses.dataclass
 class Element:
-    """A body, joint, geom, tendon or actuator as it was described."""
+    """A body, joint, geom, tendon or any other element as it was described."""
 
     kind: str
     name: str
@@ -32,18 +32,19 @@ class Element:
 
     def __getattr__(self, key: str) -> Any:
         if key == "values":
+            # Before `__init__` has run, as in `copy`, looking up `values` would recurse for ever.
             raise AttributeError(key)
         return self.values[key]
 
     def __str__(self) -> str:
-        """How messages name it."""
+        """Return how messages name it."""
         return f"{self.kind} '{self.name}'{self.line}"
 
 
 def vectors(
     problems: list[str], what: str, **given: tuple[Sequence[float], int]
 ) -> dict[str, np.ndarray]:
-    """Converts vectors, noting those of a wrong length or that are not finite."""
+    """Return arrays of the vectors, and record those of a wrong length or with infinite numbers."""
     out = {}
     for key, (value, length) in given.items():
         try:
@@ -51,6 +52,8 @@ def vectors(
         except (TypeError, ValueError):
             vector = np.array([])
         if vector.shape != (length,):
+            # A stand-in of the right length lets the other checks run, so that `build` reports all
+            # problems.
             problems.append(f"{what}: {key} needs {length} numbers, got {value!r}")
             vector = np.zeros(length)
         elif not np.isfinite(vector).all():
@@ -65,13 +68,13 @@ def vectors(
 
 
 def padded(numbers: Sequence[float], length: int) -> tuple[float, ...]:
-    """Numbers, filled up with zeros to a length."""
+    """Return the numbers, followed by zeros up to a length."""
     given = tuple(numbers)
     return given + (0.0,) * (length - len(given))
 
 
 def rows(problems: list[str], what: str, points: Sequence[Sequence[float]]) -> np.ndarray:
-    """Converts points to (n, 3), noting what are none."""
+    """Return points as an array (n, 3), and record a problem if they are not points."""
     try:
         array = np.asarray(points, float).reshape(len(points), 3)
     except (TypeError, ValueError):
@@ -83,7 +86,10 @@ def rows(problems: list[str], what: str, points: Sequence[Sequence[float]]) -> n
 
 
 def grid(problems: list[str], what: str, heights: Sequence[Sequence[float]]) -> np.ndarray:
-    """Converts heights to (rows, columns), noting what are none; (0, 0) if there are none."""
+    """Return heights as an array (rows, columns), and record a problem if they are not a grid.
+
+    Without heights the array has the shape (0, 0).
+    """
     try:
         array = np.asarray(heights, float).reshape(len(heights), -1 if len(heights) else 0)
     except (TypeError, ValueError):
@@ -95,7 +101,7 @@ def grid(problems: list[str], what: str, heights: Sequence[Sequence[float]]) -> 
 
 
 def per_dof(joint: Element, key: str, kind: Any) -> np.ndarray:
-    """A joint's numbers, one for each degree of freedom; NaN if it has neither one nor all."""
+    """Return a joint's numbers, one per degree of freedom; NaN if it has neither one nor all."""
     value, width = joint.values[key], kind.qd_width
     if np.size(value) not in (1, width):
         return np.full(width, np.nan)

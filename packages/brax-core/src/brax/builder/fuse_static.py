@@ -1,4 +1,4 @@
-"""Bodies without joints become part of the body that carries them, or of the world."""
+"""Fusion of static bodies into the links, or the world, that carry them."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -13,17 +13,17 @@ from brax.generalized.constraints.inverse_weights import InertialFrames
 
 
 class FusedDescription(NamedTuple):
-    """A description without bodies that have no joints."""
+    """A description without static bodies."""
 
     links: list[Element]
     boxes: list[Element]
-    """The bodies that a medium takes for boxes of their own: principal frames in the link
-    (`body`), masses and moments."""
+    """Bodies that the inertia-box model treats separately: principal frames in the link (`body`),
+    masses and moments."""
     geoms: list[Element]
     sites: list[Element]
     cameras: list[Element]
     fixed: list[Element]
-    """The bodies that are gone: their frames in the link that carries them."""
+    """The static bodies: their frames in the link that carries them."""
     equalities: list[Element]
     rest: InertialFrames
 
@@ -36,7 +36,7 @@ def fuse_static(
     cameras: Sequence[Element],
     equalities: Sequence[Element],
 ) -> FusedDescription:
-    """Gives masses, geoms and sites of bodies without joints to the nearest body that has some.
+    """Return the description with static bodies fused into the nearest body that has joints.
 
     Args:
         bodies: all bodies, parents first.
@@ -47,8 +47,9 @@ def fuse_static(
         equalities: all equalities.
 
     Returns:
-        The same, in the frames of the links; a geom or site keeps the name of its own body as
-        `origin`, and has as `on` the mocap body that carries it, as links and fixed bodies have.
+        The same elements in the frames of the links. A geom or site keeps the name of its own body
+        as `origin`. Geoms, sites, links and fixed bodies have as `on` the mocap body that carries
+        them.
     """
     moving = {j.body for j in joints}
     carrier, frame = {WORLD: WORLD}, {WORLD: Pose(np.zeros(3), np.array(IDENTITY_QUAT))}
@@ -61,6 +62,7 @@ def fuse_static(
         on = body.name if body.mocap else mocap[above]
         if body.name in moving:
             links.append(_moved(body, "parent", carrier[above], pose, on=on))
+            # A link's own frame is the identity in itself, as that of the world is.
             carrier[body.name], frame[body.name] = body.name, frame[WORLD]
             mocap[body.name] = ""
         else:
@@ -108,28 +110,32 @@ def fuse_static(
 
 
 def _moved(element: Element, key: str, carrier: str, pose: Pose, **more: str) -> Element:
+    """Return an element with another carrier and its pose there."""
     values = element.values | {key: carrier, "pos": pose.pos, "quat": pose.quat} | more
     return Element(element.kind, element.name, values, element.line)
 
 
 def _with_mass(link: Element, parts: list[tuple[Pose, Element]]) -> Element:
-    """The link with the mass distribution of all its parts.
+    """Return the link with the mass distribution of all its parts.
 
     Source: parallel-axis theorem, for example Featherstone (2008), eq. 2.63.
     """
     massive = [(pose, b) for pose, b in parts if b.mass > 0] or parts[:1]
     masses = [b.mass for _, b in massive]
     total = float(np.sum(masses))
+    # One part keeps its own axes and moments exactly, in the order in which they were given.
     if len(massive) == 1:
         ((pose, body),) = massive
         pos, quat, moments = *pose, body.inertia
     else:
         pos = sum(b.mass * pose.pos for pose, b in massive) / total
         tensor = sum(_tensor(p.quat, b.inertia) + b.mass * _offset(p.pos - pos) for p, b in massive)
-        # What is not finite is a problem of its own.
+        # `eigh` raises on numbers that are not finite; the checks report them with a better
+        # message.
         finite = np.where(np.isfinite(tensor).all(), tensor, np.eye(3))
         moments, vectors = np.linalg.eigh(finite)
         axes: np.ndarray = np.array(vectors)
+        # Eigenvectors may form a left-handed frame, which no quaternion describes.
         axes[:, 2] *= np.sign(np.linalg.det(axes))
         quat = _quaternion(axes)
     borne = [(b.gravcomp * b.mass / max(total, 1e-300), pose.pos - pos) for pose, b in massive]
@@ -144,12 +150,14 @@ def _with_mass(link: Element, parts: list[tuple[Pose, Element]]) -> Element:
 def _boxes(
     link: str, parts: list[tuple[Pose, Element]], streamed: Collection[str]
 ) -> Iterator[Element]:
-    """The parts of a link that a medium takes for boxes, unless it takes the whole link for one.
+    """Yield the parts of a link that are boxes of the fluid's inertia-box model.
+
+    There are none if the whole link is one box.
 
     Args:
         link: name of the link.
         parts: its bodies and their principal frames in it.
-        streamed: names of the bodies with geoms that a medium takes for ellipsoids.
+        streamed: names of the bodies with geoms of the ellipsoid model.
     """
     massive = [(pose, body) for pose, body in parts if body.mass > 0]
     if len(massive) < 2 and not any(body.name in streamed for _, body in parts):
@@ -162,18 +170,18 @@ def _boxes(
 
 
 def _tensor(quat: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Inertia tensor of principal moments along turned axes."""
+    """Return the inertia tensor of principal moments along rotated axes."""
     axes: np.ndarray = np.array(Quat(*quat).matrix()).T
     return axes @ np.diag(moments) @ axes.T
 
 
 def _offset(d: np.ndarray) -> np.ndarray:
-    """Inertia tensor of a unit point mass at `d`."""
+    """Return the inertia tensor of a unit point mass at `d`."""
     return np.dot(d, d) * np.eye(3) - np.outer(d, d)
 
 
 def _quaternion(m: np.ndarray) -> np.ndarray:
-    """The quaternion of a rotation matrix: an eigenvector, so that no case is special.
+    """Return the quaternion of a rotation matrix: an eigenvector, without any special case.
 
     Source: Bar-Itzhack (2000), New method for extracting the quaternion from a rotation matrix.
     """

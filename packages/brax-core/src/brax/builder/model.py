@@ -1,4 +1,4 @@
-"""The one way to make a `System`: describe bodies, joints, geoms and so on, then `build`."""
+"""`ModelBuilder`: describe bodies, joints, geoms and so on, then `build` a `System`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,10 +27,10 @@ from brax.sensors.measure import check_reads
 
 
 class ModelBuilder(Description):
-    """A model in the making.
+    """A description of a model that can be built.
 
     Frames and units follow `docs/conventions.md`; angles are radians. Vectors may be any sequence
-    of numbers. A body without joints becomes part of the body that carries it, or of the world;
+    of numbers. A body without joints is fused into the body that carries it, or into the world;
     `brax.kinematics.frame` still finds it by its name.
     """
 
@@ -59,13 +59,13 @@ class ModelBuilder(Description):
         self._init_q: Any = None
 
     def set_option(self, **options: Any) -> None:
-        """Sets options of the simulation.
+        """Set options of the simulation.
 
         Args:
             options: `timestep`, `gravity`, `integrator`; `vel_damping`, `ang_damping`,
-                `baumgarte_erp`; `wind`, `density`, `viscosity`; `cone`, `impratio`,
-                `iterations`, `ls_iterations`, `sweeps`; `max_geom_pairs`, `max_contact_points`;
-                `time_of_impact`; `eulerdamp`.
+                `baumgarte_erp`; `wind`, `density`, `viscosity`; `cone`, `impratio`, `iterations`,
+                `ls_iterations`, `sweeps`; `max_geom_pairs`, `max_contact_points`; `time_of_impact`;
+                `eulerdamp`.
 
         Raises:
             ModelError: on a name that is not one of these.
@@ -79,16 +79,16 @@ class ModelBuilder(Description):
         self._option.update(options)
 
     def set_init_q(self, q: Sequence[float]) -> None:
-        """Sets the coordinates that the model starts at; by default every joint at rest."""
+        """Set the coordinates that the model starts at; by default every joint is at rest."""
         self._init_q = np.asarray(q, float)
 
     @jax.ensure_compile_time_eval()  # a user may build a model inside a function that JAX traces
     def build(self) -> System:
-        """Makes the `System`.
+        """Return the `System`.
 
         Raises:
             ModelError: naming everything that is wrong with the description.
-            PluginError: if a sensor type gives other numbers than it says.
+            PluginError: if a sensor type gives another number of values than its width says.
         """
         problems = self._problems
         problems += model_checks.names(
@@ -172,6 +172,7 @@ class ModelBuilder(Description):
         return system
 
     def _lookup(self, kind: str, name: str, what: Any) -> Any:
+        """Return a registered object; record a problem and return None if there is none."""
         try:
             return plugins.get(kind, name)
         except BraxError as error:
@@ -179,13 +180,14 @@ class ModelBuilder(Description):
             return None
 
     def _resolve(self, kind: str, elements: Sequence[Element]) -> tuple[Any, ...]:
-        """The objects of the elements' types; None where there is none of that name."""
+        """Return the objects of the elements' types, with None for unknown names."""
+        # Each type is looked up once, and its problem names the first element that has it.
         first = {e.type: e for e in reversed(elements)}
         found = {t: self._lookup(kind, t, e) for t, e in reversed(first.items())}
         return tuple(found[e.type] for e in elements)
 
     def _sizes(self, joints: tuple[Any, ...], actuators: tuple[Any, ...]) -> dict[str, int]:
-        """How many numbers a state has; none where a type is not known."""
+        """Return the sizes of a state's parts; empty where a type is unknown."""
         if None in (*joints, *actuators):
             return {}
         return {
@@ -203,7 +205,7 @@ class ModelBuilder(Description):
         geom_types: tuple[Any, ...],
         actuator_types: tuple[Any, ...],
     ) -> None:
-        """Notes what is wrong with the elements whose types are known."""
+        """Record the problems of the elements whose types are known."""
         problems = self._problems
         option = self._option
         if not joints:

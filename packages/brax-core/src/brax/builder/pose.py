@@ -1,4 +1,4 @@
-"""Frames of a description, in numbers."""
+"""Poses: frames in other frames, as NumPy arrays."""
 
 from typing import NamedTuple
 
@@ -15,12 +15,12 @@ class Pose(NamedTuple):
     quat: np.ndarray
 
     def do(self, pos: np.ndarray, quat: np.ndarray | None = None) -> "Pose":
-        """Maps a frame given in this one into the one that this is given in."""
+        """Return a frame, given in this one, in the frame that this one is given in."""
         turn = Quat(*self.quat)
         quat = np.array(IDENTITY_QUAT) if quat is None else quat
         return Pose(self.pos + np.array(turn.rotate(Vec3(*pos))), np.array(turn.mul(Quat(*quat))))
 
     def inverse(self) -> "Pose":
-        """The other frame in this one."""
+        """Return the outer frame in this one."""
         back = self.quat * np.array([1.0, -1.0, -1.0, -1.0])
         return Pose(-np.array(Quat(*back).rotate(Vec3(*self.pos))), back)

@@ -1,4 +1,4 @@
-"""The paths of spatial tendons, from what they run over to the stretches between sites."""
+"""Paths of spatial tendons: from lists of sites, geoms and pulleys to segments."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class PathSegment(NamedTuple):
-    """A part of a path, by names; empty for none."""
+    """A segment of a path between two sites, by names; an empty name stands for none."""
 
     first: str
     last: str
@@ -19,9 +19,10 @@ class PathSegment(NamedTuple):
 def path_segments(
     problems: list[str], what: str, path: Sequence[str | tuple[str, str] | float]
 ) -> list[PathSegment]:
-    """Splits a path at its sites, noting what makes it none; see `add_tendon`."""
+    """Return the segments of a path (see `add_tendon`), and record its problems."""
     found: list[PathSegment] = []
     site, around, share = "", ("", ""), 1.0
+    # A last divisor closes the path, so that a geom without a site after it is found.
     for part in [*path, *([1.0] if path else [])]:
         if isinstance(part, str):
             found += [PathSegment(site, part, *around, share)] if site else []

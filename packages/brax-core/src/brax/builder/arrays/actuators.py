@@ -1,4 +1,4 @@
-"""From checked actuators to the arrays of a `System`."""
+"""Actuators: from checked elements to the arrays of a `System`."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from brax.builder.elements import Element
 
 
 def actuator_numbers(actuators: Sequence[Element]) -> Actuator:
-    """Of all actuators."""
+    """Return the numbers of all actuators."""
     ranges = [bounds(actuators, key) for key in ("ctrl_range", "activation_range", "force_range")]
     return Actuator(
         column(actuators, "gear", 1)[:, 0],

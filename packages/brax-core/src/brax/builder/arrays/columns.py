@@ -1,4 +1,4 @@
-"""Arrays of a description's numbers."""
+"""Columns: one value of every element of a description, as an array."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +10,16 @@ from brax.builder.elements import Element
 
 
 def array(value: Any, shape: tuple[int, ...]) -> Any:
-    """An array of floats."""
+    """Return an array of floats of the given shape."""
     return jnp.asarray(np.asarray(value, float).reshape(shape))
 
 
 def column(elements: Sequence[Element], key: str, width: int) -> Any:
-    """One value of all elements, (elements, width)."""
+    """Return one value of all elements, (elements, width)."""
     return array([e.values[key] for e in elements], (len(elements), width))
 
 
 def bounds(elements: Sequence[Element], key: str) -> Any:
-    """Lower and upper bounds, infinite where there are none."""
+    """Return lower and upper bounds (elements, 2), infinite where an element has none."""
     found = [(-np.inf, np.inf) if e.values[key] is None else e.values[key] for e in elements]
     return array(found, (len(elements), 2))

@@ -1,4 +1,4 @@
-"""What ties bodies, in the frames of the links that carry them."""
+"""Equality constraints, in the frames of the links that carry the constrained bodies."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ def with_equality_data(
     frame: Mapping[str, Pose],
     mocap: Mapping[str, str],
 ) -> list[Element]:
-    """Gives each equality MuJoCo's numbers of its type as `data`, (11,).
+    """Return the equalities with MuJoCo's numbers of their types as `data`, (11,).
 
     Args:
         equalities: as they were described.
@@ -27,7 +27,7 @@ def with_equality_data(
         mocap: the mocap body that carries each body, or nothing.
 
     Returns:
-        The same, between links, with the mocap bodies of both ends as `on`.
+        The same equalities between links, with the mocap bodies of both ends as `on`.
     """
     world = {WORLD: Pose(np.zeros(3), np.array(IDENTITY_QUAT))}
     for body in bodies:
@@ -47,22 +47,28 @@ def with_equality_data(
 
 
 def _with(element: Element, **values: object) -> Element:
+    """Return a copy of an element with some values replaced."""
     return Element(element.kind, element.name, element.values | values, element.line)
 
 
 def _connect(e: Element, world1: Pose, world2: Pose, frame1: Pose, frame2: Pose) -> list[float]:
+    """Return the data of a `connect`: the two anchors, in the links' frames, then zeros."""
     second = e.anchor2
     if second is None:
+        # By default the two anchors coincide in the model as it is described.
         second = world2.inverse().do(world1.do(e.anchor).pos).pos
     return [*frame1.do(e.anchor).pos, *frame2.do(second).pos, *[0.0] * 5]
 
 
 def _weld(e: Element, world1: Pose, world2: Pose, frame1: Pose, frame2: Pose) -> list[float]:
+    """Return the data of a `weld`: both anchors, the relative rotation and the torque scale."""
     if e.relpose is None:
         relative = world1.inverse().do(world2.do(e.anchor).pos, world2.quat)
     else:
+        # The bound avoids a division by zero; a quaternion of zeros stays zero.
         quat = e.relpose[3:] / max(np.linalg.norm(e.relpose[3:]), 1e-300)
         relative = Pose(e.relpose[:3], quat)
+    # The rotation of the second link in the first: bodies may be rotated in their links.
     turn = frame1.do(*relative).do(np.zeros(3), frame2.inverse().quat).quat
     point = frame1.do(relative.pos).pos
     return [*frame2.do(e.anchor).pos, *point, *turn, e.torquescale]
@@ -72,10 +78,11 @@ _BETWEEN_BODIES = {"connect": _connect, "weld": _weld}
 
 
 def equality_numbers(equalities: Sequence[Element]) -> Equality:
-    """Of all equalities."""
+    """Return the numbers of all equalities."""
     return Equality(
         data=column(equalities, "data", 11),
         solref=column(equalities, "solref", 2),
         solimp=column(equalities, "solimp", 5),
+        # The inverse weights need a whole system, so `build` fills them in at the end.
         invweight=array(np.zeros((len(equalities), 2)), (-1, 2)),
     )

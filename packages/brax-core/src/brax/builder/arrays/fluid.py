@@ -1,4 +1,4 @@
-"""Geoms that a medium streams around: their numbers, and what is wrong with them."""
+"""Fluid forces on geoms: coefficients and added mass of the ellipsoid model."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from brax.forces.fluid_ellipsoid import added_mass
 
 
 def fluid_numbers(geom: Element, kind: Any) -> list[float]:
-    """Coefficients, and what a geom takes along, (11,); zeros if the medium passes it by."""
+    """Return the ellipsoid's coefficients and added mass, (11,); zeros if the model is not used."""
     if not geom.streamed:
         return [0.0] * 11
     added = geom.fluid_added

@@ -1,4 +1,4 @@
-"""From joints to the numbers of a `System`."""
+"""Joints: from checked elements to the arrays of a `System`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +12,9 @@ from brax.builder.elements import Element, is_plain, per_dof
 
 
 def joint_numbers(joints: Sequence[Element]) -> Joint:
-    """What joints have one of each."""
+    """Return the numbers that each joint has once."""
     width = max((len(j.user) for j in joints), default=0)
+    # One table for all types; shorter rows end with zeros, which their types never read.
     user = [tuple(j.user) + (0.0,) * (width - len(j.user)) for j in joints]
     return Joint(
         column(joints, "pos", 3),
@@ -27,14 +28,14 @@ def joint_numbers(joints: Sequence[Element]) -> Joint:
 
 
 def _range(joint: Element, kind: Any) -> tuple[float, float]:
-    """Lower and upper limit; an angle that is never negative has no lower one."""
+    """Return the limits; an angle that is never negative has no lower one."""
     if joint.range is None:
         return -np.inf, np.inf
     return (joint.range[0] if is_plain(kind) else -np.inf), joint.range[1]
 
 
 def dof_numbers(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
-    """What joints have for each degree of freedom."""
+    """Return the numbers that each degree of freedom has."""
     each = list(zip(joints, types, strict=True))
 
     def numbers(key: str) -> Any:
@@ -57,6 +58,7 @@ def dof_numbers(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
         springref=numbers("springref"),
         limit=(lower, upper),
         frictionloss=numbers("frictionloss"),
+        # The inverse weights need a whole system, so `build` fills them in at the end.
         invweight=jnp.zeros_like(numbers("armature")),
         solref=repeated("solref_friction", 2),
         solimp=repeated("solimp_friction", 5),
@@ -64,5 +66,5 @@ def dof_numbers(joints: Sequence[Element], types: tuple[Any, ...]) -> DoF:
 
 
 def reference(joint: Element, kind: Any) -> np.ndarray:
-    """The coordinates that a joint starts to act from; none but plain numbers can have any."""
+    """Return the joint's reference coordinates; zeros for types whose coordinates are not rates."""
     return per_dof(joint, "ref", kind) if is_plain(kind) else np.zeros(kind.q_width)

@@ -1,4 +1,4 @@
-"""Where a model can start: its first coordinates, and the states that it names."""
+"""Keyframes: the named states of a model, and the normalization of its first coordinates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from brax.builder.elements import Element, is_plain
 def keyframes(
     keys: Sequence[Element], start: np.ndarray, types: Sequence[Any], sizes: Mapping[str, int]
 ) -> Keyframe:
-    """The states that a model names; what one leaves out is as at the start, and at rest."""
+    """Return the keyframes; values that one leaves out are those of the start, at rest."""
     rest = {what: np.zeros(size) for what, size in sizes.items()} | {"q": start}
 
     def rows(what: str) -> list[np.ndarray]:
@@ -25,8 +25,9 @@ def keyframes(
 
 
 def normalized(q: np.ndarray, types: Sequence[Any]) -> np.ndarray:
-    """Coordinates (nq,) whose quaternions have unit length."""
+    """Return coordinates (nq,) whose quaternions have unit length."""
     q, ends = q.copy(), np.cumsum([t.q_width for t in types])
+    # Coordinates that are not plain end with a quaternion, as those of ball and free joints do.
     for end in ends[[not is_plain(t) for t in types]]:
         q[end - 4 : end] /= max(float(np.linalg.norm(q[end - 4 : end])), 1e-12)
     return q

@@ -1,4 +1,4 @@
-"""From checked tendons and equalities to the arrays of a `System`."""
+"""Tendons: from checked elements to the arrays of a `System`."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,15 @@ from brax.kinematics import link_frames
 
 
 def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Tendon:
-    """Of all tendons; a spring is at rest where the joints' are unless it says otherwise.
+    """Return the numbers of all tendons, but for those that depend on the model at rest.
 
-    What depends on the model at rest is filled in by `with_tendon_lengths`.
+    `with_tendon_lengths` fills these in. A spring without a `lengthspring` of its own is at rest
+    where the springs of the tendon's joints are.
     """
     springref = {j.name: j.springref for j in joints}
     rest = []
     for t in tendons:
+        # MuJoCo's `springlength` is by default the length at `qpos_spring`.
         length = sum(coef * springref[joint] for joint, coef in t.joints.items())
         rest.append((length, length) if t.lengthspring is None else t.lengthspring)
     bounds = np.array([(-np.inf, np.inf) if t.range is None else t.range for t in tendons])
@@ -44,7 +46,7 @@ def tendon_numbers(tendons: Sequence[Element], joints: Sequence[Element]) -> Ten
 
 
 def with_tendon_lengths(sys: System, rest: np.ndarray, tendons: Sequence[Element]) -> System:
-    """Fills in how long tendons are at rest, and where springs of spatial ones are.
+    """Return the system with the tendons' lengths at rest and the spatial tendons' spring lengths.
 
     Args:
         sys: the model.
@@ -60,6 +62,8 @@ def with_tendon_lengths(sys: System, rest: np.ndarray, tendons: Sequence[Element
             width = kind.q_width
             sprung[q : q + width] = sys.dof.springref[dof : dof + width]
     bare = np.array([bool(t.path) and t.lengthspring is None for t in tendons])
+    # A spatial tendon's length is no weighted sum of coordinates: it needs the frames of the links,
+    # and so the assembled system.
     spring = np.where(bare, _lengths(sys, sprung), sys.tendon.lengthspring.T).T
     numbers = dict(length0=array(_lengths(sys, rest), (-1,)), lengthspring=array(spring, (-1, 2)))
     return sys.replace(tendon=sys.tendon.replace(**numbers))
@@ -67,7 +71,8 @@ def with_tendon_lengths(sys: System, rest: np.ndarray, tendons: Sequence[Element
 
 @jax.jit
 def _lengths(sys: System, q: np.ndarray) -> jax.Array:
-    """Lengths of all tendons at coordinates (nq,)."""
+    """Return the lengths of all tendons at coordinates (nq,)."""
+    # The functions of `brax.actuators` expect a trailing batch axis; here it has size one.
     lined = jax.tree.map(lambda a: a[..., None], sys)
     at, still = jnp.asarray(q)[:, None], jnp.zeros((sys.qd_size(), 1))
     return actual.tendons_at_state(lined, at, still, link_frames(lined, at, still)).length[:, 0]

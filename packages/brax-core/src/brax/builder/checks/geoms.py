@@ -1,4 +1,4 @@
-"""What makes a described geom, or pair of them, none."""
+"""Checks of described geoms, and of pairs of them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from brax.colliders.shapes.flatness import is_flat
 
 
 def geom(geom: Element, kind: Any) -> Iterator[str]:
-    """A geom of a known type."""
+    """Yield the problems of a geom of a known type."""
     for name, value in zip(kind.size_names, geom.size, strict=False):
         if not value > 0:
             yield f"{geom}: {name} must be > 0, got {value}"
@@ -39,7 +39,7 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
 
 
 def solid(geom: Element, kind: Any) -> Iterator[str]:
-    """A geom that can touch others."""
+    """Yield the problems of a geom that can touch others."""
     if kind.least_points and is_flat(geom.points):
         yield (
             f"{geom}: a {kind.name} that can touch needs at least {kind.least_points} points that "
@@ -49,7 +49,7 @@ def solid(geom: Element, kind: Any) -> Iterator[str]:
 
 
 def pair(pair: Element, bodies: Mapping[str, str]) -> Iterator[str]:
-    """A pair of geoms, given the body that each geom moves with."""
+    """Yield the problems of a pair of geoms, given the body that each geom moves with."""
     ends = [bodies.get(geom) for geom in (pair.geom1, pair.geom2)]
     if None not in ends and ends[0] == ends[1]:
         yield f"{pair}: geoms '{pair.geom1}' and '{pair.geom2}' do not move against each other"
@@ -61,6 +61,7 @@ def pair(pair: Element, bodies: Mapping[str, str]) -> Iterator[str]:
 
 
 def _reach(element: Element) -> Iterator[str]:
+    """Yield the problems of a margin and a gap."""
     if not np.isfinite(element.margin):
         yield f"{element}: margin is not finite: {element.margin}"
     if not 0 <= element.gap < np.inf:
@@ -68,7 +69,7 @@ def _reach(element: Element) -> Iterator[str]:
 
 
 def streamed(geom: Element, kind: Any) -> Iterator[str]:
-    """A geom of a known type."""
+    """Yield the problems that a geom of a known type has in the fluid's ellipsoid model."""
     if geom.streamed and not kind.streamed:
         yield f"{geom}: a {kind.name} is no ellipsoid to a medium; leave fluidcoef out"
     if geom.streamed and (geom.fluidcoef < 0).any():

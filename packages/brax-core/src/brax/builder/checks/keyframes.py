@@ -1,4 +1,4 @@
-"""Checks of the states that a model names."""
+"""Checks of keyframes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,7 +8,7 @@ from brax.builder.elements import Element
 
 
 def keyframe_problems(key: Element, sizes: Mapping[str, int]) -> Iterator[str]:
-    """What of a named state does not fit a model with so many coordinates, rates and so on."""
+    """Yield the values of a keyframe that have the wrong size or are not finite."""
     for what, size in sizes.items():
         value = key.values[what]
         if value is not None and value.shape != (size,):

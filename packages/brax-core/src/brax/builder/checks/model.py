@@ -1,4 +1,4 @@
-"""What makes a description no model: each problem as one sentence that names its element."""
+"""Checks of a described model: each problem is one sentence that names its element."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from brax.errors import closest
 CONES = ("pyramidal", "elliptic")
 
 _LARGEST = float(np.finfo(np.float32).max)
-"""What is larger is infinite in JAX's default precision."""
+"""The largest number that is finite in JAX's default precision."""
 
 Kinds = Sequence[Any]
 
@@ -30,7 +30,7 @@ def names(
     cameras: Sequence[Element],
     keys: Sequence[Element],
 ) -> Iterator[str]:
-    """Names given twice, names that nothing has, and bodies that hang on what comes later."""
+    """Yield names given twice, references to names that nothing has, and bodies out of order."""
     yield from _order(bodies)
     named = (joints, geoms, sites, tendons, equalities, actuators, sensors, pairs, cameras, keys)
     for kind in named:
@@ -82,12 +82,13 @@ def names(
 
 
 def _missing(element: Element, kind: str, name: str, there: Sequence[str]) -> Iterator[str]:
+    """Yield a problem, with the nearest match, if nothing has a name."""
     if name not in there:
         yield f"{element}: there is no {kind} '{name}'.{closest(name, there)}"
 
 
 def _camera(camera: Element, bodies: Sequence[str]) -> Iterator[str]:
-    """A camera moves in a known way, and turns towards what is there."""
+    """Yield the problems of a camera: an unknown mode, a missing target, a wrong angle of view."""
     if camera.mode not in CAMERA_MODES:
         hint = closest(camera.mode, CAMERA_MODES)
         allowed = ", ".join(CAMERA_MODES)
@@ -99,7 +100,7 @@ def _camera(camera: Element, bodies: Sequence[str]) -> Iterator[str]:
 
 
 def _equality_ends(equality: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What an equality ties must be there; a coordinate may be held alone."""
+    """Yield the problems of an equality's two elements; a coupling may have only one."""
     kind = {"connect": "body", "weld": "body"}.get(equality.type, equality.type)
     if kind not in there:
         yield f"{equality}: it ties 'joint' or 'tendon', not '{kind}'"
@@ -112,6 +113,7 @@ def _equality_ends(equality: Element, there: Mapping[str, Sequence[str]]) -> Ite
 
 
 def _order(bodies: Sequence[Element]) -> Iterator[str]:
+    """Yield the problems of the tree: cycles, missing parents, children before parents."""
     seen, parents = {WORLD}, {b.name: b.parent for b in bodies}
     for body in bodies:
         if body.name in seen:
@@ -129,7 +131,7 @@ def _order(bodies: Sequence[Element]) -> Iterator[str]:
 
 
 def option(o: dict[str, Any]) -> Iterator[str]:
-    """Settings of the simulation."""
+    """Yield the problems of the options of the simulation."""
     for key, allowed in (
         ("timestep", "> 0"),
         ("impratio", "> 0"),
@@ -158,7 +160,7 @@ def option(o: dict[str, Any]) -> Iterator[str]:
 
 
 def body(body: Element) -> Iterator[str]:
-    """A body as it was described; one without joints may weigh nothing."""
+    """Yield the problems of a body as it was described; one without joints may have no mass."""
     if not 0 <= body.mass <= _LARGEST:
         yield f"{body}: mass must be >= 0 and finite in single precision, got {body.mass}"
     if not np.isfinite(body.gravcomp):
@@ -169,6 +171,8 @@ def body(body: Element) -> Iterator[str]:
             f"{body}: principal moments must be >= 0 and finite in single precision, "
             f"got {body.inertia.tolist()}"
         )
+    # The triangle inequality of principal moments holds for every distribution of mass. The
+    # tolerance allows for the rounding of numbers in model files.
     elif a + b < c * (1 - 1e-6):
         yield (
             f"{body}: principal moments {body.inertia.tolist()} are no "
@@ -177,7 +181,7 @@ def body(body: Element) -> Iterator[str]:
 
 
 def link(link: Element, types: Kinds) -> Iterator[str]:
-    """A body with joints, together with what is fixed to it."""
+    """Yield the problems of a body with joints, together with the bodies fused into it."""
     if link.mass == 0:
         yield f"{link}: mass must be > 0, for it has joints, got 0.0"
     if min(link.inertia) == 0:
@@ -193,7 +197,7 @@ def link(link: Element, types: Kinds) -> Iterator[str]:
 
 
 def joint(joint: Element, kind: Any) -> Iterator[str]:
-    """A joint of a known type."""
+    """Yield the problems of a joint of a known type."""
     for key in ("stiffness", "springref", "damping", "armature", "frictionloss", "ref"):
         value, signed = per_dof(joint, key, kind), key in ("springref", "ref")
         if not np.isfinite(value).all() or (not signed and (value < 0).any()):
@@ -225,7 +229,7 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
 
 
 def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
-    """A tendon, over joints of so many degrees of freedom."""
+    """Yield the problems of a tendon over joints of so many degrees of freedom."""
     if not (tendon.joints or tendon.path):
         yield f"{tendon}: it runs over no joint and no site"
     if tendon.joints and tendon.path:
@@ -244,7 +248,7 @@ def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
 
 
 def equality(equality: Element, widths: Mapping[str, int]) -> Iterator[str]:
-    """An equality, of joints of so many degrees of freedom."""
+    """Yield the problems of an equality of joints of so many degrees of freedom."""
     if equality.type == "joint":
         for joint in filter(None, (equality.first, equality.second)):
             yield from _one_dof(equality, joint, widths, "an equality ties joints with one")
@@ -253,13 +257,14 @@ def equality(equality: Element, widths: Mapping[str, int]) -> Iterator[str]:
 
 
 def _one_dof(element: Element, joint: str, widths: Mapping[str, int], why: str) -> Iterator[str]:
+    """Yield a problem if a joint has several degrees of freedom."""
     width = widths.get(joint, 1)
     if width != 1:
         yield f"{element}: joint '{joint}' has {width} degrees of freedom; {why}"
 
 
 def actuator(actuator: Element, kind: Any, widths: Mapping[str, int]) -> Iterator[str]:
-    """An actuator of a known type, on a joint of so many degrees of freedom."""
+    """Yield the problems of an actuator of a known type, given the joints' degrees of freedom."""
     yield from _one_dof(actuator, actuator.joint, widths, "an actuator drives a joint with one")
     if not np.isfinite(actuator.gear):
         yield f"{actuator}: its gear is not finite: {actuator.gear}"
@@ -278,6 +283,7 @@ def actuator(actuator: Element, kind: Any, widths: Mapping[str, int]) -> Iterato
 
 
 def _bounds(element: Element, key: str, strict: bool) -> Iterator[str]:
+    """Yield a problem unless a value is None, or a lower and a larger (or equal) upper bound."""
     if element.values[key] is None:
         return
     value = np.asarray(element.values[key], float)

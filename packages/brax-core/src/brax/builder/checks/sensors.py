@@ -1,4 +1,4 @@
-"""What makes a described sensor none: what it measures is not there, or cannot be measured so."""
+"""Checks of described sensors: the measured element exists, and the type can measure it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ ElementsByKind = Mapping[str, Sequence[Element]]
 def sensor(
     sensor: Element, kind: Any, elements: ElementsByKind, widths: Mapping[str, int]
 ) -> Iterator[str]:
-    """A sensor of a known type, over joints of so many coordinates."""
+    """Yield the problems of a sensor of a known type, over joints of so many coordinates."""
     what, name = sensor.object
     if what not in kind.objects:
         allowed = ", ".join(kind.objects)
@@ -30,6 +30,7 @@ def sensor(
     if missing:
         return
     if kind.coordinates and widths.get(name, kind.coordinates[0]) not in kind.coordinates:
+        # A joint whose type is unknown has no width here; it has been reported already.
         yield (  # a joint whose type is not known has been reported
             f"{sensor}: joint '{name}' has {widths[name]} coordinates; type '{kind.name}' "
             f"measures joints with {', '.join(map(str, kind.coordinates))}"
@@ -50,10 +51,12 @@ def sensor(
 
 
 def _stops_rays(name: str) -> bool:
+    """Return whether a geometry type is registered and has a ray test."""
     return name in plugins.names("geometry_type") and plugins.get("geometry_type", name).stops_rays
 
 
 def _missing(sensor: Element, thing: tuple[str, str], elements: ElementsByKind) -> Iterator[str]:
+    """Yield a problem, with the nearest match, if a measured element does not exist."""
     what, name = thing
     body = what in ("body", "inertia")
     there = [e.name for e in elements["body" if body else what]]
@@ -62,14 +65,14 @@ def _missing(sensor: Element, thing: tuple[str, str], elements: ElementsByKind) 
 
 
 def _body(what: str, name: str, elements: ElementsByKind) -> str:
-    """The body that an element is on, as it was described."""
+    """Return the name of the body that an element is on, as it was described."""
     if what != "site":
         return name
     return str(next(s.origin for s in elements["site"] if s.name == name))
 
 
 def _alone(name: str, moving: set[str], elements: ElementsByKind) -> bool:
-    """Return whether a body has joints, and carries none without that is part of it."""
+    """Return whether a body has joints, and carries no static body that is fused into it."""
     return name in moving and not any(
         b.parent == name and b.name not in moving for b in elements["body"]
     )

@@ -8,7 +8,7 @@ from brax.errors import closest
 
 
 def route(tendon: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Sites and geoms of a path that are not there."""
+    """Yield the sites and geoms of a path that do not exist."""
     for stretch in tendon.path:
         named = zip(("site", "site", "geom", "site"), stretch[:4], strict=True)
         for kind, name in named:
@@ -17,7 +17,7 @@ def route(tendon: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def wrapped(tendon: Element, types: Mapping[str, Any]) -> Iterator[str]:
-    """Geoms that no path leads around."""
+    """Yield the geoms of a path that tendons cannot wrap around."""
     for stretch in tendon.path:
         kind = types.get(stretch.geom)
         if kind is not None and not kind.wrapped:
