@@ -1,9 +1,9 @@
-"""Plugins: how joints, shapes, environments, agents and commands find their way in.
+"""Plugins: joints, shapes, environments, agents and commands from installed packages.
 
 A plugin is a module with `BRAX_PLUGIN_API = 1` and functions marked `@hookimpl` that return lists
 of `Spec`, named by an entry point of the group `brax`. The hooks are in `brax.plugins.hookspecs`;
-`docs/plugins.md` shows how to write one. Whatever looks objects up by name imports what is exported
-here. Start reading at `registry`.
+`docs/plugins.md` shows how to write one. Code that looks objects up by name imports what is
+exported here. Start reading at `registry`.
 """
 
 import pluggy
@@ -14,7 +14,7 @@ from brax.plugins.refusals import API_VERSION
 from brax.plugins.registry import PluginWarning, Registry
 
 hookimpl = pluggy.HookimplMarker("brax")
-"""Marks a function of a plugin as a hook's implementation."""
+"""Marks a function of a plugin as the implementation of a hook."""
 
 _registry = Registry()
 get = _registry.get

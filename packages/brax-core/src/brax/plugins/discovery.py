@@ -1,4 +1,4 @@
-"""Which plugins are installed, in a fixed order, and which of them are switched on."""
+"""Discovery: the installed plugins in a fixed order, with the switches applied."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,13 +20,13 @@ class Candidate:
     origin: Origin
     entry_point: metadata.EntryPoint
     off: str
-    """Why it is switched off; empty if it is on."""
+    """The reason why it is switched off; empty if it is on."""
     overrides: bool = False
-    """True if it may take names and keys that others have."""
+    """True if it may replace names and keys that others have registered."""
 
 
 def installed() -> Iterable[metadata.EntryPoint]:
-    """The entry points of the group, in no particular order.
+    """Return the entry points of the group, in no particular order.
 
     Raises:
         PluginError: if Google's distribution `brax` shares the environment, or a distribution's
@@ -53,7 +53,7 @@ def _readable(distribution: metadata.Distribution) -> bool:
 
 
 def refuse_googles_brax() -> None:
-    """Raises if the distribution `brax` is installed, which owns the same import name."""
+    """Raise if Google's distribution `brax` is installed, which owns the same import name."""
     for other in metadata.distributions(name="brax"):
         if any(str(file) == "brax/__init__.py" for file in other.files or ()):
             raise PluginError(
@@ -66,17 +66,17 @@ def refuse_googles_brax() -> None:
 def candidates(
     entry_points: Iterable[metadata.EntryPoint], environ: Mapping[str, str]
 ) -> tuple[list[Candidate], list[str]]:
-    """Orders plugins and applies the switches.
+    """Return the plugins in order, with the switches applied.
 
-    The order is ours first, then by distribution and entry point, whatever the path says; those
-    that may take others' names come last.
+    Brax's own come first, then the others by distribution and entry point, whatever the order of
+    `sys.path`. Those that may replace others' names come last.
 
     Args:
         entry_points: entry points of the group.
         environ: environment variables.
 
     Returns:
-        The plugins, and complaints about the switches.
+        The plugins, and complaints about switches that name no plugin.
     """
     origins = [(_origin(entry_point), entry_point) for entry_point in entry_points]
     switches = {
@@ -94,6 +94,8 @@ def candidates(
         )
         for origin, entry_point in origins
     ]
+    # The first plugin keeps a name, so the order must not depend on the order of installation.
+    # Those that override come last, when the names that they replace are registered.
     found.sort(key=lambda candidate: (candidate.overrides, _order(candidate.origin)))
     known = {candidate.origin.distribution for candidate in found}
     complaints = [
@@ -106,21 +108,24 @@ def candidates(
 
 
 def _origin(entry_point: metadata.EntryPoint) -> Origin:
+    """Return the distribution, version and entry point of a plugin."""
     distribution: Any = entry_point.dist  # None only for one that was made by hand
     return Origin(_normalized(distribution.name), distribution.version, entry_point.name)
 
 
 def _normalized(name: str) -> str:
-    """The canonical spelling of a distribution's name (PEP 503)."""
+    """Return the canonical spelling of a distribution's name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _order(origin: Origin) -> tuple[int, str, str]:
+    """Return the key by which plugins are sorted."""
     rank = OURS.index(origin.distribution) if origin.distribution in OURS else len(OURS)
     return rank, origin.distribution, origin.entry_point
 
 
 def _names(value: str | None) -> set[str] | None:
+    """Return the distributions that a switch names; None if it is not set."""
     if value is None:
         return None
     return {_normalized(name.strip()) for name in value.split(",") if name.strip()}
@@ -129,8 +134,11 @@ def _names(value: str | None) -> set[str] | None:
 def _why_off(
     distribution: str, allowed: set[str] | None, denied: set[str] | None, autoload: bool
 ) -> str:
+    """Return why a distribution's plugins are switched off; empty if they are on."""
     if distribution in (denied or ()):
         return "named by BRAX_PLUGINS_DISABLE"
+    # BRAX_PLUGINS and BRAX_PLUGINS_AUTOLOAD select third-party plugins; Brax's own can only be
+    # disabled by name.
     if distribution in OURS:
         return ""
     if not autoload:

@@ -1,4 +1,4 @@
-"""Which colliders and model formats are chosen by which keys."""
+"""The index of colliders and model formats by the keys that they are found by."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,14 +12,17 @@ from brax.plugins.records import Registered
 def index(
     kind: str, registered: Iterable[Registered]
 ) -> tuple[dict[str, Registered], list[tuple[str, BaseException | None]]]:
-    """Finds what is chosen by which key.
+    """Return the objects of a kind by their keys.
 
     Returns:
-        The winners by key, and complaints with their errors: about what cannot be loaded, and about
-        keys that are taken, which keep their first owner.
+        The owner of each key, and complaints with their errors. A complaint is about an object that
+        cannot be loaded, or about a key that is taken; its first owner keeps it.
     """
     found: dict[str, Registered] = {}
     complaints: list[tuple[str, BaseException | None]] = []
+    # Declared keys come first: their clashes were found at discovery, where the later plugin was
+    # left out, so an object that only now shows its keys must not take them. Overriding ones come
+    # last.
     for r in sorted(registered, key=lambda r: (r.overrides, not kinds.declared(kind, r.spec))):
         try:
             given = kinds.declared(kind, r.spec) or kinds.keys(
@@ -37,12 +40,13 @@ def index(
 
 
 def misspelt_types(colliders: Iterable[Registered], types: Sequence[str]) -> Iterator[str]:
-    """Gives a sentence for each geometry type of a collider that is not registered, but nearly.
+    """Yield a sentence for each geometry type of a collider that is almost a registered one.
 
-    The type of a package that is not installed may be missing: no model can have it.
+    Other unregistered types are no fault: the package that defines the type may not be installed,
+    and then no model has it.
 
     Args:
-        colliders: what is registered.
+        colliders: the registered colliders.
         types: the registered geometry types.
     """
     for collider in colliders:
@@ -55,6 +59,7 @@ def misspelt_types(colliders: Iterable[Registered], types: Sequence[str]) -> Ite
 
 
 def _clash(late: Registered, key: str, first: Registered) -> str:
+    """Return the complaint about a key that is taken."""
     return (
         f"{late} is not used for {key}, which {first.kind} '{first.name}' of {first.origin} is "
         "registered for already. Uninstall one of the two, or replace the other on purpose by "

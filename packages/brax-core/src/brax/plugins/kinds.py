@@ -1,4 +1,4 @@
-"""The kinds of plugin, and the light check that each object passes when it is first loaded."""
+"""The kinds of plugin, and the checks that each object passes when it is first loaded."""
 
 import importlib
 import inspect
@@ -15,15 +15,15 @@ class Kind:
     """A kind of plugin."""
 
     name: str
-    """Singular, as in `plugins.get(name, ...)`; the hook is `brax_<name>s`."""
+    """Name in the singular, as in `plugins.get(name, ...)`; the hook is `brax_<name>s`."""
     interface: str = ""
-    """`"module:class"` that objects are instances of, if any."""
+    """`"module:class"` of which objects are instances, if any."""
     members: tuple[str, ...] = ()
-    """Attributes that objects have; `name` must also equal the registered name."""
+    """Attributes that objects must have; a `name` must also equal the registered name."""
     chosen_by: str = ""
-    """The attribute with an object's keys, if objects are chosen by others than their names."""
+    """The attribute with an object's keys, if objects are found by keys and not by their names."""
     outputs: str = ""
-    """`"module:function"` that gives what is wrong with what an object's functions return."""
+    """`"module:function"` that yields the problems of what an object's functions return."""
 
     @property
     def hook(self) -> str:
@@ -59,6 +59,8 @@ KINDS = {
             ("name", "order", "needs_flow"),
             outputs="brax.plugins.outputs.integrator:problems",
         ),
+        # The kinds without `outputs` are checked where they are used: their functions need a model,
+        # an environment or a file.
         Kind("pipeline", members=("init", "step")),
         Kind(
             "actuator",
@@ -83,7 +85,7 @@ KINDS = {
 
 
 def resolve(target: str) -> Any:
-    """Imports what `"module:attribute"` names."""
+    """Return the object that `"module:attribute"` names, importing its module."""
     module, _, path = target.partition(":")
     value: Any = importlib.import_module(module)
     for part in path.split("."):
@@ -92,12 +94,12 @@ def resolve(target: str) -> Any:
 
 
 def keys(kind: str, given: Sequence[str]) -> tuple[str, ...]:
-    """Returns an object's keys in the form in which they are compared.
+    """Return an object's keys in the form in which they are compared.
 
     Args:
         kind: kind of plugin.
-        given: as objects and specs state them: one pair of geometry types, in either order, or any
-            number of suffixes.
+        given: keys as objects and specs state them: one pair of geometry types, in either order, or
+            any number of suffixes.
     """
     if KINDS[kind].chosen_by == "types":
         return (" and ".join(sorted(given)),) if given else ()
@@ -105,7 +107,7 @@ def keys(kind: str, given: Sequence[str]) -> tuple[str, ...]:
 
 
 def declared(kind: str, spec: Spec) -> tuple[str, ...]:
-    """Returns the keys that are known without an import."""
+    """Return the keys that are known without an import."""
     own = spec.keys
     if not own and not isinstance(spec.target, str) and KINDS[kind].chosen_by:
         own = getattr(spec.target, KINDS[kind].chosen_by, ())
@@ -113,7 +115,7 @@ def declared(kind: str, spec: Spec) -> tuple[str, ...]:
 
 
 def load(registered: Registered) -> Any:
-    """Returns a registered object, imported if need be, and checked against its kind.
+    """Return a registered object, imported if need be, and checked against its kind.
 
     Raises:
         PluginError: if it cannot be imported, or is not what its kind asks for.
@@ -121,6 +123,7 @@ def load(registered: Registered) -> Any:
     target = registered.spec.target
     try:
         value = resolve(target) if isinstance(target, str) else target
+    # A module that calls `sys.exit` when it is imported must not end the program.
     except (Exception, SystemExit) as error:
         raise PluginError(
             f"{registered} cannot be loaded: {describe_error(error)}. "
@@ -135,8 +138,10 @@ def load(registered: Registered) -> Any:
 
 
 def _check_outputs(registered: Registered, value: Any) -> None:
-    """Checks what an object's functions return, once for each object."""
+    """Check what an object's functions return, once for each object."""
     outputs = KINDS[registered.kind].outputs
+    # By identity, since objects need not be hashable. The table holds them, so that no id is used
+    # again.
     if not outputs or _checked_kinds.get(id(value)) is value:
         return
     if problems := list(dict.fromkeys(resolve(outputs)(value))):
@@ -149,11 +154,11 @@ def _check_outputs(registered: Registered, value: Any) -> None:
 
 
 _checked_kinds: dict[int, Any] = {}
-"""Objects whose outputs were found right, by identity."""
+"""Objects whose outputs passed their checks, by identity."""
 
 
 def _problem(kind: Kind, spec: Spec, value: Any) -> str:
-    """What is wrong with an object of this kind, or an empty string."""
+    """Return what is wrong with an object of this kind, or an empty string."""
     if kind.interface and not isinstance(value, resolve(kind.interface)):
         wanted = kind.interface.replace(":", ".").replace(".interface.", ".")
         return f"must be an instance of {wanted}, but is {_describe(value)}"
@@ -184,7 +189,7 @@ def _is_unbound(value: Any, member: str) -> bool:
 
 
 def key_problem(kind: str, given: Any) -> str:
-    """Returns what the keys of an object must be; an empty string if these are such."""
+    """Return what the keys of an object must be; an empty string if they are valid."""
     texts = isinstance(given, tuple | list) and all(isinstance(key, str) for key in given)
     if not KINDS[kind].chosen_by:
         return f"left out: a {kind} is found by its name only"
@@ -195,6 +200,7 @@ def key_problem(kind: str, given: Any) -> str:
 
 
 def _describe(value: Any) -> str:
+    """Return how a message describes an object that is not what its kind asks for."""
     if inspect.ismodule(value):
         return f"the module {value.__name__}"
     if inspect.isclass(value):

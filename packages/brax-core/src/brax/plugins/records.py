@@ -1,4 +1,4 @@
-"""What a plugin hands over, and what the registry knows about it."""
+"""Records: the specs of plugins, and the registry's facts about them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,41 +9,42 @@ OURS = ("brax-core", "brax-io", "brax-envs", "brax-agents")
 
 @dataclass(frozen=True)
 class Spec:
-    """One thing that a plugin brings."""
+    """One object that a plugin provides."""
 
     name: str
     """The name that users look it up by."""
     target: Any
-    """The object, or `"module:attribute"`, imported when the object is first asked for."""
+    """The object, or `"module:attribute"`, which is imported when the object is first asked for."""
     summary: str = ""
     """One line for lists and help texts."""
     keys: tuple[str, ...] = ()
-    """What a collider or a model format is chosen by: its two geometry types, or its suffixes.
-    Declared here, the object is imported only where it is chosen."""
+    """Keys of a collider or a model format: its two geometry types, or its suffixes.
+
+    With keys the object is imported only when it is found; without, whenever any is searched for."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a plugin comes from."""
+    """The distribution and entry point that a plugin comes from."""
 
     distribution: str
     version: str
     entry_point: str
 
     def __str__(self) -> str:
-        """How messages name it."""
+        """Return how messages name it."""
         return f"{self.distribution} {self.version}".strip()
 
 
 @dataclass(frozen=True)
 class Registered:
-    """A `Spec` in the registry, with the plugin that brought it."""
+    """A `Spec` in the registry, with the origin of its plugin."""
 
     kind: str
     spec: Spec
     origin: Origin
     overrides: bool = False
-    """True if it may take names and keys that others have."""
+    """True if it may replace names and keys that others have registered."""
 
     @property
     def name(self) -> str:
@@ -57,7 +58,7 @@ class Registered:
 
     @property
     def distribution(self) -> str:
-        """Name of the distribution that brought it."""
+        """Name of the distribution that provides it."""
         return self.origin.distribution
 
     @property
@@ -67,30 +68,30 @@ class Registered:
 
     @property
     def version(self) -> str:
-        """Version of the distribution that brought it."""
+        """Version of the distribution that provides it."""
         return self.origin.version
 
     @property
     def target(self) -> str:
-        """Where its object comes from, as text."""
+        """The target as text."""
         return self.spec.target if isinstance(self.spec.target, str) else repr(self.spec.target)
 
     def __str__(self) -> str:
-        """How messages name it."""
+        """Return how messages name it."""
         return f"{self.kind} '{self.name}' of {self.origin} ({self.target})"
 
 
 @dataclass(frozen=True)
 class Status:
-    """What became of one plugin."""
+    """The outcome of loading one plugin."""
 
     origin: Origin
     state: Literal["loaded", "failed", "off"]
     reason: str = ""
-    """Why it is not loaded."""
+    """The reason why it is not loaded."""
     remedy: str = ""
-    """What to do about it."""
+    """Advice to the user."""
     error: BaseException | None = field(default=None, repr=False)
-    """What was raised, if it failed."""
+    """The error, if it failed."""
     claims: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
     """Kinds and names that it announced before it failed."""

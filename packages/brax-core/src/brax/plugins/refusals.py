@@ -1,4 +1,4 @@
-"""Why a plugin is left out: its version, its specs, and names and keys that others have."""
+"""Reasons to leave a plugin out: its version, its specs, and names and keys that are taken."""
 
 import inspect
 import re
@@ -15,7 +15,7 @@ _TARGET = re.compile(r"[\w.]+:[\w.]+")
 
 
 class Refused(Exception):
-    """Why a plugin is left out, and what to do about it."""
+    """The reason why a plugin is left out, and the remedy."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(reason)
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 def arguments_of_a_hook(plugin: Any) -> Refused:
-    """Returns why a plugin with a hook that takes arguments is left out."""
+    """Return the reason to leave out a plugin with a hook that takes arguments."""
     for kind in kinds.KINDS.values():
         hook = getattr(plugin, kind.hook, None)
         if callable(hook) and (given := ", ".join(inspect.signature(hook).parameters)):
@@ -32,8 +32,9 @@ def arguments_of_a_hook(plugin: Any) -> Refused:
 
 
 def check_version(plugin: Any) -> None:
-    """Refuses a plugin that was written for another version of this interface."""
+    """Raise if a plugin was written for another version of this interface."""
     version = getattr(plugin, "BRAX_PLUGIN_API", None)
+    # True equals 1, and so does 1.0; only the integer is a version.
     if version == API_VERSION and type(version) is int:
         return
     if version is None:
@@ -51,7 +52,7 @@ def check_version(plugin: Any) -> None:
 
 
 def check_specs(claims: Iterable[tuple[str, Spec]]) -> None:
-    """Refuses malformed specs."""
+    """Raise if a spec is malformed."""
     for kind, spec in claims:
         if not isinstance(spec.name, str) or not spec.name:
             raise Refused(f"a {kind} has the name {spec.name!r}", "Give it a name")
@@ -70,13 +71,14 @@ def check_specs(claims: Iterable[tuple[str, Spec]]) -> None:
 def check_free(
     origin: Origin, claims: Iterable[tuple[str, Spec]], taken: Iterable[Registered]
 ) -> None:
-    """Refuses names, and declared keys, that are taken."""
+    """Raise if a name, or a declared key, is taken."""
     seen: dict[tuple[str, str, str], tuple[Spec, Origin]] = {}
     for r in taken:
         seen |= {place: (r.spec, r.origin) for place in _places(r.kind, r.spec)}
     for kind, spec in claims:
         for place in _places(kind, spec):
             first, owner = seen.setdefault(place, (spec, origin))
+            # Identical specs of one distribution name the same object, so they do not clash.
             if first == spec and owner.distribution == origin.distribution:
                 continue
             if owner == origin:
@@ -93,5 +95,5 @@ def check_free(
 
 
 def _places(kind: str, spec: Spec) -> list[tuple[str, str, str]]:
-    """What nobody else may have: kind, name and key."""
+    """Return the kind, name and key of each entry that a spec occupies alone."""
     return [(kind, spec.name, ""), *((kind, "", key) for key in kinds.declared(kind, spec))]

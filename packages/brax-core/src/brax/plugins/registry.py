@@ -26,14 +26,14 @@ from brax.plugins.refusals import (
 
 
 class PluginWarning(UserWarning):
-    """A plugin that was left out, or a switch that names no plugin."""
+    """Warns of a plugin that was left out, or of a switch that names no plugin."""
 
 
 class Registry:
-    """All that plugins bring, by kind and name.
+    """All registered objects, by kind and name.
 
-    Plugins are discovered at the first lookup, one at a time: one that fails leaves nothing behind
-    and is reported, the others go on. Lookups happen when a model or a run is built, never in
+    Plugins are discovered at the first lookup, one at a time. One that fails leaves nothing behind
+    and is reported; the others are loaded. Lookups happen when a model or a run is built, never in
     traced code.
     """
 
@@ -54,15 +54,16 @@ class Registry:
         self._lock = threading.RLock()
 
     def get(self, kind: str, name: str) -> Any:
-        """Returns the object registered under a name.
+        """Return the object registered under a name.
 
         Args:
             kind: kind of plugin, such as "environment".
             name: its name.
 
         Raises:
-            UnknownNameError: if there is none; says what there is and which plugins failed.
-            PluginError: if its plugin cannot load it, or it is not what its kind asks for.
+            UnknownNameError: if there is none; lists the registered names and the plugins that
+                failed.
+            PluginError: if it cannot be loaded, or is not what its kind asks for.
         """
         found = self._of_kind(kind)
         if name not in found:
@@ -70,24 +71,24 @@ class Registry:
         return kinds.load(found[name])
 
     def find(self, kind: str, *keys: str) -> Any:
-        """Returns the object that is chosen by keys, or None.
+        """Return the object that is found by keys, or None.
 
-        What declares its keys is imported only if it is the one. What does not is imported at the
-        first search; if it fails, a warning names its package.
+        An object that declares its keys is imported only if it is the one. Objects that do not are
+        imported at the first search; if one fails, a warning names its package.
 
         Args:
             kind: "collider" or "model_format".
             keys: two geometry types, or a suffix.
 
         Raises:
-            PluginError: if its plugin cannot load it, or it is not what its kind asks for.
+            PluginError: if it cannot be loaded, or is not what its kind asks for.
         """
         (key,) = kinds.keys(kind, keys)
         found = self.keys(kind).get(key)
         return None if found is None else self.get(kind, found.name)
 
     def keys(self, kind: str) -> dict[str, Registered]:
-        """Returns what is registered of a kind, by the keys that it is chosen by."""
+        """Return the registered specs of a kind, by the keys that they are found by."""
         with self._lock:
             if kind not in self._indices:
                 self._indices[kind], complaints = self._index(kind)
@@ -96,10 +97,11 @@ class Registry:
             return self._indices[kind]
 
     def clashes(self) -> list[str]:
-        """Returns a sentence for each key that another object is registered for already.
+        """Return a sentence for each key that another object has registered already.
 
-        Keys that are declared cannot clash: their plugin is left out. To find the others, this
-        imports all that do not declare theirs. Misspelt keys of colliders are among the sentences.
+        Declared keys cannot clash: their plugin is left out. To find the others, this imports all
+        objects that do not declare theirs. Misspelt geometry types of colliders are reported as
+        well.
         """
         chosen = [kind.name for kind in KINDS.values() if kind.chosen_by]
         found = [self._index(kind)[1] for kind in chosen]
@@ -108,7 +110,7 @@ class Registry:
     def _index(
         self, kind: str
     ) -> tuple[dict[str, Registered], list[tuple[str, BaseException | None]]]:
-        """Finds what is chosen by which key, and all complaints about keys."""
+        """Return the specs of a kind by key, and all complaints about keys."""
         registered = self._of_kind(kind).values()
         found, complaints = index(kind, registered)
         if kind == "collider":
@@ -117,7 +119,7 @@ class Registry:
         return found, complaints
 
     def name_of(self, kind: str, value: Any) -> str:
-        """Returns the name that an object is registered under; empty if it is not."""
+        """Return the name that an object is registered under; empty if it is not registered."""
         if chosen_by := KINDS[kind].chosen_by:
             candidates = [
                 self.keys(kind).get(k) for k in kinds.keys(kind, getattr(value, chosen_by))
@@ -128,7 +130,7 @@ class Registry:
         return next(found, "")
 
     def all_that_load(self, kind: str) -> dict[str, Any]:
-        """Returns the objects of a kind by name; of one that fails a warning names the package."""
+        """Return the objects of a kind by name, and warn of each one that cannot be loaded."""
         found = {}
         for name in self.names(kind):
             try:
@@ -138,28 +140,28 @@ class Registry:
         return found
 
     def names(self, kind: str) -> list[str]:
-        """Returns the registered names of a kind, in the order of discovery."""
+        """Return the registered names of a kind, in the order of discovery."""
         return list(self._of_kind(kind))
 
     def specs(self, kind: str) -> dict[str, Registered]:
-        """Returns what is registered of a kind, by name, without importing any of it."""
+        """Return the registered specs of a kind, by name, without importing any object."""
         return dict(self._of_kind(kind))
 
     def statuses(self) -> list[Status]:
-        """Returns what became of every installed plugin: loaded, failed or switched off."""
+        """Return the status of every installed plugin: loaded, failed or switched off."""
         self._discover()
         return list(self._statuses)
 
     def register(self, plugin: Any, name: str, override: bool = False) -> None:
-        """Adds a plugin that is not installed, for tests and notebooks.
+        """Add a plugin that is not installed, for tests and notebooks.
 
         Args:
             plugin: a module or object with `BRAX_PLUGIN_API` and hook implementations.
             name: stands in for the distribution's name.
-            override: whether it may take names that are taken, until `unregister`.
+            override: whether it may replace names that are taken, until `unregister`.
 
         Raises:
-            PluginError: if it is refused; it then leaves nothing behind.
+            PluginError: if it is rejected; it then leaves nothing behind.
         """
         self._discover()
         with self._lock:
@@ -169,7 +171,7 @@ class Registry:
             self._statuses.append(status)
 
     def unregister(self, name: str) -> None:
-        """Takes out a plugin that `register` added.
+        """Remove a plugin that `register` added.
 
         Raises:
             UnknownNameError: if there is no plugin of that name.
@@ -184,6 +186,7 @@ class Registry:
             self._manager.unregister(name=_key(origin))
             self._statuses = [s for s in self._statuses if s.origin != origin]
             for first in self._overridden.pop(origin, []):
+                # Another plugin may have replaced the name since, and keeps it.
                 found = self._registered[first.kind]
                 if found.get(first.name, first).origin in (origin, first.origin):
                     found[first.name] = first  # in its place: the order stays
@@ -193,19 +196,24 @@ class Registry:
             self._indices.clear()
 
     def _of_kind(self, kind: str) -> dict[str, Registered]:
+        """Return the registered specs of a kind, after discovery."""
         if kind not in KINDS:
             raise unknown_name("kind of plugin", kind, KINDS)
         self._discover()
         return self._registered[kind]
 
     def _everything(self) -> Iterable[Registered]:
+        """Return the registered specs of all kinds."""
         return (r for found in self._registered.values() for r in found.values())
 
     def _discover(self) -> None:
+        """Discover and load the installed plugins, once."""
         with self._lock:
             if self._discovered:
                 return
             found, complaints = discovery.candidates(self._entry_points(), self._environ)
+            # Set before plugins are loaded, so that a plugin that looks something up when it is
+            # imported does not start the discovery again.
             self._discovered = True
             if self._environ.get("BRAX_PLUGINS_TRACE") == "1":
                 self._manager.trace.root.setwriter(sys.stderr.write)
@@ -223,7 +231,7 @@ class Registry:
                 _warn(f"plugin {s.origin} was left out: {s.reason}. {s.remedy}", s.error)
 
     def _admit(self, origin: Origin, load: Callable[[], Any], override: bool = False) -> Status:
-        """Takes in one plugin whole, or leaves nothing of it."""
+        """Register everything that one plugin provides, or nothing of it."""
         claims: list[tuple[str, Spec]] = []
         try:
             plugin = load()
@@ -240,8 +248,10 @@ class Registry:
                 check_specs(claims)
                 check_free(origin, claims, () if override else self._everything())
             except Exception:
+                # The hooks of a rejected plugin must not be called for later ones.
                 self._manager.unregister(plugin)
                 raise
+        # A plugin that calls `sys.exit` when it is imported must not end the program.
         except (Exception, SystemExit) as error:
             reason = str(error) if isinstance(error, Refused) else describe_error(error)
             remedy = getattr(error, "remedy", "Repair, update or uninstall it")
@@ -258,7 +268,7 @@ class Registry:
         return Status(origin, "loaded")
 
     def _check_hooks(self, plugin: Any) -> None:
-        """Refuses hooks that do not exist and hooks that lack their mark."""
+        """Raise if a hook does not exist, or lacks its mark."""
         marked = [caller.name for caller in self._manager.get_hookcallers(plugin) or ()]
         hooks = [kind.hook for kind in KINDS.values()]
         try:
@@ -266,6 +276,7 @@ class Registry:
         except pluggy.PluginValidationError as error:
             name = next(name for name in marked if name not in hooks)
             raise Refused(f"it has an unknown hook '{name}'", _rename(name, hooks)) from error
+        # An unmarked function is no hook to pluggy, so a misspelt name is found by its resemblance.
         for name in dir(plugin):
             unknown = name.startswith("brax_") and name not in hooks
             if unknown and closest(name, hooks) and callable(getattr(plugin, name)):
@@ -275,11 +286,12 @@ class Registry:
                 raise Refused(f"its {name} is not marked as a hook", "Mark it with @hookimpl")
 
     def _collect(self, plugin: Any, claims: list[tuple[str, Spec]]) -> None:
-        """Calls the plugin's hooks and adds what they return to `claims`."""
+        """Call the plugin's hooks and add their specs to `claims`."""
         others = [other for other in self._manager.get_plugins() if other is not plugin]
         for kind in KINDS.values():
             if not hasattr(plugin, kind.hook):
                 continue
+            # pluggy calls the hooks of all plugins; without the others, only those of this one.
             results = self._manager.subset_hook_caller(kind.hook, others)()
             specs = results[0] if results else None
             if not isinstance(specs, list) or not all(isinstance(spec, Spec) for spec in specs):
@@ -290,6 +302,7 @@ class Registry:
             claims += [(kind.name, spec) for spec in specs]
 
     def _unknown(self, kind: str, name: str) -> UnknownNameError:
+        """Return the error for an unknown name, with the plugins that might have provided it."""
         message = str(unknown_name(kind.replace("_", " "), name, self._registered[kind]))
         for status in self._statuses:
             if status.state == "failed":
@@ -306,22 +319,24 @@ class Registry:
 
 
 def _warn(complaint: str, error: BaseException | None = None) -> None:
-    """Warns of a plugin, with the error as its cause, for `brax --debug`."""
+    """Warn of a plugin, with the error as its cause, for `brax --debug`."""
     warning = PluginWarning(complaint)
     warning.__cause__ = error
     warnings.warn(warning, stacklevel=5)
 
 
 def _local(name: str) -> Origin:
-    """The origin of a plugin that is not installed; it has no version."""
+    """Return the origin of a plugin that is not installed; it has no version."""
     return Origin(name, "", name)
 
 
 def _key(origin: Origin) -> str:
+    """Return pluggy's name of a plugin."""
     return f"{origin.distribution}:{origin.entry_point}"
 
 
 def _rename(name: str, hooks: list[str]) -> str:
+    """Return the advice for a hook with an unknown name."""
     if near := difflib.get_close_matches(name, hooks, n=1, cutoff=0.5):
         return f"Rename it {near[0]}"
     return f"The hooks are {', '.join(hooks)}"

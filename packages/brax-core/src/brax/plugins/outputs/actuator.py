@@ -7,7 +7,8 @@ from brax.plugins.outputs.traced import Fault, call, like, numbers
 
 
 def problems(kind: ActuatorType) -> Iterator[str]:
-    """Gives what is wrong with an actuator type's laws."""
+    """Yield what is wrong with an actuator type's force law and activation."""
+    # The base class defines both methods, so only an override shows that a type has its own.
     has_rate = getattr(kind.rate, "__func__", None) is not ActuatorType.rate
     has_rule = getattr(kind.integrate, "__func__", None) is not ActuatorType.integrate
     if kind.stateful and not (has_rate or has_rule):

@@ -1,4 +1,4 @@
-"""Tracing a plugin's function with a batch axis that can be told from every other axis."""
+"""Tracing of a plugin's function with a batch axis that differs from every other axis."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,17 +8,19 @@ import jax
 from brax.kernels.codegen.jax_internals import inner, source, while_loop
 
 CHECK_BATCH_MARK = 257
-"""Environments of a trace: a prime number that is the size of no other axis. A function that loops
-over environments in Python is still traced in no time."""
+"""Number of environments in a trace: a prime number that is the size of no other axis.
+
+It is small enough that a function with a Python loop over environments is still traced quickly."""
 
 
 def marked(value: Any) -> Any:
-    """Returns a stand-in for an array with `CHECK_BATCH_MARK` environments instead of some."""
+    """Return a stand-in for an array with `CHECK_BATCH_MARK` environments."""
     return jax.ShapeDtypeStruct((*value.shape[:-1], CHECK_BATCH_MARK), value.dtype)
 
 
 def unmarked(aval: Any, environments: int) -> Any:
-    """Returns a stand-in for a traced array, with so many environments instead of the mark."""
+    """Return a stand-in for a traced array, with the given number of environments."""
+    # An axis whose size is a multiple of the mark is the batch axis joined with another one.
     shape = (
         n // CHECK_BATCH_MARK * environments if n % CHECK_BATCH_MARK == 0 else n for n in aval.shape
     )
@@ -26,16 +28,17 @@ def unmarked(aval: Any, environments: int) -> Any:
 
 
 def mixing(jaxpr: Any) -> str:
-    """Returns the operation that mixes environments, with its line; empty if there is none.
+    """Return the operation that mixes environments, with its line; empty if there is none.
 
-    It has the batch axis among its operands' axes and not among its results', as a sum over all
-    elements has. Only the condition of a loop may look at all environments.
+    Such an operation has the batch axis among its operands' axes and not among its results', as a
+    sum over all elements has. Only the condition of a loop may look at all environments.
     """
     eqn = next((eqn for eqn in _equations(jaxpr) if _loses_batch(eqn)), None)
     return "" if eqn is None else f"'{eqn.primitive.name}' ({source(eqn)})"
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:
+    """Yield the equations of a jaxpr and of those inside it, but for the conditions of loops."""
     for eqn in jaxpr.eqns:
         loop = eqn.primitive.name == "while"
         bodies = [while_loop(eqn).body.jaxpr] if loop else inner(eqn)
@@ -46,6 +49,7 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def _loses_batch(eqn: Any) -> bool:
+    """Return whether an equation has the batch axis in its operands and not in its results."""
     taken, given = (
         any(n and n % CHECK_BATCH_MARK == 0 for v in variables for n in v.aval.shape)
         for variables in (eqn.invars, eqn.outvars)

@@ -11,9 +11,10 @@ from brax.plugins.outputs.traced import Fault, call, describe, numbers, parts
 
 
 def problems(collider: Collider) -> Iterator[str]:
-    """Gives what is wrong with the points that a collider returns.
+    """Yield what is wrong with the points that a collider returns.
 
-    One for a geometry type that is not installed is not called: no model can have such a pair.
+    A collider for a geometry type that is not installed is not called: no model can have such a
+    pair.
     """
     n = getattr(collider, "n_contacts", None)
     if type(n) is not int or n < 1:
@@ -27,6 +28,7 @@ def problems(collider: Collider) -> Iterator[str]:
 
 
 def _points(count: int, points: Any) -> Iterator[str]:
+    """Yield what is wrong with a list of contact points."""
     if not isinstance(points, list | tuple) or not all(isinstance(p, Touch) for p in points):
         yield f"collide must give a list of brax.colliders.Touch, but gives {describe(points)}"
         return

@@ -16,20 +16,21 @@ from brax.plugins.outputs.traced import blamed, describe
 
 
 def make(name: str, **settings: Any) -> Any:
-    """Makes an environment by name.
+    """Return an environment by name.
 
     Args:
         name: a registered name.
-        **settings: what its constructor takes.
+        **settings: keyword arguments of its constructor.
 
     Raises:
-        ConfigError: if it takes no such setting.
+        ConfigError: if its constructor does not take one of the settings.
         UnknownNameError: if there is no such environment.
-        PluginError: if what is registered makes none.
+        PluginError: if the registered object does not make an environment.
     """
     maker = plugins.get("environment", name)
     who = plugins.specs("environment")[name]
     _check_settings(name, maker, settings)
+    # A TypeError passes as it is: it usually says which argument is missing or has the wrong type.
     with blamed(who, " cannot be made:", passing=(TypeError,)):
         env = maker(**settings)
     if not all(callable(getattr(env, function, None)) for function in ("reset", "step")):
@@ -38,7 +39,7 @@ def make(name: str, **settings: Any) -> Any:
 
 
 def settings_of(maker: Any) -> list[str] | None:
-    """Returns the names of the settings that a function or class takes; None where it takes any."""
+    """Return the names of the settings that a function or class takes; None where it takes any."""
     try:
         parameters = inspect.signature(maker).parameters.values()
     except (TypeError, ValueError):  # of a builtin
@@ -49,7 +50,7 @@ def settings_of(maker: Any) -> list[str] | None:
 
 
 def _check_settings(name: str, maker: Any, settings: Mapping[str, Any]) -> None:
-    """Refuses a setting that the environment's constructor does not take."""
+    """Raise if the environment's constructor does not take a setting."""
     known = settings_of(maker)
     if known is None:
         return
@@ -61,7 +62,7 @@ def _check_settings(name: str, maker: Any, settings: Mapping[str, Any]) -> None:
 
 
 def checked(name: str, env: Any) -> Any:
-    """Returns an environment whose reset and step were found right, if another package made it.
+    """Return an environment, after checking its `reset` and `step` if it is a third-party one.
 
     Raises:
         PluginError: naming everything that is wrong.
@@ -73,7 +74,7 @@ def checked(name: str, env: Any) -> Any:
 
 
 def problems(env: Env) -> Iterator[str]:
-    """Gives what is wrong with an environment's sizes, and with the states that it returns."""
+    """Yield what is wrong with an environment's sizes, and with the states that it returns."""
     if type(env.action_size) is not int or env.action_size < 0:
         yield f"action_size must be a number of entries, got {env.action_size!r}"
         return
@@ -102,10 +103,12 @@ def problems(env: Env) -> Iterator[str]:
 
 
 def _randomization(env: Env) -> Iterator[str]:
-    """What is wrong with the randomization that an environment brings."""
+    """Yield what is wrong with the `randomization_fn` of an environment."""
     function = getattr(env, "randomization_fn", None)
     if function is None:
         return
+    # A function that is a class attribute becomes a method, whose first argument is the
+    # environment.
     if inspect.ismethod(function) and function.__self__ is env:
         yield (
             "randomization_fn must be a function of (sys, rng), but is a method: write "
@@ -122,6 +125,7 @@ def _randomization(env: Env) -> Iterator[str]:
 
 
 def _scalars(state: State) -> Iterator[str]:
+    """Yield what is wrong with reward, done and metrics."""
     for name in ("reward", "done"):
         value = getattr(state, name)
         kinds = (jnp.float32, jnp.result_type(float))  # either, where double precision is enabled
@@ -133,7 +137,7 @@ def _scalars(state: State) -> Iterator[str]:
 
 
 def _observation(env: Env, obs: Any) -> Iterator[str]:
-    """What is wrong with the observation that reset returns, or with what the size says of it."""
+    """Yield what is wrong with the observation of `reset`, or with `observation_size`."""
     if not isinstance(obs, Mapping):
         if len(obs.shape) != 1:
             yield f"obs must be a vector, or a dictionary, but is {describe(obs)}"

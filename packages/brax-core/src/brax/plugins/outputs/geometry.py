@@ -20,11 +20,13 @@ from brax.plugins.outputs.traced import (
 )
 
 CORNERS = (0, 1, 2, 4)
+"""Allowed numbers of corners of a face; 0 for shapes that are not convex."""
 WRAPPED = ("", "point", "axis")
+"""Allowed values of `wrapped`; empty for shapes that tendons do not wrap around."""
 
 
 def shape_like(kind: GeometryType) -> Shape:
-    """A stand-in for shapes of a type."""
+    """Return a stand-in for shapes of a type."""
     shape = Shape(vec(), quat(), vec())
     if kind.least_points:
         shape = shape._replace(points=vec(5))
@@ -32,7 +34,7 @@ def shape_like(kind: GeometryType) -> Shape:
 
 
 def problems(kind: GeometryType) -> Iterator[str]:
-    """Gives what is wrong with a geometry type's attributes, and with what its functions return."""
+    """Yield what is wrong with a geometry type's attributes, and with what its functions return."""
     names = getattr(kind, "size_names", None)
     if not isinstance(names, tuple) or len(names) > 3 or not all(type(n) is str for n in names):
         yield f"size_names must be a tuple of at most 3 texts, got {names!r}"
@@ -49,12 +51,14 @@ def problems(kind: GeometryType) -> Iterator[str]:
 
 
 def _distance(kind: GeometryType) -> Iterator[str]:
+    """Yield what is wrong with the signed distance."""
     if kind.has_distance:
         out = call("signed_distance", kind.signed_distance, shape_like(kind), vec(5))
         yield from numbers("signed_distance", out, 5)
 
 
 def _nearest(kind: GeometryType) -> Iterator[str]:
+    """Yield what is wrong with the nearest point."""
     if kind.has_nearest:
         yield from parts(
             "nearest", call("nearest", kind.nearest, shape_like(kind), vec(5)), Vec3, 5
@@ -62,6 +66,7 @@ def _nearest(kind: GeometryType) -> Iterator[str]:
 
 
 def _convex(kind: GeometryType) -> Iterator[str]:
+    """Yield what is wrong with the support function and the face."""
     if kind.corners:
         out = call("support", kind.support, shape_like(kind), vec(5))
         if wrong := list(parts("support", out, Vec3, 5)):
@@ -74,17 +79,19 @@ def _convex(kind: GeometryType) -> Iterator[str]:
 
 
 def _ray(kind: GeometryType) -> Iterator[str]:
+    """Yield what is wrong with the ray test."""
     if kind.stops_rays:
         yield from numbers("ray", call("ray", kind.ray, vec(), vec(), vec()))
 
 
 def _axes(kind: GeometryType) -> Iterator[str]:
+    """Yield what is wrong with the semi-axes of the fluid's ellipsoid model."""
     if kind.streamed:
         yield from parts("semi_axes", call("semi_axes", kind.semi_axes, vec()), Vec3)
 
 
 def mesh_problem(out: Any) -> str:
-    """Returns what is wrong with what `mesh` gave; empty if nothing is."""
+    """Return what is wrong with the mesh that `mesh` returned; empty if nothing is."""
     if out is None:
         return ""
     wanted = "mesh must give vertices (n, 3) and triangles (m, 3) of whole numbers, or None"

@@ -11,7 +11,7 @@ from brax.plugins.outputs.traced import Fault, call, describe, like
 
 
 def problems(integrator: Integrator[Any]) -> Iterator[str]:
-    """Gives what is wrong with an integrator's name and order, and with the state it returns."""
+    """Yield what is wrong with an integrator's name and order, and with the state it returns."""
     name, order = (getattr(integrator, key, None) for key in ("name", "order"))
     if not isinstance(name, str) or name != name.lower():
         yield f"name must be a text in lower case, got {name!r}"
@@ -28,16 +28,16 @@ def problems(integrator: Integrator[Any]) -> Iterator[str]:
 
 
 class _State(NamedTuple):
-    """A state of which nothing is known, as for an integrator that only passes it on."""
+    """A state without known structure, since an integrator may only pass it on."""
 
     numbers: Any
 
 
 class _TracedMoves(Moves[_State]):
-    """Moves that add the time to the state."""
+    """Stages that add the time to the state."""
 
     def __getattr__(self, name: str) -> Any:
-        """Says of a move that there is not what to write instead."""
+        """Raise an error that says which stages exist, where one does not."""
         if hasattr(Flow, name):
             raise AttributeError(f"only Flow has '{name}': set needs_flow = True")
         known = [move for move in dir(self) if not move.startswith("_")]
@@ -51,7 +51,7 @@ class _TracedMoves(Moves[_State]):
 
 
 class _Flow(_TracedMoves, Flow[_State]):
-    """The same with rates."""
+    """The stages of an integrator that sets `needs_flow`."""
 
     def rates(self, state: _State, start: _State) -> Any:
         return state.numbers

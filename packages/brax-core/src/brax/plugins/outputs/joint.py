@@ -19,7 +19,7 @@ from brax.plugins.outputs.traced import (
 
 
 def problems(joint: JointType) -> Iterator[str]:
-    """Gives what is wrong with a joint type's widths, and with what its functions return."""
+    """Yield what is wrong with a joint type's widths, and with what its functions return."""
     for key, least, most in (("q_width", 0, 99), ("qd_width", 0, 6), ("user_width", 0, 99)):
         width = getattr(joint, key, None)
         if type(width) is not int or not least <= width <= most:
@@ -42,12 +42,16 @@ def problems(joint: JointType) -> Iterator[str]:
             found = list(check(name, call(name, getattr(joint, name), *args)))
         except Fault as fault:
             found = [str(fault)]
+        # One fault at a time: the functions that come later may call this one, and would fail with
+        # it.
         if found:  # functions that come later call this one
             yield from found
             return
 
 
 def _arrays(count: int) -> Callable[[str, Any], Iterator[str]]:
+    """Return the check of a list of arrays."""
+
     def check(name: str, out: Any) -> Iterator[str]:
         listed(name, out, count, "arrays")
         for array in out:
@@ -57,6 +61,7 @@ def _arrays(count: int) -> Callable[[str, Any], Iterator[str]]:
 
 
 def _pose(name: str, out: Any) -> Iterator[str]:
+    """Yield what is wrong with a translation and a rotation, either of which may be None."""
     listed(name, out, 2, "a translation and a rotation")
     for part, kind in zip(out, (Vec3, Quat), strict=True):
         if part is not None:
@@ -64,6 +69,8 @@ def _pose(name: str, out: Any) -> Iterator[str]:
 
 
 def _twists(count: int) -> Callable[[str, Any], Iterator[str]]:
+    """Return the check of a list of twists."""
+
     def check(name: str, out: Any) -> Iterator[str]:
         listed(name, out, count, "a twist for each degree of freedom")
         for twist in out:
@@ -73,6 +80,7 @@ def _twists(count: int) -> Callable[[str, Any], Iterator[str]]:
 
 
 def _twist(name: str, out: Any) -> Iterator[str]:
+    """Yield what is wrong with a twist, either part of which may be None."""
     if not isinstance(out, Twist):
         yield f"{name} must give a brax.joints.Twist, but gives {describe(out)}"
         return
@@ -82,6 +90,8 @@ def _twist(name: str, out: Any) -> Iterator[str]:
 
 
 def _bounds(width: int) -> Callable[[str, Any], Iterator[str]]:
+    """Return the check of a list of bounds."""
+
     def check(name: str, out: Any) -> Iterator[str]:
         if not isinstance(out, list | tuple) or not all(isinstance(b, Bound) for b in out):
             yield f"{name} must give a list of brax.joints.Bound, but gives {describe(out)}"

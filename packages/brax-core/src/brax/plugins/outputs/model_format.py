@@ -10,12 +10,12 @@ from brax.plugins.outputs.traced import blamed, describe
 
 
 def load(reader: Any, path: Path) -> System:
-    """Returns the system that a model format reads from a file.
+    """Return the system that a model format reads from a file.
 
     Raises:
-        PluginError: if the format returns anything else, or raises an error that is neither one of
+        PluginError: if the format returns something else, or raises an error that is neither one of
             Brax's nor of the file system.
-        ModelError: if the model is refused.
+        ModelError: if the model is rejected.
     """
     who = plugins.specs("model_format")[plugins.name_of("model_format", reader)]
     with blamed(who, f": load of '{path}' raised", passing=(OSError,)):

@@ -10,10 +10,10 @@ from brax.plugins.outputs.traced import describe
 
 
 def checked_pictures(name: str, value: Any, height: int, width: int) -> Any:
-    """Returns what a renderer returned.
+    """Return pictures that a renderer returned.
 
     Raises:
-        PluginError: if these are no pictures of that height and width.
+        PluginError: if they are not pictures of that height and width.
     """
     shape, dtype = np.shape(value), getattr(value, "dtype", None)
     if dtype != np.uint8 or len(shape) not in (3, 4) or shape[-3:] != (height, width, 3):

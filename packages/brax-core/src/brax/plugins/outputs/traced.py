@@ -1,4 +1,4 @@
-"""Calling a plugin's function with shapes in place of numbers, and naming what comes back."""
+"""Calls of a plugin's function with shapes in place of numbers, and checks of the results."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from brax.plugins.outputs.batch import marked, mixing, unmarked
 from brax.plugins.records import Registered
 
 SHAPE = (3, 2)
-"""Three elements in two environments."""
+"""Shape of a stand-in: three elements in two environments."""
 
 
 _strict: ContextVar[bool] = ContextVar("_strict", default=False)
@@ -23,9 +23,9 @@ _strict: ContextVar[bool] = ContextVar("_strict", default=False)
 
 @contextlib.contextmanager
 def single_precision() -> Iterator[None]:
-    """Takes single precision for stand-ins where double is the default.
+    """Use stand-ins in single precision while double is JAX's default.
 
-    A constant that would widen a result is found so, which harms only programs in double precision.
+    This finds constants that widen a result, which do harm only in programs in double precision.
     """
     token = _strict.set(True)
     try:
@@ -43,7 +43,7 @@ _calls: ContextVar[list[Call] | None] = ContextVar("_calls", default=None)
 
 @contextlib.contextmanager
 def recorded() -> Iterator[list[Call]]:
-    """Keeps the calls that output checks make, in the order in which they are made."""
+    """Record the calls that output checks make, in order."""
     found: list[Call] = []
     token = _calls.set(found)
     try:
@@ -57,18 +57,18 @@ class Fault(Exception):
 
 
 def like(*leading: int) -> Any:
-    """A stand-in for an array of `SHAPE`, behind leading axes."""
+    """Return a stand-in for an array of `SHAPE`, behind leading axes."""
     dtype = jnp.float32 if _strict.get() else jnp.result_type(float)
     return jax.ShapeDtypeStruct((*leading, *SHAPE), dtype)
 
 
 def vec(*leading: int) -> Vec3:
-    """A stand-in for a vector."""
+    """Return a stand-in for a vector."""
     return Vec3(*[like(*leading)] * 3)
 
 
 def quat() -> Quat:
-    """A stand-in for a quaternion."""
+    """Return a stand-in for a quaternion."""
     return Quat(*[like()] * 4)
 
 
@@ -79,13 +79,15 @@ def blamed(
     error_type: type[BraxError] = PluginError,
     passing: tuple[type[Exception], ...] = (),
 ) -> Iterator[None]:
-    """Names a third-party object in what it raises; errors of Brax's, and of ours, stay as is.
+    """Name a third-party object in the errors that it raises.
+
+    Errors of Brax's own objects, and those of `brax.errors`, stay as they are.
 
     Args:
         who: the object.
-        what: the end of "The object ... the error".
-        error_type: what is raised instead.
-        passing: errors that stay as they are too.
+        what: the words between the object's name and the error.
+        error_type: the type of the error that is raised instead.
+        passing: further types of errors that stay as they are.
 
     Raises:
         error_type: for any other error.
@@ -102,10 +104,10 @@ def blamed(
 
 
 def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
-    """Returns what a function makes of stand-ins: arrays are stand-ins, all else is as it is.
+    """Return the result of a function of stand-ins; its arrays are stand-ins as well.
 
     Raises:
-        Fault: if it raises.
+        Fault: if the function raises, or mixes environments.
     """
     found: list[Any] = []
     calls = _calls.get()
@@ -116,6 +118,7 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
         out = function(*args)
         leaves, tree = jax.tree.flatten(out)
         arrays = [_is_array(leaf) for leaf in leaves]
+        # `make_jaxpr` returns arrays only, so the other leaves are kept aside.
         found[:] = [leaves, tree, arrays]
         return [leaf for leaf, is_array in zip(leaves, arrays, strict=True) if is_array]
 
@@ -136,20 +139,23 @@ def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _traced(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Returns a function's jaxpr; what it raises names the shapes of the stand-ins."""
+    """Return a function's jaxpr; errors name the shapes of the stand-ins."""
     try:
         return jax.make_jaxpr(function)(*jax.tree.map(marked, args)).jaxpr
     except Exception:
+        # The message of the first error has the marked batch size, which no user knows; the
+        # function is called again with plain stand-ins for an error that names their shapes.
         jax.eval_shape(function, *args)
         raise
 
 
 def _is_array(leaf: Any) -> bool:
+    """Return whether a leaf is an array or a number."""
     return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int)
 
 
 def numbers(name: str, value: Any, *leading: int) -> Iterator[str]:
-    """Gives what is wrong with an array that must have the shape and precision of its arguments."""
+    """Yield what is wrong with an array that must have the shape and precision of its arguments."""
     wanted = like(*leading)
     if not hasattr(value, "shape"):
         yield f"{name} must give an array {describe(wanted)}, but gives {describe(value)}"
@@ -161,7 +167,7 @@ def numbers(name: str, value: Any, *leading: int) -> Iterator[str]:
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Return whether an array can stand for one of the wanted shape."""
+    """Return whether an array can be broadcast to the wanted shape."""
     try:
         return np.broadcast_shapes(shape, wanted) == wanted
     except ValueError:
@@ -169,7 +175,7 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def parts(name: str, value: Any, kind: type, *leading: int) -> Iterator[str]:
-    """Gives what is wrong with a vector or a quaternion."""
+    """Yield what is wrong with a vector or a quaternion."""
     if not isinstance(value, kind):
         yield f"{name} must give a {kind.__name__}, but gives {describe(value)}"
         return
@@ -179,10 +185,10 @@ def parts(name: str, value: Any, kind: type, *leading: int) -> Iterator[str]:
 
 
 def listed(name: str, value: Any, count: int, what: str) -> None:
-    """Checks that a function gives a list or tuple of so many things, which `what` describes.
+    """Check that a function returned a list or tuple of so many things, which `what` describes.
 
     Raises:
-        Fault: if it does not.
+        Fault: if it did not.
     """
     plain = isinstance(value, tuple | list) and not isinstance(value, Vec3 | Quat)
     if not plain:
@@ -192,7 +198,7 @@ def listed(name: str, value: Any, count: int, what: str) -> None:
 
 
 def describe(value: Any) -> str:
-    """Returns a short description of what a function gave."""
+    """Return a short description of what a function returned."""
     if hasattr(value, "dtype"):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):

@@ -13,11 +13,11 @@ from brax.plugins.outputs.traced import blamed, describe
 
 
 def train(name: str, environment: Any, **settings: Any) -> Any:
-    """Trains with a trainer by name, and returns what it returns: make_policy, params, metrics.
+    """Train with a trainer by name, and return make_policy, params and metrics.
 
     Raises:
-        PluginError: if it returns anything else.
-        TrainingError: if a third-party trainer raises an error that is none of Brax's.
+        PluginError: if the trainer returns something else.
+        TrainingError: if a third-party trainer raises an error that is not one of Brax's.
     """
     trainer = plugins.get("trainer", name)
     who = plugins.specs("trainer")[name]
@@ -31,13 +31,13 @@ def train(name: str, environment: Any, **settings: Any) -> Any:
 def load_policy(
     name: str, path: Path | str, environment: Any = None, deterministic: bool = True
 ) -> Callable[..., Any]:
-    """Returns the policy of a run or checkpoint, for a single observation.
+    """Return the policy of a run or checkpoint, for a single observation.
 
     Args:
         name: the trainer that wrote it.
         path: the run's folder, or that of a checkpoint.
-        environment: what the policy acts in. Given it, the policy of a third-party trainer is
-            called once with shapes in place of numbers.
+        environment: the environment that the policy acts in. If it is given, the policy of a
+            third-party trainer is called once with shapes in place of numbers.
         deterministic: take the mean action instead of drawing one.
 
     Raises:
@@ -62,7 +62,7 @@ def load_policy(
 
 
 def trained_problem(out: Any, environment: Any) -> str:
-    """Returns what is wrong with what `train` returned; empty if nothing is."""
+    """Return what is wrong with the result of `train`; empty if nothing is."""
     if not isinstance(out, tuple | list) or len(out) != 3:
         return f"train must return (make_policy, params, metrics), but returns {describe(out)}"
     make_policy, params, metrics = out
@@ -83,7 +83,7 @@ def trained_problem(out: Any, environment: Any) -> str:
 
 
 def policy_problem(policy: Callable[..., Any], environment: Any) -> str:
-    """Returns what is wrong with what a policy makes of one observation."""
+    """Return what is wrong with a policy's action for one observation; empty if nothing is."""
     key = jax.random.key(0)
     obs = jax.eval_shape(environment.reset, key).obs
     out = jax.eval_shape(policy, obs, key)
@@ -98,7 +98,7 @@ def policy_problem(policy: Callable[..., Any], environment: Any) -> str:
 
 
 def report_problem(metrics: Any) -> str:
-    """Returns what is wrong with the metrics that `train` reports; empty if nothing is."""
+    """Return what is wrong with the metrics that `train` reports; empty if nothing is."""
     wanted = "train must call progress_fn(steps, metrics) with a dictionary of scalars"
     if not isinstance(metrics, Mapping):
         return f"{wanted}, but the metrics are {describe(metrics)}"
