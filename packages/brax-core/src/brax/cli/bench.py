@@ -36,7 +36,7 @@ def command(
     repeats: int,
     as_json: bool,
 ) -> None:
-    """Measures ENVIRONMENT, or every registered environment, under random actions."""
+    """Measure ENVIRONMENT, or every registered environment, under random actions."""
     names = [environment] if environment else list(plugins.all_that_load("environment"))
     if not names:
         raise ConfigError("no environment is registered. pip install brax-envs")
@@ -59,18 +59,18 @@ def command(
 
 
 def measure(name: str, env: Any, batch_size: int, length: int, repeats: int) -> dict[str, Any]:
-    """Compiles and times a rollout of a batch of environments, split over all devices if it can be.
+    """Compile and time a rollout of a batch of environments, split over all devices if possible.
 
     Args:
         name: the environment's name, for the report.
-        env: the environment, not wrapped.
-        batch_size: how many run side by side.
+        env: the environment, without wrappers.
+        batch_size: number of environments in the batch.
         length: environment steps of one rollout.
-        repeats: how often the compiled rollout is timed; the median counts.
+        repeats: number of timed runs of the compiled rollout, of which the median is taken.
 
     Returns:
-        Steps per second of all environments together, seconds of compiling and of one rollout, and
-        on a CPU the outcome of each kernel's translation.
+        Steps per second of all environments together, seconds of compilation and of one rollout,
+        and on a CPU the outcome of each kernel's translation.
 
     Raises:
         click.ClickException: if the rollout is not finite; its speed would mean nothing.
@@ -85,6 +85,7 @@ def measure(name: str, env: Any, batch_size: int, length: int, repeats: int) -> 
 
     key_reset, key_run = jax.random.split(jax.random.key(0))
     keys = jax.random.split(key_reset, batch_size)
+    # A batch is sharded only in equal parts.
     if batch_size % jax.device_count() == 0:
         mesh = Mesh(jax.devices(), ("envs",))
         keys = jax.device_put(keys, NamedSharding(mesh, PartitionSpec("envs")))
@@ -113,7 +114,7 @@ def measure(name: str, env: Any, batch_size: int, length: int, repeats: int) -> 
 
 
 def _check_finite(name: str, state: Any) -> None:
-    """Refuses a final state with numbers that are not finite."""
+    """Raise if the final state has numbers that are not finite."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
         if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():
             where = jax.tree_util.keystr(path)
@@ -121,6 +122,7 @@ def _check_finite(name: str, state: Any) -> None:
 
 
 def _print(report: dict[str, Any]) -> None:
+    """Print the report as a table, and the kernels that are not native."""
     table = Table("environment", "backend", "batch", "steps/s", "compile s", "run s", box=None)
     for row in report["results"]:
         table.add_row(

@@ -19,11 +19,11 @@ class PluginGroup(click.Group):
     """A group whose subcommands come from plugins, each imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the subcommands, sorted."""
+        """Return the names of the subcommands, sorted."""
         return sorted(plugins.names("command"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The subcommand of a name, or None."""
+        """Return the subcommand of a name, or None."""
         if cmd_name not in plugins.names("command"):
             return None
         command: click.Command = plugins.get("command", cmd_name)
@@ -32,7 +32,7 @@ class PluginGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Refuses an unknown subcommand with a suggestion."""
+        """Raise an error with a suggestion if the subcommand is unknown."""
         name = args[0]
         if not name.startswith("-") and name not in plugins.names("command"):
             names = self.list_commands(ctx)
@@ -41,8 +41,10 @@ class PluginGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the subcommands without importing them."""
+        """List the subcommands without importing them."""
         with formatter.section("Commands"):
+            # The summaries of the specs serve as help texts: click's own list would import every
+            # subcommand.
             specs = plugins.specs("command")
             formatter.write_dl([(name, specs[name].summary) for name in self.list_commands(ctx)])
 
@@ -55,14 +57,14 @@ def root() -> None:
 
 
 def main(args: list[str] | None = None) -> int:
-    """Runs the command line.
+    """Run the command line.
 
     Args:
         args: arguments; by default those of the process.
 
     Returns:
-        The exit code: 0, 2 for what the user can correct before a run starts, 1 for a run that
-        failed, 130 after Ctrl-C.
+        The exit code: 0 on success, 2 for an error that the user can correct before a run starts, 1
+        for a run that failed, 130 after Ctrl-C.
     """
     args = sys.argv[1:] if args is None else args
     debug = "--debug" in args
@@ -70,6 +72,7 @@ def main(args: list[str] | None = None) -> int:
     _use_compilation_cache()
     _cores.use_all_cores()
     try:
+        # `--debug` is accepted after a subcommand as well as before it, so it is removed here.
         rest = [a for a in args if a != "--debug"]
         code = root.main(rest, "brax", standalone_mode=False, obj={"debug": debug})
         return code if type(code) is int else 0
@@ -87,13 +90,14 @@ def main(args: list[str] | None = None) -> int:
 
 
 def _explain(error: Exception) -> tuple[str, int]:
-    """What to tell about an error, and the exit code."""
+    """Return the message for an error, and the exit code."""
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, TrainingError):
         return str(error), 1
     if isinstance(error, BraxError | OSError):
         return str(error), 2
+    # Only an unexpected error is worth the time that JAX takes to look for devices.
     if problem := _device_problem():
         return problem, 2
     text = f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -101,7 +105,10 @@ def _explain(error: Exception) -> tuple[str, int]:
 
 
 def _device_problem() -> str:
-    """Why JAX finds no device, or an empty string: the cause of an error that looks like others."""
+    """Return why JAX finds no device, or an empty string.
+
+    The errors that follow from it look like errors of the program.
+    """
     import jax
 
     try:
@@ -116,15 +123,16 @@ def _device_problem() -> str:
 
 
 def _use_compilation_cache() -> None:
-    """Keeps compiled programs for the next run, where JAX's own settings do not say otherwise."""
+    """Keep compiled programs for the next run, unless JAX's own settings say otherwise."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    # Read when JAX is imported, which is left to the subcommands that compute.
+    # JAX reads these variables when it is imported. Only the subcommands that compute import it, so
+    # that `brax --help` stays fast.
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(base) / "brax" / "jax"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 def _show_warning(debug: bool, message: Warning | str, *_: Any) -> None:
-    """Shows a warning as one line, on request after the traceback of what caused it."""
+    """Print a warning as one line; with `--debug`, after the traceback of its cause."""
     cause = getattr(message, "__cause__", None)
     if debug and cause is not None:
         traceback.print_exception(cause)

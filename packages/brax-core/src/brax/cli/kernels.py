@@ -21,7 +21,7 @@ PHYSICS = ("joint_type", "geometry_type", "collider", "actuator")
 
 
 def described(outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """Describe the outcomes of some kernels: how many are native, and a line for each other one."""
+    """Yield the number of native kernels, and a line for each of the others."""
     found = list(outcomes)
     if found:
         yield f"native kernels: {sum(o.native for o in found)} of {len(found)}"
@@ -29,11 +29,11 @@ def described(outcomes: Iterable[Outcome]) -> Iterator[str]:
 
 
 def of_plugins(found: Iterable[Registered]) -> dict[str, list[Outcome]]:
-    """Translate the functions of joints, geometry types, colliders and actuators.
+    """Return the outcomes of translating the physics functions of third-party plugins.
 
     Returns:
-        The outcome of each function, by the distribution that brings it. Brax's own are left out:
-        its tests hold them to be native. So are objects that cannot be loaded.
+        The outcome of each function, by the distribution that provides it. Brax's own are left out,
+        because its tests require them to be native. So are objects that cannot be loaded.
     """
     out: dict[str, list[Outcome]] = {}
     for registered in found:
@@ -43,18 +43,20 @@ def of_plugins(found: Iterable[Registered]) -> dict[str, list[Outcome]]:
 
 
 def of_object(registered: Registered) -> Iterator[Outcome]:
-    """Translate the functions of one object that its output checks call."""
+    """Yield the outcome of translating each function that an object's output checks call."""
     try:
         value = plugins.get(registered.kind, registered.name)
     except BraxError:
         return
     with recorded() as calls:
+        # The output checks call every function with suitable stand-ins; their calls are recorded.
         list(resolve(KINDS[registered.kind].outputs)(value))
     for name, function, args in calls:
         yield _of_function(f"{registered.name}.{name}", function, args)
 
 
 def _of_function(title: str, function: Any, args: Any) -> Outcome:
+    """Return the outcome of translating one function."""
     batched = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct((*x.shape[:-1], BATCH_MARK), x.dtype), args
     )
@@ -63,7 +65,7 @@ def _of_function(title: str, function: Any, args: Any) -> Outcome:
         return [x for x in jax.tree.leaves(function(*args)) if isinstance(x, jax.Array)]
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the output checks have said them
+        warnings.simplefilter("ignore")  # the output checks have reported them
         closed = jax.make_jaxpr(arrays)(*batched)
     try:
         translate(closed, [True] * len(closed.jaxpr.invars), lanes=4)

@@ -24,13 +24,13 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group("plugins")
 def command() -> None:
-    """Shows the plugins: joints, shapes, environments, agents, commands and the rest."""
+    """Show the plugins: joints, shapes, environments, agents, commands and the rest."""
 
 
 @command.command("list")
 @as_json
 def list_plugins(as_json: bool) -> None:
-    """Lists the installed plugins and all that they bring."""
+    """List the installed plugins and everything that they provide."""
     found = list(_everything())
     if as_json:
         _print_json(
@@ -53,7 +53,7 @@ def list_plugins(as_json: bool) -> None:
 @click.argument("name")
 @as_json
 def show(name: str, as_json: bool) -> None:
-    """Shows what is registered under NAME, or what the distribution NAME brings."""
+    """Show what is registered under NAME, or what the distribution NAME provides."""
     found = [r for r in _everything() if name in (r.name, r.distribution)]
     statuses = [s for s in plugins.statuses() if s.origin.distribution == name]
     if not found and not statuses:
@@ -76,11 +76,12 @@ def show(name: str, as_json: bool) -> None:
 @command.command("doctor")
 @as_json
 def doctor(as_json: bool) -> int:
-    """Loads everything that is registered; exits 1 if something is broken."""
+    """Load everything that is registered; the exit code is 1 if something is broken."""
     statuses = plugins.statuses()
     broken = [_status_facts(s) for s in statuses if s.state == "failed"]
     found = list(_everything())
     broken += [_facts(r) | facts for r in found if "error" in (facts := _object_facts(r))]
+    # Objects that load may still never be used: another one has their keys.
     broken += [{"error": clash} for clash in plugins.clashes()]
     kernels = of_plugins(found)
     report = {
@@ -100,6 +101,7 @@ def doctor(as_json: bool) -> int:
 
 
 def _print_diagnosis(report: dict[str, Any]) -> None:
+    """Print the report of `doctor` as text."""
     click.echo(f"Python {report['python']}, JAX {report['jax']}")
     for origin, state in report["plugins"].items():
         click.echo(f"{state:>6}  {origin}")
@@ -113,15 +115,18 @@ def _print_diagnosis(report: dict[str, Any]) -> None:
 
 
 def _everything() -> Iterable[Registered]:
+    """Return the registered specs of all kinds."""
     return (r for kind in plugins.KINDS for r in plugins.specs(kind).values())
 
 
 def _facts(registered: Registered) -> dict[str, Any]:
+    """Return the facts about a registered spec that are known without an import."""
     keys = ("kind", "name", "target", "summary", "distribution", "version")
     return {key: getattr(registered, key) for key in keys}
 
 
 def _status_facts(status: Status) -> dict[str, Any]:
+    """Return the facts about the loading of a plugin."""
     return {
         "distribution": status.origin.distribution,
         "version": status.origin.version,
@@ -133,7 +138,7 @@ def _status_facts(status: Status) -> dict[str, Any]:
 
 
 def _object_facts(registered: Registered) -> dict[str, Any]:
-    """What loading the object tells, or the error."""
+    """Return facts about an object that are known when it is loaded, or the error."""
     try:
         value = plugins.get(registered.kind, registered.name)
     except BraxError as error:
@@ -146,10 +151,12 @@ def _object_facts(registered: Registered) -> dict[str, Any]:
 
 
 def _print_json(value: Any) -> None:
+    """Print a value as JSON."""
     click.echo(json.dumps(value, indent=2))
 
 
 def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print rows as a table, one row a line where the output is no terminal."""
     table = Table(*header, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*row)

@@ -1,9 +1,9 @@
-"""The contract between physics, environments and agents, and the wrappers for training.
+"""The interface between physics, environments and agents, and the wrappers for training.
 
 `base` holds `Env` and `State`, `pipeline_env` an environment made of a model and a pipeline, and
-`wrappers` what turns one environment into what agents train on. It imports the engine by its public
-paths; `brax.envs`, `brax.training` and other packages import what is exported here. Start reading
-at `base`.
+`wrappers` the classes that turn one environment into what agents train on. The package imports the
+engine by its public paths; `brax.envs`, `brax.training` and other packages import what is exported
+here. Start reading at `base`.
 """
 
 from brax.env.base import (

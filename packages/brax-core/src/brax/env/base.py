@@ -1,7 +1,7 @@
-"""The contract between physics, environments and agents: `State`, `Env` and `Wrapper`.
+"""The interface between physics, environments and agents: `State`, `Env` and `Wrapper`.
 
-Everything is functional: `reset` and `step` take and return states and change nothing. `metrics`
-and `info` are replaced, never written into.
+Everything is functional: `reset` and `step` take and return states and change nothing. They return
+new `metrics` and `info` and never write into those that they were given.
 """
 
 import abc
@@ -19,7 +19,7 @@ from brax.base import Base, System, dataclass
 from brax.errors import ConfigError, ShapeError
 
 Observation = jax.Array | Mapping[str, jax.Array]
-"""What a policy sees: one array, or arrays by name."""
+"""The input of a policy: one array, or arrays by name."""
 
 ObservationSize = int | Mapping[str, tuple[int, ...]]
 """Length of the observation, or the shapes of its arrays by name."""
@@ -27,20 +27,20 @@ ObservationSize = int | Mapping[str, tuple[int, ...]]
 
 @dataclass
 class State(Base):
-    """An environment at one moment; what `reset` and `step` return."""
+    """An environment at one moment, as `reset` and `step` return it."""
 
     pipeline_state: Any
-    """The physics, a `brax.base.State`, or whatever the environment keeps instead."""
+    """State of the physics, a `brax.base.State`, or whatever the environment keeps instead."""
     obs: Any
-    """What the policy sees: an array (n,), or arrays by name."""
+    """The policy's input: an array (n,), or arrays by name."""
     reward: jax.Array
-    """Reward of the step that led here, float32 (float64 with `jax_enable_x64`), shape ()."""
+    """Reward of the step that ended here, float32 (float64 with `jax_enable_x64`), shape ()."""
     done: jax.Array
-    """1 if the episode is over, else 0; a float as the reward, shape ()."""
+    """1 if the episode is over, else 0; a float of the reward's type, shape ()."""
     metrics: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
-    """Numbers to report, each shape (); the same names in `reset` and `step`."""
+    """Numbers to report, each of shape (); the same names in `reset` and `step`."""
     info: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """What else travels with the environment: targets, keys, the wrappers' bookkeeping."""
+    """Further values of the environment, such as targets and keys, and records of the wrappers."""
 
 
 class Env(abc.ABC):
@@ -51,7 +51,7 @@ class Env(abc.ABC):
 
     @abc.abstractmethod
     def reset(self, rng: jax.Array) -> State:
-        """Starts an episode.
+        """Start an episode.
 
         Args:
             rng: a key, of `jax.random.key` or `jax.random.PRNGKey`.
@@ -59,10 +59,10 @@ class Env(abc.ABC):
 
     @abc.abstractmethod
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances by one step of the environment.
+        """Advance by one step of the environment.
 
         Args:
-            state: what `reset` or `step` returned; its `info` goes on in the result.
+            state: a state from `reset` or `step`; its `info` is carried over to the result.
             action: shape (action_size,).
         """
 
@@ -73,7 +73,10 @@ class Env(abc.ABC):
 
     @property
     def observation_size(self) -> ObservationSize:
-        """Length of an observation, or the shapes of its parts; found without computing any."""
+        """Length of an observation, or the shapes of its parts.
+
+        It is found by tracing `reset`, without computing an observation.
+        """
         obs = jax.eval_shape(self.reset, jax.random.key(0)).obs
         if isinstance(obs, Mapping):
             return {name: part.shape for name, part in obs.items()}
@@ -90,46 +93,48 @@ class Env(abc.ABC):
         return self
 
     def with_sys(self, sys: System) -> Self:
-        """Returns this environment with another system, leaving this one as it is.
+        """Return a copy of this environment with another system.
 
         Raises:
             ConfigError: if it has no system.
         """
         if not hasattr(self, "sys"):
             raise ConfigError(f"{type(self).__name__} has no system that could be replaced")
+        # A copy, because the original may be in use elsewhere: under `jax.vmap`, the copies have
+        # tracers as systems.
         new = copy.copy(self)
         new.sys = sys
         return new
 
 
 class Wrapper(Env):
-    """An environment around another; what it does not define, the inner one answers."""
+    """An environment around another one, which provides what the wrapper does not define."""
 
     def __init__(self, env: Env) -> None:
         check_environment_given(f"{type(self).__name__}: env", env)
         self.env = env
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts an episode of the inner environment."""
+        """Start an episode of the inner environment."""
         return self.env.reset(rng)
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances the inner environment."""
+        """Advance the inner environment."""
         return self.env.step(state, action)
 
     @property
     def observation_size(self) -> ObservationSize:
-        """That of the inner environment."""
+        """Observation size of the inner environment."""
         return self.env.observation_size
 
     @property
     def action_size(self) -> int:
-        """That of the inner environment."""
+        """Action size of the inner environment."""
         return self.env.action_size
 
     @property
     def backend(self) -> str:
-        """That of the inner environment."""
+        """Name of the inner environment's pipeline."""
         return self.env.backend
 
     @property
@@ -139,10 +144,11 @@ class Wrapper(Env):
 
     @property
     def sys(self) -> System:
-        """That of the inner environment."""
+        """System of the inner environment."""
         return self.env.sys
 
     @sys.setter
+    # A setter that reached the inner environment would change it for all of its other users.
     def sys(self, _: System) -> None:
         raise ConfigError(
             f"{type(self).__name__} has the system of the environment inside: use "
@@ -150,23 +156,23 @@ class Wrapper(Env):
         )
 
     def with_sys(self, sys: System) -> Self:
-        """Returns this wrapper around the inner environment with another system."""
+        """Return this wrapper around the inner environment with another system."""
         new = copy.copy(self)
         new.env = self.env.with_sys(sys)
         return new
 
     def __getattr__(self, name: str) -> Any:
-        """Asks the inner environment."""
+        """Return an attribute of the inner environment."""
         if name == "env" or name.startswith("__"):  # a copy in the making has no `env` yet
             raise AttributeError(name)
         return getattr(self.env, name)
 
 
 def check_once(wrapper: Wrapper) -> None:
-    """Refuses a second wrapper of a class around one environment.
+    """Raise if an environment has two wrappers of one class.
 
     Raises:
-        ConfigError: naming it.
+        ConfigError: naming the wrapper.
     """
     name, inner = type(wrapper).__name__, wrapper.env
     while isinstance(inner, Wrapper):
@@ -179,7 +185,7 @@ def check_once(wrapper: Wrapper) -> None:
 
 
 def check_environment_given(by: str, env: Any) -> None:
-    """Refuses what is no environment, but a class, a name or another package's.
+    """Raise if an argument is not an environment but, for example, a class or a name.
 
     Raises:
         ConfigError: naming what was given, and what to give instead.
@@ -199,11 +205,11 @@ def check_environment_given(by: str, env: Any) -> None:
 
 
 def check_state(env: Env, state: Any, *entries: str) -> None:
-    """Refuses what is no state, or none of this environment's `reset`.
+    """Raise if a value is not a state, or does not come from this environment's `reset`.
 
     Args:
-        env: whose `step` was called.
-        state: what it was given.
+        env: the environment whose `step` was called.
+        state: the given value.
         entries: entries of `info` that its `reset` makes.
 
     Raises:
@@ -224,7 +230,7 @@ def check_state(env: Env, state: Any, *entries: str) -> None:
 
 
 def check_count(name: str, value: Any) -> int:
-    """Returns a number of steps or environments.
+    """Return a number of steps or environments as an integer.
 
     Raises:
         ConfigError: unless it is an integer of at least 1.
@@ -240,7 +246,7 @@ def is_typed_key(rng: Any) -> bool:
 
 
 def key_shape(rng: Any) -> tuple[int, ...]:
-    """Returns the shape of an array of keys of either kind: () for a single one.
+    """Return the shape of an array of keys of either kind: () for a single one.
 
     Raises:
         ConfigError: if these are not keys.
@@ -248,16 +254,17 @@ def key_shape(rng: Any) -> tuple[int, ...]:
     if is_typed_key(rng):
         return rng.shape
     if getattr(rng, "ndim", 0) and rng.dtype == jnp.uint32:
+        # The last axis of a `PRNGKey` is that of its words.
         return rng.shape[:-1]
     seed = rng if isinstance(rng, int) else "seed"
     raise ConfigError(f"reset needs a key, not {rng!r:.60}: pass jax.random.key({seed})")
 
 
 def number_of_keys(rng: Any) -> int:
-    """Returns how many keys a batch of them has.
+    """Return the number of keys in a batch of them.
 
     Raises:
-        ConfigError: if these are not keys, or no batch of them.
+        ConfigError: if these are not keys, or not a batch of them.
     """
     shape = key_shape(rng)
     if len(shape) != 1:
@@ -269,12 +276,12 @@ def number_of_keys(rng: Any) -> int:
 
 
 def check_array(env: Env, action: Any, shape: tuple[int, ...]) -> None:
-    """Refuses an action that is no array.
+    """Raise if an action is not an array.
 
     Args:
-        env: whose `step` was called.
-        action: what it was given.
-        shape: what it should have.
+        env: the environment whose `step` was called.
+        action: the given value.
+        shape: the shape that it should have.
 
     Raises:
         ShapeError: saying what was given, and what to give instead.
@@ -287,12 +294,12 @@ def check_array(env: Env, action: Any, shape: tuple[int, ...]) -> None:
 
 
 def check_batch_given(env: Env, state: Any, action: Any, *entries: str) -> None:
-    """Refuses what is no batch of states, or of actions that are one for each environment.
+    """Raise unless there is a batch of states, with one action for each environment.
 
     Args:
-        env: whose `step` was called.
-        state: the states that it was given.
-        action: the actions that it was given.
+        env: the environment whose `step` was called.
+        state: the given states.
+        action: the given actions.
         entries: entries of `info` that its `reset` makes.
 
     Raises:
@@ -313,7 +320,7 @@ def check_batch_given(env: Env, state: Any, action: Any, *entries: str) -> None:
 
 
 def check_key(rng: jax.Array) -> jax.Array:
-    """Returns a key as it is, for the first line of a `reset`.
+    """Return a key as it is, for the first line of a `reset`.
 
     Raises:
         ConfigError: if this is not a single key.

@@ -1,4 +1,4 @@
-"""`PipelineEnv`: an environment whose physics a pipeline computes."""
+"""`PipelineEnv`: an environment whose physics is computed by a pipeline."""
 
 from typing import Any, Self
 
@@ -15,27 +15,28 @@ from brax.plugins.outputs.renderer import checked_pictures
 
 
 class PipelineEnv(Env):
-    """Base of environments made of a `System` and a pipeline.
+    """Base class of environments made of a `System` and a pipeline.
 
     Subclasses write `reset` and `step` with `pipeline_init` and `pipeline_step`. They read numbers
     of the model from `self.sys` in those methods, not in their constructor: domain randomization
-    puts another system there.
+    replaces `sys`.
     """
 
     def __init__(
         self, sys: System, backend: str = "spring", n_frames: int = 1, debug: bool = False
     ) -> None:
-        """Chooses the pipeline.
+        """Choose the pipeline.
 
         Args:
             sys: the model.
             backend: name of a pipeline.
             n_frames: physics steps in one step of the environment, at least 1.
-            debug: whether states have their `contact` and `forces`, to look at; it costs time.
+            debug: whether states have their `contact` and `forces`, for inspection; this costs
+                time.
 
         Raises:
             UnknownNameError: if there is no such pipeline.
-            ConfigError: if `sys` is no system, or `n_frames` is not a positive integer.
+            ConfigError: if `sys` is not a system, or `n_frames` is not a positive integer.
         """
         self.sys = self._checked(sys)
         self._backend = backend
@@ -44,22 +45,22 @@ class PipelineEnv(Env):
         self._pipeline = plugins.get("pipeline", backend)
 
     def with_sys(self, sys: System) -> Self:
-        """Returns this environment with another system, leaving this one as it is.
+        """Return a copy of this environment with another system.
 
         Raises:
-            ConfigError: if it is no system.
+            ConfigError: if it is not a system.
         """
         return super().with_sys(self._checked(sys))
 
     def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:
-        """Returns the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
+        """Return the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
         state = checked_state(self._backend, "init", self._pipeline.init(self.sys, q, qd))
         if self._debug and isinstance(self._pipeline, Pipeline):
             state = self._pipeline.with_forces(self.sys, state)
         return self._seen(state)
 
     def pipeline_step(self, pipeline_state: Any, action: jax.Array) -> Any:
-        """Advances the physics by `n_frames` steps under one action (nu,).
+        """Advance the physics by `n_frames` steps under one action (nu,).
 
         Raises:
             ShapeError: if the action or the state belongs to another environment.
@@ -77,17 +78,18 @@ class PipelineEnv(Env):
         *,
         renderer: str = "image",
     ) -> Any:
-        """Draws states of the physics.
+        """Return pictures of states of the physics.
 
         Args:
             trajectory: pipeline states in order of time, or a single one.
-            height: of the pictures [pixels].
-            width: of the pictures [pixels].
-            camera: as the renderer takes it: of `image` a camera or link of the model.
-            renderer: name of a registered one; `image` is brax-io's.
+            height: height of the pictures [pixels].
+            width: width of the pictures [pixels].
+            camera: a camera as the renderer takes it; `image` takes a camera or a link of the
+                model.
+            renderer: name of a registered renderer; `image` is that of brax-io.
 
         Returns:
-            Colours, bytes (frames, height, width, 3); of a single state (height, width, 3).
+            Colours, bytes (frames, height, width, 3); for a single state (height, width, 3).
 
         Raises:
             UnknownNameError: if there is no such renderer.
@@ -111,6 +113,7 @@ class PipelineEnv(Env):
         return self._backend
 
     def _checked(self, sys: Any) -> System:
+        """Return the argument if it is a system, else raise."""
         if not isinstance(sys, System):
             raise ConfigError(
                 f"{type(self).__name__} needs a System, got {sys!r:.60}: load a file with "
@@ -119,17 +122,19 @@ class PipelineEnv(Env):
         return sys
 
     def _seen(self, state: Any) -> Any:
-        """The state with its contacts, if somebody wants to look at them."""
+        """Return the state with its contacts and their forces if `debug` is set."""
         if not self._debug:
             return state
         found = contact.get(self.sys, state.x, state.mocap)
         forces = state.forces
-        # Of many possible contacts the nearest are listed, which may be others after the step.
+        # With a broad phase the listed contacts are the nearest ones, which may be others than
+        # those that the forces of the step belong to.
         if found is not None and forces is not None and not uses_broad_phase(self.sys):
             found = found.replace(force=forces.contact)
         return state.replace(contact=found)
 
     def _check(self, pipeline_state: Any, action: jax.Array) -> None:
+        """Raise unless the state and the action fit this environment."""
         name = type(self).__name__
         if not isinstance(pipeline_state, base.State):
             raise ShapeError(

@@ -1,4 +1,4 @@
-"""Randomized systems, declared: between which bounds which quantities are drawn."""
+"""Declared domain randomization: the quantities that are drawn, and their bounds."""
 
 import dataclasses
 import functools
@@ -14,27 +14,27 @@ from brax.env import random_numbers
 from brax.errors import ConfigError, UnknownNameError
 
 How = Literal["scale", "add", "set"]
-"""What becomes of a draw."""
+"""Use of a drawn number."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)  # hashed by identity, for jax.jit
 class Range:
-    """Bounds between which a quantity is drawn, evenly."""
+    """Bounds between which a quantity is drawn uniformly."""
 
     low: Any
     """A number, or an array that broadcasts to the quantity."""
     high: Any
-    """As `low`; where both are equal, nothing is random."""
+    """As `low`; where both are equal, the quantity is constant."""
     how: How = "scale"
-    """Whether the draw multiplies the model's numbers, is added to them, or takes their place."""
+    """'scale' multiplies the model's numbers by the draw, 'add' adds it, 'set' replaces them."""
     shared: bool = False
     """True if one draw serves all entries of the quantity; otherwise each has its own."""
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be drawn from.
+        """Raise if the bounds do not describe a distribution.
 
         Raises:
-            ConfigError: on another `how`, or bounds that are no numbers or in the wrong order.
+            ConfigError: on another `how`, or bounds that are not numbers or are in the wrong order.
         """
         for bound in (self.low, self.high):
             if not np.issubdtype(np.asarray(bound).dtype, np.number):
@@ -45,7 +45,7 @@ class Range:
             raise ConfigError(f"low must not exceed high, got low={self.low}, high={self.high}")
 
     def draw(self, key: jax.Array, value: jax.Array) -> jax.Array:
-        """Draws a quantity whose value in the model is `value`; shape and dtype are the same."""
+        """Draw a quantity whose value in the model is `value`; shape and dtype are the same."""
         share = random_numbers.uniform(key, () if self.shared else value.shape)
         low, high = (jnp.asarray(bound, value.dtype) for bound in (self.low, self.high))
         drawn = jnp.broadcast_to(low + share * (high - low), value.shape).astype(value.dtype)
@@ -62,13 +62,13 @@ class Randomization:
     """
 
     ranges: Mapping[str, Range]
-    """By quantity: a flat MuJoCo name or the dotted path of any leaf of the system."""
+    """Ranges by quantity: a flat MuJoCo name or the dotted path of any leaf of the system."""
     resample: bool = False
-    """True if training draws anew at every reset, where otherwise it draws once. A reset within
-    `brax.env.wrap` starts a new draw with `reset='fresh'` alone."""
+    """True if training draws new systems at every reset instead of once. Within `brax.env.wrap`,
+    episodes start with a new draw only with `reset='fresh'`."""
 
     def __post_init__(self) -> None:
-        """Refuses what are no ranges by name.
+        """Raise if the argument is not a dictionary of ranges.
 
         Raises:
             ConfigError: naming what was given.
@@ -84,7 +84,7 @@ class Randomization:
                 )
 
     def __call__(self, sys: System, rng: jax.Array) -> tuple[System, System]:
-        """Draws one system per key.
+        """Draw one system per key.
 
         Args:
             sys: the model.
@@ -102,6 +102,7 @@ class Randomization:
         drawn, mapped = {}, {}
         for i, (name, bounds) in enumerate(self.ranges.items()):
             value = _quantity(sys, name, bounds)
+            # A key of its own for each quantity, so that their draws are independent.
             keys = jax.vmap(functools.partial(jax.random.fold_in, data=i))(rng)
             drawn[name] = jax.vmap(functools.partial(bounds.draw, value=value))(keys)
             mapped[name] = 0
@@ -109,7 +110,7 @@ class Randomization:
 
 
 def _quantity(sys: System, name: str, bounds: Range) -> jax.Array:
-    """The numbers of a name, which the bounds fit."""
+    """Return the numbers of a name, after checking that the bounds fit them."""
     try:
         value = functools.reduce(getattr, name.split("."), sys)
     except AttributeError as error:

@@ -1,4 +1,7 @@
-"""Comparing what `reset` and `step` return, to name a difference before JAX trips on it."""
+"""Comparison of the structures that `reset` and `step` return.
+
+JAX reports such a difference late and without the names of the leaves.
+"""
 
 from typing import Any
 
@@ -9,7 +12,7 @@ from brax.errors import ShapeError
 
 
 def differences(before: Any, after: Any) -> list[str]:
-    """Lists the leaves in which two trees differ by presence, shape or dtype.
+    """Return the leaves in which two trees differ by presence, shape or dtype.
 
     Args:
         before: a tree of arrays or of shapes, as `reset` returns it.
@@ -30,10 +33,10 @@ def differences(before: Any, after: Any) -> list[str]:
 
 
 def check_same_structure(name: str, before: Any, after: Any) -> None:
-    """Refuses an environment whose step returns another structure than it was given.
+    """Raise if an environment's step returns another structure than it was given.
 
     Args:
-        name: how the message calls the environment.
+        name: the environment's name, for the message.
         before: (pipeline_state, obs, info, metrics) that step was given.
         after: (pipeline_state, obs, info, metrics) that step returned.
 
@@ -49,6 +52,7 @@ def check_same_structure(name: str, before: Any, after: Any) -> None:
 
 
 def _by_path(tree: Any) -> dict[str, str]:
+    """Return dtype and shape of each leaf, by its path."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {
         jax.tree_util.keystr(path, simple=True, separator="."): _describe(leaf)
@@ -57,4 +61,5 @@ def _by_path(tree: Any) -> dict[str, str]:
 
 
 def _describe(leaf: Any) -> str:
+    """Return a leaf's dtype and shape as text."""
     return f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}"

@@ -14,13 +14,13 @@ class Spec:
     name: str
     """The name that users look it up by."""
     target: Any
-    """The object, or `"module:attribute"`, which is imported when the object is first asked for."""
+    """The object, or `"module:attribute"`, imported when it is first asked for."""
     summary: str = ""
     """One line for lists and help texts."""
     keys: tuple[str, ...] = ()
     """Keys of a collider or a model format: its two geometry types, or its suffixes.
 
-    With keys the object is imported only when it is found; without, whenever any is searched for."""
+    An object with keys here is imported only when it is found, others at the first search."""
 
 
 @dataclass(frozen=True)

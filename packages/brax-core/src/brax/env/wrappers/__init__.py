@@ -1,6 +1,6 @@
 """Wrappers that turn one environment into what agents train on, one a file.
 
-`brax.env` exports them. Start reading at `wrap`, which puts them on in their order.
+`brax.env` exports them. Start reading at `wrap`, which applies them in their order.
 """
 
 from brax.env.wrappers.auto_reset import AutoResetWrapper, Reset

@@ -1,4 +1,4 @@
-"""Starting anew the environments whose episode is over."""
+"""`AutoResetWrapper`: starts the next episode in the step that ends one."""
 
 from typing import Any, Literal, get_args
 
@@ -11,33 +11,35 @@ from brax.env.wrappers.select import select
 from brax.errors import ConfigError
 
 Reset = Literal["cached", "fresh"]
-"""Where a new episode starts: where the first one did, or at a new draw of `reset`."""
+"""Start of a new episode: 'cached' repeats the first start, 'fresh' calls `reset` with a new
+key."""
 
 _FRESH = ("terminal_obs", "reset_key")
 _CACHED = ("terminal_obs", "first_pipeline_state", "first_obs", "first_info")
 _OWN = (*_FRESH, *_CACHED)
-"""What it keeps in `info`."""
+"""Entries of `info` that belong to this wrapper."""
 
 
 class AutoResetWrapper(Wrapper):
     """Replaces an environment that has ended by one that starts, in the same step.
 
     Everything that `reset` returns is replaced: physics, observation and the environment's own
-    `info`. Reward, done, metrics and the accounts of the episode stay those of the step that
-    ended it; the accounts start again with the next step. `info['terminal_obs']` is the true
-    observation after the step, also where `obs` is already that of the next episode.
+    `info`. Reward, done, metrics and the records of `EpisodeWrapper` stay those of the step that
+    ended the episode; the records start again with the next step. `info['terminal_obs']` is the
+    true observation after the step, also where `obs` is already that of the next episode.
     """
 
     def __init__(self, env: Env, reset: Reset = "cached") -> None:
-        """Wraps an environment or a batch of them.
+        """Wrap an environment or a batch of them.
 
         Args:
             env: the environment.
-            reset: 'cached' starts every episode of an environment in the state of its first,
-                which is kept; 'fresh' resets with a new key, whenever any of the batch is done.
+            reset: 'cached' starts every episode of an environment in the state of its first
+                episode, which is kept; 'fresh' resets with a new key, whenever any environment of
+                the batch is done.
 
         Raises:
-            ConfigError: on another `reset`, or if another such wrapper is there already.
+            ConfigError: on another `reset`, or if there is another such wrapper already.
         """
         super().__init__(env)
         check_once(self)
@@ -46,7 +48,7 @@ class AutoResetWrapper(Wrapper):
         self._fresh = reset == "fresh"
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts the first episodes."""
+        """Start the first episodes."""
         later = None
         if self._fresh:
             rng, later = _split(rng)
@@ -61,14 +63,16 @@ class AutoResetWrapper(Wrapper):
         return state.replace(info=state.info | own | {"terminal_obs": state.obs})
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances, and starts anew those that have ended.
+        """Advance, and restart the environments that have ended.
 
         Raises:
-            ShapeError: if the state is none of `reset`.
+            ShapeError: if the state does not come from `reset`.
         """
         check_state(self, state, *(_FRESH if self._fresh else _CACHED))
+        # The inner environment must not see entries that its own `reset` did not make.
         own = {key: state.info[key] for key in _OWN if key in state.info}
         info = {key: value for key, value in state.info.items() if key not in _OWN}
+        # The records of the step that ended an episode stay readable until the next step.
         info = start_accounts(info, state.done > 0)
         new = self.env.step(state.replace(done=jnp.zeros_like(state.done), info=info), action)
         again = self._start_fresh if self._fresh else self._start_cached
@@ -80,14 +84,19 @@ class AutoResetWrapper(Wrapper):
         )
 
     def _start_cached(self, state: State, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the first starts where episodes have ended."""
         first = own["first_pipeline_state"], own["first_obs"], own["first_info"]
         return select(state.done > 0, first, _start(state)), own
 
     def _start_fresh(self, state: State, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return new starts where episodes have ended, with a `reset` only if any has."""
+
         def anew(current: Any, key: jax.Array) -> Any:
             now, later = _split(key)
             return select(state.done > 0, (_start(self.env.reset(now)), later), (current, key))
 
+        # In a batch without an ended episode, which is most of them, `reset` is not computed at
+        # all.
         current, key = jax.lax.cond(
             jnp.any(state.done > 0), anew, lambda *same: same, _start(state), own["reset_key"]
         )
@@ -95,12 +104,12 @@ class AutoResetWrapper(Wrapper):
 
 
 def _start(state: State) -> tuple[Any, Any, dict[str, Any]]:
-    """What a reset replaces."""
+    """Return the parts of a state that a reset replaces."""
     return state.pipeline_state, state.obs, without_accounts(state.info)
 
 
 def _split(rng: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Makes two independent arrays of keys of one."""
+    """Return two independent arrays of keys."""
 
     def halves(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         now, later = jax.random.split(key)

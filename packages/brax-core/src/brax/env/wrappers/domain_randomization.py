@@ -1,4 +1,4 @@
-"""Many environments side by side, each with physics of its own."""
+"""`DomainRandomizationVmapWrapper`: a batch of environments, each with its own system."""
 
 import inspect
 from collections.abc import Callable
@@ -19,22 +19,23 @@ RandomizationFn = Callable[..., tuple[System, System]]
 class DomainRandomizationVmapWrapper(Wrapper):
     """Maps `reset` and `step` over environments whose systems differ.
 
-    `reset` draws the systems. The numbers that differ travel in `info['randomized']`, so that the
-    environment itself never changes; a reset by `AutoResetWrapper` draws them anew in the mode
+    `reset` draws the systems. The numbers that differ travel in `info['randomized']`, so the
+    environment itself never changes. A reset by `AutoResetWrapper` draws them again in the mode
     'fresh', if `randomization_fn` takes `rng`.
     """
 
     def __init__(self, env: Env, randomization_fn: RandomizationFn) -> None:
-        """Wraps an environment.
+        """Wrap an environment.
 
         Args:
             env: one environment with a system.
-            randomization_fn: takes the system, and one key for each of `reset` if it has a second
-                argument without a default. Returns a system in which some leaves have a leading
-                axis (batch,), and the same tree with the axis for those and None for the others.
+            randomization_fn: a function of the system, and of one key for each key of `reset` if it
+                has a second argument without a default. It returns a system in which some leaves
+                have a leading axis (batch,), and the same tree with the axis for those and None for
+                the others.
 
         Raises:
-            ConfigError: if the environment has no system, or `randomization_fn` is no function.
+            ConfigError: if the environment has no system, or `randomization_fn` is not a function.
         """
         super().__init__(env)
         if not callable(randomization_fn):
@@ -47,7 +48,7 @@ class DomainRandomizationVmapWrapper(Wrapper):
         self._takes_rng = _required_arguments(randomization_fn) > 1
 
     def reset(self, rng: jax.Array) -> State:
-        """Draws the systems and starts one episode per key.
+        """Draw the systems and start one episode per key.
 
         Raises:
             ConfigError: as `draw` does.
@@ -57,12 +58,12 @@ class DomainRandomizationVmapWrapper(Wrapper):
         return state.replace(info=state.info | {"randomized": drawn})
 
     def draw(self, rng: jax.Array) -> tuple[dict[str, jax.Array], jax.Array]:
-        """Returns the numbers that differ from the model's, by path, and the keys to reset with.
+        """Return the numbers that differ from the model's, by path, and the keys to reset with.
 
         Raises:
-            ConfigError: if `randomization_fn` returns anything but systems and their axes, if the
-                number of keys is not that of the systems, if none differ, or if more than their
-                numbers does.
+            ConfigError: if `randomization_fn` does not return systems and their axes, if the number
+                of keys is not that of the systems, if no numbers differ, or if more than numbers
+                differs.
         """
         keys = number_of_keys(rng)
         systems, in_axes, rng = self._systems(rng)
@@ -80,11 +81,11 @@ class DomainRandomizationVmapWrapper(Wrapper):
         return drawn | _same_in_all(systems, self.env.sys, drawn, keys), rng
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances every environment by its own action, (batch, action_size).
+        """Advance every environment by its own action, (batch, action_size).
 
         Raises:
-            ShapeError: if the state is none of `reset`, or there are more actions than
-                environments, or fewer.
+            ShapeError: if the state does not come from `reset`, or the number of actions is not
+                that of the environments.
         """
         check_batch_given(self, state, action, "randomized")
         drawn = state.info["randomized"]
@@ -93,9 +94,10 @@ class DomainRandomizationVmapWrapper(Wrapper):
         return new.replace(info=new.info | {"randomized": drawn})
 
     def _systems(self, rng: jax.Array) -> tuple[System, Any, jax.Array]:
-        """The systems, their axes, and the keys to reset with, which the draw has not seen."""
+        """Return the systems, their axes, and keys for `reset` that are independent of the draw."""
         given: tuple[jax.Array, ...] = ()
         if self._takes_rng:
+            # Split, because the systems and the first states would be correlated under one key.
             draw_keys, rng = jax.vmap(jax.random.split, out_axes=1)(rng)
             given = (draw_keys,)
         drawn = self._draw(self.env.sys, *given)
@@ -107,7 +109,7 @@ class DomainRandomizationVmapWrapper(Wrapper):
         return *drawn, rng
 
     def _env(self, drawn: dict[str, jax.Array]) -> Env:
-        """The environment with the drawn numbers in place of the model's."""
+        """Return the environment with the drawn numbers in place of the model's."""
         paths, tree = jax.tree_util.tree_flatten_with_path(self.env.sys)
         leaves = [drawn.get(_name(path), leaf) for path, leaf in paths]
         mine = jax.tree.unflatten(tree, leaves)
@@ -115,13 +117,14 @@ class DomainRandomizationVmapWrapper(Wrapper):
 
 
 def _required_arguments(function: Callable[..., Any]) -> int:
+    """Return the number of positional arguments without a default."""
     parameters = inspect.signature(function).parameters.values()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in kinds and p.default is p.empty for p in parameters)
 
 
 def _mapped(systems: System, in_axes: Any) -> dict[str, jax.Array]:
-    """The leaves that differ between the systems, by path, with the batch as leading axis."""
+    """Return the leaves that differ between systems, by path, with a leading batch axis."""
 
     def is_none(x: Any) -> bool:
         return x is None
@@ -138,22 +141,25 @@ def _mapped(systems: System, in_axes: Any) -> dict[str, jax.Array]:
 def _same_in_all(
     systems: System, model: System, drawn: dict[str, jax.Array], batch: int
 ) -> dict[str, jax.Array]:
-    """The leaves that were replaced without an axis, repeated for each system."""
+    """Return the leaves that were replaced without an axis, repeated for each system."""
     replaced = zip(
         jax.tree_util.tree_leaves_with_path(systems), jax.tree.leaves(model), strict=True
     )
     return {
         _name(path): jnp.broadcast_to(leaf, (batch, *jnp.shape(leaf)))
         for (path, leaf), old in replaced
+        # Identity is enough: leaves that the function did not replace are the model's own arrays.
         if leaf is not old and _name(path) not in drawn
     }
 
 
 def _name(path: Any) -> str:
+    """Return a leaf's path as text."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def _check_batch(drawn: dict[str, jax.Array], batch: int) -> None:
+    """Raise if no leaf differs, or one has another number of values than there are keys."""
     if not drawn:
         raise ConfigError("randomization_fn returned in_axes without any axis: nothing differs")
     for name, leaf in drawn.items():

@@ -1,4 +1,4 @@
-"""Episodes: counting steps, ending them in time, and noticing when the numbers blow up."""
+"""`EpisodeWrapper`: counts steps, truncates episodes, and ends those whose numbers diverge."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from brax.errors import ConfigError, ShapeError
 from brax.kernels.fusion_barrier import fusion_barrier
 
 MAX_SANE_NUMBER = 1e10
-"""A number beyond which a simulation counts as lost."""
+"""Absolute value beyond which a simulation counts as diverged."""
 
 EPISODE_KEYS = (
     "steps",
@@ -22,29 +22,31 @@ EPISODE_KEYS = (
     "episode_metrics",
     "episode_done",
 )
-"""What `EpisodeWrapper` keeps in `info`."""
+"""Entries of `info` that belong to `EpisodeWrapper`."""
 
 
 class EpisodeWrapper(Wrapper):
-    """Ends episodes in time, repeats actions and keeps the accounts, in `info`:
+    """Truncates episodes, repeats actions and keeps records of each episode.
+
+    The records are entries of `info`:
 
     - `steps`: steps of the inner environment in this episode, int32.
-    - `termination`, `truncation`: whether the episode ended by itself, or because its time was up.
-    - `nan`: whether it ended because a number was not finite or beyond `MAX_SANE_NUMBER`. The state
-      then stays as it was before the step, which earns nothing.
+    - `termination`, `truncation`: 1 if the episode was ended by its task, or by time.
+    - `nan`: 1 if it ended because a number was not finite or beyond `MAX_SANE_NUMBER`. The state
+      then stays as it was before the step, which has no reward.
     - `episode_metrics`: `sum_reward`, `length` and the sum of each metric, in this episode.
     - `episode_done`: the same as `done`.
 
-    Where the physics follows the nearest contacts alone, the metric `contact_overflow` is one in a
-    step in which there were more.
+    Where a broad phase selects the candidate pairs, the metric `contact_overflow` is one in a step
+    in which there were more contacts than selected.
 
     With `action_repeat`, reward and metrics are sums over the repeats. An environment that has
-    ended stays as it is and earns nothing more, within a repeat and after it, until something
-    (`AutoResetWrapper`) starts it anew.
+    ended stays as it is and has no further reward, within a repeat and after it, until something
+    (`AutoResetWrapper`) restarts it.
     """
 
     def __init__(self, env: Env, episode_length: int, action_repeat: int = 1) -> None:
-        """Wraps an environment or a batch of them.
+        """Wrap an environment or a batch of them.
 
         Args:
             env: the environment.
@@ -66,11 +68,11 @@ class EpisodeWrapper(Wrapper):
             )
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts episodes, with all accounts at zero.
+        """Start episodes, with all records at zero.
 
         Raises:
-            ShapeError: if it is no state, or reward, done and metrics are not one number for each
-                environment.
+            ShapeError: if the result is not a state, or reward, done and metrics are not one number
+                for each environment.
         """
         state = self.env.reset(rng)
         self._check_numbers("reset", state)
@@ -92,11 +94,11 @@ class EpisodeWrapper(Wrapper):
         return state.replace(info=state.info | accounts)
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances by `action_repeat` steps, or up to the end of the episode.
+        """Advance by `action_repeat` steps, or up to the end of the episode.
 
         Raises:
-            ShapeError: if the state is none of `reset`, or the environment's step returns another
-                structure than it was given.
+            ShapeError: if the state does not come from `reset`, or the environment's step returns
+                another structure than it was given.
         """
         check_state(self, state, *EPISODE_KEYS)
         if self.action_repeat == 1:
@@ -111,7 +113,7 @@ class EpisodeWrapper(Wrapper):
         return last.replace(reward=reward, metrics=metrics)
 
     def _step_once(self, state: State, action: jax.Array) -> State:
-        """One step of the inner environment, for those that have not ended."""
+        """Return the state after one step of the inner environments that have not ended."""
         running = state.done == 0
         new = self.env.step(state, action)
         self._check_numbers("step", new)
@@ -120,14 +122,16 @@ class EpisodeWrapper(Wrapper):
             metrics=_as_before(new.metrics, state.metrics) | _overflow(new),
         )
         summed = _own_metrics(state.info["episode_metrics"], new.metrics)
-        # A wrapper around this one may have added some, which the environment hands on or not.
+        # A wrapper around this one may have added metrics, which the environment returns or drops.
         metrics = {k: v for k, v in new.metrics.items() if k in summed or k not in state.metrics}
         check_same_structure(
             type(self.unwrapped).__name__, (*_carried(state), summed), (*_carried(new), metrics)
         )
-        # XLA would compute it anew for each of the many numbers that depend on it.
+        # Without the barrier XLA would recompute the test for each of the many numbers that depend
+        # on it.
         sane = fusion_barrier(_is_sane(new))
         moved = running & sane
+        # Environments that had ended or that diverged keep the state before the step.
         pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
         reward = jnp.where(moved, new.reward, 0.0)
         metrics = {k: jnp.where(moved, v, jnp.zeros_like(v)) for k, v in new.metrics.items()}
@@ -141,7 +145,7 @@ class EpisodeWrapper(Wrapper):
         )
 
     def _check_numbers(self, function: str, state: Any) -> None:
-        """Refuses what is no state, and rewards and metrics that would be mixed between states."""
+        """Raise if a value is no state, or its reward and metrics do not have the shape of done."""
         if not isinstance(state, State):
             raise ShapeError(
                 f"{type(self.unwrapped).__name__}.{function} must return a brax.env.State, but "
@@ -163,8 +167,9 @@ class EpisodeWrapper(Wrapper):
         reward: jax.Array,
         metrics: dict[str, jax.Array],
     ) -> dict[str, Any]:
-        """The accounts after a step of those that are running."""
+        """Return the records after a step of the environments that are running."""
         steps = info["steps"] + running.astype(jnp.int32)
+        # A termination in the last step is a termination: the value of its final state is zero.
         truncated = (steps >= self.episode_length) & ~terminated
         step = {"sum_reward": reward, "length": _flag(running)} | metrics
         return {
@@ -176,43 +181,45 @@ class EpisodeWrapper(Wrapper):
 
 
 def start_accounts(info: dict[str, Any], where: jax.Array) -> dict[str, Any]:
-    """Sets the accounts of the environments in `where` to zero, for an episode that starts."""
+    """Set the records of the environments in `where` to zero, for an episode that starts."""
     accounts = {key: info[key] for key in EPISODE_KEYS if key in info}
     return info | select(where, jax.tree.map(jnp.zeros_like, accounts), accounts)
 
 
 def without_accounts(info: dict[str, Any]) -> dict[str, Any]:
-    """The part of `info` that is the environment's own."""
+    """Return the entries of `info` that are the environment's own."""
     return {key: value for key, value in info.items() if key not in EPISODE_KEYS}
 
 
 def _carried(state: State) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the parts of a state that a scan carries and that stay after an ended episode."""
     return state.pipeline_state, state.obs, without_accounts(state.info)
 
 
 def _own_metrics(sums: dict[str, jax.Array], metrics: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    """The sums over an episode that are of the environment's own metrics, as after `reset`."""
+    """Return the sums over an episode of the environment's own metrics."""
     return {k: v for k, v in sums.items() if k in metrics or k not in ("sum_reward", "length")}
 
 
 def _overflow(state: State) -> dict[str, jax.Array]:
-    """Return whether contacts were left out, where that can be."""
+    """Return the metric of omitted contacts, where contacts can be omitted."""
     left = getattr(state.pipeline_state, "overflow", None)
     return {} if left is None else {"contact_overflow": _flag(left > 0)}
 
 
 def _flag(condition: jax.Array) -> jax.Array:
+    """Return a condition as 0 or 1, float32."""
     return jnp.asarray(condition, jnp.float32)
 
 
 def _float(number: jax.Array) -> jax.Array:
-    """Returns a number as a float, of its own type if it is one."""
+    """Return a number as a float, of its own type if it is one."""
     floating = jnp.issubdtype(jnp.result_type(number), jnp.floating)
     return jnp.asarray(number, None if floating else jnp.float32)
 
 
 def _as_before(metrics: dict[str, jax.Array], before: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    """Returns metrics whose floats have the type that they had in the state before.
+    """Return metrics whose floats have the type that they had in the state before.
 
     With `jax_enable_x64`, float32 and float64 mix easily; a scan carries one type only.
     """

@@ -1,4 +1,4 @@
-"""Measuring the first episode of each environment."""
+"""`EvalWrapper`: measures the first episode of each environment."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from brax.errors import ConfigError
 
 @dataclass
 class EvalMetrics(Base):
-    """What the first episodes have earned so far."""
+    """Sums over the first episodes so far."""
 
     episode_metrics: dict[str, jax.Array]
     """Sums of the reward and of each metric, shape (*batch,)."""
     active_episodes: jax.Array
-    """1 while the first episode goes on, else 0; shape (*batch,)."""
+    """1 while the first episode lasts, else 0; shape (*batch,)."""
     episode_steps: jax.Array
     """Steps of the first episode, int32, shape (*batch,)."""
 
@@ -29,7 +29,7 @@ class EvalWrapper(Wrapper):
     """
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts the first episodes.
+        """Start the first episodes.
 
         Raises:
             ConfigError: if no `EpisodeWrapper` counts the steps.
@@ -43,15 +43,16 @@ class EvalWrapper(Wrapper):
         return _report(state, EvalMetrics(sums, jnp.ones_like(state.done), steps))
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances, and adds up for the episodes that are the first.
+        """Advance, and add to the sums of the first episodes that have not ended.
 
         Raises:
-            ShapeError: if the state is none of `reset`.
+            ShapeError: if the state does not come from `reset`.
         """
         check_state(self, state, "eval_metrics")
         before: EvalMetrics = state.info["eval_metrics"]
         inner: dict[str, Any] = {k: v for k, v in state.info.items() if k != "eval_metrics"}
         new = self.env.step(state.replace(info=inner), action)
+        # Read before the step, so that the reward of an episode's last step still counts.
         active = before.active_episodes > 0
         earned = new.metrics | {"reward": new.reward}
         sums = {
@@ -63,6 +64,7 @@ class EvalWrapper(Wrapper):
 
 
 def _report(state: State, metrics: EvalMetrics) -> State:
+    """Return the state with the metric `reward` and with `eval_metrics`."""
     return state.replace(
         metrics=state.metrics | {"reward": state.reward},
         info=state.info | {"eval_metrics": metrics},

@@ -1,4 +1,4 @@
-"""Choosing between the states of environments, one by one."""
+"""Selection between two states for each environment of a batch."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 
 def select(where: jax.Array, new: Any, old: Any) -> Any:
-    """Takes `new` for the environments in `where` (*batch,), and `old` for the others.
+    """Return `new` for the environments in `where` (*batch,), and `old` for the others.
 
     Args:
         where: bool, shape (*batch,).

@@ -1,4 +1,4 @@
-"""Many environments side by side."""
+"""`VmapWrapper`: a batch of environments."""
 
 import jax
 
@@ -18,18 +18,18 @@ class VmapWrapper(Wrapper):
     """Maps `reset` and `step` over a leading axis."""
 
     def __init__(self, env: Env, batch_size: int | None = None) -> None:
-        """Wraps an environment.
+        """Wrap an environment.
 
         Args:
             env: one environment.
-            batch_size: into how many `reset` splits a single key; without it, `reset` needs a
-                batch of keys.
+            batch_size: number of keys into which `reset` splits a single key; without it, `reset`
+                needs a batch of keys.
         """
         super().__init__(env)
         self.batch_size = None if batch_size is None else check_count("batch_size", batch_size)
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts one episode per key.
+        """Start one episode per key.
 
         Raises:
             ConfigError: if there is no batch of keys, or one of another size.
@@ -42,11 +42,11 @@ class VmapWrapper(Wrapper):
         return jax.vmap(self.env.reset)(rng)
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances every environment by its own action, (batch, action_size).
+        """Advance every environment by its own action, (batch, action_size).
 
         Raises:
-            ShapeError: if the state is none of `reset`, or there are more actions than
-                environments, or fewer.
+            ShapeError: if the state does not come from `reset`, or the number of actions is not
+                that of the environments.
         """
         check_batch_given(self, state, action)
         return jax.vmap(self.env.step)(state, action)

@@ -1,4 +1,4 @@
-"""The usual stack of wrappers for training."""
+"""`wrap`: the usual stack of wrappers for training."""
 
 from brax.env.base import Env, Wrapper
 from brax.env.wrappers.auto_reset import AutoResetWrapper, Reset
@@ -20,20 +20,20 @@ def wrap(
     randomization_fn: RandomizationFn | None = None,
     reset: Reset = "cached",
 ) -> Wrapper:
-    """Makes of one environment a batch that counts, ends and restarts its episodes.
+    """Return a batch of an environment that counts, ends and restarts its episodes.
 
     Args:
         env: one environment.
         episode_length: steps of `env` after which an episode is truncated.
         action_repeat: steps of `env` that one action lasts.
         randomization_fn: gives each environment a system of its own.
-        reset: where a new episode starts: 'cached' or 'fresh', see `AutoResetWrapper`.
+        reset: start of a new episode: 'cached' or 'fresh', see `AutoResetWrapper`.
 
     Returns:
         An environment whose `reset` takes a batch of keys and whose states have a leading axis.
 
     Raises:
-        ConfigError: if `env` is wrapped so already.
+        ConfigError: if `env` is wrapped already.
     """
     if (by := already_wrapped(env)) is not None:
         raise ConfigError(
@@ -44,11 +44,13 @@ def wrap(
         batch: Wrapper = VmapWrapper(env)
     else:
         batch = DomainRandomizationVmapWrapper(env, randomization_fn)
+    # The batch is inside: `EpisodeWrapper` then handles all environments in one array operation,
+    # and `AutoResetWrapper` can skip `reset` when no environment of the batch has ended.
     return AutoResetWrapper(EpisodeWrapper(batch, episode_length, action_repeat), reset)
 
 
 def already_wrapped(env: Env) -> str | None:
-    """The name of the outermost wrapper of an environment that `wrap` would add; None if none."""
+    """Return the name of the outermost wrapper that `wrap` would add; None if there is none."""
     while isinstance(env, Wrapper):
         if isinstance(env, _OURS):
             return type(env).__name__
