@@ -1,4 +1,4 @@
-"""Actuator types, one a file, behind one interface, and how they act on a model.
+"""Actuator types, one a file, behind one interface, and their evaluation in a model.
 
 The types are `affine`, `general`, `integral`, `filter` and `muscle`. `actuator_forces` evaluates
 the actuators of a model at a state, by their laws (`force_law`), the transmissions to joints and
@@ -10,6 +10,6 @@ exported here. Start reading at `interface`, then `actuator_forces`.
 from brax.actuators.interface import ActuatorParams, ActuatorType
 
 DEFAULT_ACTUATOR = "affine"
-"""The actuator type of a model that names none."""
+"""The actuator type of an actuator that names none."""
 
 __all__ = ["DEFAULT_ACTUATOR", "ActuatorParams", "ActuatorType"]

@@ -1,4 +1,4 @@
-"""From controls and motion to forces: actuators and tendons."""
+"""Evaluation of the actuators and tendons of a model: from controls and motion to forces."""
 
 from typing import NamedTuple
 
@@ -27,25 +27,25 @@ class ActuatorsAtState(NamedTuple):
     """The actuators at a state."""
 
     seen: ActuatorLength
-    """How they stand and move."""
+    """Lengths and velocities of the actuators."""
     force: jax.Array
-    """Force of each on what it drives, before its gear, (nu, batch)."""
+    """Force of each on the driven element, before its gear, (nu, batch)."""
     reach: LinkTransmission | None
-    """What those on sites do; None if there are none."""
+    """Transmission of the actuators on sites; None if there are none."""
     tendons: TendonsAtState | None
-    """What they pull; None if the model has none."""
+    """The tendons; None if the model has none."""
 
 
 def actuators_at_state(
     sys: System, command: Command, q: jax.Array, qd: jax.Array, links: Frames | None
 ) -> ActuatorsAtState:
-    """The actuators of a model that has some.
+    """Return the actuators of a model that has some.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        command: what the actuators are told.
+        command: controls and activations.
         q: coordinates (nq, batch).
-        qd: rates (nv, batch).
+        qd: velocities (nv, batch).
         links: frames of the links, in the model's order, and their velocities; read if
             `sees_links`.
     """
@@ -63,13 +63,17 @@ def sees_links(sys: System) -> bool:
 def actuator_states(
     sys: System, q: jax.Array, qd: jax.Array, links: Frames | None
 ) -> tuple[ActuatorLength, LinkTransmission | None, TendonsAtState | None]:
-    """How all actuators stand and move; what those on sites do, and the tendons, if any."""
+    """Return lengths and velocities of all actuators, the site transmission, and the tendons.
+
+    The site transmission and the tendons are None where the model has none.
+    """
     strands = actuator_transmission(sys)
     length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
     reached = pulled = None
     if on_sites(sys):
         assert links is not None
         reached = site_transmission(sys, links)
+        # An actuator drives one element, so at most one of the terms of its length is not zero.
         length, velocity = length + reached.length, velocity + reached.velocity
     if sys.tendon_names:
         pulled = tendons_at_state(sys, q, qd, links)
@@ -81,13 +85,13 @@ def actuator_states(
 
 
 def _pulling(sys: System) -> tuple[jax.Array, tuple[int, ...], tuple[int, ...]]:
-    """Gears of the actuators that pull tendons, which tendons, and which actuators."""
+    """Return the gears of the actuators that pull tendons, their tendons, and their indices."""
     owners = tuple(a for a, t in enumerate(sys.actuator_tendon) if t >= 0)
     return rows(sys.actuator.gear, owners), tuple(sys.actuator_tendon[a] for a in owners), owners
 
 
 def joint_forces(sys: System, driven: ActuatorsAtState) -> jax.Array:
-    """Forces of actuators on joints and fixed tendons along the degrees of freedom, (nv, batch)."""
+    """Return the forces on joints and fixed tendons along the degrees of freedom, (nv, batch)."""
     force = actuator_transmission(sys).pull(driven.force, sys.qd_size())
     if driven.tendons is None:
         return force
@@ -95,9 +99,9 @@ def joint_forces(sys: System, driven: ActuatorsAtState) -> jax.Array:
 
 
 def link_forces(sys: System, driven: ActuatorsAtState) -> Spatial | None:
-    """Torque and force of actuators on sites and spatial tendons on each link about its frame.
+    """Return torque and force of actuators on sites and spatial tendons on each link.
 
-    Along the world's axes; None if there are none.
+    They are about the link's frame, along the world's axes; None if there are none.
     """
     found = driven.reach and driven.reach.on_links(driven.force, sys.num_links())
     pulled = driven.tendons and driven.tendons.link_forces(sys, _on_tendons(sys, driven))
@@ -105,20 +109,22 @@ def link_forces(sys: System, driven: ActuatorsAtState) -> Spatial | None:
 
 
 def added(a: Spatial | None, b: Spatial | None) -> Spatial | None:
-    """Both, or the one that there is."""
+    """Return the sum of both, or the one that is not None."""
     return b if a is None else a if b is None else a + b
 
 
 def _on_tendons(sys: System, driven: ActuatorsAtState) -> jax.Array:
-    """What the actuators pull each tendon with, (n_tendons, batch)."""
+    """Return the force of the actuators on each tendon, (n_tendons, batch)."""
     gear, which, owners = _pulling(sys)
     return sum_rows(gear * rows(driven.force, owners), which, len(sys.tendon_names))
 
 
 def within_joint_limits(sys: System, force: jax.Array) -> jax.Array:
-    """The actuators' forces along the degrees of freedom, within what their joints can bear."""
+    """Return the actuators' forces along the degrees of freedom, clipped to the joints' bounds."""
     if not any(sys.joint_actuator_limited):
         return force
+    # MuJoCo's `jnt_actfrcrange` bounds the sum of all actuator forces on a joint, so it is applied
+    # after the sum over actuators and tendons.
     bounds = rows(sys.joint.actuator_range, sys.dof_joint())
     return jnp.clip(force, bounds[:, 0], bounds[:, 1])
 
@@ -126,7 +132,7 @@ def within_joint_limits(sys: System, force: jax.Array) -> jax.Array:
 def activation_rates(
     sys: System, command: Command, q: jax.Array, qd: jax.Array, links: Frames | None
 ) -> jax.Array | None:
-    """Rates of the activations (na, batch); None if the model has none."""
+    """Return the rates of the activations (na, batch); None if the model has none."""
     if command.activation is None:
         return None
     stateful = sys.stateful_actuators()
@@ -137,7 +143,7 @@ def activation_rates(
 def next_activations(
     sys: System, command: Command, rates: jax.Array | None, dt: jax.Array
 ) -> jax.Array | None:
-    """Activations `dt` later, at given rates; None if the model has none."""
+    """Return the activations `dt` later, at given rates; None if the model has none."""
     if rates is None:
         return None
     return next_activations_of(sys, sys.stateful_actuators(), command, rates, dt)

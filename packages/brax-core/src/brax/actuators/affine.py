@@ -1,4 +1,4 @@
-"""MuJoCo's fixed gain and affine bias: motor, position servo, velocity servo, damper."""
+"""The affine actuator: fixed gain and affine bias, as motors, servos and dampers have."""
 
 import jax
 
@@ -6,7 +6,10 @@ from brax.actuators.interface import ActuatorParams, ActuatorType
 
 
 class Affine(ActuatorType):
-    """`gain0 ctrl + bias0 + bias1 length + bias2 velocity`."""
+    """`gain0 ctrl + bias0 + bias1 length + bias2 velocity`.
+
+    Source: MuJoCo's documentation, chapter Computation, section Actuation model, Force generation.
+    """
 
     name = "affine"
     setpoint = True
@@ -14,7 +17,7 @@ class Affine(ActuatorType):
     def force(
         self, params: ActuatorParams, signal: jax.Array, length: jax.Array, velocity: jax.Array
     ) -> jax.Array:
-        """Linear in the control and in the motion."""
+        """Return the force, linear in the control and in the motion."""
         bias = params.biasprm
         return params.gainprm[0] * signal + bias[0] + bias[1] * length + bias[2] * velocity
 

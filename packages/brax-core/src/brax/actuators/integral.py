@@ -1,4 +1,4 @@
-"""An actuator whose activation is the integral of its control: a servo told velocities."""
+"""The integrating actuator: its activation is the integral of its control (velocity servos)."""
 
 import jax
 
@@ -7,7 +7,11 @@ from brax.actuators.interface import ActuatorParams
 
 
 class Integral(General):
-    """The law `general`, its signal the integral of the control."""
+    """The law `general`, whose signal is the integral of the control.
+
+    Source: MuJoCo's documentation, chapter Computation, section Actuation model, Activation
+    dynamics.
+    """
 
     name = "integral"
     stateful = True
@@ -21,7 +25,7 @@ class Integral(General):
         length: jax.Array,
         velocity: jax.Array,
     ) -> jax.Array:
-        """The control."""
+        """Return the control."""
         return ctrl
 
 

@@ -1,4 +1,4 @@
-"""What an actuator type is: a law from control and motion to force, and of its activation."""
+"""Interface of actuator types: laws of the force and of the activation."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 
 class ActuatorParams(NamedTuple):
-    """The numbers of actuators of one type, arrays shaped (actuators, batch)."""
+    """Parameters of the actuators of one type, arrays shaped (actuators, batch)."""
 
     gainprm: tuple[jax.Array, ...]
     """Ten gain parameters."""
@@ -21,36 +21,37 @@ class ActuatorParams(NamedTuple):
 
 
 class ActuatorType(ABC):
-    """A kind of actuator. Instances are stateless and live in `System` as static fields.
+    """A type of actuator. Instances are stateless and live in `System` as static fields.
 
-    Ranges of control, activation and force, and the gear, are applied around it, alike for every
-    type. One that is `stateful` has one number of its own in the state, its activation: what is
-    between the control and the force, such as the current of a motor or the charge of a muscle.
+    The engine applies the ranges of control, activation and force, and the gear, for every type. A
+    `stateful` type has one number in the state, its activation: the quantity between the control
+    and the force, such as the current of a motor or the activation of a muscle.
     """
 
     name: ClassVar[str]
-    """The name in the registry."""
+    """Name in the registry."""
     stateful: ClassVar[bool] = False
     """True if it has an activation, which starts at zero and changes at `rate`."""
     needs_length_range: ClassVar[bool] = False
-    """True if it asks for the smallest and largest length."""
+    """True if it reads the smallest and largest length."""
 
     setpoint: ClassVar[bool] = False
-    """True if its signal is where it shall be when the first gain and the second bias are opposite,
-    so that between a site and a reference that only turns the nearest turn counts."""
+    """True if its signal is a desired length where the first gain and the second bias are opposite.
+    Between a site and a reference that only rotates, the setpoint is then moved to the nearest
+    turn."""
 
     @abstractmethod
     def force(
         self, params: ActuatorParams, signal: jax.Array, length: jax.Array, velocity: jax.Array
     ) -> jax.Array:
-        """The actuator's force [N or N m].
+        """Return the actuator's force [N or N m].
 
         Args:
-            params: its numbers.
+            params: its parameters.
             signal: its activation if it is `stateful`, else the control within its range, shape
                 (actuators, batch).
             length: gear times the joint's coordinate, or the tendon's or site's length.
-            velocity: gear times the joint's rate, or the tendon's or site's.
+            velocity: gear times the joint's velocity, or the tendon's or site's.
         """
 
     def rate(
@@ -61,12 +62,12 @@ class ActuatorType(ABC):
         length: jax.Array,
         velocity: jax.Array,
     ) -> jax.Array:
-        """The activation's rate of change [1/s], if it is `stateful`.
+        """Return the activation's rate of change [1/s], if the type is `stateful`.
 
         Args:
-            params: its numbers.
+            params: its parameters.
             ctrl: control within its range, shape (actuators, batch).
-            activation: as it is now.
+            activation: the present activation.
             length: as for `force`.
             velocity: as for `force`.
         """
@@ -75,5 +76,6 @@ class ActuatorType(ABC):
     def integrate(
         self, params: ActuatorParams, activation: jax.Array, rate: jax.Array, dt: jax.Array
     ) -> jax.Array:
-        """The activation `dt` later, at a rate that `rate` found."""
+        """Return the activation `dt` later, at a rate that `rate` returned."""
+        # Euler's rule, MuJoCo's for all types but `filterexact`.
         return activation + dt * rate

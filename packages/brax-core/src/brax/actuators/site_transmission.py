@@ -1,8 +1,9 @@
-"""How actuators act on sites: a force and a torque on a link, along the axes of a frame.
+"""Transmissions to sites: a force and a torque on a link, along the axes of a frame.
 
-An actuator with a reference site acts between the two, along the reference's axes, and has a
-length: its wrench's product with the site's displacement and rotation from the reference. What
-moves both alike does not stretch it. One without has no length, and acts along the site's own axes.
+An actuator with a reference site acts between the two, along the reference's axes. Its length is
+the product of its wrench with the site's displacement and rotation from the reference, so motion
+that both sites share does not change it. An actuator without a reference has no length, and acts
+along the site's own axes.
 
 Source: MuJoCo's documentation, chapter XML reference, attributes `site` and `refsite` of actuators.
 """
@@ -21,19 +22,19 @@ from brax.tree import sum_rows
 
 
 class LinkTransmission(NamedTuple):
-    """What actuators on sites do, one row for each link that one of them acts on."""
+    """Wrenches of actuators or tendons on links, one row for each link that one of them acts on."""
 
     owner: tuple[int, ...]
-    """The actuator."""
+    """The actuator or tendon."""
     link: tuple[int, ...]
     push: Spatial
-    """Torque and force about the link's frame, world axes, per unit of the actuator's force."""
+    """Torque and force about the link's frame, world axes, per unit of the owner's force."""
     length: jax.Array
-    """Of all actuators, zero of those that are on no site, (nu, batch)."""
+    """Lengths of all owners, zero for those without a row, (owners, batch)."""
     velocity: jax.Array
 
     def on_links(self, force: jax.Array, n_links: int) -> Spatial:
-        """Torque and force on each link about its frame, world axes, (n_links, batch)."""
+        """Return torque and force on each link about its frame, world axes, (n_links, batch)."""
         pushed = self.push * rows(force, self.owner)
         return jax.tree.map(lambda x: sum_rows(x, self.link, n_links), pushed)
 
@@ -44,27 +45,28 @@ def on_sites(sys: System) -> bool:
 
 
 def site_frames(sys: System, sites: Sequence[int], links: Frames) -> Frames:
-    """Frames of some sites in the world, and their velocities, from those of all links."""
+    """Return frames of some sites in the world, and their velocities, from those of all links."""
     on = [sys.site_link[s] for s in sites]
     return attached(sys, on, rows(sys.site.transform, sites), links)
 
 
 def attached(sys: System, on: Sequence[int], local: Transform, links: Frames) -> Frames:
-    """Frames in the world of what is fixed to links, -1 for the world, and their velocities."""
+    """Return world frames and velocities of elements fixed to links, or to the world (-1)."""
     still = jax.tree.map(lambda x: jnp.zeros_like(x[:1]), links)
     still = still._replace(rot=still.rot._replace(w=jnp.ones_like(still.rot.w)))
     with_world = jax.tree.map(lambda *x: jnp.concatenate(x), links, still)
+    # The world's frame is the last row, where index -1 finds it.
     base = rows(with_world, [link % (sys.num_links() + 1) for link in on])
     arm, rot = base.rot.rotate(vec3(local.pos)), base.rot.mul(quat(local.rot))
     return Frames(base.pos + arm, rot, base.ang, base.vel + base.ang.cross(arm))
 
 
 def site_transmission(sys: System, links: Frames) -> LinkTransmission:
-    """What the actuators on sites do where the links, in the model's order, are.
+    """Return the transmission of the actuators on sites, at given frames of the links.
 
     Args:
         sys: the model, with an actuator on a site, its leaves with a trailing batch axis.
-        links: frames of the links in the world, and their velocities.
+        links: frames of the links in the world, and their velocities, in the model's order.
     """
     acting = [a for a, s in enumerate(sys.actuator_site) if s >= 0]
     site = [sys.actuator_site[a] for a in acting]
@@ -73,6 +75,8 @@ def site_transmission(sys: System, links: Frames) -> LinkTransmission:
     there = site_frames(sys, [s if r < 0 else r for s, r in zip(site, ref, strict=True)], links)
     gear = rows(sys.actuator.gear[:, None] * sys.actuator.wrench, acting)
     lin, ang = vec3(gear[:, :3]), vec3(gear[:, 3:])
+    # Length and force are work-conjugate: wrench · (displacement, rotation vector) in the
+    # reference's axes.
     length = lin.dot(there.rot.inv_rotate(here.pos - there.pos))
     length = length + ang.dot(log_quat(there.rot.inv_mul(here.rot)))
     wrench = Spatial(there.rot.rotate(ang), there.rot.rotate(lin))
@@ -82,17 +86,19 @@ def site_transmission(sys: System, links: Frames) -> LinkTransmission:
     moved = rows(links, link)
     arm = rows(points, [k + len(acting) * r for k, r in zip(row, at_ref, strict=True)]) - moved.pos
     push = rows(wrench, row) * jnp.array(sign, length.dtype)[:, None]
+    # The wrench acts at the site; about the link's frame its force has an arm.
     push = push._replace(ang=push.ang + arm.cross(push.lin))
     owner, nu = tuple(acting[k] for k in row), sys.act_size()
+    # By virtual work, the velocity of the length is the power of a unit force.
     velocity = sum_rows(push.dot(Spatial(moved.ang, moved.vel)), owner, nu)
     return LinkTransmission(owner, link, push, sum_rows(length, tuple(acting), nu), velocity)
 
 
 def _acted_on(sys: System, actuator: int) -> Iterator[tuple[int, bool, float]]:
-    """Links that an actuator acts on: whether at its reference, and its share.
+    """Yield the links that an actuator acts on, whether at its reference, and the sign.
 
-    The link that carries both bears what is opposite to both, so that nothing is left of it, nor
-    of those that carry it in turn.
+    The nearest link that carries both sites gets the opposite of both wrenches. They cancel for it
+    and for the links that carry it, since their motion does not change the actuator's length.
     """
     link = sys.site_link[sys.actuator_site[actuator]]
     found = [(link, False, 1.0)]
@@ -104,5 +110,5 @@ def _acted_on(sys: System, actuator: int) -> Iterator[tuple[int, bool, float]]:
 
 
 def _carriers(sys: System, link: int) -> list[int]:
-    """A link, and those that carry it, down to the world."""
+    """Return a link and those that carry it, down to the world."""
     return [link] if link < 0 else [link, *_carriers(sys, sys.link_parents[link])]

@@ -1,7 +1,8 @@
-"""Spatial tendons: paths over sites and around geoms, as long as they are short.
+"""Spatial tendons: shortest paths over sites and around geoms.
 
-A path is a row of stretches, each from one site to the next, straight or around a geom. Its length
-changes as the points move where it bends, whichever way it touches a geom: the way is the shortest.
+A path is a row of segments, each from one site to the next, straight or around a geom. The tendon's
+length changes only with the points where the path bends: because the path is the shortest, its
+length does not depend to first order on where it touches a geom (envelope theorem).
 
 Source: MuJoCo's documentation, chapter Computation, section Tendons, and XML reference, spatial.
 """
@@ -24,11 +25,11 @@ WRAPPINGS: dict[str, Callable[[Vec3, Vec3, jax.Array, Vec3 | None], WrappedPath]
     "point": around_point,
     "axis": around_axis,
 }
-"""How a path leads around a geom, by the `wrapped` of its type."""
+"""Functions that wrap a path around a geom, by the `wrapped` of the geom's type."""
 
 
 class TensionWrenches(NamedTuple):
-    """What a unit of tension would do at points, were it to lengthen the tendons."""
+    """Forces at points along some tendons, for a unit of tension that lengthens them."""
 
     owner: tuple[int, ...]
     """The tendon."""
@@ -37,17 +38,17 @@ class TensionWrenches(NamedTuple):
     point: Vec3
     force: Vec3
     length: jax.Array
-    """Of each stretch of a tendon, (stretches, batch)."""
+    """Length of each segment, (segments, batch)."""
     of: tuple[int, ...]
-    """Its tendon."""
+    """The tendon of each segment."""
 
 
 class TendonSegments(NamedTuple):
-    """Some stretches of paths; columns of `System.tendon_path`."""
+    """Some segments of paths, by columns of `System.tendon_path`."""
 
     tendon: tuple[int, ...]
     number: tuple[int, ...]
-    """Of each among those of all tendons."""
+    """Index of each segment among those of all tendons."""
     first: tuple[int, ...]
     last: tuple[int, ...]
     geom: tuple[int, ...]
@@ -55,12 +56,12 @@ class TendonSegments(NamedTuple):
 
 
 def has_paths(sys: System) -> bool:
-    """Return whether any tendon is a spatial one."""
+    """Return whether any tendon is spatial."""
     return any(sys.tendon_path)
 
 
 def path_links(sys: System, tendon: int) -> list[int]:
-    """Links that a spatial tendon runs over, -1 for the world."""
+    """Return the links that a spatial tendon runs over, -1 for the world."""
     found = []
     for first, last, geom, _ in sys.tendon_path[tendon]:
         found += [sys.site_link[first], sys.site_link[last]]
@@ -69,7 +70,7 @@ def path_links(sys: System, tendon: int) -> list[int]:
 
 
 def tendon_reach(sys: System, links: Frames) -> LinkTransmission:
-    """Lengths of the spatial tendons, and what each does to the links where they are.
+    """Return the transmission of the spatial tendons, at given frames of the links.
 
     Args:
         sys: the model, with a spatial tendon, its leaves with a trailing batch axis.
@@ -86,13 +87,14 @@ def tendon_reach(sys: System, links: Frames) -> LinkTransmission:
     real = [rows((p.point, p.force), [k for q, k in pulled if q is p]) for p in found]
     point, force = jax.tree.map(lambda *x: jnp.concatenate(x), *real)
     moved = rows(links, link)
+    # Forces on the world do nothing, so points without a link were left out above.
     push = Spatial((point - moved.pos).cross(force), force)
     velocity = sum_rows(push.dot(Spatial(moved.ang, moved.vel)), owner, n)
     return LinkTransmission(owner, link, push, length, velocity)
 
 
 def _kinds(sys: System) -> dict[tuple[str, bool], TendonSegments]:
-    """Stretches by the way that they lead around a geom, and whether a side site says how."""
+    """Return the segments by the kind of wrapping, and by whether they have a side site."""
     found: dict[tuple[str, bool], list[tuple[int, ...]]] = {}
     number = 0
     for tendon, path in enumerate(sys.tendon_path):
@@ -105,17 +107,21 @@ def _kinds(sys: System) -> dict[tuple[str, bool], TendonSegments]:
 
 
 def _ends(sys: System, links: Frames, s: TendonSegments) -> tuple[Vec3, Vec3]:
+    """Return the positions of both ends of segments."""
     return site_frames(sys, s.first, links).pos, site_frames(sys, s.last, links).pos
 
 
 def _on(sys: System, sites: Sequence[int]) -> tuple[int, ...]:
+    """Return the links of some sites."""
     return tuple(sys.site_link[i] for i in sites)
 
 
 def _straight(sys: System, links: Frames, s: TendonSegments) -> TensionWrenches:
+    """Return the wrenches of straight segments."""
     a, b = _ends(sys, links, s)
     share = rows(sys.tendon.share, s.number)
     along, length = normalize(b - a)
+    # Behind a pulley a segment counts by one over the divisor, in length and so in force.
     pull = along * share
     point, force = _joined([(a, -pull), (b, pull)])
     return TensionWrenches(
@@ -126,6 +132,7 @@ def _straight(sys: System, links: Frames, s: TendonSegments) -> TensionWrenches:
 def _around(
     sys: System, links: Frames, s: TendonSegments, way: str, sided: bool
 ) -> TensionWrenches:
+    """Return the wrenches of segments around geoms."""
     a, b = _ends(sys, links, s)
     share = rows(sys.tendon.share, s.number)
     geom_link = tuple(sys.geom_link[g] for g in s.geom)
@@ -137,7 +144,8 @@ def _around(
     side = local(site_frames(sys, s.side, links).pos) if sided else None
     found = WRAPPINGS[way](local(a), local(b), vec3(rows(sys.geom.size, s.geom)).x, side)
     first, last = (geom.pos + geom.rot.rotate(p) for p in (found.first, found.last))
-    # Where a way does not wrap, both ends of its arc are the middle of the straight line.
+    # A segment that does not wrap becomes two straight halves: both ends of its arc are the middle,
+    # where no force acts.
     middle = (a + b) * 0.5
     first, last = (
         Vec3(*(jnp.where(found.wraps, x, m) for x, m in zip(p, middle, strict=True)))
@@ -153,5 +161,6 @@ def _around(
 
 
 def _joined(parts: Sequence[tuple[Vec3, Vec3]]) -> tuple[Vec3, Vec3]:
+    """Return points and forces, concatenated."""
     found: tuple[Vec3, Vec3] = jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
     return found

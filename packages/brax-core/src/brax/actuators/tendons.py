@@ -1,4 +1,4 @@
-"""Tendons at a state, fixed and spatial ones alike: how long they are, and what they pull."""
+"""Fixed and spatial tendons at a state: lengths, velocities and forces."""
 
 from typing import NamedTuple
 
@@ -14,34 +14,34 @@ from brax.spatial import Spatial
 
 
 class TendonsAtState(NamedTuple):
-    """All tendons; a force lengthens one if it is positive."""
+    """All tendons at a state; a positive force lengthens a tendon."""
 
     length: jax.Array
     """Shape (n_tendons, batch), as is the next."""
     velocity: jax.Array
     reach: LinkTransmission | None
-    """What the spatial ones do; None if there are none."""
+    """Transmission of the spatial tendons; None if there are none."""
 
     def joint_forces(self, sys: System, force: jax.Array) -> jax.Array:
-        """What forces along the fixed ones are along the degrees of freedom, (nv, batch)."""
+        """Return forces of fixed tendons along the degrees of freedom, (nv, batch)."""
         return tendon_transmission(sys).pull(force, sys.qd_size())
 
     def link_forces(self, sys: System, force: jax.Array) -> Spatial | None:
-        """Torque and force on each link about its frame, world axes, of the spatial ones."""
+        """Return torque and force of spatial tendons on each link about its frame, world axes."""
         return self.reach and self.reach.on_links(force, sys.num_links())
 
 
 def tendons_at_state(
     sys: System, q: jax.Array, qd: jax.Array, links: Frames | None
 ) -> TendonsAtState:
-    """The tendons of a model that has some.
+    """Return the tendons of a model that has some.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
         q: coordinates (nq, batch).
-        qd: rates (nv, batch).
-        links: frames of the links, in the model's order, and their velocities; read if there is
-            a spatial tendon.
+        qd: velocities (nv, batch).
+        links: frames of the links, in the model's order, and their velocities; read if there is a
+            spatial tendon.
     """
     strands = tendon_transmission(sys)
     length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
@@ -53,7 +53,8 @@ def tendons_at_state(
 
 
 def passive_force(sys: System, here: TendonsAtState) -> jax.Array:
-    """Force of each tendon's spring and damper; the spring is at rest between two lengths."""
+    """Return the force of each tendon's spring and damper."""
     tendon, length = sys.tendon, here.length
+    # MuJoCo's `springlength` may be a range, within which the spring exerts no force.
     rest = jnp.clip(length, tendon.lengthspring[:, 0], tendon.lengthspring[:, 1])
     return tendon.stiffness * (rest - length) - tendon.damping * here.velocity

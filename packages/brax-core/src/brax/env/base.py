@@ -148,8 +148,8 @@ class Wrapper(Env):
         return self.env.sys
 
     @sys.setter
-    # A setter that reached the inner environment would change it for all of its other users.
     def sys(self, _: System) -> None:
+        # A setter that reached the inner environment would change it for all of its other users.
         raise ConfigError(
             f"{type(self).__name__} has the system of the environment inside: use "
             "env.with_sys(sys), or set env.unwrapped.sys"

@@ -26,7 +26,7 @@ from brax.plugins.refusals import (
 
 
 class PluginWarning(UserWarning):
-    """Warns of a plugin that was left out, or of a switch that names no plugin."""
+    """A warning about a plugin that was left out, or a switch that names no plugin."""
 
 
 class Registry:

@@ -1,4 +1,4 @@
-"""`check_actuator`: whether an actuator type keeps the contract of `brax.actuators`."""
+"""`check_actuator`: verifies that an actuator type follows the interface of `brax.actuators`."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from brax.testing.faults import in_turn, interface, outputs, refuse
 
 
 def check_actuator(kind: ActuatorType) -> None:
-    """Checks one actuator type.
+    """Check one actuator type.
 
-    Its laws must keep shape and precision; force, rate and their derivatives must be finite, at
-    zero control and at rest too; and `integrate` must change nothing in no time.
+    Its laws must keep shape and precision. Force, rate and their derivatives must be finite, also
+    at zero control and at rest. `integrate` must change nothing in no time.
 
     Args:
         kind: the actuator type.
@@ -26,10 +26,11 @@ def check_actuator(kind: ActuatorType) -> None:
 
 
 def _numbers(kind: ActuatorType) -> Iterator[str]:
-    """Gives what values show: random ones, and zero."""
+    """Yield the problems of the laws' values, at random numbers and at zero."""
     ten = tuple(jnp.full((1, 3), 0.5, jnp.float32) for _ in range(10))
     span = (jnp.full((1, 3), 0.2, jnp.float32), jnp.full((1, 3), 1.2, jnp.float32))
     params = ActuatorParams(ten, ten, ten, span)
+    # Zero and both signs: laws with an absolute value or a square root fail at one of them.
     x = jnp.asarray([[0.0, 0.7, -0.4]], jnp.float32)
     laws = {"force": lambda c, l, v: kind.force(params, c, l, v)}
     if kind.stateful:

@@ -1,4 +1,4 @@
-"""`check_collider`: whether a collider keeps the contract of `brax.colliders`."""
+"""`check_collider`: verifies that a collider follows the interface of `brax.colliders`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,31 +13,34 @@ from brax.components import Quat, Vec3, normalize_quat, stack
 from brax.testing.faults import in_turn, interface, outputs, refuse
 
 _PAIRS = 64
+"""Number of random pairs."""
 _COLLIDER_TOLERANCE = 1e-4
+"""Tolerance of a normal's length, in single precision."""
 _EXAMPLE_POINTS = np.array(
     [[0.4, 0.3, -0.2], [-0.4, 0.2, -0.2], [0, -0.5, -0.2], [0.1, 0, 0.4], [0, 0.2, 0.3]]
 )
-"""Of a shape that has some."""
+"""Vertices for a shape that has some, in its frame [m]."""
 _SMALL_DEPTH = 0.4
-"""Twice the depth that still is a little, of shapes without sizes."""
+"""Twice the depth that counts as small, for shapes without sizes [m]."""
 _POSE_SPREAD = np.array([[0.4], [0.4], [0.4], [1], [1], [1], [1]])
-"""Of places and quaternions, so that many of the pairs overlap."""
+"""Spread of positions and quaternions; many of the pairs overlap."""
 
 
 def check_collider(
     collider: Collider, sizes: tuple[Sequence[float], Sequence[float]] | None = None
 ) -> None:
-    """Checks one collider.
+    """Check one collider.
 
-    It must pair two registered shapes and return `n_contacts` points, in the shape and precision
-    of what it gets; normals have unit length; points turn and move with the two shapes; where they
-    overlap a little, the depth's derivative by the second shape's place is the normal; and
-    distances and their derivatives must be finite, where the shapes' frames coincide too.
+    It must pair two registered shapes and return `n_contacts` points, in the shape and precision of
+    its arguments. Normals must have unit length, and points must move with the two shapes. Where
+    the shapes overlap a little, the derivative of the depth by the second shape's position must be
+    the normal. Distances and their derivatives must be finite, also where the shapes' frames
+    coincide.
 
     Args:
         collider: the collider.
-        sizes: size parameters of the two shapes; by default 0.4 for the first and 0.1 less for
-            each that follows.
+        sizes: size parameters of the two shapes; by default 0.4 for the first parameter and 0.1
+            less for each that follows.
 
     Raises:
         PluginError: naming everything that is wrong.
@@ -53,13 +56,14 @@ def check_collider(
 
 
 def _types(collider: Collider) -> Iterator[str]:
+    """Yield the geometry types of a collider that are not registered."""
     for name in collider.types:
         if name not in plugins.names("geometry_type"):
             yield f"types: no geometry type '{name}' is registered"
 
 
 def _shape(kind: GeometryType, place: jax.Array, size: Sequence[float] | None) -> Shape:
-    """A shape at a place (7, batch)."""
+    """Return a shape at a pose (7, batch)."""
     numbers = _sizes(kind) if size is None else [*size]
     padded = [*numbers, 0.0, 0.0, 0.0][:3]
     rows = [row[None] for row in place]
@@ -72,17 +76,19 @@ def _shape(kind: GeometryType, place: jax.Array, size: Sequence[float] | None) -
 
 
 def _sizes(kind: GeometryType) -> list[float]:
+    """Return the default size parameters of a geometry type."""
     return [0.4 - 0.1 * i for i in range(len(kind.size_names))]
 
 
 def _kinds(collider: Collider) -> list[GeometryType]:
+    """Return the two geometry types of a collider."""
     return [plugins.get("geometry_type", name) for name in collider.types]
 
 
 def _numbers(
     collider: Collider, sizes: tuple[Sequence[float], Sequence[float]] | None
 ) -> Iterator[str]:
-    """What values show, at random places and where the two frames coincide."""
+    """Yield the problems of a collider's values, at random poses and where the frames coincide."""
     kinds = _kinds(collider)
     given = sizes or (None, None)
 
@@ -106,9 +112,12 @@ def _numbers(
     yield from _moved_together(run, first, second, turn)
     slope = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.min(run(a, b)[0], axis=0)), argnums=(0, 1)))
     little = _little(kinds, given)
+    # The slope of the distance is the direction along which the second shape leaves the first. It
+    # moves each pair to a small depth, whatever its depth was.
     away = np.nan_to_num(np.asarray(slope(first, second)[1][:3]))
     closer = second.at[:3].add(-away * (dist.min(axis=0) + 0.5 * little))
     dist, _, normal = (np.asarray(a) for a in run(first, closer))
+    # The derivative of the depth shows whether depth and normal belong together.
     off = np.abs(np.asarray(slope(first, closer)[1][:3]).T - _nearest(dist, normal)).max(axis=-1)
     depth = -dist.min(axis=0)
     if _often(off[(depth > 0) & (depth < little)] > 1e-2):
@@ -116,6 +125,7 @@ def _numbers(
             "where they overlap a little, moving the second shape does not change the depth by the "
             "normal"
         )
+    # Coinciding centres are where the direction from one to the other has length zero.
     same = jnp.zeros((7, 1), jnp.float32).at[3].set(1.0)
     for where, (a, b) in {"random places": (first, second), "one place": (same, same)}.items():
         if not all(np.isfinite(leaf).all() for leaf in (*run(a, b), *slope(a, b))):
@@ -123,7 +133,10 @@ def _numbers(
 
 
 def _little(kinds: Sequence[GeometryType], given: Sequence[Sequence[float] | None]) -> float:
-    """A depth that is small beside every size: deeper in a thin shape, another side is nearer."""
+    """Return a depth that is small against every size.
+
+    Deeper in a thin shape, another side is nearer, and the normal is that side's.
+    """
     sizes = [
         size
         for kind, numbers in zip(kinds, given, strict=True)
@@ -134,17 +147,20 @@ def _little(kinds: Sequence[GeometryType], given: Sequence[Sequence[float] | Non
 
 
 def _nearest(dist: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """The normal at the nearest point of each pair, (pairs, 3)."""
+    """Return the normal at the nearest point of each pair, (pairs, 3)."""
     return normal[np.argmin(dist, axis=0), np.arange(dist.shape[1])]
 
 
 def _often(wrong: np.ndarray) -> bool:
-    """More than one in ten: where two features are as near, rounding may choose either."""
+    """Return whether more than one in ten is wrong.
+
+    Where two features are equally near, rounding may choose either.
+    """
     return wrong.sum() > 0.1 * wrong.size
 
 
 def _table(points: list[Touch]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Distances (points, batch), places and normals (points, batch, 3)."""
+    """Return distances (points, batch), positions and normals (points, batch, 3)."""
     dist = jnp.stack([p.dist[0] for p in points])
 
     def rows(vectors: list[Vec3]) -> jax.Array:
@@ -154,7 +170,7 @@ def _table(points: list[Touch]) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def _moved_together(run: Any, a: jax.Array, b: jax.Array, by: jax.Array) -> Iterator[str]:
-    """Turns and moves both shapes; distances must stay, places and normals must follow."""
+    """Yield the values that do not follow when both shapes move together."""
     turn = normalize_quat(Quat(*by[3:]))
 
     def moved(place: jax.Array) -> jax.Array:

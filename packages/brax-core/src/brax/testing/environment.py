@@ -1,4 +1,4 @@
-"""`check_environment`: whether an environment keeps the contract of `brax.env`."""
+"""`check_environment`: verifies that an environment follows the interface of `brax.env`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,17 +12,19 @@ from brax.testing.faults import in_turn, refuse
 
 
 def check_environment(env: Env, steps: int = 3) -> None:
-    """Checks one environment, without wrappers.
+    """Check one environment, without wrappers.
 
-    Both kinds of key must reset it; `step` must return the structure, shapes and dtypes that
-    `reset` returns, so that `jax.lax.scan` can carry it, and leave the info and metrics that it
-    was given alone; reward and done must be scalars of float32 (or float64 with `jax_enable_x64`),
-    metrics scalars; the observation must be what `observation_size` says; `jax.vmap` must map it;
-    and in `steps` steps under zero actions nothing may be NaN, done only 0 or 1.
+    Both kinds of key must reset it. `step` must return the structure, shapes and dtypes that
+    `reset` returns, so that `jax.lax.scan` can carry it, and must not write into the info and
+    metrics that it was given. Reward and done must be scalars of float32 (or float64 with
+    `jax_enable_x64`), and metrics must be scalars. The observation must agree with
+    `observation_size`. `jax.vmap` must map the environment. In `steps` steps under zero actions
+    nothing may be NaN, and done may only be 0 or 1.
 
     Args:
         env: the environment.
-        steps: how many steps are run; with 0 only the structure is checked, without compiling.
+        steps: number of steps that are run; with 0 only the structure is checked, without
+            compiling.
 
     Raises:
         PluginError: naming everything that is wrong, each leaf by its path.
@@ -34,6 +36,7 @@ def check_environment(env: Env, steps: int = 3) -> None:
 
 
 def _interface(env: Any) -> Iterator[str]:
+    """Yield a problem if the object is not an `Env`, or its backend is not a name."""
     if not isinstance(env, Env):
         yield f"it must be a brax.env.Env, but is {type(env).__name__}"
         return
@@ -42,7 +45,7 @@ def _interface(env: Any) -> Iterator[str]:
 
 
 def _structure(env: Env) -> Iterator[str]:
-    """What further calls show: what step writes to, both kinds of key, and batches."""
+    """Yield the problems of further calls: writes of `step`, both kinds of key, and batches."""
     start = jax.eval_shape(env.reset, jax.random.key(0))
     written: list[str] = []
     action = jax.ShapeDtypeStruct((env.action_size,), jnp.float32)
@@ -57,11 +60,12 @@ def _structure(env: Env) -> Iterator[str]:
 
 
 def _paths(tree: Any) -> list[Any]:
+    """Return the paths of a tree's leaves."""
     return [path for path, _ in jax.tree_util.tree_leaves_with_path(tree)]
 
 
 def _watched(env: Env, state: State, action: jax.Array, written: list[str]) -> State:
-    """A step; what it wrote into its argument is added to `written`."""
+    """Return the result of a step, and record what it wrote into its argument in `written`."""
     before = {field: dict(getattr(state, field)) for field in ("info", "metrics")}
     new = env.step(state, action)
     for field, entries in before.items():
@@ -72,7 +76,7 @@ def _watched(env: Env, state: State, action: jax.Array, written: list[str]) -> S
 
 
 def _numbers(env: Env, steps: int) -> Iterator[str]:
-    """What a few steps under zero actions show."""
+    """Yield the problems of a few steps under zero actions."""
 
     @jax.jit
     def roll_out(key: jax.Array) -> Any:

@@ -1,4 +1,4 @@
-"""What the checks share: one error that lists every fault."""
+"""Shared parts of the checks: one error that lists every fault."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from brax.plugins.outputs.traced import single_precision
 
 
 def refuse(value: Any, what: str, problems: Iterable[str]) -> None:
-    """Raises one error for all problems of an object, if there are any.
+    """Raise one error for all problems of an object, if there are any.
 
     Args:
         value: the object.
@@ -24,12 +24,13 @@ def refuse(value: Any, what: str, problems: Iterable[str]) -> None:
 
 
 def in_turn(value: Any, *checks: Callable[[Any], Iterator[str]]) -> list[str]:
-    """Returns the problems that the first check finds that finds any."""
+    """Return the problems of the first check that finds any."""
+    # Later checks rely on what earlier ones found right, and would report consequences of a fault.
     return next(filter(None, (list(check(value)) for check in checks)), [])
 
 
 def interface(kind: str) -> Callable[[Any], Iterator[str]]:
-    """Returns the check that an object is an instance of its kind's class, with a name."""
+    """Return the check that an object is an instance of its kind's class, with a name."""
     cls = resolve(KINDS[kind].interface)
 
     def check(value: Any) -> Iterator[str]:
@@ -43,7 +44,7 @@ def interface(kind: str) -> Callable[[Any], Iterator[str]]:
 
 
 def outputs(kind: str) -> Callable[[Any], Iterator[str]]:
-    """Returns the check of what an object's functions return, in single precision."""
+    """Return the check of what an object's functions return, in single precision."""
     check = resolve(KINDS[kind].outputs)
 
     def strict(value: Any) -> Iterator[str]:

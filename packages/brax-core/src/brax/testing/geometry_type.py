@@ -1,4 +1,4 @@
-"""`check_geometry_type`: whether a geometry type keeps the contract of `brax.colliders`."""
+"""`check_geometry_type`: verifies that a geometry type follows its interface."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,17 +14,18 @@ from brax.plugins.outputs.geometry import mesh_problem
 from brax.testing.faults import in_turn, interface, outputs, refuse
 
 _N_POINTS = 64
+"""Number of random points and directions."""
 _GEOMETRY_TOLERANCE = 1e-3
+"""Tolerance of lengths [m] and slopes, in single precision."""
 
 
 def check_geometry_type(kind: GeometryType, size: Sequence[float] | None = None) -> None:
-    """Checks one geometry type.
+    """Check one geometry type.
 
-    Its functions must give the shapes that they say. A signed distance must be a true one, whose
-    slope has length one at nine in ten of random points; a support must be the farthest of many
-    points along its direction; `nearest` must give points of the shape, beyond which no support
-    lies towards the point asked for; and a mesh must be drawable, with vertices where the signed
-    distance is zero.
+    Its functions must return the declared shapes. The slope of a signed distance must have length
+    one at nine in ten random points. A support point must be the farthest of many points along its
+    direction. `nearest` must return points of the shape, beyond which no support point lies towards
+    the query point. A mesh must be drawable, with vertices where the signed distance is zero.
 
     Args:
         kind: the geometry type.
@@ -44,11 +45,12 @@ def check_geometry_type(kind: GeometryType, size: Sequence[float] | None = None)
 
 
 def _sized(kind: Any) -> bool:
+    """Return whether a type names its size parameters."""
     return isinstance(getattr(kind, "size_names", None), tuple)
 
 
 def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
-    """Gives what random points and directions show."""
+    """Yield the problems of a type's values at random points and directions."""
     drawn = jnp.asarray(np.random.default_rng(0).normal(size=(3, _N_POINTS, 1, 1)), jnp.float32)
     points = Vec3(*drawn)
     column = lambda *v: [jnp.full((1, 1), x, jnp.float32) for x in v]  # noqa: E731
@@ -58,6 +60,8 @@ def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
         length = np.linalg.norm(np.asarray(stack(slope)), axis=-2)
         if not np.isfinite(length).all():
             yield "signed_distance or its derivative is not finite at a random point"
+        # A true distance solves the eikonal equation |∇d| = 1 except on edges and medial axes,
+        # which one point in ten may hit.
         elif (np.abs(length - 1) > _GEOMETRY_TOLERANCE).mean() > 0.1:
             yield "signed_distance must be a true distance: its slope has not length one"
     if kind.corners and not kind.least_points:
@@ -69,7 +73,7 @@ def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
 
 
 def _support(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
-    """Gives whether another support is farther along a direction than its own."""
+    """Yield a problem if another support point is farther along a direction than its own."""
     unit = np.array(stack(points))[:, 0, :, 0]
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     directions = Vec3(*(jnp.asarray(c)[:, None, None] for c in unit.T))
@@ -82,7 +86,7 @@ def _support(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
 
 
 def _nearest(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
-    """Gives whether `nearest` moves its own points, or another point is nearer than they are."""
+    """Yield a problem if `nearest` moves its own results, or if another point is nearer."""
     found = kind.nearest(shape, points)
     moved = kind.nearest(shape, found) - found
     if not np.isfinite(np.asarray(stack(found))).all():
@@ -91,6 +95,8 @@ def _nearest(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
         yield "nearest must give points of the shape: their own nearest points are others"
     elif kind.corners:
         away, _ = normalize(points - found, points)
+        # No point of a convex shape lies beyond the plane through the nearest point that is
+        # orthogonal to the direction of the query point.
         beyond = away.dot(kind.support(shape, away) - found)
         outside = (points - found).dot(points - found) > _GEOMETRY_TOLERANCE**2
         if bool(jnp.any(outside & (beyond > _GEOMETRY_TOLERANCE))):
@@ -98,6 +104,7 @@ def _nearest(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
 
 
 def _mesh(kind: GeometryType, shape: Shape, size: Sequence[float]) -> Iterator[str]:
+    """Yield the problems of a mesh for drawing."""
     try:
         out = kind.mesh(np.asarray(size))
     except Exception as error:

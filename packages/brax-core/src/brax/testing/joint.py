@@ -1,4 +1,4 @@
-"""`check_joint`: whether a joint type keeps the contract of `brax.joints`."""
+"""`check_joint`: verifies that a joint type follows the interface of `brax.joints`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,20 +15,21 @@ _SHAPE = (3, 2)
 """Three joints in two environments."""
 
 _JOINT_TOLERANCE = 2e-5
-"""What single precision leaves of numbers of order one."""
+"""Rounding error of single precision in numbers of order one, after a few operations."""
 
 
 def check_joint(joint: JointType, user: Sequence[float] | None = None) -> None:
-    """Checks one joint type.
+    """Check one joint type.
 
-    Its functions must give as many arrays as its widths say, in the shape and precision of what
-    they get; at rest nothing is displaced; `coordinates` must undo `transform`, `difference` must
-    undo `integrate`; `motion_subspace` and `bounds` must be the rates of what they describe, and
-    `drift` the rate of the twist; and all derivatives must be finite, at rest too.
+    Its functions must return as many arrays as its widths say, in the shape and precision of their
+    arguments. At rest nothing may be displaced. `coordinates` must undo `transform`, and
+    `difference` must undo `integrate`. `motion_subspace` must be the rate of `transform`, `bounds`
+    must contain the rates of its values, and `drift` must be the rate of the twist. All derivatives
+    must be finite, also at rest.
 
     Args:
         joint: the joint type.
-        user: numbers of its own that make sense together; by default each is 0.3.
+        user: values of its own parameters that make sense together; by default each is 0.3.
 
     Raises:
         PluginError: naming everything that is wrong.
@@ -43,13 +44,14 @@ def check_joint(joint: JointType, user: Sequence[float] | None = None) -> None:
 
 
 def _params(joint: JointType, user: Sequence[float] | None) -> JointParams:
+    """Return parameters with an oblique axis."""
     numbers = [0.3] * joint.user_width if user is None else list(user)
     x, y, z = (jnp.full(_SHAPE, a, jnp.float32) for a in (0.6, 0.0, 0.8))
     return JointParams(Vec3(x, y, z), tuple(jnp.full(_SHAPE, a, jnp.float32) for a in numbers))
 
 
 def _pose(joint: JointType, params: JointParams, q: Any) -> tuple[Vec3, Quat]:
-    """The displacement, its parts that never move filled in."""
+    """Return translation and rotation; a part that is None becomes zero or the identity."""
     pos, rot = joint.transform(params, q)
     zero = jnp.zeros(_SHAPE, jnp.float32)
     return (
@@ -59,7 +61,7 @@ def _pose(joint: JointType, params: JointParams, q: Any) -> tuple[Vec3, Quat]:
 
 
 def _numbers(joint: JointType, params: JointParams) -> Iterator[str]:
-    """What values show, at rest and at random places."""
+    """Yield the problems of a joint's values, at rest and at random coordinates."""
     rng = np.random.default_rng(0)
 
     def rates(scale: float) -> tuple[jax.Array, ...]:
@@ -86,16 +88,18 @@ def _numbers(joint: JointType, params: JointParams) -> Iterator[str]:
 
 
 def _first(q: tuple[jax.Array, ...]) -> list[float]:
+    """Return the coordinates of the first joint in the first environment, for messages."""
     return [round(float(a[0, 0]), 3) for a in q]
 
 
 def _far(numbers: Any) -> bool:
+    """Return whether any number is not near zero."""
     leaves = jax.tree.leaves(numbers)
     return any(not (jnp.abs(n) < _JOINT_TOLERANCE).all() for n in leaves)
 
 
 def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[str, Any]:
-    """What should be zero, by what it says about the joint."""
+    """Return quantities that should be zero, by what they say about the joint."""
     (pos, rot), (moving, turning) = _rates(lambda q: _pose(joint, params, q), joint, q, v)
     velocity = angular = zero_vec(rot.w)
     for twist, rate in zip(joint.motion_subspace(params, q), v, strict=True):
@@ -114,6 +118,7 @@ def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[s
         "transform must give a unit quaternion": rot.w**2 + rot.vec.dot(rot.vec) - 1,
         "motion_subspace must be the rate of transform": (
             moving - velocity,
+            # The angular velocity of a quaternion is the vector part of 2 q' q*.
             turning.mul(rot.conj).vec * 2.0 - angular,
         ),
         "coordinates must undo transform": (again - pos, turned.conj.mul(rot).vec),
@@ -121,6 +126,7 @@ def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[s
             joint.difference(joint.integrate(q, v, 1.0), q), v
         ),
         "bounds must give the rates of its values": [
+            # A rotation angle, a norm, has no derivative at zero.
             jnp.where(jnp.abs(value) > 1e-3, r - s, 0.0)  # an angle at zero has none
             for value, r, s in zip(bounds, rising, rise, strict=True)
         ],
@@ -132,17 +138,18 @@ def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[s
 
 
 def _minus(a: Sequence[jax.Array], b: Sequence[jax.Array]) -> list[jax.Array]:
+    """Return the differences of two lists of arrays."""
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def _rates(function: Any, joint: JointType, q: Any, v: Any) -> tuple[Any, Any]:
-    """A function's value, and its derivative in time while the joint moves."""
+    """Return a function's value, and its derivative in time while the joint moves."""
     zero = jnp.zeros(_SHAPE, jnp.float32)
     return jax.jvp(lambda t: function(joint.integrate(q, v, t)), (zero,), (jnp.ones_like(zero),))
 
 
 def _everything(joint: JointType, params: JointParams, q: Any, v: Any) -> jax.Array:
-    """A number that depends on everything that the joint computes."""
+    """Return a number that depends on everything that the joint computes."""
     pos, rot = _pose(joint, params, q)
     parts = (
         pos,

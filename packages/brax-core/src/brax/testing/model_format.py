@@ -1,4 +1,4 @@
-"""`check_model_format`: whether a model format keeps its contract."""
+"""`check_model_format`: verifies that a model format follows its interface."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +12,11 @@ from brax.testing.faults import in_turn, refuse
 
 
 def check_model_format(reader: Any, path: Path | str) -> None:
-    """Checks one model format.
+    """Check one model format.
 
-    `suffixes` must be a tuple with that of the file. `load` must return a `System` for the file, as
-    text and as `Path`. For a file that is not there it must raise an error of `brax.errors`, or an
-    `OSError`.
+    `suffixes` must be a tuple that contains the suffix of the file. `load` must return a `System`
+    for the file, given as text and as `Path`. For a missing file it must raise an error of
+    `brax.errors`, or an `OSError`.
 
     Args:
         reader: the model format.
@@ -34,6 +34,7 @@ def check_model_format(reader: Any, path: Path | str) -> None:
 
 
 def _interface(reader: Any, path: Path) -> Iterator[str]:
+    """Yield the problems of the suffixes and of `load`."""
     suffixes: Any = getattr(reader, "suffixes", None)
     if problem := key_problem("model_format", suffixes):
         yield f"suffixes must be {problem}, got {suffixes!r}"
@@ -44,6 +45,7 @@ def _interface(reader: Any, path: Path) -> Iterator[str]:
 
 
 def _loads(reader: Any, path: Path) -> Iterator[str]:
+    """Yield the problems of loading the file, and of loading a missing one."""
     for given in (path, str(path)):
         try:
             out = reader.load(given)

@@ -1,4 +1,4 @@
-"""`check_pipeline`: whether a pipeline keeps its contract."""
+"""`check_pipeline`: verifies that a pipeline follows its interface."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,11 +15,11 @@ from brax.testing.faults import in_turn, refuse
 
 
 def check_pipeline(pipeline: Any, system: System | None = None) -> None:
-    """Checks one pipeline.
+    """Check one pipeline.
 
-    `init` and `step` must return a `brax.base.State` of one structure with finite numbers, `init`
-    at the coordinates that it was given; two steps must be one call with `n_frames=2`; and
-    `jax.vmap` must map both.
+    `init` and `step` must return a `brax.base.State` of one structure with finite numbers, and
+    `init` must keep the coordinates that it was given. Two steps must equal one call with
+    `n_frames=2`. `jax.vmap` must map both functions.
 
     Args:
         pipeline: the pipeline.
@@ -34,12 +34,14 @@ def check_pipeline(pipeline: Any, system: System | None = None) -> None:
 
 
 def _interface(pipeline: Any) -> Iterator[str]:
+    """Yield the functions that a pipeline lacks."""
     for name in ("init", "step"):
         if not callable(getattr(pipeline, name, None)):
             yield f"it must have a function {name}"
 
 
 def _pendulum() -> System:
+    """Return a pendulum with a motor."""
     model = ModelBuilder()
     model.add_body("bob", mass=1.0, inertia=(0.1, 0.1, 0.1), ipos=(0, 0, -1))
     model.add_actuator(model.add_joint("bob", axis=(0, 1, 0), damping=0.1))
@@ -47,6 +49,7 @@ def _pendulum() -> System:
 
 
 def _states(pipeline: Any, sys: System) -> Iterator[str]:
+    """Yield the problems of the states of a few steps."""
     act = jnp.zeros(sys.act_size())
     name = "init"
     try:
@@ -70,6 +73,7 @@ def _states(pipeline: Any, sys: System) -> Iterator[str]:
 
 
 def _compare(start: State, once: State, twice: State, both: State) -> Iterator[str]:
+    """Yield the differences between two steps and one call with two frames."""
     given: Any = jax.tree.structure(once)
     if given != jax.tree.structure(twice):
         yield "step must return the structure that it was given, so that jax.lax.scan can carry it"

@@ -1,4 +1,4 @@
-"""`check_sensor`: whether a sensor type keeps the contract of `brax.sensors`."""
+"""`check_sensor`: verifies that a sensor type follows the interface of `brax.sensors`."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ from brax.testing.faults import in_turn, interface, outputs, refuse
 
 
 def check_sensor(kind: SensorType, system: System) -> None:
-    """Checks one sensor type, on a model that has sensors of it.
+    """Check one sensor type, on a model that has sensors of it.
 
-    It must give as many finite numbers as its width says, at the model's start and in motion; and a
+    It must return as many finite numbers as its width says, at the model's start and in motion. A
     batch of two must be read as two single ones.
 
     Args:
@@ -34,7 +34,7 @@ def check_sensor(kind: SensorType, system: System) -> None:
 
 
 def _numbers(kind: SensorType, sys: System) -> Iterator[str]:
-    """Gives what the numbers show at the start, at rest and in motion."""
+    """Yield the problems of a sensor's numbers at the start, at rest and in motion."""
     if kind not in sys.sensor_types:
         yield "the model has no sensor of this type: add one with add_sensor"
         return

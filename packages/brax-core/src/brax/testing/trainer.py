@@ -1,4 +1,4 @@
-"""`check_trainer`: whether a trainer keeps its contract."""
+"""`check_trainer`: verifies that a trainer follows its interface."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,16 +17,16 @@ from brax.testing.faults import in_turn, refuse
 def check_trainer(
     trainer: Any, environment: Env, path: Path | str | None = None, **settings: Any
 ) -> None:
-    """Checks one trainer, by a short run.
+    """Check one trainer, by a short run.
 
-    `train` must return `(make_policy, params, metrics)`, whose policy gives an action of the
-    environment's size. With `path`, `load_policy(path)` must give the actions of that policy.
+    `train` must return `(make_policy, params, metrics)`, whose policy returns an action of the
+    environment's size. With `path`, `load_policy(path)` must return the actions of that policy.
 
     Args:
         trainer: the trainer.
-        environment: what it trains on, not wrapped.
-        path: where the settings make it leave its policy, for `load_policy`.
-        **settings: of `train`; make the run short.
+        environment: the environment that it trains on, without wrappers.
+        path: where the settings make it save its policy, for `load_policy`.
+        **settings: settings of `train` that make the run short.
 
     Raises:
         PluginError: naming everything that is wrong.
@@ -38,6 +38,7 @@ def check_trainer(
 
 
 def _interface(trainer: Any) -> Iterator[str]:
+    """Yield the members that a trainer lacks."""
     if not isinstance(getattr(trainer, "name", None), str):
         yield "name must be a string"
     for name in ("train", "load_policy"):
@@ -46,6 +47,7 @@ def _interface(trainer: Any) -> Iterator[str]:
 
 
 def _run(trainer: Any, environment: Env, path: Any, settings: dict[str, Any]) -> Iterator[str]:
+    """Yield the problems of a run, and of the policy that it saved."""
     try:
         out = trainer.train(environment, **settings)
     except Exception as error:
@@ -58,6 +60,7 @@ def _run(trainer: Any, environment: Env, path: Any, settings: dict[str, Any]) ->
 
 
 def _loaded(trainer: Any, environment: Env, path: Any, out: Any) -> Iterator[str]:
+    """Yield the problems of a policy that was loaded from a run."""
     try:
         policy = trainer.load_policy(path, deterministic=True)
     except Exception as error:
@@ -77,7 +80,7 @@ def _loaded(trainer: Any, environment: Env, path: Any, out: Any) -> Iterator[str
 
 
 def _greedy(out: Any) -> Any:
-    """The deterministic policy, where a trainer tells it from another."""
+    """Return the deterministic policy, if the trainer distinguishes it."""
     make_policy, params, _ = out
     try:
         return make_policy(params, deterministic=True)

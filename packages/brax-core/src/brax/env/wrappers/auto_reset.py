@@ -21,7 +21,7 @@ _OWN = (*_FRESH, *_CACHED)
 
 
 class AutoResetWrapper(Wrapper):
-    """Replaces an environment that has ended by one that starts, in the same step.
+    """A wrapper that restarts an environment in the step in which its episode ends.
 
     Everything that `reset` returns is replaced: physics, observation and the environment's own
     `info`. Reward, done, metrics and the records of `EpisodeWrapper` stay those of the step that

@@ -17,7 +17,7 @@ RandomizationFn = Callable[..., tuple[System, System]]
 
 
 class DomainRandomizationVmapWrapper(Wrapper):
-    """Maps `reset` and `step` over environments whose systems differ.
+    """A wrapper that maps `reset` and `step` over environments whose systems differ.
 
     `reset` draws the systems. The numbers that differ travel in `info['randomized']`, so the
     environment itself never changes. A reset by `AutoResetWrapper` draws them again in the mode

@@ -26,7 +26,7 @@ EPISODE_KEYS = (
 
 
 class EpisodeWrapper(Wrapper):
-    """Truncates episodes, repeats actions and keeps records of each episode.
+    """A wrapper that truncates episodes, repeats actions and keeps records of each episode.
 
     The records are entries of `info`:
 

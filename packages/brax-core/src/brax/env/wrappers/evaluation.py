@@ -23,7 +23,7 @@ class EvalMetrics(Base):
 
 
 class EvalWrapper(Wrapper):
-    """Sums reward and metrics over the first episode of each environment, in `eval_metrics`.
+    """A wrapper that sums reward and metrics over the first episodes, in `eval_metrics`.
 
     The reward is also reported as the metric `reward`.
     """

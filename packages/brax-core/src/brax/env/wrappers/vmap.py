@@ -15,7 +15,7 @@ from brax.errors import ConfigError
 
 
 class VmapWrapper(Wrapper):
-    """Maps `reset` and `step` over a leading axis."""
+    """A wrapper that maps `reset` and `step` over a leading axis."""
 
     def __init__(self, env: Env, batch_size: int | None = None) -> None:
         """Wrap an environment.
