@@ -1,8 +1,8 @@
-"""Sensors: what a model measures, as named slices of one array. One family of types a file.
+"""Sensors: measurements of a model, as named slices of one array. One family of types a file.
 
-`interface` says what a sensor type is, `evaluation_context` gives it the model at a state, and
-`measure` reads all sensors of a model. Sensor types may import kinematics and the generalized
-dynamics; nothing but environments and plugins imports this folder. Start reading at `interface`.
+`interface` defines a sensor type, `evaluation_context` gives it the model at a state, and `measure`
+reads all sensors of a model. Sensor types may import kinematics and the generalized dynamics; only
+environments and plugins import this folder. Start reading at `interface`.
 """
 
 from brax.sensors.evaluation_context import EvaluationContext

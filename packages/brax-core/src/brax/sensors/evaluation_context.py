@@ -1,4 +1,4 @@
-"""A model at a state, for sensors: what is not asked for is not computed."""
+"""The evaluation context of sensors: lazily computed quantities of a model at a state."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -33,15 +33,21 @@ from brax.tree import join
 
 
 class EvaluationContext:
-    """What sensors see; arrays with a trailing batch axis, world axes."""
+    """A model at a state, for sensors; arrays with a trailing batch axis, vectors in world axes.
+
+    Each quantity is computed when a sensor first reads it.
+    """
 
     def __init__(
         self, problem: GeneralizedProblem, motion: StepState, acted: Acted | None = None
     ) -> None:
-        """Takes a state as the generalized pipeline has it.
+        """Take a state as the generalized pipeline has it.
 
-        `acted` is what acted during the last step, if the state reports it. What is not reported is
-        found at the state, as the generalized pipeline does.
+        Args:
+            problem: the model and what acts on it.
+            motion: coordinates, velocities and activations.
+            acted: forces of the last step, if the state reports them. Without them, forces are
+                those that the generalized pipeline computes at the state.
         """
         self.problem, self.motion, self.acted = problem, motion, acted
         self.sys: System = problem.sys
@@ -75,7 +81,7 @@ class EvaluationContext:
 
     @cached_property
     def actuator_force(self) -> jax.Array:
-        """What the actuators do along the degrees of freedom, (nv, batch)."""
+        """The actuators' forces along the degrees of freedom, (nv, batch)."""
         force = actuator_force(self.problem, self.smooth, self.drive)
         force = within_joint_limits(self.sys, force)
         pull = self.forces.adhesion if adhering(self.sys) else None
@@ -91,8 +97,10 @@ class EvaluationContext:
 
     @cached_property
     def contact_geoms(self) -> tuple[np.ndarray | jax.Array, np.ndarray | jax.Array]:
-        """First and second geom of all contacts, (contacts, 1); where the nearest alone are
-        followed, (contacts, batch)."""
+        """First and second geom of all contacts, (contacts, 1).
+
+        With a broad phase, which selects other pairs in each environment, (contacts, batch).
+        """
         if self._near:
             return join([near.geoms for near in self._near])
         groups = [(g.geom1, g.geom2, g.collider.n_contacts) for g in self.sys.collisions]
@@ -102,6 +110,7 @@ class EvaluationContext:
 
     @property
     def _near(self) -> list[NearestContacts]:
+        """Contacts of the broad phase; empty where all contacts are listed."""
         if self.acted is not None or not uses_broad_phase(self.sys) or self.forces.contacts is None:
             return []
         return self.forces.contacts.near
@@ -122,21 +131,23 @@ class EvaluationContext:
 
     @cached_property
     def gravity(self) -> Vec3:
-        """Gravity's acceleration, (1, batch)."""
+        """Gravitational acceleration, (1, batch)."""
         return Vec3(*(self.sys.opt.gravity[k : k + 1] for k in range(3)))
 
     def frames(self, objects: Sequence[Object]) -> Frames:
-        """Frames of elements, and the velocities of their origins, (elements, batch)."""
+        """Return frames of elements, and the velocities of their origins, (elements, batch)."""
         return self._frames_on(objects, self.links)
 
     def accelerations(self, objects: Sequence[Object]) -> Spatial:
-        """Angular acceleration of elements, and linear acceleration of their origins."""
+        """Return angular accelerations of elements, and linear ones of their origins."""
         found = self.rate(lambda q, qd: self._frames_on(objects, link_frames(self.sys, q, qd)))
         return Spatial(found.ang, found.vel)
 
     def rate(self, function: Callable[[jax.Array, jax.Array], Any]) -> Any:
-        """How fast what is a function of coordinates and rates changes."""
+        """Return the time derivative of a function of coordinates and velocities."""
 
+        # A directional derivative along the motion: coordinates move by the velocities, and
+        # velocities by the accelerations, so that Coriolis and centripetal terms are included.
         def at(t: jax.Array) -> Any:
             q = integrate(self.sys, self.q, self.qd, t)
             return function(q, self.qd + t * self.acceleration)
@@ -151,10 +162,12 @@ class EvaluationContext:
 
     @cached_property
     def borne(self) -> Spatial:
-        """Torque about the world's origin and force that joints put on each link, in sum."""
+        """Total torque about the world's origin, and force, that joints exert on each link."""
         centre, _, _ = self.bodies
+        # Newton-Euler: what the joints exert is the change of momentum less all other forces.
         change = self.rate(lambda q, qd: link_momenta(self.sys, q, qd)[2])
         force = change.lin - self.gravity * self.sys.link.inertia.mass
+        # Momenta are at the centres of mass; about the world's origin the force has an arm.
         net = Spatial(change.ang + centre.cross(force), force)
         outer = self.problem.external.external
         if outer is not None:
@@ -167,21 +180,23 @@ class EvaluationContext:
         return net - loads(self.problem, self.motion, self.forces)
 
     def subtree(self, thing: Object) -> list[int]:
-        """The link that carries an element, and all that this one carries; the world has all."""
+        """Return the link of an element and all that it carries; all links for the world."""
         link = self._place(thing)[0]
         out = [link] if link >= 0 else []
         for child, parent in enumerate(self.sys.link_parents):
+            # Parents come before their children, so one pass finds all descendants.
             if parent in out or (link < 0 and parent < 0):
                 out.append(child)
         return out
 
     def _frames_on(self, objects: Sequence[Object], links: Frames) -> Frames:
+        """Return frames of elements, from the frames of the links."""
         places = [self._place(thing) for thing in objects]
         local = jax.tree.map(lambda *x: jnp.concatenate(x), *(frame for _, frame in places))
         return attached(self.sys, [link for link, _ in places], local, links)
 
     def _place(self, thing: Object) -> tuple[int, Transform]:
-        """The link that an element is on, and its frame there."""
+        """Return the link that an element is on, and the element's frame in it."""
         sys, (kind, i) = self.sys, thing
         if kind == "site":
             return sys.site_link[i], rows(sys.site.transform, [i])

@@ -1,4 +1,7 @@
-"""Places, velocities and accelerations of frames, in the world's axes or another frame's."""
+"""Sensors of frames: position, orientation, velocity, acceleration.
+
+Source: MuJoCo's documentation, chapter XML reference, sensor/framepos to sensor/frameangacc.
+"""
 
 import jax
 
@@ -17,99 +20,101 @@ class _FrameSensor(SensorType):
 
 
 class _RelativeFrameSensor(_FrameSensor):
-    """One that may measure in another frame."""
+    """A sensor of a frame that can measure in another frame."""
 
     relative = True
 
 
 class FramePosition(_RelativeFrameSensor):
-    """The origin of a frame [m]."""
+    """Position of a frame's origin [m]."""
 
     name = "framepos"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """From the reference's origin, along its axes."""
+        """Return positions from the reference's origin, along its axes."""
         mine, ref = _both(context, asked)
         return stack(ref.rot.inv_rotate(mine.pos - ref.pos))
 
 
 class FrameQuaternion(_RelativeFrameSensor):
-    """The orientation of a frame."""
+    """Orientation of a frame, a unit quaternion."""
 
     name = "framequat"
     width = 4
     limited = False
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """From the reference's orientation."""
+        """Return orientations relative to the reference."""
         mine, ref = _both(context, asked)
         return stack(ref.rot.inv_mul(mine.rot))
 
 
 class FrameAxis(_RelativeFrameSensor):
-    """An axis of a frame."""
+    """Direction of an axis of a frame, a unit vector."""
 
     limited = False
 
     def __init__(self, axis: str) -> None:
-        """The sensor of an axis, x, y or z."""
+        """Choose the axis: x, y or z."""
         self.axis = axis
         self.name = f"frame{axis}axis"  # type: ignore[misc]
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Along the reference's axes."""
+        """Return directions along the reference's axes."""
         mine, ref = _both(context, asked)
         axis: Vec3 = getattr(mine.rot.matrix(), self.axis)
         return stack(ref.rot.inv_rotate(axis))
 
 
 class FrameVelocity(_RelativeFrameSensor):
-    """The velocity of a frame's origin [m/s]."""
+    """Velocity of a frame's origin [m/s]."""
 
     name = "framelinvel"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """As the reference sees it, that turns itself."""
+        """Return velocities as seen in the reference, which may rotate."""
         mine, ref = _both(context, asked)
+        # The velocity of the point of the reference's rotating space that coincides with the
+        # origin.
         carried = ref.vel + ref.ang.cross(mine.pos - ref.pos)
         return stack(ref.rot.inv_rotate(mine.vel - carried))
 
 
 class FrameAngularVelocity(_RelativeFrameSensor):
-    """The angular velocity of a frame [rad/s]."""
+    """Angular velocity of a frame [rad/s]."""
 
     name = "frameangvel"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """As the reference sees it."""
+        """Return angular velocities as seen in the reference."""
         mine, ref = _both(context, asked)
         return stack(ref.rot.inv_rotate(mine.ang - ref.ang))
 
 
 class FrameAcceleration(_FrameSensor):
-    """The acceleration of a frame's origin, less gravity's, world axes [m/s^2]."""
+    """Linear acceleration of a frame's origin less gravity, world axes [m/s^2]."""
 
     name = "framelinacc"
     reads_forces = True
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """What is at rest accelerates upwards."""
+        """Return accelerations; an element at rest accelerates upwards."""
         return stack(context.accelerations(asked.objects).lin - context.gravity)
 
 
 class FrameAngularAcceleration(_FrameSensor):
-    """The angular acceleration of a frame, world axes [rad/s^2]."""
+    """Angular acceleration of a frame, world axes [rad/s^2]."""
 
     name = "frameangacc"
     reads_forces = True
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """With the constraints."""
+        """Return angular accelerations, with the constraints."""
         return stack(context.accelerations(asked.objects).ang)
 
 
 def _both(context: EvaluationContext, asked: Asked) -> tuple[Frames, Frames]:
-    """What is measured, and the frames that it is measured in."""
+    """Return the frames that are measured, and the reference frames."""
     references = [("world", -1) if ref is None else ref for ref in asked.references]
     return context.frames(asked.objects), context.frames(references)
 

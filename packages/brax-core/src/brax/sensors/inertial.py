@@ -1,4 +1,7 @@
-"""What an inertial unit on a site measures, along the site's axes."""
+"""Inertial sensors on a site: gyro, velocimeter and accelerometer.
+
+Source: MuJoCo's documentation, chapter XML reference, sensor/accelerometer, velocimeter and gyro.
+"""
 
 import jax
 
@@ -16,35 +19,36 @@ class _OnSite(SensorType):
 
 
 class Gyro(_OnSite):
-    """Angular velocity [rad/s]."""
+    """Angular velocity, along the site's axes [rad/s]."""
 
     name = "gyro"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Along the site's axes."""
+        """Return angular velocities along the sites' axes."""
         site = context.frames(asked.objects)
         return stack(site.rot.inv_rotate(site.ang))
 
 
 class Velocimeter(_OnSite):
-    """Velocity [m/s]."""
+    """Linear velocity, along the site's axes [m/s]."""
 
     name = "velocimeter"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Along the site's axes."""
+        """Return velocities along the sites' axes."""
         site = context.frames(asked.objects)
         return stack(site.rot.inv_rotate(site.vel))
 
 
 class Accelerometer(_OnSite):
-    """Acceleration, less gravity's [m/s^2]."""
+    """Linear acceleration less gravity, along the site's axes [m/s^2]."""
 
     name = "accelerometer"
     reads_forces = True
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Along the site's axes; what is at rest accelerates upwards."""
+        """Return accelerations along the sites' axes; an element at rest accelerates upwards."""
+        # An accelerometer measures proper acceleration, which is zero in free fall.
         felt = context.accelerations(asked.objects).lin - context.gravity
         return stack(context.frames(asked.objects).rot.inv_rotate(felt))
 

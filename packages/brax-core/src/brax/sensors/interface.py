@@ -1,4 +1,4 @@
-"""What a sensor type is: a few numbers, read off a state."""
+"""Interface of sensor types: a few numbers, computed from a state."""
 
 from __future__ import annotations
 
@@ -12,54 +12,55 @@ if TYPE_CHECKING:
     from brax.sensors.evaluation_context import EvaluationContext
 
 Object = tuple[str, int]
-"""Kind and index of what is measured: a joint, tendon, actuator, link, inertia, fixed, geom, site
-or the world."""
+"""Kind and index of a measured element: a joint, tendon, actuator, link, inertia, fixed body, geom,
+site or the world."""
 
 FRAME_OBJECTS = ("body", "inertia", "geom", "site")
-"""Kinds of element that have a frame; a body's is its own, its inertia's that of its mass."""
+"""Kinds of element with a frame; an inertia's is at the centre of mass, along the principal
+axes."""
 
 
 class Asked(NamedTuple):
     """The sensors of one type."""
 
     objects: Sequence[Object]
-    """What each measures."""
+    """Element that each one measures."""
     references: Sequence[Object | None]
-    """The frame that each measures in; None for the world's."""
+    """Frame that each one measures in; None for the world's."""
 
 
 class SensorType(ABC):
-    """A kind of sensor. Instances are stateless and live in `System` as static fields."""
+    """A type of sensor. Instances are stateless and live in `System` as static fields."""
 
     name: ClassVar[str]
-    """The name in model files and in the registry."""
+    """Name in model files and in the registry."""
     width: ClassVar[int] = 1
-    """How many numbers it gives."""
+    """Number of values of a sensor."""
     objects: ClassVar[tuple[str, ...]]
     """Kinds of element that it measures: joint, tendon, actuator, body, inertia, geom or site."""
     coordinates: ClassVar[tuple[int, ...]] = ()
-    """Numbers of coordinates that a joint may have, of a sensor of joints."""
+    """Allowed numbers of coordinates of the joint, for a sensor of joints."""
     relative: ClassVar[bool] = False
-    """True if it may measure in the frame of another element."""
+    """True if it can measure in the frame of another element."""
     own_link: ClassVar[bool] = False
-    """True if it measures a whole body, which must have joints of its own then."""
+    """True if it measures a whole body, which must then have joints of its own."""
     sees_site: ClassVar[bool] = False
-    """True if the shape of its site matters, which must be one that stops rays then."""
+    """True if the shape of its site matters, which must then have a ray test."""
     sees_geoms: ClassVar[bool] = False
-    """True if a sensor of this type depends on the shapes of all geoms."""
+    """True if it depends on the shapes of all geoms, which must then have a ray test."""
     reads_forces: ClassVar[bool] = True
-    """Whether it reads forces or accelerations, so that the pipelines that report `State.forces`
-    do so; false of what follows from places, velocities and controls."""
+    """True if it reads forces or accelerations. The pipelines that report `State.forces` do so only
+    for models with such sensors."""
     limited: ClassVar[bool] = True
     """True if `cutoff` bounds its numbers."""
 
     @abstractmethod
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """What the sensors of this type say.
+        """Return the numbers of the sensors of this type.
 
         Args:
-            here: the model at a state, with all that may be asked for.
-            asked: what the sensors measure.
+            context: the model at a state.
+            asked: the measured elements.
 
         Returns:
             Shape (sensors, width, batch).

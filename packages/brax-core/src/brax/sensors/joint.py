@@ -1,4 +1,7 @@
-"""Coordinates and rates of joints, and what their actuators do."""
+"""Sensors of joints: coordinates, velocities, and forces of actuators.
+
+Source: MuJoCo's documentation, chapter XML reference, sensor/jointpos to sensor/ballangvel.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +12,7 @@ from brax.sensors.interface import Asked, SensorType
 
 
 class JointPosition(SensorType):
-    """The coordinate of a joint with one [rad or m]."""
+    """Coordinate of a joint with one coordinate [rad or m]."""
 
     name = "jointpos"
     reads_forces = False
@@ -17,12 +20,12 @@ class JointPosition(SensorType):
     coordinates = (1,)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the coordinates."""
+        """Return the joints' coordinates."""
         return _taken(context.q, context.sys.joint_q_start(), asked, 1)
 
 
 class JointVelocity(SensorType):
-    """The rate of a joint with one coordinate [rad/s or m/s]."""
+    """Velocity of a joint with one coordinate [rad/s or m/s]."""
 
     name = "jointvel"
     reads_forces = False
@@ -30,12 +33,12 @@ class JointVelocity(SensorType):
     coordinates = (1,)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the rates."""
+        """Return the joints' velocities."""
         return _taken(context.qd, context.sys.joint_qd_start(), asked, 1)
 
 
 class JointActuatorForce(SensorType):
-    """Force of all actuators together along a joint with one coordinate [N or N m]."""
+    """Total force of all actuators along a joint with one coordinate [N or N m]."""
 
     name = "jointactuatorfrc"
     reads_forces = False
@@ -43,12 +46,12 @@ class JointActuatorForce(SensorType):
     coordinates = (1,)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the actuators' forces."""
+        """Return the actuators' forces along the joints."""
         return _taken(context.actuator_force, context.sys.joint_qd_start(), asked, 1)
 
 
 class BallQuaternion(SensorType):
-    """The orientation of a ball joint."""
+    """Orientation of a ball joint, a unit quaternion."""
 
     name = "ballquat"
     reads_forces = False
@@ -58,13 +61,13 @@ class BallQuaternion(SensorType):
     limited = False
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the coordinates, at unit length."""
+        """Return the joints' quaternions, at unit length."""
         found = _taken(context.q, context.sys.joint_q_start(), asked, 4)
         return jnp.stack(normalize_quat(Quat(*jnp.moveaxis(found, 1, 0))), axis=1)
 
 
 class BallVelocity(SensorType):
-    """The angular velocity of a ball joint, axes of the child [rad/s]."""
+    """Angular velocity of a ball joint, axes of the child [rad/s]."""
 
     name = "ballangvel"
     reads_forces = False
@@ -73,12 +76,12 @@ class BallVelocity(SensorType):
     coordinates = (4,)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the rates."""
+        """Return the joints' angular velocities."""
         return _taken(context.qd, context.sys.joint_qd_start(), asked, 3)
 
 
 def _taken(values: jax.Array, starts: tuple[int, ...], asked: Asked, width: int) -> jax.Array:
-    """Numbers of the joints, (sensors, width, batch)."""
+    """Return numbers of the joints, (sensors, width, batch)."""
     return jnp.stack([values[starts[j] : starts[j] + width] for _, j in asked.objects])
 
 

@@ -1,4 +1,7 @@
-"""What passes between a body and the one that carries it, along the axes of a site on it."""
+"""Force and torque sensors: the load between a body and the one that carries it.
+
+Source: MuJoCo's documentation, chapter XML reference, sensor/force and sensor/torque.
+"""
 
 import jax
 
@@ -11,7 +14,7 @@ from brax.tree import join
 
 
 class _Between(SensorType):
-    """A sensor of what a body is held by."""
+    """A sensor of the load on a body."""
 
     width = 3
     objects = ("site",)
@@ -19,29 +22,31 @@ class _Between(SensorType):
 
 
 class ForceSensor(_Between):
-    """The force on a body and all that it carries, from what carries it [N]."""
+    """Force on a body and all that it carries, from the body below, along the site's axes [N]."""
 
     name = "force"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Along the site's axes."""
+        """Return forces along the sites' axes."""
         site, load = _at_sites(context, asked)
         return stack(site.rot.inv_rotate(load.lin))
 
 
 class TorqueSensor(_Between):
-    """The torque about the site on a body and all that it carries [N m]."""
+    """Torque about the site on a body and all that it carries, along the site's axes [N m]."""
 
     name = "torque"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Along the site's axes."""
+        """Return torques along the sites' axes."""
         site, load = _at_sites(context, asked)
         return stack(site.rot.inv_rotate(load.ang - site.pos.cross(load.lin)))
 
 
 def _at_sites(context: EvaluationContext, asked: Asked) -> tuple[Frames, Spatial]:
-    """The sites, and the loads of their bodies about the world's origin."""
+    """Return the sites, and the loads of their bodies about the world's origin."""
+    # Forces between the bodies of a subtree cancel in the sum, which leaves the joint below the
+    # subtree.
     loads = [
         jax.tree.map(sum_first, rows(context.borne, context.subtree(site)))
         for site in asked.objects

@@ -1,4 +1,4 @@
-"""All sensors of a model at a state."""
+"""Measurement: all sensors of a model at a state."""
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +19,16 @@ from brax.sensors.interface import Asked, SensorType
 
 
 def sensors(sys: System, state: State, act: jax.Array, external: Force | None = None) -> jax.Array:
-    """What the sensors of a model say, MuJoCo's `sensordata`; `slices` has their places.
+    """Return the numbers of all sensors, MuJoCo's `sensordata`; `slices` gives their places.
 
-    Positions and velocities are those of `state.q` and `state.qd`. Forces and accelerations are the
-    means over the last step, `state.forces`, where the state has them: those of `spring` and
-    `positional` do, of models with a sensor that reads them. Elsewhere they are those that the
-    generalized pipeline finds at the state, as MuJoCo does.
+    Positions and velocities are those of `state.q` and `state.qd`. Forces and accelerations are
+    means over the last step, `state.forces`, if the state has them: states of `spring` and
+    `positional` do, for models with a sensor that reads them. Otherwise they are those that the
+    generalized pipeline computes at the state, as MuJoCo does.
 
     Args:
         sys: the model.
-        state: from `init` or `step`.
+        state: a state from `init` or `step`.
         act: controls, shape (nu,).
         external: torque and force on each link, as in `step`.
 
@@ -41,12 +41,13 @@ def sensors(sys: System, state: State, act: jax.Array, external: Force | None = 
     check_step("sensors", sys, state, act, 1, external)
     if not sys.sensor_names:
         return jnp.zeros(0, state.q.dtype)
+    # The contacts of the state are not read, and need not be carried through the kernel.
     state = completed(sys, state).replace(contact=None)
     return _measure(sys, state, jnp.asarray(act), external)
 
 
 def slices(sys: System) -> dict[str, slice]:
-    """Where each sensor's numbers are in the array of `sensors`, by its name."""
+    """Return the slice of each sensor, by its name, in the array of `sensors`."""
     ends = np.cumsum([t.width for t in sys.sensor_types]).tolist()
     widths = [t.width for t in sys.sensor_types]
     return {
@@ -56,6 +57,7 @@ def slices(sys: System) -> dict[str, slice]:
 
 
 def _kernel(sys: System, state: State, act: jax.Array, external: Force | None) -> jax.Array:
+    """Return the numbers of all sensors, on arrays with a trailing batch axis."""
     problem = GENERALIZED.problem(placed(sys, state.mocap), act, external)
     context = EvaluationContext(
         problem, GENERALIZED.enter(problem, state.replace(forces=None)), state.forces
@@ -70,18 +72,20 @@ def _kernel(sys: System, state: State, act: jax.Array, external: Force | None) -
         if kind.limited:
             bound = rows(sys.sensor.cutoff, index)[:, None]
             read = jnp.clip(read, -bound, bound)
+        # A sensor of constants only may return a batch axis of size one.
         found.append(jnp.broadcast_to(read, (*read.shape[:-1], act.shape[-1])))
         order += index
+    # The numbers are computed by type, and sorted back into the model's order.
     places = np.argsort(order).tolist()
     numbers = [table[k] for table in found for k in range(len(table))]
     return jnp.concatenate([numbers[k] for k in places])
 
 
 def _read(kind: SensorType, context: EvaluationContext, asked: Asked) -> jax.Array:
-    """The numbers of the sensors of a type.
+    """Return the numbers of the sensors of a type.
 
     Raises:
-        PluginError: if the type fails, or gives another number of them.
+        PluginError: if the type fails, or returns an array of the wrong shape.
     """
     who = plugins.specs("sensor").get(kind.name, f"sensor '{kind.name}'")
     try:
@@ -104,10 +108,10 @@ _measure = batch_last(_kernel, full=(1, 2))
 
 
 def check_reads(sys: System) -> None:
-    """Reads the sensors of other packages' types once, by shapes alone.
+    """Read the sensors of third-party types once, by shapes only.
 
     Raises:
-        PluginError: if one of them fails, or gives another number of numbers than its width.
+        PluginError: if one of them fails, or returns another number of values than its width.
     """
     new = {
         kind
@@ -117,11 +121,11 @@ def check_reads(sys: System) -> None:
     if new:
         try:
             state = jax.eval_shape(GENERALIZED.init, sys, sys.init_q, jnp.zeros(sys.qd_size()))
-        except ModelError:  # it has what `sensors` refuses as well
+        except ModelError:  # `sensors` rejects the model for the same reason
             return
         jax.eval_shape(sensors, sys, state, jnp.zeros(sys.act_size()))
         _checked_sensor_types.update(new)
 
 
 _checked_sensor_types: set[SensorType] = set()
-"""Types whose numbers were found right."""
+"""Types whose numbers passed the check."""

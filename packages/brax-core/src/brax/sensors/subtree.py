@@ -1,4 +1,7 @@
-"""Centre of mass and momenta of a body and all that it carries."""
+"""Sensors of subtrees: centre of mass and momenta of a body and all that it carries.
+
+Source: MuJoCo's documentation, chapter XML reference, sensor/subtreecom to sensor/subtreeangmom.
+"""
 
 import jax
 
@@ -18,44 +21,46 @@ class _Subtree(SensorType):
 
 
 class SubtreeCentre(_Subtree):
-    """The centre of mass [m]."""
+    """Centre of mass [m]."""
 
     name = "subtreecom"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Weighted by mass."""
+        """Return the centres of mass."""
         return stack(join([_mean(context, thing, context.bodies[0]) for thing in asked.objects]))
 
 
 class SubtreeVelocity(_Subtree):
-    """The velocity of the centre of mass [m/s]."""
+    """Velocity of the centre of mass [m/s]."""
 
     name = "subtreelinvel"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Weighted by mass."""
+        """Return the velocities of the centres of mass."""
         return stack(
             join([_mean(context, thing, context.bodies[1].lin) for thing in asked.objects])
         )
 
 
 class SubtreeAngularMomentum(_Subtree):
-    """The angular momentum about the centre of mass [N m s]."""
+    """Angular momentum about the centre of mass [N m s]."""
 
     name = "subtreeangmom"
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Of turning links, and of links that move about the centre."""
+        """Return the angular momenta about the centres of mass."""
         return stack(join([self._of(context, thing) for thing in asked.objects]))
 
     def _of(self, context: EvaluationContext, thing: Object) -> Vec3:
+        """Return the angular momentum of one subtree."""
         centre, _, momenta = rows(context.bodies, context.subtree(thing))
+        # L = Σ I ω + (c - C) × p: spin of each link, and its momentum about the common centre C.
         about = centre - _mean(context, thing, context.bodies[0])
         return jax.tree.map(sum_first, momenta.ang + about.cross(momenta.lin))
 
 
 def _mean(context: EvaluationContext, thing: Object, values: Vec3) -> Vec3:
-    """The mean over a subtree, weighted by mass, (1, batch)."""
+    """Return the mean over a subtree, weighted by mass, (1, batch)."""
     mine = context.subtree(thing)
     mass = rows(context.sys.link.inertia.mass, mine)
     return jax.tree.map(lambda x: sum_first(rows(x, mine) * mass) / sum_first(mass), values)

@@ -1,4 +1,7 @@
-"""Lengths, velocities and forces of tendons and actuators."""
+"""Sensors of tendons and actuators: lengths, velocities and forces.
+
+Source: MuJoCo's documentation, chapter XML reference, sensor/tendonpos to sensor/actuatorfrc.
+"""
 
 import jax
 
@@ -8,66 +11,67 @@ from brax.sensors.interface import Asked, SensorType
 
 
 class TendonPosition(SensorType):
-    """The length of a tendon."""
+    """Length of a tendon."""
 
     name = "tendonpos"
     reads_forces = False
     objects = ("tendon",)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the coordinates, or the path."""
+        """Return the lengths."""
         return _taken(context.tendons.length, asked)
 
 
 class TendonVelocity(SensorType):
-    """The rate of a tendon's length."""
+    """Rate of a tendon's length."""
 
     name = "tendonvel"
     reads_forces = False
     objects = ("tendon",)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the rates, or how the path moves."""
+        """Return the rates of the lengths."""
         return _taken(context.tendons.velocity, asked)
 
 
 class ActuatorPosition(SensorType):
-    """The length of an actuator, its gear in it."""
+    """Length of an actuator, which includes its gear."""
 
     name = "actuatorpos"
     reads_forces = False
     objects = ("actuator",)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the transmission."""
+        """Return the lengths."""
         return _taken(context.drive.seen.length, asked)
 
 
 class ActuatorVelocity(SensorType):
-    """The rate of an actuator's length."""
+    """Rate of an actuator's length, which includes its gear."""
 
     name = "actuatorvel"
     reads_forces = False
     objects = ("actuator",)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the transmission."""
+        """Return the rates of the lengths."""
         return _taken(context.drive.seen.velocity, asked)
 
 
 class ActuatorForce(SensorType):
-    """The force of an actuator, before its gear [N or N m]."""
+    """Force of an actuator, before its gear [N or N m]."""
 
     name = "actuatorfrc"
     reads_forces = False
     objects = ("actuator",)
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the actuators' laws."""
+        """Return the forces of the actuators' laws."""
         return _taken(context.drive.force, asked)
 
 
 def _taken(values: jax.Array, asked: Asked) -> jax.Array:
+    """Return the numbers of the measured elements, (sensors, 1, batch)."""
     return rows(values, [i for _, i in asked.objects])[:, None]
 
 

@@ -1,4 +1,7 @@
-"""What presses on a body, and how far what is in front of a site is."""
+"""Touch sensors and rangefinders: normal forces at a site, and the distance ahead of one.
+
+Source: MuJoCo's documentation, chapter XML reference, sensor/touch and sensor/rangefinder.
+"""
 
 from collections.abc import Sequence
 
@@ -12,13 +15,14 @@ from brax.sensors.evaluation_context import EvaluationContext
 from brax.sensors.interface import Asked, SensorType
 
 RAY_AXIS = (0.0, 0.0, 1.0)
+"""Direction of a rangefinder's ray, in the site's axes."""
 
 
 class TouchSensor(SensorType):
-    """The normal forces of contacts of a site's body, in sum [N].
+    """Sum of the normal forces of contacts of a site's body [N].
 
-    A contact counts if its point is within the site's shape, or the shape lies ahead of it, seen
-    away from the body.
+    A contact counts if its point is within the site's shape, or if the ray from it along the
+    outward normal meets the shape.
     """
 
     name = "touch"
@@ -26,12 +30,13 @@ class TouchSensor(SensorType):
     sees_site = True
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Off the forces of contacts."""
+        """Return the sums of the normal forces."""
         sites = context.frames(asked.objects)
         every = [self._at(context, i, rows(sites, [k])) for k, (_, i) in enumerate(asked.objects)]
         return jnp.stack(every)[:, None]
 
     def _at(self, context: EvaluationContext, site: int, frame: Frames) -> jax.Array:
+        """Return the sum of the normal forces at one site."""
         sys, body = context.sys, context.sys.site_body[site]
         on = np.array([b == body for b in sys.geom_body], dtype=bool)
         first, second = (_among(on, geoms) for geoms in context.contact_geoms)
@@ -43,18 +48,21 @@ class TouchSensor(SensorType):
             return jnp.zeros(context.qd.shape[-1], context.qd.dtype)
         point, normal = rows(context.contact_lines, mine)
         first, touched = (jnp.asarray(x)[np.array(mine)] for x in (first, touched))
+        # Normals point from the first geom to the second: away from the body if it has the first.
         away = normal * jnp.where(first, 1.0, -1.0)
         local = [frame.rot.inv_rotate(v) for v in (point - frame.pos, away)]
         size = vec3(rows(sys.site.size, [site]))
+        # From a point inside a shape every ray meets its surface, so one test covers both cases.
         seen = jnp.isfinite(sys.site_types[site].ray(size, *local))
+        # The force on the second geom along the normal is positive when the contact presses.
         pressed = rows(context.contact_forces, mine).dot(normal)
         return jnp.sum(jnp.where(seen & touched, pressed, 0.0), axis=0)
 
 
 class RangeFinder(SensorType):
-    """How far the nearest geom is along a site's z axis [m]; -1 if there is none.
+    """Distance to the nearest geom along a site's z axis [m]; -1 if there is none.
 
-    Geoms of the site's own body and those that cannot be seen do not count.
+    Geoms of the site's own body, and invisible geoms, do not count.
     """
 
     name = "rangefinder"
@@ -63,7 +71,7 @@ class RangeFinder(SensorType):
     sees_geoms = True
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """The least of the distances of all geoms."""
+        """Return the smallest distances."""
         sys = context.sys
         pairs = [
             (k, g)
@@ -74,6 +82,8 @@ class RangeFinder(SensorType):
         sites = context.frames(asked.objects)
         kinds = {sys.geom_types[g]: None for _, g in pairs}
         far = jnp.full((1, context.qd.shape[-1]), jnp.inf, context.qd.dtype)
+        # The first row, at infinity, serves sensors without any geom, and keeps the minimum
+        # defined.
         tables, places = [far], []
         for kind in kinds:
             mine = [pair for pair in pairs if sys.geom_types[pair[1]] is kind]
@@ -89,7 +99,7 @@ class RangeFinder(SensorType):
 
 
 def _among(marked: np.ndarray, index: np.ndarray | jax.Array) -> np.ndarray | jax.Array:
-    """Return whether the elements at given places, which are known before or not, are marked."""
+    """Return whether the elements at given places, static or traced, are marked."""
     known = isinstance(index, np.ndarray)
     return marked[index] if known else jnp.asarray(marked)[index]
 
@@ -97,13 +107,14 @@ def _among(marked: np.ndarray, index: np.ndarray | jax.Array) -> np.ndarray | ja
 def _distances(
     context: EvaluationContext, sites: Frames, kind: object, pairs: Sequence[tuple[int, int]]
 ) -> jax.Array:
-    """How far geoms of one type are ahead of sites, (pairs, batch)."""
+    """Return the distances of geoms of one type ahead of sites, (pairs, batch)."""
     at, geoms = [k for k, _ in pairs], [g for _, g in pairs]
     site, geom = rows(sites, at), context.frames([("geom", g) for g in geoms])
     one = jnp.ones_like(site.pos.x)
     ahead = site.rot.rotate(Vec3(*(x * one for x in RAY_AXIS)))
     local = [geom.rot.inv_rotate(v) for v in (site.pos - geom.pos, ahead)]
     found = kind.ray(vec3(rows(context.sys.geom.size, geoms)), *local)  # type: ignore[attr-defined]
+    # As in MuJoCo, a ray passes through geoms whose colour has no opacity.
     return jnp.where(rows(context.sys.geom.rgba, geoms)[:, 3] > 0, found, jnp.inf)
 
 
