@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 
 import summary
@@ -18,12 +19,11 @@ def text(report, name):
     loads = [c["load"] for c in report["cells"].values() if "load" in c]
     busy = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "unknown"
     lines = [
-        f"`{report['command']}`, {report['date'][:10]}, commit {', '.join(commits)}"
-        f" ([the report](../benchmarks/results/{name}.json)).",
+        f"`{report['command']}`, {report['date'][:10]}, commit {', '.join(commits)}",
+        f"([the report](../benchmarks/results/{name}.json)).",
         f"{machine['cores']} cores of {machine['processor']}, {machine['memory']} GiB, "
-        f"on {machine['platform']}; load average {busy}. "
-        + ", ".join(f"{k} {v}" for k, v in versions.items())
-        + ".",
+        f"on {machine['platform']}; load average {busy}.",
+        *textwrap.wrap(", ".join(f"{k} {v}" for k, v in versions.items()) + ".", 100),
     ]
     for title, header, rows in summary.tables(report):
         lines += ["", f"### {title}", "", _row(header), _row("---" for _ in header)]
