@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def strangers():
+def third_party():
     """Needs the example plugin and the broken ones; `hatch run wheels` installs them."""
     wanted = {"brax-example-plugin", "brax-broken-import", "brax-taken-name", "brax-future-api"}
     missing = wanted - {d.name for d in metadata.distributions()}

@@ -23,7 +23,7 @@ from brax.io import mjcf
 from brax.io.viewer.scene import describe
 from brax.testing import check_collider, check_integrator, check_joint
 
-pytestmark = pytest.mark.usefixtures("strangers")
+pytestmark = pytest.mark.usefixtures("third_party")
 
 
 def example(kind, name):

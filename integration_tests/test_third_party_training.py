@@ -43,7 +43,7 @@ def returns(run):
 
 
 @of_one_run
-def test_the_environment_of_a_stranger_trains(run):
+def test_a_third_party_environment_trains(run):
     told = json.loads((run / "run.json").read_text())
     assert told["environment"] == "example_cart"
     rewards = returns(run)
@@ -70,7 +70,7 @@ def test_the_policy_comes_back(run):
     assert abs(float(action[0])) <= 1
 
 
-def test_the_trainer_of_a_stranger_trains_by_name_and_goes_on(brax, tmp_path):
+def test_a_third_party_trainer_trains_by_name_and_continues(brax, tmp_path):
     """TD3 on the loop that ours share: its checkpoints, evaluations and refusals come with it."""
     where = ["--name", "td3", "--runs", str(tmp_path)]
     done = brax("train", "example_cart", "--trainer", "td3", "--steps", "20000", *where)

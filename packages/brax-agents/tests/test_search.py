@@ -54,7 +54,7 @@ def test_fitness_is_shaped(shaping, expected):
 
 
 @pytest.mark.parametrize(
-    ("shaping", "worst", "tied", "best"),
+    ("shaping", "worst", "equal", "best"),
     [
         # Ranks 0, 1 to 3 and 4 of five
         ("centered_rank", -0.5, 0.0, 0.5),
@@ -63,9 +63,9 @@ def test_fitness_is_shaped(shaping, expected):
         ("wierstra", -0.2, -0.0790, 0.4370),
     ],
 )
-def test_equal_returns_weigh_the_same(shaping, worst, tied, best):
+def test_equal_returns_weigh_the_same(shaping, worst, equal, best):
     got = shape_fitness(jnp.array([7.0, 2.0, 7.0, 9.0, 7.0]), shaping)
-    np.testing.assert_allclose(got, [tied, worst, tied, best, tied], atol=1e-4)
+    np.testing.assert_allclose(got, [equal, worst, equal, best, equal], atol=1e-4)
     same = shape_fitness(jnp.full(6, 1000.0), shaping)
     np.testing.assert_allclose(same, 0.0, atol=1e-7)
 

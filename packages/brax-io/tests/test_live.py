@@ -53,7 +53,7 @@ def ask(address, path="/", method="GET", **headers):
 
 
 def test_only_this_computer_is_answered(address):
-    """A stranger's page that resolves its own name to 127.0.0.1 still sends that name."""
+    """A foreign page that resolves its own name to 127.0.0.1 still sends that name."""
     port = address.split(":")[-1].strip("/")
     assert address.startswith("http://127.0.0.1:")
     assert ask(address)[0] == ask(address, Host=f"localhost:{port}")[0] == 200

@@ -88,8 +88,8 @@ def test_a_pairs_parameters_are_mujocos(seed):
         np.testing.assert_allclose(np.ravel(mine), np.ravel(expected), rtol=1e-5, err_msg=xml)
 
 
-@pytest.mark.parametrize("crowd", [0, 2])
-def test_contacts_are_mujocos_with_their_tangents_and_friction(crowd):
+@pytest.mark.parametrize("few", [0, 2])
+def test_contacts_are_mujocos_with_their_tangents_and_friction(few):
     """A leaning capsule, a ball and a box on a floor, all or the nearest of each collider."""
     xml = """<mujoco><worldbody>
     <geom type="plane" size="1 1 1" friction=".7 .02 .003" condim="6"/>
@@ -100,7 +100,7 @@ def test_contacts_are_mujocos_with_their_tangents_and_friction(crowd):
     model = mujoco.MjModel.from_xml_string(xml)
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    system = mjcf.load_model(model).tree_replace({"opt.max_geom_pairs": crowd})
+    system = mjcf.load_model(model).tree_replace({"opt.max_geom_pairs": few})
     x, _ = kinematics.forward(system, system.init_q, np.zeros(18))
     found = contact.get(system, x)
     assert len(data.contact.dist) == 7

@@ -161,7 +161,7 @@ def objects(members):
     told(members, dtype="object", shape=[2])
 
 
-def stranger(members):
+def unknown_type(members):
     """Names a module that does something when it is imported."""
     members["params.json"] = members["params.json"].replace(__name__.encode(), b"antigravity")
 
@@ -186,7 +186,7 @@ def stranger(members):
         (objects, "damaged"),
         (lambda m: m.update({"kernel.npy": m["kernel.npy"][:-4]}), "damaged"),
         (lambda m: m.pop("params.json"), "damaged"),
-        (stranger, "a Pair of antigravity, which is not known here: import antigravity first"),
+        (unknown_type, "a Pair of antigravity, which is not known here: import antigravity first"),
         (
             lambda m: m.update({"params.json": m["params.json"].replace(b"base.", b"bise.")}),
             "No module named 'brax.bise'",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from generalized_lab import FAST_COMPILE, both, random_tree
 from physics_lab import ball_on_plane, chain, settings
-from test_ties import MODELS as TIED
+from test_equality import MODELS as EQUALITIES
 
 from brax.generalized.pipeline import GENERALIZED
 
@@ -68,9 +68,9 @@ def test_a_smooth_step_has_the_derivatives_of_differences(name):
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["joints", "weld", "tendons", "rolling, elliptic"])
-def test_a_step_with_ties_has_the_derivatives_of_differences(name):
-    """Links and tendons that are tied, and a ball that rolls with friction; at the solution."""
-    sys = both(TIED[name]).sys
+def test_a_step_with_equalities_has_the_derivatives_of_differences(name):
+    """Links and tendons under equalities, and a ball that rolls with friction; at the solution."""
+    sys = both(EQUALITIES[name]).sys
     sys = sys.replace(opt=sys.opt.replace(iterations=20))
     for seed in range(3):
         rng = np.random.default_rng(seed)

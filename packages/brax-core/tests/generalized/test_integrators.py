@@ -166,12 +166,12 @@ ALONE = """<mujoco><option timestep=".01" integrator="implicitfast" {}/><worldbo
 <body pos=".3 0 0"><joint axis="0 1 .3" damping=".1"/>
 <inertial pos=".2 .1 0" mass=".5" diaginertia=".01 .02 .025"/></body></body>
 </worldbody>{}</mujoco>"""
-TIED = """<tendon><spatial damping="3"><site site="a"/><site site="b"/></spatial></tendon>"""
+WITH_TENDON = """<tendon><spatial damping="3"><site site="a"/><site site="b"/></spatial></tendon>"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("option", "more"), [("", ""), ('density="100" viscosity=".5"', ""), ("", TIED)]
+    ("option", "more"), [("", ""), ('density="100" viscosity=".5"', ""), ("", WITH_TENDON)]
 )
 def test_a_fast_implicit_step_of_bodies_that_carry_nothing_is_mujocos(option, more):
     """It is implicit in their gyroscopic torque; not in that of the body that carries a hinge."""

@@ -74,7 +74,7 @@ quat="1 0 -.1 .2"/><site name="eye2" pos=".3 .3 .3" quat=".2 1 0 .1"/>
 <rangefinder name="n11" site="elbow" cutoff=".1"/><clock name="n4"/>
 <framepos name="n5" objtype="body" objname="hand"/>
 </sensor></mujoco>"""
-TIED = ROBOT.replace('friction="1 0 0"', 'friction="1 .1 .05" condim="6"').replace(
+COUPLED = ROBOT.replace('friction="1 0 0"', 'friction="1 .1 .05" condim="6"').replace(
     "<tendon>", '<equality><weld body1="hand" body2="head"/></equality><tendon>'
 )
 OURS = jax.jit(sensors, compiler_options=FAST_COMPILE)
@@ -87,7 +87,7 @@ LEFT_OUT = ("n3", "n4", "n5")
     [
         pytest.param(1.0, ROBOT, id="flying"),
         pytest.param(0.15, ROBOT, id="touching"),
-        pytest.param(0.15, TIED, id="tied and twisted", marks=pytest.mark.long),
+        pytest.param(0.15, COUPLED, id="coupled and twisted", marks=pytest.mark.long),
     ],
 )
 def test_sensors_are_mujocos(f64, height, xml):

@@ -58,15 +58,15 @@ def test_stages_of_random_trees_are_mujocos(shape, bound_slow):
         check(both(text), np.random.default_rng(seed), bound_slow, seed, text)
 
 
-def strands(depth, branch):
+def chains(depth, branch):
     """Return two equal chains on a free body, one with a branch, and another tree."""
     link = (
         '<body pos=".1 0 {}"><joint axis="{} 1 0" pos="0 0 .01" armature=".001" damping=".01"/>'
         '{}<geom type="capsule" fromto="0 0 0 .1 0 0" size=".02" contype="0"/>'
     )
     more = '<body pos="0 .05 0"><joint axis="0 0 1"/><geom size=".03" contype="0"/></body>'
-    strand = "".join(link.format(".02", i % 2, more if i == branch else "") for i in range(depth))
-    every = strand + "</body>" * depth
+    chain = "".join(link.format(".02", i % 2, more if i == branch else "") for i in range(depth))
+    every = chain + "</body>" * depth
     body = '<body><freejoint/><geom size=".1" contype="0"/>'
     other = f'<body pos="0 2 0"><freejoint/><geom size=".1" contype="0"/>{more}</body>'
     return f"<mujoco><worldbody>{body}{every}{every}</body>{other}</worldbody></mujoco>"
@@ -74,8 +74,8 @@ def strands(depth, branch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("branch", [None, 5])
-def test_stages_of_long_strands_are_mujocos(branch, bound_slow):
-    check(both(strands(20, branch)), np.random.default_rng(2), bound_slow)
+def test_stages_of_long_chains_are_mujocos(branch, bound_slow):
+    check(both(chains(20, branch)), np.random.default_rng(2), bound_slow)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Ties beside the tree in maximal coordinates: loops, welds and couplings against closed forms."""
+"""Equality constraints in maximal coordinates: loops, welds and couplings against closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -90,7 +90,7 @@ def bob(by):
 
 
 @pytest.mark.parametrize("by", ["connect", "weld"])
-def test_a_tie_to_the_world_is_a_ball_joint(f64, pipeline, by):
+def test_an_equality_with_the_world_is_a_ball_joint(f64, pipeline, by):
     """So is a weld without torque."""
     rate = [1.0, 2.0, 3.0]
     ball = record(settings(bob("ball"), 1e-3), qd=rate, steps=1000, every=10)
@@ -218,7 +218,7 @@ def test_a_dumbbell_comes_to_rest_in_one_piece(bound_slow, pipeline):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", [SPRING, pytest.param(POSITIONAL, marks=pytest.mark.long)])
-def test_derivatives_through_ties(f64, pipeline):
+def test_derivatives_through_equalities(f64, pipeline):
     """Derivatives of a step agree with differences in both modes."""
     sys, rng = linkage(), np.random.default_rng(0)
     weights = rng.normal(size=6)

@@ -49,7 +49,7 @@ def test_lu_has_lapacks_pivots_and_its_factors_give_the_matrix(size, batch, x64)
         assert (error <= size * np.finfo(dtype).eps * (np.abs(lower) @ np.abs(upper))).all()
 
 
-def test_lu_of_singular_matrices_and_of_ties_is_lapacks():
+def test_lu_of_singular_matrices_and_of_equal_pivots_is_lapacks():
     with jax.enable_x64(True):
         cases = np.array(
             [

@@ -27,7 +27,7 @@ def test_the_network_has_few_comparators():
 
 
 def numbers(count, batch, dtype):
-    """Numbers with ties, infinities, zeros of both signs and NaN among them."""
+    """Numbers with equal ones, infinities, zeros of both signs and NaN among them."""
     rng = np.random.default_rng(count)
     x = np.round(rng.normal(size=(count, batch)) * 3) / 2
     odd = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], size=x.shape)

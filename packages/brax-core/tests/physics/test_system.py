@@ -197,7 +197,7 @@ def uneven(model):
     model.add_pair("floor", "ball", friction=(1, 2, 0, 0, 0))
 
 
-def tied_tendons(model):
+def coupled_tendons(model):
     for name in ("long", "short"):
         model.add_tendon({"joint": 1.0}, name)
     model.add_coupling("long", "short", of="tendon")
@@ -247,7 +247,7 @@ LACKING = {
     contracts.DAMPING: dict(option=dict(vel_damping=-1.0)),
     contracts.TORSIONAL_FRICTION: dict(ball=dict(condim=4), floor=True),
     contracts.ANISOTROPIC_FRICTION: dict(more=uneven),
-    contracts.TENDON_EQUALITIES: dict(more=tied_tendons),
+    contracts.TENDON_EQUALITIES: dict(more=coupled_tendons),
     contracts.MOCAP_JOINTS: dict(more=on_mocap),
     contracts.ADHESION: dict(more=adhering),
     contracts.ADHESION_LIMITS: dict(more=adhering, actuator_range=(-1, 1)),

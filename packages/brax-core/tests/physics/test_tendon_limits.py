@@ -1,4 +1,4 @@
-"""Limits, dry friction and ties of tendons, by arithmetic, in every pipeline."""
+"""Limits, dry friction and couplings of tendons, by arithmetic, in every pipeline."""
 
 import functools
 
@@ -131,7 +131,7 @@ def test_its_derivatives_are_finite(pipeline, f64):
 
 
 @pytest.mark.parametrize("pipeline", ["spring", "positional"])
-def test_a_leash_that_is_tied_to_a_cart_hands_it_momentum(pipeline, f64):
+def test_a_leash_coupled_to_a_cart_hands_it_momentum(pipeline, f64):
     """A rod of 1/3 kg m^2 at one radian pulls a cart of 1 kg by a tendon.
 
     The tendon lengthens by cos(1/2) per radian. Both have their rates after one step without

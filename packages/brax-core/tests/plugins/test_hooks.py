@@ -1,4 +1,4 @@
-"""Every hook is documented, has an example, and carries Brax's own things as well as strangers'."""
+"""Every hook is documented, has an example, and serves Brax's own objects and third-party ones."""
 
 import importlib
 import math

@@ -100,7 +100,7 @@ def test_a_step_is_mujocos(integrator, xml):
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["spring", pytest.param("positional", marks=pytest.mark.slow)])
 @XMLS
-def test_what_surroundings_add_to_a_short_step_is_mujocos(pipeline, xml):
+def test_what_external_forces_add_to_a_short_step_is_mujocos(pipeline, xml):
     """Pipelines differ in what they do within a step, but not in what a force adds to it."""
     dt = 1e-6
     peer, (q, qd, external) = pushed(dt, xml=xml)

@@ -75,14 +75,14 @@ def test_another_program_listens(port, monkeypatch):
     assert "what listens there is no process of this run" in told
 
 
-def test_a_stranger_is_not_counted(port):
-    waiting = threading.Thread(target=lambda: stranger(port))
+def test_a_foreign_process_is_not_counted(port):
+    waiting = threading.Thread(target=lambda: foreign(port))
     waiting.start()
     assert met(port, (0, 2), (1, 2)) == [None] * 2
     waiting.join()
 
 
-def stranger(port):
+def foreign(port):
     for _ in range(100):
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1) as there:
