@@ -67,7 +67,7 @@ def table_of(page: str) -> list[list[str]]:
 
 def with_table(page: str, text: str) -> str:
     """Return the page with its table replaced."""
-    return _BETWEEN.sub(lambda m: f"{m[1]}\n{text}\n{m[3]}", page)
+    return _BETWEEN.sub(lambda m: f"{m[1]}\n\n{text}\n\n{m[3]}", page)
 
 
 _BETWEEN = re.compile(r"(<!-- oracles -->)(.*?)(<!-- end of oracles -->)", re.DOTALL)
