@@ -1,7 +1,7 @@
 """Checks of the arguments of public functions, made while JAX traces them."""
 
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -12,6 +12,7 @@ import numpy as np
 from brax.base import Force, State, System, Transform
 from brax.colliders.broad_phase import uses_broad_phase
 from brax.errors import ConfigError, ModelError, ShapeError
+from brax.system_leaves import ignored_numbers, is_known_nonzero, leaf_problems
 
 
 def check_vector(function: str, name: str, value: Any, size: int, what: str) -> None:
@@ -163,9 +164,9 @@ def check_step(
     check_external(function, sys, external)
 
 
-UNTESTED_CONTACTS = "more possible contacts than are followed at once"
+UNTESTED_CONTACTS = "more candidate pairs than are tested (max_geom_pairs, max_contact_points)"
 TIME_OF_IMPACT = "impacts at their time within a step (time_of_impact)"
-SOFTNESS = "soft contacts, limits, dry friction and ties (solref, solimp, margin)"
+SOFTNESS = "soft contacts, limits, dry friction and equality constraints (solref, solimp, margin)"
 PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
@@ -173,7 +174,7 @@ SITE_LIMITS = (
     "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites or spatial tendons"
 )
 
-TORSIONAL_FRICTION = "friction against twisting and rolling (condim 4 and 6)"
+TORSIONAL_FRICTION = "torsional and rolling friction (condim 4 and 6)"
 ANISOTROPIC_FRICTION = "pairs whose friction differs between the two tangents"
 TENDON_EQUALITIES = "equality constraints between tendons"
 TENDON_LIMITS = "limits and dry friction of tendons"
@@ -189,7 +190,7 @@ def _has_free_joint_resistance(sys: System) -> bool:
     """Return whether resistance of a free joint's degrees of freedom is known not to be zero."""
     free = np.array([sys.joint_types[j].qd_width == 6 for j in sys.dof_joint()], bool)
     tables = sys.dof.damping, sys.dof.frictionloss, sys.dof.armature
-    return bool(free.any()) and any(_is_known_nonzero(table, free) for table in tables)
+    return bool(free.any()) and any(is_known_nonzero(table, free) for table in tables)
 
 
 FEATURES: dict[str, Callable[[System], bool]] = {
@@ -219,13 +220,13 @@ FEATURES: dict[str, Callable[[System], bool]] = {
 }
 """Features of models that a pipeline may lack or approximate, each with a test for it."""
 
-UNCOUPLED = (MOCAP_JOINTS, ADHESION, ADHESION_LIMITS, FREE_JOINT_RESISTANCE)
+NOT_IN_MAXIMAL = (MOCAP_JOINTS, ADHESION, ADHESION_LIMITS, FREE_JOINT_RESISTANCE)
 """Features that the pipelines in maximal coordinates do not compute."""
 
-HARD = {
+APPROXIMATE_IN_MAXIMAL = {
     SOFTNESS: "they are hard",
     PYRAMID: "friction cones are round",
-    TORSIONAL_FRICTION: "each is bounded by itself, whatever slides",
+    TORSIONAL_FRICTION: "each is bounded separately, whether or not the contact slides",
 }
 """Features that the pipelines in maximal coordinates approximate, and how."""
 
@@ -242,80 +243,9 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
         ModelError: naming the leaf, its value and the allowed ones.
     """
     check_model(function, sys)
-    n, nq, nv, nu = sys.num_links(), sys.q_size(), sys.qd_size(), sys.act_size()
-    ng, nj, nt = len(sys.geom_names), len(sys.joint_names), len(sys.tendon_names)
-    ne, nk = len(sys.equality_names), len(sys.keyframe_names)
-    table: list[tuple[str, Any, tuple[int, ...], str]] = [
-        ("opt.timestep", sys.opt.timestep, (), "> 0"),
-        ("opt.gravity", sys.opt.gravity, (3,), ""),
-        ("opt.wind", sys.opt.wind, (3,), ""),
-        ("opt.density", sys.opt.density, (), ">= 0"),
-        ("opt.viscosity", sys.opt.viscosity, (), ">= 0"),
-        ("opt.impratio", sys.opt.impratio, (), "> 0"),
-        ("link.inertia.mass", sys.link.inertia.mass, (n,), "> 0"),
-        ("link.inertia.i", sys.link.inertia.i, (n, 3), "> 0"),
-        ("link.gravcomp", sys.link.gravcomp, (n,), ""),
-        ("link.gravcomp_arm", sys.link.gravcomp_arm, (n, 3), ""),
-        ("box.mass", sys.box.mass, (len(sys.box_link),), "> 0"),
-        ("box.i", sys.box.i, (len(sys.box_link), 3), ">= 0"),
-        ("init_q", sys.init_q, (nq,), ""),
-        ("dof.armature", sys.dof.armature, (nv,), ">= 0"),
-        ("dof.damping", sys.dof.damping, (nv,), ">= 0"),
-        ("dof.stiffness", sys.dof.stiffness, (nv,), ">= 0"),
-        ("dof.frictionloss", sys.dof.frictionloss, (nv,), ">= 0"),
-        ("dof.solref", sys.dof.solref, (nv, 2), ""),
-        ("dof.solimp", sys.dof.solimp, (nv, 5), ""),
-        ("joint.solref", sys.joint.solref, (nj, 2), ""),
-        ("joint.solimp", sys.joint.solimp, (nj, 5), ""),
-        ("joint.margin", sys.joint.margin, (nj,), ""),
-        ("site.size", sys.site.size, (len(sys.site_names), 3), ">= 0"),
-        ("ref", sys.ref, (nq,), ""),
-        ("heights", sys.heights, (sum(r * c for r, c in sys.geom_grid),), ""),
-        ("geom.size", sys.geom.size, (ng, 3), ">= 0"),
-        ("geom.friction", sys.geom.friction, (ng, 3), ">= 0"),
-        ("geom.elasticity", sys.geom.elasticity, (ng,), ">= 0"),
-        ("geom.solref", sys.geom.solref, (ng, 2), ""),
-        ("geom.solimp", sys.geom.solimp, (ng, 5), ""),
-        ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
-        ("geom.margin", sys.geom.margin, (ng,), ""),
-        ("geom.gap", sys.geom.gap, (ng,), ">= 0"),
-        ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
-        ("pair.friction", sys.pair.friction, (len(sys.pair_names), 5), ">= 0"),
-        ("pair.solref", sys.pair.solref, (len(sys.pair_names), 2), ""),
-        ("pair.solimp", sys.pair.solimp, (len(sys.pair_names), 5), ""),
-        ("pair.margin", sys.pair.margin, (len(sys.pair_names),), ""),
-        ("pair.gap", sys.pair.gap, (len(sys.pair_names),), ">= 0"),
-        ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
-        ("tendon.share", sys.tendon.share, (sum(map(len, sys.tendon_path)),), ""),
-        ("tendon.length0", sys.tendon.length0, (nt,), ""),
-        ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
-        ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
-        ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
-        ("tendon.margin", sys.tendon.margin, (nt,), ""),
-        ("tendon.solref_limit", sys.tendon.solref_limit, (nt, 2), ""),
-        ("tendon.solimp_limit", sys.tendon.solimp_limit, (nt, 5), ""),
-        ("tendon.frictionloss", sys.tendon.frictionloss, (nt,), ">= 0"),
-        ("tendon.solref_friction", sys.tendon.solref_friction, (nt, 2), ""),
-        ("tendon.solimp_friction", sys.tendon.solimp_friction, (nt, 5), ""),
-        ("equality.data", sys.equality.data, (ne, 11), ""),
-        ("equality.solref", sys.equality.solref, (ne, 2), ""),
-        ("equality.solimp", sys.equality.solimp, (ne, 5), ""),
-        ("actuator.gear", sys.actuator.gear, (nu,), ""),
-        ("actuator.wrench", sys.actuator.wrench, (nu, 6), ""),
-        ("actuator.gainprm", sys.actuator.gainprm, (nu, 10), ""),
-        ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
-        ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),
-        ("actuator.length_range", sys.actuator.length_range, (nu, 2), ""),
-        ("camera.fovy", sys.camera.fovy, (len(sys.camera_names),), "> 0"),
-        ("keyframes.q", sys.keyframes.q, (nk, nq), ""),
-        ("keyframes.qd", sys.keyframes.qd, (nk, nv), ""),
-        ("keyframes.ctrl", sys.keyframes.ctrl, (nk, nu), ""),
-        ("vel_damping", sys.vel_damping, (), "<= 0"),
-        ("ang_damping", sys.ang_damping, (), "<= 0"),
-    ]
-    problems = [p for row in table if (p := _leaf_problem(*row))]
-    # The checks below read leaves by their shapes, so they run only if all shapes are right.
-    problems += [] if problems else _without_effect(sys)
+    problems = leaf_problems(sys)
+    # The structure is compared with numbers of the right shapes only.
+    problems += [] if problems else ignored_numbers(sys)
     problems += [
         f"the model has {feature}, which this pipeline does not compute; take it out, or choose "
         "another pipeline"
@@ -324,78 +254,3 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
     ]
     if problems:
         raise ModelError.of([f"{function}: {p}" for p in problems])
-
-
-def _without_effect(sys: System) -> Iterator[str]:
-    """Yield a problem for each number that the model's structure ignores.
-
-    `System.replace` and `tree_replace` change the structure together with the numbers.
-    """
-    joint, tendon = list(sys.dof_joint()), sys.tendon
-    plain = np.array([t.qd_width != 6 for t in sys.joint_types], bool)[joint]
-    dof_limited, dof_dry = _flags(sys.joint_limited)[joint], _flags(sys.joint_dry)[joint]
-    pairs = sys.pair.friction
-    uneven = pairs[:, 0] - pairs[:, 1], pairs[:, 3] - pairs[:, 4]
-    fluid, weight = sys.opt.enable_fluid, sys.opt.enable_gravcomp
-    table: list[tuple[str, Any, Any, str]] = [
-        ("dof.frictionloss", sys.dof.frictionloss, dof_dry, "dry friction of that joint"),
-        ("dof.stiffness", sys.dof.stiffness, plain, "springs of free joints"),
-        ("dof.limit", _finite(sys.dof.limit), dof_limited | ~plain, "limits of that joint"),
-        (
-            "joint.actuator_range",
-            _finite(sys.joint.actuator_range.T),
-            _flags(sys.joint_actuator_limited),
-            "bounds of that joint's actuators",
-        ),
-        ("tendon.frictionloss", tendon.frictionloss, _flags(sys.tendon_dry), "dry friction of it"),
-        ("tendon.limit", _finite(tendon.limit), _flags(sys.tendon_limited), "limits of it"),
-        ("joint.margin", sys.joint.margin, _flags(sys.joint_two_sided), "margins of limits"),
-        ("tendon.margin", tendon.margin, _flags(sys.tendon_two_sided), "margins of limits"),
-        *(("pair.friction", x, _flags(sys.pair_uneven), "uneven friction") for x in uneven),
-        ("link.gravcomp", sys.link.gravcomp, _flags(weight), "gravity compensation"),
-        ("opt.density", sys.opt.density, _flags(fluid), "a medium"),
-        ("opt.viscosity", sys.opt.viscosity, _flags(fluid), "a medium"),
-    ]
-    for name, value, built, what in table:
-        if _is_known_nonzero(value, ~np.broadcast_to(built, np.shape(value))):
-            yield (
-                f"system leaf '{name}' says something that has no effect, because the model was "
-                f"built without {what}; change it by `sys.tree_replace({{'{name}': ...}})` or "
-                "`sys.replace`, which build that in, or build the model with it"
-            )
-
-
-def _flags(flags: Any) -> np.ndarray:
-    """Return flags as an array of booleans."""
-    return np.array(flags, bool)
-
-
-def _finite(bounds: Any) -> Any:
-    """Return where either of two bounds is finite; false for bounds that are traced."""
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(bounds)):
-        return np.zeros(np.shape(bounds[0]), bool)
-    return np.isfinite(np.asarray(bounds[0])) | np.isfinite(np.asarray(bounds[1]))
-
-
-def _is_known_nonzero(value: Any, where: Any = True) -> bool:
-    """Return whether any of the chosen numbers is known and not zero."""
-    return not isinstance(value, jax.core.Tracer) and bool(np.any(np.asarray(value)[where]))
-
-
-def _leaf_problem(name: str, value: Any, shape: tuple[int, ...], allowed: str) -> str | None:
-    # A traced leaf has a shape but no value, so only its shape can be checked.
-    """Return what is wrong with a leaf's shape or values; None if nothing is."""
-    if np.shape(value) != shape:
-        return f"system leaf '{name}' has shape {np.shape(value)}, expected {shape}"
-    if isinstance(value, jax.core.Tracer):
-        return None
-    known = np.asarray(value)
-    good = {
-        "": known == known,
-        "> 0": known > 0,
-        ">= 0": known >= 0,
-        "<= 0": known <= 0,
-    }[allowed] & np.isfinite(known)
-    if good.all():
-        return None
-    return f"system leaf '{name}' must be finite{allowed and f' and {allowed}'}, got {known[~good]}"

@@ -130,7 +130,5 @@ def test_a_number_put_past_replace_is_refused_by_name(part, field, value):
     sys = both(PLAIN).sys
     value = tuple(map(jnp.array, value)) if isinstance(value, tuple) else jnp.array(value)
     mine = dataclasses.replace(getattr(sys, part), **{field: value})
-    with pytest.raises(
-        ModelError, match=f"leaf '{part}.{field}' says something that has no effect"
-    ):
+    with pytest.raises(ModelError, match=f"leaf '{part}.{field}' has a value without effect"):
         GENERALIZED.init(dataclasses.replace(sys, **{part: mine}), jnp.zeros(2), jnp.zeros(2))

@@ -23,8 +23,8 @@ class Positional(Pipeline[PositionalProblem, PositionalState]):
     """`init` and `step` of the positional pipeline."""
 
     name = "positional"
-    lacks = (*contracts.UNCOUPLED, contracts.SITE_LIMITS)
-    approximates = contracts.HARD
+    lacks = (*contracts.NOT_IN_MAXIMAL, contracts.SITE_LIMITS)
+    approximates = contracts.APPROXIMATE_IN_MAXIMAL
     reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> PositionalProblem:

@@ -32,8 +32,8 @@ class Spring(Pipeline[Problem, Bodies]):
     """`init` and `step` of the spring pipeline."""
 
     name = "spring"
-    lacks = (*contracts.UNCOUPLED, contracts.SITE_LIMITS)
-    approximates = contracts.HARD
+    lacks = (*contracts.NOT_IN_MAXIMAL, contracts.SITE_LIMITS)
+    approximates = contracts.APPROXIMATE_IN_MAXIMAL
     reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:

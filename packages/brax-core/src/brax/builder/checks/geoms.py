@@ -71,6 +71,6 @@ def _reach(element: Element) -> Iterator[str]:
 def streamed(geom: Element, kind: Any) -> Iterator[str]:
     """Yield the problems that a geom of a known type has in the fluid's ellipsoid model."""
     if geom.streamed and not kind.streamed:
-        yield f"{geom}: a {kind.name} is no ellipsoid to a medium; leave fluidcoef out"
+        yield f"{geom}: a {kind.name} has no ellipsoid model in a fluid; leave fluidcoef out"
     if geom.streamed and (geom.fluidcoef < 0).any():
         yield f"{geom}: fluidcoef must be >= 0, got {geom.fluidcoef.tolist()}"

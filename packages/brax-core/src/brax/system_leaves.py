@@ -1,0 +1,211 @@
+"""Checks of the leaves of a `System` that may have been replaced: shapes, ranges, and effect.
+
+`brax.contracts.check_system` reports the problems.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from brax.base import System
+
+_Row = tuple[str, Any, tuple[int, ...], str]
+"""A leaf's path, value and shape, and its allowed values; empty if all finite ones are."""
+
+
+def leaf_problems(sys: System) -> list[str]:
+    """Return a sentence for each leaf with a wrong shape, or a known value out of range."""
+    tables = (
+        _option_leaves,
+        _body_leaves,
+        _joint_leaves,
+        _geom_leaves,
+        _coupling_leaves,
+        _actuator_leaves,
+    )
+    rows = (row for table in tables for row in table(sys))
+    return [problem for row in rows if (problem := _leaf_problem(*row))]
+
+
+def _option_leaves(sys: System) -> list[_Row]:
+    """Return the rows of the options, and of the global damping."""
+    return [
+        ("opt.timestep", sys.opt.timestep, (), "> 0"),
+        ("opt.gravity", sys.opt.gravity, (3,), ""),
+        ("opt.wind", sys.opt.wind, (3,), ""),
+        ("opt.density", sys.opt.density, (), ">= 0"),
+        ("opt.viscosity", sys.opt.viscosity, (), ">= 0"),
+        ("opt.impratio", sys.opt.impratio, (), "> 0"),
+        ("vel_damping", sys.vel_damping, (), "<= 0"),
+        ("ang_damping", sys.ang_damping, (), "<= 0"),
+    ]
+
+
+def _body_leaves(sys: System) -> list[_Row]:
+    """Return the rows of links, and of their boxes in a fluid."""
+    n, boxes = sys.num_links(), len(sys.box_link)
+    return [
+        ("link.inertia.mass", sys.link.inertia.mass, (n,), "> 0"),
+        ("link.inertia.i", sys.link.inertia.i, (n, 3), "> 0"),
+        ("link.gravcomp", sys.link.gravcomp, (n,), ""),
+        ("link.gravcomp_arm", sys.link.gravcomp_arm, (n, 3), ""),
+        ("box.mass", sys.box.mass, (boxes,), "> 0"),
+        ("box.i", sys.box.i, (boxes, 3), ">= 0"),
+    ]
+
+
+def _joint_leaves(sys: System) -> list[_Row]:
+    """Return the rows of joints, degrees of freedom and coordinates."""
+    nq, nv, nj = sys.q_size(), sys.qd_size(), len(sys.joint_names)
+    return [
+        ("init_q", sys.init_q, (nq,), ""),
+        ("dof.armature", sys.dof.armature, (nv,), ">= 0"),
+        ("dof.damping", sys.dof.damping, (nv,), ">= 0"),
+        ("dof.stiffness", sys.dof.stiffness, (nv,), ">= 0"),
+        ("dof.frictionloss", sys.dof.frictionloss, (nv,), ">= 0"),
+        ("dof.solref", sys.dof.solref, (nv, 2), ""),
+        ("dof.solimp", sys.dof.solimp, (nv, 5), ""),
+        ("joint.solref", sys.joint.solref, (nj, 2), ""),
+        ("joint.solimp", sys.joint.solimp, (nj, 5), ""),
+        ("joint.margin", sys.joint.margin, (nj,), ""),
+        ("ref", sys.ref, (nq,), ""),
+    ]
+
+
+def _geom_leaves(sys: System) -> list[_Row]:
+    """Return the rows of geoms, described pairs and sites."""
+    ng, npairs, ns = len(sys.geom_names), len(sys.pair_names), len(sys.site_names)
+    return [
+        ("site.size", sys.site.size, (ns, 3), ">= 0"),
+        ("heights", sys.heights, (sum(r * c for r, c in sys.geom_grid),), ""),
+        ("geom.size", sys.geom.size, (ng, 3), ">= 0"),
+        ("geom.friction", sys.geom.friction, (ng, 3), ">= 0"),
+        ("geom.elasticity", sys.geom.elasticity, (ng,), ">= 0"),
+        ("geom.solref", sys.geom.solref, (ng, 2), ""),
+        ("geom.solimp", sys.geom.solimp, (ng, 5), ""),
+        ("geom.solmix", sys.geom.solmix, (ng,), ">= 0"),
+        ("geom.margin", sys.geom.margin, (ng,), ""),
+        ("geom.gap", sys.geom.gap, (ng,), ">= 0"),
+        ("geom.fluid", sys.geom.fluid, (ng, 11), ""),
+        ("pair.friction", sys.pair.friction, (npairs, 5), ">= 0"),
+        ("pair.solref", sys.pair.solref, (npairs, 2), ""),
+        ("pair.solimp", sys.pair.solimp, (npairs, 5), ""),
+        ("pair.margin", sys.pair.margin, (npairs,), ""),
+        ("pair.gap", sys.pair.gap, (npairs,), ">= 0"),
+    ]
+
+
+def _coupling_leaves(sys: System) -> list[_Row]:
+    """Return the rows of tendons and equality constraints."""
+    nt, ne = len(sys.tendon_names), len(sys.equality_names)
+    return [
+        ("tendon.coef", sys.tendon.coef, (sum(map(len, sys.tendon_joints)),), ""),
+        ("tendon.share", sys.tendon.share, (sum(map(len, sys.tendon_path)),), ""),
+        ("tendon.length0", sys.tendon.length0, (nt,), ""),
+        ("tendon.stiffness", sys.tendon.stiffness, (nt,), ">= 0"),
+        ("tendon.damping", sys.tendon.damping, (nt,), ">= 0"),
+        ("tendon.lengthspring", sys.tendon.lengthspring, (nt, 2), ""),
+        ("tendon.margin", sys.tendon.margin, (nt,), ""),
+        ("tendon.solref_limit", sys.tendon.solref_limit, (nt, 2), ""),
+        ("tendon.solimp_limit", sys.tendon.solimp_limit, (nt, 5), ""),
+        ("tendon.frictionloss", sys.tendon.frictionloss, (nt,), ">= 0"),
+        ("tendon.solref_friction", sys.tendon.solref_friction, (nt, 2), ""),
+        ("tendon.solimp_friction", sys.tendon.solimp_friction, (nt, 5), ""),
+        ("equality.data", sys.equality.data, (ne, 11), ""),
+        ("equality.solref", sys.equality.solref, (ne, 2), ""),
+        ("equality.solimp", sys.equality.solimp, (ne, 5), ""),
+    ]
+
+
+def _actuator_leaves(sys: System) -> list[_Row]:
+    """Return the rows of actuators, cameras and keyframes."""
+    nq, nv, nu, nk = sys.q_size(), sys.qd_size(), sys.act_size(), len(sys.keyframe_names)
+    return [
+        ("actuator.gear", sys.actuator.gear, (nu,), ""),
+        ("actuator.wrench", sys.actuator.wrench, (nu, 6), ""),
+        ("actuator.gainprm", sys.actuator.gainprm, (nu, 10), ""),
+        ("actuator.biasprm", sys.actuator.biasprm, (nu, 10), ""),
+        ("actuator.dynprm", sys.actuator.dynprm, (nu, 10), ""),
+        ("actuator.length_range", sys.actuator.length_range, (nu, 2), ""),
+        ("camera.fovy", sys.camera.fovy, (len(sys.camera_names),), "> 0"),
+        ("keyframes.q", sys.keyframes.q, (nk, nq), ""),
+        ("keyframes.qd", sys.keyframes.qd, (nk, nv), ""),
+        ("keyframes.ctrl", sys.keyframes.ctrl, (nk, nu), ""),
+    ]
+
+
+def ignored_numbers(sys: System) -> Iterator[str]:
+    """Yield a problem for each number that the model's structure ignores.
+
+    `System.replace` and `tree_replace` change the structure together with the numbers.
+    """
+    joint, tendon = list(sys.dof_joint()), sys.tendon
+    plain = np.array([t.qd_width != 6 for t in sys.joint_types], bool)[joint]
+    dof_limited, dof_dry = _flags(sys.joint_limited)[joint], _flags(sys.joint_dry)[joint]
+    pairs = sys.pair.friction
+    uneven = pairs[:, 0] - pairs[:, 1], pairs[:, 3] - pairs[:, 4]
+    fluid, weight = sys.opt.enable_fluid, sys.opt.enable_gravcomp
+    table: list[tuple[str, Any, Any, str]] = [
+        ("dof.frictionloss", sys.dof.frictionloss, dof_dry, "dry friction of that joint"),
+        ("dof.stiffness", sys.dof.stiffness, plain, "springs of free joints"),
+        ("dof.limit", _finite(sys.dof.limit), dof_limited | ~plain, "limits of that joint"),
+        (
+            "joint.actuator_range",
+            _finite(sys.joint.actuator_range.T),
+            _flags(sys.joint_actuator_limited),
+            "bounds of that joint's actuators",
+        ),
+        ("tendon.frictionloss", tendon.frictionloss, _flags(sys.tendon_dry), "dry friction of it"),
+        ("tendon.limit", _finite(tendon.limit), _flags(sys.tendon_limited), "limits of it"),
+        ("joint.margin", sys.joint.margin, _flags(sys.joint_two_sided), "margins of limits"),
+        ("tendon.margin", tendon.margin, _flags(sys.tendon_two_sided), "margins of limits"),
+        *(("pair.friction", x, _flags(sys.pair_uneven), "uneven friction") for x in uneven),
+        ("link.gravcomp", sys.link.gravcomp, _flags(weight), "gravity compensation"),
+        ("opt.density", sys.opt.density, _flags(fluid), "a fluid"),
+        ("opt.viscosity", sys.opt.viscosity, _flags(fluid), "a fluid"),
+    ]
+    for name, value, built, what in table:
+        if is_known_nonzero(value, ~np.broadcast_to(built, np.shape(value))):
+            yield (
+                f"system leaf '{name}' has a value without effect, because the model was "
+                f"built without {what}; change it by `sys.tree_replace({{'{name}': ...}})` or "
+                "`sys.replace`, which build that in, or build the model with it"
+            )
+
+
+def _flags(flags: Any) -> np.ndarray:
+    """Return flags as an array of booleans."""
+    return np.array(flags, bool)
+
+
+def _finite(bounds: Any) -> Any:
+    """Return where either of two bounds is finite; false for bounds that are traced."""
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(bounds)):
+        return np.zeros(np.shape(bounds[0]), bool)
+    return np.isfinite(np.asarray(bounds[0])) | np.isfinite(np.asarray(bounds[1]))
+
+
+def is_known_nonzero(value: Any, where: Any = True) -> bool:
+    """Return whether any of the chosen numbers is known and not zero."""
+    return not isinstance(value, jax.core.Tracer) and bool(np.any(np.asarray(value)[where]))
+
+
+def _leaf_problem(name: str, value: Any, shape: tuple[int, ...], allowed: str) -> str | None:
+    # A traced leaf has a shape but no value, so only its shape can be checked.
+    """Return what is wrong with a leaf's shape or values; None if nothing is."""
+    if np.shape(value) != shape:
+        return f"system leaf '{name}' has shape {np.shape(value)}, expected {shape}"
+    if isinstance(value, jax.core.Tracer):
+        return None
+    known = np.asarray(value)
+    good = {
+        "": known == known,
+        "> 0": known > 0,
+        ">= 0": known >= 0,
+        "<= 0": known <= 0,
+    }[allowed] & np.isfinite(known)
+    if good.all():
+        return None
+    return f"system leaf '{name}' must be finite{allowed and f' and {allowed}'}, got {known[~good]}"
