@@ -325,6 +325,17 @@ def test_a_misspelt_geometry_type_of_a_collider_is_told():
         assert made.find("collider", "plane", "fresh-cone") is None
 
 
+def test_a_geometry_type_of_another_package_may_have_a_similar_name():
+    colliders = [Spec("c", "nowhere:X", keys=("plane", "fresh-cones"))]
+    shapes = [Spec("plane", "nowhere:Y"), Spec("fresh-cone", "nowhere:Z")]
+    made = registry(
+        EntryPoint("acme", plugin(colliders=colliders, geometry_types=shapes)),
+        EntryPoint("zeta", plugin(geometry_types=[Spec("fresh-cones", "nowhere:W")])),
+    )
+    assert made.clashes() == []
+    assert made.keys("collider")["fresh-cones and plane"].name == "c"
+
+
 SWITCHED = (
     EntryPoint("brax-core", environments("ours")),
     EntryPoint("acme", environments("maze")),

@@ -51,6 +51,8 @@ def misspelt_types(colliders: Iterable[Registered], types: Sequence[str]) -> Ite
     """
     for collider in colliders:
         for name in sorted(set(collider.spec.keys) - set(types)):
+            # Only a warning: another package may define a type with a similar name, and without
+            # it the collider is unused, not wrong. `brax plugins doctor` counts it as a problem.
             if near := difflib.get_close_matches(name, types, n=1, cutoff=0.85):
                 yield (
                     f"{collider} is never used: no geometry type '{name}' is registered. Did you "
