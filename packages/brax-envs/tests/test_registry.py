@@ -122,7 +122,9 @@ def test_the_paths_that_users_know():
 
 
 def test_settings_that_an_environment_does_not_take():
-    with pytest.raises(ConfigError, match=r"'fast' takes no 'use_dict'.* mean 'use_dict_obs'\?"):
+    with pytest.raises(
+        ConfigError, match=r"'fast' takes no setting 'use_dict'.* mean 'use_dict_obs'\?"
+    ):
         envs.create("fast", use_dict=True)
     with pytest.raises(ConfigError, match="auto_reset must be True or False, got 'no'"):
         envs.create("fast", auto_reset="no")

@@ -335,7 +335,7 @@ def test_a_setting_that_an_environment_does_not_take(installed):
         r"^environment 'x' takes no setting 'raech'. Did you mean 'reach'\? Settings: reach, speed"
     )
     with pytest.raises(ConfigError, match=told):
-        environment.make("x", raech=3.0)
+        environment.make("x", speed=1.0, raech=3.0, spede=2.0)  # the first one is named
 
 
 def test_an_environment_may_take_any_setting(installed):

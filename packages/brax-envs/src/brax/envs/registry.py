@@ -5,8 +5,8 @@ from typing import Any
 
 from brax import plugins
 from brax.env import AutoResetWrapper, Env, EpisodeWrapper, VmapWrapper
-from brax.errors import ConfigError, PluginError, closest
-from brax.plugins.outputs.environment import make, settings_of
+from brax.errors import ConfigError, PluginError
+from brax.plugins.outputs.environment import make
 
 
 def get_environment(env_name: str, **kwargs: Any) -> Env:
@@ -21,13 +21,6 @@ def get_environment(env_name: str, **kwargs: Any) -> Env:
         ConfigError: if it does not take one of these.
         PluginError: if what is registered makes none.
     """
-    taken = settings_of(plugins.get("environment", env_name))
-    unknown = [name for name in kwargs if taken is not None and name not in taken]
-    if taken is not None and unknown:
-        raise ConfigError(
-            f"environment '{env_name}' takes no '{unknown[0]}'. "
-            f"It takes: {', '.join(taken) or 'nothing'}.{closest(unknown[0], taken)}"
-        )
     return make(env_name, **kwargs)
 
 

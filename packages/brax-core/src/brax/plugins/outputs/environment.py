@@ -54,11 +54,12 @@ def _check_settings(name: str, maker: Any, settings: Mapping[str, Any]) -> None:
     known = settings_of(maker)
     if known is None:
         return
-    for setting in settings.keys() - set(known):
-        raise ConfigError(
-            f"environment '{name}' takes no setting '{setting}'.{closest(setting, known)} "
-            f"Settings: {', '.join(known) or 'none'}."
-        )
+    for setting in settings:
+        if setting not in known:
+            raise ConfigError(
+                f"environment '{name}' takes no setting '{setting}'.{closest(setting, known)} "
+                f"Settings: {', '.join(known) or 'none'}."
+            )
 
 
 def checked(name: str, env: Any) -> Any:
