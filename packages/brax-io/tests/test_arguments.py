@@ -32,7 +32,7 @@ SAID = {
     "load_model of a path": r"mj must be a mujoco\.MjModel, got str: read a file with load\(path\)",
     "report of a system": r"mj must be a mujoco\.MjModel, got brax.*System: a System has been",
     "mjcf.load of None": "path must be the path of a file, got None",
-    "json.dumps of a state": r"sys must be a System, got brax\.base\.state\.State: a state belongs",
+    "json.dumps of a state": r"sys must be a System, got brax\.base\.state\.State: give",
     "a page with dt of a word": "dt must be a number, got 'fast'",
     "mjcf.load of a text": r"path must be .*, got a text that begins with '<mujoco><.*; loads",
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from brax.base import State, System
+from brax.base import System
 from brax.errors import BraxError, ConfigError
 
 
@@ -56,8 +56,7 @@ def system(value: Any, error: type[BraxError] = ConfigError) -> None:
         BraxError: of type `error`, if it is not.
     """
     if not isinstance(value, System):
-        advice = "a state belongs to a System, which is given first" * isinstance(value, State)
-        advice = advice or "make one with brax.io.mjcf.load(path)"
+        advice = "give the system first, such as brax.io.mjcf.load(path) returns it"
         raise error(f"sys must be a System, got {kind(value)}: {advice}")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from brax.base import State, System, Transform
 from brax.errors import ConfigError, ModelError
+from brax.io import _arguments
 from brax.io._arguments import kind, number, numbers
 from brax.io.viewer import overlays, scene
 from brax.mocap import at_rest
@@ -62,7 +63,7 @@ def interval(sys: System, dt: float | None) -> float:
     Raises:
         ConfigError: if it is not a positive number, or `sys` is no system.
     """
-    _check_system(sys)
+    _arguments.system(sys)
     seconds = number(sys.opt.timestep if dt is None else dt, "dt")
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"dt must be a positive number of seconds, got {seconds}")
@@ -79,18 +80,11 @@ class _Moved(NamedTuple):
 
 def checked(sys: System, states: State | Sequence[State]) -> _Moved:
     """The numbers of a trajectory on the host, with the arguments and errors of `arrays`."""
-    _check_system(sys)
+    _arguments.system(sys)
     rest = at_rest(sys)
     moved = _stack(states, rest)
     _check(sys, moved)
     return moved
-
-
-def _check_system(sys: Any) -> None:
-    if not isinstance(sys, System):
-        raise ConfigError(
-            f"sys must be a System, got {kind(sys)}: give the system first, then the states"
-        )
 
 
 def _check_state(state: Any, what: str) -> None:
