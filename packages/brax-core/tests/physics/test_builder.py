@@ -79,6 +79,13 @@ def free_child(model):
     model.add_joint("b", "free", "f")
 
 
+def coupled_sites(model):
+    arm(model)
+    for name in ("s", "t"):
+        model.add_site("a", name)
+    model.add_coupling("s", "t", "c", of="site")
+
+
 def option(**options):
     def describe(model):
         arm(model)
@@ -179,6 +186,7 @@ REFUSED = {
         lambda m: with_actuator(m, kind="free"),
         "actuator 'm': joint 'j' has 6 degrees of freedom",
     ),
+    "coupled sites": (coupled_sites, "equality 'c': it couples 'joint' or 'tendon', not 'site'"),
     "gear": (lambda m: with_actuator(m, gear=np.inf), "actuator 'm': its gear .* not finite"),
     "timestep": (option(timestep=0.0), "option timestep must be > 0, got 0.0"),
     "cone": (option(cone="eliptic"), "option cone is 'eliptic'.*Did you mean 'elliptic'"),

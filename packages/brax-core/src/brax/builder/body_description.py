@@ -142,30 +142,14 @@ class BodyDescription:
             The name.
         """
         name = name or f"{body}_{type}{len(self._joints)}"
-        values = dict(
-            body=body,
-            type=type,
-            range=range,
-            stiffness=stiffness,
-            springref=springref,
-            damping=damping,
-            armature=armature,
-            frictionloss=frictionloss,
-            ref=ref,
-            margin=margin,
-            actuator_range=actuator_range,
-            user=tuple(float(u) for u in user),
-        )
-        return self._add(
-            self._joints,
-            Element("joint", name, values, line),
-            pos=(pos, 3),
-            axis=(axis, 3),
-            solref_limit=(solref_limit, 2),
-            solimp_limit=(solimp_limit, 5),
-            solref_friction=(solref_friction, 2),
-            solimp_friction=(solimp_friction, 5),
-        )
+        values = dict(body=body, type=type, user=tuple(float(u) for u in user))
+        values |= dict(range=range, actuator_range=actuator_range, margin=margin, ref=ref)
+        values |= dict(stiffness=stiffness, springref=springref, damping=damping)
+        values |= dict(armature=armature, frictionloss=frictionloss)
+        limit = dict(solref_limit=(solref_limit, 2), solimp_limit=(solimp_limit, 5))
+        friction = dict(solref_friction=(solref_friction, 2), solimp_friction=(solimp_friction, 5))
+        joint = Element("joint", name, values, line)
+        return self._add(self._joints, joint, pos=(pos, 3), axis=(axis, 3), **limit, **friction)
 
     def add_geom(
         self,
@@ -232,35 +216,18 @@ class BodyDescription:
             The name.
         """
         name = name or f"{body}_{type}{len(self._geoms)}"
-        values = dict(
-            body=body,
-            type=type,
-            elasticity=elasticity,
-            condim=condim,
-            priority=int(priority),
-            solmix=solmix,
-            margin=margin,
-            gap=gap,
-            contype=int(contype),
-            conaffinity=int(conaffinity),
-            points=rows(self._problems, f"geom '{name}'{line}", points),
-            heights=grid(self._problems, f"geom '{name}'{line}", heights),
-            fluid_added=None,
-            streamed=fluidcoef is not None,
-        )
-        return self._add(
-            self._geoms,
-            Element("geom", name, values, line),
-            pos=(pos, 3),
-            quat=(quat, 4),
-            size=(padded(size, 3), 3),
-            friction=(friction, 3),
-            solref=(solref, 2),
-            solimp=(solimp, 5),
-            fluidcoef=(fluidcoef or (0.0,) * 5, 5),
-            rgba=(rgba, 4),
-            **({} if fluid_added is None else {"fluid_added": (fluid_added, 6)}),
-        )
+        values = dict(body=body, type=type, condim=condim, priority=int(priority), solmix=solmix)
+        values |= dict(elasticity=elasticity, margin=margin, gap=gap)
+        values |= dict(contype=int(contype), conaffinity=int(conaffinity))
+        values |= dict(streamed=fluidcoef is not None, fluid_added=None)
+        geom = Element("geom", name, values, line)
+        values["points"] = rows(self._problems, str(geom), points)
+        values["heights"] = grid(self._problems, str(geom), heights)
+        given = dict(pos=(pos, 3), quat=(quat, 4), size=(padded(size, 3), 3), rgba=(rgba, 4))
+        given |= dict(friction=(friction, 3), solref=(solref, 2), solimp=(solimp, 5))
+        given |= dict(fluidcoef=(fluidcoef or (0.0,) * 5, 5))
+        given |= {} if fluid_added is None else dict(fluid_added=(fluid_added, 6))
+        return self._add(self._geoms, geom, **given)
 
     def add_site(
         self,

@@ -102,24 +102,14 @@ class CouplingDescription(BodyDescription):
         Returns:
             The name.
         """
-        values = dict(
-            joints=dict(joints),
-            path=path_segments(self._problems, f"tendon '{name}'{line}", path),
-            stiffness=float(stiffness),
-            damping=float(damping),
-            lengthspring=lengthspring,
-            range=range,
-            margin=float(margin),
-            frictionloss=float(frictionloss),
-        )
-        return self._add(
-            self._tendons,
-            Element("tendon", name, values, line),
-            solref_limit=(solref_limit, 2),
-            solimp_limit=(solimp_limit, 5),
-            solref_friction=(solref_friction, 2),
-            solimp_friction=(solimp_friction, 5),
-        )
+        values = dict(joints=dict(joints), lengthspring=lengthspring, range=range)
+        values |= dict(stiffness=float(stiffness), damping=float(damping))
+        values |= dict(margin=float(margin), frictionloss=float(frictionloss))
+        tendon = Element("tendon", name, values, line)
+        values["path"] = path_segments(self._problems, str(tendon), path)
+        limit = dict(solref_limit=(solref_limit, 2), solimp_limit=(solimp_limit, 5))
+        friction = dict(solref_friction=(solref_friction, 2), solimp_friction=(solimp_friction, 5))
+        return self._add(self._tendons, tendon, **limit, **friction)
 
     def add_connect(
         self,

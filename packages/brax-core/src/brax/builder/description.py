@@ -67,28 +67,14 @@ class Description(CouplingDescription):
             The name.
         """
         name = name or f"{joint or tendon or site or body}_{type}"
-        values = dict(
-            joint=joint,
-            tendon=tendon,
-            site=site,
-            refsite=refsite,
-            body=body,
-            type=type,
-            gear=gear,
-            ctrl_range=ctrl_range,
-            activation_range=activation_range,
-            force_range=force_range,
-            early=bool(early),
-        )
-        return self._add(
-            self._actuators,
-            Element("actuator", name, values, line),
-            wrench=(wrench if site else (0.0,) * 6, 6),
-            gainprm=(padded(gainprm, 10), 10),
-            biasprm=(padded(biasprm, 10), 10),
-            dynprm=(padded(dynprm, 10), 10),
-            length_range=(length_range, 2),
-        )
+        driven = dict(joint=joint, tendon=tendon, site=site, refsite=refsite, body=body)
+        ranges = dict(ctrl_range=ctrl_range, force_range=force_range)
+        values = driven | ranges | dict(activation_range=activation_range, early=bool(early))
+        actuator = Element("actuator", name, values | dict(type=type, gear=gear), line)
+        parameters = dict(gainprm=gainprm, biasprm=biasprm, dynprm=dynprm)
+        vectors = {key: (padded(given, 10), 10) for key, given in parameters.items()}
+        vectors |= dict(wrench=(wrench if site else (0.0,) * 6, 6), length_range=(length_range, 2))
+        return self._add(self._actuators, actuator, **vectors)
 
     def add_sensor(
         self,

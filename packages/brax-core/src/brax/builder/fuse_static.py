@@ -51,61 +51,92 @@ def fuse_static(
         as `origin`. Geoms, sites, links and fixed bodies have as `on` the mocap body that carries
         them.
     """
-    moving = {j.body for j in joints}
+    carriers = _carriers(bodies, {j.body for j in joints})
+    parts = carriers.parts
+    links = [_with_mass(link, parts[link.name]) for link in carriers.links]
+    streamed = {g.body for g in geoms if g.streamed}
+    return FusedDescription(
+        links,
+        [b for link in links for b in _boxes(link.name, parts[link.name], streamed)],
+        [carriers.attach(g) for g in geoms],
+        [carriers.attach(s) for s in sites],
+        [
+            carriers.attach(
+                c,
+                target=carriers.carrier.get(c.target, WORLD),
+                aim=carriers.mocap.get(c.target, ""),
+            )
+            for c in cameras
+        ],
+        carriers.fixed,
+        with_equality_data(equalities, bodies, carriers.carrier, carriers.frame, carriers.mocap),
+        _rest(carriers, geoms, equalities),
+    )
+
+
+class _Carriers(NamedTuple):
+    """The link, or the world, that carries each body; mappings by the body's name."""
+
+    links: list[Element]
+    fixed: list[Element]
+    carrier: dict[str, str]
+    frame: dict[str, Pose]
+    """Frame of each body in its carrier."""
+    mocap: dict[str, str]
+    """The mocap body that carries each static body, or an empty name."""
+    parts: dict[str, list[tuple[Pose, Element]]]
+    """Bodies of each carrier, by its name, with their principal frames in it."""
+
+    def attach(self, part: Element, **more: str) -> Element:
+        """Return a geom, site or camera in the frame of its carrier."""
+        on = part.body if part.body in self.carrier else WORLD
+        pose = self.frame[on].do(part.pos, part.quat)
+        carrier, mocap = self.carrier[on], self.mocap[on]
+        return _moved(part, "body", carrier, pose, origin=part.body, on=mocap, **more)
+
+
+def _carriers(bodies: Sequence[Element], moving: Collection[str]) -> _Carriers:
+    """Return the carriers of all bodies; those in `moving` have joints and carry themselves."""
     carrier, frame = {WORLD: WORLD}, {WORLD: Pose(np.zeros(3), np.array(IDENTITY_QUAT))}
-    mocap = {WORLD: ""}
-    parts: dict[str, list[tuple[Pose, Element]]] = {}
-    links, fixed = [], []
+    found = _Carriers([], [], carrier, frame, mocap={WORLD: ""}, parts={})
     for body in bodies:
-        above = body.parent if body.parent in carrier else WORLD  # a problem of its own
+        # A parent that does not exist is reported by the checks, which need the other elements.
+        above = body.parent if body.parent in carrier else WORLD
         pose = frame[above].do(body.pos, body.quat)
-        on = body.name if body.mocap else mocap[above]
+        on = body.name if body.mocap else found.mocap[above]
+        moved = _moved(body, "parent", carrier[above], pose, on=on)
         if body.name in moving:
-            links.append(_moved(body, "parent", carrier[above], pose, on=on))
+            found.links.append(moved)
             # A link's own frame is the identity in itself, as that of the world is.
             carrier[body.name], frame[body.name] = body.name, frame[WORLD]
-            mocap[body.name] = ""
+            found.mocap[body.name] = ""
         else:
-            fixed.append(_moved(body, "parent", carrier[above], pose, on=on))
+            found.fixed.append(moved)
             carrier[body.name], frame[body.name] = carrier[above], pose
-            mocap[body.name] = on
+            found.mocap[body.name] = on
         inertial = frame[body.name].do(body.ipos, body.iquat)
-        parts.setdefault(carrier[body.name], []).append((inertial, body))
+        found.parts.setdefault(carrier[body.name], []).append((inertial, body))
+    return found
 
-    def attach(part: Element, **more: str) -> Element:
-        on = part.body if part.body in carrier else WORLD  # a problem of its own, too
-        pose = frame[on].do(part.pos, part.quat)
-        return _moved(part, "body", carrier[on], pose, origin=part.body, on=mocap[on], **more)
 
-    heavy = [_with_mass(link, parts[link.name]) for link in links]
+def _rest(
+    carriers: _Carriers, geoms: Sequence[Element], equalities: Sequence[Element]
+) -> InertialFrames:
+    """Return the frames at rest that the inverse weights depend on."""
     centres = {WORLD: np.zeros(3)} | {
-        body.name: pose.pos for each in parts.values() for pose, body in each
+        body.name: pose.pos for each in carriers.parts.values() for pose, body in each
     }
-    world = {WORLD: frame[WORLD]}
+    world, links = {WORLD: carriers.frame[WORLD]}, carriers.links
     for link in links:
         world[link.name] = world[link.parent].do(link.pos, link.quat)
     at_geoms = [centres.get(geom.body, centres[WORLD]) for geom in geoms]
     at_ends = [[centres.get(b, centres[WORLD]) for b in (e.first, e.second)] for e in equalities]
-    streamed = {g.body for g in geoms if g.streamed}
-    boxes = [b for link in links for b in _boxes(link.name, parts[link.name], streamed)]
-    return FusedDescription(
-        heavy,
-        boxes,
-        [attach(g) for g in geoms],
-        [attach(s) for s in sites],
-        [
-            attach(c, target=carrier.get(c.target, WORLD), aim=mocap.get(c.target, ""))
-            for c in cameras
-        ],
-        fixed,
-        with_equality_data(equalities, bodies, carrier, frame, mocap),
-        InertialFrames(
-            np.array(at_geoms).reshape(-1, 3),
-            np.array(at_ends).reshape(-1, 2, 3),
-            np.array([world[link.name].pos for link in links]).reshape(-1, 3),
-            np.array([world[link.name].quat for link in links]).reshape(-1, 4),
-            tuple(len(parts[link.name]) for link in links),
-        ),
+    return InertialFrames(
+        np.array(at_geoms).reshape(-1, 3),
+        np.array(at_ends).reshape(-1, 2, 3),
+        np.array([world[link.name].pos for link in links]).reshape(-1, 3),
+        np.array([world[link.name].quat for link in links]).reshape(-1, 4),
+        tuple(len(carriers.parts[link.name]) for link in links),
     )
 
 

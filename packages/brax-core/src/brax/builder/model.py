@@ -1,7 +1,7 @@
 """`ModelBuilder`: describe bodies, joints, geoms and so on, then `build` a `System`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,8 @@ import numpy as np
 from brax import plugins
 from brax.base import System
 from brax.builder.arrays.tendons import with_tendon_lengths
-from brax.builder.assemble import CheckedDescription, assemble, at_rest
+from brax.builder.assemble import assemble, at_rest
+from brax.builder.checked_description import CheckedDescription
 from brax.builder.checks import geoms as geom_checks
 from brax.builder.checks import model as model_checks
 from brax.builder.checks import sensors as sensor_checks
@@ -20,10 +21,22 @@ from brax.builder.collision_groups import candidate_pairs, collision_groups
 from brax.builder.description import Description
 from brax.builder.elements import Element, vectors
 from brax.builder.fuse_static import FusedDescription, fuse_static
+from brax.colliders import CollisionGroup
 from brax.errors import BraxError, ModelError, closest
 from brax.generalized.constraints.inverse_weights import inverse_weights
 from brax.integrators import DEFAULT_INTEGRATOR
 from brax.sensors.measure import check_reads
+
+
+class _Types(NamedTuple):
+    """The registered objects that a description names, None for unknown names."""
+
+    joint: tuple[Any, ...]
+    geom: tuple[Any, ...]
+    site: tuple[Any, ...]
+    actuator: tuple[Any, ...]
+    sensor: tuple[Any, ...]
+    integrator: Any
 
 
 class ModelBuilder(Description):
@@ -91,85 +104,100 @@ class ModelBuilder(Description):
             PluginError: if a sensor type gives another number of values than its width says.
         """
         problems = self._problems
-        problems += model_checks.names(
-            self._bodies,
-            self._joints,
-            self._geoms,
-            self._sites,
-            self._tendons,
-            self._equalities,
-            self._actuators,
-            self._sensors,
-            self._pairs,
-            self._cameras,
-            self._keys,
-        )
+        problems += model_checks.names(self._elements())
+        # Joints in the order of their bodies: that of the coordinates.
         joints = [j for b in self._bodies for j in self._joints if j.body == b.name]
-        welded = fuse_static(
+        fused = fuse_static(
             self._bodies, joints, self._geoms, self._sites, self._cameras, self._equalities
         )
-        types = self._resolve("joint_type", joints)
-        geom_types = self._resolve("geometry_type", welded.geoms)
-        site_types = self._resolve("geometry_type", welded.sites)
-        actuator_types = self._resolve("actuator", self._actuators)
-        sensor_types = self._resolve("sensor", self._sensors)
-        integrator = self._lookup("integrator", self._option["integrator"], "option")
-        self._check(welded, joints, types, geom_types, actuator_types)
-        elements = {
-            "joint": joints,
-            "tendon": self._tendons,
-            "actuator": self._actuators,
-            "geom": welded.geoms,
-            "site": welded.sites,
-            "body": self._bodies,
-        }
-        widths = {j.name: t.q_width for j, t in zip(joints, types, strict=True) if t is not None}
-        for sensor, kind in zip(self._sensors, sensor_types, strict=True):
-            if kind is not None:
-                problems += sensor_checks.sensor(sensor, kind, elements, widths)
-        sizes = self._sizes(types, actuator_types)
+        types = self._types(joints, fused)
+        self._check(fused, joints, types)
+        self._check_sensors(fused, joints, types)
+        sizes = self._sizes(types)
         for key in self._keys if sizes else ():
             problems += keyframe_problems(key, sizes)
-        pairs = candidate_pairs(welded.links, welded.geoms, self._excluded)
-        collided = (
+        pairs = candidate_pairs(fused.links, fused.geoms, self._excluded)
+        # The choice of colliders calls functions of the types, which need sound sizes and points.
+        collisions = (
             ()
             if problems
-            else collision_groups(problems, welded.geoms, geom_types, pairs, self._pairs)
+            else collision_groups(problems, fused.geoms, types.geom, pairs, self._pairs)
         )
         if problems:
             raise ModelError.of(problems)
-        parts = CheckedDescription(
+        return self._finished(self._parts(fused, joints, types, sizes, collisions), fused)
+
+    def _elements(self) -> dict[str, list[Element]]:
+        """Return all elements by kind, in the order in which problems are reported."""
+        return {
+            "body": self._bodies,
+            "joint": self._joints,
+            "geom": self._geoms,
+            "site": self._sites,
+            "tendon": self._tendons,
+            "equality": self._equalities,
+            "actuator": self._actuators,
+            "sensor": self._sensors,
+            "pair": self._pairs,
+            "camera": self._cameras,
+            "keyframe": self._keys,
+        }
+
+    def _parts(
+        self,
+        fused: FusedDescription,
+        joints: Sequence[Element],
+        types: _Types,
+        sizes: dict[str, int],
+        collisions: tuple[CollisionGroup, ...],
+    ) -> CheckedDescription:
+        """Return the parts that the system is assembled from."""
+        return CheckedDescription(
             option=self._option,
-            links=welded.links,
-            boxes=welded.boxes,
-            fixed=welded.fixed,
+            links=fused.links,
+            boxes=fused.boxes,
+            fixed=fused.fixed,
             joints=joints,
-            joint_types=types,
-            geoms=welded.geoms,
-            geom_types=geom_types,
-            sites=welded.sites,
-            site_types=site_types,
+            joint_types=types.joint,
+            geoms=fused.geoms,
+            geom_types=types.geom,
+            sites=fused.sites,
+            site_types=types.site,
             tendons=self._tendons,
-            equalities=welded.equalities,
+            equalities=fused.equalities,
             actuators=self._actuators,
-            actuator_types=actuator_types,
+            actuator_types=types.actuator,
             sensors=self._sensors,
-            sensor_types=sensor_types,
-            cameras=welded.cameras,
+            sensor_types=types.sensor,
+            cameras=fused.cameras,
             keys=self._keys,
             sizes=sizes,
-            collisions=collided,
+            collisions=collisions,
             pairs=self._pairs,
-            integrator=integrator,
+            integrator=types.integrator,
             init_q=self._init_q,
         )
+
+    def _finished(self, parts: CheckedDescription, fused: FusedDescription) -> System:
+        """Return the assembled system, with the numbers that need a whole system."""
         system = with_tendon_lengths(assemble(parts), at_rest(parts), self._tendons)
-        weights = inverse_weights(system, welded.rest)
+        weights = inverse_weights(system, fused.rest)
         system = system.tree_replace(
             {f"{name}.invweight": jnp.asarray(each) for name, each in weights.items()}
         )
         check_reads(system)
         return system
+
+    def _types(self, joints: Sequence[Element], fused: FusedDescription) -> _Types:
+        """Return the objects that the description names."""
+        return _Types(
+            self._resolve("joint_type", joints),
+            self._resolve("geometry_type", fused.geoms),
+            self._resolve("geometry_type", fused.sites),
+            self._resolve("actuator", self._actuators),
+            self._resolve("sensor", self._sensors),
+            self._lookup("integrator", self._option["integrator"], "option"),
+        )
 
     def _lookup(self, kind: str, name: str, what: Any) -> Any:
         """Return a registered object; record a problem and return None if there is none."""
@@ -186,25 +214,29 @@ class ModelBuilder(Description):
         found = {t: self._lookup(kind, t, e) for t, e in reversed(first.items())}
         return tuple(found[e.type] for e in elements)
 
-    def _sizes(self, joints: tuple[Any, ...], actuators: tuple[Any, ...]) -> dict[str, int]:
+    def _sizes(self, types: _Types) -> dict[str, int]:
         """Return the sizes of a state's parts; empty where a type is unknown."""
-        if None in (*joints, *actuators):
+        if None in (*types.joint, *types.actuator):
             return {}
         return {
-            "q": sum(t.q_width for t in joints),
-            "qd": sum(t.qd_width for t in joints),
-            "activation": sum(t.stateful for t in actuators),
-            "ctrl": len(actuators),
+            "q": sum(t.q_width for t in types.joint),
+            "qd": sum(t.qd_width for t in types.joint),
+            "activation": sum(t.stateful for t in types.actuator),
+            "ctrl": len(types.actuator),
         }
 
-    def _check(
-        self,
-        welded: FusedDescription,
-        joints: Sequence[Element],
-        types: tuple[Any, ...],
-        geom_types: tuple[Any, ...],
-        actuator_types: tuple[Any, ...],
+    def _check_sensors(
+        self, fused: FusedDescription, joints: Sequence[Element], types: _Types
     ) -> None:
+        """Record the problems of the sensors whose types are known."""
+        elements = self._elements() | {"joint": joints, "geom": fused.geoms, "site": fused.sites}
+        known = zip(joints, types.joint, strict=True)
+        widths = {j.name: t.q_width for j, t in known if t is not None}
+        for sensor, kind in zip(self._sensors, types.sensor, strict=True):
+            if kind is not None:
+                self._problems += sensor_checks.sensor(sensor, kind, elements, widths)
+
+    def _check(self, fused: FusedDescription, joints: Sequence[Element], types: _Types) -> None:
         """Record the problems of the elements whose types are known."""
         problems = self._problems
         option = self._option
@@ -214,27 +246,27 @@ class ModelBuilder(Description):
         problems += model_checks.option(option)
         for body in self._bodies:
             problems += model_checks.body(body)
-        known = [(j, t) for j, t in zip(joints, types, strict=True) if t is not None]
-        for link in welded.links:
+        known = [(j, t) for j, t in zip(joints, types.joint, strict=True) if t is not None]
+        for link in fused.links:
             problems += model_checks.link(link, [t for j, t in known if j.body == link.name])
         for joint, kind in known:
             problems += model_checks.joint(joint, kind)
-        for geom, kind in zip(welded.geoms, geom_types, strict=True):
+        for geom, kind in zip(fused.geoms, types.geom, strict=True):
             if kind is not None:
                 problems += [*geom_checks.geom(geom, kind), *geom_checks.streamed(geom, kind)]
         for pair in self._pairs:
-            problems += geom_checks.pair(pair, {g.name: g.body for g in welded.geoms})
+            problems += geom_checks.pair(pair, {g.name: g.body for g in fused.geoms})
         widths = {j.name: t.qd_width for j, t in known}
-        shapes = {g.name: t for g, t in zip(welded.geoms, geom_types, strict=True)}
+        shapes = {g.name: t for g, t in zip(fused.geoms, types.geom, strict=True)}
         for tendon in self._tendons:
             problems += [*model_checks.tendon(tendon, widths), *path_checks.wrapped(tendon, shapes)]
         for equality in self._equalities:
             problems += model_checks.equality(equality, widths)
-        for actuator, kind in zip(self._actuators, actuator_types, strict=True):
+        for actuator, kind in zip(self._actuators, types.actuator, strict=True):
             if kind is not None:
                 problems += model_checks.actuator(actuator, kind, widths)
         nq = sum(t.q_width for _, t in known)
-        if self._init_q is not None and None not in types and self._init_q.shape != (nq,):
+        if self._init_q is not None and None not in types.joint and self._init_q.shape != (nq,):
             problems.append(
                 f"init_q has {self._init_q.size} numbers; the joints have {nq} coordinates"
             )

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from brax.base import Transform
 from brax.builder.elements import Element
 
 
@@ -23,3 +24,8 @@ def bounds(elements: Sequence[Element], key: str) -> Any:
     """Return lower and upper bounds (elements, 2), infinite where an element has none."""
     found = [(-np.inf, np.inf) if e.values[key] is None else e.values[key] for e in elements]
     return array(found, (len(elements), 2))
+
+
+def transform(elements: Sequence[Element]) -> Transform:
+    """Return the frames of all elements."""
+    return Transform(column(elements, "pos", 3), column(elements, "quat", 4))

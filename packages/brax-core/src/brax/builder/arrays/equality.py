@@ -31,7 +31,7 @@ def with_equality_data(
     """
     world = {WORLD: Pose(np.zeros(3), np.array(IDENTITY_QUAT))}
     for body in bodies:
-        above = world.get(body.parent, world[WORLD])  # a problem of its own
+        above = world.get(body.parent, world[WORLD])  # the checks report a missing parent
         world[body.name] = above.do(body.pos, body.quat)
     out = []
     for e in equalities:

@@ -16,69 +16,71 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 Kinds = Sequence[Any]
 
+ElementsByKind = Mapping[str, Sequence[Element]]
+"""All elements of a description, by kind."""
 
-def names(
-    bodies: Sequence[Element],
-    joints: Sequence[Element],
-    geoms: Sequence[Element],
-    sites: Sequence[Element],
-    tendons: Sequence[Element],
-    equalities: Sequence[Element],
-    actuators: Sequence[Element],
-    sensors: Sequence[Element],
-    pairs: Sequence[Element],
-    cameras: Sequence[Element],
-    keys: Sequence[Element],
-) -> Iterator[str]:
+
+def names(elements: ElementsByKind) -> Iterator[str]:
     """Yield names given twice, references to names that nothing has, and bodies out of order."""
-    yield from _order(bodies)
-    named = (joints, geoms, sites, tendons, equalities, actuators, sensors, pairs, cameras, keys)
-    for kind in named:
-        given = [e.name for e in kind]
-        twice = {e.name: e for e in kind if given.count(e.name) > 1}
-        for element in twice.values():
-            yield f"{element}: there is another {element.kind} of that name"
-    jointed = {j.body for j in joints}
-    for body in bodies:
-        if body.mocap and (body.parent != WORLD or body.name in jointed):
-            yield f"{body}: a mocap body must be a child of the world, without joints"
-    known = {WORLD, *(b.name for b in bodies)}
-    for element in [*joints, *geoms, *sites, *cameras]:
-        if element.body not in known:
-            yield f"{element}: there is no body '{element.body}'.{closest(element.body, known)}"
-        elif element.kind == "joint" and element.body == WORLD:
-            yield f"{element}: the world does not move; give the joint to a body"
-    there = {
-        "joint": [j.name for j in joints],
-        "tendon": [t.name for t in tendons],
-        "site": [s.name for s in sites],
-    }
-    driving = there | {"body": list(known)}
-    for pair in pairs:
+    yield from _order(elements["body"])
+    for kind, given in elements.items():
+        if kind != "body":  # `_order` reports these
+            yield from _duplicates(given)
+    yield from _carriers(elements)
+    there = {kind: [e.name for e in given] for kind, given in elements.items()}
+    there["body"].append(WORLD)
+    for pair in elements["pair"]:
         for geom in (pair.geom1, pair.geom2):
-            yield from _missing(pair, "geom", geom, [g.name for g in geoms])
-    for camera in cameras:
-        yield from _camera(camera, list(known))
-    for equality in equalities:
-        yield from _equality_ends(equality, {"body": list(known), **there})
-    for actuator in actuators:
-        driven = [key for key in driving if actuator.values[key]]
-        if len(driven) != 1:
-            yield (
-                f"{actuator}: it needs a joint to drive, a tendon to pull, a site to act on or a "
-                "body that adheres, one of them"
-            )
-        for key in driven:
-            yield from _missing(actuator, key, actuator.values[key], driving[key])
-        if actuator.refsite and "site" not in driven:
-            yield f"{actuator}: it has a refsite, but acts on no site"
-        elif actuator.refsite:
-            yield from _missing(actuator, "site", actuator.refsite, there["site"])
-    places = {"site": there["site"], "geom": [g.name for g in geoms]}
-    for tendon in tendons:
-        yield from path_checks.route(tendon, places)
+            yield from _missing(pair, "geom", geom, there["geom"])
+    for camera in elements["camera"]:
+        yield from _camera(camera, there["body"])
+    for equality in elements["equality"]:
+        yield from _equality_ends(equality, there)
+    for actuator in elements["actuator"]:
+        yield from _driven(actuator, there)
+    for tendon in elements["tendon"]:
+        yield from path_checks.route(tendon, there)
         for name in tendon.joints:
             yield from _missing(tendon, "joint", name, there["joint"])
+
+
+def _duplicates(elements: Sequence[Element]) -> Iterator[str]:
+    """Yield a problem for each name that several elements of a kind have."""
+    given = [e.name for e in elements]
+    twice = {e.name: e for e in elements if given.count(e.name) > 1}
+    for element in twice.values():
+        yield f"{element}: there is another {element.kind} of that name"
+
+
+def _carriers(elements: ElementsByKind) -> Iterator[str]:
+    """Yield the problems of mocap bodies, and of elements on bodies that do not exist or move."""
+    jointed = {j.body for j in elements["joint"]}
+    for body in elements["body"]:
+        if body.mocap and (body.parent != WORLD or body.name in jointed):
+            yield f"{body}: a mocap body must be a child of the world, without joints"
+    known = {WORLD, *(b.name for b in elements["body"])}
+    for kind in ("joint", "geom", "site", "camera"):
+        for element in elements[kind]:
+            if element.body not in known:
+                yield f"{element}: there is no body '{element.body}'.{closest(element.body, known)}"
+            elif kind == "joint" and element.body == WORLD:
+                yield f"{element}: the world does not move; give the joint to a body"
+
+
+def _driven(actuator: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield a problem unless an actuator drives exactly one element, which exists."""
+    driven = [key for key in ("joint", "tendon", "site", "body") if actuator.values[key]]
+    if len(driven) != 1:
+        yield (
+            f"{actuator}: it needs a joint to drive, a tendon to pull, a site to act on or a "
+            "body that adheres, one of them"
+        )
+    for key in driven:
+        yield from _missing(actuator, key, actuator.values[key], there[key])
+    if actuator.refsite and "site" not in driven:
+        yield f"{actuator}: it has a refsite, but acts on no site"
+    elif actuator.refsite:
+        yield from _missing(actuator, "site", actuator.refsite, there["site"])
 
 
 def _missing(element: Element, kind: str, name: str, there: Sequence[str]) -> Iterator[str]:
@@ -102,14 +104,14 @@ def _camera(camera: Element, bodies: Sequence[str]) -> Iterator[str]:
 def _equality_ends(equality: Element, there: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield the problems of an equality's two elements; a coupling may have only one."""
     kind = {"connect": "body", "weld": "body"}.get(equality.type, equality.type)
-    if kind not in there:
-        yield f"{equality}: it ties 'joint' or 'tendon', not '{kind}'"
+    if equality.type not in ("connect", "weld", "joint", "tendon"):
+        yield f"{equality}: it couples 'joint' or 'tendon', not '{kind}'"
         return
     yield from _missing(equality, kind, equality.first, there[kind])
     if equality.second or kind == "body":
         yield from _missing(equality, kind, equality.second, there[kind])
     if equality.first == equality.second:
-        yield f"{equality}: it ties {kind} '{equality.first}' to itself"
+        yield f"{equality}: it constrains {kind} '{equality.first}' to itself"
 
 
 def _order(bodies: Sequence[Element]) -> Iterator[str]:
@@ -251,7 +253,7 @@ def equality(equality: Element, widths: Mapping[str, int]) -> Iterator[str]:
     """Yield the problems of an equality of joints of so many degrees of freedom."""
     if equality.type == "joint":
         for joint in filter(None, (equality.first, equality.second)):
-            yield from _one_dof(equality, joint, widths, "an equality ties joints with one")
+            yield from _one_dof(equality, joint, widths, "an equality couples joints with one")
     elif equality.type == "weld" and not np.isfinite(equality.torquescale):
         yield f"{equality}: torquescale must be finite, got {equality.torquescale}"
 
