@@ -234,7 +234,7 @@ class Wide(Point):
 @pytest.mark.parametrize(
     ("environment", "settings", "message"),
     [
-        ("fast", {}, "environment='fast' is no environment: give a brax.env.Env, such as"),
+        ("fast", {}, "environment='fast' is not an environment: give a brax.env.Env, such as"),
         (EpisodeWrapper(Point(), 20), {"eval_env": 3}, "eval_env=3 must be an environment"),
         (wrap(Point(), 20), {}, r"environment is wrapped already, by AutoResetWrapper: give"),
         (Point(), {"eval_env": wrap(Point(), 20)}, "eval_env is wrapped already"),

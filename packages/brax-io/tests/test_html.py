@@ -352,7 +352,7 @@ def test_a_strange_shape_without_a_mesh_is_named(sys):
 @pytest.mark.parametrize(
     ("mesh", "told"),
     [
-        (lambda self, size: np.zeros((3, 3)), "mesh must give vertices"),
+        (lambda self, size: np.zeros((3, 3)), "mesh must return vertices"),
         (lambda self, size: [][0], "mesh raised IndexError: list index out"),
     ],
 )

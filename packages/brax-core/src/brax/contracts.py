@@ -171,7 +171,8 @@ PYRAMID = "pyramidal friction cones"
 ELASTICITY = "elasticity"
 DAMPING = "damping of velocities (vel_damping, ang_damping)"
 SITE_LIMITS = (
-    "bounds of a joint's actuators (actuatorfrcrange) beside actuators on sites or spatial tendons"
+    "bounds of a joint's actuators (actuatorfrcrange) together with actuators on sites or "
+    "spatial tendons"
 )
 
 TORSIONAL_FRICTION = "torsional and rolling friction (condim 4 and 6)"
@@ -180,7 +181,7 @@ TENDON_EQUALITIES = "equality constraints between tendons"
 TENDON_LIMITS = "limits and dry friction of tendons"
 MOCAP_JOINTS = "joints on mocap bodies"
 ADHESION = "adhesion (actuators of a body)"
-ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) beside adhesion"
+ADHESION_LIMITS = "bounds of a joint's actuators (actuatorfrcrange) together with adhesion"
 
 
 FREE_JOINT_RESISTANCE = "damping, dry friction or armature of a free joint"

@@ -139,7 +139,7 @@ REFUSED = {
     "damping": (lambda m: arm(m, damping=-1.0), "joint 'j': damping .*>= 0, got -1.0"),
     "stacked free": (
         lambda m: two_joints(m, "free", "hinge"),
-        "body 'a': a joint with six degrees of freedom must be alone",
+        "body 'a': a joint with six degrees of freedom must be its only joint",
     ),
     "free child": (free_child, "body 'b': a free joint is only allowed on a child of the world"),
     "limited free": (

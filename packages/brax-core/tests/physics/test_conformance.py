@@ -67,7 +67,10 @@ def double(params, q):
 WRONG_JOINTS = {
     "no joint": (SPHERES, "must be a brax.joints.JointType, but is SphereSphere"),
     "width": (Wrong(qd_width=7), "qd_width must be a number from 0 to 6, got 7"),
-    "axes": (Wrong(motion_subspace=lambda p, q: []), "motion_subspace must give 1, but gives 0"),
+    "axes": (
+        Wrong(motion_subspace=lambda p, q: []),
+        "motion_subspace must return 1, but returns 0",
+    ),
     "rate": (Wrong(motion_subspace=double), "motion_subspace must be the rate of transform: off"),
     "inverse": (
         Wrong(coordinates=lambda p, pos, rot: (rot.w,)),
@@ -75,7 +78,7 @@ WRONG_JOINTS = {
     ),
     "precision": (
         Wrong(zero=lambda like: (jnp.zeros(like.shape),)),
-        r"zero of float32\[3, 2\] gives float64",
+        r"zero of float32\[3, 2\] returns float64",
     ),
     "rest": (
         Wrong(zero=lambda like: (jnp.ones_like(like),)),
@@ -87,7 +90,7 @@ WRONG_JOINTS = {
     ),
     "bounds": (
         Wrong(bounds=lambda q: [Bound(q[0] ** 2, (jnp.ones_like(q[0]),))]),
-        "bounds must give the rates",
+        "bounds must return the rates",
     ),
     "drift": (Wrong(drift=lambda p, q, qd: Twist(p.axis, None)), "drift must be the rate"),
     "gradient": (
@@ -128,7 +131,7 @@ WRONG_COLLIDERS = {
     "points": (Balls(lambda t, a, b: t, n_contacts=2), "n_contacts is 2, but .* returns 1"),
     "length": (
         Balls(lambda t, a, b: t._replace(normal=t.normal * 2.0)),
-        "a normal has not unit length",
+        "a normal does not have unit length",
     ),
     "backwards": (
         Balls(lambda t, a, b: t._replace(normal=-t.normal)),

@@ -39,7 +39,10 @@ def test_each_sensor_has_its_place():
 @pytest.mark.parametrize(
     ("message", "sensor"),
     [
-        ("type 'gyro' measures no body; allowed: site", dict(type="gyro", object=("body", "arm"))),
+        (
+            "type 'gyro' cannot measure a body; allowed: site",
+            dict(type="gyro", object=("body", "arm")),
+        ),
         ("there is no joint 'elbo'. Did you", dict(type="jointpos", object=("joint", "elbo"))),
         ("joint 'neck' has 4 coordinates", dict(type="jointpos", object=("joint", "neck"))),
         ("joint 'elbow' has 1 coordinates", dict(type="ballquat", object=("joint", "elbow"))),
@@ -47,7 +50,7 @@ def test_each_sensor_has_its_place():
         ("body 'tip' has no joints", dict(type="subtreecom", object=("body", "tip"))),
         ("of body 'arm' is not its own", dict(type="framepos", object=("inertia", "arm"))),
         (
-            "measures in no other frame",
+            "cannot measure in another frame",
             dict(type="gyro", object=("site", "finger"), reference=("body", "arm")),
         ),
         (

@@ -57,7 +57,7 @@ def test_what_a_joints_actuators_give_is_bounded(f64, pipeline):
     [
         ("there is no site 'motor'. Did you mean 'rotor'", dict(site="motor")),
         ("there is no site 'motor'", dict(site="rotor", refsite="motor")),
-        ("it has a refsite, but acts on no site", dict(joint="body_free0", refsite="rotor")),
+        ("it has a refsite, but no site to act on", dict(joint="body_free0", refsite="rotor")),
         ("a site to act on or a body that adheres, one of them", dict()),
         ("one of them", dict(site="rotor", joint="body_free0")),
         ("wrench needs 6 numbers", dict(site="rotor", wrench=(1, 2, 3))),

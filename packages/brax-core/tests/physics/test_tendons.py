@@ -72,7 +72,7 @@ def test_a_tendon_pulls_by_its_weights(f64, pipeline, want, q, qd, act, model):
 @pytest.mark.parametrize(
     ("message", "model"),
     [
-        ("tendon 'band': it runs over no joint", dict(joints={})),
+        ("tendon 'band': it needs joints or a path", dict(joints={})),
         ("tendon 'band': it runs over joints or along", dict(path=["a", "b"])),
         ("tendon 'band': there is no site 'a'", dict(joints={}, path=["a", "b"])),
         ("tendon 'band': its path needs two sites", dict(joints={}, path=["a", 2.0, "b"])),

@@ -98,11 +98,11 @@ FLAT = jnp.array([[0.4, 0, 0], [0, 0.4, 0], [0, 0, 0.0]]), jnp.array([[0, 1, 2]]
     ("kind", "told"),
     [
         (Ball(), ""),
-        (Ball(2.0), "its slope has not length one"),
+        (Ball(2.0), "its slope does not have length one"),
         (Ball(2.0), "support must be the farthest point"),
         (Ball(mesh=FLAT), "mesh has a vertex that is 0.4 m off the surface"),
-        (Pulled(), "nearest must give the nearest points: the support towards a point is nearer"),
-        (Pulled(2.0), "nearest must give points of the shape"),
+        (Pulled(), "nearest must return the nearest points: the support towards a point is nearer"),
+        (Pulled(2.0), "nearest must return points of the shape"),
         (Root(), "must be a brax.colliders.GeometryType, but is Root"),
     ],
 )
@@ -163,7 +163,7 @@ def constant(value):
         (
             lambda env: (constant(1.0), (), {}),
             lambda path, deterministic: constant(2.0)(),
-            "load_policy must give the policy that train returned",
+            "load_policy must return the policy that train returned",
         ),
         (
             lambda env: (constant(1.0), (), {}),
@@ -222,7 +222,7 @@ def test_a_sensor_that_mixes_environments(monkeypatch):
     system = model.build()
     mixing = Mixing()
     system = system.replace(sensor_types=(mixing,))
-    with pytest.raises(PluginError, match="read gives other numbers in a batch"):
+    with pytest.raises(PluginError, match="read returns other numbers in a batch"):
         check_sensor(mixing, system)
     with pytest.raises(PluginError, match="the model has no sensor of this type"):
         check_sensor(plugins.get("sensor", "jointvel"), system)

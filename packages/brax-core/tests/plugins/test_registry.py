@@ -445,7 +445,7 @@ def test_googles_brax_beside_ours_is_one_clear_error(tmp_path):
         "except plugins.registry.PluginError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "Google's distribution 'brax' 0.14.2 is installed beside brax-core" in done.stdout
+    assert "Google's distribution 'brax' 0.14.2 is installed together with brax-core" in done.stdout
     assert "pip uninstall brax" in done.stdout
 
 

@@ -198,7 +198,7 @@ def check_environment_given(by: str, env: Any) -> None:
     missing += [] if hasattr(env, "action_size") else ["action_size"]
     if missing:
         raise ConfigError(
-            f"{by}={env!r:.80} is no environment: give a brax.env.Env, such as "
+            f"{by}={env!r:.80} is not an environment: give a brax.env.Env, such as "
             "brax.envs.get_environment('ant') makes; this has no method or property "
             f"{' and no '.join(missing)}"
         )

@@ -117,8 +117,8 @@ def _quantity(sys: System, name: str, bounds: Range) -> jax.Array:
         raise UnknownNameError(f"cannot randomize '{name}': {error}") from None
     if not isinstance(value, jax.Array):
         raise ConfigError(
-            f"cannot randomize '{name}': it is no array but {type(value).__name__}; name an array "
-            "of the system, such as 'link.inertia.mass'"
+            f"cannot randomize '{name}': it is not an array but {type(value).__name__}; name an "
+            "array of the system, such as 'link.inertia.mass'"
         )
     for bound in (bounds.low, bounds.high):
         try:

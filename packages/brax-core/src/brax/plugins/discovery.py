@@ -57,8 +57,9 @@ def refuse_googles_brax() -> None:
     for other in metadata.distributions(name="brax"):
         if any(str(file) == "brax/__init__.py" for file in other.files or ()):
             raise PluginError(
-                f"Google's distribution 'brax' {other.version} is installed beside brax-core, and "
-                "both own the import name 'brax'. Keep them in separate environments: pip "
+                f"Google's distribution 'brax' {other.version} is installed together with "
+                "brax-core, and both own the import name 'brax'. Keep them in separate "
+                "environments: pip "
                 "uninstall brax, then pip install --force-reinstall --no-deps brax-core"
             )
 

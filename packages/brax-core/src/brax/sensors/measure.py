@@ -98,8 +98,8 @@ def _read(kind: SensorType, context: EvaluationContext, asked: Asked) -> jax.Arr
     if not hasattr(read, "shape") or read.ndim != 3 or read.shape[:2] != wanted:
         got = describe(read).replace(str(context.q.shape[-1]), "batch")
         raise PluginError(
-            f"{who}: read must give an array of shape (sensors, width, batch), here "
-            f"[{wanted[0]}, {wanted[1]}, batch], but gives {got}"
+            f"{who}: read must return an array of shape (sensors, width, batch), here "
+            f"[{wanted[0]}, {wanted[1]}, batch], but returns {got}"
         )
     return read
 

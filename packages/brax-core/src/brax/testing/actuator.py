@@ -37,7 +37,7 @@ def _numbers(kind: ActuatorType) -> Iterator[str]:
         laws["rate"] = lambda c, l, v: kind.rate(params, c, 0.5 * c, l, v)
         same = kind.integrate(params, x, jnp.ones_like(x), jnp.zeros_like(x))
         if not np.allclose(same, x, atol=1e-6):
-            yield "integrate must change nothing in no time"
+            yield "integrate over no time must change nothing"
     for name, law in laws.items():
         for where, at in (("random numbers", (x, x, x)), ("zero", (0 * x,) * 3)):
             slopes = jax.grad(lambda *a, law=law: jnp.sum(law(*a)), argnums=(0, 1, 2))(*at)

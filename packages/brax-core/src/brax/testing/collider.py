@@ -108,7 +108,7 @@ def _numbers(
         yield "a distance, place or normal is not finite"
         return
     if np.abs(np.linalg.norm(normal, axis=-1) - 1).max() > _COLLIDER_TOLERANCE:
-        yield "a normal has not unit length"
+        yield "a normal does not have unit length"
     yield from _moved_together(run, first, second, turn)
     slope = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.min(run(a, b)[0], axis=0)), argnums=(0, 1)))
     little = _little(kinds, given)

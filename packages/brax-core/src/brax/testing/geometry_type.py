@@ -63,7 +63,7 @@ def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
         # A true distance solves the eikonal equation |∇d| = 1 except on edges and medial axes,
         # which one point in ten may hit.
         elif (np.abs(length - 1) > _GEOMETRY_TOLERANCE).mean() > 0.1:
-            yield "signed_distance must be a true distance: its slope has not length one"
+            yield "signed_distance must be a true distance: its slope does not have length one"
     if kind.corners and not kind.least_points:
         yield from _support(kind, shape, points)
     if kind.has_nearest:
@@ -92,7 +92,7 @@ def _nearest(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
     if not np.isfinite(np.asarray(stack(found))).all():
         yield "nearest is not finite at a random point"
     elif float(jnp.max(moved.dot(moved))) > _GEOMETRY_TOLERANCE**2:
-        yield "nearest must give points of the shape: their own nearest points are others"
+        yield "nearest must return points of the shape: their own nearest points are others"
     elif kind.corners:
         away, _ = normalize(points - found, points)
         # No point of a convex shape lies beyond the plane through the nearest point that is
@@ -100,7 +100,7 @@ def _nearest(kind: GeometryType, shape: Shape, points: Vec3) -> Iterator[str]:
         beyond = away.dot(kind.support(shape, away) - found)
         outside = (points - found).dot(points - found) > _GEOMETRY_TOLERANCE**2
         if bool(jnp.any(outside & (beyond > _GEOMETRY_TOLERANCE))):
-            yield "nearest must give the nearest points: the support towards a point is nearer"
+            yield "nearest must return the nearest points: the support towards a point is nearer"
 
 
 def _mesh(kind: GeometryType, shape: Shape, size: Sequence[float]) -> Iterator[str]:

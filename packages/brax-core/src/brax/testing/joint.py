@@ -115,7 +115,7 @@ def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[s
     drift, derived = joint.drift(params, q, v), JointType.drift(joint, params, q, v)
     zero = zero_vec(rot.w)
     return {
-        "transform must give a unit quaternion": rot.w**2 + rot.vec.dot(rot.vec) - 1,
+        "transform must return a unit quaternion": rot.w**2 + rot.vec.dot(rot.vec) - 1,
         "motion_subspace must be the rate of transform": (
             moving - velocity,
             # The angular velocity of a quaternion is the vector part of 2 q' q*.
@@ -125,7 +125,7 @@ def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[s
         "difference must undo integrate": _minus(
             joint.difference(joint.integrate(q, v, 1.0), q), v
         ),
-        "bounds must give the rates of its values": [
+        "bounds must return the rates of its values": [
             # A rotation angle, a norm, has no derivative at zero.
             jnp.where(jnp.abs(value) > 1e-3, r - s, 0.0)  # an angle at zero has none
             for value, r, s in zip(bounds, rising, rise, strict=True)

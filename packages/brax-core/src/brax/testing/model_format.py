@@ -59,6 +59,6 @@ def _loads(reader: Any, path: Path) -> Iterator[str]:
     except (BraxError, OSError):
         return
     except Exception as error:
-        yield f"load of a file that is not there must raise an OSError, but raised {error!r:.80}"
+        yield f"load of a missing file must raise an OSError, but raised {error!r:.80}"
     else:
-        yield "load of a file that is not there must raise an error"
+        yield "load of a missing file must raise an error"

@@ -81,6 +81,6 @@ def _compare(start: State, once: State, twice: State, both: State) -> Iterator[s
     for field in ("q", "qd"):
         a, b = np.asarray(getattr(twice, field)), np.asarray(getattr(both, field))
         if not np.isfinite(a).all():
-            yield f"step gives {field} that is not finite"
+            yield f"step returns {field} that is not finite"
         elif not np.allclose(a, b, atol=1e-4):
             yield f"{field} differs between two steps and one call with n_frames=2"

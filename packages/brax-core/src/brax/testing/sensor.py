@@ -51,6 +51,6 @@ def _numbers(kind: SensorType, sys: System) -> Iterator[str]:
         yield str(error)
         return
     if not np.isfinite(single).all():
-        yield "read gives numbers that are not finite"
+        yield "read returns numbers that are not finite"
     elif not np.allclose(single, both, atol=1e-4, rtol=1e-4):
-        yield "read gives other numbers in a batch: its operations mix environments"
+        yield "read returns other numbers in a batch: its operations mix environments"

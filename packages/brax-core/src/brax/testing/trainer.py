@@ -76,7 +76,7 @@ def _loaded(trainer: Any, environment: Env, path: Any, out: Any) -> Iterator[str
     key = jax.random.key(1)
     same = np.allclose(policy(obs, key)[0], _greedy(out)(obs, key)[0], atol=1e-5)
     if not same:
-        yield "load_policy must give the policy that train returned"
+        yield "load_policy must return the policy that train returned"
 
 
 def _greedy(out: Any) -> Any:

@@ -78,7 +78,7 @@ def _driven(actuator: Element, there: Mapping[str, Sequence[str]]) -> Iterator[s
     for key in driven:
         yield from _missing(actuator, key, actuator.values[key], there[key])
     if actuator.refsite and "site" not in driven:
-        yield f"{actuator}: it has a refsite, but acts on no site"
+        yield f"{actuator}: it has a refsite, but no site to act on"
     elif actuator.refsite:
         yield from _missing(actuator, "site", actuator.refsite, there["site"])
 
@@ -126,7 +126,7 @@ def _order(bodies: Sequence[Element]) -> Iterator[str]:
         if parents.get(chain[-1]) == body.name:
             yield f"{body}: it carries itself: {' on '.join([*chain, body.name])}"
         elif body.parent not in {WORLD, *parents}:
-            yield f"{body}: its parent '{body.parent}' does not exist{closest(body.parent, seen)}"
+            yield f"{body}: its parent '{body.parent}' does not exist.{closest(body.parent, seen)}"
         elif body.parent not in seen:
             yield f"{body}: its parent '{body.parent}' comes after it"
         seen.add(body.name)
@@ -191,7 +191,7 @@ def link(link: Element, types: Kinds) -> Iterator[str]:
             f"{link}: principal moments must be > 0, for it has joints, got {link.inertia.tolist()}"
         )
     if len(types) > 1 and any(is_free(t) for t in types):
-        yield f"{link}: a joint with six degrees of freedom must be alone"
+        yield f"{link}: a joint with six degrees of freedom must be its only joint"
     if sum(t.qd_width for t in types) > 6:
         yield f"{link} has {sum(t.qd_width for t in types)} degrees of freedom; at most 6"
     if any(is_free(t) for t in types) and link.parent != WORLD:
@@ -233,7 +233,7 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
 def tendon(tendon: Element, widths: Mapping[str, int]) -> Iterator[str]:
     """Yield the problems of a tendon over joints of so many degrees of freedom."""
     if not (tendon.joints or tendon.path):
-        yield f"{tendon}: it runs over no joint and no site"
+        yield f"{tendon}: it needs joints or a path of sites"
     if tendon.joints and tendon.path:
         yield f"{tendon}: it runs over joints or along a path, not both"
     for joint, coef in tendon.joints.items():

@@ -18,10 +18,12 @@ def sensor(
     what, name = sensor.object
     if what not in kind.objects:
         allowed = ", ".join(kind.objects)
-        yield f"{sensor}: type '{kind.name}' measures no {what}; allowed: {allowed}"
+        yield f"{sensor}: type '{kind.name}' cannot measure a {what}; allowed: {allowed}"
         return
     if sensor.reference is not None and not kind.relative:
-        yield f"{sensor}: type '{kind.name}' measures in no other frame; leave the reference out"
+        yield (
+            f"{sensor}: type '{kind.name}' cannot measure in another frame; leave the reference out"
+        )
     missing = False
     for each in (sensor.object, sensor.reference or ("body", WORLD)):
         for problem in _missing(sensor, each, elements):
@@ -44,7 +46,7 @@ def sensor(
     seen = [s for s in elements["site"] if kind.sees_site and s.name == name]
     for each in [*seen, *(elements["geom"] if kind.sees_geoms else ())]:
         if not _stops_rays(each.type):
-            yield f"{sensor}: {each} is of type '{each.type}', which stops no rays"
+            yield f"{sensor}: {each} is of type '{each.type}', which has no ray test"
     for each in (sensor.object, sensor.reference):
         if each is not None and each[0] == "inertia" and not _alone(each[1], moving, elements):
             yield f"{sensor}: the inertia of body '{each[1]}' is not its own: use its frame"

@@ -21,4 +21,4 @@ def wrapped(tendon: Element, types: Mapping[str, Any]) -> Iterator[str]:
     for stretch in tendon.path:
         kind = types.get(stretch.geom)
         if kind is not None and not kind.wrapped:
-            yield f"{tendon}: geom '{stretch.geom}' is a {kind.name}; no tendon wraps around it"
+            yield f"{tendon}: it cannot wrap around geom '{stretch.geom}', a {kind.name}"

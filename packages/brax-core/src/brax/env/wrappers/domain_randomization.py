@@ -73,7 +73,7 @@ class DomainRandomizationVmapWrapper(Wrapper):
         structures: list[Any] = [jax.tree.structure(sys) for sys in (plain, self.env.sys)]
         if structures[0] != structures[1]:
             raise ConfigError(
-                "randomization_fn must change numbers of the system alone; its names, types and "
+                "randomization_fn must change only numbers of the system; its names, types and "
                 "parents must stay"
             )
         drawn = _mapped(systems, in_axes)

@@ -30,7 +30,7 @@ def problems(collider: Collider) -> Iterator[str]:
 def _points(count: int, points: Any) -> Iterator[str]:
     """Yield what is wrong with a list of contact points."""
     if not isinstance(points, list | tuple) or not all(isinstance(p, Touch) for p in points):
-        yield f"collide must give a list of brax.colliders.Touch, but gives {describe(points)}"
+        yield f"collide must return a list of brax.colliders.Touch, but returns {describe(points)}"
         return
     if len(points) != count:
         yield f"n_contacts is {count}, but collide returns {len(points)} points"

@@ -94,15 +94,15 @@ def mesh_problem(out: Any) -> str:
     """Return what is wrong with the mesh that `mesh` returned; empty if nothing is."""
     if out is None:
         return ""
-    wanted = "mesh must give vertices (n, 3) and triangles (m, 3) of whole numbers, or None"
+    wanted = "mesh must return vertices (n, 3) and triangles (m, 3) of whole numbers, or None"
     if not isinstance(out, tuple | list) or len(out) != 2:
-        return f"{wanted}, but gives {describe(out)}"
+        return f"{wanted}, but returns {describe(out)}"
     vertices, triangles = map(np.asarray, out)
     for name, array in (("vertices", vertices), ("triangles", triangles)):
         if array.ndim != 2 or array.shape[1] != 3:
-            return f"{wanted}, but gives {name} {describe(array)}"
+            return f"{wanted}, but returns {name} {describe(array)}"
     if not np.issubdtype(triangles.dtype, np.integer):
-        return f"{wanted}, but gives triangles {describe(triangles)}"
+        return f"{wanted}, but returns triangles {describe(triangles)}"
     if not 0 <= triangles.min(initial=0) <= triangles.max(initial=0) < max(len(vertices), 1):
-        return f"mesh gives {len(vertices)} vertices, but a triangle of {triangles.max()}"
+        return f"mesh returns {len(vertices)} vertices, but a triangle of {triangles.max()}"
     return ""

@@ -24,7 +24,9 @@ def problems(integrator: Integrator[Any]) -> Iterator[str]:
         yield str(fault)
         return
     if not isinstance(out, _State):
-        yield f"step must give the state that its last move gave, but gives {describe(out)}"
+        yield (
+            f"step must return the state that its last stage returned, but returns {describe(out)}"
+        )
 
 
 class _State(NamedTuple):
@@ -41,7 +43,7 @@ class _TracedMoves(Moves[_State]):
         if hasattr(Flow, name):
             raise AttributeError(f"only Flow has '{name}': set needs_flow = True")
         known = [move for move in dir(self) if not move.startswith("_")]
-        raise AttributeError(f"there is no move '{name}'.{closest(name, known)}".rstrip("."))
+        raise AttributeError(f"there is no stage '{name}'.{closest(name, known)}".rstrip("."))
 
     def kick(self, state: _State, dt: jax.Array) -> _State:
         return _State(state.numbers + dt)

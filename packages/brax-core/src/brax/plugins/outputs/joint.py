@@ -82,7 +82,7 @@ def _twists(count: int) -> Callable[[str, Any], Iterator[str]]:
 def _twist(name: str, out: Any) -> Iterator[str]:
     """Yield what is wrong with a twist, either part of which may be None."""
     if not isinstance(out, Twist):
-        yield f"{name} must give a brax.joints.Twist, but gives {describe(out)}"
+        yield f"{name} must return a brax.joints.Twist, but returns {describe(out)}"
         return
     for part in out:
         if part is not None:
@@ -94,7 +94,7 @@ def _bounds(width: int) -> Callable[[str, Any], Iterator[str]]:
 
     def check(name: str, out: Any) -> Iterator[str]:
         if not isinstance(out, list | tuple) or not all(isinstance(b, Bound) for b in out):
-            yield f"{name} must give a list of brax.joints.Bound, but gives {describe(out)}"
+            yield f"{name} must return a list of brax.joints.Bound, but returns {describe(out)}"
             return
         for bound in out:
             yield from numbers(name, bound.value)

@@ -158,10 +158,10 @@ def numbers(name: str, value: Any, *leading: int) -> Iterator[str]:
     """Yield what is wrong with an array that must have the shape and precision of its arguments."""
     wanted = like(*leading)
     if not hasattr(value, "shape"):
-        yield f"{name} must give an array {describe(wanted)}, but gives {describe(value)}"
+        yield f"{name} must return an array {describe(wanted)}, but returns {describe(value)}"
     elif not _fits(value.shape, wanted.shape) or value.dtype != wanted.dtype:
         yield (
-            f"{name} of {describe(wanted)} gives {describe(value)}; "
+            f"{name} of {describe(wanted)} returns {describe(value)}; "
             "it must keep shape and precision"
         )
 
@@ -177,7 +177,7 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 def parts(name: str, value: Any, kind: type, *leading: int) -> Iterator[str]:
     """Yield what is wrong with a vector or a quaternion."""
     if not isinstance(value, kind):
-        yield f"{name} must give a {kind.__name__}, but gives {describe(value)}"
+        yield f"{name} must return a {kind.__name__}, but returns {describe(value)}"
         return
     components: Any = value
     for part in components:
@@ -192,9 +192,9 @@ def listed(name: str, value: Any, count: int, what: str) -> None:
     """
     plain = isinstance(value, tuple | list) and not isinstance(value, Vec3 | Quat)
     if not plain:
-        raise Fault(f"{name} must give a list or tuple of {what}, but gives {describe(value)}")
+        raise Fault(f"{name} must return a list or tuple of {what}, but returns {describe(value)}")
     if len(value) != count:
-        raise Fault(f"{name} must give {count}, but gives {len(value)}: {what}")
+        raise Fault(f"{name} must return {count}, but returns {len(value)}: {what}")
 
 
 def describe(value: Any) -> str:
