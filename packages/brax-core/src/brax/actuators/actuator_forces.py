@@ -49,10 +49,8 @@ def actuators_at_state(
         links: frames of the links, in the model's order, and their velocities; read if
             `sees_links`.
     """
-    seen, reached, pulled = actuator_states(sys, q, qd, links)
-    return ActuatorsAtState(
-        seen, forces(sys, range(sys.act_size()), command, seen), reached, pulled
-    )
+    seen, reach, tendons = actuator_states(sys, q, qd, links)
+    return ActuatorsAtState(seen, forces(sys, range(sys.act_size()), command, seen), reach, tendons)
 
 
 def sees_links(sys: System) -> bool:
@@ -67,24 +65,24 @@ def actuator_states(
 
     The site transmission and the tendons are None where the model has none.
     """
-    strands = actuator_transmission(sys)
-    length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
-    reached = pulled = None
+    joints = actuator_transmission(sys)
+    length, velocity = joints.along(q, joints.q), joints.along(qd, joints.qd)
+    reach = tendons = None
     if on_sites(sys):
         assert links is not None
-        reached = site_transmission(sys, links)
+        reach = site_transmission(sys, links)
         # An actuator drives one element, so at most one of the terms of its length is not zero.
-        length, velocity = length + reached.length, velocity + reached.velocity
+        length, velocity = length + reach.length, velocity + reach.velocity
     if sys.tendon_names:
-        pulled = tendons_at_state(sys, q, qd, links)
-        gear, which, owners = _pulling(sys)
-        mine = (gear * rows(x, which) for x in (pulled.length, pulled.velocity))
-        more = [sum_rows(x, owners, sys.act_size()) for x in mine]
-        length, velocity = length + more[0], velocity + more[1]
-    return ActuatorLength(length, velocity), reached, pulled
+        tendons = tendons_at_state(sys, q, qd, links)
+        gear, which, owners = _tendon_gears(sys)
+        mine = (gear * rows(x, which) for x in (tendons.length, tendons.velocity))
+        along = [sum_rows(x, owners, sys.act_size()) for x in mine]
+        length, velocity = length + along[0], velocity + along[1]
+    return ActuatorLength(length, velocity), reach, tendons
 
 
-def _pulling(sys: System) -> tuple[jax.Array, tuple[int, ...], tuple[int, ...]]:
+def _tendon_gears(sys: System) -> tuple[jax.Array, tuple[int, ...], tuple[int, ...]]:
     """Return the gears of the actuators that pull tendons, their tendons, and their indices."""
     owners = tuple(a for a, t in enumerate(sys.actuator_tendon) if t >= 0)
     return rows(sys.actuator.gear, owners), tuple(sys.actuator_tendon[a] for a in owners), owners
@@ -104,8 +102,8 @@ def link_forces(sys: System, driven: ActuatorsAtState) -> Spatial | None:
     They are about the link's frame, along the world's axes; None if there are none.
     """
     found = driven.reach and driven.reach.on_links(driven.force, sys.num_links())
-    pulled = driven.tendons and driven.tendons.link_forces(sys, _on_tendons(sys, driven))
-    return added(found, pulled)
+    tendons = driven.tendons and driven.tendons.link_forces(sys, _on_tendons(sys, driven))
+    return added(found, tendons)
 
 
 def added(a: Spatial | None, b: Spatial | None) -> Spatial | None:
@@ -115,7 +113,7 @@ def added(a: Spatial | None, b: Spatial | None) -> Spatial | None:
 
 def _on_tendons(sys: System, driven: ActuatorsAtState) -> jax.Array:
     """Return the force of the actuators on each tendon, (n_tendons, batch)."""
-    gear, which, owners = _pulling(sys)
+    gear, which, owners = _tendon_gears(sys)
     return sum_rows(gear * rows(driven.force, owners), which, len(sys.tendon_names))
 
 

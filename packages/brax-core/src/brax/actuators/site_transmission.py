@@ -71,18 +71,18 @@ def site_transmission(sys: System, links: Frames) -> LinkTransmission:
     acting = [a for a, s in enumerate(sys.actuator_site) if s >= 0]
     site = [sys.actuator_site[a] for a in acting]
     ref = [sys.actuator_refsite[a] for a in acting]
-    here = site_frames(sys, site, links)
-    there = site_frames(sys, [s if r < 0 else r for s, r in zip(site, ref, strict=True)], links)
+    frame = site_frames(sys, site, links)
+    reference = site_frames(sys, [s if r < 0 else r for s, r in zip(site, ref, strict=True)], links)
     gear = rows(sys.actuator.gear[:, None] * sys.actuator.wrench, acting)
     lin, ang = vec3(gear[:, :3]), vec3(gear[:, 3:])
     # Length and force are work-conjugate: wrench · (displacement, rotation vector) in the
     # reference's axes.
-    length = lin.dot(there.rot.inv_rotate(here.pos - there.pos))
-    length = length + ang.dot(log_quat(there.rot.inv_mul(here.rot)))
-    wrench = Spatial(there.rot.rotate(ang), there.rot.rotate(lin))
+    length = lin.dot(reference.rot.inv_rotate(frame.pos - reference.pos))
+    length = length + ang.dot(log_quat(reference.rot.inv_mul(frame.rot)))
+    wrench = Spatial(reference.rot.rotate(ang), reference.rot.rotate(lin))
     entries = [(k, *each) for k, a in enumerate(acting) for each in _acted_on(sys, a)]
     row, link, at_ref, sign = (tuple(column) for column in zip(*entries, strict=True))
-    points = jax.tree.map(lambda *x: jnp.concatenate(x), here.pos, there.pos)
+    points = jax.tree.map(lambda *x: jnp.concatenate(x), frame.pos, reference.pos)
     moved = rows(links, link)
     arm = rows(points, [k + len(acting) * r for k, r in zip(row, at_ref, strict=True)]) - moved.pos
     push = rows(wrench, row) * jnp.array(sign, length.dtype)[:, None]

@@ -77,8 +77,8 @@ def tendon_reach(sys: System, links: Frames) -> LinkTransmission:
         links: frames of the links in the world, and their velocities, in the model's order.
     """
     found = [
-        _straight(sys, links, s) if way == "" else _around(sys, links, s, way, sided)
-        for (way, sided), s in _kinds(sys).items()
+        _straight(sys, links, s) if wrapping == "" else _around(sys, links, s, wrapping, has_side)
+        for (wrapping, has_side), s in _kinds(sys).items()
     ]
     n, size = len(sys.tendon_names), links.pos.x.shape[-1]
     length = total(sum_rows(jnp.broadcast_to(p.length, (len(p.of), size)), p.of, n) for p in found)
@@ -99,8 +99,8 @@ def _kinds(sys: System) -> dict[tuple[str, bool], TendonSegments]:
     number = 0
     for tendon, path in enumerate(sys.tendon_path):
         for first, last, geom, side in path:
-            way = sys.geom_types[geom].wrapped if geom >= 0 else ""
-            mine = found.setdefault((way, side >= 0), [])
+            wrapping = sys.geom_types[geom].wrapped if geom >= 0 else ""
+            mine = found.setdefault((wrapping, side >= 0), [])
             mine.append((tendon, number, first, last, geom, side))
             number += 1
     return {key: TendonSegments(*zip(*mine, strict=True)) for key, mine in found.items()}
@@ -130,7 +130,7 @@ def _straight(sys: System, links: Frames, s: TendonSegments) -> TensionWrenches:
 
 
 def _around(
-    sys: System, links: Frames, s: TendonSegments, way: str, sided: bool
+    sys: System, links: Frames, s: TendonSegments, wrapping: str, has_side: bool
 ) -> TensionWrenches:
     """Return the wrenches of segments around geoms."""
     a, b = _ends(sys, links, s)
@@ -141,8 +141,8 @@ def _around(
     def local(point: Vec3) -> Vec3:
         return geom.rot.inv_rotate(point - geom.pos)
 
-    side = local(site_frames(sys, s.side, links).pos) if sided else None
-    found = WRAPPINGS[way](local(a), local(b), vec3(rows(sys.geom.size, s.geom)).x, side)
+    side = local(site_frames(sys, s.side, links).pos) if has_side else None
+    found = WRAPPINGS[wrapping](local(a), local(b), vec3(rows(sys.geom.size, s.geom)).x, side)
     first, last = (geom.pos + geom.rot.rotate(p) for p in (found.first, found.last))
     # A segment that does not wrap becomes two straight halves: both ends of its arc are the middle,
     # where no force acts.

@@ -43,8 +43,8 @@ def tendons_at_state(
         links: frames of the links, in the model's order, and their velocities; read if there is a
             spatial tendon.
     """
-    strands = tendon_transmission(sys)
-    length, velocity = strands.along(q, strands.q), strands.along(qd, strands.qd)
+    joints = tendon_transmission(sys)
+    length, velocity = joints.along(q, joints.q), joints.along(qd, joints.qd)
     if not has_paths(sys):
         return TendonsAtState(length, velocity, None)
     assert links is not None
@@ -52,9 +52,9 @@ def tendons_at_state(
     return TendonsAtState(length + reach.length, velocity + reach.velocity, reach)
 
 
-def passive_force(sys: System, here: TendonsAtState) -> jax.Array:
+def passive_force(sys: System, tendons: TendonsAtState) -> jax.Array:
     """Return the force of each tendon's spring and damper."""
-    tendon, length = sys.tendon, here.length
+    tendon, length = sys.tendon, tendons.length
     # MuJoCo's `springlength` may be a range, within which the spring exerts no force.
     rest = jnp.clip(length, tendon.lengthspring[:, 0], tendon.lengthspring[:, 1])
-    return tendon.stiffness * (rest - length) - tendon.damping * here.velocity
+    return tendon.stiffness * (rest - length) - tendon.damping * tendons.velocity

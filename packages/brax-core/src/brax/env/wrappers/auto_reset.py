@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.env.base import Env, State, Wrapper, check_once, check_state, key_shape
-from brax.env.wrappers.episode import start_accounts, without_accounts
+from brax.env.wrappers.episode import reset_records, without_records
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError
 
@@ -73,7 +73,7 @@ class AutoResetWrapper(Wrapper):
         own = {key: state.info[key] for key in _OWN if key in state.info}
         info = {key: value for key, value in state.info.items() if key not in _OWN}
         # The records of the step that ended an episode stay readable until the next step.
-        info = start_accounts(info, state.done > 0)
+        info = reset_records(info, state.done > 0)
         new = self.env.step(state.replace(done=jnp.zeros_like(state.done), info=info), action)
         again = self._start_fresh if self._fresh else self._start_cached
         (pipeline_state, obs, info), own = again(new, own)
@@ -105,7 +105,7 @@ class AutoResetWrapper(Wrapper):
 
 def _start(state: State) -> tuple[Any, Any, dict[str, Any]]:
     """Return the parts of a state that a reset replaces."""
-    return state.pipeline_state, state.obs, without_accounts(state.info)
+    return state.pipeline_state, state.obs, without_records(state.info)
 
 
 def _split(rng: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -82,7 +82,7 @@ class EpisodeWrapper(Wrapper):
             metrics=state.metrics | _overflow(state),
         )
         zero = jnp.zeros(state.done.shape, jnp.float32)
-        accounts = {
+        records = {
             "steps": jnp.zeros(state.done.shape, jnp.int32),
             "truncation": zero,
             "termination": zero,
@@ -91,7 +91,7 @@ class EpisodeWrapper(Wrapper):
             | {name: jnp.zeros_like(value) for name, value in state.metrics.items()},
             "episode_done": state.done,
         }
-        return state.replace(info=state.info | accounts)
+        return state.replace(info=state.info | records)
 
     def step(self, state: State, action: jax.Array) -> State:
         """Advance by `action_repeat` steps, or up to the end of the episode.
@@ -135,14 +135,12 @@ class EpisodeWrapper(Wrapper):
         pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
         reward = jnp.where(moved, new.reward, 0.0)
         metrics = {k: jnp.where(moved, v, jnp.zeros_like(v)) for k, v in new.metrics.items()}
-        accounts = self._accounts(state.info, running, (new.done > 0) | ~sane, reward, metrics)
-        accounts["nan"] = jnp.where(running, _flag(~sane), state.info["nan"])
-        accounts["episode_done"] = fusion_barrier(
-            jnp.maximum(accounts["termination"], accounts["truncation"])
+        records = self._records(state.info, running, (new.done > 0) | ~sane, reward, metrics)
+        records["nan"] = jnp.where(running, _flag(~sane), state.info["nan"])
+        records["episode_done"] = fusion_barrier(
+            jnp.maximum(records["termination"], records["truncation"])
         )
-        return State(
-            pipeline_state, obs, reward, accounts["episode_done"], metrics, info | accounts
-        )
+        return State(pipeline_state, obs, reward, records["episode_done"], metrics, info | records)
 
     def _check_numbers(self, function: str, state: Any) -> None:
         """Raise if a value is no state, or its reward and metrics do not have the shape of done."""
@@ -159,7 +157,7 @@ class EpisodeWrapper(Wrapper):
                     f"{shape}; reward, done and each metric are one number, of shape ()"
                 )
 
-    def _accounts(
+    def _records(
         self,
         info: dict[str, Any],
         running: jax.Array,
@@ -180,20 +178,20 @@ class EpisodeWrapper(Wrapper):
         }
 
 
-def start_accounts(info: dict[str, Any], where: jax.Array) -> dict[str, Any]:
+def reset_records(info: dict[str, Any], where: jax.Array) -> dict[str, Any]:
     """Set the records of the environments in `where` to zero, for an episode that starts."""
-    accounts = {key: info[key] for key in EPISODE_KEYS if key in info}
-    return info | select(where, jax.tree.map(jnp.zeros_like, accounts), accounts)
+    records = {key: info[key] for key in EPISODE_KEYS if key in info}
+    return info | select(where, jax.tree.map(jnp.zeros_like, records), records)
 
 
-def without_accounts(info: dict[str, Any]) -> dict[str, Any]:
+def without_records(info: dict[str, Any]) -> dict[str, Any]:
     """Return the entries of `info` that are the environment's own."""
     return {key: value for key, value in info.items() if key not in EPISODE_KEYS}
 
 
 def _carried(state: State) -> tuple[Any, Any, dict[str, Any]]:
     """Return the parts of a state that a scan carries and that stay after an ended episode."""
-    return state.pipeline_state, state.obs, without_accounts(state.info)
+    return state.pipeline_state, state.obs, without_records(state.info)
 
 
 def _own_metrics(sums: dict[str, jax.Array], metrics: dict[str, jax.Array]) -> dict[str, jax.Array]:
