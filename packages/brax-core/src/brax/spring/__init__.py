@@ -1,6 +1,6 @@
 """The spring pipeline: maximal coordinates, joints as stiff springs solved for the whole tree.
 
-`pipeline` is its `init` and `step`, `kick` a step's velocity update, and `bodies` the state inside
-a step. It builds on `brax.maximal`. Nothing else in the engine imports it. Start reading at
-`pipeline`, then `kick`.
+`pipeline` holds its `init` and `step`, `velocity_update` a step's velocity update, and `bodies` the
+state inside a step. It builds on `brax.maximal`. Nothing else in the engine imports it. Start
+reading at `pipeline`, then `velocity_update`.
 """

@@ -8,19 +8,19 @@ from brax.components import Quat, Vec3, exp_quat, put_rows, rows, unit_again
 from brax.impulses import Impulses
 from brax.maximal.links import Links, PerDof
 from brax.maximal.rotation import rotation_vector
-from brax.spring.model import Problem, unheld
+from brax.spring.model import SpringProblem, unheld
 
 
-class Way(NamedTuple):
+class StepVelocities(NamedTuple):
     """Velocities that move the links over a step."""
 
     vel: Vec3
-    """As in `Bodies`; likewise below."""
+    """As in `SpringState`, like the fields below."""
     spin: Vec3
     rates: tuple[PerDof, ...]
 
 
-class Bodies(NamedTuple):
+class SpringState(NamedTuple):
     """All links: their principal frames in the world, their velocities, and their joints."""
 
     pos: Vec3
@@ -39,18 +39,18 @@ class Bodies(NamedTuple):
     """Of the actuators that are stateful, (na, batch); None if there are none."""
     acted: Impulses | None = None
     """The impulses so far of the step; None if nobody asks for them."""
-    way: Way | None = None
+    step_velocities: StepVelocities | None = None
     """Where an impact is resolved in time: what moves the links, while the velocities are those
     after the step."""
 
 
-def links_of(bodies: Bodies) -> Links:
+def links_of(bodies: SpringState) -> Links:
     """The bodies as all pipelines of maximal coordinates have them."""
     axes = bodies.rot.matrix()
     return Links(bodies.pos, bodies.rot, axes, bodies.vel, axes.rotate(bodies.spin))
 
 
-def drift(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
+def drift(problem: SpringProblem, bodies: SpringState, dt: jax.Array) -> SpringState:
     """Free motion: straight lines, and rotation at constant angular momentum.
 
     The exponential and the conservation of angular momentum are exact to round-off. The rotation
@@ -61,7 +61,7 @@ def drift(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     """
     model = problem.model
     i = model.links.moments
-    vel, spin = bodies.way[:2] if bodies.way else (bodies.vel, bodies.spin)
+    vel, spin = bodies.step_velocities[:2] if bodies.step_velocities else (bodies.vel, bodies.spin)
     turned = spin * dt
     if free := unheld(problem.plan):
         turned = put_rows(turned, free, rotation_vector(rows(spin, free), model.gyration, dt))
@@ -74,5 +74,5 @@ def drift(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
         pos=bodies.pos + vel * dt,
         rot=unit_again(bodies.rot.mul(turn)),
         spin=kept + Vec3(*(a * b for a, b in zip(change, model.inverse, strict=True))),
-        way=None,
+        step_velocities=None,
     )

@@ -27,7 +27,7 @@ ERP = 0.3
 """Share of a joint's separation that is taken back in one step."""
 
 
-class Measured(NamedTuple):
+class MeasuredJoints(NamedTuple):
     """The joints of a stack as they stand; spatial quantities about the tree's common point."""
 
     q: PerDof
@@ -49,7 +49,7 @@ def measure(
     body: Links,
     origin: Vec3,
     dt: jax.Array,
-) -> Measured:
+) -> MeasuredJoints:
     """Measures the joints of a stack.
 
     The coordinates follow the frames by one Gauss-Newton step, which keeps them continuous over
@@ -69,11 +69,11 @@ def measure(
     step, tilt, gap = project(joints, *separation(model, at, parent, body))
     velocity = relative_velocity(joints.point, parent, body)
     rates, spin, speed = project(joints, *velocity)
-    turning = _turning(model, types, q, at, joints.local, rates, parent)
+    turning = _joint_velocity_terms(model, types, q, at, joints.local, rates, parent)
     curve_ang, curve_lin = _curvature(parent, body, joints.point, turning)
     drive_ang = tilt * (-ERP / dt) + curve_ang * (0.5 * dt) - spin
     drive_lin = gap * (-ERP / dt) + curve_lin * (0.5 * dt) - speed
-    return Measured(
+    return MeasuredJoints(
         q=advance(types, q, step, 1.0),
         rates=rates,
         subspace=spatial(joints, origin),
@@ -81,7 +81,7 @@ def measure(
     )
 
 
-class Turning(NamedTuple):
+class JointVelocityTerms(NamedTuple):
     """What one joint does to the link at its rates, world axes; a part that is zero is None."""
 
     moving: JointDirection
@@ -89,7 +89,7 @@ class Turning(NamedTuple):
     """How that changes because the joint's own axes move."""
 
 
-def _turning(
+def _joint_velocity_terms(
     model: Stack,
     types: tuple[JointType, ...],
     q: PerDof,
@@ -97,9 +97,9 @@ def _turning(
     local: Sequence[JointDirection],
     rates: PerDof,
     parent: Links | None,
-) -> list[Turning]:
+) -> list[JointVelocityTerms]:
     """For each joint of the stack."""
-    out: list[Turning] = []
+    out: list[JointVelocityTerms] = []
     i = j = 0
     for kind, params, frame in zip(types, model.params, at.before, strict=True):
         here, dofs = slice(i, i + kind.q_width), slice(j, j + kind.qd_width)
@@ -113,7 +113,7 @@ def _turning(
         moving = JointDirection(
             *(_sum(zip(p, rates[dofs], strict=True)) for p in zip(*local[dofs], strict=True))
         )
-        out.append(Turning(moving, drift))
+        out.append(JointVelocityTerms(moving, drift))
         i, j = here.stop, dofs.stop
     return out
 
@@ -132,7 +132,7 @@ def _add(*terms: Vec3 | None) -> Vec3 | None:
 
 
 def _curvature(
-    parent: Links | None, body: Links, point: Vec3, turning: Sequence[Turning]
+    parent: Links | None, body: Links, point: Vec3, turning: Sequence[JointVelocityTerms]
 ) -> tuple[Vec3, Vec3]:
     """Relative acceleration, at the anchor, by which the joint bends the links' free motion.
 

@@ -14,7 +14,7 @@ from brax.maximal.tendons import stopped
 from brax.tree import Group
 
 
-class Bound(NamedTuple):
+class LimitRows(NamedTuple):
     """A quantity of a group's joints that a limit, or dry friction, bounds."""
 
     per_rate: tuple[jax.Array | None, ...]
@@ -36,7 +36,7 @@ def bounds(
     rates: PerDof,
     mobility: PerDof,
     dt: jax.Array,
-) -> list[Bound]:
+) -> list[LimitRows]:
     """What bounds the joints of a group.
 
     Args:
@@ -48,7 +48,7 @@ def bounds(
         mobility: of each degree of freedom.
         dt: time step.
     """
-    out: list[Bound] = []
+    out: list[LimitRows] = []
     dofs = used = 0
     free: list[jax.Array | None] = [None] * len(group.qd)
     for kind, joints in zip(group.types, group.joints, strict=True):
@@ -60,19 +60,19 @@ def bounds(
                 rate, step = _rate(per_rate, rates), _step(per_rate, mobility)
                 ends = stack.lower[k], stack.upper[k]
                 low, high = _within(sys, bound.value, ends, rate, dt)
-                out.append(Bound(per_rate, low, high, step, None))
+                out.append(LimitRows(per_rate, low, high, step, None))
         if any(sys.joint_dry[j] for j in joints):
             for k in range(dofs, end):
                 per_rate = (*free[:k], jnp.ones_like(rates[k]), *free[k + 1 :])
                 stop, most = -rates[k], stack.dry[k] * dt
-                out.append(Bound(per_rate, stop, stop, _step(per_rate, mobility), most))
+                out.append(LimitRows(per_rate, stop, stop, _step(per_rate, mobility), most))
         dofs, used = end, used + kind.q_width
     return out
 
 
-def cord_bounds(
+def tendon_bounds(
     sys: System, length: jax.Array, rates: jax.Array, mobility: jax.Array, dt: jax.Array
-) -> list[tuple[tuple[int, ...], Bound]]:
+) -> list[tuple[tuple[int, ...], LimitRows]]:
     """What bounds tendons, and which: all limited ones, then all with dry friction.
 
     Args:
@@ -88,11 +88,11 @@ def cord_bounds(
         at, rate, mobile, ends = rows((length, rates, mobility, sys.tendon.limit), limited)
         low, high = _within(sys, at, ends, rate, dt)
         one = (jnp.ones_like(rate),)
-        out.append((limited, Bound(one, low, high, _step(one, (mobile,)), None)))
+        out.append((limited, LimitRows(one, low, high, _step(one, (mobile,)), None)))
     if dry:
         rate, mobile, loss = rows((rates, mobility, sys.tendon.frictionloss), dry)
         one = (jnp.ones_like(rate),)
-        out.append((dry, Bound(one, -rate, -rate, _step(one, (mobile,)), loss * dt)))
+        out.append((dry, LimitRows(one, -rate, -rate, _step(one, (mobile,)), loss * dt)))
     return out
 
 
@@ -122,20 +122,31 @@ def _step(per_rate: Sequence[jax.Array | None], mobility: PerDof) -> jax.Array:
     return 1.0 / jnp.maximum(seen, 1e-12)
 
 
-def update(bound: Bound, impulse: jax.Array, changes: PerDof, gain: jax.Array) -> jax.Array:
-    """Moves an impulse: it only pushes back into the range, and is at most what friction gives.
-
-    A limit goes the share `gain` of the way; friction, which has a bound, goes it all.
-    """
+def update(bound: LimitRows, impulse: jax.Array, changes: PerDof) -> jax.Array:
+    """Moves an impulse: it only pushes back into the range, and is at most what friction gives."""
     rate = _rate(bound.per_rate, changes)
-    step = bound.step * gain if bound.most is None else bound.step
-    new = jnp.maximum(impulse + step * (bound.low - rate), 0.0) + jnp.minimum(
-        impulse + step * (bound.high - rate), 0.0
+    new = jnp.maximum(impulse + bound.step * (bound.low - rate), 0.0) + jnp.minimum(
+        impulse + bound.step * (bound.high - rate), 0.0
     )
     return new if bound.most is None else jnp.clip(new, -bound.most, bound.most)
 
 
-def add_impulses(loads: PerDof, bounded: Sequence[Bound], impulses: Sequence[jax.Array]) -> PerDof:
+def within(bound: LimitRows, asked: jax.Array, impulse: jax.Array) -> jax.Array:
+    """Return an impulse that pushes the way that was asked, and at most what friction gives."""
+    if bound.most is not None:
+        return jnp.clip(impulse, -bound.most, bound.most)
+    least, greatest = jnp.where(asked < 0, -jnp.inf, 0.0), jnp.where(asked > 0, jnp.inf, 0.0)
+    return jnp.clip(impulse, least, greatest)
+
+
+def square(bound: LimitRows, change: jax.Array) -> jax.Array:
+    """Return the square of a change of impulses in the metric of their steps, (links, batch)."""
+    return change * change * (1.0 / bound.step)
+
+
+def add_impulses(
+    loads: PerDof, bounded: Sequence[LimitRows], impulses: Sequence[jax.Array]
+) -> PerDof:
     """Impulses along the degrees of freedom of a group, with those of what bounds them."""
     out = list(loads)
     for bound, impulse in zip(bounded, impulses, strict=True):

@@ -22,7 +22,7 @@ from brax.maximal.rotation import gyration
 from brax.tree import Layout, layout
 
 
-class Model(NamedTuple):
+class SpringModel(NamedTuple):
     """Constants of all links in the layout's order, and of the stacks of joints."""
 
     links: Masses
@@ -39,22 +39,22 @@ class Model(NamedTuple):
     stacks: tuple[Stack, ...]
 
 
-class Problem(NamedTuple):
+class SpringProblem(NamedTuple):
     """All that a step knows beside its state."""
 
     sys: System
     plan: Layout
-    model: Model
+    model: SpringModel
     act: jax.Array
-    surroundings: ExternalForces
+    external: ExternalForces
 
 
-def constants(sys: System) -> Model:
+def constants(sys: System) -> SpringModel:
     """Takes a system with a trailing batch axis apart."""
     plan = layout(sys)
     links = masses(sys, plan)
     i = links.moments
-    return Model(
+    return SpringModel(
         links=links,
         inverse=Vec3(*(1.0 / x for x in i)),
         gyration=gyration(rows(i, unheld(plan))),

@@ -22,13 +22,13 @@ from brax.maximal.actuation import next_activation
 from brax.maximal.coordinates import frames_of_links, read_joints, read_links, write_state
 from brax.maximal.joint_errors import advance
 from brax.pipeline import Pipeline
-from brax.spring.bodies import Bodies, drift, links_of
-from brax.spring.kick import kick
-from brax.spring.model import Problem, constants
+from brax.spring.bodies import SpringState, drift, links_of
+from brax.spring.model import SpringProblem, constants
+from brax.spring.velocity_update import velocity_update
 from brax.tree import layout
 
 
-class Spring(Pipeline[Problem, Bodies]):
+class Spring(Pipeline[SpringProblem, SpringState]):
     """`init` and `step` of the spring pipeline."""
 
     name = "spring"
@@ -36,32 +36,32 @@ class Spring(Pipeline[Problem, Bodies]):
     approximates = contracts.APPROXIMATE_IN_MAXIMAL
     reports_forces = True
 
-    def problem(self, sys: System, act: jax.Array, external: Force | None) -> Problem:
+    def problem(self, sys: System, act: jax.Array, external: Force | None) -> SpringProblem:
         """Takes the model's constants apart."""
         # The constants of a known model are folded, but nothing that follows from a batch.
         sys, model = jax.lax.optimization_barrier((sys, constants(sys)))
         plan = layout(sys)
-        return Problem(sys, plan, model, act, external_forces(sys, plan.order, external))
+        return SpringProblem(sys, plan, model, act, external_forces(sys, plan.order, external))
 
-    def enter(self, problem: Problem, state: State) -> Bodies:
+    def enter(self, problem: SpringProblem, state: State) -> SpringState:
         """Finds the links' principal frames."""
         links = read_links(problem.plan, problem.model.links, state)
         q, rates = read_joints(problem.plan, state)
         spin = links.rot.inv_rotate(links.ang)
         acted = None if state.forces is None else impulses.zero(state.forces)
-        return Bodies(links.pos, links.rot, links.vel, spin, q, rates, state.activation, acted)
+        return SpringState(links.pos, links.rot, links.vel, spin, q, rates, state.activation, acted)
 
-    def advance(self, problem: Problem, motion: Bodies, dt: jax.Array) -> Bodies:
+    def advance(self, problem: SpringProblem, motion: SpringState, dt: jax.Array) -> SpringState:
         """Kicks and drifts, as the integrator says."""
         sys, told = problem.sys, Command(problem.act, motion.activation)
-        moved: Bodies = sys.integrator.step(_Moves(problem), motion, dt)
+        moved: SpringState = sys.integrator.step(_SpringMoves(problem), motion, dt)
         masses, links = problem.model.links, links_of(motion)
         activation = next_activation(
             sys, problem.plan, masses, told, links, motion.q, motion.rates, dt
         )
-        return moved._replace(way=None, activation=activation)
+        return moved._replace(step_velocities=None, activation=activation)
 
-    def leave(self, problem: Problem, motion: Bodies) -> State:
+    def leave(self, problem: SpringProblem, motion: SpringState) -> State:
         """Reads the coordinates off the frames."""
         model = problem.model
         frames = frames_of_links(model.links, links_of(motion))
@@ -74,18 +74,18 @@ SPRING = Spring()
 init, step = SPRING.init, SPRING.step
 
 
-class _Moves(Moves[Bodies]):
+class _SpringMoves(Moves[SpringState]):
     """Kicks and drifts."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SpringProblem) -> None:
         self.problem = problem
 
-    def kick(self, state: Bodies, dt: jax.Array) -> Bodies:
-        return kick(self.problem, state, dt)
+    def kick(self, state: SpringState, dt: jax.Array) -> SpringState:
+        return velocity_update(self.problem, state, dt)
 
-    def drift(self, state: Bodies, dt: jax.Array) -> Bodies:
+    def drift(self, state: SpringState, dt: jax.Array) -> SpringState:
         moved = drift(self.problem, state, dt)
-        speeds = state.way.rates if state.way else state.rates
+        speeds = state.step_velocities.rates if state.step_velocities else state.rates
         q = tuple(
             advance(stack.types, q, rates, dt) if q else ()
             for stack, q, rates in zip(self.problem.plan.stacks, state.q, speeds, strict=True)

@@ -14,7 +14,7 @@ from brax.colliders.interface import Touch
 from brax.colliders.narrow_phase import contact_links, find_touches, frames_of
 from brax.components import Quat, Sym3, Vec3, rows, total
 from brax.impulses import Impulses
-from brax.maximal import tendons as roped
+from brax.maximal import tendons as tendon_rows
 from brax.maximal.actuation import Actuation, actuation, actuator_wrench, applied_forces
 from brax.maximal.equality import (
     EqualityTargets,
@@ -30,19 +30,20 @@ from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, b
 from brax.maximal.step_impulses import step_impulses
 from brax.maximal.tree_solve import GroupPivot, factor, mobility, solve, without_drives
 from brax.spatial import Rigid, Spatial, rigid_inertia
-from brax.spring import contacts as touching
-from brax.spring import limits as bounded
-from brax.spring.bodies import Bodies, Way
-from brax.spring.joints import ERP, Measured, measure
-from brax.spring.model import Problem
+from brax.spring import contacts as contact_rows
+from brax.spring import limits as limit_rows
+from brax.spring.bodies import SpringState, StepVelocities
+from brax.spring.joints import ERP, MeasuredJoints, measure
+from brax.spring.model import SpringProblem
+from brax.spring.sweeps import Trees, sweep
 from brax.tree import Layout, join, sum_rows
 
 RELAXATION = 0.9
-"""Share of the way that a pass moves an impulse; below 1, since all move at once. The last one
-goes it all, so that nothing is left where an impulse is alone."""
+"""Share of the way that a sweep moves contacts of bodies without limits; below 1, since all move at
+once. The last sweep goes it all, so that nothing is left where an impulse is alone."""
 
 
-def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
+def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) -> SpringState:
     """Updates velocities for `dt` at fixed positions.
 
     All is solved for the change of velocity, which is small and so loses little to rounding: what
@@ -79,9 +80,9 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
         problem, pivots, links, fall, joints, origin, pushes, loads, tied, dt, asked
     )
 
-    def changed(changes: Sequence[Spatial], rates: Sequence[Any]) -> Way:
+    def changed(changes: Sequence[Spatial], rates: Sequence[Any]) -> StepVelocities:
         change = join(changes)
-        return Way(
+        return StepVelocities(
             vel + fall + change.lin + change.ang.cross(arm),
             spin + axes.inv_rotate(change.ang),
             tuple(
@@ -93,13 +94,13 @@ def kick(problem: Problem, bodies: Bodies, dt: jax.Array) -> Bodies:
     return bodies._replace(
         **changed(*after)._asdict(),
         q=tuple(() if m is None else m.q for m in measured),
-        way=None if over is None else changed(*over),
+        step_velocities=None if over is None else changed(*over),
         acted=impulses.more(bodies.acted, now),
     )
 
 
 def _outer_impulses(
-    problem: Problem,
+    problem: SpringProblem,
     links: Links,
     arm: Vec3,
     inertias: Sequence[Rigid],
@@ -113,7 +114,7 @@ def _outer_impulses(
     pushes = [
         Spatial(i.moment.cross(w), w * i.mass) for i, w in zip(inertias, weights, strict=True)
     ]
-    wrench = problem.surroundings.wrench(links.axes, Spatial(links.ang, links.vel))
+    wrench = problem.external.wrench(links.axes, Spatial(links.ang, links.vel))
     pushed = actuator_wrench(problem.sys, problem.plan, problem.model.links, links, motors)
     wrench = pushed if wrench is None else wrench if pushed is None else wrench + pushed
     if wrench is None:
@@ -145,10 +146,10 @@ def common_points(plan: Layout, pos: Vec3) -> Vec3:
 
 
 def measure_joints(
-    problem: Problem, bodies: Bodies, links: Links, origin: Vec3, dt: jax.Array
-) -> list[Measured | None]:
+    problem: SpringProblem, bodies: SpringState, links: Links, origin: Vec3, dt: jax.Array
+) -> list[MeasuredJoints | None]:
     """Measures the joints of all stacks; None for links that nothing holds."""
-    out: list[Measured | None] = []
+    out: list[MeasuredJoints | None] = []
     for stack, model, q in zip(problem.plan.stacks, problem.model.stacks, bodies.q, strict=True):
         if stack.unconstrained:
             out.append(None)
@@ -164,7 +165,10 @@ def _impedance(stack: Stack, dt: jax.Array) -> PerDof:
 
 
 def _driven(
-    problem: Problem, bodies: Bodies, links: Links, measured: Sequence[Measured | None]
+    problem: SpringProblem,
+    bodies: SpringState,
+    links: Links,
+    measured: Sequence[MeasuredJoints | None],
 ) -> Actuation | None:
     """The actuators and tendons, as the joints are measured."""
     return actuation(
@@ -179,9 +183,9 @@ def _driven(
 
 
 def _joint_impulses(
-    problem: Problem,
-    bodies: Bodies,
-    measured: Sequence[Measured | None],
+    problem: SpringProblem,
+    bodies: SpringState,
+    measured: Sequence[MeasuredJoints | None],
     motors: Actuation | None,
     dt: jax.Array,
 ) -> list[PerDof]:
@@ -212,11 +216,11 @@ def _joint_impulses(
 
 
 def _resolve(
-    problem: Problem,
+    problem: SpringProblem,
     pivots: list[GroupPivot],
     links: Links,
     fall: Vec3,
-    joints: Sequence[Measured | None],
+    joints: Sequence[MeasuredJoints | None],
     origin: Vec3,
     pushes: Sequence[Spatial],
     loads: Sequence[PerDof],
@@ -235,13 +239,15 @@ def _resolve(
         found = solve(plan, pivots, pushed, loaded, driven=True)
         return found if tied is None else project_motion(sys, plan, tied.held, found, tied.wanted)
 
-    contact: list[touching.Rows] = []
+    contact: list[contact_rows.ContactRows] = []
     sides = _sides(problem)
+    trees = Trees.of(sys, plan)
+    follows = [trees.follows(side) for side in sides]
 
     def acting(pushed: Any, loaded: Any, touch: Any) -> Impulses:
         still: list[Any] = [None] * len(plan.groups)
-        force = touching.on_second(contact, touch, dt.dtype, links.pos.x.shape[-1])
-        touched = touching.add_impulses(still, contact, touch, sides, plan)
+        force = contact_rows.on_second(contact, touch, dt.dtype, links.pos.x.shape[-1])
+        touched = contact_rows.add_impulses(still, contact, touch, sides, plan)
         if tied is None:
             return step_impulses(plan, origin, force, touched)
         free = solve(plan, pivots, pushed, loaded, driven=True)
@@ -256,22 +262,22 @@ def _resolve(
         return changes_by(pushes, loads), None, acts
     link_mobility, dof_mobility = mobility(plan, pivots)
     bounds = [
-        [] if m is None else bounded.bounds(sys, group, stack, m.q, m.rates, w, dt)
+        [] if m is None else limit_rows.bounds(sys, group, stack, m.q, m.rates, w, dt)
         for group, stack, m, w in zip(
             plan.groups, by_group(plan, problem.model.stacks), joints, dof_mobility, strict=True
         )
     ]
-    stops: list[tuple[tuple[int, ...], bounded.Bound]] = []
-    cord = None
+    stops: list[tuple[tuple[int, ...], limit_rows.LimitRows]] = []
+    tendon = None
     if ropes:
         q = by_stack(plan, [() if m is None else m.q for m in joints])
-        cord = roped.tendon_jacobian(sys, plan, problem.model.links, links, origin, q)
-    if cord is not None:
-        stops = _stops(problem, pivots, cord, links, fall, joints, origin, dt)
+        tendon = tendon_rows.tendon_jacobian(sys, plan, problem.model.links, links, origin, q)
+    if tendon is not None:
+        stops = _stops(problem, pivots, tendon, links, fall, joints, origin, dt)
     in_time = bool(sys.collisions) and sys.opt.time_of_impact
     if sys.collisions:
         free = changes_by(pushes, loads)[0] if in_time else None
-        contact = touching.prepare(
+        contact = contact_rows.prepare(
             _touches(problem, links),
             sides,
             problem,
@@ -280,91 +286,136 @@ def _resolve(
             links,
             fall,
             free,
+            follows,
             dt,
         )
 
     def loaded_by(touch: Any, limit: Any, rope: Any) -> tuple[Any, Any]:
-        pushed = touching.add_impulses(pushes, contact, touch, sides, plan)
-        loaded = [bounded.add_impulses(*each) for each in zip(loads, bounds, limit, strict=True)]
-        if cord is None:
+        pushed = contact_rows.add_impulses(pushes, contact, touch, sides, plan)
+        loaded = [limit_rows.add_impulses(*each) for each in zip(loads, bounds, limit, strict=True)]
+        if tendon is None:
             return pushed, loaded
         whole = total(
             sum_rows(x, which, len(sys.tendon_names))
             for (which, _), x in zip(stops, rope, strict=True)
         )
         each: Any = [x or (None,) * len(g.qd) for x, g in zip(loaded, plan.groups, strict=True)]
-        pulled = roped.loads(sys, plan, cord, whole)
-        return roped.summed(([*pushed], each), pulled)
+        pulled = tendon_rows.loads(sys, plan, tendon, whole)
+        return tendon_rows.summed(([*pushed], each), pulled)
 
     def respond(touch: Any, limit: Any, rope: Any) -> tuple[Any, Any]:
         return changes_by(*loaded_by(touch, limit, rope))
 
-    def sweep(i: jax.Array, impulses: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    def asked_for(i: jax.Array, impulses: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         changes, rates = respond(*impulses)
-        gain = jnp.where(i < sys.opt.sweeps - 1, RELAXATION, 1.0).astype(dt.dtype)
+        apart = jnp.where(i < sys.opt.sweeps - 1, RELAXATION, 1.0).astype(dt.dtype)
+        gains = [
+            (jnp.where(mine, 1.0, apart), jnp.where(mine, contact_rows.ACROSS, apart))
+            for mine in follows
+        ]
         touch = [
-            touching.update(
+            contact_rows.update(
                 c,
                 t,
-                touching.change(c.arms, changes, side, plan),
-                touching.turning(changes, side, plan) if c.twisting is not None else None,
+                contact_rows.change(c.arms, changes, side, plan),
+                contact_rows.turning(changes, side, plan) if c.torsion is not None else None,
                 gain,
             )
-            for c, t, side in zip(contact, impulses[0], sides, strict=True)
+            for c, t, side, gain in zip(contact, impulses[0], sides, gains, strict=True)
         ]
         limit = [
-            [bounded.update(b, old, rate, gain) for b, old in zip(mine, olds, strict=True)]
+            [limit_rows.update(b, old, rate) for b, old in zip(mine, olds, strict=True)]
             for mine, olds, rate in zip(bounds, impulses[1], rates, strict=True)
         ]
-        if cord is None:
+        if tendon is None:
             return touch, limit, []
-        pace = roped.rates(sys, plan, cord, changes, rates)
+        pace = tendon_rows.rates(sys, plan, tendon, changes, rates)
         rope = [
-            bounded.update(b, old, (rows(pace, which),), gain)
+            limit_rows.update(b, old, (rows(pace, which),))
             for (which, b), old in zip(stops, impulses[2], strict=True)
         ]
         return touch, limit, rope
 
+    def within(wanted: tuple[Any, Any, Any], impulses: tuple[Any, Any, Any]) -> Any:
+        touch = [contact_rows.within(c, t) for c, t in zip(contact, impulses[0], strict=True)]
+        limit = [
+            [limit_rows.within(*each) for each in zip(*mine, strict=True)]
+            for mine in zip(bounds, wanted[1], impulses[1], strict=True)
+        ]
+        rope = [
+            limit_rows.within(b, *each)
+            for (_, b), *each in zip(stops, wanted[2], impulses[2], strict=True)
+        ]
+        return touch, limit, rope
+
+    def square(change: tuple[Any, Any, Any]) -> jax.Array:
+        touch = [
+            trees.between(contact_rows.square(c, t), side)
+            for c, t, side in zip(contact, change[0], sides, strict=True)
+        ]
+        limit = [
+            trees.along(limit_rows.square(b, x), group.links)
+            for group, mine, each in zip(plan.groups, bounds, change[1], strict=True)
+            for b, x in zip(mine, each, strict=True)
+        ]
+        rope = [
+            jnp.sum(limit_rows.square(b, x), axis=0, keepdims=True)
+            for (_, b), x in zip(stops, change[2], strict=True)
+        ]
+        return total([*touch, *limit, *rope])
+
+    def scaled(change: tuple[Any, Any, Any], factor: jax.Array) -> Any:
+        shares = [trees.least(factor, side) for side in sides]
+        touch = [
+            jax.tree.map(lambda x, s=share: x * s, t)
+            for t, share in zip(change[0], shares, strict=True)
+        ]
+        limit = [
+            [x * trees.pick(factor, group.links) for x in each]
+            for group, each in zip(plan.groups, change[1], strict=True)
+        ]
+        return touch, limit, [x * factor for x in change[2]]
+
     start = (
-        [touching.no_impulse(c) for c in contact],
+        [contact_rows.no_impulse(c) for c in contact],
         [[jnp.zeros_like(b.step) for b in mine] for mine in bounds],
         [jnp.zeros_like(b.low - b.step) for _, b in stops],
     )
-    touch, limit, rope = jax.lax.fori_loop(0, sys.opt.sweeps, sweep, start)
+    touch, limit, rope = sweep(sys.opt.sweeps, start, asked_for, within, square, scaled)
     after = respond(touch, limit, rope)
     acts = acting(*loaded_by(touch, limit, rope), touch) if asked else None
     if not in_time:
         return after, None, acts
-    shares = [touching.over_step(c, t) for c, t in zip(contact, touch, strict=True)]
+    shares = [contact_rows.over_step(c, t) for c, t in zip(contact, touch, strict=True)]
     return after, respond(shares, limit, rope), acts
 
 
 def _stops(
-    problem: Problem,
+    problem: SpringProblem,
     pivots: list[GroupPivot],
-    cord: roped.TendonJacobian,
+    tendon: tendon_rows.TendonJacobian,
     links: Links,
     fall: Vec3,
-    joints: Sequence[Measured | None],
+    joints: Sequence[MeasuredJoints | None],
     origin: Vec3,
     dt: jax.Array,
-) -> list[tuple[tuple[int, ...], bounded.Bound]]:
+) -> list[tuple[tuple[int, ...], limit_rows.LimitRows]]:
     """What bounds tendons."""
     sys, plan = problem.sys, problem.plan
     falling = about(links._replace(vel=links.vel + fall), origin)
     rates = [() if m is None else m.rates for m in joints]
-    now = roped.rates(sys, plan, cord, by_link(plan, falling), rates)
-    mobile = roped.mobility(sys, plan, pivots, cord)
-    return bounded.cord_bounds(sys, cord.length, now, mobile, dt)
+    now = tendon_rows.rates(sys, plan, tendon, by_link(plan, falling), rates)
+    mobile = tendon_rows.mobility(sys, plan, pivots, tendon)
+    return limit_rows.tendon_bounds(sys, tendon.length, now, mobile, dt)
 
 
 def _tied(
-    problem: Problem,
+    problem: SpringProblem,
     pivots: list[GroupPivot],
     links: Links,
     fall: Vec3,
     origin: Vec3,
-    measured: Sequence[Measured | None],
+    measured: Sequence[MeasuredJoints | None],
     dt: jax.Array,
 ) -> EqualityTargets | None:
     """The ties, which stop what parts links, close what is open, and follow the motion's curvature,
@@ -383,7 +434,7 @@ def _tied(
     return EqualityTargets(held, at.apart * (-ERP / dt) - at.bend * (0.5 * dt) - now)
 
 
-def _sides(problem: Problem) -> list[touching.Sides]:
+def _sides(problem: SpringProblem) -> list[contact_rows.Sides]:
     place = (*problem.plan.position, -1)
     return [
         (tuple(place[i] for i in first), tuple(place[i] for i in second))
@@ -391,7 +442,7 @@ def _sides(problem: Problem) -> list[touching.Sides]:
     ]
 
 
-def _touches(problem: Problem, links: Links) -> list[Touch]:
+def _touches(problem: SpringProblem, links: Links) -> list[Touch]:
     in_order = problem.plan.position
 
     def frames(asked: Sequence[int]) -> tuple[Vec3, Quat]:

@@ -10,11 +10,11 @@ from brax.colliders.narrow_phase import AnisotropicFriction, ContactSurface
 from brax.components import Vec3
 from brax.spatial import Sym6
 
-LEAST = 1e-30
+MIN_SQUARED_TORQUE = 1e-30
 """Keeps the root of a squared torque from zero."""
 
 
-class Twisting(NamedTuple):
+class TorsionalFriction(NamedTuple):
     """What the sweeps need of it for a group's contacts, components (pairs, batch)."""
 
     spin: Vec3
@@ -29,7 +29,7 @@ class Twisting(NamedTuple):
 
 def prepare(
     normal: Vec3, spin: Vec3, mobility: Sequence[Sym6], surface: ContactSurface, condim: int
-) -> Twisting | None:
+) -> TorsionalFriction | None:
     """Sets it up; None where a group's contacts have none.
 
     Args:
@@ -46,40 +46,54 @@ def prepare(
     along = normal.dot(mobile.mul(normal))
     across = 0.5 * (mobile.xx + mobile.yy + mobile.zz - along)
     twist, roll, _ = surface.turning
-    return Twisting(spin, (along, across), twist, roll if condim > 4 else None)
+    return TorsionalFriction(spin, (along, across), twist, roll if condim > 4 else None)
 
 
-def update(
-    twisting: Twisting,
+def asked(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> Vec3:
+    """Return the torque impulses that stop the turning, reversed, world axes [N m s].
+
+    Args:
+        torsion: of the contacts.
+        normal: of the contacts.
+        change: of the relative angular velocity.
+    """
+    spin = torsion.spin + change
+    along = normal.dot(spin)
+    step, turn = torsion.step
+    return normal * (step * along) + (spin - normal * along) * turn
+
+
+def square(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> jax.Array:
+    """Return the square of a change of torque impulses in the metric of their steps."""
+    step, turn = (1.0 / s for s in torsion.step)
+    along = normal.dot(change)
+    return change.dot(change) * turn + along * along * (step - turn)
+
+
+def within(
+    torsion: TorsionalFriction,
     normal: Vec3,
     uneven: AnisotropicFriction | None,
     couple: Vec3,
-    change: Vec3,
     pressing: jax.Array,
-    gain: jax.Array,
 ) -> Vec3:
-    """Moves the torque impulses towards what stops the turning, within their bounds.
+    """Return torque impulses within their bounds.
 
     Args:
-        twisting: of the contacts.
+        torsion: of the contacts.
         normal: of the contacts.
         uneven: how friction differs along the tangents, if it does.
-        couple: torque impulses on the second link so far, world axes [N m s].
-        change: of the relative angular velocity.
+        couple: torque impulses on the second link, world axes [N m s].
         pressing: impulses along the normal.
-        gain: share of the way to go.
     """
-    spin = twisting.spin + change
-    along = normal.dot(spin)
     held = normal.dot(couple)
-    step, turn = (s * gain for s in twisting.step)
-    bound = twisting.twist * pressing
-    twisted = jnp.clip(held - step * along, -bound, bound)
-    if twisting.roll is None:
+    bound = torsion.twist * pressing
+    twisted = jnp.clip(held, -bound, bound)
+    if torsion.roll is None:
         return normal * twisted
-    rolled = (couple - normal * held) - (spin - normal * along) * turn
+    rolled = couple - normal * held
     if uneven is None:
-        length = jnp.sqrt(rolled.dot(rolled) + LEAST)
+        length = jnp.sqrt(rolled.dot(rolled) + MIN_SQUARED_TORQUE)
     else:
         length = uneven.length(rolled, uneven.roll)
-    return normal * twisted + rolled * jnp.minimum(twisting.roll * pressing / length, 1.0)
+    return normal * twisted + rolled * jnp.minimum(torsion.roll * pressing / length, 1.0)
