@@ -1,4 +1,4 @@
-"""The constants of a model as the spring pipeline's kernels want them."""
+"""Constants of a model in the form that the spring pipeline's kernels take."""
 
 from typing import NamedTuple
 
@@ -27,20 +27,20 @@ class SpringModel(NamedTuple):
 
     links: Masses
     inverse: Vec3
-    """One over the principal moments of inertia, one by one."""
+    """Reciprocals of the principal moments of inertia."""
     gyration: Vec3
-    """Of `brax.maximal.rotation`, of the links that nothing holds."""
+    """Coefficients of Euler's equations for links without joints, see `brax.maximal.rotation`."""
     shapes: list[tuple[Shape, Shape]]
     """Geoms in the principal frames of their links, pair by pair, by collision group."""
     surfaces: list[ContactSurface]
-    """What contacts are like, by collision group."""
+    """Friction and restitution of contacts, by collision group."""
     gravity: jax.Array
-    """Its magnitude."""
+    """Magnitude of the gravitational acceleration [m/s^2]."""
     stacks: tuple[Stack, ...]
 
 
 class SpringProblem(NamedTuple):
-    """All that a step knows beside its state."""
+    """The inputs of a step apart from its state."""
 
     sys: System
     plan: Layout
@@ -50,13 +50,14 @@ class SpringProblem(NamedTuple):
 
 
 def constants(sys: System) -> SpringModel:
-    """Takes a system with a trailing batch axis apart."""
+    """Return the constants of a system with a trailing batch axis."""
     plan = layout(sys)
     links = masses(sys, plan)
-    i = links.moments
+    i = links.moments  # principal, so that the inverse is elementwise
     return SpringModel(
         links=links,
         inverse=Vec3(*(1.0 / x for x in i)),
+        # Only links without joints tumble freely; see `bodies.drift`.
         gyration=gyration(rows(i, unheld(plan))),
         shapes=_shapes(sys, links, plan),
         surfaces=surfaces(sys),
@@ -66,12 +67,13 @@ def constants(sys: System) -> SpringModel:
 
 
 def unheld(plan: Layout) -> tuple[int, ...]:
-    """Positions of the links that nothing holds."""
+    """Return the positions of the links without joints."""
     return tuple(link for group in plan.groups if group.unconstrained for link in group.links)
 
 
 def _shapes(sys: System, links: Masses, plan: Layout) -> list[tuple[Shape, Shape]]:
     frames = frames_of(*rows((links.pos, links.rot), plan.position))
+    # In principal frames, because the state of a link is its principal frame.
     return [
         (place_shapes(a, first, frames), place_shapes(b, second, frames))
         for (a, b), (first, second) in zip(local_shapes(sys), contact_links(sys), strict=True)

@@ -1,8 +1,12 @@
 """The spring pipeline.
 
-State is kept in maximal coordinates, each link's frame and velocity. A step is: forces and motors;
-all joints of all trees at once, as springs as stiff as the step can carry, exactly along their
-degrees of freedom; sweeps over limits and contacts at the level of velocity; then free motion.
+The state is in maximal coordinates: each link's frame and velocity. A step computes in this order
+1. forces of actuators, springs, damping and gravity;
+2. impulses of all joints of all trees at once. Joints are springs as stiff as the step allows,
+   solved implicitly, and exact along their degrees of freedom;
+3. impulses of limits and contacts, by sweeps over velocities;
+4. free motion at the new velocities.
+
 Impulses act in pairs at one point, so linear and angular momentum are conserved to round-off.
 
 Source: Freeman et al. (2021), Brax: A Differentiable Physics Engine for Large Scale Rigid Body
@@ -37,14 +41,14 @@ class Spring(Pipeline[SpringProblem, SpringState]):
     reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> SpringProblem:
-        """Takes the model's constants apart."""
-        # The constants of a known model are folded, but nothing that follows from a batch.
+        """Return the constants of the model and the inputs of the step."""
+        # The barrier keeps XLA from computing constants of a batch of models at compile time.
         sys, model = jax.lax.optimization_barrier((sys, constants(sys)))
         plan = layout(sys)
         return SpringProblem(sys, plan, model, act, external_forces(sys, plan.order, external))
 
     def enter(self, problem: SpringProblem, state: State) -> SpringState:
-        """Finds the links' principal frames."""
+        """Return the links' principal frames and velocities."""
         links = read_links(problem.plan, problem.model.links, state)
         q, rates = read_joints(problem.plan, state)
         spin = links.rot.inv_rotate(links.ang)
@@ -52,17 +56,18 @@ class Spring(Pipeline[SpringProblem, SpringState]):
         return SpringState(links.pos, links.rot, links.vel, spin, q, rates, state.activation, acted)
 
     def advance(self, problem: SpringProblem, motion: SpringState, dt: jax.Array) -> SpringState:
-        """Kicks and drifts, as the integrator says."""
+        """Update velocities and move, in the order that the integrator gives."""
         sys, told = problem.sys, Command(problem.act, motion.activation)
         moved: SpringState = sys.integrator.step(_SpringMoves(problem), motion, dt)
         masses, links = problem.model.links, links_of(motion)
+        # From the state at the start of the step, as MuJoCo integrates activations.
         activation = next_activation(
             sys, problem.plan, masses, told, links, motion.q, motion.rates, dt
         )
         return moved._replace(step_velocities=None, activation=activation)
 
     def leave(self, problem: SpringProblem, motion: SpringState) -> State:
-        """Reads the coordinates off the frames."""
+        """Return the state in joint coordinates, read off the frames."""
         model = problem.model
         frames = frames_of_links(model.links, links_of(motion))
         return write_state(
@@ -75,7 +80,7 @@ init, step = SPRING.init, SPRING.step
 
 
 class _SpringMoves(Moves[SpringState]):
-    """Kicks and drifts."""
+    """The moves that an integrator composes."""
 
     def __init__(self, problem: SpringProblem) -> None:
         self.problem = problem
@@ -85,6 +90,7 @@ class _SpringMoves(Moves[SpringState]):
 
     def drift(self, state: SpringState, dt: jax.Array) -> SpringState:
         moved = drift(self.problem, state, dt)
+        # Coordinates advance with the rates; the next step's `measure` corrects them to the frames.
         speeds = state.step_velocities.rates if state.step_velocities else state.rates
         q = tuple(
             advance(stack.types, q, rates, dt) if q else ()

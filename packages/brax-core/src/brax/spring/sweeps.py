@@ -1,15 +1,19 @@
-"""Sweeps over all limits and contacts at once, whose steps follow conjugate directions.
+"""Sweeps over all limits and contacts at once, along conjugate directions.
 
-A sweep moves each impulse by what it needs alone. Impulses that act on the same bodies, such as a
-foot's contact and the limits of its leg's joints, then move too far together: of a light leg they
-would overshoot more at every sweep, and add energy. The directions of earlier sweeps correct that.
+A Jacobi sweep moves each impulse by what its own row needs. Impulses that act on the same bodies,
+such as a foot's contact and the limits of its leg's joints, then move too far together. With light
+legs the overshoot grows from sweep to sweep and adds energy: for a body on four legs of a finger's
+length the iteration matrix has an eigenvalue of 2.7, and above 2.2 relaxed sweeps diverge. Adding a
+share of the last sweep's direction corrects that.
 
 Source: Silcowitz-Hansen, Niebe and Erleben (2010), A nonsmooth nonlinear conjugate gradient method
-for interactive contact force problems, The Visual Computer 26. Departure: the sweep is Jacobi's.
+for interactive contact force problems, The Visual Computer 26. Departure: they take the direction
+from a projected Gauss-Seidel sweep. Ours is a Jacobi sweep, which has no order among the rows and
+so fills vector registers.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,47 +23,57 @@ from brax.base import System
 from brax.components import rows
 from brax.tree import Layout, sum_rows
 
-Tree = Any
-"""Impulses of limits and contacts, or a change of them; arrays with a trailing batch axis."""
+Vector = TypeVar("Vector")
+"""Impulses of limits and contacts, or a change of them: a tree of arrays."""
 
 
-def sweep(
-    number: int,
-    start: Tree,
-    asked: Callable[[jax.Array, Tree], Tree],
-    within: Callable[[Tree, Tree], Tree],
-    square: Callable[[Tree], jax.Array],
-    scaled: Callable[[Tree, jax.Array], Tree],
-) -> Tree:
-    """Moves impulses towards the solution.
+class Rows(Protocol[Vector]):
+    """The operations on vectors of impulses that a sweep needs, see `ConstraintRows`."""
+
+    def no_impulses(self) -> Vector:
+        """Return zero impulses."""
+
+    def project(self, asked: Vector, impulses: Vector) -> Vector:
+        """Return the nearest impulses within the bounds."""
+
+    def squared_norm(self, change: Vector) -> jax.Array:
+        """Return the squared norm for each tree of links, (trees, batch)."""
+
+    def scale(self, change: Vector, factor: jax.Array) -> Vector:
+        """Return a change scaled by a factor for each tree."""
+
+
+def sweep(number: int, rows: Rows[Vector], ask: Callable[[jax.Array, Vector], Vector]) -> Vector:
+    """Return the impulses after a number of sweeps that start from zero.
+
+    Norms and factors are of each tree of links, so that no tree disturbs another.
 
     Args:
-        number: of the sweeps.
-        start: impulses to begin with.
-        asked: what the sweep of a number, from given impulses, asks for.
-        within: impulses as close to given ones as their bounds allow; the first argument is what
-            the sweep asked for.
-        square: a change's square for each tree of links, (trees, batch), in a metric in which all
-            impulses have one scale. Trees are apart so that none disturbs another.
-        scaled: a change, scaled by a factor for each tree.
+        number: number of sweeps, at least 1.
+        rows: bounds and metric of the impulses.
+        ask: returns the impulses that the sweep of an index asks for, from given impulses.
     """
 
-    def move(i: jax.Array, at: tuple[Tree, Tree, jax.Array]) -> tuple[Tree, Tree, jax.Array]:
+    def move(
+        i: jax.Array, at: tuple[Vector, Vector, jax.Array]
+    ) -> tuple[Vector, Vector, jax.Array]:
         impulses, direction, before = at
-        wanted = asked(i, impulses)
-        change = jax.tree.map(lambda a, b: a - b, wanted, impulses)
-        size = square(change)
-        # Fletcher and Reeves's share of the old direction; none where the last sweep overshot.
-        nearer = size < before
-        share = jnp.where(nearer, size, 0.0) / jnp.where(nearer, before, 1.0)
-        old = scaled(direction, share)
-        ahead = within(wanted, jax.tree.map(lambda a, d: a + d, wanted, old))
-        return ahead, jax.tree.map(lambda c, d: c + d, change, old), size
+        asked = ask(i, impulses)
+        # The change that a sweep asks for stands for the negative gradient, as in the paper.
+        change = jax.tree.map(lambda a, b: a - b, asked, impulses)
+        norm = rows.squared_norm(change)
+        # Fletcher and Reeves's beta. A sweep that grew has overshot: there the method restarts.
+        nearer = norm < before
+        beta = jnp.where(nearer, norm, 0.0) / jnp.where(nearer, before, 1.0)
+        old = rows.scale(direction, beta)
+        ahead = rows.project(asked, jax.tree.map(lambda a, d: a + d, asked, old))
+        return ahead, jax.tree.map(lambda c, d: c + d, change, old), norm
 
     # The first sweep has no earlier direction to follow.
-    first = asked(jnp.zeros((), int), start)
+    start = rows.no_impulses()
+    first = ask(jnp.zeros((), int), start)
     direction = jax.tree.map(lambda a, b: a - b, first, start)
-    return jax.lax.fori_loop(1, number, move, (first, direction, square(direction)))[0]
+    return jax.lax.fori_loop(1, number, move, (first, direction, rows.squared_norm(direction)))[0]
 
 
 class Trees(NamedTuple):
@@ -68,17 +82,21 @@ class Trees(NamedTuple):
     tree: tuple[int, ...]
     """The tree of each position of the layout."""
     bounded: frozenset[int]
-    """Trees with limits or dry friction, whose contacts follow conjugate directions."""
+    """Trees with limits or dry friction, whose contacts follow conjugate directions. Contacts of
+    other trees only overshoot each other, which relaxation corrects."""
 
     @staticmethod
     def of(sys: System, plan: Layout) -> "Trees":
-        """Return the trees of a model; what equalities tie counts as one, and tendons join all."""
+        """Return the trees of a model.
+
+        Trees that equality constraints connect count as one. Tendons join all trees.
+        """
         root = list(plan.root)
         for kind, pair in zip(sys.equality_types, sys.equality_pair, strict=True):
             links = [sys.joint_link[j] for j in pair if j >= 0] if kind == "joint" else pair
             if kind != "tendon":
-                tied = {root[plan.position[link]] for link in links if link >= 0}
-                root = [min(tied) if r in tied else r for r in root]
+                connected = {root[plan.position[link]] for link in links if link >= 0}
+                root = [min(connected) if r in connected else r for r in root]
         if any(sys.tendon_limited) or any(sys.tendon_dry) or "tendon" in sys.equality_types:
             root = [0] * len(root)
         index = tuple(sorted(set(root)).index(r) for r in root)
@@ -92,7 +110,7 @@ class Trees(NamedTuple):
         return Trees(index, frozenset(held))
 
     def follows(self, sides: tuple[Sequence[int], ...]) -> np.ndarray:
-        """Return whether all that moves of each pair belongs to such trees, (pairs, 1)."""
+        """Return for each pair whether all its moving links are in bounded trees, (pairs, 1)."""
         return np.array(
             [
                 all(self.tree[link] in self.bounded for link in pair if link >= 0)
@@ -122,6 +140,7 @@ class Trees(NamedTuple):
         follows = self.follows(sides)
         if not follows.all():
             factors = factors * jnp.array([[k in self.bounded] for k in range(len(factors))])
+        # A pair with the world has one tree.
         first = [a if a >= 0 else b for a, b in zip(*sides, strict=True)]
         second = [b if b >= 0 else a for a, b in zip(*sides, strict=True)]
         if all(self.tree[a] == self.tree[b] for a, b in zip(first, second, strict=True)):

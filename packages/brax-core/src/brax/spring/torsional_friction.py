@@ -1,4 +1,8 @@
-"""Friction against twisting and rolling: torques at contacts, bounded by what presses there."""
+"""Torsional and rolling friction: torques at contacts, bounded by the normal impulse.
+
+Source: the friction coefficients of MuJoCo's documentation, Computation, Contact: the torsional
+coefficient and the rolling coefficient have units of length.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,51 +15,54 @@ from brax.components import Vec3
 from brax.spatial import Sym6
 
 MIN_SQUARED_TORQUE = 1e-30
-"""Keeps the root of a squared torque from zero."""
+"""Added under the root of a squared torque, so that its derivative is finite at zero."""
 
 
 class TorsionalFriction(NamedTuple):
-    """What the sweeps need of it for a group's contacts, components (pairs, batch)."""
+    """The rows of a collision group's torsional friction, components (pairs, batch)."""
 
     spin: Vec3
-    """Angular velocity of the second link relative to the first, without impulses."""
+    """Angular velocity of the second link relative to the first, before any impulse [rad/s]."""
     step: tuple[jax.Array, jax.Array]
-    """Impulse per unit of that, along the normal and across it."""
+    """Torque impulse per unit of angular velocity, along the normal and across it [kg m^2]."""
     twist: jax.Array
-    """Largest torque along the normal, as a share of the force that presses [m]."""
+    """Coefficient of torsional friction: largest torque along the normal over normal force [m]."""
     roll: jax.Array | None
-    """The same across it; None where nothing hinders rolling."""
+    """Coefficient of rolling friction, across the normal [m]; None below `condim` 6."""
 
 
 def prepare(
     normal: Vec3, spin: Vec3, mobility: Sequence[Sym6], surface: ContactSurface, condim: int
 ) -> TorsionalFriction | None:
-    """Sets it up; None where a group's contacts have none.
+    """Set up the rows; None where a group's contacts have no torsional friction.
 
     Args:
         normal: of the contacts, (points, pairs, batch).
         spin: relative angular velocity of the links without impulses.
         mobility: inverse inertia of the links that move.
-        surface: what the contacts are like.
-        condim: how many directions they have.
+        surface: friction and restitution of the contacts.
+        condim: number of directions of the contacts, as in MuJoCo.
     """
     if condim < 4:
         return None
+    # Only the angular block of the inverse inertia: a torque needs no arm.
     turns = [m.a for m in mobility]
     mobile = turns[0] if len(turns) == 1 else turns[0] + turns[1]
+    # As for contacts: n^T W n along the normal, the mean of the rest across it.
     along = normal.dot(mobile.mul(normal))
     across = 0.5 * (mobile.xx + mobile.yy + mobile.zz - along)
+    # MuJoCo: `condim` 4 has torsional friction, 6 rolling friction as well.
     twist, roll, _ = surface.turning
     return TorsionalFriction(spin, (along, across), twist, roll if condim > 4 else None)
 
 
 def asked(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> Vec3:
-    """Return the torque impulses that stop the turning, reversed, world axes [N m s].
+    """Return the torque impulses that stop the rotation, with reversed sign, world axes [N m s].
 
     Args:
-        torsion: of the contacts.
-        normal: of the contacts.
-        change: of the relative angular velocity.
+        torsion: rows of the contacts.
+        normal: normals of the contacts.
+        change: change of the relative angular velocity [rad/s].
     """
     spin = torsion.spin + change
     along = normal.dot(spin)
@@ -63,37 +70,40 @@ def asked(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> Vec3:
     return normal * (step * along) + (spin - normal * along) * turn
 
 
-def square(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> jax.Array:
+def squared_norm(torsion: TorsionalFriction, normal: Vec3, change: Vec3) -> jax.Array:
     """Return the square of a change of torque impulses in the metric of their steps."""
     step, turn = (1.0 / s for s in torsion.step)
+    # Along the normal one step, across it another: |c|^2 turn counts the normal part wrongly.
     along = normal.dot(change)
     return change.dot(change) * turn + along * along * (step - turn)
 
 
-def within(
+def project(
     torsion: TorsionalFriction,
     normal: Vec3,
-    uneven: AnisotropicFriction | None,
+    anisotropic: AnisotropicFriction | None,
     couple: Vec3,
     pressing: jax.Array,
 ) -> Vec3:
-    """Return torque impulses within their bounds.
+    """Return torque impulses within their bounds: a segment along the normal, a disc across it.
 
     Args:
-        torsion: of the contacts.
-        normal: of the contacts.
-        uneven: how friction differs along the tangents, if it does.
+        torsion: rows of the contacts.
+        normal: normals of the contacts.
+        anisotropic: friction that differs between the tangents, if it does.
         couple: torque impulses on the second link, world axes [N m s].
-        pressing: impulses along the normal.
+        pressing: impulses along the normal [N s].
     """
     held = normal.dot(couple)
     bound = torsion.twist * pressing
     twisted = jnp.clip(held, -bound, bound)
     if torsion.roll is None:
         return normal * twisted
+    # The part across the normal resists rolling.
     rolled = couple - normal * held
-    if uneven is None:
+    if anisotropic is None:
         length = jnp.sqrt(rolled.dot(rolled) + MIN_SQUARED_TORQUE)
     else:
-        length = uneven.length(rolled, uneven.roll)
+        length = anisotropic.length(rolled, anisotropic.roll)
+    # The disc of rolling friction is round, or an ellipse of the two coefficients.
     return normal * twisted + rolled * jnp.minimum(torsion.roll * pressing / length, 1.0)
