@@ -11,7 +11,7 @@ from brax.errors import unknown_name
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
 def weigh(model: Path) -> None:
-    """Prints the mass of MODEL, a file of any registered format."""
+    """Print the mass of MODEL, a file of any registered format."""
     reader = plugins.find("model_format", model.suffix)
     if reader is None:
         raise unknown_name("suffix", model.suffix, plugins.keys("model_format"))

@@ -15,7 +15,7 @@ class Cart(PipelineEnv):
         super().__init__(build(), backend=backend, n_frames=n_frames)
 
     def reset(self, rng: jax.Array) -> State:
-        """A cart at rest, up to a metre off the middle."""
+        """Start at rest, up to a metre off the middle."""
         q = jax.random.uniform(rng, (1,), minval=-1.0, maxval=1.0)
         pipeline_state = self.pipeline_init(q, jnp.zeros(1))
         zero = jnp.zeros(())
@@ -23,7 +23,7 @@ class Cart(PipelineEnv):
         return State(pipeline_state, obs, zero, zero, {"distance": zero}, {})
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Pays for the distance and, a little, for the push."""
+        """Push the cart; the reward decreases with the distance and slightly with the push."""
         pipeline_state = self.pipeline_step(state.pipeline_state, action)
         distance = jnp.abs(pipeline_state.q[0])
         return state.replace(
@@ -35,7 +35,7 @@ class Cart(PipelineEnv):
 
 
 def build() -> System:
-    """A body of 1 kg on a rail along x, with a motor."""
+    """Return a body of 1 kg on a rail along x, with a motor."""
     builder = ModelBuilder()
     builder.set_option(timestep=0.01)
     builder.add_body("cart", mass=1.0, inertia=(0.01, 0.01, 0.01))

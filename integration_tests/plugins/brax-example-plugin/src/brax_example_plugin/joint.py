@@ -16,15 +16,15 @@ class Screw(JointType):
     user_width = 1
 
     def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, Quat]:
-        """A turn about the axis and a travel along it."""
+        """Return a travel along the axis and a rotation about it."""
         return params.axis * (params.user[0] * q[0]), exp_quat(params.axis * q[0])
 
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
-        """Angular velocity along the axis, and the travel's velocity."""
+        """Return the angular velocity along the axis with the travel's velocity."""
         return [Twist(params.axis, params.axis * params.user[0])]
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
-        """The angle of the rotation's twist, with as many whole turns as the travel tells."""
+        """Return the twist angle of the rotation, with the whole turns that the travel implies."""
         angle = 2 * jnp.arctan2(rot.vec.dot(params.axis), rot.w)
         turns = (pos.dot(params.axis) / params.user[0] - angle) / (2 * jnp.pi)
         return (angle + 2 * jnp.pi * jnp.round(turns),)

@@ -10,7 +10,7 @@ class Latest:
         self._path = run_dir / "latest.txt"
 
     def write(self, step: int, metrics: dict[str, float]) -> None:
-        """Replaces what the file says.
+        """Replace the contents of the file.
 
         Args:
             step: environment steps so far.

@@ -14,7 +14,7 @@ class PendulumFormat:
     suffixes = (".pendulum",)
 
     def load(self, path: str | Path) -> System:
-        """Builds the model that a file describes."""
+        """Build the model that a file describes."""
         told = json.loads(Path(path).read_text())
         if missing := {"length", "mass"} - told.keys():
             raise ModelError(f"{path}: a pendulum needs {' and '.join(sorted(missing))}")

@@ -19,7 +19,7 @@ class DCMotor(ActuatorType):
     def force(
         self, params: ActuatorParams, signal: jax.Array, length: jax.Array, velocity: jax.Array
     ) -> jax.Array:
-        """In proportion to the current."""
+        """Return a torque proportional to the current."""
         return params.gainprm[0] * signal
 
     def rate(
@@ -30,7 +30,7 @@ class DCMotor(ActuatorType):
         length: jax.Array,
         velocity: jax.Array,
     ) -> jax.Array:
-        """The voltage that is left over the inductance, divided by it [A/s]."""
+        """Return the rate of the current [A/s]: the voltage over the inductance, divided by it."""
         resistance, inductance = params.dynprm[:2]
         back = params.gainprm[0] * velocity
         return (ctrl - resistance * activation - back) / inductance
@@ -38,7 +38,7 @@ class DCMotor(ActuatorType):
     def integrate(
         self, params: ActuatorParams, activation: jax.Array, rate: jax.Array, dt: jax.Array
     ) -> jax.Array:
-        """Exact at a constant speed, so that a time constant below `dt` does no harm."""
+        """Integrate exactly at constant speed, so that a time constant below `dt` is stable."""
         constant = params.dynprm[1] / params.dynprm[0]
         return activation - rate * constant * jnp.expm1(-dt / constant)
 

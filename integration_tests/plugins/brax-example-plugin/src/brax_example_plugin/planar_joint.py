@@ -15,17 +15,17 @@ class Planar(JointType):
     qd_width = 3
 
     def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, Quat]:
-        """A travel on the plane, then a turn about its normal."""
+        """Return a travel on the plane, then a turn about its normal."""
         right, up = tangents(params.axis)
         return right * q[0] + up * q[1], exp_quat(params.axis * q[2])
 
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
-        """Linear velocity along two directions of the plane, angular velocity about its normal."""
+        """Return velocities along two directions of the plane, and a rotation about its normal."""
         right, up = tangents(params.axis)
         return [Twist(None, right), Twist(None, up), Twist(params.axis, None)]
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
-        """The travel on the plane, and the angle of the twist about its normal."""
+        """Return the travel on the plane, and the angle of the twist about its normal."""
         right, up = tangents(params.axis)
         half = jnp.arctan2(rot.vec.dot(params.axis), rot.w)
         angle = 2 * half - 2 * jnp.pi * jnp.round(half / jnp.pi)

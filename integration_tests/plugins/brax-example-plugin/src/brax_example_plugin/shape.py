@@ -14,12 +14,12 @@ class Torus(GeometryType):
     size_names = ("ring radius", "tube radius")
 
     def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
-        """How far points are from the tube's surface [m], negative inside."""
+        """Return the distance of points to the tube's surface [m], negative inside."""
         aside = sqrt(point.x * point.x + point.y * point.y) - shape.size.x
         return sqrt(aside * aside + point.z * point.z) - shape.size.y
 
     def mesh(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A grid of 32 by 16 points over the two angles."""
+        """Return a grid of 32 by 16 points over the two angles."""
         n, m = 32, 16
         i, j = (a.ravel() for a in np.meshgrid(np.arange(n), np.arange(m), indexing="ij"))
         ring, tube = 2 * np.pi * i / n, 2 * np.pi * j / m

@@ -57,7 +57,7 @@ class TD3Config(RunConfig):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Entries of the environment's `info` that TD3 cannot do without."""
+        """Entries of the environment's `info` that TD3 needs."""
         return ("truncation", "terminal_obs")
 
 
@@ -74,7 +74,7 @@ def make_td3_networks(
     preprocess_observations_fn: Any = types.identity_observation_preprocessor,
     hidden_layer_sizes: tuple[int, ...] = (64, 64),
 ) -> TD3Networks:
-    """Makes the networks; what has a default is a setting, `network_factory.hidden_layer_sizes`."""
+    """Make the networks; parameters with defaults are settings, `network_factory.NAME`."""
     sizes = (observation_size, preprocess_observations_fn, hidden_layer_sizes)
     return TD3Networks(
         policy_network=networks.make_policy_network(action_size, *sizes),
@@ -84,7 +84,7 @@ def make_td3_networks(
 
 
 class TD3State(NamedTuple):
-    """All that one training step hands to the next; a checkpoint is this, whole."""
+    """The training state, from step to step; a checkpoint holds all of it."""
 
     params: PolicyParams
     q: Any
@@ -113,11 +113,11 @@ class TD3Learner(Learner):
 
     @property
     def split(self) -> dict[str, int]:
-        """What devices share, and the length it is split along."""
+        """Parts of the state that devices share, and the length along which they are split."""
         return {**super().split, "replay": self.config.num_envs}
 
     def init(self, key: jax.Array) -> TD3State:
-        """Makes the first state, with nothing in the replay buffer."""
+        """Make the first state, with nothing in the replay buffer."""
         policy_key, q_key, env_key, train_key = jax.random.split(key, 4)
         policy = self.networks.policy_network.init(policy_key)
         q = self.networks.q_network.init(q_key)
@@ -136,7 +136,7 @@ class TD3Learner(Learner):
         )
 
     def training_step(self, state: TD3State) -> tuple[TD3State, Tally]:
-        """Takes a noisy step in every environment and keeps it, then learns from what is kept."""
+        """Take a noisy step in every environment and store it, then learn from stored steps."""
         key, act_key, learn_key = jax.random.split(state.key, 3)
         policy = self._exploring(state.params)
         env_state, data = acting.actor_step(self.env, state.env_state, policy, act_key, self.extra)
@@ -156,7 +156,7 @@ class TD3Learner(Learner):
         return state, Tally(learned, episodes(data.extras["state_extras"]))
 
     def _exploring(self, params: PolicyParams) -> types.Policy:
-        """The policy with noise on its actions."""
+        """Return the policy with noise on its actions."""
 
         def policy(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
             action = self.networks.act(*params, observation)
@@ -166,7 +166,7 @@ class TD3Learner(Learner):
         return policy
 
     def _update(self, state: TD3State, key: jax.Array) -> tuple[TD3State, Updates]:
-        """Moves the critics, and every `policy_delay` times the policy and the targets."""
+        """Update the critics, and every `policy_delay` times the policy and the targets."""
         sample_key, noise_key = jax.random.split(key)
         sample = self._buffer.sample(state.replay, sample_key)
         loss, grads = jax.value_and_grad(self.critic_loss)(state.q, state, sample, noise_key)
@@ -182,8 +182,9 @@ class TD3Learner(Learner):
         return state, count_updates({"critic_loss": loss}, finite)
 
     def critic_loss(self, q: Any, state: TD3State, sample: Sample, key: jax.Array) -> jax.Array:
-        """Squared errors of both critics; what comes next is valued by the lower target critic, at
-        the target policy's action with bounded noise.
+        """Return the mean squared error of both critics.
+
+        The target is the lower target critic at the target policy's action with bounded noise.
         """
         normalizer, bound = state.params.normalizer, self.config.target_noise_bound
         action = self.networks.act(normalizer, state.target_policy, sample.next_observation)
@@ -196,7 +197,7 @@ class TD3Learner(Learner):
         return jnp.mean((now - jax.lax.stop_gradient(target)[:, None]) ** 2)
 
     def _move_policy(self, state: TD3State, sample: Sample) -> TD3State:
-        """Moves the policy up the first critic, and the targets after what they follow."""
+        """Improve the policy by the first critic, and move the target networks towards theirs."""
         normalizer, policy = state.params
 
         def loss(policy: Any) -> jax.Array:

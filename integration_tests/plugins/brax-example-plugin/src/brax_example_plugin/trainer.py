@@ -30,14 +30,14 @@ class RandomSearch:
         seed: int = 0,
         run_dir: Path | None = None,
     ) -> tuple[Callable[[jax.Array], Policy], jax.Array, dict[str, float]]:
-        """Searches for weights with a high return.
+        """Search for weights with a high return.
 
         Args:
             environment: one environment, not wrapped.
             rounds: how often the best is replaced.
             candidates: how many neighbours of the best are tried in a round.
             episode_length: environment steps of an episode.
-            seed: of all that is random.
+            seed: seed of all random numbers.
             run_dir: where to leave the best weights, for `load_policy`.
 
         Returns:
@@ -55,7 +55,7 @@ class RandomSearch:
         return _make_policy, best, {"eval/episode_reward": float(returns.max())}
 
     def load_policy(self, path: str | Path, deterministic: bool = True) -> Policy:
-        """The policy that `train` left in a run's directory; it has no randomness."""
+        """Return the policy that `train` left in a run's directory; it is deterministic."""
         return _make_policy(jnp.asarray(np.load(Path(path) / FILE)["weights"]))
 
 
@@ -67,7 +67,7 @@ def _make_policy(weights: jax.Array) -> Policy:
 
 
 def _return(environment: Env, length: int, weights: jax.Array, keys: jax.Array) -> jax.Array:
-    """Mean return over the episodes that `keys` start."""
+    """Return the mean return over the episodes that `keys` start."""
 
     def step(state: Any, _: None) -> tuple[Any, jax.Array]:
         state = jax.vmap(environment.step)(state, jnp.tanh(state.obs @ weights))
