@@ -7,14 +7,14 @@ from brax.actuators import ActuatorParams, ActuatorType
 
 
 class Propeller(ActuatorType):
-    """`gain0 ctrl |ctrl|`."""
+    """A propeller of thrust `gain0 ctrl |ctrl|`."""
 
     name = "propeller"
 
     def force(
         self, params: ActuatorParams, signal: jax.Array, length: jax.Array, velocity: jax.Array
     ) -> jax.Array:
-        """Thrust in the direction of the control."""
+        """Return the thrust, in the direction of the control."""
         return params.gainprm[0] * signal * jnp.abs(signal)
 
 

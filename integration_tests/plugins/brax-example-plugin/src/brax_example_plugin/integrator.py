@@ -8,13 +8,13 @@ from brax.integrators import Integrator, Moves
 
 
 class PushGlidePush(Integrator[Moves[Any]]):
-    """Symmetric, second order, two evaluations of forces a step."""
+    """A symmetric method of second order, with two evaluations of forces a step."""
 
     name = "push_glide_push"
     order = 2
 
     def step(self, moves: Moves[Any], state: Any, dt: jax.Array) -> Any:
-        """Half a push, a glide, half a push."""
+        """Return the state after half a push, a glide and half a push."""
         return moves.push(moves.glide(moves.push(state, dt / 2), dt), dt / 2)
 
 

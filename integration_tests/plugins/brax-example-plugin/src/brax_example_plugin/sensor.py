@@ -1,4 +1,4 @@
-"""The power that a joint's actuators give."""
+"""The power of a joint's actuators."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ from brax.sensors import Asked, EvaluationContext, SensorType
 
 
 class JointPower(SensorType):
-    """Force of all actuators together times the rate of a joint with one coordinate [W]."""
+    """Total force of the actuators times the velocity of a joint with one coordinate [W]."""
 
     name = "jointpower"
     objects = ("joint",)
@@ -15,7 +15,7 @@ class JointPower(SensorType):
     reads_forces = False
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
-        """Negative where the joint drives its actuators."""
+        """Return the powers, which are negative where the joint drives its actuators."""
         starts = context.sys.joint_qd_start()
         power = context.actuator_force * context.qd
         return jnp.stack([power[starts[j]][None] for _, j in asked.objects])
