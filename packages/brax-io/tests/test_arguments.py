@@ -40,6 +40,11 @@ SAID = {
 
 def mistakes(folder):
     """Return calls by their names."""
+    return reading_mistakes(folder) | wrong_systems_and_numbers(folder) | other_mistakes()
+
+
+def reading_mistakes(folder):
+    """Return calls that read a model, or read or write a file."""
     out = {f"load_model of {k}": lambda v=v: mjcf.load_model(v) for k, v in NOT_MODELS.items()}
     out |= {
         f"validate_model of {k}": lambda v=v: mjcf.validate_model(v) for k, v in NOT_MODELS.items()
@@ -67,6 +72,12 @@ def mistakes(folder):
             f"image.save to {k}": lambda v=v: image.save(v, SYSTEM, [STATE]),
             f"export.save to {k}": lambda v=v: export.save(v, lambda o, k: (o, {}), 3),
         }
+    return out
+
+
+def wrong_systems_and_numbers(folder):
+    """Return calls with something else than a system or a number."""
+    out = {}
     for k, v in NOT_SYSTEMS.items():
         out |= {
             f"json.dumps of {k}": lambda v=v: json.dumps(v),
@@ -88,7 +99,12 @@ def mistakes(folder):
             f"forces of {k}": lambda v=v: html.render(SYSTEM, [STATE], forces=v),
             f"max_elements of {k}": lambda v=v: mjcf.loads(XML, max_elements=v),
         }
-    out |= {
+    return out
+
+
+def other_mistakes():
+    """Return calls with other arguments of wrong types."""
+    return {
         "states exchanged": lambda: html.render([STATE], SYSTEM),
         "series of a list": lambda: html.render(SYSTEM, [STATE], series=[1]),
         "a series of words": lambda: html.render(SYSTEM, [STATE], series={"a": "fast"}),
@@ -105,7 +121,6 @@ def mistakes(folder):
             jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), SYSTEM)
         ),
     }
-    return out
 
 
 def test_each_is_one_sentence(tmp_path):

@@ -170,11 +170,11 @@ def sorted_policy(obs, _):
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        (noisy, "draws its actions: export the deterministic one"),
-        (sorted_policy, "an operation that is not known: sort"),
+        (noisy, "samples its actions: export the deterministic one"),
+        (sorted_policy, "an operation that is not supported: sort"),
         (lambda obs, _: (obs[0], {}), "not a vector that depends"),
         (lambda obs, _: (jnp.ones(2), {}), "not a vector that depends"),
-        (lambda obs, _: (jnp.outer(obs, obs) @ obs, {}), "not known: dot_general of this kind"),
+        (lambda obs, _: (jnp.outer(obs, obs) @ obs, {}), "not supported: dot_general of this kind"),
         (lambda obs, _: (jnp.concatenate([obs, jnp.ones(1)]), {}), "concatenate with a constant"),
     ],
 )

@@ -129,7 +129,7 @@ def run(tmp_path):
 
 
 def test_render_shows_one_episode(run, capsys):
-    """Steps of 0, 0.1, 0.2, ...: 0.1 * n (n - 1) / 2 passes 2 at n = 7."""
+    """Step of 0, 0.1, 0.2, ...: 0.1 * n (n - 1) / 2 passes 2 at n = 7."""
     folder = run()
     assert cli.main(["render", str(folder)]) == 0
     assert capsys.readouterr().out.strip() == str(folder / "rollout.html")
@@ -143,7 +143,7 @@ def test_render_shows_one_episode(run, capsys):
 
 
 def test_render_takes_a_checkpoint_and_stops_at_steps(run, tmp_path):
-    """Steps of 0, 0.2, 0.4: three of them go 0.6."""
+    """Step of 0, 0.2, 0.4: three of them go 0.6."""
     page = tmp_path / "mine.html"
     checkpoint = run() / "checkpoints" / "000100"
     assert cli.main(["render", str(checkpoint), "--steps", "3", "--output", str(page)]) == 0
@@ -196,7 +196,7 @@ def refused(capsys, complaint):
 
 def test_render_refuses_a_folder_that_is_no_run(tmp_path, capsys):
     assert cli.main(["render", str(tmp_path)]) == 2
-    refused(capsys, "is no run: there is no run.json")
+    refused(capsys, "is not a run: there is no run.json")
     (tmp_path / "run.json").write_text("[1, 2]")
     assert cli.main(["render", str(tmp_path)]) == 2
     refused(capsys, "run.json' cannot be read")

@@ -60,7 +60,7 @@ def test_only_this_computer_is_answered(address):
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "", f"127.0.0.1:{port}0"):
         for path in ("/", "/frames"):
             status, answer = ask(address, path, Host=host)
-            assert status == 403 and b"answers to 127.0.0.1" in answer.read()
+            assert status == 403 and b"answers only to 127.0.0.1" in answer.read()
 
 
 def test_there_is_nothing_but_the_page_and_its_frames(address):
@@ -103,10 +103,13 @@ def test_a_moment_has_a_row_for_every_contact_that_may_come():
 @pytest.mark.parametrize(
     "args, complaint",
     [
-        (["antt", "--live"], "'antt' is no model file, no run and no environment. Environments: "),
+        (["antt", "--live"], "'antt' is not a model file, a run or an environment. Environments: "),
         (["antt"], "there is no file 'antt'; runs and environments need --live"),
         (["x", "--seconds", "nan"], "nan is not finite"),
-        (["x", "--live", "--seconds", "2", "--output", "a"], "--output and --seconds cannot go"),
+        (
+            ["x", "--live", "--seconds", "2", "--output", "a"],
+            "--output and --seconds cannot be used",
+        ),
     ],
 )
 def test_what_cannot_be_shown_is_refused(args, complaint, capsys):

@@ -339,7 +339,7 @@ def test_a_misspelt_custom_field_is_a_warning_that_names_the_nearest():
     with pytest.warns(UserWarning) as told:
         assert mjcf.loads(text).baumgarte_erp == mjcf.loads(model()).baumgarte_erp
     assert re.match(
-        r"numeric 'baumgarte_epr' \(model.xml:6\): unknown custom field, which changes nothing. "
+        r"numeric 'baumgarte_epr' \(model.xml:6\): unknown custom field, which has no effect. "
         r"Known: .*Did you mean 'baumgarte_erp'\?$",
         str(told[0].message),
     )

@@ -40,7 +40,11 @@ def test_the_numbers_are_mujocos(peers):
         for got, want in zip((key.q, key.qd, key.activation, key.ctrl), wanted, strict=True):
             np.testing.assert_allclose(got, want, atol=1e-7)
     np.testing.assert_array_equal(sys.key_ctrl, np.float32(model.key_ctrl))
-    assert mjcf.report(model)[-1].status == "supported"
+    found = {f.name: (f.status, f.reason) for f in mjcf.report(model) if f.element == "key"}
+    assert found == {
+        "home": ("supported", ""),
+        "key_1": ("ignored", "its time: a state has none; the rest is read"),
+    }
 
 
 def test_a_state_starts_at_one(peers):
@@ -67,7 +71,9 @@ def test_the_command_starts_at_one(tmp_path):
     assert driven[0] == 1 and (np.diff(driven) > 0).all()
     with pytest.raises(ModelError, match="there is no keyframe 'down'"):
         rollout.passive(path, 0.1, "spring", "down")
-    with pytest.raises(ConfigError, match="keyframe 'up': only model files have some, not 'ant'"):
+    with pytest.raises(
+        ConfigError, match="keyframe 'up': only model files have keyframes, not 'ant'"
+    ):
         live_source.source("ant", "spring", 0, "up")
     shown = rollout.passive(path, 0.1, "spring", "up", forces=True)
     assert shown.forces.shape == (len(shown.states.q), 0, 3)

@@ -253,6 +253,13 @@ ACCEPTED = {
         'energy="enable" nativeccd="disable" autoreset="disable" eulerdamp="disable" '
         'sensor="disable"'
     ).replace("</mujoco>", '<sensor><jointpos joint="j"/></sensor></mujoco>'),
+    "unregistered sensor": model(after='<sensor><user name="u" dim="1"/></sensor>'),
+    "other settings": model(
+        HINGE + GEOM + '<camera name="plain"/><camera name="o" projection="orthographic"/>'
+        '<camera name="p" focal="1 1" principal=".1 0" sensorsize="1 1" resolution="9 9"/>',
+        '<option magnetic="1 0 0" noslip_tolerance="1e-3" ccd_iterations="9"/>',
+        '<keyframe><key name="k" time="1.5"/><key name="plain"/></keyframe>',
+    ),
     "explicit damping": joint('damping="1"').replace(
         "<mujoco>", '<mujoco><option><flag eulerdamp="disable"/></option>'
     ),
@@ -291,12 +298,32 @@ def test_accepted(what):
         (ACCEPTED["decoration"], ("light", "light_0", "viewer")),
         (ACCEPTED["earlier tuning"], ("numeric", "spring_mass_scale", "true masses")),
         (ACCEPTED["inactive equality"], ("equality", "equality_0", "not active")),
+        (
+            ACCEPTED["unregistered sensor"],
+            (
+                "sensor",
+                "u",
+                "type 'user' is not supported; a plugin's type needs a tuple 'sensor:N",
+            ),
+        ),
+        (ACCEPTED["other settings"], ("option", "", "magnetic: only a magnetometer reads it")),
+        (ACCEPTED["other settings"], ("option", "", "noslip_tolerance: a pipeline has its own")),
+        (ACCEPTED["other settings"], ("option", "", "ccd_iterations: a pipeline has its own")),
+        (ACCEPTED["other settings"], ("camera", "o", "projection: it is drawn in perspective")),
+        (ACCEPTED["other settings"], ("camera", "p", "focal and principal: it is drawn centred")),
+        (ACCEPTED["other settings"], ("key", "k", "its time: a state has none")),
     ],
 )
 def test_ignored_things_are_listed(xml, line):
     findings = mjcf.report(mujoco_model(xml))
     ignored = [f for f in findings if f.status == "ignored"]
     assert any(f[:2] == line[:2] and line[2] in f.reason for f in ignored), ignored
+
+
+def test_cameras_and_keyframes_of_which_nothing_is_ignored_are_supported():
+    findings = mjcf.report(mujoco_model(ACCEPTED["other settings"]))
+    plain = [f[:3] for f in findings if f.name == "plain"]
+    assert plain == [("camera", "plain", "supported"), ("key", "plain", "supported")]
 
 
 def test_a_geom_of_which_a_part_is_ignored_is_supported():
@@ -364,6 +391,14 @@ KNOWN = {
         range rgba solimp_fri solimp_lim solref_fri solref_lim springyield treeid treenum type
         user width stiffness stiffnesspoly damping dampingpoly limited frictionloss armature
         actfrclimited actfrcrange""",
+    "cam": """bodyid fovy intrinsic ipd mat0 mode output pos pos0 poscom0 projection quat
+        resolution sensorsize targetbodyid user""",
+    "key": "act ctrl mpos mquat plastic qpos qvel time",
+    "pair": """adhesion dim friction gap geom1 geom2 margin signature solimp solref
+        solreffriction""",
+    "sensor": """adr cutoff datatype delay dim history historyadr interval intprm needstage noise
+        objid objtype plugin refid reftype type user""",
+    "site": "bodyid dataid group matid pos quat rgba sameframe size type user",
     "eq": "active0 data obj1id obj2id objtype solimp solref type",
     "opt": """ccd_iterations ccd_tolerance cone density disableactuator disableflags enableflags
         gravity impratio integrator iterations jacobian ls_iterations ls_tolerance magnetic

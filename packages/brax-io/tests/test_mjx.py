@@ -55,11 +55,11 @@ def test_what_is_not_translated_is_named():
     with pytest.raises(ModelError, match="the model has 5 problems") as caught:
         pipeline.MJX.init(sys, sys.init_q, jnp.zeros(3))
     told = str(caught.value)
-    assert "mjx: option 'integrator': 'variational' is none of euler, implicitfast, rk4" in told
+    assert "mjx: option 'integrator': 'variational' is not one of euler, implicitfast, rk4" in told
     assert "mjx: joint 'wrist': damping differs between its axes" in told
     assert "mjx: actuator 'hold': adhesion is not translated" in told
     assert "mjx: Option.time_of_impact is not translated" in told
-    assert "mjx: the drag of a medium on parts of 'arm' is not translated" in told
+    assert "mjx: the fluid drag on parts of 'arm' is not translated" in told
     rows = pipeline.MJX.report(sys)
     assert [status for _, status, _ in rows].count("refused") == 5
 
@@ -69,7 +69,7 @@ def test_links_in_another_order_are_refused():
     for name, parent in (("a", "world"), ("b", "world"), ("hand", "a")):
         made.add_body(name, parent, mass=1.0, inertia=(1, 1, 1))
         made.add_joint(name)
-    with pytest.raises(ModelError, match="mjx: the model's links do not stand branch by branch"):
+    with pytest.raises(ModelError, match="mjx: the model's links are not in depth-first order"):
         mujoco_model(made.build())
 
 

@@ -151,7 +151,7 @@ def test_frozen_axes_leave_a_plane():
     assert [t.name for t in system.joint_types] == ["slide", "slide", "hinge", "hinge"]
     np.testing.assert_allclose(system.joint.axis, [[0, 1, 0], [0, 0, 1], [1, 0, 0], [1, 0, 0]])
     np.testing.assert_allclose(system.init_q, [0, 0.33, 0, math.pi / 2], atol=1e-6)
-    with pytest.raises(ModelError, match=r"'leg' \(m:12\).*a plane that the joint turns in"):
+    with pytest.raises(ModelError, match=r"'leg' \(m:12\).*the plane in which that rotates"):
         text.loads(plane.replace("x", "y", 1).replace("y: 1 z", "x: 1 z") + told, name="m")
 
 

@@ -134,11 +134,11 @@ def changed(old, new):
         ("<robot name='a'/>", "robot.urdf:1: the robot has no <link>"),
         (
             changed('<parent link="stand"/>', '<parent link="stnad"/>'),
-            r"<joint name='shoulder'>: its parent 'stnad' is no link\. Did you mean 'stand'",
+            r"<joint name='shoulder'>: its parent 'stnad' is not a link\. Did you mean 'stand'",
         ),
         (
             changed('<child link="tip"/>', ""),
-            r"<joint name='wrist'>: its child '' is no link(.|\n)*got 'stand', 'tip'",
+            r"<joint name='wrist'>: its child '' is not a link(.|\n)*got 'stand', 'tip'",
         ),
         (
             changed('"prismatic"', '"screw"'),
@@ -146,7 +146,7 @@ def changed(old, new):
         ),
         (
             changed('<child link="tip"/>', '<child link="upper"/>'),
-            r"'wrist'>: link 'upper' hangs on <joint name='shoulder'> \(robot.urdf:14\) already",
+            r"link 'upper' is already the child of <joint name='shoulder'> \(robot.urdf:14\)",
         ),
         (changed('value="2"', 'value="-2"'), r"robot\.urdf:4: <mass> value must not be negative"),
         (changed('value="2"', 'value="1e39"'), "<mass> value: 1e39 is not finite"),
@@ -226,7 +226,9 @@ def test_too_many_links_are_refused():
 def test_an_inferred_inertia_is_told():
     """A ball of 5 cm at 1000 kg/m^3."""
     start, end = ARM.index("<inertial>"), ARM.index("</inertial>") + len("</inertial>")
-    with pytest.warns(UserWarning, match=r"robot\.urdf: no <inertial> for upper: taken from the"):
+    with pytest.warns(
+        UserWarning, match=r"robot\.urdf: no <inertial> for upper: computed from the"
+    ):
         system = urdf.loads(ARM[:start] + ARM[end:])
     np.testing.assert_allclose(
         system.link.inertia.mass[0], 4 / 3 * np.pi * 0.05**3 * 1000, rtol=1e-5
@@ -365,17 +367,17 @@ def test_what_is_unknown_is_told(tmp_path):
     with pytest.warns(UserWarning) as caught:
         urdf.loads(text)
     assert str(caught[0].message).splitlines() == [
-        "robot.urdf:2: <compiler> attribute 'fusestat' is unknown and changes nothing. Did you "
+        "robot.urdf:2: <compiler> attribute 'fusestat' is unknown and has no effect. Did you "
         "mean 'fusestatic'?",
-        "robot.urdf:17: <dinamics> is unknown and changes nothing. Did you mean 'dynamics'?",
-        "robot.urdf:21: <limit> attribute 'lowr' is unknown and changes nothing. Did you mean "
+        "robot.urdf:17: <dinamics> is unknown and has no effect. Did you mean 'dynamics'?",
+        "robot.urdf:21: <limit> attribute 'lowr' is unknown and has no effect. Did you mean "
         "'lower'?",
     ]
     (tmp_path / "arm.urdf").write_text(text)
     found = urdf.report(tmp_path / "arm.urdf", "spring")
     assert ("link", "fore", "supported", "") in found
     ignored = {(element, reason) for element, _, status, reason in found if status == "ignored"}
-    assert ("transmission", "a robot's file has no actuators (arm.urdf:13)") in ignored
+    assert ("transmission", "a URDF file has no actuators (arm.urdf:13)") in ignored
     assert ("gazebo", "for another simulator (arm.urdf:21)") in ignored
     assert ("limit", "effort: there is no actuator to limit (arm.urdf:16)") in ignored
     assert any(element == "dinamics" for element, _ in ignored)

@@ -97,7 +97,7 @@ def test_a_second_model_in_a_file_is_told():
     """MuJoCo reads the first, too, and says nothing."""
     text = f"<mujoco>{B}</mujoco>\n<mujoco>{WORLD.format('c')}</mujoco>"
     with pytest.warns(
-        UserWarning, match=r"^model\.xml:2: <mujoco> stands after the end of <mujoco>"
+        UserWarning, match=r"^model\.xml:2: <mujoco> comes after the end of <mujoco>"
     ):
         assert mjcf.loads(text).link_names == ("b",)
 

@@ -1,4 +1,4 @@
-"""Checks of what callers give: each failure is one sentence, before any work."""
+"""Checks of users' arguments: each failure is one sentence, raised before any work."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,10 @@ from brax.errors import BraxError, ConfigError
 
 
 def kind(value: Any) -> str:
-    """What a value is, with its module: an environment's state is called a State too."""
+    """Return the type of a value for messages, with its module.
+
+    The module tells apart classes of the same name: an environment's state is called State too.
+    """
     if value is None:
         return "None"
     cls = value if isinstance(value, type) else type(value)
@@ -21,16 +24,17 @@ def kind(value: Any) -> str:
 
 
 def path(value: Any, name: str = "path", error: type[BraxError] = ConfigError) -> Path:
-    """Returns an argument as a path.
+    """Return an argument as a path.
 
     Raises:
-        BraxError: of type `error`, if it is no path.
+        BraxError: of type `error`, if it is not a path.
     """
     if not isinstance(value, str | bytes | os.PathLike):
         raise error(f"{name} must be the path of a file, got {kind(value)}")
     found = os.fsdecode(value)
     if "\0" in found:
         raise error(f"{name} must be the path of a file, got {found[:60]!r} with a NUL character")
+    # The most common mistake is to pass a model's text where its path is expected.
     if "\n" in found or found.lstrip().startswith("<"):
         raise error(
             f"{name} must be the path of a file, got a text that begins with {found[:40]!r}; "
@@ -40,7 +44,7 @@ def path(value: Any, name: str = "path", error: type[BraxError] = ConfigError) -
 
 
 def text(value: Any, name: str, error: type[BraxError]) -> None:
-    """Checks that an argument is text.
+    """Check that an argument is text.
 
     Raises:
         BraxError: of type `error`, if it is not.
@@ -50,7 +54,7 @@ def text(value: Any, name: str, error: type[BraxError]) -> None:
 
 
 def system(value: Any, error: type[BraxError] = ConfigError) -> None:
-    """Checks that an argument is a system.
+    """Check that an argument is a system.
 
     Raises:
         BraxError: of type `error`, if it is not.
@@ -61,7 +65,7 @@ def system(value: Any, error: type[BraxError] = ConfigError) -> None:
 
 
 def mapping(value: Any, name: str, of: str) -> None:
-    """Checks that an argument is a dictionary with text as keys.
+    """Check that an argument is a dictionary whose keys are text.
 
     Raises:
         ConfigError: if it is not.
@@ -71,12 +75,13 @@ def mapping(value: Any, name: str, of: str) -> None:
 
 
 def number(value: Any, name: str) -> float:
-    """Returns an argument as one number.
+    """Return an argument as a float.
 
     Raises:
         ConfigError: if it is not one.
     """
     try:
+        # float("1") succeeds, but a text here is a mistake.
         if not isinstance(value, str | bytes):
             return float(value)
     except (TypeError, ValueError):
@@ -85,7 +90,7 @@ def number(value: Any, name: str) -> float:
 
 
 def numbers(value: Any, name: str, dtype: Any = np.float32) -> np.ndarray:
-    """Returns an argument as an array of numbers.
+    """Return an argument as an array of numbers.
 
     Raises:
         ConfigError: if it is not one.
@@ -97,7 +102,7 @@ def numbers(value: Any, name: str, dtype: Any = np.float32) -> np.ndarray:
 
 
 def write(target: Path, content: str | bytes, error: type[BraxError] = ConfigError) -> None:
-    """Writes a file.
+    """Write a file.
 
     Raises:
         BraxError: of type `error`, if it cannot be written.
@@ -110,7 +115,7 @@ def write(target: Path, content: str | bytes, error: type[BraxError] = ConfigErr
 
 
 def read(source: Path, error: type[BraxError]) -> bytes:
-    """Reads a file.
+    """Read a file.
 
     Raises:
         BraxError: of type `error`, if it cannot be read.

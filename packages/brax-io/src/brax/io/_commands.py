@@ -1,4 +1,4 @@
-"""The commands of brax-io: from a run or a model to a page, a film, a policy or a report."""
+"""The commands of brax-io, which write pages, films, policies and reports."""
 
 import math
 import os
@@ -18,7 +18,8 @@ _open = click.option("--open", "show", is_flag=True, help="Open the page in the 
 
 
 def _is_number(_context: click.Context, _option: click.Parameter, value: float | None) -> Any:
-    """Refuses NaN, which is in every range to click, and infinity."""
+    """Reject NaN and infinity."""
+    # click's ranges accept NaN, since every comparison with it is false.
     if value is not None and not math.isfinite(value):
         raise click.BadParameter(f"{value} is not finite.")
     return value
@@ -34,7 +35,7 @@ def _is_number(_context: click.Context, _option: click.Parameter, value: float |
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="RUN",
-    help="Another run to show beside it, by the same clock; repeatable.",
+    help="Another run to show next to it, with the same clock; repeatable.",
 )
 @_open
 def render(
@@ -45,7 +46,7 @@ def render(
     show: bool,
     beside: tuple[Path, ...] = (),
 ) -> None:
-    """Shows what a trained agent does, from its RUN or one of its checkpoints.
+    """Show an episode of a trained agent, from its RUN or one of its checkpoints.
 
     The page holds one episode, of at most --steps steps of the environment. It is written to the
     run's rollout.html unless --output names a file; FILE.mp4 and FILE.gif are films.
@@ -54,6 +55,7 @@ def render(
 
     record = rollout.find_run(run)
     target = _writable(output or record.folder / "rollout.html")
+    # All runs are found before the first episode is computed, so that a wrong path fails at once.
     runs = {path: rollout.find_run(path) for path in (run, *beside)}
     episodes = [rollout.episode(each, path, steps, seed) for path, each in runs.items()]
     if beside:
@@ -70,14 +72,16 @@ def render(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     callback=_is_number,
-    help="How long; 5 if not.",
+    help="Duration of the motion [s].  [default: 5]",
 )
-@click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
-@click.option("--keyframe", default="", metavar="NAME", help="The model's state to start from.")
-@click.option("--forces", is_flag=True, help="Show the forces at the contacts too.")
-@click.option("--live", is_flag=True, help="Serve a page on this computer that shows it go on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of --live; 0 is any.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of --live: of all chance.")
+@click.option("--pipeline", default="spring", show_default=True, help="The physics pipeline.")
+@click.option("--keyframe", default="", metavar="NAME", help="The keyframe to start from.")
+@click.option("--forces", is_flag=True, help="Also show the contact forces.")
+@click.option("--live", is_flag=True, help="Serve a page that shows the motion in real time.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port of --live; 0 takes a free one."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed of --live.")
 @_open
 def view(
     target: str,
@@ -91,21 +95,21 @@ def view(
     seed: int,
     show: bool,
 ) -> None:
-    """Shows a model file, TARGET: how it moves when all of its actuators are off.
+    """Show the motion of a model file, TARGET, with all of its actuators off.
 
-    With --keyframe it starts at the state of that name, under its controls.
+    With --keyframe it starts at the keyframe of that name, under its controls.
 
-    The page is written beside where you are, named after the model, unless --output names a file;
-    FILE.mp4 and FILE.gif are films.
+    The page is written to the current directory, named after the model, unless --output names a
+    file; FILE.mp4 and FILE.gif are films.
 
-    With --live nothing is written: a page at 127.0.0.1 shows TARGET move, in real time, until
-    Ctrl-C. TARGET may then also be an environment's name, which acts at random, or a run or one of
-    its checkpoints, whose agent acts.
+    With --live nothing is written: a page at 127.0.0.1 shows TARGET move in real time until Ctrl-C.
+    TARGET can then also be the name of an environment, which gets random actions, or a run or one
+    of its checkpoints, whose agent acts.
     """
     from brax.io.viewer import rollout
 
     if live:
-        _refuse_with_live(output=output, seconds=seconds, forces=forces or None)
+        _reject_with_live(output=output, seconds=seconds, forces=forces or None)
         _serve(target, pipeline, keyframe, port, seed, show)
         return
     model = Path(target)
@@ -116,10 +120,10 @@ def view(
     _finish(path, show)
 
 
-def _refuse_with_live(**options: object) -> None:
+def _reject_with_live(**options: object) -> None:
     given = [f"--{name}" for name, value in options.items() if value is not None]
     if given:
-        raise ConfigError(f"{' and '.join(given)} cannot go with --live, which writes no file")
+        raise ConfigError(f"{' and '.join(given)} cannot be used with --live, which writes no file")
 
 
 def _serve(target: str, pipeline: str, keyframe: str, port: int, seed: int, show: bool) -> None:
@@ -136,11 +140,12 @@ def _serve(target: str, pipeline: str, keyframe: str, port: int, seed: int, show
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--pipeline", default="spring", show_default=True, help="What computes the steps.")
+@click.option("--pipeline", default="spring", show_default=True, help="The physics pipeline.")
 def report(model: Path, pipeline: str) -> int:
-    """Says what becomes of a MODEL file: what is approximated, ignored or refused, and why.
+    """List how each element of a MODEL file is treated, and why.
 
-    What is supported is counted. The exit code is 1 if anything is refused.
+    Supported elements are only counted. Those that are approximated, ignored or refused are listed.
+    The exit code is 1 if anything is refused.
     """
     from brax.io.viewer import rollout
     from brax.plugins.outputs.model_format import load
@@ -164,24 +169,24 @@ def report(model: Path, pipeline: str) -> int:
 @_run
 @_output
 def export(run: Path, output: Path | None) -> None:
-    """Writes the policy of a trained agent, from its RUN or one of its checkpoints.
+    """Write the policy of a trained agent, from its RUN or one of its checkpoints.
 
-    The file needs neither Brax nor JAX: FILE.py is a Python module with one function of NumPy,
-    FILE.onnx a model for any ONNX runtime. It is the run's policy.py unless --output names a file.
+    The file needs neither Brax nor JAX: FILE.py is a Python module with one NumPy function,
+    FILE.onnx is a model for any ONNX runtime. The default is policy.py in the run's folder.
     """
     from brax.io import export as files
     from brax.io.viewer import rollout
 
     record = rollout.find_run(run)
     target = _writable(output or record.folder / "policy.py")
-    files.writer(target)  # refuses another suffix before any long work
+    files.writer(target)  # rejects an unknown suffix before the policy is loaded
     env, policy = rollout.trained(record, run)
     files.save(target, policy, env.observation_size)
     click.echo(target)
 
 
 def _writable(path: Path) -> Path:
-    """Refuses, before any long work, a file that cannot be written."""
+    """Return `path` after checking, before any long work, that it can be written."""
     folder = path.parent
     if not folder.is_dir():
         raise ConfigError(f"cannot write '{path}': there is no folder '{folder}'")

@@ -1,4 +1,4 @@
-"""Checks that the parts of a `System` read from a file fit together."""
+"""Consistency checks of a `System` that was read from a file."""
 
 import dataclasses
 import functools
@@ -21,23 +21,24 @@ _KIND_OF = {
     "sensor_types": "sensor",
     "integrator": "integrator",
 }
-"""What kind of plugin the objects in a field are."""
+"""The kind of plugin that each field holds."""
 
 
 @functools.cache
 def model_kinds() -> dict[str, Any]:
-    """The kinds of plugin that a system is made of, and the classes of their objects."""
+    """Return the kinds of plugin that a system is made of, with the classes of their objects."""
     ours = [kind for kind in plugins.KINDS.values() if kind.interface.startswith("brax.")]
     return {kind.name: resolve(kind.interface) for kind in ours}
 
 
 def inconsistent(system: System) -> list[str]:
-    """What does not fit together in a system, sentence by sentence."""
+    """Return the inconsistencies of a system, one sentence each."""
+    # Shapes are compared only once types and counts are right, because they follow from these.
     return [*_mistyped(system), *_miscounted(system), *_dangling(system)] or _misshapen(system)
 
 
 def _mistyped(system: System) -> list[str]:
-    """Registered objects of another kind than their field wants."""
+    """Return the registered objects whose kind does not match their field."""
     return [
         f"system.{name}: expected {kind}, got {found!r:.60}"
         for name, kind in _KIND_OF.items()
@@ -47,13 +48,13 @@ def _mistyped(system: System) -> list[str]:
 
 
 def _count(system: System) -> dict[str, int]:
-    """How many there are of each element."""
+    """Return the number of elements of each kind."""
     kinds = [name[: -len("_names")] for name in vars(system) if name.endswith("_names")]
     return {kind: len(getattr(system, f"{kind}_names")) for kind in kinds}
 
 
 def _miscounted(system: System) -> list[str]:
-    """Lists that are not as long as the names of their elements."""
+    """Return the tuples that do not have one entry for each element."""
     lists = [field.name for field in dataclasses.fields(system) if field.metadata.get("static")]
     return [
         f"system.{name}: expected {number} entries, got {len(getattr(system, name))}"
@@ -66,7 +67,7 @@ def _miscounted(system: System) -> list[str]:
 def _references(
     system: System, count: Mapping[str, int]
 ) -> Iterator[tuple[str, Sequence[int], int, int]]:
-    """Yields the fields that hold indices: name, indices, the lowest allowed, and the end."""
+    """Yield the fields that hold indices: name, indices, lowest allowed index, and end."""
     groups = [geom for group in system.collisions for geom in (*group.geom1, *group.geom2)]
     references = {
         "joint_link": (system.joint_link, 0, count["link"]),
@@ -104,7 +105,7 @@ def _references(
 
 
 def _dangling(system: System) -> list[str]:
-    """References to elements that are not there."""
+    """Return the indices that refer to no element."""
     count = _count(system)
     found = [
         f"system.{name}: {index} is not among {low} to {end - 1}"
@@ -120,6 +121,7 @@ def _dangling(system: System) -> list[str]:
     found += [
         f"system.link_parents[{i}]: {parent} is not a link before it, nor -1"
         for i, parent in enumerate(system.link_parents)
+        # A parent comes before its children: kernels visit the links in this order.
         if not -1 <= parent < i
     ]
     found += [
@@ -129,13 +131,14 @@ def _dangling(system: System) -> list[str]:
         for index in group.geom1
         if index < count["geom"] and system.geom_grid[index] != grid
     ]
+    # The coordinates of a link's joints are contiguous only in this order.
     if sorted(system.joint_link) != list(system.joint_link):
         found.append("system.joint_link: joints must be in the order of their links")
     return found
 
 
 def _named_objects(system: System) -> Iterator[tuple[str, int, tuple[str, int]]]:
-    """References with their kind: what equalities tie and sensors measure."""
+    """Yield the references that come with a kind: field, position, and (kind, index)."""
     for i, (kind, pair) in enumerate(zip(system.equality_types, system.equality_pair, strict=True)):
         for index in pair:
             yield "equality_pair", i, ("link" if kind in ("connect", "weld") else kind, index)
@@ -146,7 +149,7 @@ def _named_objects(system: System) -> Iterator[tuple[str, int, tuple[str, int]]]
 
 
 def _misshapen(system: System) -> list[str]:
-    """Arrays of another shape than the elements ask for."""
+    """Return the arrays whose shapes do not follow from the numbers of elements."""
     nk, nq, nv = len(system.keyframe_names), system.q_size(), system.qd_size()
     special = {
         "tendon.coef": (sum(map(len, system.tendon_joints)),),
@@ -168,10 +171,12 @@ def _misshapen(system: System) -> list[str]:
     problems = []
     for place, array in _leaves(system):
         wanted = patterns[place].shape
+        # The first part of a path, such as `geom`, names the elements that its arrays have rows
+        # for.
         if (group := place.split(".")[0]) in rows:
             wanted = (rows[group], *wanted[1:])
         wanted = special.get(place, wanted)
-        if place == "joint.user":  # as wide as the widest joint type asks for
+        if place == "joint.user":  # the widest joint type decides the width
             wanted = (*wanted[:1], *array.shape[1:2])
         if array.shape != wanted:
             problems.append(f"system.{place}: expected shape {wanted}, got {array.shape}")
@@ -185,7 +190,7 @@ def _leaves(system: System) -> list[tuple[str, Any]]:
 
 @functools.cache
 def _pattern() -> System:
-    """A small system: what arrays there are, and how wide they are."""
+    """Return a small system, whose arrays have the right ranks and widths."""
     builder = ModelBuilder()
     builder.add_body("link", mass=1.0, inertia=(1, 1, 1))
     builder.add_joint("link")

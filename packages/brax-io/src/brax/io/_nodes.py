@@ -5,45 +5,46 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+# A line break within a value would shift the lines by which elements are found again.
 _ESCAPED = {c: f"&#{ord(c)};" for c in '&<>"\n\r\t'}
 
 
 @dataclasses.dataclass
 class Node:
-    """One element of the text."""
+    """One XML element."""
 
     tag: str
     attributes: dict[str, str]
     file: str
     line: int
     section: str = ""
-    """The child of `<mujoco>` that it stands in."""
+    """The child of `<mujoco>` that contains it."""
     children: list["Node"] = dataclasses.field(default_factory=list)
     folder: Path | None = None
-    """Directory of the included file that it stands in; None in the model's own file."""
+    """Directory of the included file that contains it; None in the model's own file."""
     given: dict[str, str] = dataclasses.field(default_factory=dict)
-    """What MuJoCo is given for some attributes, such as the path of a file that was found."""
+    """Attributes that replace the file's for MuJoCo, such as the path of a file that was found."""
 
     @property
     def place(self) -> str:
-        """File and line."""
+        """File and line, for messages."""
         return f"{self.file}:{self.line}"
 
     @property
     def kind(self) -> str:
-        """The kind of element that it makes."""
+        """The kind of element that it defines."""
         if self.section in ("actuator", "equality", "tendon", "sensor"):
             return self.section
         return "joint" if self.tag == "freejoint" else self.tag
 
     def __str__(self) -> str:
-        """How messages name it."""
+        """Return its name for messages."""
         name = self.attributes.get("name")
         return f"<{self.tag} name='{name}'>" if name else f"<{self.tag}>"
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """All elements below `root`, in the order of the text."""
+    """Yield all elements below `root`, in the order of the text."""
     stack = root.children[::-1]
     while stack:
         node = stack.pop()
@@ -52,12 +53,14 @@ def walk(root: Node) -> Iterator[Node]:
 
 
 def write(root: Node) -> tuple[str, list[Node]]:
-    """Writes elements as XML for MuJoCo.
+    """Return elements as XML for MuJoCo.
 
-    Only what was checked reaches MuJoCo's reader, whatever it would make of the original text.
+    MuJoCo's reader gets only what was checked, never the original text: the two readers could
+    disagree about that.
 
     Returns:
-        The text, in which every element has a line of its own, and the element of each line.
+        The text, in which each element has its own line, and the element of each line. MuJoCo's
+        messages name lines, so this is how they are traced back to the file.
     """
     lines: list[str] = []
     nodes: list[Node] = []

@@ -1,8 +1,8 @@
-"""Reads XML into elements, as forgivingly as MuJoCo's reader does.
+"""Reads XML into elements, as leniently as MuJoCo's reader does.
 
-Model files hold what the XML specification does not allow and MuJoCo takes: `--` within comments,
-`<` and `&` within attributes, a declaration after blank lines. No entity is ever expanded but the
-five of XML itself and numbers of characters, and nothing is fetched.
+Model files contain what the XML specification forbids and MuJoCo accepts: `--` within comments, `<`
+and `&` within attributes, a declaration after blank lines. Only the five entities of XML itself and
+character references are expanded, which rules out entity-expansion attacks. Nothing is fetched.
 """
 
 import codecs
@@ -13,7 +13,7 @@ from brax.errors import ModelError
 from brax.io._nodes import Node
 
 MAX_DEPTH = 500
-"""How deep elements may be nested."""
+"""Maximum nesting depth of elements."""
 
 _WIDE = r"\u0080-\ud7ff\ue000-\U0010ffff"
 _NAME = rf"[A-Za-z_:{_WIDE}][\w:.\-{_WIDE}]*"
@@ -39,14 +39,14 @@ _CODECS = re.compile(r"(?:iso|latin|windows|cp|gb|big5|shift|euc|koi8|mac|ascii)
 
 
 def decode(text: str | bytes, name: str) -> str:
-    """Returns a text without a byte order mark and with `\\n` at the ends of its lines.
+    r"""Return a text without a byte order mark, with `\n` as the only line end.
 
     Bytes that are not text become lone surrogates: `parse` reports those that matter.
 
     Args:
         text: the text; bytes are in UTF-8, in UTF-16 or UTF-32, or in the encoding that their XML
             declaration names.
-        name: what messages call it.
+        name: the name of the text in messages.
 
     Raises:
         ModelError: if it is neither str nor bytes, or cannot be decoded.
@@ -69,6 +69,7 @@ def _decode(raw: bytes, name: str) -> str:
             raise ModelError(f"{name}: not text in {wide.upper()} ({error.reason})") from None
     declared = _DECLARED.match(raw.lstrip()[:300])
     encoding = declared[1].decode() if declared else ""
+    # Only character sets: Python also has codecs, such as unicode_escape, that rewrite the text.
     if _CODECS.fullmatch(encoding):
         try:
             return raw.decode(encoding)
@@ -76,18 +77,19 @@ def _decode(raw: bytes, name: str) -> str:
             raise ModelError(
                 f"{name}: not text in {encoding}, its declared encoding; save it as UTF-8"
             ) from None
+    # A comment may hold any bytes, so the error is raised only where an attribute needs them.
     return raw.decode("utf-8", "surrogateescape")
 
 
 def parse(text: str, name: str) -> list[Node]:
-    """Reads a decoded text.
+    """Parse a decoded text.
 
     Args:
         text: from `decode`.
-        name: what places are named by.
+        name: the file's name, for places.
 
     Returns:
-        The elements that stand in no other; a model is the first of them.
+        The top-level elements; the first one is the model.
 
     Raises:
         ModelError: if it is not XML, with the line.
@@ -119,10 +121,10 @@ class _Tags:
         self._line, self._counted = 1, 0
 
     def read(self, stack: list[Node]) -> Iterator[tuple[Node | None, bool]]:
-        """Yields the element that each tag opens, if it does, and whether it closes one.
+        """Yield, for each tag, the element that it opens, if any, and whether it closes one.
 
         Args:
-            stack: the elements that are open, the last one innermost, which the caller keeps.
+            stack: the open elements, the innermost last; the caller updates it.
         """
         position, end = 0, len(self._text)
         self._no_nul()
@@ -138,7 +140,11 @@ class _Tags:
         return ModelError(f"{self._place(position)}: not well-formed XML: {problem}")
 
     def _place(self, position: int) -> str:
-        """File and line; positions come in rising order, but for those of failures."""
+        """Return the file and line of a position.
+
+        Newlines are counted onwards from the last position, so a file takes linear time. Only
+        failures ask for an earlier position.
+        """
         if position < self._counted:
             return f"{self._name}:{self._text.count(chr(10), 0, position) + 1}"
         self._line += self._text.count("\n", self._counted, position)
@@ -150,7 +156,7 @@ class _Tags:
             raise self._fail(at, "it holds a NUL character")
 
     def _stray(self, start: int, end: int, stack: list[Node]) -> None:
-        """Refuses text where there is no element, or after the last one."""
+        """Reject text after the end of the root element."""
         over = len(stack) == 1 and stack[0].children
         if not over or self._text[start:end].isspace() or start == end:
             return
@@ -158,7 +164,7 @@ class _Tags:
         raise self._fail(at, f"text after the end: {self._text[at:end][:40].strip()!r}")
 
     def _skip(self, start: int) -> int:
-        """The end of a comment or the like that begins here; `start` where there is none."""
+        """Return the end of the comment or declaration at `start`, or `start` if there is none."""
         text = self._text
         for opening, closing, what in _SKIPPED:
             if text.startswith(opening, start):
@@ -168,6 +174,7 @@ class _Tags:
                 return end + len(closing)
         if not text.startswith("<!", start):
             return start
+        # A DOCTYPE can define entities, which could expand to gigabytes or read other files.
         if text[start + 2 : start + 9].upper() == "DOCTYPE":
             raise ModelError(
                 f"{self._place(start)}: DOCTYPE is not allowed in a model; take it out"
@@ -178,7 +185,7 @@ class _Tags:
         return end + 1
 
     def _tag(self, start: int, stack: list[Node]) -> tuple[Node | None, bool, int]:
-        """The element that a tag opens, if it does; whether it closes one; where it ends."""
+        """Return the element that a tag opens, if any, whether it closes one, and where it ends."""
         opened = _TAG.match(self._text, start)
         if opened is None:
             got = self._text[start : start + 20].split("\n")[0]
@@ -195,7 +202,7 @@ class _Tags:
         return None, len(stack) > 1, end.end()
 
     def _attributes(self, node: Node, position: int) -> int:
-        """Reads the attributes of a tag; returns where they end."""
+        """Read the attributes of a tag into `node`, and return where they end."""
         while found := _ATTRIBUTE.match(self._text, position):
             key, value = found[1], found[2] if found[3] is None else found[3]
             if key in node.attributes:
@@ -214,7 +221,7 @@ class _Tags:
         return position
 
     def _bad_tag(self, node: Node, position: int) -> str:
-        """What is wrong with a tag whose attributes end at a position."""
+        """Return what is wrong with a tag whose attributes end at `position`."""
         rest = self._text[position:].lstrip()
         unquoted = re.match(rf"({_NAME})\s*(=?)", rest)
         if unquoted and not unquoted[2]:
@@ -223,13 +230,14 @@ class _Tags:
             return f"<{node.tag}>: the value of '{unquoted[1]}' needs quotes"
         if unquoted:
             return f"<{node.tag}>: the value of '{unquoted[1]}' has no closing quote"
+        # A missing quote lets the value run on to the next one, usually past a line end or a tag.
         odd = [key for key, value in node.attributes.items() if "\n" in value or "<" in value]
         hint = f"; is a quote missing at '{odd[-1]}'?" if odd else ""
         got = repr(rest.split("\n")[0][:20]) if rest else "the end of the text"
         return f"<{node.tag}> must end with '>' or '/>', got {got}{hint}"
 
     def _check_closing(self, place: str, tag: str, stack: list[Node]) -> None:
-        """Refuses an end tag of another element than the innermost that is open."""
+        """Reject an end tag that does not match the innermost open element."""
         last = stack[-1]
         if len(stack) > 1 and last.tag != tag:
             raise ModelError(
@@ -241,9 +249,10 @@ class _Tags:
 
 
 def _character(found: re.Match[str]) -> str:
-    """What a reference means; one to no character stays as it is written, as in MuJoCo."""
+    """Return the character of a reference."""
     if found[1]:
         return _NAMED[found[1]]
     code = int(found[2]) if found[2] else int(found[3], 16)
+    # A reference to no valid character stays as it is written, as in MuJoCo.
     allowed = 0 < code < 0xD800 or 0xDFFF < code <= 0x10FFFF
     return chr(code) if allowed else found[0]

@@ -1,4 +1,4 @@
-"""The viewer: one page that holds a trajectory, the code that plays it, and nothing to fetch."""
+"""The viewer: one self-contained page with a trajectory and the code that plays it."""
 
 import base64
 import gzip
@@ -21,6 +21,7 @@ from brax.io import _arguments
 from brax.io.viewer import motion, scene
 from brax.io.viewer.packing import pack
 
+# The empty icon prevents a request for /favicon.ico.
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -44,6 +45,8 @@ _VIEWER = """<div class="brax-viewer"{height}>
 </div>"""
 
 
+# Without `allow-same-origin` the frame has an origin of its own, so its script cannot access the
+# notebook.
 _NOTEBOOK_FRAME = (
     '<iframe sandbox="allow-scripts" srcdoc="{page}" height="{height}" '
     'style="width: 100%; border: 0"></iframe>'
@@ -51,26 +54,26 @@ _NOTEBOOK_FRAME = (
 
 
 class Page(str):
-    """A page as text. As the last value of a notebook's cell it shows itself."""
+    """A page as text, which a notebook shows when it is the last value of a cell."""
 
     height = 480
-    """Of the viewer in a notebook [pixels]."""
+    """Height of the viewer in a notebook [pixels]."""
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, which reaches nothing of the notebook."""
+        """Return the page in a sandboxed frame, which cannot access the notebook."""
         return _NOTEBOOK_FRAME.format(page=html.escape(self), height=self.height)
 
 
 class Trajectory(NamedTuple):
-    """Something to show beside something else."""
+    """A trajectory to show next to others."""
 
     sys: System
     states: State | Sequence[State]
-    """As `render` takes them."""
+    """The same as in `render`."""
     series: Mapping[str, Any] = {}
-    """As `render` takes them."""
+    """The same as in `render`."""
     forces: Any = None
-    """As `render` takes them."""
+    """The same as in `render`."""
 
 
 def render(
@@ -85,26 +88,28 @@ def render(
     series: Mapping[str, Any] | None = None,
     forces: Any = None,
 ) -> Page:
-    """Returns a page that plays a trajectory; it asks the network for nothing.
+    """Return a page that plays a trajectory and requests nothing from the network.
 
-    It is a text, and what shows itself where it is the last value of a notebook's cell.
+    The page is a `str`, and a notebook shows it when it is the last value of a cell.
 
     Args:
         sys: the system.
-        states: states in order of time, or one state whose leaves have time in front.
+        states: states in order of time, or one state whose leaves have a leading time axis.
         height: height of the viewer in a notebook [pixels].
-        colab: whether it is for a notebook's cell, `height` tall; otherwise it fills the window.
-        base_url: has no effect: earlier versions loaded their code from it.
+        colab: whether the page is for a notebook's cell, `height` tall; otherwise it fills the
+            window.
+        base_url: has no effect; earlier versions loaded their code from it.
         dt: time between two states [s]; by default the system's time step.
-        title: what the page is called.
-        series: numbers to show with the frames, such as `{"reward": rewards}`, each (frames,) or,
-            like actions, (frames, n): all are drawn as curves, the first also above the slider.
-        forces: what to draw at the contacts: the force [N] on the second geom of each possible
-            contact, (frames, n, 3), such as `contact_forces` finds.
+        title: title of the page.
+        series: curves by name, such as `{"reward": rewards}`, each (frames,) or, like actions,
+            (frames, n); the first one is also drawn above the slider.
+        forces: force [N] on the second geom of each possible contact, world axes, shape
+            (frames, n, 3), as `contact_forces` returns them.
 
     Raises:
         ConfigError: if an argument is not allowed, or the trajectory is empty.
-        ModelError: if a state is not finite or of another system, or a geom cannot be drawn.
+        ModelError: if a state is not finite or belongs to another system, or if a geom cannot be
+            drawn.
     """
     del base_url
     if type(height) is not int or height < 1:
@@ -123,14 +128,15 @@ def render(
 
 
 def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) -> Page:
-    """Returns a page that plays several trajectories side by side, by one clock.
+    """Return a page that plays several trajectories side by side with one clock.
 
     Args:
-        trajectories: what is shown, by what each is called; they may be of different systems.
+        trajectories: the trajectories by title; their systems may differ.
         dt: time between two states [s], the same for all; by default the systems' time step.
 
     Raises:
-        ConfigError: if there is none, the time steps differ and `dt` is not given, or as `render`.
+        ConfigError: if there is no trajectory, if the time steps differ and `dt` is not given, or
+            as `render`.
         ModelError: as `render`.
     """
     _arguments.mapping(trajectories, "trajectories", "brax.io.html.Trajectory")
@@ -154,13 +160,18 @@ def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) 
 def save_compare(
     path: str | Path, trajectories: Mapping[str, Trajectory], *, dt: float | None = None
 ) -> None:
-    """Writes the page of `compare`; errors as there, or if the file cannot be written."""
+    """Write the page of `compare` to a file.
+
+    Raises:
+        ConfigError: if the file cannot be written, or as `compare`.
+        ModelError: as `render`.
+    """
     target = _arguments.path(path)
     _arguments.write(target, compare(trajectories, dt=dt))
 
 
 def save(path: str | Path, sys: System, states: State | Sequence[State], **options: Any) -> None:
-    """Writes a page that fills the window; the options are those of `render`.
+    """Write a page that fills the window; the options are those of `render`.
 
     Raises:
         ConfigError: if the file cannot be written, or as `render`.
@@ -173,35 +184,36 @@ def save(path: str | Path, sys: System, states: State | Sequence[State], **optio
 def contact_forces(
     sys: System, states: State | Sequence[State], act: jax.Array | None = None
 ) -> np.ndarray:
-    """Returns the forces at a trajectory's contacts.
+    """Return the contact forces of a trajectory.
 
-    They are the means over the step before each state where the states report `State.forces`, and
-    else those that the generalized pipeline finds at the states. States of `spring` and
-    `positional` must report them, since hard contacts say nothing of their forces: put the first
-    state through the pipeline's `with_forces`.
+    If the states report `State.forces`, these are the means over the step before each state.
+    Otherwise they are the forces that the generalized pipeline computes at the states. States of
+    `spring` and `positional` must report them, because the force of a hard contact does not follow
+    from the state: put the first state through the pipeline's `with_forces`.
 
     Args:
         sys: the system.
-        states: states in order of time, or one state whose leaves have time in front.
+        states: states in order of time, or one state whose leaves have a leading time axis.
         act: the controls at each state, (frames, nu); zero if None.
 
     Returns:
-        The force [N] on the second geom of each possible contact, world axes, (frames, n, 3).
+        Force [N] on the second geom of each possible contact, world axes, shape (frames, n, 3).
 
     Raises:
-        ConfigError: if there is no state, or the states must report their forces and do not.
-        ModelError: if one is not finite or of another system.
+         ConfigError: if there is no state, or the states must report their forces and do not.
+        ModelError: if a state is not finite or belongs to another system.
     """
-    motion.checked(sys, states)  # refuses what is no trajectory of this system
+    motion.checked(sys, states)  # rejects states of another system
     whole = states
     if isinstance(whole, Sequence):
         whole = jax.tree.map(lambda *leaves: jnp.stack(leaves), *whole)
     assert isinstance(whole, State)
     if whole.forces is not None:
         return np.asarray(whole.forces.contact)
+    # Only the pipelines with soft contacts warm-start their solver.
     if whole.warmstart is None:
         raise ConfigError(
-            "contact_forces: these states of hard contacts do not report their forces; begin the "
+            "contact_forces: these states of hard contacts do not report their forces; start the "
             "trajectory with pipeline.with_forces(sys, pipeline.init(sys, q, qd))"
         )
     whole = jax.tree.map(jnp.asarray, whole.replace(contact=None))
@@ -214,13 +226,13 @@ def contact_forces(
 
 
 def live_page(sys: System, numbers: Mapping[str, np.ndarray], *, dt: float, title: str) -> str:
-    """Returns the page that goes on with the frames that its server sends (see `brax.io.live`).
+    """Return a page that continues with frames from its server (see `brax.io.live`).
 
     Args:
         sys: the system.
         numbers: the first frame: `motion.moment`, and rows named `series/...`.
         dt: time between two frames [s].
-        title: what the page is called.
+        title: title of the page.
 
     Raises:
         ModelError: if a geom cannot be drawn.
@@ -239,7 +251,7 @@ def _series(name: str, values: Any, frames: int) -> np.ndarray:
 
 
 def _viewer(shown: Trajectory, title: str, dt: float, height: int | None) -> str:
-    """The part of a page that plays one trajectory."""
+    """Return the HTML of one trajectory's viewer."""
     _arguments.mapping(shown.series, "series", "rows of numbers")
     numbers = motion.arrays(shown.sys, shown.states, shown.forces)
     frames = len(numbers["pos"])
@@ -267,6 +279,7 @@ def _part(
     return _VIEWER.format(
         height=f' data-height="{height}"' if height else "",
         model=_json(model),
+        # mtime=0 makes the page reproducible: the same trajectory gives the same bytes.
         numbers=base64.b64encode(gzip.compress(pack(numbers.values()), mtime=0)).decode(),
     )
 
@@ -275,6 +288,7 @@ def _page(title: str, viewers: str, height: int | None, live: bool = False) -> P
     code = _bundle()
     return Page(
         _PAGE.format(
+            # Only a live page may connect, and only to its own server.
             policy=_policy(code) + "; connect-src 'self'" * live,
             title=html.escape(title),
             body="" if height else ' class="bx-page"',
@@ -285,13 +299,20 @@ def _page(title: str, viewers: str, height: int | None, live: bool = False) -> P
 
 
 def _policy(code: str) -> str:
-    """Allows this one script and nothing else: no request, no other script, no style sheet."""
+    """Return a content security policy that allows only this script.
+
+    No request, no other script and no style sheet is allowed, so a name in a model cannot inject
+    any. The live page adds `connect-src 'self'` for its frames.
+    """
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     return f"default-src 'none'; script-src 'sha256-{digest}'; img-src data:"
 
 
 def _json(value: Any) -> str:
-    """JSON that no name in it can break out of: neither end the element nor open another."""
+    """Return JSON that no text in it can break out of.
+
+    The escapes keep a name in the model from ending the `<script>` element or opening another.
+    """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

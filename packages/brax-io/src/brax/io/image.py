@@ -1,6 +1,6 @@
 """Pictures and films of a trajectory, drawn by MuJoCo without a screen.
 
-Pictures are as many as the states, and a film shows them at the times that the trajectory has.
+There is one picture for each state. A film shows them at the times of the trajectory.
 """
 
 import io
@@ -19,9 +19,9 @@ from brax.io.rendering.canvas import canvas
 from brax.io.viewer import motion
 
 _GIF_TICK = 0.01
-"""Unit of time of a GIF [s]."""
+"""Time unit of a GIF [s]."""
 _MIN_GIF_TICKS = 2
-"""The shortest that programs show a frame of a GIF, in its units."""
+"""Shortest duration of a GIF's frame that programs honour, in its time unit."""
 
 
 def render_array(
@@ -31,24 +31,26 @@ def render_array(
     width: int = 320,
     camera: Any = None,
 ) -> np.ndarray:
-    """Draws a trajectory.
+    """Draw a trajectory as arrays of pixels.
 
     Args:
         sys: the system.
-        trajectory: states in order of time, one state whose leaves have time in front, or a single
-            state.
-        height: of the pictures [pixels].
-        width: of the pictures [pixels].
+        trajectory: states in order of time, one state whose leaves have a leading time axis, or a
+            single state.
+        height: height of the pictures [pixels].
+        width: width of the pictures [pixels].
         camera: name or number of one of the model's cameras; or name of the link that the camera
             follows, the first by default; or a `mujoco.MjvCamera`.
 
     Returns:
-        Colours, bytes (frames, height, width, 3); of a single state (height, width, 3).
+        RGB colours, uint8, shape (frames, height, width, 3), or (height, width, 3) for a single
+        state.
 
     Raises:
-        ConfigError: if an argument is not allowed, or there is no OpenGL to draw with; says what
-            to install.
-        ModelError: if a state is not finite or of another system, or a geom cannot be drawn.
+        ConfigError: if an argument is not allowed, or OpenGL is missing; the message says what to
+            install.
+        ModelError: if a state is not finite or belongs to another system, or a geom cannot be
+            drawn.
     """
     states = _states(trajectory)
     pos, rot = motion.poses(sys, states)
@@ -66,22 +68,22 @@ def render(
     *,
     dt: float | None = None,
 ) -> bytes:
-    """Returns a trajectory as the contents of a file.
+    """Return a trajectory as the contents of an image or film file.
 
     Args:
         sys: the system.
-        trajectory: as `render_array`.
-        height: of the pictures [pixels], even for `mp4`.
-        width: of the pictures [pixels], even for `mp4`.
-        camera: as `render_array`.
-        fmt: `png`, animated where there are several states, `gif` or `mp4`.
+        trajectory: as in `render_array`.
+        height: height of the pictures [pixels], even for `mp4`.
+        width: width of the pictures [pixels], even for `mp4`.
+        camera: as in `render_array`.
+        fmt: `png` (animated if there are several states), `gif` or `mp4`.
         dt: time between two states [s]; by default the system's time step. A GIF counts in
-            hundredths of a second and shows no frame shorter than two: frames closer than that
-            are left out, the others stand at their times to half of one.
+            hundredths of a second, and no frame is shorter than two of them. Frames closer than
+            that are left out; the others are shown at their times to within half a hundredth.
 
     Raises:
-        ConfigError: as `render_array`, or if the format is another, a size is odd, or the package
-            that writes the format is not installed.
+        ConfigError: as `render_array`, or if the format is unknown, a size of an MP4 is odd, or the
+            package that writes the format is not installed.
         ModelError: as `render_array`.
     """
     if not isinstance(fmt, str) or fmt not in _IMAGE_ENCODERS:
@@ -101,7 +103,7 @@ def render(
 def save(
     path: str | os.PathLike[str], sys: System, trajectory: State | Sequence[State], **options: Any
 ) -> None:
-    """Writes `.png`, `.gif` or `.mp4`; the options are those of `render`.
+    """Write a `.png`, `.gif` or `.mp4` file; the options are those of `render`.
 
     Raises:
         ConfigError: if the file cannot be written, or as `render`.
@@ -114,7 +116,7 @@ def save(
 
 
 def _states(trajectory: State | Sequence[State]) -> State | Sequence[State]:
-    """The trajectory; a single state becomes a list."""
+    """Return the trajectory, in which a single state is wrapped in a list."""
     single = isinstance(trajectory, State) and np.ndim(trajectory.x.pos) == 2
     return [trajectory] if single else trajectory  # type: ignore[list-item]
 
@@ -122,7 +124,7 @@ def _states(trajectory: State | Sequence[State]) -> State | Sequence[State]:
 def _pictures(
     sys: System, pos: np.ndarray, rot: np.ndarray, height: int, width: int, camera: Any
 ) -> Iterator[np.ndarray]:
-    """The pictures, one after another; the renderer is released after the last."""
+    """Yield the pictures in order, and release the renderer after the last one."""
     with canvas(sys, height, width, camera) as drawing:
         drawing.aim(pos, rot)
         for frame in zip(pos, rot, strict=True):
@@ -130,15 +132,16 @@ def _pictures(
 
 
 def gif_frames(frames: int, dt: float) -> tuple[list[int], list[int]]:
-    """Which frames a GIF shows, and each how long.
+    """Return the frames that a GIF shows, and their durations.
 
     Args:
-        frames: how many there are.
-        dt: time between two [s].
+        frames: number of frames.
+        dt: time between two frames [s].
 
     Returns:
         Their indices, and durations in hundredths of a second.
     """
+    # Every time is rounded by itself, so that rounding errors do not add up over the film.
     ticks = [round(i * dt / _GIF_TICK) for i in range(frames + 1)]
     kept: list[int] = []
     for i in range(frames):
@@ -171,10 +174,12 @@ def _gif(draw: Draw, frames: int, dt: float, size: tuple[int, int]) -> bytes:
 
 
 def _mp4(draw: Draw, frames: int, dt: float, size: tuple[int, int]) -> bytes:
+    # The pixel format yuv420p stores colours at half resolution.
     if any(side % 2 for side in size):
         raise ConfigError(f"an MP4 needs an even height and width, got {size[0]} and {size[1]}")
     av = _av()
     content = io.BytesIO()
+    # 1/90000 s is the customary time unit of video streams.
     tick = Fraction(dt).limit_denominator(90_000)
     if not 0 < tick <= 3600:
         raise ConfigError(f"an MP4's frames are 1/90000 s to an hour apart, got dt={dt} s")
@@ -210,4 +215,4 @@ def _av() -> ModuleType:
 
 
 _IMAGE_ENCODERS = {"png": _png, "gif": _gif, "mp4": _mp4}
-"""What makes a file's contents, by format."""
+"""The function that writes each format."""

@@ -1,7 +1,7 @@
-"""A whole `System` as JSON, to the last bit; neither writing nor reading needs MuJoCo.
+"""A whole `System` as JSON, exact to the last bit. MuJoCo is not needed.
 
-The text follows the fields of `System`. An array is its type, its shape and its numbers; a joint
-type, a collider and the like are the names that they are registered by, so a plugin's come back
+The text follows the fields of `System`. An array is written as type, shape and numbers. A joint
+type, a collider and other registered objects are written as names, so those of a plugin can be read
 where the plugin is installed.
 """
 
@@ -27,19 +27,19 @@ from brax.io import _arguments
 from brax.io._json_check import inconsistent, model_kinds
 
 SYSTEM_FORMAT_VERSION = 1
-"""Version of the layout; a reader refuses newer ones."""
+"""Version of the layout; a reader rejects newer ones."""
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
 def dumps(sys: System) -> str:
-    """Returns a system as JSON.
+    """Return a system as JSON.
 
     Args:
         sys: the system of one environment.
 
     Raises:
-        ModelError: if a number is not a number, or a type is not registered.
+        ModelError: if a number is NaN, or a type is not registered.
     """
     _arguments.system(sys, ModelError)
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(sys)):
@@ -54,25 +54,31 @@ def dumps(sys: System) -> str:
 
 
 def save(path: str | os.PathLike[str], sys: System) -> None:
-    """Writes a system to a file; errors as `dumps`, or if the file cannot be written."""
+    """Write a system to a file.
+
+    Raises:
+        ModelError: as `dumps`, or if the file cannot be written.
+    """
     target = _arguments.path(path, error=ModelError)
     _arguments.write(target, dumps(sys), ModelError)
 
 
 def loads(text: str | bytes, name: str = "model.json") -> System:
-    """Makes a system from its JSON.
+    """Return the system that a JSON text describes.
 
     Args:
         text: what `dumps` returned.
-        name: what messages call it.
+        name: the name of the text in messages.
 
     Raises:
-        ModelError: naming everything that is wrong.
+        ModelError: listing everything that is wrong.
     """
     _arguments.text(text, f"{name}: a system's text", ModelError)
     try:
         told = json.loads(
-            text.removeprefix("\ufeff") if isinstance(text, str) else text, parse_constant=str
+            # NaN and Infinity are not JSON; as texts they are reported with their place.
+            text.removeprefix("\ufeff") if isinstance(text, str) else text,
+            parse_constant=str,
         )
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{name}: not JSON: {error}") from None
@@ -96,21 +102,21 @@ def loads(text: str | bytes, name: str = "model.json") -> System:
 
 
 def load(path: str | os.PathLike[str]) -> System:
-    """Reads a file that `save` wrote.
+    """Read a file that `save` wrote.
 
     Raises:
-        ModelError: if there is no such file, or naming everything that is wrong with it.
+        ModelError: if there is no such file, or listing everything that is wrong with it.
     """
     source = _arguments.path(path, error=ModelError)
     return loads(_arguments.read(source, ModelError), source.name)
 
 
 READER = SimpleNamespace(suffixes=(".json",), load=load)
-"""The reader as the registry knows it."""
+"""The reader, as the plugin registry uses it."""
 
 
 def _encode(value: Any, place: str) -> Any:
-    """A part of a system as JSON can say it."""
+    """Return a part of a system as JSON values."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, jax.Array | np.ndarray):
@@ -139,23 +145,24 @@ def _numbers(array: np.ndarray, place: str) -> dict[str, Any]:
 
 
 def _number(x: Any) -> Any:
-    """The shortest decimal that reads back as the same number."""
+    """Return the shortest decimal that reads back as the same number."""
     if not np.issubdtype(x.dtype, np.floating):
         return x.item()
     if np.isinf(x):
         return str(x)
+    # NumPy prints the shortest decimal for the type; float(x) of a float32 would have 17 digits.
     short = float(str(x))
     return short if x.dtype.type(short) == x else float(x)
 
 
 class _Reader:
-    """Reads values as the fields of a system want them, and notes what does not fit."""
+    """Reads values as the fields of a system require, and collects what does not fit."""
 
     def __init__(self, problems: list[str]) -> None:
         self._problems = problems
 
     def read(self, value: Any, wanted: Any, place: str) -> Any:
-        """Returns the value; what is wrong is noted, and returned as None."""
+        """Return the value as `wanted`; return None and note the problem if it does not fit."""
         if typing.get_origin(wanted) is types.UnionType:
             (wanted,) = (part for part in typing.get_args(wanted) if part is not types.NoneType)
             return None if value is None else self.read(value, wanted, place)
@@ -212,9 +219,10 @@ class _Reader:
         return cls(**parts) if len(known) == len(names) else None
 
     def _object(self, value: Any, place: str) -> Any:
-        """A registered object by kind and name, or a group of pairs that collide, or a collider."""
+        """Return a registered object, a collision group, or a derived collider."""
         if isinstance(value, dict) and "geom1" in value:
             return self._dataclass(value, CollisionGroup, place)
+        # Colliders that the dispatch derives from geometry types have no registered name.
         for cls in DERIVED if isinstance(value, dict) else ():
             if set(value) == {field.name for field in dataclasses.fields(cls)}:
                 return self._derived(value, cls, place)
@@ -232,7 +240,7 @@ class _Reader:
             return self._refuse(f"{place}: {error}")
 
     def _derived(self, value: dict[str, Any], cls: Any, place: str) -> Any:
-        """A collider that is not registered, but follows from geometry types."""
+        """Return a collider that is not registered but follows from geometry types."""
         hints = typing.get_type_hints(cls)
         parts = {name: self.read(value[name], hints[name], f"{place}.{name}") for name in value}
         for name, part in parts.items():
@@ -240,6 +248,7 @@ class _Reader:
                 return self._refuse(f"{place}.{name}: expected a geometry type, got {part!r:.60}")
         if None in parts.values():
             return None  # noted
+        # The file could combine types for which the dispatch has no such collider.
         if not is_derived(cls(**parts)):
             self._refuse(f"{place}: no such collider follows from its geometry types")
         return cls(**parts)

@@ -1,7 +1,7 @@
-"""A movement shown while it happens: a page, and a server on this computer that sends it frames.
+"""Shows a simulation while it runs: a page, and a server on this computer that sends it frames.
 
-The frames go as server-sent events (WHATWG HTML, section 9.2): the newest state of the simulation
-as float32 in base64, in the order of the page's arrays.
+The frames are server-sent events (WHATWG HTML, section 9.2). Each is the newest state as float32 in
+base64, in the order of the page's arrays.
 """
 
 import base64
@@ -25,30 +25,29 @@ from brax.io.viewer import motion
 
 HOST = "127.0.0.1"
 MAX_QUEUED_FRAMES = 500
-"""Frames that a slow page may be behind."""
+"""Number of frames that a slow page can fall behind."""
 IDLE_POLL_SECONDS = 0.2
-"""How long nothing is looked at while no page is open [s]."""
+"""Time between two checks for an open page [s]."""
 
 
 class Source(NamedTuple):
-    """What is shown."""
+    """A simulation to show."""
 
     sys: System
     dt: float
     """Time between two states [s]."""
     title: str
     moments: Iterator[tuple[State, Mapping[str, Any]]]
-    """States in order of time, each with numbers to show beside it, always the same names: a
-    number or (n,)."""
+    """States in order of time, each with the same names of numbers or (n,) arrays to plot."""
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one page and its frames, to this computer alone; it has no files."""
+    """Serves one page and its frames, only to this computer, and no files."""
 
     daemon_threads = True
 
     def __init__(self, port: int = 0) -> None:
-        """Listens at a port; 0 is any that is free.
+        """Listen at a port; 0 takes a free one.
 
         Raises:
             ConfigError: if it cannot listen there.
@@ -68,11 +67,12 @@ class Server(ThreadingHTTPServer):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names that a browser on this computer may call it by."""
+        """The values of the `Host` header that are accepted."""
         return tuple(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
 
     def publish(self, numbers: Mapping[str, np.ndarray]) -> None:
-        """Sends a frame to every page that is open."""
+        """Send a frame to every open page."""
+        # An event is text, so the numbers are in base64.
         row = base64.b64encode(_flat(numbers))
         with self._news:
             self._rows.append(row)
@@ -80,15 +80,18 @@ class Server(ThreadingHTTPServer):
             self._news.notify_all()
 
     def wait_for_page(self) -> bool:
-        """Return whether a page is open, after waiting a moment for one.
+        """Return whether a page is open, after waiting a short time for one.
 
-        Without a page nothing is computed.
+        The simulation pauses while no page is open.
         """
         with self._news:
             return self._news.wait_for(lambda: self._watching > 0, timeout=IDLE_POLL_SECONDS)
 
     def follow(self) -> Iterator[list[bytes]]:
-        """Yields the frames that come, as long as the page takes them; none in a quiet second."""
+        """Yield new frames as they arrive; an empty list after a second without any.
+
+        A page that falls behind by more than `MAX_QUEUED_FRAMES` loses the oldest of them.
+        """
         with self._news:
             self._watching += 1
             self._news.notify_all()
@@ -113,13 +116,13 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """The page, or its frames."""
+        """Send the page, or its frames."""
         host = self.headers.get("Host", "")
-        if (
-            host not in self.server.hosts
-        ):  # another name that resolves to this computer: DNS rebinding
-            told = f"this server answers to {self.server.hosts[0]} only, not to {host!r}"
-            self._answer(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", told.encode())
+        # DNS rebinding: a web page can make its own host name resolve to 127.0.0.1 and read from
+        # this server, but its requests still carry that name.
+        if host not in self.server.hosts:
+            message = f"this server answers only to {self.server.hosts[0]}, not to {host!r}"
+            self._answer(HTTPStatus.FORBIDDEN, "text/plain; charset=utf-8", message.encode())
         elif self.path == "/":
             self._answer(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
         elif self.path == "/frames":
@@ -147,26 +150,26 @@ class _Handler(BaseHTTPRequestHandler):
             pass  # the page was closed
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Keeps the terminal quiet."""
+        """Print nothing."""
 
 
 def serve(source: Source, port: int = 0, ready: Callable[[str], None] = print) -> None:
-    """Shows a movement in real time until it ends or Ctrl-C; it rests while no page is open.
+    """Show a simulation in real time until it ends or Ctrl-C is pressed.
 
     Args:
-        source: what is shown.
-        port: where to listen; 0 is any that is free.
-        ready: is told the page's address.
+        source: the simulation.
+        port: port to listen at; 0 takes a free one.
+        ready: called with the page's address.
 
     Raises:
-        ConfigError: if it cannot listen at the port.
+        ConfigError: if the port is not available.
         ModelError: if a geom cannot be drawn, or a state is not finite.
     """
     if not isinstance(source, Source):
         raise ConfigError(f"source must be a brax.io.live.Source, got {_arguments.kind(source)}")
     with Server(port) as server:
         frames = (_numbers(source.sys, *moment) for moment in source.moments)
-        first, *second = itertools.islice(frames, 2)  # what compiles does so before a page is open
+        first, *second = itertools.islice(frames, 2)  # compiles before a page is open
         page = html.live_page(source.sys, first, dt=source.dt, title=source.title)
         server.page = page.encode()
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -180,12 +183,12 @@ def serve(source: Source, port: int = 0, ready: Callable[[str], None] = print) -
 
 @contextlib.contextmanager
 def _ctrl_c() -> Iterator[Callable[[], bool]]:
-    """Tells whether Ctrl-C was pressed; pressed twice, it acts as it always does.
+    """Give a function that returns whether Ctrl-C was pressed.
 
-    The exception that it raises by itself is lost where it meets a callback of the garbage
-    collector, and JAX has one.
+    A second press raises `KeyboardInterrupt` as usual. Python's own handler is not enough: the
+    exception is lost when it is raised within a callback of the garbage collector, and JAX has one.
     """
-    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+    if threading.current_thread() is not threading.main_thread():  # signals arrive only there
         yield lambda: False
         return
     pressed: list[int] = []
@@ -207,7 +210,7 @@ def _publish(
     dt: float,
     interrupted: Callable[[], bool],
 ) -> None:
-    """One frame after another, `dt` apart, or as fast as they are computed."""
+    """Send frames `dt` apart, or as fast as they are computed."""
     due = time.monotonic()
     while not interrupted():
         if not server.wait_for_page():
@@ -216,6 +219,7 @@ def _publish(
         if frame is None:
             return
         time.sleep(max(0.0, due - time.monotonic()))
+        # A delay is not caught up: frames after a pause are `dt` apart again.
         due = max(due, time.monotonic() - dt) + dt
         server.publish(frame)
 

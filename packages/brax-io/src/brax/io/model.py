@@ -1,7 +1,7 @@
 """Parameters on disk: arrays and JSON in one file, without pickle.
 
-A file is an uncompressed zip: `params.json` says how the tree is built, and every array is a member
-`PATH.npy` named after its place in the tree, so that `numpy.load` opens it too.
+A file is an uncompressed zip. Its member `params.json` describes the tree, and every array is a
+member `PATH.npy` named after its path in the tree, so `numpy.load` opens it too.
 """
 
 import dataclasses
@@ -21,27 +21,28 @@ from brax.errors import CheckpointError
 from brax.io import _arguments
 
 PARAMS_FORMAT_VERSION = 1
-"""Version of the layout; a reader refuses newer ones."""
+"""Version of the layout; a reader rejects newer ones."""
 
 _TREE = "params.json"
 
 
 def save_params(path: str | os.PathLike[str], params: Any) -> None:
-    """Writes a tree of parameters to one file, in one move.
+    """Write a tree of parameters to one file, atomically.
 
     Args:
         path: the file.
         params: tree of arrays and plain numbers in dictionaries with text as keys, lists, tuples,
-            named tuples and dataclasses, such as training returns.
+            named tuples and dataclasses, as training returns it.
 
     Raises:
-        CheckpointError: if something in the tree is none of these, or the file cannot be written.
+        CheckpointError: if the tree contains anything else, or the file cannot be written.
     """
     target = _arguments.path(path, error=CheckpointError)
     if not target.name:
         raise CheckpointError(f"path must be the path of a file, got '{path!s}'")
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps({"format": PARAMS_FORMAT_VERSION, "tree": _encode(params, "", arrays)})
+    # The file appears under its name only when it is complete.
     part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with zipfile.ZipFile(part, "w") as file:
@@ -56,14 +57,13 @@ def save_params(path: str | os.PathLike[str], params: Any) -> None:
 
 
 def load_params(path: str | os.PathLike[str]) -> Any:
-    """Reads what `save_params` wrote; the arrays are NumPy's.
+    """Read what `save_params` wrote; the arrays are NumPy's.
 
-    Nothing in the file is run. A named tuple or dataclass comes back as its own class if that is
-    one of Brax, or of a module that is imported already.
+    No code in the file is executed. A named tuple or dataclass is restored as its own class if that
+    belongs to Brax or to a module that is already imported.
 
     Raises:
-        CheckpointError: if the file is not one of ours, is damaged, or names a class that is not
-            known.
+        CheckpointError: if the file has another format, is damaged, or names an unknown class.
     """
     path = _arguments.path(path, error=CheckpointError)
     try:
@@ -74,23 +74,24 @@ def load_params(path: str | os.PathLike[str]) -> Any:
 
 
 def _read(path: str | os.PathLike[str], file: IO[bytes]) -> Any:
+    # The first byte of every pickle since protocol 2.
     if file.read(1) == b"\x80":
         raise CheckpointError(
-            f"'{path}' is a pickle, which can run any code when it is read, so Brax reads none. If "
-            "you trust it, convert it where the program that wrote it is installed: "
+            f"'{path}' is a pickle, which can run any code when it is read, so it is not read. "
+            "If you trust it, convert it where the program that wrote it is installed: "
             "brax.io.model.save_params(new_path, pickle.load(open(old_path, 'rb')))"
         )
     try:
         with zipfile.ZipFile(file) as archive:
             _check_sizes(archive, os.fstat(file.fileno()).st_size)
-            told = json.loads(archive.read(_TREE))
-            if told["format"] > PARAMS_FORMAT_VERSION:
+            description = json.loads(archive.read(_TREE))
+            if description["format"] > PARAMS_FORMAT_VERSION:
                 raise CheckpointError(
-                    f"'{path}' has format {told['format']}, this version reads up to "
+                    f"'{path}' has format {description['format']}, this version reads up to "
                     f"{PARAMS_FORMAT_VERSION}: upgrade brax-io"
                 )
             unread = set(archive.namelist())
-            return _decode(told["tree"], lambda entry: _array(archive, entry, unread))
+            return _decode(description["tree"], lambda entry: _array(archive, entry, unread))
     except CheckpointError as error:
         raise CheckpointError(f"'{path}': {error}") from None
     except OSError:
@@ -102,7 +103,7 @@ def _read(path: str | os.PathLike[str], file: IO[bytes]) -> Any:
 
 
 def _encode(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
-    """A part of a tree as JSON can say it; its arrays go to `arrays`, by their place."""
+    """Return a part of a tree as JSON values; its arrays go to `arrays`, by path."""
 
     def inner(parts: Mapping[str, Any]) -> dict[str, Any]:
         return {k: _encode(v, f"{place}/{k}".lstrip("/"), arrays) for k, v in parts.items()}
@@ -126,7 +127,7 @@ def _encode(value: Any, place: str, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _name(cls: type, place: str) -> str:
-    """Where a class is found again."""
+    """Return the name by which a class is found again."""
     if getattr(sys.modules[cls.__module__], cls.__name__, None) is not cls:
         raise CheckpointError(
             f"cannot save '{place}', a {cls.__name__}: its class is not at the top of its module"
@@ -135,7 +136,7 @@ def _name(cls: type, place: str) -> str:
 
 
 def _put(value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Keeps an array under a name of its own, and says what it is."""
+    """Store an array under a unique name, and return its description."""
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         raise CheckpointError(
             f"cannot save '{place}', a random key: save jax.random.key_data of it"
@@ -157,7 +158,7 @@ def _put(value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any
 
 
 def _decode(node: Any, array: Callable[[Mapping[str, Any]], np.ndarray]) -> Any:
-    """A part of a tree from what `_encode` said."""
+    """Return a part of a tree from its description."""
     if not isinstance(node, dict):
         return node
     if "array" in node:
@@ -178,7 +179,10 @@ def _decode(node: Any, array: Callable[[Mapping[str, Any]], np.ndarray]) -> Any:
 
 
 def _class(name: str) -> Any:
-    """A class of Brax, or of a module that is imported already; no other module is imported."""
+    """Return a class of Brax, or of a module that is already imported.
+
+    No other module is imported, because importing runs its code.
+    """
     module, _, attribute = name.partition(":")
     if module.startswith("brax."):
         try:
@@ -194,7 +198,7 @@ def _class(name: str) -> Any:
 
 
 def _fields(cls: type) -> tuple[str, ...]:
-    """Names of the fields of a named tuple or dataclass; none for other classes."""
+    """Return the fields of a named tuple or dataclass; none for other classes."""
     if issubclass(cls, tuple):
         return getattr(cls, "_fields", ())
     if dataclasses.is_dataclass(cls):
@@ -203,24 +207,27 @@ def _fields(cls: type) -> tuple[str, ...]:
 
 
 def _check_sizes(archive: zipfile.ZipFile, total: int) -> None:
-    """Refuses a file that would be larger in memory than on the disk."""
+    """Reject a file whose contents would be larger in memory than on disk."""
+    # A small compressed file (a zip bomb) could otherwise fill the memory.
     members = archive.infolist()
     if any(m.compress_type != zipfile.ZIP_STORED for m in members):
-        raise CheckpointError("it is compressed, which no file of parameters is")
+        raise CheckpointError("it is compressed, but parameters are stored uncompressed")
     if sum(m.file_size for m in members) > total:
         raise CheckpointError("its parts claim to be larger than the file")
 
 
 def _array(archive: zipfile.ZipFile, entry: Mapping[str, Any], unread: set[str]) -> np.ndarray:
-    """Reads an array, after its size was found to be what the tree says, and takes it off `unread`.
+    """Read an array after checking its header against the tree, and remove it from `unread`.
 
-    One that the tree names twice is refused, so that no more is read than the file holds.
+    An array that the tree names twice is rejected, so that no more is read than the file holds.
     """
     dtype, shape, name = jnp.dtype(entry["dtype"]), tuple(entry["shape"]), f"{entry['array']}.npy"
     if name not in unread:
         raise CheckpointError(f"the array {entry['array']} is not in it, or is named twice")
     unread.remove(name)
     with archive.open(name) as member:
+        # The header is compared with the tree before the data is read, so a false size allocates
+        # nothing.
         np.lib.format.read_magic(member)
         stored, order, kind = np.lib.format.read_array_header_1_0(member)
         same = kind.itemsize == dtype.itemsize and kind.isnative

@@ -1,7 +1,7 @@
-"""Trained policies for other programs: a plain NumPy function, or an ONNX model.
+"""Export of trained policies for other programs: a NumPy function, or an ONNX model.
 
-A policy is traced by JAX, so any that is deterministic and made of common operations can be
-written: those of all agents here and of plugins, with the normalizer of observations inside.
+A policy is traced by JAX. Any policy can be exported that is deterministic and consists of common
+operations: those of all agents here and of plugins, including the normalizer of observations.
 """
 
 import os
@@ -19,7 +19,7 @@ __all__ = ["numpy_module", "save", "to_numpy", "to_onnx", "writer"]
 
 
 def numpy_module(policy: Callable[..., Any], observation_size: Any) -> str:
-    """Returns the text of a Python module whose `policy(observation)` needs NumPy alone.
+    """Return the text of a Python module whose `policy(observation)` needs only NumPy.
 
     Args:
         policy: `policy(observation, key) -> (action, extras)`, deterministic, as `load_policy`
@@ -27,24 +27,24 @@ def numpy_module(policy: Callable[..., Any], observation_size: Any) -> str:
         observation_size: number of features, or a dictionary of them, as the environment has it.
 
     Raises:
-        ConfigError: if the policy draws its actions, or has an operation that is not known.
+        ConfigError: if the policy samples its actions, or has an unsupported operation.
     """
     return numpy_code.module(trace(policy, observation_size))
 
 
 def to_numpy(policy: Callable[..., Any], observation_size: Any) -> Callable[[Any], np.ndarray]:
-    """Returns the function of that module: from observations (..., n) to actions (..., m).
+    """Return the function of that module, from observations (..., n) to actions (..., m).
 
     Arguments and errors are those of `numpy_module`.
     """
     names: dict[str, Any] = {}
-    exec(numpy_module(policy, observation_size), names)  # text that we wrote a moment ago
+    exec(numpy_module(policy, observation_size), names)  # safe: `numpy_module` wrote the text
     found: Callable[[Any], np.ndarray] = names["policy"]
     return found
 
 
 def to_onnx(policy: Callable[..., Any], observation_size: Any) -> Any:
-    """Returns an `onnx.ModelProto`.
+    """Return an `onnx.ModelProto`.
 
     Its inputs are `observation` (batch, n), or `observation_KEY` for each entry of a dictionary
     that the policy reads; its output is `action` (batch, m). All are float32. Arguments as
@@ -57,22 +57,22 @@ def to_onnx(policy: Callable[..., Any], observation_size: Any) -> Any:
 
 
 def save(path: str | os.PathLike[str], policy: Callable[..., Any], observation_size: Any) -> None:
-    """Writes a policy to a file: a Python module (`.py`) or an ONNX model (`.onnx`).
+    """Write a policy to a file: a Python module (`.py`) or an ONNX model (`.onnx`).
 
     Arguments as `numpy_module`.
 
     Raises:
-        ConfigError: as `to_onnx`, or if the suffix is another or the file cannot be written.
+        ConfigError: as `to_onnx`, or if the suffix is unknown or the file cannot be written.
     """
     target = _arguments.path(path)
     _arguments.write(target, writer(target)(policy, observation_size))
 
 
 def writer(path: str | os.PathLike[str]) -> Callable[..., bytes]:
-    """Returns what makes the contents of a file, by its suffix.
+    """Return the function that makes the contents of a file, by its suffix.
 
     Raises:
-        ConfigError: if there is none for the suffix.
+        ConfigError: if the suffix is unknown.
     """
     suffix = _arguments.path(path).suffix
     if suffix not in _EXPORTERS:

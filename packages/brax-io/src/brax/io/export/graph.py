@@ -1,7 +1,7 @@
-"""A policy as a short list of array operations, found by tracing it.
+"""A policy as a list of array operations, found by tracing it.
 
-The traced program sees one observation. Every value that depends on it gets a batch axis in front,
-so what comes out acts on batches of any size; values that do not are numbers of the policy.
+The traced program handles one observation. Every value that depends on the observation gets a
+leading batch axis, so the result accepts batches of any size. All other values are constants.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,14 +51,14 @@ ELEMENTWISE = frozenset(
         "tanh",
     )
 )
-"""Operations on each number by itself; their names are those of JAX."""
+"""Elementwise operations, by their names in JAX."""
 
 _IDENTITY_PRIMITIVES = ("copy", "copy_p", "stop_gradient", "optimization_barrier")
 _REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max_over", "reduce_min": "min_over"}
 
 
 class Operation(NamedTuple):
-    """One operation."""
+    """One array operation."""
 
     op: str
     """`ELEMENTWISE`, or `where`, `cast`, `matmul`, `reshape`, `expand`, `transpose`, `slice`,
@@ -66,23 +66,23 @@ class Operation(NamedTuple):
     inputs: tuple[str, ...]
     output: str
     setting: Any
-    """What the operation is told: a shape without the batch axis, axes that count it, a type."""
+    """Static argument: a shape without the batch axis, axes that count it, or a dtype."""
 
 
 class Graph(NamedTuple):
-    """A policy: from observations to one action each."""
+    """A policy as operations from observations to an action."""
 
     inputs: dict[str, tuple[int, ...]]
-    """Shape of each observation that the policy reads, without the batch axis, by its name."""
+    """Shape, without the batch axis, of each observation that the policy reads, by name."""
     constants: dict[str, np.ndarray]
-    """The policy's numbers."""
+    """The parameters and other constants."""
     nodes: list[Operation]
     output: str
     action_size: int
 
 
 class _Value(NamedTuple):
-    """A value in the traced program: a name for what depends on the observation, or numbers."""
+    """A value in the traced program: a name if it depends on the observation, else a constant."""
 
     name: str
     shape: tuple[int, ...]
@@ -90,7 +90,7 @@ class _Value(NamedTuple):
 
 
 def _shape(size: Any) -> tuple[int, ...]:
-    """The shape of an observation, of so many features or of a shape."""
+    """Return the shape of an observation from its size or shape."""
     shape = (size,) if isinstance(size, int) else size
     if isinstance(shape, list | tuple) and all(type(n) is int and n >= 0 for n in shape):
         return tuple(shape)
@@ -101,14 +101,14 @@ def _shape(size: Any) -> tuple[int, ...]:
 
 
 def trace(policy: Callable[..., Any], observation_size: Any) -> Graph:
-    """Finds the operations of a policy.
+    """Return the operations of a policy.
 
     Args:
         policy: `policy(observation, key) -> (action, extras)`, deterministic.
         observation_size: number of features, or a dictionary of them or of shapes.
 
     Raises:
-        ConfigError: if the policy draws its actions, or has an operation that cannot be written.
+        ConfigError: if the policy samples its actions, or has an unsupported operation.
     """
     if not callable(policy) or isinstance(policy, type):
         raise ConfigError(f"policy must be a function policy(observation, key), got {kind(policy)}")
@@ -131,28 +131,33 @@ def trace(policy: Callable[..., Any], observation_size: Any) -> Graph:
 
 
 class _Builder:
-    """Walks a traced program and writes down what depends on its inputs."""
+    """Interprets a jaxpr and records the operations that depend on its inputs."""
 
     def __init__(self) -> None:
         self._nodes: list[Operation] = []
         self._constants: dict[str, np.ndarray] = {}
         self._joined: dict[str, tuple[int, list[_Value]]] = {}
-        """Axis and parts of what was concatenated, by its name."""
+        """Axis and parts of each concatenation, by the name of its result."""
 
     def graph(self, inputs: dict[str, tuple[int, ...]], action: _Value) -> Graph:
-        """What the action needs, and nothing else."""
+        """Return the operations that the action needs."""
         needed, nodes = {action.name}, []
+        # The operations are in topological order, so one pass from the end finds all that are
+        # needed.
         for node in reversed(self._nodes):
             if node.output in needed:
                 nodes.append(node)
                 needed.update(node.inputs)
+        # A deterministic policy takes a key and ignores it, so this finds the ones that sample.
         if "key" in needed:
-            raise ConfigError("the policy draws its actions: export the deterministic one")
-        unknown = [node.op[1:] for node in nodes if node.op.startswith("?")]
-        if "conv_general_dilated" in unknown:
+            raise ConfigError("the policy samples its actions: export the deterministic one")
+        unsupported = [node.op[1:] for node in nodes if node.op.startswith("?")]
+        if "conv_general_dilated" in unsupported:
             raise ConfigError("a policy that reads images, by convolutions, cannot be exported")
-        if unknown:
-            raise ConfigError(f"the policy has an operation that is not known: {unknown[0]}")
+        if unsupported:
+            raise ConfigError(
+                f"the policy has an operation that is not supported: {unsupported[0]}"
+            )
         return Graph(
             {name: shape for name, shape in inputs.items() if name in needed},
             {name: value for name, value in self._constants.items() if name in needed},
@@ -162,7 +167,7 @@ class _Builder:
         )
 
     def run(self, closed: ClosedJaxpr, args: list[_Value]) -> list[_Value]:
-        """Follows a program, those that it calls included."""
+        """Interpret a jaxpr and those that it calls, and return its outputs."""
         jaxpr = closed.jaxpr
         known = dict(zip(jaxpr.invars, args, strict=True))
         known |= {
@@ -187,6 +192,7 @@ class _Builder:
             inner = ClosedJaxpr(inner, ())
         if inner is not None:
             return self.run(inner, args)
+        # Constant folding: what does not depend on the observation is computed now.
         if all(arg.number is not None for arg in args):
             found = eqn.primitive.bind(*(arg.number for arg in args), **eqn.params)
             parts = found if eqn.primitive.multiple_results else [found]
@@ -199,7 +205,7 @@ class _Builder:
     def _operation(
         self, name: str, args: list[_Value], params: Mapping[str, Any], shape: tuple[int, ...]
     ) -> _Value:
-        """Writes down one operation that depends on the observation."""
+        """Record one operation that depends on the observation."""
         first = args[0]
         if name in _IDENTITY_PRIMITIVES:
             return first
@@ -232,7 +238,10 @@ class _Builder:
         if name == "dot_general":
             return self._dot(args, params["dimension_numbers"], shape)
         return self._add(
-            name if "random" in name or "threefry" in name else f"?{name}", args, shape
+            # The mark `?` is an error only if the action depends on the operation.
+            name if "random" in name or "threefry" in name else f"?{name}",
+            args,
+            shape,
         )
 
     def _add(
@@ -243,10 +252,11 @@ class _Builder:
         return _Value(output, shape)
 
     def _name(self, arg: _Value) -> str:
-        """The name of a value; numbers get one when they are first used."""
+        """Return the name of a value; a constant gets one at its first use."""
         if arg.number is None:
             return arg.name
         array = np.asarray(arg.number)
+        # Equal constants share a name, so each array is written once.
         for name, known in self._constants.items():
             if known.dtype == array.dtype and np.array_equal(known, array):
                 return name
@@ -254,14 +264,17 @@ class _Builder:
         return f"c{len(self._constants) - 1}"
 
     def _aligned(self, arg: _Value, rank: int) -> _Value:
-        """A value of fewer axes with ones in front, behind its batch axis."""
+        """Return a value with ones inserted behind its batch axis, up to rank `rank`.
+
+        JAX broadcasts from the right; without this the batch axis would move with it.
+        """
         if arg.number is not None or len(arg.shape) == rank:
             return arg
         shape = (1,) * (rank - len(arg.shape)) + arg.shape
         return self._add("reshape", [arg], shape, shape)
 
     def _batched(self, arg: _Value) -> _Value:
-        """Refuses numbers where each observation needs its own."""
+        """Return a value that has a batch axis; record an unsupported operation for a constant."""
         if arg.number is None:
             return arg
         return self._add("?concatenate with a constant", [], arg.shape)
@@ -277,7 +290,10 @@ class _Builder:
         return arg
 
     def _cut(self, arg: _Value, axis: int, start: int, end: int) -> _Value:
-        """A value from `start` to `end` along an axis; a part of what was joined is itself."""
+        """Return a value from `start` to `end` along an axis.
+
+        A slice that is one part of a concatenation is that part itself.
+        """
         if (start, end) == (0, arg.shape[axis]):
             return arg
         joined, parts = self._joined.get(arg.name, (None, []))
@@ -297,13 +313,13 @@ class _Builder:
         ]
 
     def _dot(self, args: list[_Value], numbers: Any, shape: tuple[int, ...]) -> _Value:
-        """The product of what depends on the observation and a matrix."""
+        """Return the product of a value that depends on the observation and a matrix."""
         (left, right), (batch_left, _) = numbers
         a, b = args
         flat = len(a.shape) == len(b.shape) == 2 and len(left) == 1 and not batch_left
-        if flat and a.number is not None:  # numbers stand on the right, else all is turned
-            turned = self._dot([b, a], ((right, left), ((), ())), shape[::-1])
-            return self._add("transpose", [turned], shape, (0, 2, 1))
+        if flat and a.number is not None:  # the constant must be on the right: transpose both
+            transposed = self._dot([b, a], ((right, left), ((), ())), shape[::-1])
+            return self._add("transpose", [transposed], shape, (0, 2, 1))
         if flat and left[0] == 0:
             a, left = self._add("transpose", [a], a.shape[::-1], (0, 2, 1)), (1,)
         plain = len(left) == 1 and not batch_left and len(b.shape) == 2 and a.number is None

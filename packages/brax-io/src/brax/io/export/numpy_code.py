@@ -1,4 +1,4 @@
-"""A policy's graph as the text of a Python module that needs NumPy alone."""
+"""Writes a policy's graph as a Python module that needs only NumPy."""
 
 import base64
 import textwrap
@@ -52,9 +52,9 @@ _TEXT = {
     "min_over": "{0}.min(axis={setting})",
 }
 
-_MODULE = '''"""A policy of Brax as one function of NumPy: `policy(observation) -> action`.
+_MODULE = '''"""A policy of Brax as one NumPy function: `policy(observation) -> action`.
 
-Written by brax.io.export. The observations are scaled inside, as they were in training.
+Written by brax.io.export. The function normalizes observations as in training.
 """
 
 import base64
@@ -63,10 +63,10 @@ import numpy as np
 
 
 def policy(observation):
-    """Returns the action, shape (..., {action_size}).
+    """Return the action, shape (..., {action_size}).
 
     Args:
-        observation: {told}.
+        observation: {arguments}.
     """
 {reads}
     with np.errstate(all="ignore"):
@@ -83,10 +83,10 @@ def _numbers(dtype, shape, text):
 
 
 def module(graph: Graph) -> str:
-    """Returns the text of a module with the function `policy`."""
+    """Return the text of a module with the function `policy`."""
     shapes = {name.removeprefix("observation").lstrip("_"): s for name, s in graph.inputs.items()}
-    told = ", ".join(f"{key!r}: {_shape(shape)}" for key, shape in shapes.items())
-    told = told.replace('"', "'")  # no name of an observation ends the docstring
+    arguments = ", ".join(f"{key!r}: {_shape(shape)}" for key, shape in shapes.items())
+    arguments = arguments.replace('"', "'")  # so no observation's name can end the docstring
     plain = list(shapes) == [""]
     variables = {name: f"o{i}" for i, name in enumerate(graph.inputs)}
     reads = [
@@ -101,7 +101,9 @@ def module(graph: Graph) -> str:
     nodes = [n._replace(inputs=tuple(variables.get(i, i) for i in n.inputs)) for n in graph.nodes]
     return _MODULE.format(
         action_size=graph.action_size,
-        told=f"numbers of shape {_shape(shapes[''])}" if plain else f"a dictionary {{{told}}}",
+        arguments=f"array of shape {_shape(shapes[''])}"
+        if plain
+        else f"dictionary {{{arguments}}}",
         reads=textwrap.indent("\n".join(reads), " " * 4),
         body=textwrap.indent("\n".join(map(_line, nodes)), " " * 8),
         output=graph.output,
@@ -122,7 +124,7 @@ def _line(node: Operation) -> str:
 
 
 def _constant(name: str, array: np.ndarray) -> str:
-    """A number as it is written; more of them exactly, byte for byte."""
+    """Return the assignment of a constant: a scalar as text, an array as exact bytes in base64."""
     if not array.shape and np.isfinite(array):
         return f"{name} = {array.item()!r}"
     little = array.astype(array.dtype.newbyteorder("<"))

@@ -1,4 +1,4 @@
-"""A policy's graph as an ONNX model."""
+"""Writes a policy's graph as an ONNX model."""
 
 from types import ModuleType
 from typing import Any
@@ -9,7 +9,7 @@ from brax.errors import ConfigError
 from brax.io.export.graph import Graph, Operation
 
 OPSET = 18
-"""Version of ONNX's operators: old enough for the runtimes in use."""
+"""Version of ONNX's operators, old enough for the runtimes in use."""
 
 _ONE = {
     "abs": "Abs",
@@ -48,13 +48,13 @@ _TWO = {
     "ne": ("Equal", "Not"),
     "rsqrt": ("Sqrt", "Reciprocal"),
 }
-"""Operations that ONNX has not; where an operator takes two inputs, the second is 1."""
+"""Operations that ONNX lacks, as two operators; the second input of the binary one is 1."""
 
 _OVER = {"sum": "ReduceSum", "max_over": "ReduceMax", "min_over": "ReduceMin"}
 
 
 def model(graph: Graph) -> Any:
-    """Returns the `onnx.ModelProto`: inputs named as in the graph, one output, `action`.
+    """Return the `onnx.ModelProto`: inputs named as in the graph, one output, `action`.
 
     Raises:
         ConfigError: if the package onnx is not installed.
@@ -79,12 +79,13 @@ class _Writer:
         self._numbers: list[Any] = []
 
     def model(self, graph: Graph) -> Any:
-        """The whole model, checked by onnx itself."""
+        """Return the whole model, checked by onnx itself."""
         helper = self._onnx.helper
         for name, value in graph.constants.items():
             self._number(value, name)
         for node in graph.nodes:
             self._node(node)
+        # The graph's own name of the result depends on the number of operations.
         self._emit("Identity", [graph.output], "action")
         real = self._onnx.TensorProto.FLOAT
         body = helper.make_graph(

@@ -1,10 +1,9 @@
 """Model files in MuJoCo's format (MJCF), read through MuJoCo's own compiler.
 
-Here is what turns a file into a `System`, and what says of each element whether it is supported.
-What users call is `load`, `loads`, `load_mjmodel`, `load_model`, `validate_model` and `report`.
-These modules import mujoco, brax-core and the private modules of `brax.io`; `brax.io.urdf` imports
-them. Start reading at `reader`, then `sources`, `compile` and `build`, which is the way of the
-data.
+This package turns a file into a `System` and reports for each element whether it is supported.
+Users call `load`, `loads`, `load_mjmodel`, `load_model`, `validate_model` and `report`. The modules
+import mujoco, brax-core and the private modules of `brax.io`; `brax.io.urdf` imports them. Start
+reading at `reader`, then follow the data: `sources`, `compile`, `build`.
 """
 
 from brax.io.mjcf.reader import MAX_ELEMENTS as MAX_ELEMENTS

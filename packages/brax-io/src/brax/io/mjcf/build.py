@@ -1,4 +1,4 @@
-"""From MuJoCo's compiled model to a `System`, through the model builder."""
+"""Builds a `System` from MuJoCo's compiled model, through the model builder."""
 
 import warnings
 
@@ -30,20 +30,20 @@ from brax.io.mjcf.support import JOINT_TRANSMISSIONS, TRANSMISSIONS
 
 
 def build(model: mujoco.MjModel, places: Places) -> System:
-    """Makes a `System` from a compiled model, which is only read.
+    """Return the `System` of a compiled model, which is not changed.
 
     Args:
         model: MuJoCo's model.
-        places: for messages.
+        places: the place of each element in the file, for messages.
 
     Returns:
         The system.
 
     Raises:
-        ModelError: naming everything that is not supported.
+        ModelError: listing everything that is not supported.
 
     Warns:
-        UserWarning: about a custom field that is unknown, such as one that is misspelt.
+        UserWarning: if a custom field is unknown, for example because it is misspelt.
     """
     custom = custom_elements.read_custom(model)
     for kind, number, reason in custom.unknown:
@@ -66,6 +66,8 @@ def build(model: mujoco.MjModel, places: Places) -> System:
         equalities(builder, model, body_names(model), places)
     _actuators(builder, model, custom, places)
     sensors(builder, model, custom.types["sensor"], places)
+    # A refused joint or actuator changes the lengths of a keyframe's arrays, which would add
+    # misleading errors.
     if not refused:
         keyframes(builder, model, custom, places)
     if custom.init_q is not None:
@@ -74,7 +76,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
 
 
 def describe(model: mujoco.MjModel, note: support.Note, places: Places) -> str:
-    """A note as one sentence that names its element."""
+    """Return a note as one sentence that names its element."""
     place = places.get((note.kind, note.number), "")
     if note.number < 0:
         return f"{note.kind}{place}: {note.reason}"
@@ -97,12 +99,20 @@ def _options(builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elemen
 
 
 def _without_passive(model: mujoco.MjModel) -> bool:
-    """Return whether no passive force acts: as without springs and dampers."""
+    """Return whether passive forces are disabled: springs and dampers both are.
+
+    Fluid forces and gravity compensation are passive forces in MuJoCo, and are disabled with them
+    (MuJoCo's documentation, option/flag).
+    """
     return disabled(model, "SPRING") and disabled(model, "DAMPER")
 
 
 def _solver_steps(model: mujoco.MjModel) -> dict[str, int]:
-    """The file's own numbers of steps; MuJoCo's defaults are bounds that it never reaches."""
+    """Return the iterations that the file itself sets.
+
+    MuJoCo's defaults are upper bounds that its solver does not reach, so they are no wish of the
+    author.
+    """
     standard = mujoco.MjOption()
     asked = {key: int(getattr(model.opt, key)) for key in ("iterations", "ls_iterations")}
     return {key: n for key, n in asked.items() if n != getattr(standard, key)}
@@ -120,6 +130,7 @@ def _bodies(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> Non
             inertia=model.body_inertia[body],
             ipos=model.body_ipos[body],
             iquat=model.body_iquat[body],
+            # MuJoCo counts gravity compensation among the passive forces.
             gravcomp=0.0 if passive_off else float(model.body_gravcomp[body]),
             mocap=model.body_mocapid[body] >= 0,
             line=places.get(("body", body), ""),
@@ -146,6 +157,8 @@ def _joints(
             model.jnt_axis[j],
             range=model.jnt_range[j].tolist() if limited else None,
             stiffness=0.0 if no_spring else float(model.jnt_stiffness[j]),
+            # A ball joint's and a free joint's spring pulls towards `qpos0`; they have no
+            # `springref`.
             springref=float(model.qpos_spring[q]) if q_width[j] == 1 else 0.0,
             damping=0.0 if no_damper else model.dof_damping[dof].tolist(),
             armature=model.dof_armature[dof].tolist(),
@@ -182,7 +195,7 @@ def _actuators(
     builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elements.Custom, places: Places
 ) -> None:
     joints, actuators = names(model, "joint"), names(model, "actuator")
-    pulled, sites = names(model, "tendon"), names(model, "site")
+    tendons, sites = names(model, "tendon"), names(model, "site")
     bodies = body_names(model)
     clamped = not disabled(model, "CLAMPCTRL")
     for a, transmission in enumerate(model.actuator_trntype):
@@ -201,7 +214,7 @@ def _actuators(
             joints[on] if what in JOINT_TRANSMISSIONS else "",
             law.type,
             actuators[a],
-            tendon=pulled[on] if what == "tendon" else "",
+            tendon=tendons[on] if what == "tendon" else "",
             site=sites[on] if what == "site" else "",
             refsite=sites[ref] if relative else "",
             body=bodies[on] if what == "body" else "",

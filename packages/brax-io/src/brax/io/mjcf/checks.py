@@ -1,4 +1,8 @@
-"""What MuJoCo's compiler lets pass, or would only tell after harm is done: checked on the text."""
+"""Checks of the text before MuJoCo's compiler sees it.
+
+They find what the compiler accepts silently, and what would exhaust memory or time before it could
+report an error.
+"""
 
 import math
 from collections.abc import Iterator
@@ -8,7 +12,7 @@ from brax.io._nodes import Node, walk
 from brax.io.mjcf.sources import ModelSource, resolve_beside_include
 
 _TEXT_ELEMENTS = ("text", "plugin", "config")
-_NAMES = (  # attributes that hold a name, which may read 'inf'
+_NAMES = (  # attributes that hold a name, which may be 'inf' or 'nan'
     "name",
     "class",
     "childclass",
@@ -28,7 +32,7 @@ _NAMES = (  # attributes that hold a name, which may read 'inf'
 )
 _ORDERED_RANGES = ("range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange")
 _IMAGE_SIZES = ("width", "height", "nrow", "ncol")
-MAX_FLOAT32 = 3.4028234e38  # of float32, which is what JAX computes with by default
+MAX_FLOAT32 = 3.4028234e38  # the largest float32, JAX's default type
 _MAX_PIXELS = 2**26
 _MAX_RANGEFINDER_PIXELS = 2**22
 _MAX_LENGTH_RANGE_STEPS = 100_000
@@ -37,7 +41,7 @@ LIMITS = {
     "size": {
         **{f"nuser_{kind}": 10_000 for kind in _USER_DATA_KINDS},
         "nkey": 10_000,
-        "njmax": 2**14,  # MuJoCo takes memory for the square of it
+        "njmax": 2**14,  # memory grows with its square
         "nconmax": 2**20,
         "nuserdata": 2**20,
         "nstack": 2**31,
@@ -46,22 +50,22 @@ LIMITS = {
     "user": {"dim": 2**20},
     "contact": {"num": 2**20},
 }
-"""The largest numbers allowed, by element and attribute: MuJoCo takes memory for so many."""
+"""Maximum values by element and attribute: MuJoCo allocates memory in proportion to them."""
 
 _UNITS = "KMGTPE"
-_LENGTH_RANGE = {"timestep": "0.01", "inttotal": "10"}  # MuJoCo's own
+_LENGTH_RANGE = {"timestep": "0.01", "inttotal": "10"}  # MuJoCo's defaults
 
 
 def check(source: ModelSource, outside: bool, max_elements: int) -> None:
-    """Checks a model's text before MuJoCo sees it.
+    """Check a model's text before MuJoCo sees it.
 
     Args:
         source: the text.
         outside: whether files outside the model's directory may be read.
-        max_elements: the largest number of geoms, of bodies and of replicas of anything, allowed.
+        max_elements: maximum number of geoms, of bodies, and of replicas of any other element.
 
     Raises:
-        ModelError: naming everything that is wrong with it.
+        ModelError: listing everything that is wrong with it.
     """
     check_limit(max_elements)
     problems = [
@@ -76,24 +80,28 @@ def check(source: ModelSource, outside: bool, max_elements: int) -> None:
 
 
 def check_limit(max_elements: int) -> None:
-    """Refuses a limit that is no number.
+    """Check that a limit is a positive whole number.
 
     Raises:
-        ConfigError: if it is not a whole number above zero.
+        ConfigError: if it is not.
     """
     if type(max_elements) is not int or max_elements < 1:
         raise ConfigError(f"max_elements must be a whole number above 0, got {max_elements!r:.60}")
 
 
 def bad_settings(root: Node) -> Iterator[str]:
-    """Numbers that are too large, take too long or are not finite, of all elements."""
+    """Yield the numbers of all elements that are too large, take too long or are not finite."""
     yield from _over_limit(root)
     yield from _too_long(root)
     yield from _bad_numbers(root)
 
 
 def _too_many(root: Node, limit: int) -> Iterator[str]:
-    """Counts geoms, bodies and what is copied before anything is built from them."""
+    """Yield the kinds of element of which there are too many, replicas included.
+
+    They are counted on the text, because `<replicate>` and `<composite>` can make billions before
+    the compiler notices.
+    """
     total = {"geom": 0.0, "body": 0.0}
     stack = [(root, 1.0)]
     while stack:
@@ -115,7 +123,7 @@ def _too_many(root: Node, limit: int) -> Iterator[str]:
 
 
 def _too_large(root: Node) -> Iterator[str]:
-    """Images that MuJoCo would allocate memory for without asking."""
+    """Yield the images and cameras for which MuJoCo would allocate too much memory."""
     measured = any(n.tag == "rangefinder" and "camera" in n.attributes for n in walk(root))
     for node in walk(root):
         pixels, limit = _product(_image_size(node)), _MAX_PIXELS
@@ -126,7 +134,10 @@ def _too_large(root: Node) -> Iterator[str]:
 
 
 def _image_size(node: Node) -> str:
-    """Numbers whose product is how many pixels an image has; a cube has six square sides."""
+    """Return numbers whose product is the number of pixels of an image.
+
+    A cube texture has six square sides.
+    """
     if node.tag == "texture" and node.attributes.get("type") != "2d":
         width = node.attributes.get("width", "1")
         return f"6 {width} {width}"
@@ -134,28 +145,30 @@ def _image_size(node: Node) -> str:
 
 
 def _over_limit(root: Node) -> Iterator[str]:
-    """Single numbers that MuJoCo would allocate memory for without asking."""
+    """Yield the attributes for which MuJoCo would allocate too much memory."""
     for node in walk(root):
         for key, limit in LIMITS.get(node.tag, {}).items():
             word = node.attributes.get(key, "").strip()
             unit = word[-1:].upper()
+            # MuJoCo's documentation, size/memory: a letter such as K or M multiplies by a power of
+            # 1024.
             scale = 1024 ** (_UNITS.find(unit) + 1) if unit else 1
             if _number(word.rstrip(f"{_UNITS}{_UNITS.lower()}")) * scale > limit:
                 yield f"{node.place}: {node} {key} is {word} (limit {limit})"
 
 
 def _too_long(root: Node) -> Iterator[str]:
-    """Simulations by which MuJoCo would find the length ranges of actuators."""
-    told = dict(_LENGTH_RANGE)
+    """Yield the settings with which MuJoCo would simulate too long to find length ranges."""
+    settings = dict(_LENGTH_RANGE)
     for node in walk(root):
         if node.tag != "lengthrange":
             continue
-        told |= {key: node.attributes[key] for key in told if key in node.attributes}
-        timestep, total = (_number(told[key]) for key in ("timestep", "inttotal"))
+        settings |= {key: node.attributes[key] for key in settings if key in node.attributes}
+        timestep, total = (_number(settings[key]) for key in ("timestep", "inttotal"))
         if not (0 < timestep < math.inf and 0 < total < math.inf):
             yield (
                 f"{node.place}: {node} timestep and inttotal must be positive numbers, "
-                f"got {told['timestep']} and {told['inttotal']}"
+                f"got {settings['timestep']} and {settings['inttotal']}"
             )
         elif total / timestep > _MAX_LENGTH_RANGE_STEPS:
             yield (
@@ -165,12 +178,12 @@ def _too_long(root: Node) -> Iterator[str]:
 
 
 def _product(words: str) -> float:
-    """Product of numbers, none of them counted as less than one."""
+    """Return the product of numbers, each counted as at least one."""
     return math.prod(max(_number(word), 1.0) for word in words.split())
 
 
 def _bad_numbers(root: Node) -> Iterator[str]:
-    """Numbers that are not finite in single precision; MuJoCo lets most of them pass."""
+    """Yield the numbers that are not finite in single precision; MuJoCo accepts most of them."""
     for node in walk(root):
         for key, value in node.attributes.items():
             if node.tag in _TEXT_ELEMENTS or key.rstrip("12") in _NAMES:
@@ -182,7 +195,7 @@ def _bad_numbers(root: Node) -> Iterator[str]:
 
 
 def _wrong_order(root: Node) -> Iterator[str]:
-    """Ranges that are upside down; MuJoCo takes some of them for 'unlimited'."""
+    """Yield the ranges whose ends are swapped; MuJoCo takes some of them for 'unlimited'."""
     for node in walk(root):
         for key in _ORDERED_RANGES:
             numbers = [_number(word) for word in node.attributes.get(key, "").split()]
@@ -199,18 +212,21 @@ def _wrong_order(root: Node) -> Iterator[str]:
 
 
 def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
-    """Asset files that are missing or outside the model's directory; MuJoCo is given the others'
-    paths."""
+    """Yield the asset files that are missing or not allowed.
+
+    For the others, MuJoCo is given the path that was found.
+    """
     settings: dict[str, str] = {}
     for node in source.root.children:
         settings |= node.attributes if node.tag == "compiler" else {}
     stripped = settings.get("strippath") == "true"
     for node in walk(source.root):
         if node.tag == "model" and node.section == "asset":
+            # An attached model's own files and limits would not be checked.
             yield f"{node.place}: {node}: other models cannot be attached; use <include>"
             continue
         if node.tag == "compiler" and stripped:
-            node.given["strippath"] = "false"  # it would strip the paths that are given
+            node.given["strippath"] = "false"  # the paths that were found must stay whole
         kind = "texturedir" if node.tag == "texture" else "meshdir"
         folder = settings.get(kind, settings.get("assetdir", ""))
         for key, name in node.attributes.items():
@@ -223,7 +239,10 @@ def _bad_files(source: ModelSource, outside: bool) -> Iterator[str]:
 
 
 def _number(word: str) -> float:
-    """The number that a word is; 0 for other words, which MuJoCo refuses itself."""
+    """Return the number that a word represents.
+
+    It is 0 for any other word, which MuJoCo's compiler reports itself.
+    """
     try:
         return float(word)
     except ValueError:

@@ -33,18 +33,18 @@ _PLURALS = {
 def compile_model(
     source: ModelSource, outside: bool, max_elements: int
 ) -> tuple[mujoco.MjModel, dict[tuple[str, int], str]]:
-    """Checks a model's text and compiles it.
+    """Check a model's text and compile it.
 
     Args:
         source: the text.
         outside: whether files outside the model's directory may be read.
-        max_elements: the largest number of geoms, of bodies and of replicas of anything, allowed.
+        max_elements: maximum number of geoms, of bodies, and of replicas of any other element.
 
     Returns:
-        MuJoCo's model, and where its elements (kind, id) stand, such as ' (ant.xml:12)'.
+        MuJoCo's model, and the place of each of its elements (kind, id), such as ' (ant.xml:12)'.
 
     Raises:
-        ModelError: with the place, MuJoCo's own words, and what may help.
+        ModelError: with the place, MuJoCo's own message, and advice.
     """
     check(source, outside, max_elements)
     text, nodes = write(source.root)
@@ -57,14 +57,16 @@ def compile_model(
 
 
 def compiled(spec: mujoco.MjSpec, moving: bool = False) -> mujoco.MjModel:
-    """Compile, and scale to a total mass as `settotalmass` asks.
+    """Compile a model, and scale it to a total mass if `settotalmass` is set.
 
-    MuJoCo 4 warns that its compiler will not do the latter, and names the functions that do.
+    MuJoCo 4 deprecates this scaling in its compiler and names the functions to use in its place.
 
     Args:
         spec: the model.
-        moving: whether only bodies that move count: MuJoCo fuses the others with the world.
+        moving: whether only moving bodies count, as in a URDF, where MuJoCo fuses the others with
+            the world.
     """
+    # -1 disables the compiler's own scaling.
     mass, spec.compiler.settotalmass = spec.compiler.settotalmass, -1
     model = spec.compile()
     if mass > 0:
@@ -77,7 +79,11 @@ def compiled(spec: mujoco.MjSpec, moving: bool = False) -> mujoco.MjModel:
 def _places(
     spec: mujoco.MjSpec, source: ModelSource, nodes: Sequence[Node]
 ) -> Iterator[tuple[tuple[str, int], str]]:
-    """Elements are found by the line of the written text that MuJoCo remembers, or by name."""
+    """Yield the place of each compiled element in the file.
+
+    An element is found by the line of the written text that MuJoCo remembers for it, or else by its
+    name.
+    """
     by_name = {
         (node.kind, node.attributes["name"]): node
         for node in source.elements()

@@ -1,4 +1,4 @@
-"""Custom numbers of a model file: what each name means to Brax."""
+"""Custom fields of a model file, and their meaning for Brax."""
 
 import difflib
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from brax.errors import closest
 from brax.io.mjcf.names import names
 
 OPTIONS = ("vel_damping", "ang_damping", "baumgarte_erp")
-"""One number each, set as options of the model."""
+"""Options of the model, one number each."""
 
 COUNTS = ("max_geom_pairs", "max_contact_points", "sweeps")
-"""Settings that are whole numbers; a negative one, or none, sets no bound."""
+"""Options that are whole numbers; zero or a negative number sets no bound."""
 
 HONOURED_NUMERICS = (*OPTIONS, *COUNTS, "elasticity", "init_qpos")
 
@@ -23,11 +23,13 @@ TYPES = {
     "actuator": "actuator",
     "sensor": "sensor",
 }
-"""Kinds of plugin, and the elements that are of one. A tuple named `KIND:NAME` makes the elements
-that it lists be of the type that is registered under the name."""
+"""Kinds of plugin, and the elements of each kind.
+
+A tuple named `KIND:NAME` gives the elements that it lists the plugin type with that name.
+"""
 
 INTEGRATOR = "integrator"
-"""Name of the text that names an integrator which MuJoCo has not."""
+"""Name of the `<text>` that selects an integrator which MuJoCo does not have."""
 
 IGNORED_NUMERICS = {
     "spring_mass_scale": "true masses are used",
@@ -42,31 +44,31 @@ IGNORED_NUMERICS = {
     "constraint_ang_damping": "tuned an earlier joint solver",
     "constraint_vel_damping": "tuned an earlier joint solver",
 }
-"""Names that model files carry for earlier engines, and why they change nothing."""
+"""Fields for earlier engines that model files contain, and why they have no effect."""
 
 
 class Custom(NamedTuple):
-    """What a model's custom elements ask for."""
+    """The custom fields of a model."""
 
     options: dict[str, float | int | str]
     elasticity: np.ndarray
     """Coefficient of restitution of each geom, (ngeom,)."""
     init_q: np.ndarray | None
     types: dict[str, dict[int, str]]
-    """Types that are not MuJoCo's, by kind of element and id."""
+    """Plugin types of elements, by kind of element and id."""
     problems: list[tuple[str, int, str]]
-    """What cannot be honoured: kind ('numeric' or 'tuple'), id and why."""
+    """Fields that cannot be used: kind ('numeric' or 'tuple'), id and reason."""
     unknown: list[tuple[str, int, str]]
-    """Names that mean nothing to Brax, and so change nothing, in the same form."""
+    """Fields with unknown names, which have no effect, in the same form."""
 
     @property
     def joint_types(self) -> dict[int, str]:
-        """Types of the joints that are not MuJoCo's, by id."""
+        """Plugin types of joints, by id."""
         return self.types["joint"]
 
 
 def read_custom(model: mujoco.MjModel) -> Custom:
-    """Reads a compiled model's `<numeric>` and `<tuple>` elements."""
+    """Return the custom fields of a compiled model: `<numeric>`, `<tuple>` and `<text>`."""
     problems: list[tuple[str, int, str]] = []
     unknown: list[tuple[str, int, str]] = []
     numbers: dict[str, np.ndarray] = {}
@@ -106,7 +108,7 @@ def read_custom(model: mujoco.MjModel) -> Custom:
 
 def _unknown(name: str) -> str:
     return (
-        "unknown custom field, which changes nothing. Known: "
+        "unknown custom field, which has no effect. Known: "
         f"{', '.join(HONOURED_NUMERICS)}.{closest(name, [*HONOURED_NUMERICS, *IGNORED_NUMERICS])}"
     )
 
@@ -122,7 +124,7 @@ def _wrong_size(name: str, value: np.ndarray, nq: int | None) -> str:
 
 
 def _set_per_geom(model: mujoco.MjModel, i: int, elasticity: np.ndarray) -> str:
-    """Writes a tuple of elasticities into the table; returns what is wrong with it."""
+    """Write a tuple of elasticities into the table, and return what is wrong with it."""
     if model.tuple(i).name != "elasticity":
         return "only 'elasticity' can be set per element, on geoms"
     rows = slice(model.tuple_adr[i], model.tuple_adr[i] + model.tuple_size[i])
@@ -133,7 +135,7 @@ def _set_per_geom(model: mujoco.MjModel, i: int, elasticity: np.ndarray) -> str:
 
 
 def _set_type(model: mujoco.MjModel, i: int, own: dict[str, dict[int, str]]) -> str:
-    """Notes the type of the elements that a tuple lists; returns what is wrong with it."""
+    """Record the plugin type of the elements in a tuple, and return what is wrong with it."""
     kind, _, name = model.tuple(i).name.partition(":")
     if kind not in TYPES:
         return (
@@ -151,7 +153,7 @@ def _set_type(model: mujoco.MjModel, i: int, own: dict[str, dict[int, str]]) -> 
 
 
 def _integrator(model: mujoco.MjModel, problems: list[tuple[str, int, str]]) -> dict[str, str]:
-    """The integrator that a text names, as an option; notes a text that nearly does."""
+    """Return the integrator that a `<text>` names, and note a text whose name is misspelt."""
     found = {}
     for i, name in enumerate(names(model, "text")):
         if name == INTEGRATOR:
@@ -164,4 +166,4 @@ def _integrator(model: mujoco.MjModel, problems: list[tuple[str, int, str]]) -> 
 
 
 _MIN_MISSPELLING_SIMILARITY = 0.85
-"""How alike a text's name is to a known one that is misspelt; other texts are the user's own."""
+"""Similarity from which a text's name counts as misspelt; other texts belong to the user."""

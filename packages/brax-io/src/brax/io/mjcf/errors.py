@@ -1,4 +1,4 @@
-"""Says the errors of MuJoCo's compiler in terms of the model's text."""
+"""Explains the errors of MuJoCo's compiler in terms of the model's text."""
 
 import functools
 import re
@@ -49,10 +49,10 @@ _ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 
 
 def explain(message: str, source: ModelSource, nodes: Sequence[Node]) -> str:
-    """MuJoCo's message with file, line, element, what was found and what may help.
+    """Return MuJoCo's message with file, line, element, found value and advice.
 
     Args:
-        message: MuJoCo's.
+        message: MuJoCo's message.
         source: the model.
         nodes: the element of each line of the text that MuJoCo was given.
     """
@@ -69,21 +69,24 @@ def explain(message: str, source: ModelSource, nodes: Sequence[Node]) -> str:
 
 
 _URDF_MESSAGE_WORDS = {"link": ("body", "bodies", "inertia", "mass"), "joint": ("joint", "axis")}
-"""Words of messages about the elements of a robot."""
+"""Words in MuJoCo's messages about the elements of a robot."""
 
 
 def _named(name: str, said: str, nodes: Sequence[Node]) -> Node | None:
-    """The element that a message without a line is about, by its name; that of a mesh is its
-    file's."""
+    """Return the element that a message without a line names.
+
+    A mesh has the name of its file.
+    """
     mine = [n for n in nodes if name and n.attributes.get("name") == name]
     files = (n for n in nodes if n.tag == "mesh" and name)
     mine += [n for n in files if PurePath(n.given.get("filename", "")).stem == name]
+    # A link and a joint may share a name, so the words of the message decide.
     fits = (n for n in mine if any(w in said for w in _URDF_MESSAGE_WORDS.get(n.tag, (n.kind,))))
     return next(fits, mine[0] if mine else None)
 
 
 def _hint(said: str, node: Node, source: ModelSource) -> str:
-    """What was found, what is allowed, the nearest match: whatever the message lacks."""
+    """Return what the message lacks: the value found, what is allowed, or the nearest match."""
     for pattern, help_ in _HINTS:
         match = re.search(pattern, said)
         if match:
@@ -93,7 +96,7 @@ def _hint(said: str, node: Node, source: ModelSource) -> str:
 
 @functools.cache
 def schema() -> dict[str, set[str]]:
-    """The elements that MuJoCo knows, each with its attributes."""
+    """Return the elements that MuJoCo knows, each with its attributes."""
     known: dict[str, set[str]] = {}
     current: set[str] = set()
     for line in mujoco.mj_printSchema(False, False).splitlines():
@@ -188,6 +191,7 @@ def _class_hint(node: Node, source: ModelSource, name: str) -> str:
     return f". Classes: {', '.join(classes) or 'none'}.{closest(name, classes)}"
 
 
+# The first match wins, so general patterns come after specific ones.
 _HINTS: tuple[tuple[str, Callable[..., str]], ...] = (
     (r"unrecognized element", _element_hint),
     (r"unrecognized attribute: '(.*)'", _attribute_hint),

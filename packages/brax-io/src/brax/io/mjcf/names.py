@@ -1,4 +1,4 @@
-"""What the elements of a compiled model are called, in messages and in a `System`."""
+"""Names of the elements of a compiled model, in messages and in a `System`."""
 
 from typing import Any
 
@@ -29,18 +29,21 @@ _COUNT_FIELDS = {
     "key": "nkey",
     "plugin": "nplugin",
 }
-"""Kinds of element, and the field that counts them."""
+"""Kinds of element, and the field with their number."""
 
 
 def count(model: mujoco.MjModel, kind: str) -> int:
-    """Number of elements of a kind."""
-    if kind == "actuator":  # one may have several controls, so that nu is not their number
+    """Return the number of elements of a kind."""
+    if kind == "actuator":  # one actuator can have several controls, so nu is not their number
         return len(model.actuator_trntype)
     return int(getattr(model, _COUNT_FIELDS[kind]))
 
 
 def names(model: mujoco.MjModel, kind: str) -> list[str]:
-    """Names of all elements of a kind, all different; one without a name gets kind and number."""
+    """Return the names of all elements of a kind, all different.
+
+    An element without a name gets its kind and number, such as `geom_3`.
+    """
     enum = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
     given = [mujoco.mj_id2name(model, enum, i) for i in range(count(model, kind))]
     taken, out = {n for n in given if n}, []
@@ -54,36 +57,40 @@ def names(model: mujoco.MjModel, kind: str) -> list[str]:
 
 
 def body_names(model: mujoco.MjModel) -> list[str]:
-    """Names of the bodies; the world's is the builder's."""
+    """Return the names of the bodies; the world has the builder's name."""
     return [WORLD, *names(model, "body")[1:]]
 
 
 def keyword(enum: Any, value: int) -> str:
-    """MuJoCo's constant as model files write it: `mjJNT_HINGE` is 'hinge'."""
+    """Return one of MuJoCo's constants as files write it: `mjJNT_HINGE` is 'hinge'."""
     return enum(int(value)).name.split("_", 1)[1].lower()
 
 
 def keywords(enum: Any) -> list[str]:
-    """What model files may write for one of MuJoCo's enumerations."""
+    """Return the words that files may use for one of MuJoCo's enumerations."""
+    # From 100 on, mjtGeom has shapes that are only drawn, such as arrows.
     return [keyword(enum, v) for v in enum.__members__.values() if int(v) < 100 and "_" in v.name]
 
 
 def is_flag_set(bits: int, enum: Any, names: tuple[str, ...]) -> bool:
-    """Return whether any of the named flags, such as 'CONTACT', is set; unknown ones are not."""
+    """Return whether any of the named flags, such as 'CONTACT', is set.
+
+    Flags that the installed MuJoCo does not have are not set.
+    """
     known = {k.split("_", 1)[-1]: int(v) for k, v in enum.__members__.items()}
     return any(bits & known.get(name, 0) for name in names)
 
 
 def joint_q_widths(model: mujoco.MjModel) -> np.ndarray:
-    """Number of coordinates of each joint."""
+    """Return the number of coordinates of each joint."""
     return np.diff(np.append(model.jnt_qposadr, model.nq))
 
 
 def joint_qd_widths(model: mujoco.MjModel) -> np.ndarray:
-    """Number of degrees of freedom of each joint."""
+    """Return the number of degrees of freedom of each joint."""
     return np.diff(np.append(model.jnt_dofadr, model.nv))
 
 
 def disabled(model: mujoco.MjModel, *flags: str) -> bool:
-    """Return whether any of some features is switched off."""
+    """Return whether any of the named features is disabled."""
     return is_flag_set(model.opt.disableflags, mujoco.mjtDisableBit, flags)

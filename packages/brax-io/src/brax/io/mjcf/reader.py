@@ -1,7 +1,7 @@
-"""Model files in MuJoCo's format (MJCF), read through MuJoCo's own compiler.
+"""The functions that users call to read MJCF files and to report on them.
 
-What a model asks for is supported, or refused by name, or without effect on its motion; `report`
-lists which. See docs/models.md.
+Every element of a model is supported, refused by name, or ignored because it cannot change the
+motion. `report` lists which. See docs/models.md.
 """
 
 import os
@@ -22,7 +22,7 @@ from brax.io.mjcf.compile import compile_model
 from brax.io.mjcf.names import names
 
 MAX_ELEMENTS = 4096
-"""The largest number of geoms, of bodies and of replicas that is read unless asked for more."""
+"""Default limit on the number of geoms, of bodies and of replicas."""
 
 _LISTED = (
     "body",
@@ -42,10 +42,10 @@ _LISTED = (
 
 
 class Finding(NamedTuple):
-    """What becomes of one element of a model."""
+    """The treatment of one element of a model."""
 
     element: str
-    """Kind, such as 'joint' or 'option'."""
+    """Kind of the element, such as 'joint' or 'option'."""
     name: str
     status: Literal["supported", "approximated", "ignored", "refused"]
     reason: str
@@ -57,18 +57,18 @@ def load(
     allow_external_assets: bool = False,
     max_elements: int = MAX_ELEMENTS,
 ) -> System:
-    """Reads a model file.
+    """Read a model file.
 
     Args:
         path: the file.
         allow_external_assets: whether files outside the model's directory may be read.
-        max_elements: the largest number of geoms, of bodies and of replicas of anything, allowed.
+        max_elements: maximum number of geoms, of bodies, and of replicas of any other element.
 
     Returns:
-        The system. Bodies without joints are part of the body that carries them.
+        The system. A body without joints becomes part of its parent.
 
     Raises:
-        ModelError: naming everything that is wrong or not supported, where it stands.
+        ModelError: listing everything that is wrong or not supported, with file and line.
     """
     source = sources.read_file(path, allow_external_assets)
     model, places = compile_model(source, allow_external_assets, max_elements)
@@ -82,13 +82,13 @@ def loads(
     allow_external_assets: bool = False,
     max_elements: int = MAX_ELEMENTS,
 ) -> System:
-    """Reads a model from its text.
+    """Read a model from its text.
 
     Args:
         xml: the text.
-        asset_path: directory of the files that it names; a file stands for its directory.
+        asset_path: directory of the files that it names, or a file in that directory.
         allow_external_assets: whether files outside that directory may be read.
-        max_elements: the largest number of geoms, of bodies and of replicas of anything, allowed.
+        max_elements: maximum number of geoms, of bodies, and of replicas of any other element.
 
     Returns:
         The system, as `load`.
@@ -108,23 +108,26 @@ def load_mjmodel(
     allow_external_assets: bool = False,
     max_elements: int = MAX_ELEMENTS,
 ) -> mujoco.MjModel:
-    """Reads a model file into MuJoCo's own model, with the same checks of the text as `load`."""
+    """Return MuJoCo's own model of a file, after the same checks of the text as in `load`.
+
+    Arguments and errors are those of `load`.
+    """
     source = sources.read_file(path, allow_external_assets)
     return compile_model(source, allow_external_assets, max_elements)[0]
 
 
 def load_model(mj: mujoco.MjModel) -> System:
-    """Makes a system from MuJoCo's compiled model, which is only read.
+    """Return the system of MuJoCo's compiled model, which is not changed.
 
     Raises:
-        ModelError: naming everything that is not supported.
+        ModelError: listing everything that is not supported.
     """
     _check_model(mj)
     return build(mj, {})
 
 
 def _check_model(mj: Any) -> None:
-    """Refuses what is not MuJoCo's compiled model, with what to do."""
+    """Raise `ModelError`, with advice, if `mj` is not MuJoCo's compiled model."""
     if isinstance(mj, mujoco.MjModel):
         return
     advice = "read a file with load(path), or with load_mjmodel(path)"
@@ -136,25 +139,24 @@ def _check_model(mj: Any) -> None:
 
 
 def validate_model(mj: mujoco.MjModel) -> None:
-    """Checks that everything in MuJoCo's compiled model that can change motion is supported.
+    """Check that everything in MuJoCo's compiled model that can change motion is supported.
 
     Raises:
-        ModelError: naming everything that is not.
+        ModelError: listing everything that is not.
     """
     load_model(mj)
 
 
 def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
-    """Lists what becomes of each element of MuJoCo's compiled model.
+    """List how each element of MuJoCo's compiled model is treated.
 
     Args:
         mj: the model.
-        backend: name of a pipeline, to be told also what that one refuses, or computes in a way
-            of its own.
+        backend: name of a pipeline, to list also what that pipeline refuses or approximates.
 
     Returns:
-        One line for each body, joint, geom, site, tendon, actuator, sensor, camera, key, exclude
-        and custom field, and one for each thing that is approximated, ignored or refused.
+        One finding for each body, joint, geom, pair, site, tendon, actuator, sensor, camera, key,
+        exclude and custom field, and one for everything that is approximated, ignored or refused.
 
     Raises:
         UnknownNameError: if there is no pipeline of that name.
@@ -170,8 +172,9 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
         Finding(n.kind, listed[n.kind][n.number] if n.number >= 0 else "", n.status, n.reason)
         for n in notes
     ]
+    # The builder also raises what is already among the notes.
     found += [f for f in _refused_by_builder(mj) if f not in found]
-    attributes = ("joint", "geom")  # of which a part may be ignored, such as solref
+    attributes = ("joint", "geom")  # supported even if one attribute, such as gap, is ignored
     seen = {
         (f.element, f.name) for f in found if f.status == "refused" or f.element not in attributes
     }
@@ -184,24 +187,27 @@ def report(mj: mujoco.MjModel, backend: str | None = None) -> list[Finding]:
     try:
         return plain + found + of_pipeline(load_model(mj), pipeline)
     except ModelError:
-        return plain + found  # it is listed why
+        return plain + found  # the reasons are among the findings
 
 
 def named_pipeline(backend: str | None) -> Any:
-    """The pipeline of a name; None for None."""
+    """Return the pipeline with a name; None for None."""
     if backend is not None and not isinstance(backend, str):
         raise ConfigError(f"backend must be the name of a pipeline, got {kind(backend)}")
     return None if backend is None else plugins.get("pipeline", backend)
 
 
 def of_pipeline(sys: System, pipeline: Any) -> list[Finding]:
-    """Lists what a pipeline says of a system; one of a plugin may say nothing."""
+    """Return the findings of a pipeline about a system.
+
+    A third-party pipeline may have no `report`.
+    """
     rows = pipeline.report(sys) if hasattr(pipeline, "report") else []
     return [Finding("model", name, status, reason) for name, status, reason in rows]
 
 
 def _refused_by_builder(mj: mujoco.MjModel) -> list[Finding]:
-    """What only the assembly of the whole model shows, such as a pair without a collider."""
+    """Return the problems that only the assembled model shows, such as a missing collider."""
     try:
         load_model(mj)
     except ModelError as error:
@@ -216,4 +222,4 @@ def _report_file(path: Path, backend: str) -> list[Finding]:
 
 
 READER = SimpleNamespace(suffixes=(".xml", ".mjcf"), load=load, report=_report_file)
-"""The reader as the registry knows it."""
+"""The reader, as the plugin registry uses it."""

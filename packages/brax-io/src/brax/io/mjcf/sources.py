@@ -14,30 +14,30 @@ _FORMATS = {"mujoco": "an MJCF <mujoco> document", "robot": "a URDF <robot> docu
 _READERS = {"mujoco": "brax.io.mjcf", "robot": "brax.io.urdf"}
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""The start of an address, such as `package://`; a single letter is a drive of Windows."""
+"""Start of a URL, such as `package://`; a single letter is a Windows drive."""
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 @dataclasses.dataclass
 class ModelSource:
-    """A model's text, with everything that it includes."""
+    """The elements of a model's text, with everything that it includes."""
 
     name: str
     """The file's name, for messages."""
     directory: Path | None
-    """Where relative paths start, if anywhere."""
+    """Directory that relative paths start from, if any."""
     root: Node
     included: set[str] = dataclasses.field(default_factory=set)
-    """The included files, by the names that the text uses."""
+    """The included files, by the names in the text."""
 
     def elements(self) -> list[Node]:
-        """All elements but those of `<default>`, in the order of the text."""
+        """Return all elements except those of `<default>`, in the order of the text."""
         return [n for n in walk(self.root) if n.section != "default"]
 
 
 def read_file(path: str | os.PathLike[str], outside: bool, root: str = "mujoco") -> ModelSource:
-    """Reads a model's file and everything that it includes; see `read`."""
+    """Read a model's file and everything that it includes; see `read`."""
     path = _arguments.path(path, error=ModelError)
     if os.path.isdir(path):
         raise ModelError(f"{path.absolute()} is a folder: give the model file in it")
@@ -56,20 +56,20 @@ def read(
     name: str = "model.xml",
     root: str = "mujoco",
 ) -> ModelSource:
-    """Reads a model's text and everything that it includes.
+    """Read a model's text and everything that it includes.
 
     Args:
         text: the XML.
-        directory: where relative paths start.
+        directory: directory that relative paths start from.
         outside: whether files outside the directory may be included.
-        name: what messages call the file.
-        root: tag of the element that the text is.
+        name: the file's name in messages.
+        root: tag of the root element.
 
     Returns:
-        The text as elements.
+        The elements of the text.
 
     Raises:
-        ModelError: if it is not a model's text, or includes what it must not.
+        ModelError: if it is not a model's text, or includes a file that is not allowed.
     """
     source = ModelSource(name, directory, _document(_xml.decode(text, name), name, root))
     if root == "mujoco":
@@ -81,7 +81,7 @@ def read(
 
 
 def directory_of(asset_path: str | os.PathLike[str] | None) -> Path | None:
-    """The directory of the files that a text names; a file stands for its directory."""
+    """Return the directory of the files that a text names; `asset_path` may be a file in it."""
     if asset_path is None:
         return None
     path = _arguments.path(asset_path, "asset_path", ModelError)
@@ -91,13 +91,13 @@ def directory_of(asset_path: str | os.PathLike[str] | None) -> Path | None:
 def resolve(
     source: ModelSource, node: Node, folder: str, name: str, outside: bool
 ) -> tuple[Path, str]:
-    """The path of a file that the text names, and what is wrong with it.
+    """Return the path of a file that the text names, and what is wrong with it.
 
     Args:
         source: the text.
         node: the element that names the file.
-        folder: the directory in which such files are looked for, as the text names it.
-        name: the file, as the text names it. Backslashes are slashes, as in MuJoCo.
+        folder: directory of such files, as written in the text.
+        name: the file, as written in the text. Backslashes are slashes, as in MuJoCo.
         outside: whether files outside the model's directory may be read.
     """
     where = f"{node.place}: {node}"
@@ -116,7 +116,10 @@ def resolve(
     if source.directory is None:
         return Path(), f"{where}: file '{name}' needs a directory; pass asset_path, or use load"
     start = source.directory.resolve()
+
     path = Path(os.path.normpath(start / folder / name))
+    # Symbolic links are resolved, so that one inside the directory cannot lead out of it. A model
+    # from elsewhere could otherwise read any file of the user.
     if not outside and not path.resolve().is_relative_to(start):
         return path, (
             f"{where}: file '{name}' leaves the model directory {start}; "
@@ -126,13 +129,16 @@ def resolve(
         return path, f"{where}: no such file: {path}{_same_name_in_other_case(path)}"
     try:
         str(path).encode()
-    except UnicodeEncodeError:  # MuJoCo takes paths in UTF-8
+    except UnicodeEncodeError:  # MuJoCo takes only paths in UTF-8
         return path, f"{where}: the path of the file, {str(path)!r}, is not in UTF-8: rename it"
     return path, ""
 
 
 def _same_name_in_other_case(path: Path) -> str:
-    """The file of that name in other capitals, which is the same on Windows."""
+    """Return a hint at a file whose name differs only in capitals.
+
+    The two names are the same file on Windows, so such models are common.
+    """
     try:
         there = [entry.name for entry in os.scandir(path.parent)]
     except OSError:
@@ -144,7 +150,7 @@ def _same_name_in_other_case(path: Path) -> str:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # not a valid name of a file
         return False
 
 
@@ -156,7 +162,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _document(text: str, name: str, tag: str) -> Node:
-    """Parses a whole model and checks its root."""
+    """Return the root of a whole model's text, after checking its tag."""
     if not text.strip():
         raise ModelError(f"{name}: model is empty: expected {_FORMATS[tag]}")
     roots = _xml.parse(text, name)
@@ -169,7 +175,7 @@ def _document(text: str, name: str, tag: str) -> Node:
         raise ModelError(f"{root.place}: root is <{root.tag}>; supported: <{tag}>{other}")
     if others:
         warnings.warn(
-            f"{others[0].place}: {others[0]} stands after the end of <{tag}> and changes nothing",
+            f"{others[0].place}: {others[0]} comes after the end of <{tag}> and has no effect",
             stacklevel=5,
         )
     return root
@@ -186,7 +192,7 @@ def _not_xml(start: str, name: str, tag: str) -> str:
 def _include(
     source: ModelSource, root: Node, chain: list[str], folder: Path | None, outside: bool
 ) -> None:
-    """Puts what a file in `folder` includes in the place of its `<include>`s."""
+    """Replace each `<include>` below `root`, whose file is in `folder`, by what it includes."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -206,7 +212,7 @@ def _include(
 def _included(
     source: ModelSource, node: Node, chain: list[str], folder: Path | None, outside: bool
 ) -> list[Node]:
-    """The elements of a file, which is beside the model or else beside what includes it."""
+    """Return the elements of an included file."""
     name = node.attributes["file"].replace("\\", "/")
     if name in chain:
         raise ModelError(f"{node.place}: include cycle: {' -> '.join([*chain, name])}")
@@ -228,7 +234,11 @@ def _included(
 def resolve_beside_include(
     source: ModelSource, node: Node, folder: str, name: str, outside: bool
 ) -> tuple[Path, str]:
-    """As `resolve`; a file that is not there may also lie beside the file that includes `node`."""
+    """Return what `resolve` does, also looking next to the file that includes `node`.
+
+    MuJoCo looks for files in the same order: first from the model's directory, then from that of
+    the including file.
+    """
     path, problem = resolve(source, node, folder, name, outside)
     if problem and node.folder is not None:
         other, missing = resolve(source, node, str(node.folder), name, outside)

@@ -1,7 +1,8 @@
-"""What a compiled model asks for that would change its motion and is not supported.
+"""The support table: which contents of a compiled model are refused, and which are ignored.
 
-Each rule names a field of MuJoCo's model and the value at which it changes nothing. What can
-change motion is refused; what cannot is accepted and listed as ignored.
+Each rule names a field of MuJoCo's model and the value at which it has no effect. An unsupported
+field with any other value is refused if it can change the motion; otherwise it is listed as
+ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -58,29 +59,40 @@ _MUST_BE_DEFAULT = {
         ("tendon_actfrclimited", 0, "actuatorfrcrange of a tendon"),
     ),
 }
-"""Fields that are read nowhere: they must have the value at which they change nothing.
+"""Fields that are not read, with the value at which they have no effect, and a name for messages.
 
-A field that the installed MuJoCo does not have is passed over. Geoms only count if they can touch.
+A field that the installed MuJoCo does not have is skipped. Geoms count only if they can collide.
 """
 
 EQUALITIES = ("connect", "weld", "joint", "tendon")
-"""What may be tied."""
+"""The supported types of equality constraints."""
 
 JOINT_TRANSMISSIONS = ("joint", "jointinparent")
-"""Transmissions by a joint; on one with one degree of freedom they are the same."""
+"""Transmissions through a joint; for a joint with one degree of freedom they are the same."""
 
 TRANSMISSIONS = (*JOINT_TRANSMISSIONS, "tendon", "site", "body")
-"""Transmissions that are supported."""
+"""The supported transmissions."""
 
 _DOF = (("dof_dampingpoly", 0, "polynomial damping"),)
 
-_SOLVER = (
-    "solver",
-    "tolerance",
-    "ls_tolerance",
-    "noslip_iterations",
-    "jacobian",
-)
+_IGNORED_OPTIONS = {
+    "a pipeline has its own solver": (
+        "solver",
+        "tolerance",
+        "ls_tolerance",
+        "noslip_iterations",
+        "noslip_tolerance",
+        "jacobian",
+    ),
+    "a pipeline has its own collision detection": (
+        "ccd_iterations",
+        "ccd_tolerance",
+        "sdf_iterations",
+        "sdf_initpoints",
+    ),
+    "only a magnetometer reads it, which is not supported": ("magnetic",),
+}
+"""Options that are not read, by the reason."""
 
 _REFUSED_FLAGS = (
     "actuation",
@@ -94,11 +106,11 @@ _REFUSED_FLAGS = (
 )
 
 _IGNORED_FLAGS = {
-    "warmstart": "a pipeline has a solver of its own",
-    "island": "a pipeline has a solver of its own",
-    "midphase": "a pipeline finds contacts in its own way",
-    "nativeccd": "a pipeline finds contacts in its own way",
-    "multiccd": "a pipeline finds contacts in its own way",
+    "warmstart": "a pipeline has its own solver",
+    "island": "a pipeline has its own solver",
+    "midphase": "a pipeline has its own collision detection",
+    "nativeccd": "a pipeline has its own collision detection",
+    "multiccd": "a pipeline has its own collision detection",
     "autoreset": "no pipeline resets a state",
     "sensor": "no sensor is read",
     "energy": "only observes",
@@ -120,18 +132,19 @@ _REFUSED_KINDS = {
 
 
 def notes(model: mujoco.MjModel, custom: custom_elements.Custom) -> list[Note]:
-    """Everything in a model that is refused or ignored."""
-    meets = can_collide(model)
+    """Return everything in a model that is refused or ignored."""
+    collides = can_collide(model)
     found = [
         *_flag_notes(model),
         *_option_notes(model),
-        *_table_notes(model, meets.any(axis=1)),
-        *_geom_notes(model, meets),
+        *_table_notes(model, collides.any(axis=1)),
+        *_geom_notes(model, collides),
         *_actuator_notes(model, custom.types["actuator"]),
         *_element_notes(model, custom.types["sensor"]),
         *(Note("camera", c, "ignored", reason) for c, reason in cameras.left_out(model)),
+        *(Note("camera", c, "ignored", reason) for c, reason in cameras.ignored_parts(model)),
         *(Note("key", k, "ignored", reason) for k, reason in keyframes.left_out(model, custom)),
-        *(Note("key", k, "ignored", reason) for k, reason in keyframes.poses_left_out(model)),
+        *(Note("key", k, "ignored", reason) for k, reason in keyframes.ignored_parts(model)),
         *(Note(kind, i, "refused", reason) for kind, i, reason in custom.problems),
         *(Note(kind, i, "ignored", reason) for kind, i, reason in custom.unknown),
         *_ignored_numerics(model),
@@ -140,14 +153,17 @@ def notes(model: mujoco.MjModel, custom: custom_elements.Custom) -> list[Note]:
 
 
 def approximations(model: mujoco.MjModel) -> Iterator[Note]:
-    """Geoms that can touch and whose shape is simplified; finding them takes as long as loading."""
+    """Yield the geoms whose shape is simplified for collisions.
+
+    This takes as long as loading the model, because it computes the convex hulls.
+    """
     for i in np.flatnonzero(can_collide(model).any(axis=1)).tolist():
         if less := hulls.left_out(model, i):
             yield Note("geom", i, "approximated", less)
 
 
 def _flag_notes(model: mujoco.MjModel) -> Iterator[Note]:
-    """Flags that are not as they are by default, but for those that are read."""
+    """Yield the flags that differ from the default, except those that are supported."""
     bits = (
         (model.opt.disableflags, mujoco.mjtDisableBit, "disable"),
         (model.opt.enableflags, mujoco.mjtEnableBit, "enable"),
@@ -164,23 +180,27 @@ def _flag_notes(model: mujoco.MjModel) -> Iterator[Note]:
 
 def _option_notes(model: mujoco.MjModel) -> Iterator[Note]:
     standard = mujoco.MjOption()
-    for field in _SOLVER:
-        if getattr(model.opt, field) != getattr(standard, field):
-            yield Note("option", -1, "ignored", f"{field}: a pipeline has a solver of its own")
+    for reason, fields in _IGNORED_OPTIONS.items():
+        for field in fields:
+            if np.any(getattr(model.opt, field) != getattr(standard, field)):
+                yield Note("option", -1, "ignored", f"{field}: {reason}")
 
 
-def _table_notes(model: mujoco.MjModel, active: Any) -> Iterator[Note]:
+def _table_notes(model: mujoco.MjModel, collides: Any) -> Iterator[Note]:
     for kind, rules in _MUST_BE_DEFAULT.items():
         for field, harmless, what in rules:
             for i in _rows_unlike(model, field, harmless):
-                if kind != "geom" or active[i]:
-                    yield _leave(kind, i, what, harmless)
+                if kind != "geom" or collides[i]:
+                    yield _unsupported(kind, i, what, harmless)
+    # The flag moves the compensation of gravity from passive forces to the actuators, so without
+    # compensation it has no effect.
     if np.any(model.body_gravcomp):
         for j in _rows_unlike(model, "jnt_actgravcomp", 0):
-            yield _leave("joint", j, "actuatorgravcomp", 0)
+            yield _unsupported("joint", j, "actuatorgravcomp", 0)
     for field, harmless, what in _DOF:
+        # These fields have a row for each degree of freedom; a note names the joint.
         for dof in _rows_unlike(model, field, harmless):
-            yield _leave("joint", int(model.dof_jntid[dof]), what, harmless)
+            yield _unsupported("joint", int(model.dof_jntid[dof]), what, harmless)
 
 
 def _rows_unlike(model: mujoco.MjModel, field: str, harmless: float) -> list[int]:
@@ -191,23 +211,24 @@ def _rows_unlike(model: mujoco.MjModel, field: str, harmless: float) -> list[int
     return np.flatnonzero(unlike.any(axis=1)).tolist()
 
 
-def _leave(kind: str, index: int, what: str, harmless: float) -> Note:
+def _unsupported(kind: str, index: int, what: str, harmless: float) -> Note:
     advice = "take it out" if harmless else "leave it at 0"
     return Note(kind, index, "refused", f"{what} is not supported; {advice}")
 
 
-def _geom_notes(model: mujoco.MjModel, meets: np.ndarray) -> Iterator[Note]:
+def _geom_notes(model: mujoco.MjModel, collides: np.ndarray) -> Iterator[Note]:
     known = plugins.names("geometry_type")
     for i, value in enumerate(model.geom_type):
         shape = keyword(mujoco.mjtGeom, value)
-        if shape not in known and meets[i].any():
-            yield Note("geom", i, "refused", f"a {shape} that can touch is not supported")
+        if shape not in known and collides[i].any():
+            yield Note("geom", i, "refused", f"a {shape} that can collide is not supported")
         elif shape not in known:
             yield Note("geom", i, "ignored", f"a {shape} is not drawn; its mass counts")
+    # Within the gap a contact exerts no force of its own, so only adhesion can act there.
     if (model.actuator_trntype != mujoco.mjtTrn.mjTRN_BODY).all():
         for kind in ("geom", "pair"):
             for i in _rows_unlike(model, f"{kind}_gap", 0):
-                yield Note(kind, i, "ignored", "gap: only adhesion reaches over it")
+                yield Note(kind, i, "ignored", "gap: only adhesion acts within it")
 
 
 def _actuator_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[Note]:

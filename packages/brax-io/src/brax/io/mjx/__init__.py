@@ -1,6 +1,6 @@
 """The pipeline `mjx`: MuJoCo's own engine in JAX, to compare with.
 
-`pipeline` has `init` and `step`; `model` writes MuJoCo's model of a `System`, and names what MJX
+`pipeline` has `init` and `step`. `model` converts a `System` to MuJoCo's model and reports what MJX
 lacks. Only the plugin registry imports this package. Start reading at `pipeline`.
 """
 

@@ -1,4 +1,4 @@
-"""From a `System` to MuJoCo's own model, for MJX: everything is translated, or refused by name."""
+"""Converts a `System` to MuJoCo's own model, for MJX; what it cannot convert is refused by name."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -56,27 +56,31 @@ TRANSLATED = {
     "solimp_limit solref_friction solimp_friction invweight",
     Actuator: "gear gainprm biasprm dynprm length_range ctrl_range activation_range force_range",
 }
-"""The fields that are translated, or that MuJoCo's model has no use for; a model in which any
-other is not empty or zero is refused."""
+"""Fields that are converted, or that MuJoCo's model does not need.
 
-_FAR = 1e10  # what MuJoCo takes for endless
+A model in which any other field is neither empty nor zero is refused.
+"""
+
+_FAR = 1e10  # MuJoCo treats this as infinite
 
 
 def mujoco_model(sys: System) -> mujoco.MjModel:
-    """Makes MuJoCo's model.
+    """Return MuJoCo's model of a system.
 
-    Contacts are given pair by pair, with the parameters that Brax mixes from those of the geoms.
+    Contacts are explicit pairs with the parameters that Brax combines from those of the geoms, so
+    that MuJoCo's own rules for combining them do not apply.
 
     Args:
-        sys: the system, its numbers known: not those of a batch.
+        sys: the system of one environment, with concrete numbers.
 
     Raises:
-        ModelError: naming everything that MJX, or this translation, does not have.
+        ModelError: listing everything that MJX, or this conversion, does not support.
     """
     problems = list(lacking(sys))
     if problems:
         raise ModelError.of([f"mjx: {problem}" for problem in problems])
     spec = mujoco.MjSpec()
+    # The angles of a `System` are in radians.
     spec.compiler.degree = False
     _options(spec.option, sys)
     bodies = _bodies(spec, sys)
@@ -87,17 +91,17 @@ def mujoco_model(sys: System) -> mujoco.MjModel:
     try:
         model = spec.compile()
     except ValueError as error:
-        raise ModelError(f"mjx: MuJoCo refuses the model: {error}") from None
+        raise ModelError(f"mjx: MuJoCo rejects the model: {error}") from None
     if tuple(model.body(i + 1).name for i in range(sys.num_links())) != sys.link_names:
         raise ModelError(
-            "mjx: the model's links do not stand branch by branch, as MuJoCo's do; write each "
-            "link right after what carries it or after its branch"
+            "mjx: the model's links are not in depth-first order, as MuJoCo's are; write each link "
+            "after its parent's previous children and all of their descendants"
         )
     return model
 
 
 def lacking(sys: System) -> Iterator[str]:
-    """What a model has that is not translated, a sentence each."""
+    """Yield what the conversion does not support in a model, one sentence each."""
     touching = sorted({g for group in sys.collisions for g in (*group.geom1, *group.geom2)})
     shapes = [(sys.geom_names[g], sys.geom_types[g]) for g in touching]
     joints = list(zip(sys.joint_names, sys.joint_types, strict=True))
@@ -110,13 +114,13 @@ def lacking(sys: System) -> Iterator[str]:
     ):
         for name, kind in named:
             if kind.name not in allowed:
-                yield f"{what} '{name}': '{kind.name}' is none of {', '.join(allowed)}"
+                yield f"{what} '{name}': '{kind.name}' is not one of {', '.join(allowed)}"
     for name, path in zip(sys.tendon_names, sys.tendon_path, strict=True):
         if path:
             yield f"tendon '{name}': spatial tendons are not translated"
     if sys.opt.enable_fluid and sys.box_link:
         names = ", ".join(f"'{sys.link_names[link]}'" for link in sorted({*sys.box_link}))
-        yield f"the drag of a medium on parts of {names} is not translated"
+        yield f"the fluid drag on parts of {names} is not translated"
     for fixed in sys.mocap_fixed:
         yield f"body '{sys.fixed_names[fixed]}': mocap bodies are not translated"
     for name, site in zip(sys.actuator_names, sys.actuator_site, strict=True):
@@ -136,7 +140,7 @@ def lacking(sys: System) -> Iterator[str]:
 
 
 def _unknown(part: Any) -> Iterator[str]:
-    """Fields that this translation does not know, and that say something."""
+    """Yield the fields that this conversion does not know and that are not zero."""
     if type(part) not in TRANSLATED:
         return
     for field in dataclasses.fields(part):
@@ -148,7 +152,7 @@ def _unknown(part: Any) -> Iterator[str]:
 
 
 def _by_joint(sys: System, values: Any) -> list[np.ndarray]:
-    """Numbers of the degrees of freedom, joint by joint."""
+    """Return numbers of the degrees of freedom, split by joint."""
     starts = sys.joint_qd_start()
     return np.split(np.asarray(values, float), starts[1:]) if starts else []
 
@@ -163,7 +167,7 @@ def _options(option: Any, sys: System) -> None:
 
 
 def _bodies(spec: mujoco.MjSpec, sys: System) -> dict[int, Any]:
-    """The links' bodies, by number, and the world's by -1."""
+    """Add the links' bodies, and return all bodies by link, the world's by -1."""
     bodies = {-1: spec.worldbody}
     frame, inertia = sys.link.transform, sys.link.inertia
     for i, (name, parent) in enumerate(zip(sys.link_names, sys.link_parents, strict=True)):
@@ -194,14 +198,16 @@ def _joints(bodies: dict[int, Any], sys: System) -> None:
         if kind.q_width == kind.qd_width:
             joint.ref = float(sys.ref[q[j]])
         if sys.joint_limited[j]:
+            # The angle of a ball joint is never negative, and MuJoCo requires 0 as its lower limit.
             joint.range = max(low[at], -_FAR if kind.q_width == kind.qd_width else 0.0), high[at]
 
 
 def _contacts(spec: mujoco.MjSpec, bodies: dict[int, Any], sys: System) -> None:
-    """The geoms that can touch, and all pairs of them."""
+    """Add the geoms that can collide, and all pairs of them."""
     added: set[int] = set()
-    lined = jax.tree.map(lambda a: np.asarray(a)[..., None], sys)
-    for group, surface in zip(sys.collisions, surfaces(lined), strict=True):
+    # `surfaces` takes arrays of (elements, batch), so a batch axis of one is added.
+    batched = jax.tree.map(lambda a: np.asarray(a)[..., None], sys)
+    for group, surface in zip(sys.collisions, surfaces(batched), strict=True):
         numbers = jax.tree.map(np.asarray, surface)
         for k, pair in enumerate(zip(group.geom1, group.geom2, strict=True)):
             for g in set(pair) - added:
@@ -209,18 +215,20 @@ def _contacts(spec: mujoco.MjSpec, bodies: dict[int, Any], sys: System) -> None:
                 added.add(g)
             made = spec.add_pair(geomname1=_name(pair[0]), geomname2=_name(pair[1]))
             made.condim, made.margin = group.condim, float(numbers.margin[k, 0])
-            sliding = float(numbers.friction[k, 0])
-            sideways = float(numbers.sideways[k, 0])
-            made.friction = [sliding, sideways, 0.0, 0.0, 0.0]
+            tangent1 = float(numbers.friction[k, 0])
+            tangent2 = float(numbers.sideways[k, 0])
+            made.friction = [tangent1, tangent2, 0.0, 0.0, 0.0]
             made.solref = [row[k, 0] for row in numbers.solref]
             made.solimp = [row[k, 0] for row in numbers.solimp]
 
 
 def _geom(body: Any, sys: System, g: int) -> None:
     kind = sys.geom_types[g]
+    # Only the explicit pairs collide, and the links' inertias are complete without the geoms.
     geom = body.add_geom(name=_name(g), type=GEOMS[kind.name], contype=0, conaffinity=0, mass=0)
     geom.pos = np.asarray(sys.geom.transform.pos[g])
     geom.quat = np.asarray(sys.geom.transform.rot[g])
+    # An infinite plane; MuJoCo's third size is the spacing of its drawn grid.
     geom.size = (0, 0, 1) if kind.name == "plane" else np.asarray(sys.geom.size[g])
 
 
@@ -257,6 +265,6 @@ def _actuators(spec: mujoco.MjSpec, sys: System) -> None:
 
 
 def _first(element: Any, name: str, value: float) -> None:
-    """Sets a coefficient, which newer versions of MuJoCo take for the first of a polynomial's."""
+    """Set a coefficient, which newer versions of MuJoCo extend to a polynomial's coefficients."""
     now = getattr(element, name)
     setattr(element, name, value if np.ndim(now) == 0 else [value, *np.zeros(len(now) - 1)])

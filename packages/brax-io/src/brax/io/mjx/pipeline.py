@@ -1,7 +1,8 @@
 """The pipeline `mjx`: MuJoCo's own engine in JAX, to compare with.
 
-It takes MuJoCo's model of a `System`, made once when a program is compiled, and MJX's step. What
-Brax mixes from two geoms (friction, softness) and which pairs are tested stay Brax's.
+It converts a `System` to MuJoCo's model once, when a program is compiled, and uses MJX's step.
+Which pairs are tested, and how parameters of two geoms are combined (friction, softness), follows
+Brax.
 """
 
 import functools
@@ -24,19 +25,19 @@ APPROXIMATED = {
 
 
 _MOVING = ("qpos", "qvel", "qacc_warmstart")
-"""What of MJX's data one step leaves to the next."""
+"""The fields of MJX's data that one step passes to the next."""
 
 REFUSED = (contracts.TIME_OF_IMPACT, contracts.ADHESION, contracts.ADHESION_LIMITS)
-"""What `lacking` names."""
+"""Features that `lacking` reports by element."""
 
 
 class Mjx:
-    """`init` and `step` of MJX."""
+    """MJX's step as a pipeline."""
 
     name = "mjx"
 
     def report(self, sys: System) -> list[tuple[str, str, str]]:
-        """Rows of what is not computed as in the model: feature, status, reason."""
+        """Return rows of what is not computed as in the model: feature, status, reason."""
         _arguments.system(sys)
         rows = [
             (feature, "approximated", APPROXIMATED[feature])
@@ -48,11 +49,11 @@ class Mjx:
         return rows + [("the model", "refused", problem) for problem in lacking(sys)]
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
-        """Makes the state of a model at coordinates `q` (nq,) and velocities `qd` (nv,).
+        """Return the state of a model at coordinates `q` (nq,) and velocities `qd` (nv,).
 
         Raises:
             BraxError: if mujoco-mjx is not installed.
-            ModelError: naming what the model has that MJX or the translation lacks.
+            ModelError: listing everything that MJX or the conversion does not support.
             ShapeError: if an array does not fit the model.
         """
         _arguments.system(sys)
@@ -70,7 +71,7 @@ class Mjx:
         n_frames: int = 1,
         external: Force | None = None,
     ) -> State:
-        """Advances a state by `n_frames` physics steps under one control (nu,).
+        """Advance a state by `n_frames` physics steps under one control (nu,).
 
         Arguments and errors are those of the other pipelines, and those of `init`.
         """
@@ -78,6 +79,8 @@ class Mjx:
             act = jnp.zeros(sys.act_size())
         contracts.check_step("mjx.step", sys, state, act, n_frames, external)
         model = _model(sys)
+        # Only `_MOVING` is carried through the loop: the rest of MJX's data is recomputed in each
+        # step.
         fixed = _library().make_data(model).replace(ctrl=jnp.asarray(act))
         if external is not None:
             wrench = jnp.concatenate([external.vel, external.ang], axis=1)
@@ -108,7 +111,7 @@ def _state(sys: System, q: jax.Array, qd: jax.Array, warmstart: jax.Array) -> St
 
 
 def _unit(sys: System, q: jax.Array) -> jax.Array:
-    """Coordinates with quaternions of unit length."""
+    """Return coordinates whose quaternions have unit length."""
     for kind, start in zip(sys.joint_types, sys.joint_q_start(), strict=True):
         if kind.q_width > kind.qd_width:
             quaternion = slice(start + kind.q_width - 4, start + kind.q_width)
@@ -117,13 +120,14 @@ def _unit(sys: System, q: jax.Array) -> jax.Array:
 
 
 def _model(sys: System) -> Any:
-    """MJX's model of a system, made once for equal systems."""
+    """Return MJX's model of a system, made once for equal systems."""
     leaves, structure = jax.tree.flatten(sys)
     if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
         raise ModelError(
             "mjx: the model's numbers must be known when the program is compiled: close over the "
             "system, do not pass it to a compiled function, and do not randomize it"
         )
+    # Bytes are hashable, so equal systems share one entry of the cache.
     arrays = [np.asarray(leaf) for leaf in leaves]
     return _put(structure, tuple((a.dtype.str, a.shape, a.tobytes()) for a in arrays))
 
@@ -132,6 +136,7 @@ def _model(sys: System) -> Any:
 def _put(structure: Any, leaves: tuple[tuple[str, tuple[int, ...], bytes], ...]) -> Any:
     arrays = [np.frombuffer(data, kind).reshape(shape) for kind, shape, data in leaves]
     library = _library()
+    # Within a traced function the model's arrays would become tracers.
     with jax.ensure_compile_time_eval():
         model = mujoco_model(jax.tree.unflatten(structure, arrays))
         try:

@@ -1,4 +1,4 @@
-"""Pictures without a screen: MuJoCo's renderer as a canvas, and where a model's cameras stand.
+"""Pictures without a screen: a canvas on MuJoCo's renderer, and the poses of a model's cameras.
 
 `brax.io.image` imports these modules and writes the files. Start reading at `canvas`.
 """

@@ -1,4 +1,4 @@
-"""Where a model's cameras stand along a trajectory."""
+"""Poses of a model's cameras along a trajectory."""
 
 import jax
 import jax.numpy as jnp
@@ -11,19 +11,19 @@ from brax.mocap import at_rest
 
 
 def camera_poses(sys: System, camera: int, x: Transform) -> Transform:
-    """The frame of a camera in each picture, in the world.
+    """Return the pose of a camera in each frame of a trajectory, in the world.
 
-    Source: MuJoCo's documentation, camera/mode. What a camera keeps while it tracks it has where
-    the model starts.
+    Source: MuJoCo's documentation, camera/mode. The offset and orientation that a tracking camera
+    keeps are those in the initial configuration.
 
     Args:
         sys: the system.
-        camera: its number.
-        x: frames of the links and after them of the mocap bodies, (frames, n_links + n_mocap, ...);
-            without the latter they are where the model has them.
+        camera: index of the camera.
+        x: poses of the links, then of the mocap bodies, (frames, n_links + n_mocap, ...); without
+            the mocap bodies, their poses are the model's.
 
     Returns:
-        Shape (frames, ...).
+        Poses, shape (frames, ...). A camera looks along its negative z axis, with y up.
     """
     mode = sys.camera_modes[camera]
     link = _frame(sys, sys.camera_link[camera], sys.camera_mocap[camera])
@@ -32,24 +32,24 @@ def camera_poses(sys: System, camera: int, x: Transform) -> Transform:
     if mode.startswith("track"):
         start, _ = kinematics.forward(sys, sys.init_q, jnp.zeros(sys.qd_size()))
         first = _with_mocap(sys, Transform(start.pos[None], start.rot[None]))
-        stood = _fixed(sys, camera, first)
+        initial = _fixed(sys, camera, first)
         origin = _centre if mode == "trackcom" else _origin
-        pos = origin(sys, link, x) + stood.pos - origin(sys, link, first)
-        return Transform(pos, jnp.broadcast_to(stood.rot, (len(pos), 4)))
-    stands = _fixed(sys, camera, x)
+        pos = origin(sys, link, x) + initial.pos - origin(sys, link, first)
+        return Transform(pos, jnp.broadcast_to(initial.rot, (len(pos), 4)))
+    fixed = _fixed(sys, camera, x)
     if mode == "fixed":
-        return stands
+        return fixed
     seen = (_centre if mode == "targetbodycom" else _origin)(sys, target, x)
-    return Transform(stands.pos, _towards(np.asarray(stands.pos - seen)))
+    return Transform(fixed.pos, _towards(np.asarray(fixed.pos - seen)))
 
 
 def _frame(sys: System, link: int, mocap: int) -> int:
-    """Which of the frames a link's or a mocap body's is, -1 for the world's."""
+    """Return the index of a link's or a mocap body's pose; -1 is the world."""
     return link if mocap < 0 else sys.num_links() + mocap
 
 
 def _with_mocap(sys: System, x: Transform) -> Transform:
-    """Frames of links (frames, n_links, ...), and of the mocap bodies if they lack these."""
+    """Return the poses of links (frames, n_links, ...) and of mocap bodies, added if missing."""
     rest = at_rest(sys)
     if rest is None or x.pos.shape[1] > sys.num_links():
         return x
@@ -60,7 +60,7 @@ def _with_mocap(sys: System, x: Transform) -> Transform:
 
 
 def _fixed(sys: System, camera: int, x: Transform) -> Transform:
-    """The camera's frame as its link, or mocap body, carries it."""
+    """Return the pose of a camera that is fixed to its link or mocap body."""
     frame, body = sys.camera.transform.take(camera), sys.camera_mocap[camera]
     link = _frame(sys, sys.camera_link[camera], body)
     if body >= 0:
@@ -72,18 +72,19 @@ def _fixed(sys: System, camera: int, x: Transform) -> Transform:
 
 
 def _origin(sys: System, link: int, x: Transform) -> jnp.ndarray:
-    """The origin of a frame, (frames, 3)."""
+    """Return the origin of a frame, (frames, 3)."""
     return jnp.zeros((len(x.pos), 3)) if link < 0 else jnp.asarray(x.pos[:, link])
 
 
 def _centre(sys: System, link: int, x: Transform) -> jnp.ndarray:
-    """The centre of mass of a link and all that it carries, (frames, 3); of all for the world.
+    """Return the centre of mass of a link's subtree, (frames, 3); of all links for the world.
 
-    A mocap body has no mass here, and stands for itself.
+    A mocap body has no mass here, so its origin is returned.
     """
     if link >= sys.num_links():
         return _origin(sys, link, x)
     carried = [link] if link >= 0 else []
+    # Parents come before their children, so one pass finds the whole subtree.
     for child, parent in enumerate(sys.link_parents):
         if parent in carried or (link < 0 and parent < 0):
             carried.append(child)
@@ -93,10 +94,10 @@ def _centre(sys: System, link: int, x: Transform) -> jnp.ndarray:
 
 
 def _towards(back: np.ndarray) -> jnp.ndarray:
-    """Turns (frames, 4) of cameras that look along `-back` (frames, 3), x level."""
+    """Return orientations (frames, 4) of cameras that look along `-back` (frames, 3), x level."""
     z = back / np.maximum(np.linalg.norm(back, axis=1, keepdims=True), 1e-12)
     level = np.cross([0.0, 0, 1], z)
-    level[np.linalg.norm(level, axis=1) < 1e-9] = [1, 0, 0]  # straight up or down
+    level[np.linalg.norm(level, axis=1) < 1e-9] = [1, 0, 0]  # looking straight up or down
     x = level / np.linalg.norm(level, axis=1, keepdims=True)
     matrices = np.stack([x, np.cross(z, x), z], axis=-1)
     return jnp.asarray(np.stack([_quaternion(m) for m in matrices]))

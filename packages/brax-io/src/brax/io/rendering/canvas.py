@@ -1,4 +1,4 @@
-"""Draws a system without a screen, by MuJoCo's renderer."""
+"""Draws a system without a screen, with MuJoCo's renderer."""
 
 import contextlib
 import ctypes.util
@@ -19,13 +19,13 @@ from brax.io.rendering.camera import camera_poses
 from brax.io.viewer import scene
 
 _LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
-"""What MuJoCo can draw with where there is no screen, best first."""
+"""The OpenGL libraries for machines without a screen, in order of preference."""
 
 _MAX_SIDE = 8192
-"""Side of a picture that a renderer is asked for [pixels]; more takes gigabytes."""
+"""Maximum side of a picture [pixels]; larger ones take gigabytes."""
 
 _DISTANCE = 3.0
-"""Of the camera, in radii of what it looks at: 2.6 would fill its 45 degrees."""
+"""Distance of the camera in radii of the scene; 2.6 would just fill its 45 degrees."""
 
 
 class Canvas:
@@ -38,6 +38,7 @@ class Canvas:
         own = isinstance(camera, mujoco.MjvCamera)
         self._camera = camera if own else mujoco.MjvCamera()
         self._sys, self._mounted = sys, None if own else _number(sys, camera)
+        # The poses of the model's camera, one for each picture, drawn in order.
         self._eyes = Transform.create(pos=np.zeros((0, 3)))
         self._drawn = 0
         if self._mounted is not None:
@@ -50,13 +51,14 @@ class Canvas:
         self._size = mujoco.MjrRect(0, 0, width, height)
 
     def close(self) -> None:
-        """Releases what the renderer holds."""
+        """Release the renderer's resources."""
         self._context.free()
 
     def aim(self, pos: np.ndarray, rot: np.ndarray) -> None:
-        """Sets the camera for a whole trajectory, link frames (frames, n, 3) and (frames, n, 4).
+        """Set the camera for a whole trajectory of poses, (frames, n, 3) and (frames, n, 4).
 
-        One of the model's moves as the model says; else the camera sees all of the trajectory.
+        One of the model's cameras moves as the model specifies. Any other camera is placed so that
+        it sees the whole trajectory.
         """
         if self._mounted is not None:
             self._eyes = camera_poses(
@@ -70,7 +72,7 @@ class Canvas:
         self._camera.lookat[2] = pos[:, self._followed, 2].mean()
 
     def draw(self, pos: np.ndarray, rot: np.ndarray) -> np.ndarray:
-        """Returns the picture of link frames (n, 3) and (n, 4): bytes (height, width, 3)."""
+        """Return the picture of link poses (n, 3) and (n, 4): uint8, (height, width, 3)."""
         self._data.mocap_pos[:-1], self._data.mocap_quat[:-1] = pos, rot
         if self._mounted is not None:
             self._data.mocap_pos[-1] = self._eyes.pos[self._drawn]
@@ -92,10 +94,11 @@ class Canvas:
         pixels = np.empty((self._size.height, self._size.width, 3), np.uint8)
         mujoco.mjr_render(self._size, self._scene, self._context)
         mujoco.mjr_readPixels(pixels, None, self._size, self._context)
+        # OpenGL's rows go from the bottom to the top.
         return pixels[::-1]
 
     def _reach(self) -> float:
-        """How far geoms reach from the origins of their links [m]."""
+        """Return the maximum distance of geoms from the origins of their links [m]."""
         moving = self._model.geom_bodyid > 0
         if not moving.any():
             return float(self._model.stat.extent)
@@ -103,7 +106,7 @@ class Canvas:
         return float(far[moving].max())
 
     def _index(self, link: str | None) -> int:
-        """The link that the camera follows."""
+        """Return the index of the link that the camera follows."""
         if link is None:
             return 0
         if link not in self._links:
@@ -117,7 +120,7 @@ class Canvas:
 
 
 def _number(sys: System, camera: str | int | None) -> int | None:
-    """Which of the model's cameras is meant; None for none of them."""
+    """Return the index of the model's camera that is meant; None if it is none of them."""
     if camera is not None and not isinstance(camera, str | int):
         raise ConfigError(
             "camera must be the name or the number of a camera, the name of a link, or a "
@@ -132,17 +135,17 @@ def _number(sys: System, camera: str | int | None) -> int | None:
 
 @contextlib.contextmanager
 def canvas(sys: System, height: int, width: int, camera: Any) -> Iterator[Canvas]:
-    """Opens a drawing surface, and releases it.
+    """Open a drawing surface, and release it afterwards.
 
     Args:
         sys: the system.
-        height: of the pictures [pixels].
-        width: of the pictures [pixels].
+        height: height of the pictures [pixels].
+        width: width of the pictures [pixels].
         camera: name or number of one of the model's cameras, or name of a link to follow, the
             first by default; or a `mujoco.MjvCamera`.
 
     Raises:
-        ConfigError: if an argument is not allowed, or there is nothing to draw with.
+        ConfigError: if an argument is not allowed, or OpenGL is missing.
         ModelError: if a geom cannot be drawn.
     """
     for name, value in {"height": height, "width": width}.items():
@@ -160,12 +163,12 @@ def canvas(sys: System, height: int, width: int, camera: Any) -> Iterator[Canvas
 
 
 def _surface(height: int, width: int) -> Any:
-    """An OpenGL context without a window."""
+    """Return an OpenGL context without a window."""
     library = _library()
     try:
         module = importlib.import_module(f"mujoco.{library}") if library else mujoco
         return module.GLContext(width, height)
-    except Exception as error:  # each library has errors of its own
+    except Exception as error:  # each library raises its own types of errors
         raise ConfigError(
             f"cannot draw: OpenGL failed ({type(error).__name__}: {error}). To draw without a "
             "graphics card: apt install libosmesa6, and set MUJOCO_GL=osmesa"
@@ -173,7 +176,10 @@ def _surface(height: int, width: int) -> Any:
 
 
 def _library() -> str:
-    """What to draw with: what `MUJOCO_GL` says, else what is installed; empty for MuJoCo's own."""
+    """Return the OpenGL library to use: what `MUJOCO_GL` says, else what is installed.
+
+    It is empty if the choice is MuJoCo's.
+    """
     asked = os.environ.get("MUJOCO_GL", "").lower()
     if asked or platform.platform != "linux":
         return asked
@@ -187,8 +193,9 @@ def _library() -> str:
 
 
 def _drawable(sys: System, height: int, width: int) -> mujoco.MjModel:
-    """A model of MuJoCo that looks like the system: every link is a body that is put in place."""
+    """Return a MuJoCo model that looks like the system: every link is a mocap body."""
     spec = mujoco.MjSpec()
+    # MuJoCo's offscreen buffer has this size, and is 640 by 480 if nothing is set.
     spec.visual.global_.offheight, spec.visual.global_.offwidth = height, width
     spec.visual.headlight.ambient, spec.visual.headlight.diffuse = [0.35] * 3, [0.4] * 3
     _sky_and_floor(spec)
@@ -200,6 +207,7 @@ def _drawable(sys: System, height: int, width: int) -> mujoco.MjModel:
         castshadow=False,  # without a graphics card shadows take half of the time
     )
     count = len(scene.frame_names(sys))
+    # The poses are set from outside, so nothing needs joints or dynamics.
     bodies = [spec.worldbody.add_body(name=f"link{i}", mocap=True) for i in range(count)]
     eye = spec.worldbody.add_body(name="eye", mocap=True)
     eye.add_camera(name="eye")
@@ -231,19 +239,19 @@ def _sky_and_floor(spec: mujoco.MjSpec) -> None:
 
 
 def _add(spec: mujoco.MjSpec, body: Any, index: int, geom: dict[str, Any]) -> None:
-    """Hangs a geom on a body."""
+    """Add a geom to a body."""
     frame = {"pos": geom["pos"], "quat": geom["rot"]}
     if "mesh" in geom:
         mesh = spec.add_mesh(name=f"mesh{index}")
         mesh.uservert = np.ravel(geom["mesh"]["vertices"])
         mesh.userface = np.ravel(geom["mesh"]["faces"])
-        mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # an open one has no volume
+        mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # an open mesh has no volume
         kind, look = mujoco.mjtGeom.mjGEOM_MESH, {"meshname": mesh.name, "rgba": geom["rgba"]}
     elif geom["type"] == "plane":
         kind, look = mujoco.mjtGeom.mjGEOM_PLANE, {"size": [0, 0, 1], "material": "floor"}
     else:
         kind = getattr(mujoco.mjtGeom, f"mjGEOM_{geom['type'].upper()}")
-        # Of two surfaces in the same place, such as a knee's two caps, one must lie outside.
+        # Coinciding surfaces, such as the two caps at a knee, would flicker (z-fighting).
         size = np.array(geom["size"]) * (1 + 0.003 * (index % 4))
         look = {"size": size, "rgba": geom["rgba"]}
     body.add_geom(type=kind, **frame, **look)

@@ -1,7 +1,7 @@
-"""Brax's own model format: bodies and the joints between them, as a text or made in Python.
+"""Brax's own model format of 2021: bodies and the joints between them, as text or made in Python.
 
-What users call is `Config`, `load`, `loads`, `build` and `default_q`. The messages are those of
-`config.proto`, read with protobuf's text format; neither MuJoCo nor `brax.io.mjcf` is imported.
+Users call `Config`, `load`, `loads`, `build` and `default_q`. The messages are those of
+`config.proto`, read with protobuf's text format. Neither MuJoCo nor `brax.io.mjcf` is imported.
 Start reading at `reader`, then `builder`.
 """
 

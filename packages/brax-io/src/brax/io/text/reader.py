@@ -1,4 +1,4 @@
-"""Brax's own model format: bodies and the joints between them, as a text or made in Python.
+"""The functions that users call to read Brax's own model format, or to make it in Python.
 
 The messages are those of `config.proto`, read with protobuf's text format. See docs/models.md.
 """
@@ -33,19 +33,19 @@ IGNORED_FIELDS = {
     "limit_strength": "limits hold as the pipeline makes them",
     "spring_damping": "joints hold as the pipeline makes them",
 }
-"""Fields of a `Config` and of its joints that tuned how earlier solvers came near the model."""
+"""Fields of a `Config` and of its joints that only tuned earlier solvers."""
 
 _MAX_TEXT_BYTES = 2**24
-"""Bytes of a text that is read."""
+"""Maximum length of a text."""
 
 _UNKNOWN = re.compile(r'Message type "brax\.(\w+)" has no field named "(\w+)"')
 
 
 def Config(**fields: Any) -> Any:
-    """Makes a model to be filled in: `config.bodies.add(name="ball", mass=1.0)`.
+    """Return an empty model to fill in: `config.bodies.add(name="ball", mass=1.0)`.
 
     Args:
-        **fields: those of the message `Config` in `config.proto`.
+        **fields: fields of the message `Config` in `config.proto`.
 
     Raises:
         BraxError: if protobuf is not installed.
@@ -54,48 +54,48 @@ def Config(**fields: Any) -> Any:
 
 
 def load(path: str | os.PathLike[str], default_index: int = 0) -> System:
-    """Reads a file; arguments, result and errors are those of `loads`."""
+    """Read a file; arguments, result and errors are those of `loads`."""
     source = _arguments.path(path, error=ModelError)
     return loads(_arguments.read(source, ModelError), default_index, source.name)
 
 
 def loads(text: str | bytes, default_index: int = 0, name: str = "model.textproto") -> System:
-    """Makes a system from a text.
+    """Return the system that a text describes.
 
     Args:
         text: a `Config` in protobuf's text format.
-        default_index: which of its `defaults` it starts at.
-        name: what messages call it.
+        default_index: index of the `defaults` entry with the initial state.
+        name: the name of the text in messages.
 
     Returns:
         The system. Its time step is `dt / substeps`: an environment steps it `substeps` times.
 
     Raises:
         BraxError: if protobuf is not installed.
-        ModelError: naming everything that is wrong or not supported, and its line.
+        ModelError: listing everything that is wrong or not supported, with its line.
     """
     config, told = _parse(text, name)
     return _build(config, default_index, places(told), name)
 
 
 def build(config: Any, default_index: int = 0) -> System:
-    """Makes a system from a `Config`; the rest is as in `loads`."""
+    """Return the system of a `Config`; the rest is the same as in `loads`."""
     return _build(config, default_index, {}, "config")
 
 
 def default_q(
     sys: System, angles: Mapping[str, float] | None = None, placed: Collection[str] = ()
 ) -> jax.Array:
-    """Returns coordinates to start at, at which nothing lies below the ground.
+    """Return initial coordinates at which nothing is below the ground.
 
-    Every tree of links whose root can move along z is lifted by what it is below the world's
-    shapes; nothing is lowered.
+    Every tree of links whose root can move along z is lifted by its deepest penetration of the
+    world's geoms. Nothing is lowered.
 
     Args:
         sys: the system.
         angles: coordinates of joints of one degree of freedom, by name [rad or m]; the others are
             those of `init_q`.
-        placed: roots that stay where they are.
+        placed: names of root links that are not lifted.
 
     Raises:
         ConfigError: if there is no such joint.
@@ -113,12 +113,14 @@ def default_q(
     touches = contact.get(sys, x)
     if touches is None:
         return jnp.asarray(q)
-    roots = [-1]  # of the world, and then of each link
+    roots = [-1]  # the root of the world, then that of each link
     for link, parent in enumerate(sys.link_parents):
         roots.append(link if parent < 0 else roots[parent + 1])
     first, second = (np.array(roots)[np.asarray(side) + 1] for side in touches.link_idx)
-    # How far up the surfaces part: seen from the world, which may be the first or the second.
+    # z of the normal that points away from the world, which can be the first or the second geom.
     up = np.asarray(touches.frame)[:, 0, 2] * np.where(first < 0, 1, -1)
+    # A vertical shift by d changes the distance by d times the normal's z; 0.1 bounds the lift on
+    # steep contacts.
     depth = -np.asarray(touches.dist) / np.maximum(up, 0.1)
     for root in set(roots[1:]):
         below = ((first < 0) & (second == root)) | ((second < 0) & (first == root))
@@ -130,7 +132,7 @@ def default_q(
 
 
 def _height(sys: System, root: int) -> int | None:
-    """The coordinate that lifts a root along the world's z."""
+    """Return the index of the coordinate that lifts a root along z; None if there is none."""
     for j in sys.link_joints(root):
         kind, start = sys.joint_types[j].name, sys.joint_q_start()[j]
         axis = math.rotate(sys.joint.axis[j], sys.link.transform.rot[root])
@@ -159,7 +161,7 @@ def _build(config: Any, default_index: int, lines: Any, name: str) -> System:
 def _parse(text: str | bytes, name: str) -> tuple[Any, str]:
     text = decode(text, name)
     config = Config()
-    from google.protobuf import text_format  # where `Config` is, this is
+    from google.protobuf import text_format  # `Config()` has checked that protobuf is installed
 
     if len(text) > _MAX_TEXT_BYTES:
         raise ModelError(f"{name}: {len(text)} bytes; at most {_MAX_TEXT_BYTES} are read")
@@ -169,13 +171,13 @@ def _parse(text: str | bytes, name: str) -> tuple[Any, str]:
         place = f"{name}:{error.GetLine()}" if error.GetLine() else name
         message = str(error).removeprefix(f"{error.GetLine()}:{error.GetColumn()} : ")
         raise ModelError(f"{place}: {_explained(message)}") from None
-    except ValueError as error:  # of bytes that are not text
+    except ValueError as error:  # bytes that are not text
         raise ModelError(f"{name}: not a text in UTF-8: {error}") from None
     return config, text
 
 
 def _explained(message: str) -> str:
-    """What protobuf says of a field that does not exist, with those that do."""
+    """Return protobuf's message, with the allowed fields if it is about an unknown one."""
     unknown = _UNKNOWN.search(message)
     if not unknown:
         return message
@@ -185,7 +187,7 @@ def _explained(message: str) -> str:
 
 
 def report(path: Path, pipeline: str) -> Sequence[tuple[str, str, str, str]]:
-    """Rows of element, name, status and reason, for `brax report`; errors are those of `load`."""
+    """Return rows of element, name, status and reason, for `brax report`."""
     config, _ = _parse(path.read_bytes(), path.name)
     system = load(path)
     engine = plugins.get("pipeline", pipeline)
@@ -207,4 +209,4 @@ def report(path: Path, pipeline: str) -> Sequence[tuple[str, str, str, str]]:
 
 
 READER = SimpleNamespace(suffixes=(".textproto",), load=load, report=report)
-"""The reader as the registry knows it."""
+"""The reader, as the plugin registry uses it."""

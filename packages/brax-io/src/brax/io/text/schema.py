@@ -1,8 +1,8 @@
-"""The messages of `config.proto`, made when they are first asked for, by any version of protobuf.
+"""The messages of `config.proto`, made at their first use, with any version of protobuf.
 
-What `protoc` generates works with two major versions of the library only. The grammar that is
-read here is what `config.proto` is written in: messages, their fields, and in each at most one
-`oneof`.
+The code that `protoc` generates works with only two major versions of the library, so the schema is
+read here. The supported grammar is what `config.proto` needs: messages, fields, and at most one
+`oneof` in each.
 """
 
 import functools
@@ -13,7 +13,7 @@ from typing import Any
 from brax.errors import BraxError
 
 SCALARS = {"double": 1, "int32": 5, "bool": 8, "string": 9}
-"""Numbers of the scalar types, as in descriptor.proto."""
+"""Numbers of the scalar types, from descriptor.proto."""
 
 _MESSAGE_TYPE = 11
 _OPTIONAL, _REPEATED = 1, 3
@@ -25,7 +25,7 @@ _STATEMENT = re.compile(
 
 @functools.cache
 def messages() -> dict[str, Any]:
-    """Returns the classes of the messages, by their names.
+    """Return the message classes by name.
 
     Raises:
         BraxError: if protobuf is not installed.
@@ -40,6 +40,7 @@ def messages() -> dict[str, Any]:
         name="brax/io/text/config.proto", package="brax", syntax="proto3"
     )
     _read(resources.files("brax.io.text").joinpath("config.proto").read_text("utf-8"), file)
+    # A pool of its own: the default one rejects a second file with the same messages.
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     found = pool.FindFileByName(file.name).message_types_by_name
@@ -47,7 +48,7 @@ def messages() -> dict[str, Any]:
 
 
 def _read(schema: str, file: Any) -> None:
-    """Puts the messages of a schema into its descriptor."""
+    """Add the messages of a schema to its descriptor."""
     in_oneof = False
     for found in _STATEMENT.finditer(re.sub("//.*", "", schema)):
         if found["message"]:

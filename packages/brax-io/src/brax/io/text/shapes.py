@@ -8,7 +8,7 @@ import numpy as np
 from brax.components import Quat, Vec3
 
 COLLIDER_SHAPES = ("box", "plane", "sphere", "capsule")
-"""The colliders that are read."""
+"""The supported colliders."""
 
 UNIT = [Vec3(*row) for row in np.eye(3)]
 ORIGIN = (0.0, 0.0, 0.0)
@@ -23,12 +23,12 @@ _COLOR = re.compile("#[0-9a-fA-F]{6}")
 
 
 def vector(v: Any) -> Vector:
-    """The components of a Vector3."""
+    """Return the components of a Vector3."""
     return (v.x, v.y, v.z)
 
 
 def euler(degrees: Vector) -> Rotation:
-    """The rotation about x, then about the new y, then about the new z."""
+    """Return the rotation about x, then about the new y, then about the new z."""
     half = np.radians(degrees) / 2
     rows = zip(np.cos(half), np.sin(half)[:, None] * np.eye(3), strict=True)
     x, y, z = (Quat(cos, *sin) for cos, sin in rows)
@@ -36,12 +36,12 @@ def euler(degrees: Vector) -> Rotation:
 
 
 def axis_in(rotation: Rotation, k: int) -> Vector:
-    """A world axis in the frame of a body that is turned."""
+    """Return a world axis in the frame of a rotated body."""
     return rotation.conj.rotate(UNIT[k])
 
 
 def shape_problems(collider: Any) -> list[str]:
-    """What of a collider cannot be read."""
+    """Return what is not supported in a collider, one sentence each."""
     kind = collider.WhichOneof("type")
     if kind not in COLLIDER_SHAPES:
         problem = f"'{kind}' is not supported" if kind else "it has no shape"
@@ -55,7 +55,7 @@ def shape_problems(collider: Any) -> list[str]:
 
 
 def geom(collider: Any, config: Any) -> dict[str, Any]:
-    """A collider as the arguments of `ModelBuilder.add_geom`."""
+    """Return a collider as the arguments of `ModelBuilder.add_geom`."""
     kind = collider.WhichOneof("type")
     material = collider.material if collider.HasField("material") else config
     color = collider.color or "#808080"
@@ -74,9 +74,11 @@ def geom(collider: Any, config: Any) -> dict[str, Any]:
 
 
 def _size(shape: Any, kind: str) -> Any:
-    """MuJoCo's size parameters."""
+    """Return MuJoCo's size parameters of a shape."""
     if kind == "box":
         return vector(shape.halfsize)
     if kind == "capsule":
+        # The format's length includes the caps; MuJoCo's half length is that of the cylinder
+        # between them.
         return (shape.radius, shape.length / 2 - shape.radius)
     return (shape.radius,) if kind == "sphere" else ()

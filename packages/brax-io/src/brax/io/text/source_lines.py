@@ -1,16 +1,16 @@
-"""Where the messages of a text stand: the library tells it of what it cannot read only."""
+"""Lines of the messages in a text, because protobuf gives a line only for what it cannot parse."""
 
 import re
 from collections import Counter
 
 Place = tuple[str | int, ...]
-"""The fields and counts that lead to a message, such as `("bodies", 2, "colliders", 0)`."""
+"""Field names and indices that lead to a message, such as `("bodies", 2, "colliders", 0)`."""
 
 _TOKEN = re.compile(r"#[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[A-Za-z_]\w*|[{}<>]")
 
 
 def places(text: str) -> dict[Place, int]:
-    """Returns the line of every message of a text that could be read."""
+    """Return the line of every message in a text that protobuf accepts."""
     found: dict[Place, int] = {}
     name, line, end = "", 1, 0
     outside: list[tuple[Place, Counter[str]]] = [((), Counter())]
@@ -24,7 +24,7 @@ def places(text: str) -> dict[Place, int]:
             found[inner] = line
             outside.append((inner, Counter()))
         elif first in "}>":
-            name = str(outside.pop()[0][-2])  # the next in a list has the same
+            name = str(outside.pop()[0][-2])  # the next item of a list has no name of its own
         elif first not in "#\"'":
             name = token[0]
     return found

@@ -1,8 +1,8 @@
 """Robot files in URDF, read through MuJoCo's own reader.
 
-What users call is `load`, `loads` and `report`. A robot's text is checked and its meshes are found
-before MuJoCo sees it; the rest is done by `brax.io.mjcf`, which these modules import. Start reading
-at `reader`.
+Users call `load`, `loads` and `report`. The text is checked and its meshes are located before
+MuJoCo sees it. `brax.io.mjcf`, which these modules import, does the rest. Start reading at
+`reader`.
 """
 
 from brax.io.urdf.checks import JOINT_TYPES as JOINT_TYPES

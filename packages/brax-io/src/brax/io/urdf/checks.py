@@ -1,4 +1,4 @@
-"""What is wrong with a robot's text, and what of it is passed over: found before MuJoCo sees it."""
+"""Finds the errors in a robot's text, and what is ignored in it, before MuJoCo sees it."""
 
 import math
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from brax.io.mjcf.checks import MAX_FLOAT32, bad_settings
 from brax.io.mjcf.errors import schema
 
 JOINT_TYPES = ("continuous", "fixed", "floating", "planar", "prismatic", "revolute")
-"""The types of joints that are read."""
+"""The supported types of joints."""
 
 MIMIC_JOINT_TYPES = ("continuous", "prismatic", "revolute")
-"""The types of joints that follow others, and are followed."""
+"""The types of joints that can follow others and be followed."""
 
 _NUMBERS = {
     "origin": ("xyz", "rpy"),
@@ -28,7 +28,7 @@ _NUMBERS = {
     "capsule": ("radius", "length"),
     "mesh": ("scale",),
 }
-"""Attributes that hold numbers."""
+"""Attributes that contain numbers."""
 
 _SIZES = ("box", "sphere", "cylinder", "capsule")
 """Elements whose numbers are positive."""
@@ -52,12 +52,12 @@ _KNOWN = {
     "mimic": (("joint", "multiplier", "offset"), ()),
     "mujoco": ((), ("compiler", "option", "size")),
 }
-"""The attributes and elements that an element may hold."""
+"""The attributes and child elements that each element can have."""
 
 _PASSED_OVER = {
     "material": "the viewer has its own colours",
-    "visual": "only shown",
-    "transmission": "a robot's file has no actuators",
+    "visual": "only for display",
+    "transmission": "a URDF file has no actuators",
     "gazebo": "for another simulator",
     "ros2_control": "for another program",
     "sensor": "no sensor is read",
@@ -65,11 +65,11 @@ _PASSED_OVER = {
     "calibration": "for a controller",
     "verbose": "for another program",
 }
-"""Elements of URDF that change nothing, and the reason."""
+"""Elements of URDF that are ignored, with the reason."""
 
 
 def bad(root: Node, limit: int) -> list[str]:
-    """Everything that is wrong with a robot's text, one sentence each."""
+    """Return everything that is wrong with a robot's text, one sentence each."""
     settings = Node("", {}, root.file, 0)
     settings.children = [n for n in root.children if n.tag == "mujoco"]
     return [
@@ -81,7 +81,7 @@ def bad(root: Node, limit: int) -> list[str]:
 
 
 def passed_over(root: Node) -> Iterator[tuple[Node, str]]:
-    """Elements that change nothing because they are made for something else, with the reason."""
+    """Yield the elements that are ignored because they are for another purpose, with the reason."""
     for parent in (root, *root.children):
         for node in parent.children if parent.tag in ("robot", "link", "joint") else ():
             if node.tag in _PASSED_OVER:
@@ -93,35 +93,39 @@ def passed_over(root: Node) -> Iterator[tuple[Node, str]]:
 
 
 def unknown(root: Node) -> Iterator[tuple[Node, str]]:
-    """Elements and attributes that URDF does not have, each with what is said of it."""
+    """Yield the elements and attributes that URDF does not have, each with a message."""
     stack = [root]
     while stack:
         node = stack.pop()
         keys, tags = _KNOWN[node.tag]
         for key in node.attributes:
+            # Attributes with a namespace, such as xmlns:xacro, belong to other tools.
             if key not in keys and ":" not in key:
-                yield node, f"attribute '{key}' is unknown and changes nothing.{closest(key, keys)}"
+                yield node, f"attribute '{key}' is unknown and has no effect.{closest(key, keys)}"
         for child in node.children[::-1]:
             if child.tag in tags and child.tag in _KNOWN:
                 stack.append(child)
             elif child.tag in tags and node.tag == "mujoco":
                 yield from _unknown_settings(child)
             elif child.tag.startswith("xacro:"):
-                told = "is not expanded and changes nothing: run `xacro FILE > robot.urdf` first"
-                yield child, told
+                message = "is not expanded and has no effect: run `xacro FILE > robot.urdf` first"
+                yield child, message
             elif child.tag not in tags and child.tag not in _PASSED_OVER:
-                yield child, f"is unknown and changes nothing.{closest(child.tag, tags)}"
+                yield child, f"is unknown and has no effect.{closest(child.tag, tags)}"
 
 
 def _unknown_settings(node: Node) -> Iterator[tuple[Node, str]]:
-    """Attributes of MuJoCo's elements that it does not have; in a robot it passes them over."""
+    """Yield the attributes that MuJoCo's elements do not have.
+
+    In an MJCF file they are errors, but MuJoCo's URDF reader skips them.
+    """
     known = schema().get(node.tag, set())
     for key in node.attributes.keys() - known:
-        yield node, f"attribute '{key}' is unknown and changes nothing.{closest(key, known)}"
+        yield node, f"attribute '{key}' is unknown and has no effect.{closest(key, known)}"
 
 
 def _bad_tree(root: Node, limit: int) -> Iterator[str]:
-    """What is wrong with the links, and with how joints hang them together."""
+    """Yield what is wrong with the links, and with the tree that the joints form."""
     links = [n.attributes.get("name", "") for n in root.children if n.tag == "link"]
     joints = [n for n in root.children if n.tag == "joint"]
     if not links:
@@ -143,17 +147,17 @@ def _bad_tree(root: Node, limit: int) -> Iterator[str]:
         first = holders.setdefault(_link(joint, "child"), joint)
         if first is not joint:
             yield (
-                f"{joint.place}: {joint}: link '{_link(joint, 'child')}' hangs on {first} "
-                f"({first.place}) already"
+                f"{joint.place}: {joint}: link '{_link(joint, 'child')}' is already the child of "
+                f"{first} ({first.place})"
             )
     roots = [name for name in links if name not in holders]
     if len(roots) != 1:
-        told = ", ".join(f"'{name}'" for name in roots) or "none"
-        yield f"{root.place}: one link must hang on no joint, got {told}"
+        names = ", ".join(f"'{name}'" for name in roots) or "none"
+        yield f"{root.place}: exactly one link must be the child of no joint, got {names}"
 
 
 def _bad_joint(joint: Node, links: list[str]) -> Iterator[str]:
-    """What is wrong with one joint by itself."""
+    """Yield what is wrong with a single joint."""
     kind = joint.attributes.get("type", "")
     if kind not in JOINT_TYPES:
         allowed = f"allowed: {', '.join(JOINT_TYPES)}.{closest(kind, JOINT_TYPES)}"
@@ -161,16 +165,17 @@ def _bad_joint(joint: Node, links: list[str]) -> Iterator[str]:
     for role in ("parent", "child"):
         link = _link(joint, role)
         if link not in links:
-            yield f"{joint.place}: {joint}: its {role} '{link}' is no link.{closest(link, links)}"
+            problem = f"its {role} '{link}' is not a link.{closest(link, links)}"
+            yield f"{joint.place}: {joint}: {problem}"
 
 
 def _link(joint: Node, role: str) -> str:
-    """The link that a joint names as its parent or child."""
+    """Return the link that a joint names as its parent or child."""
     return next((n.attributes.get("link", "") for n in joint.children if n.tag == role), "")
 
 
 def mimics(root: Node) -> Iterator[tuple[Node, Node]]:
-    """Joints that follow another one, each with its `<mimic>`."""
+    """Yield the joints that follow another one, each with its `<mimic>`."""
     for joint in root.children:
         for part in joint.children:
             if joint.tag == "joint" and part.tag == "mimic":
@@ -178,7 +183,7 @@ def mimics(root: Node) -> Iterator[tuple[Node, Node]]:
 
 
 def _bad_mimics(root: Node) -> Iterator[str]:
-    """Joints that follow what cannot be followed; MuJoCo passes them over."""
+    """Yield the `<mimic>` elements that cannot work; MuJoCo skips them silently."""
     kinds = {
         n.attributes.get("name", ""): n.attributes.get("type", "")
         for n in root.children
@@ -204,7 +209,7 @@ def _bad_mimics(root: Node) -> Iterator[str]:
 
 
 def _bad_numbers(root: Node) -> Iterator[str]:
-    """Numbers that are not finite in single precision, or that nothing can have."""
+    """Yield the numbers that are not finite in single precision, or have an impossible value."""
     for node in walk(root):
         for key in _NUMBERS.get(node.tag, ()):
             yield from _bad_number(node, key)
@@ -219,7 +224,7 @@ def _bad_number(node: Node, key: str) -> Iterator[str]:
     try:
         numbers = [float(word) for word in words]
     except ValueError:
-        if node.tag == "mimic":  # MuJoCo is not given it; it refuses others, with their place
+        if node.tag == "mimic":  # MuJoCo does not get it; it reports the other elements itself
             yield f"{node.place}: {node} {key} must be one number, got '{node.attributes[key]}'"
         return
     if node.tag == "mimic" and key in node.attributes and len(numbers) != 1:

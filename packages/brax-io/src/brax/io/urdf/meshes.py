@@ -1,4 +1,4 @@
-"""Where the files of a robot's meshes are."""
+"""Locates the files of a robot's meshes."""
 
 import dataclasses
 import os
@@ -24,10 +24,10 @@ class Meshes:
     outside: bool
 
     def locate(self) -> None:
-        """Finds the files of all meshes that MuJoCo will read, and gives it their paths.
+        """Find the files of all meshes that MuJoCo will read, and replace their paths.
 
         Raises:
-            ModelError: naming every file that is missing, or lies where it must not.
+            ModelError: listing every file that is missing, or outside the allowed directories.
         """
         settings = self._settings()
         folder = settings.get("meshdir", settings.get("assetdir", ""))
@@ -42,18 +42,20 @@ class Meshes:
             raise ModelError.of(problems)
 
     def _settings(self) -> dict[str, str]:
-        """The attributes of MuJoCo's `<compiler>`."""
+        """Return the attributes of MuJoCo's `<compiler>`."""
         found: dict[str, str] = {}
         for extension in self.source.root.children:
             for node in extension.children if extension.tag == "mujoco" else ():
                 if node.tag == "compiler":
                     found |= node.attributes
                     if node.attributes.get("strippath") == "true":
-                        node.given["strippath"] = "false"  # it would strip the paths given
+                        node.given["strippath"] = (
+                            "false"  # the paths that were found must stay whole
+                        )
         return found
 
     def _read(self, shown: bool) -> Iterator[Node]:
-        """The meshes of shapes that collide; also those of what is only shown, if asked for."""
+        """Yield the meshes of collision shapes, and those of visuals if `shown`."""
         parts = ("collision", "visual") if shown else ("collision",)
         for link in self.source.root.children:
             for part in link.children if link.tag == "link" else ():
@@ -63,7 +65,7 @@ class Meshes:
                             yield node
 
     def _path(self, node: Node, folder: str, stripped: bool) -> tuple[Path, str]:
-        """The file of a mesh, and what is wrong with it."""
+        """Return the path of a mesh, and what is wrong with it."""
         name = node.attributes["filename"].replace("\\", "/")
         if stripped:
             return resolve(self.source, node, folder, name.rsplit("/", 1)[-1], self.outside)
@@ -95,11 +97,15 @@ class Meshes:
         directory, problem = self._package(node, package)
         if problem:
             return Path(), problem
-        there = dataclasses.replace(self.source, directory=directory)
-        return resolve(there, node, "", inside, self.outside)
+        # A package may be outside the robot's directory, but its meshes must not leave the package.
+        package_source = dataclasses.replace(self.source, directory=directory)
+        return resolve(package_source, node, "", inside, self.outside)
 
     def _package(self, node: Node, name: str) -> tuple[Path, str]:
-        """The directory of a package: given, or the folder of that name above the robot's file."""
+        """Return the directory of a package, and what is wrong with it.
+
+        It is the given one, or the directory of that name above the robot's file.
+        """
         if name in self.packages:
             return Path(os.fsdecode(self.packages[name])), ""
         start = self.source.directory
@@ -114,5 +120,5 @@ class Meshes:
 
 
 def _drive(path: str) -> bool:
-    """Return whether an absolute path is one of a drive of Windows, such as `/C:/robot`."""
+    """Return whether an absolute path starts with a Windows drive, such as `/C:/robot`."""
     return len(path) > 2 and path[0] == "/" and path[2] == ":"

@@ -1,7 +1,7 @@
-"""Robot files in URDF, read through MuJoCo's own reader.
+"""The functions that users call to read URDF files and to report on them.
 
-Links, joints, inertias, the shapes that collide and joints that follow others (`<mimic>`) are read;
-what a robot looks like is not, and it has no actuators: URDF describes none. See docs/models.md.
+Links, joints, inertias, collision shapes and joints that follow others (`<mimic>`) are read.
+Visuals are ignored. There are no actuators, because URDF describes none. See docs/models.md.
 """
 
 import os
@@ -34,22 +34,22 @@ def load(
     allow_external_assets: bool = False,
     max_elements: int = MAX_ELEMENTS,
 ) -> System:
-    """Reads a robot's file.
+    """Read a robot's file.
 
     Args:
         path: the file.
-        package_paths: directory of each package that meshes are named by (`package://NAME/...`,
-            `model://NAME/...`). One that is not given is looked for above the file.
-        floating_base: whether the first link is free to move; otherwise it stands in the world.
+        package_paths: directory of each package in the paths of meshes (`package://NAME/...`,
+            `model://NAME/...`). Other packages are searched above the file.
+        floating_base: whether the first link is free to move; otherwise it is fixed to the world.
         allow_external_assets: whether meshes may lie outside the file's directory or their
             package.
-        max_elements: the largest number of links allowed.
+        max_elements: maximum number of links.
 
     Returns:
-        The system. Links on fixed joints are part of the link that carries them.
+        The system. A link on a fixed joint becomes part of its parent.
 
     Raises:
-        ModelError: naming everything that is wrong or not supported, where it stands.
+        ModelError: listing everything that is wrong or not supported, with file and line.
     """
     source = sources.read_file(path, allow_external_assets, root="robot")
     meshes = Meshes(source, _packages(package_paths), allow_external_assets)
@@ -65,7 +65,7 @@ def loads(
     allow_external_assets: bool = False,
     max_elements: int = MAX_ELEMENTS,
 ) -> System:
-    """Reads a robot from its text.
+    """Read a robot from its text.
 
     `asset_path` is the directory of the meshes that it names; the other arguments, the result and
     the errors are those of `load`.
@@ -83,7 +83,7 @@ def report(
     *,
     allow_external_assets: bool = False,
 ) -> list[Finding]:
-    """Lists what becomes of the links and joints of a robot's file, and of all that is passed over.
+    """List how the links and joints of a robot's file are treated, and what is ignored.
 
     Args:
         path: the file.
@@ -107,7 +107,7 @@ def report(
             )
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what they say is listed
+        warnings.simplefilter("ignore")  # the findings contain their contents
         meshes = Meshes(source, _packages(package_paths), allow_external_assets)
         sys = _system(source, meshes, False, MAX_ELEMENTS)
     return found + of_pipeline(sys, pipeline)
@@ -118,7 +118,7 @@ def _report_file(path: Path, backend: str) -> list[Finding]:
 
 
 READER = SimpleNamespace(suffixes=(".urdf",), load=load, report=_report_file)
-"""The reader as the registry knows it."""
+"""The reader, as the plugin registry uses it."""
 
 
 def _packages(given: Packages | None) -> Packages:
@@ -135,10 +135,10 @@ def _system(source: ModelSource, meshes: Meshes, floating: bool, limit: int) -> 
     if problems := checks.bad(source.root, limit):
         raise ModelError.of(problems)
     meshes.locate()
-    _tell_unknown(source.root)
+    _warn_unknown(source.root)
     followers = list(checks.mimics(source.root))
     for joint, mimic in followers:
-        joint.children.remove(mimic)  # MuJoCo 3 passes it over: it is added below
+        joint.children.remove(mimic)  # MuJoCo 3 skips it, so it is added to the spec below
     text, nodes = write(source.root)
     try:
         spec = mujoco.MjSpec.from_string(text)
@@ -149,14 +149,14 @@ def _system(source: ModelSource, meshes: Meshes, floating: bool, limit: int) -> 
         model = compiled(spec, moving=fused)
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(explain(str(error), source, nodes)) from None
-    _tell_inferred(source.root)
+    _warn_inferred(source.root)
     return build(model, _places(spec, source.root, followers))
 
 
 def _places(
     spec: mujoco.MjSpec, root: Node, followers: list[tuple[Node, Node]]
 ) -> dict[tuple[str, int], str]:
-    """Where elements stand in the file, for messages."""
+    """Return the places of elements in the file, for messages."""
     named = {(n.tag, n.attributes.get("name")): f" ({n.place})" for n in root.children}
     places = {("joint", j.id): named.get(("joint", j.name), "") for j in spec.joints}
     places |= {("body", b.id): named.get(("link", b.name), "") for b in spec.bodies}
@@ -165,17 +165,19 @@ def _places(
 
 
 def _set_up(spec: mujoco.MjSpec, floating: bool) -> None:
-    """What MuJoCo's reader leaves to be said."""
-    spec.compiler.fusestatic = False  # the builder joins links, and keeps the frames' names
+    """Set what MuJoCo's URDF reader leaves at other defaults."""
+    spec.compiler.fusestatic = False  # the builder fuses links, and keeps their names
     for joint in spec.joints:
-        joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE  # there is no actuator to limit
+        joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE  # a URDF has no actuators
     if floating:
         spec.worldbody.first_body().add_freejoint()
 
 
 def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
-    """Adds the equality by which a joint follows another: offset plus multiplier times its
-    coordinate."""
+    """Add the equality constraint of a joint that follows another.
+
+    Source: URDF's specification of `<mimic>`: `q = multiplier * q_other + offset`.
+    """
     offset, multiplier = (
         float(mimic.attributes.get(key, standard))
         for key, standard in (("offset", "0"), ("multiplier", "1"))
@@ -186,15 +188,18 @@ def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
     equality.data[:5] = [offset, multiplier, 0, 0, 0]
 
 
-def _tell_unknown(root: Node) -> None:
-    """Warns of what URDF does not have, which is most often misspelt."""
+def _warn_unknown(root: Node) -> None:
+    """Warn about elements and attributes that URDF does not have.
+
+    Most often they are misspelt.
+    """
     told = [f"{node.place}: {node} {problem}" for node, problem in checks.unknown(root)]
     if told:
         warnings.warn("\n".join(told), stacklevel=4)
 
 
-def _tell_inferred(root: Node) -> None:
-    """Warns of links whose inertia is that of their shapes."""
+def _warn_inferred(root: Node) -> None:
+    """Warn about links whose inertia is computed from their shapes."""
     shapes = [
         str(n.attributes.get("name"))
         for n in root.children
@@ -204,7 +209,7 @@ def _tell_inferred(root: Node) -> None:
     ]
     if shapes:
         warnings.warn(
-            f"{root.file}: no <inertial> for {', '.join(shapes)}: taken from the shapes, at "
+            f"{root.file}: no <inertial> for {', '.join(shapes)}: computed from the shapes at "
             "1000 kg/m^3",
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""What `brax view --live` shows: an agent, random actions, or a model that moves by itself."""
+"""The sources of `brax view --live`: an agent, random actions, or a model in passive motion."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,26 +16,26 @@ from brax.io.viewer import rollout
 from brax.plugins.outputs.environment import make
 
 MAX_EPISODE_STEPS = 1000
-"""Environment steps after which an episode starts again."""
+"""Number of environment steps after which an episode restarts."""
 
 Moments = Iterator[tuple[State, dict[str, Any]]]
 
 
 def source(target: str, pipeline: str, seed: int, keyframe: str = "") -> Source:
-    """Returns what a target does: a run's agent, an environment at random, a model by itself.
+    """Return the simulation of a target: a run's agent, an environment, or a passive model.
 
     Args:
         target: the folder of a run or of its checkpoint, a model file, or an environment's name.
-        pipeline: what computes a model's steps.
-        seed: of the first state and of all chance.
-        keyframe: name of the state that a model starts at; its first one if empty.
+        pipeline: name of the pipeline that simulates a model.
+        seed: random seed.
+        keyframe: name of the keyframe that a model starts at; if empty, its initial state.
 
     Raises:
-        BraxError: if it is none of them, or cannot be shown.
+        BraxError: if the target is none of these, or cannot be shown.
     """
     path = Path(target)
     if keyframe and not path.is_file():
-        raise ConfigError(f"keyframe '{keyframe}': only model files have some, not '{target}'")
+        raise ConfigError(f"keyframe '{keyframe}': only model files have keyframes, not '{target}'")
     if path.is_dir():
         run = rollout.find_run(path)
         env, policy = rollout.trained(run, path)
@@ -46,7 +46,7 @@ def source(target: str, pipeline: str, seed: int, keyframe: str = "") -> Source:
     names = plugins.names("environment")
     if target not in names:
         raise ConfigError(
-            f"'{target}' is no model file, no run and no environment. Environments: "
+            f"'{target}' is not a model file, a run or an environment. Environments: "
             f"{', '.join(names)}.{closest(target, names)}"
         )
     env = make(target)
@@ -54,7 +54,7 @@ def source(target: str, pipeline: str, seed: int, keyframe: str = "") -> Source:
 
 
 def _random(env: Any) -> Callable[..., Any]:
-    """A policy that draws every action evenly from -1 to 1."""
+    """Return a policy of actions that are uniform in [-1, 1]."""
     shape = (env.action_size,)
     return lambda obs, key: (jax.random.uniform(key, shape, minval=-1.0, maxval=1.0), {})
 
@@ -69,7 +69,8 @@ def _acting(
 
 
 def _episodes(env: Any, policy: Callable[..., Any], repeat: int, key: jax.Array) -> Moments:
-    """One episode after another, each up to its end or to a state that is not finite."""
+    """Yield episode after episode, each up to its end or to a state that is not finite."""
+    # Step by step and not in a scan, because each frame is shown as soon as it is computed.
     reset, step, act = jax.jit(env.reset), jax.jit(env.step), jax.jit(policy)
     while True:
         key, start, chance = jax.random.split(key, 3)
@@ -93,7 +94,7 @@ def _finite(state: State) -> bool:
 
 
 def _passive(path: Path, pipeline: str, keyframe: str) -> Source:
-    """A model under constant controls; it starts again where it is lost."""
+    """Return a model under constant controls, which restarts when its state is not finite."""
     engine, sys, substeps = rollout.model(path, pipeline)
     first, ctrl = rollout.start(engine, sys, keyframe)
     step = jax.jit(lambda state: engine.step(sys, state, ctrl, substeps))

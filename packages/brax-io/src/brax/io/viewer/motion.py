@@ -1,4 +1,4 @@
-"""What moves in the viewer page: poses, coordinates, contacts and joint axes, a row per frame."""
+"""The moving parts of the viewer page: poses, coordinates, contacts and joint axes, by frame."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,28 +17,28 @@ from brax.mocap import at_rest
 def arrays(
     sys: System, states: State | Sequence[State], forces: Any = None
 ) -> dict[str, np.ndarray]:
-    """Returns the numbers of a trajectory, each array with frames in front.
+    """Return the arrays of a trajectory, with a leading frame axis.
 
     Args:
         sys: the system that the states belong to.
-        states: states in order of time, or one state whose leaves have time in front.
-        forces: on the second geom of each possible contact [N], (frames, n, 3), or None.
+        states: states in order of time, or one state whose leaves have a leading time axis.
+        forces: force on the second geom of each possible contact [N], world axes, (frames, n, 3),
+            or None.
 
     Returns:
-        `pos` (frames, n, 3) and `rot` (frames, n, 4) of the links, then of the bodies that the
-        state places; `q` (frames, nq);
-        `axes` (frames, n, 6): anchor and axis, in their links' frames, of the joints that
-        `overlays.rotational_joints` lists; `contacts` (frames, n, 7): whether it touches, point and
-        normal; and, if given, `forces` (frames, n, 3).
+        `pos` (frames, n, 3) and `rot` (frames, n, 4): world poses of the links, then of the mocap
+        bodies. `q` (frames, nq): coordinates. `axes` (frames, n, 6): anchor and axis, in the links'
+        frames, of the joints in `overlays.rotational_joints`. `contacts` (frames, n, 7): 1 if the
+        contact is active, point and normal. `forces` (frames, n, 3), if given.
 
     Raises:
-        ConfigError: if `sys` is no system, there is no state, or the states or forces are not one
-            trajectory's.
+        ConfigError: if `sys` is not a system, there is no state, or the states or forces do not
+            form one trajectory.
         ModelError: if the states belong to another system, or are not finite.
     """
     found = _found(sys, checked(sys, states))
     touches = found.pop("contacts")
-    kept = touches[..., 0].any(axis=0)  # points that never touch need no rows
+    kept = touches[..., 0].any(axis=0)  # contacts that are never active need no rows
     found["contacts"] = touches[:, kept]
     if forces is not None:
         acting = _forces(forces, touches)
@@ -47,21 +47,21 @@ def arrays(
 
 
 def moment(sys: System, state: State) -> dict[str, np.ndarray]:
-    """Returns the numbers of one state as `arrays` does, with a row for every possible contact."""
+    """Return the arrays of one state as in `arrays`, with a row for every possible contact."""
     return _found(sys, checked(sys, [state]))
 
 
 def poses(sys: System, states: State | Sequence[State]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns `pos` and `rot` of `arrays` alone, with its arguments and errors."""
+    """Return only `pos` and `rot` of `arrays`, with its arguments and errors."""
     frames = _frames(checked(sys, states))
     return np.asarray(frames.pos), np.asarray(frames.rot)
 
 
 def interval(sys: System, dt: float | None) -> float:
-    """The time between two states [s]: `dt`, by default the system's time step.
+    """Return the time between two states [s]: `dt`, by default the system's time step.
 
     Raises:
-        ConfigError: if it is not a positive number, or `sys` is no system.
+        ConfigError: if it is not a positive number, or `sys` is not a system.
     """
     _arguments.system(sys)
     seconds = number(sys.opt.timestep if dt is None else dt, "dt")
@@ -70,16 +70,16 @@ def interval(sys: System, dt: float | None) -> float:
     return seconds
 
 
-class _Moved(NamedTuple):
-    """A trajectory's numbers, frames in front."""
+class _Motion(NamedTuple):
+    """The poses and coordinates of a trajectory, with a leading frame axis."""
 
     x: Transform
     q: np.ndarray
     mocap: Transform | None
 
 
-def checked(sys: System, states: State | Sequence[State]) -> _Moved:
-    """The numbers of a trajectory on the host, with the arguments and errors of `arrays`."""
+def checked(sys: System, states: State | Sequence[State]) -> _Motion:
+    """Return a trajectory's arrays on the host, after the checks of `arrays`."""
     _arguments.system(sys)
     rest = at_rest(sys)
     moved = _stack(states, rest)
@@ -95,11 +95,11 @@ def _check_state(state: Any, what: str) -> None:
         )
 
 
-def _stack(states: State | Sequence[State], rest: Transform | None) -> _Moved:
-    """The numbers, `rest` where a state does not say where it places bodies."""
+def _stack(states: State | Sequence[State], rest: Transform | None) -> _Motion:
+    """Return the stacked arrays; `rest` are the mocap poses of states without any."""
     if not isinstance(states, Sequence):
         _check_state(states, "states must be a list of states, or one state")
-        moved = _Moved(*jax.device_get((states.x, states.q, states.mocap)))
+        moved = _Motion(*jax.device_get((states.x, states.q, states.mocap)))
         if moved.x.pos.ndim != 3 or moved.q.ndim != 2:
             raise ConfigError(
                 f"states.x.pos has shape {moved.x.pos.shape}: give a list of states, or one state "
@@ -114,7 +114,7 @@ def _stack(states: State | Sequence[State], rest: Transform | None) -> _Moved:
     for i, state in enumerate(states):
         _check_state(state, f"frame {i} must be a state")
     numbers = jax.device_get([(s.x, s.q, rest if s.mocap is None else s.mocap) for s in states])
-    rows = [_Moved(*row) for row in numbers]
+    rows = [_Motion(*row) for row in numbers]
     shapes = [row.x.pos.shape for row in rows]
     odd = next((i for i, shape in enumerate(shapes) if shape != shapes[0] or len(shape) != 2), None)
     if odd is not None:
@@ -131,11 +131,11 @@ def _stack(states: State | Sequence[State], rest: Transform | None) -> _Moved:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
 
 
-def _shapes(row: _Moved) -> list[tuple[int, ...]]:
+def _shapes(row: _Motion) -> list[tuple[int, ...]]:
     return [np.shape(leaf) for leaf in jax.tree.leaves(row)]
 
 
-def _check(sys: System, moved: _Moved) -> None:
+def _check(sys: System, moved: _Motion) -> None:
     x, q = moved.x, moved.q
     wanted = (sys.num_links(), sys.q_size())
     if (x.pos.shape[1], q.shape[1]) != wanted:
@@ -152,14 +152,14 @@ def _check(sys: System, moved: _Moved) -> None:
         raise ModelError(f"frame {frame}, link '{scene.frame_names(sys)[link]}': not finite")
 
 
-def _frames(moved: _Moved) -> Transform:
-    """Frames of the links, then of the bodies that the state places."""
+def _frames(moved: _Motion) -> Transform:
+    """Return the poses of the links, then of the mocap bodies."""
     if moved.mocap is None:
         return moved.x
     return jax.tree.map(lambda *each: np.concatenate(each, axis=1), moved.x, moved.mocap)
 
 
-def _found(sys: System, moved: _Moved) -> dict[str, np.ndarray]:
+def _found(sys: System, moved: _Motion) -> dict[str, np.ndarray]:
     frames, touches = _frames(moved), overlays.contacts(sys, moved.x, moved.mocap)
     axes = overlays.rotation_axes(sys, moved.q)
     found = {"pos": frames.pos, "rot": frames.rot, "q": moved.q, "axes": axes, "contacts": touches}
@@ -167,7 +167,7 @@ def _found(sys: System, moved: _Moved) -> dict[str, np.ndarray]:
 
 
 def _forces(forces: Any, touches: np.ndarray) -> np.ndarray:
-    """Forces, one for each possible contact in each frame."""
+    """Return the forces, after checking that there is one for each possible contact."""
     given, shape = numbers(forces, "forces"), (*touches.shape[:2], 3)
     if given.shape != shape:
         raise ConfigError(

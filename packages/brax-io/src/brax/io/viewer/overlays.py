@@ -1,4 +1,4 @@
-"""What the viewer page marks on the bodies: contacts and their forces, and joint axes."""
+"""The marks on bodies in the viewer page: contacts with their forces, and joint axes."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from brax.joints.interface import JointParams
 
 @jax.jit
 def contacts(sys: System, x: Transform, mocap: Transform | None = None) -> jax.Array:
-    """Rows (touches, point, normal) of all possible contacts, zero where surfaces are apart.
+    """Return rows (active, point, normal) of all possible contacts, zero where inactive.
 
     Args:
         sys: the system.
-        x: link frames, (frames, n_links, ...).
-        mocap: frames of the bodies that the state places, (frames, n_mocap, ...), if any.
+        x: poses of the links, (frames, n_links, ...).
+        mocap: poses of the mocap bodies, (frames, n_mocap, ...), if any.
 
     Returns:
         Shape (frames, n_contacts, 7).
@@ -36,19 +36,22 @@ def contacts(sys: System, x: Transform, mocap: Transform | None = None) -> jax.A
 
 
 def rotational_joints(sys: System) -> list[int]:
-    """Joints whose axes turn with what their links' later joints do; the others' stand still."""
+    """Return the joints whose axes move in the frames of their links.
+
+    These are all but the last joint of each link: the joints after them rotate the link.
+    """
     last = {link: j for j, link in enumerate(sys.joint_link)}
     return [j for j, link in enumerate(sys.joint_link) if last[link] != j]
 
 
 @jax.jit
 def rotation_axes(sys: System, q: jax.Array) -> jax.Array:
-    """Anchor and axis of each of `rotational_joints` in its link's frame, (frames, n, 6)."""
+    """Return anchor and axis of each of `rotational_joints` in its link's frame, (frames, n, 6)."""
     return jax.vmap(_axes, in_axes=(None, 0))(sys, q)
 
 
 def joint_rows(sys: System) -> list[dict[str, Any]]:
-    """The joints as JSON-ready values; `row` is a joint's place among the turning ones, or -1."""
+    """Return the joints as JSON values; `row` is the index in `rotational_joints`, or -1."""
     moving, starts = rotational_joints(sys), sys.joint_q_start()
     first_dof = sys.joint_qd_start()
     lower, upper = (np.asarray(bound, float) for bound in sys.dof.limit)
@@ -59,7 +62,7 @@ def joint_rows(sys: System) -> list[dict[str, Any]]:
             "link": sys.joint_link[j],
             "q": [starts[j], kind.q_width],
             "unit": _unit(sys, j),
-            # an angle that is never negative has no lower limit
+            # The angle of a ball joint is never negative, so its lower limit is infinite.
             "range": [float(max(lower[d], -9e9)), float(upper[d])] if limited else None,
             "anchor": np.asarray(sys.joint.pos[j], float).tolist(),
             "axis": (np.asarray(sys.joint.axis[j], float) * (kind.qd_width == 1)).tolist(),
@@ -72,16 +75,20 @@ def joint_rows(sys: System) -> list[dict[str, Any]]:
 
 
 def _unit(sys: System, j: int) -> str:
-    """Of a joint's coordinate: an angle's if the joint only turns, a length's if it only shifts."""
+    """Return the unit of a joint's coordinate: rad for a rotation, m for a translation."""
     kind = sys.joint_types[j]
-    shift, turn = _moved(sys, j, jnp.zeros(kind.q_width))
-    if kind.q_width != 1 or (shift is None) == (turn is None):
+    translation, rotation = _joint_transform(sys, j, jnp.zeros(kind.q_width))
+    if kind.q_width != 1 or (translation is None) == (rotation is None):
         return ""
-    return "rad" if shift is None else "m"
+    return "rad" if translation is None else "m"
 
 
 def _axes(sys: System, q: jax.Array) -> jax.Array:
-    """Of one frame: a link's frame comes after all its joints, so they are undone from the last."""
+    """Return `rotation_axes` of one frame.
+
+    A link's pose is the result of all its joints, so the joints are undone from the last to the
+    first.
+    """
     rows: dict[int, jax.Array] = {}
     starts = sys.joint_q_start()
     for link in range(sys.num_links()):
@@ -90,6 +97,7 @@ def _axes(sys: System, q: jax.Array) -> jax.Array:
             kind = sys.joint_types[j]
             anchor = frame.do(Transform.create(pos=sys.joint.pos[j])).pos
             axis = math.rotate(sys.joint.axis[j], frame.rot)
+            # Only a joint with one degree of freedom has an axis to draw.
             rows[j] = jnp.concatenate([anchor, axis * (kind.qd_width == 1)])
             frame = _undo(sys, j, frame, anchor, q[starts[j] : starts[j] + kind.q_width])
     wanted = [rows[j] for j in rotational_joints(sys)]
@@ -97,21 +105,27 @@ def _axes(sys: System, q: jax.Array) -> jax.Array:
 
 
 def _undo(sys: System, j: int, after: Transform, anchor: jax.Array, q: jax.Array) -> Transform:
-    """The link's frame before joint `j` acts, from the frame after it."""
-    shift, turn = _moved(sys, j, q - sys.ref[sys.joint_q_start()[j] :][: len(q)])
-    rot = after.rot if turn is None else math.quat_mul(after.rot, math.quat_inv(_vector(turn)))
-    start = sys.joint.pos[j] if shift is None else sys.joint.pos[j] + _vector(shift)
+    """Return the link's pose before joint `j` acts, from the pose after it."""
+    translation, rotation = _joint_transform(
+        sys, j, q - sys.ref[sys.joint_q_start()[j] :][: len(q)]
+    )
+    rot = (
+        after.rot
+        if rotation is None
+        else math.quat_mul(after.rot, math.quat_inv(_vector(rotation)))
+    )
+    start = sys.joint.pos[j] if translation is None else sys.joint.pos[j] + _vector(translation)
     return Transform(anchor - math.rotate(start, rot), rot)
 
 
-def _moved(sys: System, j: int, q: jax.Array) -> tuple[Vec3 | None, Quat | None]:
-    """What a joint does at its coordinates."""
+def _joint_transform(sys: System, j: int, q: jax.Array) -> tuple[Vec3 | None, Quat | None]:
+    """Return the translation and the rotation of a joint at its coordinates."""
     params = JointParams(Vec3(*_components(sys.joint.axis[j])), _components(sys.joint.user[j]))
     return sys.joint_types[j].transform(params, _components(q))
 
 
 def _components(values: jax.Array) -> tuple[jax.Array, ...]:
-    """The numbers of one joint as joint types want them, each (1 joint, batch of 1)."""
+    """Return the numbers of one joint as joint types take them, each (1 joint, batch of 1)."""
     return tuple(value.reshape(1, 1) for value in values)
 
 

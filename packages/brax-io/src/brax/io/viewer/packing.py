@@ -1,4 +1,4 @@
-"""The numbers of a page as bytes that compress well."""
+"""Packing of a page's numbers as bytes that compress well."""
 
 from collections.abc import Iterable
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 def pack(arrays: Iterable[np.ndarray]) -> bytes:
-    """Packs arrays (frames, ...) as float32, all of them one after another.
+    """Return arrays (frames, ...) as float32 bytes, one array after another.
 
-    Each is written column by column, so that what changes little from frame to frame stands
-    together; then the first bytes of all numbers, their second bytes and so on, for the same
-    reason. The page undoes it (viewer/src/data.js).
+    Each array is written column by column, so that values that change little from frame to frame
+    are adjacent. Then come the first bytes of all numbers, their second bytes and so on, for the
+    same reason: signs and exponents hardly change. The page reverses this (viewer/src/data.js).
     """
     columns = [np.moveaxis(array, 0, -1).astype("<f4").ravel() for array in arrays]
     return np.concatenate(columns).view(np.uint8).reshape(-1, 4).T.tobytes()

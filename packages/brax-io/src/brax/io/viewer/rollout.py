@@ -1,4 +1,4 @@
-"""Trajectories to show: an episode of a trained agent, and a model that moves by itself."""
+"""Trajectories for the commands: an episode of a trained agent, and a model's passive motion."""
 
 import dataclasses
 import functools
@@ -21,12 +21,12 @@ from brax.plugins.outputs.pipeline import CheckedPipeline
 from brax.plugins.outputs.trainer import load_policy
 
 _FRAME_SECONDS = 0.02
-"""About how long a frame of a passive model lasts [s]."""
+"""Approximate duration of a frame of a passive model [s]."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a run's folder says about it."""
+    """The contents of a run's `run.json`."""
 
     folder: Path
     environment: str
@@ -38,7 +38,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Rollout:
-    """Something to show."""
+    """A trajectory with what the page shows next to it."""
 
     sys: System
     states: State
@@ -46,10 +46,10 @@ class Rollout:
     title: str
     series: dict[str, np.ndarray]
     forces: np.ndarray | None = None
-    """At the contacts, as the page takes them."""
+    """Contact forces, as `html.render` takes them."""
 
     def save(self, path: Path) -> None:
-        """Writes a picture or a film, by its suffix; a page whatever the suffix else is."""
+        """Write a picture or a film, by its suffix; a page for any other suffix."""
         if path.suffix.lower() in (".png", ".gif", ".mp4"):
             image.save(path, self.sys, self.states, dt=self.dt)
         else:
@@ -58,7 +58,7 @@ class Rollout:
 
 
 def save_beside(path: Path, trajectories: Mapping[str, Rollout]) -> None:
-    """Writes a page with trajectories side by side, by what each is called.
+    """Write a page with trajectories side by side, by title.
 
     Raises:
         ConfigError: if the times between their states differ, or the file cannot be written.
@@ -75,14 +75,17 @@ def save_beside(path: Path, trajectories: Mapping[str, Rollout]) -> None:
 
 
 def find_run(path: Path) -> Run:
-    """Reads the `run.json` of a run, given its folder, or that of one of its checkpoints.
+    """Read the `run.json` of a run, given its folder or that of one of its checkpoints.
 
     Raises:
-        ConfigError: if there is none, or it is not one.
+        ConfigError: if there is none, or it is damaged.
     """
+    # A checkpoint is in checkpoints/STEP of its run.
     folder = next((p for p in [path, *path.absolute().parents[:2]] if _is_run(p)), None)
     if folder is None:
-        raise ConfigError(f"'{path}' is no run: there is no run.json in it or in its two parents")
+        raise ConfigError(
+            f"'{path}' is not a run: there is no run.json in it or in its two parents"
+        )
     try:
         record = json.loads((folder / "run.json").read_text("utf-8"))
         return Run(
@@ -101,26 +104,26 @@ def _is_run(folder: Path) -> bool:
 
 
 def trained(run: Run, checkpoint: Path) -> tuple[Any, Callable[..., Any]]:
-    """Returns the environment of a run, and the policy that it trained.
+    """Return the environment of a run, and the policy that it trained.
 
     Raises:
-        BraxError: if the environment, the trainer or the checkpoint cannot be had.
+        BraxError: if the environment, the trainer or the checkpoint cannot be loaded.
     """
     env = make(run.environment, **run.settings)
     return env, load_policy(run.trainer, checkpoint, env)
 
 
 def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Rollout:
-    """Returns one episode of a trained agent, up to its end or `steps` environment steps.
+    """Return one episode of a trained agent, up to its end or `steps` environment steps.
 
     Args:
         run: the run.
-        checkpoint: the run's folder, or that of the checkpoint to take.
-        steps: length at most.
-        seed: of the first state and of the agent's own chance.
+        checkpoint: the run's folder, or that of one of its checkpoints.
+        steps: maximum length.
+        seed: random seed of the initial state and of the agent.
 
     Raises:
-        BraxError: if the environment, the trainer or the checkpoint cannot be had.
+        BraxError: if the environment, the trainer or the checkpoint cannot be loaded.
     """
     env, policy = trained(run, checkpoint)
     if not isinstance(getattr(env, "sys", None), System):
@@ -135,7 +138,7 @@ def episode(run: Run, checkpoint: Path, steps: int, seed: int) -> Rollout:
 
 
 def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key: jax.Array) -> Any:
-    """Returns what is shown of the first state and of `steps` more, stacked.
+    """Return the rows of the first state and of `steps` more, stacked.
 
     Rewards and actions are those of the step that led to the state; the first state has none.
     """
@@ -146,6 +149,8 @@ def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key
     def step(carry: tuple[Any, jax.Array], count: jax.Array) -> tuple[tuple[Any, jax.Array], Any]:
         state, before = carry
         fresh, _ = policy(state.obs, jax.random.fold_in(chance, count))
+        # The environment here has no wrapper that repeats actions, so they are repeated as in
+        # training.
         action = jnp.where(count % repeat == 0, fresh, before)
         return (env.step(state, action), action), shown(state, before)
 
@@ -159,9 +164,9 @@ def _roll_out(env: Any, policy: Callable[..., Any], repeat: int, steps: int, key
 
 
 def _length(states: State, done: np.ndarray) -> int:
-    """Number of frames up to the end of the episode and before any state that is not finite.
+    """Return the number of frames up to the end of the episode or the last finite state.
 
-    The first frame stays, so that the page can say what is wrong with it.
+    The first frame is always included, so that the page can report what is wrong with it.
     """
     numbers = np.concatenate([states.x.pos, states.x.rot], axis=-1)
     broken = ~np.isfinite(numbers).all(axis=(1, 2))
@@ -174,32 +179,33 @@ def _length(states: State, done: np.ndarray) -> int:
 def passive(
     path: Path, seconds: float, pipeline: str, keyframe: str = "", forces: bool = False
 ) -> Rollout:
-    """Returns a model's movement from where `start` puts it, under constant controls.
+    """Return a model's motion from the state of `start`, under constant controls.
 
     Args:
         path: the model file.
-        seconds: how long it is followed [s].
+        seconds: duration of the motion [s].
         pipeline: name of the pipeline.
-        keyframe: name of the state that it starts at; the model's first one if empty.
-        forces: whether the forces at the contacts are wanted.
+        keyframe: name of the keyframe to start at; if empty, the model's initial state.
+        forces: whether to compute the contact forces.
 
     Raises:
-        BraxError: if nothing reads such files, or the model is refused.
+        BraxError: if no format reads such files, or the model is refused.
     """
     engine, sys, substeps = model(path, pipeline)
     dt = substeps * float(sys.opt.timestep)
     steps = max(1, round(seconds / dt))
-    fall = jax.jit(functools.partial(_fall, engine, substeps, steps, sys, keyframe, forces))
-    states, ctrl = fall()
+    roll_out = jax.jit(functools.partial(_simulate, engine, substeps, steps, sys, keyframe, forces))
+    states, ctrl = roll_out()
     acting = html.contact_forces(sys, states, jnp.tile(ctrl, (steps + 1, 1))) if forces else None
     return Rollout(sys, states, dt, path.name, {}, acting)
 
 
 def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
-    """Returns a pipeline, a model file's system, and how many of its steps make a frame.
+    """Return a pipeline, a model file's system, and the number of its steps in a frame.
 
     Raises:
-        BraxError: if nothing reads such files, there is no such pipeline, or the model is refused.
+        BraxError: if no format reads such files, there is no such pipeline, or the model is
+            refused.
     """
     found = reader(path)
     engine = CheckedPipeline(pipeline)
@@ -208,7 +214,7 @@ def model(path: Path, pipeline: str) -> tuple[Any, System, int]:
 
 
 def start(engine: Any, sys: System, keyframe: str) -> tuple[State, jax.Array]:
-    """A model's first state and its controls: zero, or those of a keyframe if one is named.
+    """Return a model's initial state and controls: those of a keyframe, if one is named.
 
     Raises:
         ModelError: if there is no such keyframe, or the pipeline refuses the model.
@@ -223,10 +229,10 @@ def start(engine: Any, sys: System, keyframe: str) -> tuple[State, jax.Array]:
     return state, key.ctrl
 
 
-def _fall(
+def _simulate(
     engine: Any, substeps: int, steps: int, sys: System, keyframe: str, forces: bool
 ) -> tuple[State, jax.Array]:
-    """The first state and those after each of `steps` frames, stacked, and the controls."""
+    """Return the first state and those after each of `steps` frames, stacked, and the controls."""
     first, ctrl = start(engine, sys, keyframe)
     if forces:
         first = engine.with_forces(sys, first)
@@ -239,7 +245,7 @@ def _fall(
 
 
 def reader(path: Path) -> Any:
-    """Returns the model format that knows the file's suffix.
+    """Return the model format for the file's suffix.
 
     Raises:
         ConfigError: if there is none.
@@ -250,6 +256,6 @@ def reader(path: Path) -> Any:
         known = plugins.keys("model_format")
         raise ConfigError(
             f"'{path}': no model format reads '{suffix}' files. "
-            f"Read are {', '.join(sorted(known)) or 'none'}.{closest(suffix, known)}"
+            f"Known: {', '.join(sorted(known)) or 'none'}.{closest(suffix, known)}"
         )
     return found

@@ -1,4 +1,4 @@
-"""What the viewer page shows that does not move: links, geoms, joints, their names and sizes."""
+"""The static content of the viewer page: links, geoms, joints, their names and sizes."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from brax.io.viewer.overlays import joint_rows
 from brax.plugins.outputs.geometry import mesh_problem
 
 DRAWN_SHAPES = ("box", "capsule", "cylinder", "ellipsoid", "plane", "sphere")
-"""Geometry types that the page draws by itself, given MuJoCo's sizes (viewer/src/shapes.js)."""
+"""Geometry types that the page draws by itself, with MuJoCo's sizes (viewer/src/shapes.js)."""
 
 
 def describe(sys: System) -> dict[str, Any]:
-    """Returns the links, joints and geoms as JSON-ready values.
+    """Return the links, joints and geoms as JSON values.
 
     Raises:
-        ModelError: naming every geom that cannot be drawn.
+        ModelError: listing every geom that cannot be drawn.
     """
     geoms = [_geom(sys, i) for i in range(len(sys.geom_names))]
     problems = [geom["problem"] for geom in geoms if "problem" in geom]
@@ -38,12 +38,12 @@ def describe(sys: System) -> dict[str, Any]:
 
 
 def frame_names(sys: System) -> list[str]:
-    """What moves by itself: the links, then the bodies that the state places."""
+    """Return the names of everything that moves: the links, then the mocap bodies."""
     return [*sys.link_names, *(sys.fixed_names[i] for i in sys.mocap_fixed)]
 
 
 def _points(sys: System, index: int) -> list[np.ndarray]:
-    """The points of a geom, or its heights, if its type has some."""
+    """Return the points of a geom, or its heights, if its type has any."""
     begin, count = sum(sys.geom_points[:index]), sys.geom_points[index]
     if count:
         return [np.asarray(sys.points[begin : begin + count], float)]
@@ -54,7 +54,10 @@ def _points(sys: System, index: int) -> list[np.ndarray]:
 
 
 def _place(sys: System, index: int) -> tuple[int, Transform]:
-    """Which of `frame_names` carries a geom, -1 for the world, and where it is on that."""
+    """Return the frame that a geom is on, as an index in `frame_names`, and its pose on that.
+
+    The index is -1 for the world.
+    """
     frame = jax.tree.map(lambda a: a[index], sys.geom.transform)
     body = sys.geom_mocap[index]
     if body < 0:
@@ -88,7 +91,7 @@ def _geom(sys: System, index: int) -> dict[str, Any]:
         return {
             "problem": f"geom '{geom['name']}': the viewer cannot draw geometry type "
             f"'{kind.name}'. It draws {', '.join(DRAWN_SHAPES)}, and any type whose `mesh(size)` "
-            "returns vertices and triangles: let the plugin have one"
+            "returns vertices and triangles: add one to the plugin"
         }
     if mesh is not None:
         vertices, faces = mesh
@@ -100,7 +103,7 @@ def _geom(sys: System, index: int) -> dict[str, Any]:
 
 
 def _mesh(kind: GeometryType, *arguments: np.ndarray) -> tuple[Any, str]:
-    """Returns the mesh that a geometry type is drawn as, and what is wrong with it."""
+    """Return the mesh of a geometry type, and what is wrong with it."""
     try:
         mesh = kind.mesh(*arguments)
     except Exception as error:

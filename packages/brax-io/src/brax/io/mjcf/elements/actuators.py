@@ -1,4 +1,4 @@
-"""Which actuator type has the law that an actuator of MuJoCo's has, and with which numbers."""
+"""Selects the actuator type, and its parameters, for each of MuJoCo's actuators."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,15 +18,14 @@ _TYPES = {
     ("filterexact", "affine"): "filterexact",
     ("muscle", "muscle"): "muscle",
 }
-"""Our types, by MuJoCo's dynamics and gain; a muscle's bias is a muscle's, the others' is not."""
+"""Actuator types by MuJoCo's dynamics and gain; only a muscle has a muscle's bias."""
 
 _PEAK, _SCALE, _MUSCLE = 2, 3, 9
-"""Where a muscle's parameters hold its peak force and the scale of one that is not given, and
-how many there are."""
+# Indices of a muscle's peak force and of its scale, and the number of its parameters.
 
 
 class Law(NamedTuple):
-    """An actuator type, and its numbers."""
+    """An actuator type and its parameters."""
 
     type: str
     gainprm: list[float]
@@ -34,9 +33,9 @@ class Law(NamedTuple):
 
 
 def actuator_law(model: mujoco.MjModel, actuator: int, own: str = "") -> Law | None:
-    """The law of an actuator; None for one that is not supported.
+    """Return the force law of an actuator; None if it is not supported.
 
-    One with a type of its own (`own`) has the file's numbers as they are.
+    An actuator with a plugin type (`own`) keeps the file's parameters unchanged.
     """
     if own:
         gain, bias = model.actuator_gainprm[actuator], model.actuator_biasprm[actuator]
@@ -46,9 +45,13 @@ def actuator_law(model: mujoco.MjModel, actuator: int, own: str = "") -> Law | N
         return None
     numbers = model.actuator_gainprm[actuator].copy(), model.actuator_biasprm[actuator].copy()
     if gain == "muscle":
+        # MuJoCo's documentation, actuator/muscle: a negative `force` means that the peak force is
+        # `scale` divided by the actuator's acceleration at unit force in the initial configuration
+        # (`actuator_acc0`).
         peak = model.actuator_gainprm[actuator, _SCALE] / model.actuator_acc0[actuator]
         for prm in numbers:
             prm[_PEAK] = peak if prm[_PEAK] < 0 else prm[_PEAK]
+    # MuJoCo ignores these parameters, so values that a file leaves in them must not act here.
     if gain == "fixed":
         numbers[0][1:] = 0
     if bias == "none":
@@ -58,14 +61,14 @@ def actuator_law(model: mujoco.MjModel, actuator: int, own: str = "") -> Law | N
 
 
 def law_problems(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
-    """Actuators whose law is not supported, and why."""
+    """Yield the actuators whose law is not supported, and why."""
     for actuator in range(len(model.actuator_trntype)):
         for problem in _problems(model, actuator):
             yield actuator, problem
 
 
 def sees_rate(model: mujoco.MjModel, actuator: int) -> bool:
-    """Return whether an actuator's force depends on how fast it lengthens."""
+    """Return whether an actuator's force depends on its velocity."""
     _, gain, bias = _words(model, actuator)
     slopes = (
         (gain != "fixed", model.actuator_gainprm[actuator, 2]),
@@ -75,13 +78,14 @@ def sees_rate(model: mujoco.MjModel, actuator: int) -> bool:
 
 
 def is_disabled(model: mujoco.MjModel, actuator: int) -> bool:
-    """Return whether an actuator's group is switched off, so that it has no force."""
+    """Return whether an actuator's group is disabled, so that it exerts no force."""
     group = int(model.actuator_group[actuator])
+    # MuJoCo's documentation, option/actuatorgroupdisable: only groups 0 to 30 can be disabled.
     return 0 <= group < 31 and bool(model.opt.disableactuator & (1 << group))
 
 
 def _words(model: mujoco.MjModel, actuator: int) -> tuple[str, str, str]:
-    """Dynamics, gain and bias, as model files name them."""
+    """Return an actuator's dynamics, gain and bias, as files name them."""
     return (
         keyword(mujoco.mjtDyn, model.actuator_dyntype[actuator]),
         keyword(mujoco.mjtGain, model.actuator_gaintype[actuator]),

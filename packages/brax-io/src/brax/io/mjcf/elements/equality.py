@@ -16,13 +16,13 @@ def equalities(
     bodies: Sequence[str],
     places: Mapping[tuple[str, int], str],
 ) -> None:
-    """Adds those that are active and of a kind that there is; others are refused or ignored.
+    """Add the constraints that are active and supported; `support` reports the others.
 
     Args:
-        builder: the model in the making.
-        model: MuJoCo's.
-        bodies: what the builder calls its bodies.
-        places: where each element stands in a file.
+        builder: the model builder.
+        model: MuJoCo's model.
+        bodies: the builder's names of the bodies.
+        places: the place of each element in the file.
     """
     named = names(model, "equality")
     for e in np.flatnonzero(model.eq_active0).tolist():
@@ -49,7 +49,7 @@ def _coupling(
 def _ends(
     model: mujoco.MjModel, e: int, bodies: Sequence[str]
 ) -> tuple[list[str], tuple[int, int] | None]:
-    """The two bodies, and the sites on them if it is these that are tied."""
+    """Return the two bodies, and the sites on them if the constraint is between sites."""
     pair = _objects(model, e)
     if model.eq_objtype[e] != mujoco.mjtObj.mjOBJ_SITE:
         return [bodies[k] for k in pair], None
@@ -61,6 +61,7 @@ def _connect(
 ) -> None:
     (first, second), sites = _ends(model, e, bodies)
     data = model.eq_data[e]
+    # For bodies, eq_data holds the anchor in the frame of each; for sites, they are the anchors.
     points = data[:6].reshape(2, 3) if sites is None else model.site_pos[list(sites)]
     builder.add_connect(first, second, anchor=points[0], anchor2=points[1], **common)
 
@@ -70,6 +71,8 @@ def _weld(
 ) -> None:
     (first, second), sites = _ends(model, e, bodies)
     data = model.eq_data[e]
+    # eq_data of a weld: anchor on the second body (3), pose of the second body relative to the
+    # first (7), torquescale.
     anchor, relpose = data[:3], data[3:10]
     if sites is not None:
         anchor, relpose = model.site_pos[sites[1]], _site_pose(model, *sites)
@@ -78,8 +81,11 @@ def _weld(
 
 
 def _site_pose(model: mujoco.MjModel, first: int, second: int) -> np.ndarray:
-    """The first site's place on its body, and the second's body's turn against the first's where
-    the sites are not turned against each other."""
+    """Return the pose at which two sites coincide, as `relpose` of their bodies.
+
+    The position is that of the first site in its body. The rotation is that of the second body
+    relative to the first when the sites have the same orientation.
+    """
     back, turn = np.zeros(4), np.zeros(4)
     mujoco.mju_negQuat(back, model.site_quat[second])
     mujoco.mju_mulQuat(turn, model.site_quat[first], back)

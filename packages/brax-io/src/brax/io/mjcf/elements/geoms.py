@@ -13,19 +13,19 @@ from brax.io.mjcf.elements.collision_filter import excluded_bodies, no_contact
 from brax.io.mjcf.names import body_names, keyword, names
 
 Places = Mapping[tuple[str, int], str]
-"""Where each element (kind, id) stands in a file, such as ' (ant.xml:12)'."""
+"""The place of each element (kind, id) in its file, such as ' (ant.xml:12)'."""
 
 
 def geoms(
     builder: ModelBuilder, model: mujoco.MjModel, custom: custom_elements.Custom, places: Places
 ) -> None:
-    """Adds the geoms whose type is registered; others are refused or reported as not drawn."""
+    """Add the geoms whose type is registered; `support` reports the others."""
     bodies, named = body_names(model), names(model, "geom")
     known, only_drawn = plugins.names("geometry_type"), no_contact(model)
     for g, body in enumerate(model.geom_bodyid):
         shape = keyword(mujoco.mjtGeom, model.geom_type[g])
         if shape not in known:
-            continue  # refused if it can touch, else reported as not drawn
+            continue  # refused if it can collide, else reported as not drawn
         builder.add_geom(
             bodies[body],
             custom.types["geom"].get(g, shape),
@@ -55,7 +55,7 @@ def geoms(
 
 
 def pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
-    """Adds the explicit pairs of geoms whose types are registered; others are refused."""
+    """Add the explicit pairs of geoms whose types are registered; `support` refuses the others."""
     named, known = names(model, "geom"), plugins.names("geometry_type")
     for p, name in enumerate(names(model, "pair")):
         ends = [int(model.pair_geom1[p]), int(model.pair_geom2[p])]
@@ -76,7 +76,10 @@ def pairs(builder: ModelBuilder, model: mujoco.MjModel, places: Places) -> None:
 
 
 def _fluid(model: mujoco.MjModel, geom: int) -> dict[str, list[float]]:
-    """A geom as an ellipsoid in a medium, if it is one: on a body with mass, and in a medium."""
+    """Return the fluid coefficients of a geom that uses the ellipsoid model.
+
+    Without density and viscosity, and on a body without mass, MuJoCo computes no fluid forces.
+    """
     numbers = model.geom_fluid[geom].tolist()
     heavy = model.body_mass[model.geom_bodyid[geom]] > 0
     acts = numbers[0] and heavy and (model.opt.density or model.opt.viscosity)
@@ -84,32 +87,38 @@ def _fluid(model: mujoco.MjModel, geom: int) -> dict[str, list[float]]:
 
 
 def _heights(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """The heights of a height field (rows, columns) [m]; of others none."""
+    """Return the heights of a height field (rows, columns) [m]; empty for other geoms."""
     field = model.geom_dataid[geom]
     if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_HFIELD:
         return np.zeros((0, 0))
     begin, shape = model.hfield_adr[field], (model.hfield_nrow[field], model.hfield_ncol[field])
-    shares = model.hfield_data[begin : begin + shape[0] * shape[1]].reshape(shape)
-    return shares * model.hfield_size[field, 2]
+    # MuJoCo normalizes the data to 0..1; the third size is the height of 1.
+    normalized = model.hfield_data[begin : begin + shape[0] * shape[1]].reshape(shape)
+    return normalized * model.hfield_size[field, 2]
 
 
 def _size(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """A geom's size parameters; a height field's are not those of the box around it."""
+    """Return the size parameters of a geom.
+
+    MuJoCo gives a height field the size of its bounding box; its own are half widths and base.
+    """
     if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_HFIELD:
         return model.geom_size[geom]
     return model.hfield_size[model.geom_dataid[geom]][[0, 1, 3]]
 
 
 def _colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """A geom's own colour, or its material's if it has none of its own, tinted by its texture."""
+    """Return the colour of a geom: its own, or its material's tinted by the texture."""
     rgba, material = model.geom_rgba[geom], model.geom_matid[geom]
+    # The compiled model does not say whether a file sets rgba. MuJoCo's default, grey, counts as
+    # unset, as in MuJoCo's documentation of geom/rgba.
     if material < 0 or not np.allclose(rgba, (0.5, 0.5, 0.5, 1)):
         return rgba
     return model.mat_rgba[material] * (*_tint(model, material), 1.0)
 
 
 def _tint(model: mujoco.MjModel, material: int) -> np.ndarray:
-    """The mean colour (3,) of a material's texture; white where it has none."""
+    """Return the mean colour (3,) of a material's texture; white if it has none."""
     texture = model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB]
     if texture < 0 or model.tex_nchannel[texture] < 3:
         return np.ones(3)

@@ -1,4 +1,4 @@
-"""Convex hulls of MuJoCo's meshes, with no more corners than a collider can take."""
+"""Convex hulls of MuJoCo's meshes, simplified to as many vertices as a collider can take."""
 
 import mujoco
 import numpy as np
@@ -7,20 +7,20 @@ from scipy.spatial import ConvexHull
 from brax.colliders.shapes.flatness import is_flat
 
 MAX_HULL_CORNERS = 256
-"""Corners that a hull may have; of one that has more those that matter are kept."""
+"""Maximum number of vertices of a hull; of a larger one, those that matter most are kept."""
 
 _NUM_DIRECTIONS = 1000
 
 
 def points(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """The corners of a mesh's convex hull (n, 3) [m]; of other geoms none."""
+    """Return the vertices of a mesh's convex hull (n, 3) [m]; empty for other geoms."""
     if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_MESH:
         return np.zeros((0, 3))
     return thin_hull(_corners(model, model.geom_dataid[geom]))[0]
 
 
 def left_out(model: mujoco.MjModel, geom: int) -> str:
-    """What is told of a mesh of whose hull corners are left out; nothing of others."""
+    """Return how a mesh's hull was simplified; empty if it was not."""
     if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_MESH:
         return ""
     every = _corners(model, model.geom_dataid[geom])
@@ -32,38 +32,39 @@ def left_out(model: mujoco.MjModel, geom: int) -> str:
 
 
 def thin_hull(corners: np.ndarray) -> tuple[np.ndarray, float]:
-    """The corners (n, 3) that matter most, and how far inside the others their hull is [m].
+    """Return the vertices (n, 3) that matter most, and the largest loss of extent [m].
 
-    Taken are those that lie farthest along a direction in which the hull of those taken so far
-    reaches least; how far is measured in a thousand directions.
+    Greedy selection: each round takes the vertex that extends farthest in the direction in which
+    the hull so far falls short the most. The loss is measured in a thousand directions.
     """
     if len(corners) <= MAX_HULL_CORNERS:
         return corners, 0.0
     reach = corners @ _directions().T
-    whole = reach.max(axis=0)
+    full_extent = reach.max(axis=0)
     kept = [int(reach[:, 0].argmax())]
-    there = reach[kept[0]]
-    while len(kept) < MAX_HULL_CORNERS and (whole > there).any():
-        kept.append(int(reach[:, (whole - there).argmax()].argmax()))
-        there = np.maximum(there, reach[kept[-1]])
-    return corners[sorted(kept)], float((whole - there).max())
+    extent = reach[kept[0]]
+    while len(kept) < MAX_HULL_CORNERS and (full_extent > extent).any():
+        kept.append(int(reach[:, (full_extent - extent).argmax()].argmax()))
+        extent = np.maximum(extent, reach[kept[-1]])
+    return corners[sorted(kept)], float((full_extent - extent).max())
 
 
 def _directions() -> np.ndarray:
-    """Unit vectors (n, 3), evenly spread: a spiral of the golden angle."""
+    """Return unit vectors (n, 3), spread evenly along a golden-angle spiral."""
     place = np.arange(_NUM_DIRECTIONS) + 0.5
-    z, turn = 1 - 2 * place / _NUM_DIRECTIONS, np.pi * (1 + 5**0.5) * place
-    flat = np.sqrt(1 - z * z)
-    return np.stack([flat * np.cos(turn), flat * np.sin(turn), z], axis=1)
+    z, azimuth = 1 - 2 * place / _NUM_DIRECTIONS, np.pi * (1 + 5**0.5) * place
+    radius = np.sqrt(1 - z * z)
+    return np.stack([radius * np.cos(azimuth), radius * np.sin(azimuth), z], axis=1)
 
 
 def _corners(model: mujoco.MjModel, mesh: int) -> np.ndarray:
-    """MuJoCo's own hull if it made one."""
+    """Return the vertices of a mesh's convex hull."""
     begin = model.mesh_vertadr[mesh]
     vertices = model.mesh_vert[begin : begin + model.mesh_vertnum[mesh]]
+    # MuJoCo stores the hull of a mesh that collides as a graph.
     graph = model.mesh_graph[max(model.mesh_graphadr[mesh], 0) :]
     if model.mesh_graphadr[mesh] < 0:
-        flat = is_flat(vertices)  # only shown, then: MuJoCo refuses one that can touch
+        flat = is_flat(vertices)  # it can only be drawn: MuJoCo rejects a flat mesh that collides
         return vertices if flat else vertices[ConvexHull(vertices).vertices]
-    corners = int(graph[0])  # then come the number of faces, and a row and an index of each corner
+    corners = int(graph[0])  # followed by the number of faces, and two entries for each vertex
     return vertices[graph[2 + corners : 2 + 2 * corners]]

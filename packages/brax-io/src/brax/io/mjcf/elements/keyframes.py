@@ -16,7 +16,7 @@ def keyframes(
     custom: Custom,
     places: Mapping[tuple[str, int], str],
 ) -> None:
-    """Adds those that are read; the others are reported."""
+    """Add the keyframes that are supported; `support` reports the others."""
     unread = dict(left_out(model, custom))
     for k, name in enumerate(names(model, "key")):
         if k in unread:
@@ -31,18 +31,22 @@ def keyframes(
         )
 
 
-def poses_left_out(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
-    """Keyframes that place mocap bodies elsewhere than the model does, and what becomes of that."""
+def ignored_parts(model: mujoco.MjModel) -> Iterator[tuple[int, str]]:
+    """Yield the keyframes of which a part has no effect, and what that part is."""
+    # body_mocapid is -1 for all other bodies, so the last nmocap bodies are the mocap bodies in
+    # order.
     mocap = np.argsort(model.body_mocapid)[model.nbody - model.nmocap :]
     for k in range(model.nkey):
         moved = not np.allclose(model.key_mpos[k].reshape(-1, 3), model.body_pos[mocap])
-        turned = not np.allclose(model.key_mquat[k].reshape(-1, 4), model.body_quat[mocap])
-        if moved or turned:
+        rotated = not np.allclose(model.key_mquat[k].reshape(-1, 4), model.body_quat[mocap])
+        if moved or rotated:
             yield k, "its mpos and mquat: mocap bodies start where they are; the rest is read"
+        if model.key_time[k]:
+            yield k, "its time: a state has none; the rest is read"
 
 
 def left_out(model: mujoco.MjModel, custom: Custom) -> Iterator[tuple[int, str]]:
-    """Keyframes that are not read, and why."""
+    """Yield the keyframes that are not read, and why."""
     if custom.joint_types:
         for k in range(model.nkey):
             yield k, "joints of a type that MuJoCo does not know may have other coordinates"

@@ -1,4 +1,4 @@
-"""Which sensors of a compiled model are read, and why the others are not."""
+"""The sensors of a compiled model that are read, and why the others are not."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from brax.io.mjcf.names import body_names, disabled, keyword, names
 from brax.sensors import SensorType
 
 _RENAMED = {"jointactfrc": "jointactuatorfrc"}
-"""Types that MuJoCo's constants call otherwise than model files do."""
+"""Types whose names in MuJoCo's constants differ from those in files."""
 
 _KINDS = {"xbody": "body", "body": "inertia"}
-"""Our kinds of element, where they are not MuJoCo's; to it a body is its inertia's frame."""
+"""Kinds of measured elements that differ from MuJoCo's, where a body means its inertial frame."""
 
 
 class Read(NamedTuple):
-    """A sensor that is read: what it measures, and in which frame, as kind and name."""
+    """A supported sensor: its type, and the object and reference frame as (kind, name)."""
 
     type: str
     object: tuple[str, str]
@@ -28,19 +28,20 @@ class Read(NamedTuple):
 
 
 def read_sensor(model: mujoco.MjModel, sensor: int, own: Mapping[int, str]) -> Read | str:
-    """A sensor as the builder takes it, or why it is left out.
+    """Return a sensor as the builder takes it, or the reason why it is left out.
 
     Args:
         model: MuJoCo's model.
-        sensor: its number.
-        own: types that are not MuJoCo's, by the sensor's number.
+        sensor: the sensor's id.
+        own: plugin types of sensors, by id.
     """
     if disabled(model, "SENSOR"):
         return "only observes; sensors are disabled"
     word = keyword(mujoco.mjtSensor, model.sensor_type[sensor])
     name = own.get(sensor, _RENAMED.get(word, word))
     if name not in plugins.names("sensor"):
-        return f"only observes; type '{name}' is not supported"
+        hint = "; a plugin's type needs a tuple 'sensor:NAME' that lists it" * (name == "user")
+        return f"only observes; type '{name}' is not supported{hint}"
     kind = plugins.get("sensor", name)
     if name == "actuatorvel" and _adheres(model, int(model.sensor_objid[sensor])):
         return "only observes; the rate of adhesion is not computed"
@@ -70,12 +71,13 @@ def _adheres(model: mujoco.MjModel, actuator: int) -> bool:
 
 
 def _hidden(model: mujoco.MjModel, kind: SensorType, site: int) -> str:
-    """Which shape keeps a sensor that sees shapes from seeing; none if nothing does."""
+    """Return which shape prevents a sensor that casts rays from working; empty if none does."""
     shapes = list(model.geom_type) if kind.sees_geoms else []
     if kind.sees_site:
         shapes.append(model.site_type[site])
     words = sorted({keyword(mujoco.mjtGeom, shape) for shape in shapes})
     known = plugins.names("geometry_type")
+    # A ray would pass through such a shape, and MuJoCo's would not.
     blind = [w for w in words if w not in known or not plugins.get("geometry_type", w).stops_rays]
     return f"a {blind[0]} stops no rays" if blind else ""
 
@@ -86,10 +88,11 @@ def sensors(
     own: Mapping[int, str],
     places: Mapping[tuple[str, int], str],
 ) -> None:
-    """Adds the sensors that are read; the others are reported."""
+    """Add the sensors that are supported; `support` reports the others."""
     for i, name in enumerate(names(model, "sensor")):
         found = read_sensor(model, i, own)
         if isinstance(found, str):
+            # A plugin's sensor was asked for by name, so leaving it out is an error.
             if i in own:
                 why = found.removeprefix("only observes; ")
                 known = plugins.names("sensor")
@@ -101,13 +104,14 @@ def sensors(
             found.object,
             name,
             reference=found.reference,
+            # MuJoCo's documentation, sensor: a cutoff of 0 means that there is none.
             cutoff=float(model.sensor_cutoff[i]) or np.inf,
             line=places.get(("sensor", i), ""),
         )
 
 
 def left_out(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[tuple[int, str]]:
-    """Sensors that are not read, and why."""
+    """Yield the sensors that are not read, and why."""
     for i in range(model.nsensor):
         found = read_sensor(model, i, own)
         if isinstance(found, str) and i not in own:
@@ -115,7 +119,7 @@ def left_out(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[tuple[in
 
 
 def _object(model: mujoco.MjModel, kind: object, objtype: int, index: int) -> tuple[str, str] | str:
-    """Kind and name of what is measured, or why it cannot be."""
+    """Return the measured object as (kind, name), or the reason why it is not supported."""
     word = keyword(mujoco.mjtObj, objtype)
     what = _KINDS.get(word, word)
     whole = getattr(kind, "own_link", False)
@@ -131,6 +135,7 @@ def _object(model: mujoco.MjModel, kind: object, objtype: int, index: int) -> tu
     }.get(what, lambda: 0)()
     if whole and body > 0 and not model.body_jntnum[body]:
         return "its body has no joints and so is part of what carries it"
+    # The builder adds the inertias of fused bodies, so their separate inertial frames are lost.
     if what == "inertia" and not _alone(model, body):
         return "the inertia of a body that is fixed to another, or another to it, is not its own"
     if what == "geom" and keyword(mujoco.mjtGeom, model.geom_type[index]) not in plugins.names(
@@ -143,6 +148,6 @@ def _object(model: mujoco.MjModel, kind: object, objtype: int, index: int) -> tu
 
 
 def _alone(model: mujoco.MjModel, body: int) -> bool:
-    """Return whether a body has joints, and no body without is fixed to it."""
+    """Return whether a body has joints and no other body is fused to it."""
     parts = [i for i in range(1, model.nbody) if model.body_weldid[i] == body]
     return parts == [body]

@@ -11,12 +11,12 @@ from brax.io.mjcf.names import disabled, names
 def tendons(
     builder: ModelBuilder, model: mujoco.MjModel, places: Mapping[tuple[str, int], str]
 ) -> None:
-    """Adds all tendons.
+    """Add all tendons.
 
     Args:
-        builder: the model in the making.
-        model: MuJoCo's.
-        places: where each element stands in a file.
+        builder: the model builder.
+        model: MuJoCo's model.
+        places: the place of each element in the file.
     """
     joints, named = names(model, "joint"), names(model, "tendon")
     no_spring = disabled(model, "SPRING", "PASSIVE")
@@ -45,9 +45,10 @@ def tendons(
 
 
 def _path_part(model: mujoco.MjModel, wrap: int) -> str | tuple[str, str] | float:
-    """A part of a spatial tendon's path, as the builder takes it."""
+    """Return one element of a spatial tendon's path, as the builder takes it."""
     sites, number = names(model, "site"), float(model.wrap_prm[wrap])
     what, index = model.wrap_type[wrap], model.wrap_objid[wrap]
+    # `wrap_prm` is the divisor of a pulley, the weight of a joint, and the id of a side site.
     if what == mujoco.mjtWrap.mjWRAP_PULLEY:
         return number
     if what == mujoco.mjtWrap.mjWRAP_SITE:
@@ -56,6 +57,6 @@ def _path_part(model: mujoco.MjModel, wrap: int) -> str | tuple[str, str] | floa
 
 
 def is_fixed(model: mujoco.MjModel, tendon: int) -> bool:
-    """Return whether a tendon is a weighted sum of joint coordinates, not a path in space."""
+    """Return whether a tendon is fixed, a weighted sum of joint coordinates, and not spatial."""
     first = model.wrap_type[model.tendon_adr[tendon]]
     return bool(first == mujoco.mjtWrap.mjWRAP_JOINT)
