@@ -1,4 +1,4 @@
-// The camera: turned by the mouse, carried along by the link it follows.
+// The camera: the mouse orbits it, and it moves along with the link that it follows.
 
 import * as THREE from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
@@ -17,14 +17,16 @@ export class Camera {
     this.last = new THREE.Vector3();
   }
 
+  // The point that the camera orbits around.
   get target() {
     return this.orbit.target;
   }
 
-  // Back to where the whole model is seen, from the front right and a little above.
+  // Returns to a view of the whole model, from the front right and slightly above.
+  // 3 radii fill the view of 40 degrees; a tall canvas needs more distance for its width.
   home(center = this.center) {
     this.target.copy(center);
-    const distance = this.radius * Math.max(3, 3 / this.lens.aspect) * this.crowding;
+    const distance = this.radius * Math.max(3, 3 / this.lens.aspect) * this.coveredFactor;
     this.lens.position.set(1.3, -1.8, 0.95).setLength(distance).add(center);
     this.orbit.update();
   }
@@ -34,7 +36,7 @@ export class Camera {
     if (link >= 0) this.last.copy(links[link].position);
   }
 
-  // Moves with the followed link, keeping the direction of view.
+  // Moves with the followed link, and keeps the direction of view.
   track(links) {
     const link = links[this.followed];
     if (!link) return;
@@ -44,10 +46,10 @@ export class Camera {
     this.lens.position.add(step);
   }
 
-  // Fits a canvas whose lowest `covered` pixels lie behind the controls.
+  // Fits the view to a canvas whose lowest `covered` pixels are behind the controls.
   resize(width, height, covered) {
-    const first = this.crowding === undefined;
-    this.crowding = Math.min(height / Math.max(height - covered, 1), 2);
+    const first = this.coveredFactor === undefined;
+    this.coveredFactor = Math.min(height / Math.max(height - covered, 1), 2);
     this.lens.aspect = width / Math.max(height, 1);
     this.lens.setViewOffset(width, height, 0, covered / 2, width, height);
     if (first) this.home();

@@ -1,4 +1,4 @@
-// What the visitor reads and presses.
+// The controls and readouts of the page.
 
 import { element, option } from "./dom.js";
 import { Inspector } from "./inspector.js";
@@ -7,13 +7,13 @@ import { Plot } from "./plot.js";
 
 const OTHER = { light: "dark", dark: "light" };
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
-const STILL = 4; // pixels that a click may move
+const CLICK_TOLERANCE = 4; // pixels by which the pointer can move in a click
 const MARKS = [
-  ["Contacts", "contacts", "Where bodies touch"],
-  ["Forces", "forces", "How hard bodies touch"],
-  ["Joints", "joints", "What bodies turn about or slide along"],
+  ["Contacts", "contacts", "Contact points and their normals"],
+  ["Forces", "forces", "Contact forces"],
+  ["Joints", "joints", "Anchors and axes of the joints"],
   ["Axes", "axes", "Frames of the links: x red, y green, z blue"],
-  ["Mass", "masses", "Centres of mass of the links, and of all of them"],
+  ["Mass", "masses", "Centres of mass of the links and of the whole model"],
 ];
 
 export class Controls {
@@ -34,7 +34,7 @@ export class Controls {
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   }
 
-  // Does the first link leave the place where it starts?
+  // Returns whether the first link moves far from its start, so that the camera should follow it.
   travels() {
     const { shape, data } = this.model.arrays.pos;
     const stride = 3 * shape[1];
@@ -60,7 +60,7 @@ export class Controls {
     );
   }
 
-  // Every series as curves, beside the scene.
+  // The panel with every series as curves.
   plotPanel() {
     this.plots = this.series.map(([name, values]) => this.plotOf(name, values));
     if (!this.plots.length) return [];
@@ -150,11 +150,11 @@ export class Controls {
       element("button", { onclick: () => this.home() }, "Reset view"),
       element("button", { onclick: () => this.switchTheme() }, "Light / dark"),
       element("button", { title: "Keys (?)", onclick: () => this.help() }, "?"),
-      element("span", { class: "bx-help" }, "Drag turns, right-drag moves, scroll zooms, click inspects"),
+      element("span", { class: "bx-help" }, "Drag: rotate · right-drag: pan · scroll: zoom · click: inspect"),
     ];
   }
 
-  // A box to tick for each kind of marks that there is.
+  // A checkbox for each available overlay.
   marks() {
     this.switches = {};
     const there = MARKS.filter(([, name]) => name in this.stage.overlays);
@@ -181,12 +181,13 @@ export class Controls {
     let from = [0, 0];
     canvas.addEventListener("pointerdown", (event) => (from = [event.offsetX, event.offsetY]));
     canvas.addEventListener("click", ({ offsetX: x, offsetY: y }) => {
-      if (Math.hypot(x - from[0], y - from[1]) > STILL) return; // the view was turned
+      if (Math.hypot(x - from[0], y - from[1]) > CLICK_TOLERANCE) return; // a drag, which orbits the camera
       this.inspect(this.stage.pick(x, y)?.link ?? -1);
     });
   }
 
   key(event) {
+    // A focused control, such as the slider, handles its own keys.
     if (event.target !== this.root && event.target.tagName !== "CANVAS") return;
     if (this.keys.press(event)) event.preventDefault();
   }
@@ -196,6 +197,7 @@ export class Controls {
     this.hint.hidden = !geom;
     if (!geom) return;
     this.hint.textContent = [this.model.links[geom.link] ?? "world", geom.name].filter(Boolean).join(" › ");
+    // The label stays within the page, to the right of the pointer.
     this.hint.style.left = `${Math.min(offsetX + 14, this.root.clientWidth - 160)}px`;
     this.hint.style.top = `${offsetY + 14}px`;
   }
@@ -231,12 +233,12 @@ export class Controls {
     this.setFollow(next < this.model.links.length ? next : -1);
   }
 
-  // The present frame's row in the arrays.
+  // The current frame's row in the arrays.
   get row() {
     return Math.min(this.player.frame - this.model.first, this.model.frames - 1);
   }
 
-  // Shows what a link is; none for -1.
+  // Opens the inspector for a link; -1 closes it.
   inspect(link) {
     this.inspector.show(link, this.row);
   }
@@ -265,7 +267,7 @@ export class Controls {
     this.stage.theme(theme);
   }
 
-  // Writes the present moment into everything that shows it.
+  // Updates everything that shows numbers or curves to the current frame.
   update() {
     const { frames, time, end, playing, speed } = this.player;
     const { first } = this.model;

@@ -1,4 +1,4 @@
-// What Python wrote: a model as JSON, and every number that changes as float32.
+// Reads the data that Python wrote: the model as JSON, and all changing numbers as float32.
 
 export async function read(root) {
   const scene = JSON.parse(root.querySelector(".brax-model").textContent);
@@ -11,17 +11,18 @@ export async function read(root) {
       return [name, { shape, data: rows(numbers.subarray(start - size, start), shape[0]) }];
     }),
   );
-  scene.first = 0; // the frame that the first rows are of
+  scene.first = 0; // index of the frame in the first rows
   return scene;
 }
 
-// Columns over the frames, as rows of one frame each.
+// Transposes columns over the frames to one row for each frame.
 function rows(columns, frames) {
   const width = columns.length / frames;
   return columns.map((_, i) => columns[(i % width) * frames + Math.floor(i / width)]);
 }
 
-// Base64 of gzip of little-endian float32: the first bytes of all numbers, then the second and so on.
+// Decodes base64 of gzip of little-endian float32, stored as byte planes: the first bytes of all
+// numbers, then the second bytes and so on, which compresses better (brax/io/viewer/packing.py).
 async function floats(text) {
   const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

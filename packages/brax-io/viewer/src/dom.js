@@ -1,4 +1,5 @@
-// Elements of the page. Every text is put in as text, never as markup.
+// Helpers that create elements. Texts are inserted as text, never as markup, since names in a model
+// are untrusted.
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);

@@ -1,4 +1,4 @@
-// What a link is and where it stands, and how far its joints have moved.
+// The inspector: parent, mass and pose of a link, and the coordinates of its joints.
 
 import { element } from "./dom.js";
 
@@ -16,7 +16,7 @@ export class Inspector {
     );
   }
 
-  // Shows one link, or none (-1).
+  // Shows one link; -1 closes the inspector.
   show(link, frame = 0) {
     this.link = link;
     this.card.hidden = link < 0;
@@ -31,7 +31,7 @@ export class Inspector {
       ...this.row("mass", `${shorten(this.model.masses[link])} kg`),
       ...this.row("position", ""),
       ...this.row("rotation", ""),
-      ...this.joints.flatMap((joint) => this.row(joint.name, "", told(joint))),
+      ...this.joints.flatMap((joint) => this.row(joint.name, "", describe(joint))),
     );
     this.update(frame);
   }
@@ -58,11 +58,12 @@ export class Inspector {
   }
 }
 
-// What a joint is, and how far it may go.
-function told({ name, type, range, unit }) {
+// Describes a joint: its name, type and range.
+function describe({ name, type, range, unit }) {
   return range ? `${name}: ${type}, ${range.map(shorten).join(" to ")} ${unit}` : `${name}: ${type}`;
 }
 
+// Ball and free joints have several coordinates without a common unit.
 function coordinates({ unit }, numbers) {
   if (numbers.length > 1) return [...numbers].map((x) => x.toFixed(2)).join(" ");
   const degrees = unit === "rad" ? ` (${((numbers[0] * 180) / Math.PI).toFixed(0)}°)` : "";

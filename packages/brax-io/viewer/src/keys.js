@@ -1,10 +1,10 @@
-// What keys do, and the card that says so.
+// Keyboard shortcuts, and the card that lists them.
 
 import { element } from "./dom.js";
 
-const LAST = 1e9; // a frame that no trajectory has
+const LAST = 1e9; // larger than any frame; `seek` clamps it
 
-// Each: the keys, as the browser names them, what they do in words, and the doing.
+// Each entry: the keys by the browser's names, a description, and the action.
 function actions(controls) {
   const { player, stage } = controls;
   const by = (steps) => () => controls.seek(player.frame + steps);
@@ -12,23 +12,23 @@ function actions(controls) {
   return [
     [[" "], "play or pause", () => controls.toggle()],
     [["ArrowLeft"], "one frame back", by(-1)],
-    [["ArrowRight"], "one frame on", by(1)],
+    [["ArrowRight"], "one frame forward", by(1)],
     [["PageUp"], "ten frames back", by(-10)],
-    [["PageDown"], "ten frames on", by(10)],
+    [["PageDown"], "ten frames forward", by(10)],
     [["Home"], "first frame", () => controls.seek(0)],
     [["End"], "last frame", () => controls.seek(LAST)],
     [["-"], "slower", () => controls.changeSpeed(-1)],
     [["+", "="], "faster", () => controls.changeSpeed(1)],
     [["c"], "contacts", marks("contacts")],
-    [["o"], "forces of contacts", marks("forces")],
+    [["o"], "contact forces", marks("forces")],
     [["j"], "joints", marks("joints")],
     [["x"], "frames of links", marks("axes")],
     [["m"], "centres of mass", marks("masses")],
     [["f"], "follow the next link", () => controls.followNext()],
     [["r"], "reset the view", () => controls.home()],
     [["t"], "light or dark", () => controls.switchTheme()],
-    [["Escape"], "close what is open", () => controls.close()],
-    [["?"], "these keys", () => controls.help()],
+    [["Escape"], "close cards", () => controls.close()],
+    [["?"], "list of keys", () => controls.help()],
   ].filter(([keys]) => keys[0] !== "o" || stage.overlays.forces);
 }
 
@@ -48,9 +48,9 @@ export class Keys {
     );
   }
 
-  // Does what a key says; tells whether it says anything.
+  // Performs a key's action, and returns whether it has one.
   press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    if (event.ctrlKey || event.metaKey || event.altKey) return false; // shortcuts of the browser
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const found = this.actions.find(([keys]) => keys.includes(key));
     found?.[2]();

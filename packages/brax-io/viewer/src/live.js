@@ -1,6 +1,6 @@
-// Frames that go on coming from the server that sent the page.
+// Receives frames from the server of a live page.
 
-const KEPT = 500; // frames that stay to look back at
+const HISTORY = 500; // number of frames to look back at
 
 export class Live {
   constructor(scene, player) {
@@ -8,19 +8,19 @@ export class Live {
     this.rows = Object.values(scene.arrays);
     for (const row of this.rows) {
       row.size = row.data.length;
-      row.store = new Float32Array(KEPT * row.size);
+      row.store = new Float32Array(HISTORY * row.size);
       row.store.set(row.data);
     }
     player.live = player.playing = true;
     const source = new EventSource("frames");
     source.onmessage = ({ data }) => this.append(floats(data));
-    source.onerror = () => source.close(); // the server has ended: what is here stays
+    source.onerror = () => source.close(); // the server has stopped; the received frames stay
   }
 
-  // Puts a frame behind the others, and lets the oldest go.
+  // Appends a frame, and drops the oldest one if the history is full.
   append(numbers) {
     const { scene, player } = this;
-    const full = scene.frames === KEPT;
+    const full = scene.frames === HISTORY;
     if (full) scene.first = ++player.first;
     else scene.frames++;
     let start = 0;

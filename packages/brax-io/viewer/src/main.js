@@ -1,5 +1,5 @@
-// The viewer page: reads what Python wrote into the page and plays it. Nothing is fetched, but
-// the frames of a live page.
+// The viewer page: plays the data that Python wrote into it. Only a live page makes requests, for
+// its frames.
 
 import { Controls } from "./controls.js";
 import { read } from "./data.js";
@@ -8,9 +8,9 @@ import { Player } from "./player.js";
 import { Stage } from "./stage.js";
 import css from "./style.css";
 
-const READING = 100; // milliseconds between two writings of the numbers while it plays
+const TEXT_INTERVAL = 100; // milliseconds between two updates of numbers and curves while playing
 
-// Takes its place in `root`, one of possibly many viewers in a notebook.
+// Starts a viewer in `root`; a notebook can have several.
 async function start(root) {
   root.dataset.state = "loading";
   root.style.setProperty("--height", root.dataset.height ? `${root.dataset.height}px` : "100vh");
@@ -34,7 +34,7 @@ async function start(root) {
   }
 }
 
-// The clock of a viewer; viewers side by side have one together, as long as the longest of them.
+// Returns the clock of a viewer. Viewers side by side share one, as long as the longest of them.
 function playerOf(root, scene) {
   const group = root.closest(".bx-group");
   if (!group) return new Player(scene.frames, scene.dt);
@@ -43,11 +43,11 @@ function playerOf(root, scene) {
   return group.player;
 }
 
-// Draws when something changed; a page that stands still costs nothing.
+// Draws only when something has changed, so that an idle page costs nothing.
 function run(root, scene, stage, player, controls) {
   let shown = "";
-  let told = 0; // when numbers and curves were last written
-  let stale = false; // whether they are of an earlier moment than the picture
+  let updated = 0; // time of the last update of numbers and curves
+  let stale = false; // true if they are older than the picture
   let drawn = 0;
   const tick = (now) => {
     player.advance(now);
@@ -57,8 +57,8 @@ function run(root, scene, stage, player, controls) {
       stage.pose(player.time / player.dt - scene.first);
       stale = true;
     }
-    if (stale && (!player.playing || now - told > READING)) {
-      told = now;
+    if (stale && (!player.playing || now - updated > TEXT_INTERVAL)) {
+      updated = now;
       stale = false;
       controls.update();
     }
@@ -70,5 +70,6 @@ function run(root, scene, stage, player, controls) {
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(css);
+// A <style> element would be blocked by the page's content security policy.
 document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 document.querySelectorAll(".brax-viewer:not([data-state])").forEach(start);

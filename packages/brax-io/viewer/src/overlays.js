@@ -1,5 +1,4 @@
-// What is drawn over the bodies: where they touch and how hard, what they turn about, their frames
-// and where their mass is.
+// Overlays on the bodies: contacts and their forces, joint axes, link frames, and centres of mass.
 
 import * as THREE from "three";
 
@@ -10,15 +9,16 @@ function material(color) {
   return new THREE.MeshBasicMaterial({ color, depthTest: false, transparent: true });
 }
 
-// `count` copies of a shape, seen through whatever is in front of them.
+// Returns `count` instances of a shape, visible through everything in front of them.
 function copies(geometry, color, count) {
   const mesh = new THREE.InstancedMesh(geometry, material(color), count);
+  // three.js culls by the bounds of one instance at the origin.
   mesh.frustumCulled = false;
   mesh.renderOrder = 1;
   return mesh;
 }
 
-// A dot and a rod for each of `count` places; a rod of length 1 is `length` long.
+// A dot and a rod for each of `count` points; `length` is the length of a rod with factor 1.
 class Marks {
   constructor(count, color, dot, length) {
     this.dots = copies(new THREE.SphereGeometry(dot, 16, 12), color, count);
@@ -33,7 +33,7 @@ class Marks {
     this.rods.setMatrixAt(i, HIDDEN);
   }
 
-  // Puts mark `i` at `place`; its rod along `along` starts at the place or is centred on it.
+  // Places mark `i` at `place`, with its rod along `along`, either starting there or centred there.
   put(i, place, along, centred, long = 1) {
     const turn = new THREE.Quaternion().setFromUnitVectors(UP, along.clone().normalize());
     const shift = centred ? 0 : (this.length * long) / 2;
@@ -49,7 +49,7 @@ class Marks {
   }
 }
 
-// Each row: whether it touches, the point, the normal.
+// Each row: 1 if active, the point, the normal.
 export class Contacts {
   constructor(model, radius) {
     this.rows = model.arrays.contacts;
@@ -68,7 +68,8 @@ export class Contacts {
   }
 }
 
-// Each row: the force at the contact of the same number. The largest of all is as long as the model.
+// Each row: the force at the contact with the same index. The largest of all is drawn as long as the
+// model.
 export class Forces {
   constructor(model, radius) {
     this.contacts = model.arrays.contacts;
@@ -93,7 +94,7 @@ export class Forces {
   }
 }
 
-// Anchors and axes stand in the links' frames, those of `axes` anew in every frame.
+// Anchors and axes are in the links' frames; those in `axes` differ from frame to frame.
 export class Joints {
   constructor(model, radius, links) {
     Object.assign(this, { joints: model.joints, axes: model.arrays.axes, links });
@@ -125,7 +126,7 @@ export class Axes {
     const length = 0.25 * radius;
     const rod = new THREE.CylinderGeometry(0.02 * radius, 0.02 * radius, length, 8);
     rod.translate(0, length / 2, 0);
-    const turns = [["z", -1], ["x", 0], ["x", 1]]; // from along y
+    const turns = [["z", -1], ["x", 0], ["x", 1]]; // quarter turns from the y axis to x, y and z
     this.rods = [0xe5484d, 0x30a46c, 0x3e63dd].map((color, i) => {
       const [about, quarter] = turns[i];
       const geometry = rod.clone();
@@ -145,7 +146,7 @@ export class Axes {
   }
 }
 
-// A dot at the centre of mass of every link, and a larger one at that of all of them.
+// A dot at the centre of mass of every link, and a larger one at that of the whole model.
 export class Masses {
   constructor(model, radius, links) {
     Object.assign(this, { model, links });
@@ -156,7 +157,7 @@ export class Masses {
     this.group.visible = false;
   }
 
-  // The centre of mass of all links, where they stand now.
+  // Returns the centre of mass of the whole model in its current pose.
   centre() {
     const sum = new THREE.Vector3();
     this.links.forEach((_, i) => sum.addScaledVector(this.of(i), this.model.masses[i] / this.total));

@@ -1,10 +1,10 @@
-// The clock: what time of the trajectory is shown, and whether it runs.
+// The clock: the time of the trajectory that is shown, and whether it is running.
 
-const LATEST = 0.5; // seconds behind its newest frame at which a live page catches up
+const MAX_DELAY = 0.5; // seconds behind the newest frame from which a live page jumps to it
 
 export class Player {
   constructor(frames, dt) {
-    this.first = 0; // of a live page, the oldest frame that is kept
+    this.first = 0; // oldest frame in the history of a live page
     this.frames = frames;
     this.dt = dt;
     this.time = 0;
@@ -19,18 +19,20 @@ export class Player {
   }
 
   get frame() {
+    // The 1e-6 makes up for rounding: frame n is shown at the time n * dt.
     return Math.min(this.frames - 1, Math.floor(this.time / this.dt + 1e-6));
   }
 
-  // Runs on to the moment `now` of the page's life [ms]; starts again at the end, if there is one.
+  // Advances to the page's time `now` [ms], and starts again after the end, unless the page is live.
   advance(now) {
     const seconds = (now - this.now) / 1000;
     this.now = now;
     const start = this.first * this.dt;
     this.time = Math.max(this.time, start);
     if (!this.playing || this.end === start) return;
+    // A hidden tab gets no ticks; without the limit it would jump ahead when it is shown again.
     const next = this.time + Math.min(seconds, 0.25) * this.speed;
-    if (this.live) this.time = next > this.end || next < this.end - LATEST ? this.end : next;
+    if (this.live) this.time = next > this.end || next < this.end - MAX_DELAY ? this.end : next;
     else this.time = next > this.end ? (this.time < this.end ? this.end : 0) : next;
   }
 

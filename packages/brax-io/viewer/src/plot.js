@@ -1,4 +1,4 @@
-// A series as curves over the frames, one for each of its columns, with a mark at the present one.
+// A series as curves over the frames, one for each column, with a mark at the current frame.
 
 export class Plot {
   constructor(name, values, player, onSeek) {
@@ -22,7 +22,7 @@ export class Plot {
     return Math.max(this.data.length / this.columns - 1, 1);
   }
 
-  // The present values, as text.
+  // Returns the values in a frame as text.
   value(frame) {
     const row = this.data.subarray(frame * this.columns, (frame + 1) * this.columns);
     return row.length === 1 ? row[0].toFixed(3) : [...row].map((x) => x.toFixed(1)).join(" ");
@@ -47,7 +47,7 @@ export class Plot {
     pen.globalAlpha = 1;
   }
 
-  // The curves alone, which stay as they are while the mark moves.
+  // Draws only the curves, which are cached while the mark moves.
   draft(width, height, color) {
     const canvas = Object.assign(document.createElement("canvas"), { width, height });
     const pen = canvas.getContext("2d");

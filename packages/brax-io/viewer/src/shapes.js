@@ -1,10 +1,10 @@
-// Meshes for geoms, by the name of their geometry type; sizes are MuJoCo's.
+// Meshes of geoms by geometry type, with MuJoCo's sizes.
 
 import * as THREE from "three";
 
-const PLANE_EXTENT = 1000; // metres shown of a plane that has no end
+const PLANE_EXTENT = 1000; // metres drawn of an infinite plane
 
-// three's capsules and cylinders lie along y, ours along z.
+// The axis of capsules and cylinders is y in three.js, and z in MuJoCo.
 const alongZ = (geometry) => geometry.rotateX(Math.PI / 2);
 
 const SHAPES = {
@@ -20,7 +20,7 @@ function fromTriangles({ vertices, faces }) {
   const geometry = new THREE.BufferGeometry();
   geometry.setAttribute("position", new THREE.Float32BufferAttribute(vertices.flat(), 3));
   geometry.setIndex(faces.flat());
-  const flat = geometry.toNonIndexed(); // a normal per face, so that edges stay edges
+  const flat = geometry.toNonIndexed(); // one normal per face keeps edges sharp
   flat.computeVertexNormals();
   return flat;
 }
@@ -31,7 +31,7 @@ export function shape(geom) {
   return SHAPES[geom.type](geom.size);
 }
 
-// What floors are covered with: squares of one metre in two tones.
+// The texture of floors: squares of one metre in two tones.
 export function squares(size) {
   return tiles(size, 2, (pen) => {
     pen.fillStyle = "#ffffff";
@@ -42,14 +42,14 @@ export function squares(size) {
   });
 }
 
-// What a model without a floor is seen against: the lines between such squares.
+// The grid for a model without a floor: the lines between such squares.
 export function lines() {
   const material = { map: tiles([0, 0], 1, (pen) => pen.strokeRect(0, 0, 256, 256)) };
   Object.assign(material, { transparent: true, depthWrite: false, side: THREE.DoubleSide });
   return new THREE.Mesh(SHAPES.plane([0, 0]), new THREE.MeshBasicMaterial(material));
 }
 
-// A picture `metres` wide, painted once and repeated over a plane.
+// Returns a texture that is `metres` wide and repeats over a plane.
 function tiles(size, metres, paint) {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = 256;

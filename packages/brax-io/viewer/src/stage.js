@@ -1,16 +1,16 @@
-// The picture: floor, links, lights, and the drawing of one moment of the trajectory.
+// The 3D scene: floor, links and lights, and the drawing of one frame.
 
 import * as THREE from "three";
 import { Camera } from "./camera.js";
-import { Pace } from "./pace.js";
 import { Axes, Contacts, Forces, Joints, Masses } from "./overlays.js";
+import { Quality } from "./quality.js";
 import { lines, shape, squares } from "./shapes.js";
 
-// Whether there is no graphics card: smooth edges would take most of the time then.
+// True without a graphics card. Antialiasing would then take most of the time.
 const SOFTWARE = (() => {
   const context = document.createElement("canvas").getContext("webgl2");
-  const told = context?.getExtension("WEBGL_debug_renderer_info");
-  const name = told ? context.getParameter(told.UNMASKED_RENDERER_WEBGL) : "";
+  const info = context?.getExtension("WEBGL_debug_renderer_info");
+  const name = info ? context.getParameter(info.UNMASKED_RENDERER_WEBGL) : "";
   context?.getExtension("WEBGL_lose_context")?.loseContext();
   return /swiftshader|llvmpipe|software|basic render/i.test(name);
 })();
@@ -23,7 +23,7 @@ const THEMES = {
 export class Stage {
   constructor(root, model) {
     this.model = model;
-    this.pace = new Pace(SOFTWARE);
+    this.quality = new Quality(SOFTWARE);
     this.scene = new THREE.Scene();
     this.links = model.links.map(() => new THREE.Group());
     this.world = new THREE.Group();
@@ -42,7 +42,8 @@ export class Stage {
     this.scene.fog = new THREE.Fog(0, 12 * radius + 4, 50 * radius + 20);
   }
 
-  // `layer` decides which of two surfaces in the same place is seen, such as a knee's two caps.
+  // `layer` offsets the depth of coinciding surfaces, such as the two caps at a knee, which would
+  // flicker otherwise (z-fighting).
   addGeom(geom, layer) {
     const [red, green, blue, alpha] = geom.rgba;
     if (alpha === 0) return;
@@ -67,7 +68,7 @@ export class Stage {
     (this.links[geom.link] ?? this.world).add(mesh);
   }
 
-  // What the camera has to hold at the start: all that moves, or all there is.
+  // Returns the box that the camera shows at the start: everything that moves, or else everything.
   extent() {
     const box = new THREE.Box3();
     this.scene.updateMatrixWorld();
@@ -87,7 +88,7 @@ export class Stage {
     Object.values(this.overlays).forEach((overlay) => this.scene.add(overlay.group));
   }
 
-  // A model without a floor still needs something to see movement against.
+  // A model without a floor gets a grid, against which motion is visible.
   addGrid() {
     if (this.floors.length) return;
     this.grid = lines();
@@ -127,7 +128,7 @@ export class Stage {
     this.dirty = true;
   }
 
-  // Shows frame `at`; a fraction is a moment between two frames.
+  // Shows frame `at`; a fraction interpolates between two frames.
   pose(at) {
     const { arrays, frames } = this.model;
     const first = Math.min(Math.floor(at + 1e-6), frames - 1);
@@ -147,13 +148,13 @@ export class Stage {
     this.dirty = true;
   }
 
-  // What is not seen is not computed.
+  // Only visible overlays are computed.
   markOverlays() {
     for (const overlay of Object.values(this.overlays))
       if (overlay.group.visible) overlay.pose(this.frame);
   }
 
-  // Shows one kind of marks, or hides it.
+  // Shows or hides one overlay.
   mark(name, visible) {
     this.overlays[name].group.visible = visible;
     this.markOverlays();
@@ -164,7 +165,7 @@ export class Stage {
     this.camera.follow(link, this.links);
   }
 
-  // Makes one link glow, or none (-1).
+  // Highlights one link, or none (-1).
   highlight(link) {
     this.links.forEach((group, i) =>
       group.children.forEach((mesh) => mesh.material.emissive.set(i === link ? 0x553300 : 0)),
@@ -172,7 +173,7 @@ export class Stage {
     this.dirty = true;
   }
 
-  // The geom under a point of the canvas, in pixels.
+  // Returns the geom under a point of the canvas, in pixels.
   pick(x, y) {
     const { clientWidth, clientHeight } = this.renderer.domElement;
     const point = new THREE.Vector2((2 * x) / clientWidth - 1, 1 - (2 * y) / clientHeight);
@@ -181,7 +182,7 @@ export class Stage {
     return ray.intersectObjects([this.world, ...this.links])[0]?.object.userData;
   }
 
-  // Sets how fine the picture is.
+  // Applies a level of quality.
   apply({ pixels, shadows }) {
     const ratio = Math.min(window.devicePixelRatio, pixels);
     if (ratio !== this.renderer.getPixelRatio()) this.renderer.setPixelRatio(ratio);
@@ -189,19 +190,19 @@ export class Stage {
   }
 
   resize(width, height, covered) {
-    this.pace.reset();
+    this.quality.reset();
     this.renderer.setSize(width, height);
     this.camera.resize(width, height, covered);
     this.dirty = true;
   }
 
-  // Draws if anything changed since the last time; tells whether it did.
+  // Draws if anything has changed since the last time, and returns whether it did.
   draw(now) {
     this.camera.update();
-    const due = this.pace.isDue(now);
+    const due = this.quality.isDue(now);
     if (!this.dirty && !due) return false;
-    this.apply(this.pace.look(this.dirty));
-    this.pace.frame(now);
+    this.apply(this.quality.look(this.dirty));
+    this.quality.frame(now);
     this.dirty = false;
     this.sun.target.position.copy(this.camera.target);
     this.sun.position.copy(this.camera.target).add(this.sunOffset);
@@ -213,7 +214,7 @@ export class Stage {
 const ONES = new THREE.Vector3(1, 1, 1);
 const SPOT = new THREE.Vector3();
 
-// Ours are (w, x, y, z), three's (x, y, z, w).
+// Brax's quaternions are (w, x, y, z), those of three.js (x, y, z, w).
 function quaternion(values, start) {
   const [w, x, y, z] = values.slice(start, start + 4);
   return new THREE.Quaternion(x, y, z, w);
