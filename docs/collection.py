@@ -9,22 +9,25 @@ from brax.envs.describe import describe
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# The collection, environment by environment
 
-Written by `hatch run collection` from the code, as a test holds. Every environment is made by
-`brax.envs.get_environment(name, **parameters)`; `brax envs show NAME` tells the same. Metrics named
-as terms add up to the reward. How the models relate to others, and what was learned on them, is in
-[environments.md](environments.md).
+Each section describes one environment: task, time steps, observation, metrics and parameters.
+`brax.envs.get_environment(name, **parameters)` makes it, and `brax envs show NAME` prints the same
+tables. The reward is the sum of the metrics that are marked as its terms.
+
+For the models' differences from Gymnasium's, and for what agents learned, see
+[environments.md](environments.md). `hatch run collection` writes this page from the code, and a
+test compares the two.
 """
 
 
 def section(name: str) -> str:
     """Return the section on an environment."""
     env = plugins.get("environment", name)()
-    told = [f"## {name}", inspect.cleandoc(type(env).__doc__ or "")]
+    parts = [f"## {name}", inspect.cleandoc(type(env).__doc__ or "")]
     for headers, rows in describe(env):
-        titles = headers or ("", "")
+        titles = headers or ("property", "value")
         table = [f"| {' | '.join(line)} |" for line in (titles, *rows)]
-        told.append("\n".join([table[0], "|---" * len(titles) + "|", *table[1:]]))
-    return "\n\n".join(told)
+        parts.append("\n".join([table[0], "|---" * len(titles) + "|", *table[1:]]))
+    return "\n\n".join(parts)
 
 
 def page() -> str:

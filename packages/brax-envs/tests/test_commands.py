@@ -34,7 +34,7 @@ def test_show_one_with_computed_parts():
     ):
         assert words in output
     assert "reward_ctrl term of the reward" in output
-    assert "target_radius 0.2 Targets are at most" in output
+    assert "target_radius 0.2 Maximum distance of targets from the arm's root [m]." in output
     if "ppo" in plugins.names("trainer"):
         assert "ppo default" in output
 

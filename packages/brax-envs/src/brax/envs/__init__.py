@@ -1,9 +1,9 @@
-"""Environments: a collection, and how to find and register them.
+"""Environments: a collection, and functions to find and register them.
 
-Each environment is one module here. `task` and `goal` are what they are made of, `observation` and
-`parameters` lay out what they observe and take; `registry` finds them by name, and `wrappers` gives
-them the interfaces of other libraries. Nothing here imports agents. Start reading at `ant`, then
-`task`.
+Each environment is one module here. `task` and `goal` are their base classes. `observation` and
+`parameters` declare what they observe and which settings they take. `registry` finds them by name,
+and `wrappers` adapts them to other libraries. Nothing here imports agents. Start reading at `ant`,
+then `task`.
 """
 
 import importlib
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Takes the names from `brax.envs.api`, imported, and JAX with it, when one is first used;
-    modules, such as `brax.envs.base`, too."""
+    """Return a name of `brax.envs.api`, or a module such as `brax.envs.base`.
+
+    They are imported at their first use, because `api` imports JAX and `brax --help` does not need
+    it.
+    """
     api = importlib.import_module("brax.envs.api")
     if hasattr(api, name):
         return getattr(api, name)

@@ -1,4 +1,4 @@
-"""`brax envs`: the environments, and what one of them consists of."""
+"""The command `brax envs`, which lists the environments and describes one of them."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import click
 import jax
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from brax import plugins
@@ -17,12 +18,12 @@ from brax.plugins.outputs.environment import make
 @click.group(invoke_without_command=True)
 @click.pass_context
 def envs(context: click.Context) -> None:
-    """Lists the environments; `brax envs show NAME` tells more of one."""
+    """List the environments; `brax envs show NAME` describes one."""
     if context.invoked_subcommand is not None:
         return
     table = Table("name", "distribution", "summary", box=None)
     for name, spec in plugins.specs("environment").items():
-        table.add_row(name, f"{spec.distribution} {spec.version}".strip(), spec.summary)
+        table.add_row(name, f"{spec.distribution} {spec.version}".strip(), escape(spec.summary))
     Console().print(table)
 
 
@@ -33,24 +34,25 @@ def envs(context: click.Context) -> None:
     "--picture",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write a page that shows how it starts.",
+    help="Also write a page that shows the initial state.",
 )
 def show(name: str, backend: str | None, picture: Path | None) -> None:
-    """Shows what environment NAME observes, earns and takes, and how it is run and trained."""
+    """Show the observation, reward, parameters and presets of environment NAME."""
     env = make(name, **({"backend": backend} if backend else {}))
     console = Console()
     recipes = presets(name)
     for headers, rows in [*describe(env), *([recipes] if recipes.rows else [])]:
         table = Table(*headers, show_header=bool(headers), box=None)
         for row in rows:
-            table.add_row(*row)
+            # Rich would take a unit such as [m] for markup and print nothing.
+            table.add_row(*map(escape, row))
         console.print(table, "")
     if picture is not None:
         _draw(name, env, picture)
 
 
 def _draw(name: str, env: Any, path: Path) -> None:
-    """Writes a page with the start of an episode."""
+    """Write a page with the initial state of an episode."""
     from brax.io import html
 
     if not hasattr(env, "sys"):

@@ -1,4 +1,4 @@
-"""The acrobot: two hanging rods that swing up by a motor in the elbow."""
+"""The acrobot: two hanging rods that swing up with a motor in the elbow."""
 
 import dataclasses
 from typing import ClassVar
@@ -12,29 +12,29 @@ from brax.envs.observation import Computed, Part
 from brax.envs.task import Physics, Task
 
 PIVOT = 2.2
-"""Height of the point that the rods hang from [m]."""
+"""Height of the pivot [m]."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AcrobotParameters:
-    """What the acrobot is rewarded for and how it starts."""
+    """Reward and initial state of the acrobot."""
 
     height_reward_weight: float = 0.5
-    """Reward per height of the tip above the pivot [1/m], from -2 m to 2 m."""
+    """Reward per height of the tip above the pivot [1/m]; the height is between -2 m and 2 m."""
     ctrl_cost_weight: float = 1e-3
     """Cost of the squared action."""
     reset_noise_scale: float = 0.1
-    """Angles and rates start up to this far from hanging at rest."""
+    """Maximum deviation of initial angles [rad] and rates [rad/s] from hanging at rest."""
 
 
 class Acrobot(Task):
-    """Two rods of 1 m, of which the upper one hangs from a pivot, and a motor between them.
+    """Two rods of 1 m with a motor between them; the upper one hangs from a pivot.
 
-    The reward is `reward_height + reward_ctrl`: -1 hanging, 1 balanced upright. Episodes end by
-    time only. The motor cannot lift the rods; it has to swing them.
+    The reward is `reward_height + reward_ctrl`: -1 when hanging, 1 when balanced upright. Episodes
+    end only by truncation. The motor is too weak to lift the rods; it has to swing them.
 
-    Source of the task: Spong (1995), The Swing Up Control Problem for the Acrobot. Departures: rods
-    of even mass, and a reward by height for learning.
+    Source of the task: Spong (1995), The Swing Up Control Problem for the Acrobot. Departures:
+    uniform rods, and a reward for height, for learning.
     """
 
     name = "acrobot"
@@ -54,7 +54,7 @@ class Acrobot(Task):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Height of the tip above the pivot, less the cost of the action."""
+        """Return the reward for height of the tip above the pivot, and the cost of the action."""
         p = self.parameters
         height = kinematics.frame(self.sys, after.x, "tip").pos[2] - PIVOT
         return {

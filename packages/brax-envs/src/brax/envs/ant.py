@@ -13,34 +13,36 @@ from brax.envs.task import Physics, Task, between, normal, travel
 
 @dataclasses.dataclass(frozen=True)
 class AntParameters:
-    """What the ant is rewarded for, when it ends and how it starts."""
+    """Reward, termination and initial state of the ant."""
 
     forward_reward_weight: float = 1.0
-    """Reward per speed along x [s/m]."""
+    """Reward per velocity along x [s/m]."""
     ctrl_cost_weight: float = 0.5
-    """Cost of the squared length of the action."""
+    """Cost of the squared norm of the action."""
     healthy_reward: float = 1.0
-    """Reward of a step in which the ant is healthy, or of any if being unhealthy ends it."""
+    """Reward of a healthy step, or of every step if being unhealthy terminates."""
     terminate_when_unhealthy: bool = True
-    """True if leaving `healthy_z_range` ends the episode."""
+    """True if leaving `healthy_z_range` terminates the episode."""
     healthy_z_range: tuple[float, float] = (0.2, 1.0)
     """Heights of the torso at which the ant is healthy [m]."""
     reset_noise_scale: float = 0.1
-    """Coordinates start up to this far from the rest, velocities with this deviation."""
+    """Maximum noise of initial coordinates, and standard deviation of initial velocities."""
     exclude_current_positions_from_observation: bool = True
-    """True if x and y are hidden."""
+    """True if x and y are not observed."""
     use_contact_forces: bool = False
-    """Must be False: contact forces are no part of the observation."""
+    """Must be False: contact forces are not part of the observation."""
     contact_cost_weight: float = 5e-4
-    """Cost of the contact forces, were they used."""
+    """Cost of the contact forces, if they were used."""
     contact_force_range: tuple[float, float] = (-1.0, 1.0)
-    """Bounds of the contact forces, were they used."""
+    """Bounds of the contact forces, if they were used."""
 
 
 class Ant(Task):
     """A four-legged robot with eight motors. One step lasts 0.05 s.
 
     The reward is `reward_forward + reward_survive + reward_ctrl + reward_contact`.
+
+    Source of the task: Gymnasium's `Ant`. Departure: no contact forces.
     """
 
     name = "ant"
@@ -63,30 +65,32 @@ class Ant(Task):
     )
 
     def first_velocities(self, key: jax.Array, scale: float) -> jax.Array:
-        """Normal, with the deviation `scale`."""
+        """Draw normal velocities with the standard deviation `scale`."""
         return normal(key, self.sys.qd_size(), scale)
 
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Speed along x and being healthy, less the cost of the action."""
+        """Return the rewards for velocity along x and health, and the cost of the action."""
         p = self.parameters
+        # If being unhealthy terminates, the last step is rewarded as well, as in Gymnasium's v4.
         healthy = self._is_healthy(after) | p.terminate_when_unhealthy
         return {
             "reward_forward": p.forward_reward_weight * self._velocity(before, after)[0],
             "reward_survive": p.healthy_reward * healthy.astype(jnp.float32),
             "reward_ctrl": -p.ctrl_cost_weight * jnp.sum(ctrl**2),
-            "reward_contact": jnp.zeros(()),
+            "reward_contact": jnp.zeros(()),  # so that the metrics are those that users know
         }
 
     def extras(self, before: PipelineState, after: PipelineState) -> dict[str, jax.Array]:
-        """Where the torso is, and how fast it came there."""
+        """Return the position and the velocity of the torso."""
         found = travel(before.x.pos[0], after.x.pos[0], self.dt)
         forward = self.parameters.forward_reward_weight * found["x_velocity"]
         return found | {"forward_reward": forward}
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Return whether it is unhealthy."""
+        """Return whether the ant is unhealthy."""
+        # Comparisons with NaN are false, so a state with NaN is unhealthy and terminates.
         return ~self._is_healthy(after) & self.parameters.terminate_when_unhealthy
 
     def _velocity(self, before: PipelineState, after: PipelineState) -> jax.Array:

@@ -1,4 +1,4 @@
-"""What `from brax import envs` gives: the collection, and how to find and register environments."""
+"""The names of `from brax import envs`: functions to find and register environments."""
 
 from brax.env import Env, PipelineEnv, State, Wrapper
 from brax.envs.registry import (

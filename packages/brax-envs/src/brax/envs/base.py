@@ -1,4 +1,4 @@
-"""The contract of environments, which lives in `brax.env`, under the path that users know."""
+"""Re-exports of the environment interface of `brax.env`, under the path that users know."""
 
 from brax.env import Env, Observation, ObservationSize, PipelineEnv, State, Wrapper
 

@@ -1,4 +1,4 @@
-"""What humanoids observe of their bodies beside coordinates: inertia, velocity and motor forces."""
+"""Observations of humanoids beyond coordinates: inertia, velocities and actuator forces."""
 
 import jax
 import jax.numpy as jnp
@@ -20,38 +20,39 @@ _motor_forces = batch_last(_forces)
 
 
 def link_centers(sys: System, state: State) -> jax.Array:
-    """Centres of mass of the links, world [m], shape (n_links, 3)."""
+    """Return the centres of mass of the links, world axes [m], shape (n_links, 3)."""
     return state.x.do(sys.link.inertia.transform).pos
 
 
 def center_of_mass(sys: System, state: State) -> jax.Array:
-    """Centre of mass of the whole model, world [m], shape (3,)."""
+    """Return the centre of mass of the whole model, world axes [m], shape (3,)."""
     mass = sys.link.inertia.mass
     return mass @ link_centers(sys, state) / jnp.sum(mass)
 
 
 def com_inertia(sys: System, state: State) -> jax.Array:
-    """Inertia of each link about the centre of mass of all, world axes, shape (n_links, 10).
+    """Return each link's inertia about the model's centre of mass, world axes, (n_links, 10).
 
-    Six of the tensor (xx, yy, zz, xy, xz, yz) [kg m^2], mass times offset [kg m], mass [kg]:
-    MuJoCo's `cinert`.
+    The entries are six of the tensor (xx, yy, zz, xy, xz, yz) [kg m^2], mass times offset [kg m],
+    and mass [kg]. This is MuJoCo's `cinert`.
     """
     inertia = sys.link.inertia
     axes = math.quat_to_3x3(state.x.do(inertia.transform).rot)
     offset = link_centers(sys, state) - center_of_mass(sys, state)
     mass = inertia.mass[:, None]
     own = jnp.einsum("lij,lj,lkj->lik", axes, inertia.i, axes)
-    square = jnp.sum(offset**2, axis=1)[:, None, None] * jnp.eye(3)
-    far = square - offset[:, :, None] * offset[:, None, :]
-    tensor = own + mass[:, :, None] * far
+    # Parallel axis theorem: I + m (|d|^2 1 - d d^T).
+    squared_distance = jnp.sum(offset**2, axis=1)[:, None, None] * jnp.eye(3)
+    parallel = squared_distance - offset[:, :, None] * offset[:, None, :]
+    tensor = own + mass[:, :, None] * parallel
     six = tensor[:, np.array([0, 1, 2, 0, 0, 1]), np.array([0, 1, 2, 1, 2, 2])]
     return jnp.concatenate([six, mass * offset, mass], axis=1)
 
 
 def com_velocity(sys: System, state: State) -> jax.Array:
-    """Velocity of each link's centre of mass times its share of the mass, and angular velocity.
+    """Return velocities of the links' centres of mass, weighted by mass, and angular velocities.
 
-    World axes [m/s, rad/s], shape (n_links, 6).
+    World axes [m/s, rad/s], shape (n_links, 6). A weight is the link's share of the total mass.
     """
     share = sys.link.inertia.mass / jnp.sum(sys.link.inertia.mass)
     arm = link_centers(sys, state) - state.x.pos
@@ -60,8 +61,8 @@ def com_velocity(sys: System, state: State) -> jax.Array:
 
 
 def motor_forces(sys: System, state: State, ctrl: jax.Array) -> jax.Array:
-    """Forces of the motors on all degrees of freedom, MuJoCo's `qfrc_actuator`, shape (nv,).
+    """Return the actuator forces on all degrees of freedom, MuJoCo's `qfrc_actuator`, (nv,).
 
-    Of actuators on joints and tendons; a model with some on sites has `brax.sensors` for that.
+    Actuators on joints and tendons are included. Those on sites are not; use `brax.sensors`.
     """
     return _motor_forces(sys, Command(ctrl, state.activation), state.q, state.qd)

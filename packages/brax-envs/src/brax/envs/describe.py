@@ -1,4 +1,4 @@
-"""What an environment observes, earns and takes, as tables: for the command line and the docs."""
+"""Descriptions of environments as tables, for the command line and the documentation."""
 
 import dataclasses
 import inspect
@@ -16,22 +16,22 @@ class Section(NamedTuple):
     """A table about an environment."""
 
     headers: tuple[str, ...]
-    """Names of the columns; none where the first names what the second tells."""
+    """Column titles; empty if the first column names the values of the second."""
     rows: Sequence[tuple[str, ...]]
 
 
 def describe(env: Any) -> list[Section]:
-    """Tells of an environment all that its code declares.
+    """Return everything that an environment's code declares.
 
     Returns:
-        Its sizes, physics, observation, metrics and parameters, as far as it has any.
+        Tables of its sizes, physics, observation, metrics and parameters, without the empty ones.
     """
     sections = _sizes(env), _physics(env), _observation(env), _metrics(env), _parameters(env)
     return [section for section in sections if section.rows]
 
 
 def presets(name: str) -> Section:
-    """Tells which settings the installed trainers have for an environment, by its name."""
+    """Return the presets that the installed trainers have for an environment."""
     rows = []
     for trainer, agent in plugins.all_that_load("trainer").items():
         found = getattr(agent, "presets", {}).get(name, {})
@@ -62,6 +62,7 @@ def _observation(env: Any) -> Section:
 
 
 def _metrics(env: Any) -> Section:
+    # Only the names are needed, so nothing is compiled.
     metrics = jax.eval_shape(env.reset, jax.random.key(0)).metrics
     terms = ("term of the reward" if name.startswith("reward_") else "" for name in metrics)
     return Section(("metric", ""), list(zip(metrics, terms, strict=True)))
@@ -78,8 +79,9 @@ def _parameters(env: Any) -> Section:
 
 
 def _meaning(kind: type, field: str) -> str:
-    """The docstring of a dataclass's field, from the class that last wrote one."""
+    """Return the docstring of a dataclass's field, from the class that last defined one."""
     for owner in kind.__mro__[:-1]:
+        # Python does not keep the docstrings of fields, so they are read from the source.
         pattern = rf'^    {field}: [^"]*?\n    """(.*?)"""'
         found = re.search(pattern, inspect.getsource(owner), re.MULTILINE | re.DOTALL)
         if found:

@@ -1,4 +1,4 @@
-"""A mass that is pushed along a line: physics that costs nothing, for trying agents."""
+"""A mass that is pushed along a line: trivial physics, for testing agents."""
 
 from typing import Any
 
@@ -12,33 +12,34 @@ from brax.errors import ShapeError
 class Fast(Env):
     """A mass at rest that is pushed with 1 m/s^2 in every step whose action is above zero.
 
-    It earns its position, so 0.02^2 * 128 * 129 * 130 / 6 = 143.1 if it is pushed in each of 128
-    steps, and nothing in none. Whether it is pushed has no gradient.
+    The reward is its position, so the return is 0.02^2 * 128 * 129 * 130 / 6 = 143.1 if it is
+    pushed in each of 128 steps, and 0 if it is never pushed. The push has no gradient with respect
+    to the action.
     """
 
     dt = 0.02
     """Duration of a step [s]."""
 
     def __init__(self, use_dict_obs: bool = False, asymmetric_obs: bool = False) -> None:
-        """Makes the environment.
+        """Choose the form of the observation.
 
         Args:
             use_dict_obs: whether the observation is a dictionary, with the entry `state` (2,):
                 position [m] and velocity [m/s].
-            asymmetric_obs: whether the dictionary has an entry `privileged_state` (4,) too: these,
-                the push [m/s^2] and the time [s].
+            asymmetric_obs: whether the dictionary also has an entry `privileged_state` (4,):
+                position, velocity, push [m/s^2] and time [s].
         """
         self._dictionary = use_dict_obs or asymmetric_obs
         self._asymmetric = asymmetric_obs
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts an episode."""
+        """Start an episode."""
         check_key(rng)
         rest = jnp.zeros(4)
         return State(rest, self._observe(rest), jnp.zeros(()), jnp.zeros(()))
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Pushes, or lets it glide.
+        """Advance by one step, with a push if the action is above zero.
 
         Raises:
             ShapeError: unless the action is one number, shape (1,).
@@ -50,13 +51,14 @@ class Fast(Env):
         position, velocity, _, time = state.pipeline_state
         push = jnp.where(action[0] > 0, 1.0, 0.0)
         velocity = velocity + self.dt * push
+        # Semi-implicit Euler, which gives the closed form in the class's docstring.
         position = position + self.dt * velocity
         moved = jnp.stack([position, velocity, push, time + self.dt])
         return state.replace(pipeline_state=moved, obs=self._observe(moved), reward=position)
 
     @property
     def action_size(self) -> int:
-        """One entry: above zero it pushes."""
+        """The number of entries of an action, 1."""
         return 1
 
     def _observe(self, moved: jax.Array) -> Any:

@@ -1,4 +1,4 @@
-"""Fetch: a dog of boxes that runs to one target after another."""
+"""Fetch: a dog made of boxes that runs to one target after another."""
 
 import dataclasses
 from typing import ClassVar
@@ -16,50 +16,50 @@ UP = (0.0, 0.0, 1.0)
 
 
 def in_trunk(vector: jax.Array, state: PipelineState) -> jax.Array:
-    """A vector (3,) of the world in the axes of the trunk."""
+    """Return a world vector (3,) in the axes of the trunk."""
     return math.inv_rotate(vector, state.x.rot[0])
 
 
 def miss(state: PipelineState) -> jax.Array:
-    """From the trunk to the target along the floor [m], shape (3,)."""
+    """Return the vector from the trunk to the target along the floor [m], shape (3,)."""
     return (goal(state) - state.x.pos[0]).at[2].set(0.0)
 
 
 def up(state: PipelineState) -> jax.Array:
-    """Where up is, in the axes of the trunk, shape (3,)."""
+    """Return the world's z axis in the axes of the trunk, shape (3,)."""
     return in_trunk(jnp.array(UP), state)
 
 
 @dataclasses.dataclass(frozen=True)
 class FetchParameters:
-    """What the dog is rewarded for and how it starts."""
+    """Reward, termination and initial state of the dog."""
 
     approach_reward_weight: float = 1.0
-    """Reward per way towards the target [1/m]."""
+    """Reward per distance moved towards the target [1/m]."""
     hit_reward: float = 1.0
-    """Reward of a target that is hit."""
+    """Reward for hitting a target."""
     height_reward_weight: float = 0.1
     """Reward per height of the trunk and time [1/(m s)]."""
     upright_reward_weight: float = 0.1
-    """Reward per cosine of the trunk's lean and time [1/s]."""
+    """Reward per cosine of the trunk's tilt and time [1/s]."""
     min_upright: float = 0.5
-    """The episode ends where the cosine of the trunk's lean is less."""
+    """Cosine of the trunk's tilt below which the episode terminates."""
     target_radius: float = 0.5
-    """The trunk hits a target that is nearer than this along the floor [m]."""
+    """Distance along the floor at which the trunk hits a target [m]."""
     target_distance: float = 4.0
-    """New targets are this far from the trunk [m]."""
+    """Distance of new targets from the trunk [m]."""
     reset_noise_scale: float = 0.1
-    """Joints start up to this far from the rest."""
+    """Maximum noise of initial joint angles [rad]."""
 
 
 class Fetch(GoalTask):
-    """A dog with two motors in its spine and eight in its legs, and a target that moves on.
+    """A dog with two motors in its spine and eight in its legs, and a target that moves when hit.
 
-    The reward is `reward_approach + reward_hit + reward_height + reward_upright`. The episode ends
-    when the dog has fallen over.
+    The reward is `reward_approach + reward_hit + reward_height + reward_upright`. The episode
+    terminates when the dog has fallen over.
 
-    Source of the task: Freeman et al. (2021), Brax, section 4. Departures: a dog of a quarter the
-    size, distances to match, and an end.
+    Source of the task: Freeman et al. (2021), Brax, section 4. Departures: the dog has a quarter of
+    the size, with distances to match, and episodes terminate.
     """
 
     name = "fetch"
@@ -90,15 +90,16 @@ class Fetch(GoalTask):
     )
 
     def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Standing still, the joints a little off."""
+        """Return the dog standing at rest, with noise on the joint angles."""
         noise = spread(key_q, 10, self.parameters.reset_noise_scale)
+        # The first seven coordinates are the free joint's, the last three the target's.
         return self.sys.init_q.at[7:17].add(noise), jnp.zeros(self.sys.qd_size())
 
     def target(self, key: jax.Array, physics: PipelineState) -> jax.Array:
-        """On the floor, at one distance and in any direction."""
+        """Draw a target on the floor, at a fixed distance in any direction."""
         angle = jax.random.uniform(key, maxval=2 * jnp.pi)
-        way = jnp.array([jnp.cos(angle), jnp.sin(angle), 0.0])
-        return physics.x.pos[0].at[2].set(0.0) + self.parameters.target_distance * way
+        direction = jnp.array([jnp.cos(angle), jnp.sin(angle), 0.0])
+        return physics.x.pos[0].at[2].set(0.0) + self.parameters.target_distance * direction
 
     def is_hit(self, physics: PipelineState) -> jax.Array:
         """Return whether the trunk is above the target."""
@@ -107,17 +108,18 @@ class Fetch(GoalTask):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """The way towards the target and hitting it, and standing tall and upright."""
+        """Return the rewards for approaching and hitting the target, and for height and posture."""
         p = self.parameters
-        way = math.safe_norm(miss(before)) - math.safe_norm(miss(after))
+        approach = math.safe_norm(miss(before)) - math.safe_norm(miss(after))
         upright = up(after)[2]
         return {
-            "reward_approach": p.approach_reward_weight * way,
+            "reward_approach": p.approach_reward_weight * approach,
             "reward_hit": p.hit_reward * self.is_hit(after).astype(jnp.float32),
             "reward_height": p.height_reward_weight * self.dt * after.x.pos[0, 2],
             "reward_upright": p.upright_reward_weight * self.dt * upright,
         }
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Return whether it has fallen over."""
+        """Return whether the dog has fallen over."""
+        # Written as a negation so that NaN terminates the episode.
         return ~(up(after)[2] >= self.parameters.min_upright)

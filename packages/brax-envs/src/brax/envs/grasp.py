@@ -1,4 +1,4 @@
-"""Grasp: a hand of four fingers that picks up a ball and carries it to one target after another."""
+"""Grasp: a hand with four fingers that carries a ball to one target after another."""
 
 import dataclasses
 from typing import ClassVar
@@ -15,67 +15,67 @@ from brax.envs.task import Physics, between
 
 FINGERS = ("east", "north", "west", "south")
 TIP = (0.0, 0.0, -0.035)
-"""The middle of a fingertip, in the frame of its link [m]."""
+"""Centre of a fingertip, in the frame of its link [m]."""
 PALM, BALL = 0, 13
 """Links."""
 REACH = 0.057
-"""Distance between the middles of ball and fingertip where they touch [m]."""
+"""Distance between the centres of ball and fingertip when they touch [m]."""
 LIFTED = 0.055
-"""Height of the ball above which it is off the floor, by 1 cm [m]."""
+"""Height of the ball's centre when it is 1 cm above the floor [m]."""
 
 
 def tips(sys: System, state: PipelineState) -> jax.Array:
-    """From each fingertip to the ball [m], shape (4, 3)."""
+    """Return the vectors from each fingertip to the ball [m], shape (4, 3)."""
     links = [kinematics.frame(sys, state.x, f"{finger}_tip") for finger in FINGERS]
     places = [link.pos + math.rotate(jnp.array(TIP), link.rot) for link in links]
     return state.x.pos[BALL] - jnp.stack(places)
 
 
 def to_ball(state: PipelineState) -> jax.Array:
-    """From the palm to the ball [m], shape (3,)."""
+    """Return the vector from the palm to the ball [m], shape (3,)."""
     return state.x.pos[BALL] - state.x.pos[PALM]
 
 
 def to_target(state: PipelineState) -> jax.Array:
-    """From the ball to the target [m], shape (3,)."""
+    """Return the vector from the ball to the target [m], shape (3,)."""
     return goal(state) - state.x.pos[BALL]
 
 
 @dataclasses.dataclass(frozen=True)
 class GraspParameters:
-    """What the hand is rewarded for, when it ends and how it starts."""
+    """Reward, termination and initial state of the hand and the ball."""
 
     approach_reward_weight: float = 1.0
-    """Reward per way of the palm towards the ball [1/m]."""
+    """Reward per distance that the palm moves towards the ball [1/m]."""
     near_reward_weight: float = 1.0
-    """Reward per time of a palm at the ball [1/s]; half of it where it is `near_distance` away."""
+    """Reward per time of a palm at the ball [1/s]; it is halved at the distance `near_distance`."""
     near_distance: float = 0.1
-    """Distance at which the reward of being near is halved [m]."""
+    """Distance at which the reward for being near is halved [m]."""
     touch_reward_weight: float = 0.5
     """Reward per time and fingertip that touches the ball [1/s]."""
     carry_reward_weight: float = 5.0
-    """Reward per way of the ball towards the target while it is off the floor [1/m]."""
+    """Reward per distance that the lifted ball moves towards the target [1/m]."""
     hit_reward: float = 5.0
-    """Reward of a target that is hit."""
+    """Reward for hitting a target."""
     target_radius: float = 0.05
-    """The ball hits a target that is nearer than this [m]."""
+    """Distance at which the ball hits a target [m]."""
     target_spread: float = 0.25
-    """Targets, and the ball at the start, are at most this far from the middle in x and y [m]."""
+    """Maximum x and y of targets and of the ball at the start [m]."""
     target_height: tuple[float, float] = (0.15, 0.35)
-    """Heights of targets [m]."""
+    """Range of the heights of targets [m]."""
     reach: float = 0.6
-    """The episode ends where the ball is farther than this from the middle in x or y [m]."""
+    """x or y of the ball beyond which the episode terminates [m]."""
 
 
 class Grasp(GoalTask):
-    """A hand with nineteen servos, a ball, and a target for the ball that moves on.
+    """A hand with nineteen servos, a ball, and a target for the ball that moves when hit.
 
     The reward is `reward_approach + reward_near + reward_touch + reward_carry + reward_hit`.
-    Actions in [-1, 1] are scaled to places of the palm and angles of the fingers. The episode ends
-    when the ball has rolled out of reach.
+    Actions in [-1, 1] are scaled to positions of the palm and angles of the fingers. The episode
+    terminates when the ball has rolled out of reach.
 
     Source of the task: Freeman et al. (2021), Brax, section 4. Departures: a hand of human size,
-    weights to match, and an end.
+    with weights to match, and episodes terminate.
     """
 
     name = "grasp"
@@ -100,15 +100,15 @@ class Grasp(GoalTask):
     )
 
     def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The hand open and at rest, the ball somewhere on the floor."""
-        spread = self.parameters.target_spread
-        at = jax.random.uniform(key_q, (2,), minval=-spread, maxval=spread)
+        """Return the open hand at rest, and the ball at a random place on the floor."""
+        radius = self.parameters.target_spread
+        at = jax.random.uniform(key_q, (2,), minval=-radius, maxval=radius)
         return self.sys.init_q.at[19:21].set(at), jnp.zeros(self.sys.qd_size())
 
     def target(self, key: jax.Array, physics: PipelineState) -> jax.Array:
-        """Anywhere above the floor within bounds."""
-        spread, (low, high) = self.parameters.target_spread, self.parameters.target_height
-        bounds = jnp.array([[-spread, -spread, low], [spread, spread, high]])
+        """Draw a target above the floor, uniformly within its bounds."""
+        radius, (low, high) = self.parameters.target_spread, self.parameters.target_height
+        bounds = jnp.array([[-radius, -radius, low], [radius, radius, high]])
         return jax.random.uniform(key, (3,), minval=bounds[0], maxval=bounds[1])
 
     def is_hit(self, physics: PipelineState) -> jax.Array:
@@ -118,16 +118,18 @@ class Grasp(GoalTask):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Coming near the ball, touching it, and carrying it to the target."""
+        """Return the rewards for approaching, touching and carrying the ball."""
         p = self.parameters
         palm = [math.safe_norm(to_ball(state)) for state in (before, after)]
         ball = [math.safe_norm(to_target(state)) for state in (before, after)]
+        # Contacts are not part of the state, so 3 mm of distance count as touching.
         touching = jnp.sum(math.safe_norm(tips(self.sys, after), axis=-1) < REACH + 0.003)
         lifted = after.x.pos[BALL, 2] > LIFTED
         return {
             "reward_approach": p.approach_reward_weight * (palm[0] - palm[1]),
             "reward_near": p.near_reward_weight * self.dt / (1 + palm[1] / p.near_distance),
             "reward_touch": p.touch_reward_weight * self.dt * touching,
+            # Only a lifted ball counts: pushing it along the floor is not carrying.
             "reward_carry": p.carry_reward_weight * lifted * (ball[0] - ball[1]),
             "reward_hit": p.hit_reward * self.is_hit(after).astype(jnp.float32),
         }

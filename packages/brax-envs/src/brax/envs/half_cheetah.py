@@ -13,22 +13,24 @@ from brax.envs.task import Physics, Task, normal
 
 @dataclasses.dataclass(frozen=True)
 class HalfcheetahParameters:
-    """What the half cheetah is rewarded for and how it starts."""
+    """Reward and initial state of the half cheetah."""
 
     forward_reward_weight: float = 1.0
-    """Reward per speed along x [s/m]."""
+    """Reward per velocity along x [s/m]."""
     ctrl_cost_weight: float = 0.1
-    """Cost of the squared length of the action."""
+    """Cost of the squared norm of the action."""
     reset_noise_scale: float = 0.1
-    """Coordinates start up to this far from the rest, velocities with this deviation."""
+    """Maximum noise of initial coordinates, and standard deviation of initial velocities."""
     exclude_current_positions_from_observation: bool = True
-    """True if x is hidden."""
+    """True if x is not observed."""
 
 
 class Halfcheetah(Task):
-    """A planar body with two legs of three joints each, which never falls out of its plane.
+    """A planar body with two legs of three joints each.
 
-    The reward is `reward_run + reward_ctrl`. Episodes end by time only.
+    The reward is `reward_run + reward_ctrl`. Episodes end only by truncation.
+
+    Source of the task: Gymnasium's `HalfCheetah`.
     """
 
     name = "halfcheetah"
@@ -50,13 +52,13 @@ class Halfcheetah(Task):
     )
 
     def first_velocities(self, key: jax.Array, scale: float) -> jax.Array:
-        """Normal, with the deviation `scale`."""
+        """Draw normal velocities with the standard deviation `scale`."""
         return normal(key, self.sys.qd_size(), scale)
 
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Speed along x, less the cost of the action."""
+        """Return the reward for velocity along x, and the cost of the action."""
         p = self.parameters
         return {
             "reward_run": p.forward_reward_weight * (after.q[0] - before.q[0]) / self.dt,
@@ -64,5 +66,5 @@ class Halfcheetah(Task):
         }
 
     def extras(self, before: PipelineState, after: PipelineState) -> dict[str, jax.Array]:
-        """Where it is along x, and how fast it came there."""
+        """Return the position and the velocity along x."""
         return {"x_position": after.q[0], "x_velocity": (after.q[0] - before.q[0]) / self.dt}

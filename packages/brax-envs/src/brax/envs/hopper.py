@@ -12,11 +12,11 @@ from brax.envs.observation import Computed, Part
 from brax.envs.task import Physics, Task, between
 
 FASTEST = 10.0
-"""Velocities are observed up to this [m/s or rad/s]."""
+"""Bound of observed velocities [m/s or rad/s]."""
 
 
 def clipped(name: str, unit: str, start: int, stop: int) -> Computed:
-    """Velocities from `start` to `stop`, cut off at `FASTEST`."""
+    """Return the part of an observation with velocities `start` to `stop`, clipped to `FASTEST`."""
 
     def read(sys: System, state: PipelineState, ctrl: jax.Array) -> jax.Array:
         return jnp.clip(state.qd[start:stop], -FASTEST, FASTEST)
@@ -26,32 +26,34 @@ def clipped(name: str, unit: str, start: int, stop: int) -> Computed:
 
 @dataclasses.dataclass(frozen=True)
 class HopperParameters:
-    """What the hopper is rewarded for, when it ends and how it starts."""
+    """Reward, termination and initial state of the hopper."""
 
     forward_reward_weight: float = 1.0
-    """Reward per speed along x [s/m]."""
+    """Reward per velocity along x [s/m]."""
     ctrl_cost_weight: float = 1e-3
-    """Cost of the squared length of the action."""
+    """Cost of the squared norm of the action."""
     healthy_reward: float = 1.0
-    """Reward of a step in which it is healthy, or of any if being unhealthy ends it."""
+    """Reward of a healthy step, or of every step if being unhealthy terminates."""
     terminate_when_unhealthy: bool = True
-    """True if being unhealthy ends the episode."""
+    """True if being unhealthy terminates the episode."""
     healthy_state_range: tuple[float, float] = (-100.0, 100.0)
-    """Bounds of all coordinates but x, and of all velocities."""
+    """Bounds of all coordinates except x, and of all velocities."""
     healthy_z_range: tuple[float, float] = (0.7, float("inf"))
     """Heights of the torso at which it is healthy [m]."""
     healthy_angle_range: tuple[float, float] = (-0.2, 0.2)
     """Pitch of the torso at which it is healthy [rad]."""
     reset_noise_scale: float = 5e-3
-    """Coordinates and velocities start up to this far from the rest."""
+    """Maximum noise of initial coordinates and velocities."""
     exclude_current_positions_from_observation: bool = True
-    """True if x is hidden."""
+    """True if x is not observed."""
 
 
 class Hopper(Task):
     """A torso on one leg with three motors, in a plane.
 
     The reward is `reward_forward + reward_healthy + reward_ctrl`.
+
+    Source of the task: Gymnasium's `Hopper`.
     """
 
     name = "hopper"
@@ -71,8 +73,9 @@ class Hopper(Task):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Speed along x and being healthy, less the cost of the action."""
+        """Return the rewards for velocity along x and health, and the cost of the action."""
         p = self.parameters
+        # If being unhealthy terminates, the last step is rewarded as well, as in Gymnasium's v4.
         healthy = self._is_healthy(after) | p.terminate_when_unhealthy
         return {
             "reward_forward": p.forward_reward_weight * (after.q[0] - before.q[0]) / self.dt,
@@ -81,7 +84,7 @@ class Hopper(Task):
         }
 
     def extras(self, before: PipelineState, after: PipelineState) -> dict[str, jax.Array]:
-        """Where it is along x, and how fast it came there."""
+        """Return the position and the velocity along x."""
         return {"x_position": after.q[0], "x_velocity": (after.q[0] - before.q[0]) / self.dt}
 
     def is_over(self, after: PipelineState) -> jax.Array:
@@ -90,6 +93,7 @@ class Hopper(Task):
 
     def _is_healthy(self, state: PipelineState) -> jax.Array:
         p = self.parameters
+        # x is the distance travelled, which should grow without a limit.
         rest = jnp.concatenate([state.q[1:], state.qd])
         return (
             between(p.healthy_z_range[0], state.q[1], p.healthy_z_range[1])

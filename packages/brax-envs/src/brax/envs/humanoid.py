@@ -14,34 +14,37 @@ from brax.envs.task import Physics, Task, between, travel
 LINKS = 11
 
 MAXIMAL = Physics(0.0015, 10)
-"""How pipelines of maximal coordinates run it."""
+"""Time step of the pipelines in maximal coordinates."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HumanoidParameters:
-    """What the humanoid is rewarded for, when it ends and how it starts."""
+    """Reward, termination and initial state of the humanoid."""
 
     forward_reward_weight: float = 1.25
-    """Reward per speed of the centre of mass along x [s/m]."""
+    """Reward per velocity of the centre of mass along x [s/m]."""
     ctrl_cost_weight: float = 0.1
-    """Cost of the squared length of the controls, which are within 0.4."""
+    """Cost of the squared norm of the controls, which are within ±0.4."""
     healthy_reward: float = 5.0
-    """Reward of a step in which it is healthy, or of any if being unhealthy ends it."""
+    """Reward of a healthy step, or of every step if being unhealthy terminates."""
     terminate_when_unhealthy: bool = True
-    """True if leaving `healthy_z_range` ends the episode."""
+    """True if leaving `healthy_z_range` terminates the episode."""
     healthy_z_range: tuple[float, float] = (1.0, 2.0)
     """Heights of the torso at which it is healthy [m]."""
     reset_noise_scale: float = 1e-2
-    """Coordinates and velocities start up to this far from the rest."""
+    """Maximum noise of initial coordinates and velocities."""
     exclude_current_positions_from_observation: bool = True
-    """True if x and y are hidden."""
+    """True if x and y are not observed."""
 
 
 class Humanoid(Task):
     """A body of eleven links with seventeen motors.
 
-    The reward is `reward_linvel + reward_alive + reward_quadctrl`. Actions in [-1, 1] are scaled
-    to the motors' range, -0.4 to 0.4.
+    The reward is `reward_linvel + reward_alive + reward_quadctrl`. Actions in [-1, 1] are scaled to
+    the motors' range, -0.4 to 0.4.
+
+    Source of the task: Gymnasium's `Humanoid`. Departure: contact forces are neither observed nor a
+    cost.
     """
 
     name = "humanoid"
@@ -76,8 +79,9 @@ class Humanoid(Task):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Speed of the centre of mass along x and being healthy, less the cost of controls."""
+        """Return the rewards for forward velocity and health, and the cost of the controls."""
         p = self.parameters
+        # If being unhealthy terminates, the last step is rewarded as well, as in Gymnasium's v4.
         healthy = self._is_healthy(after) | p.terminate_when_unhealthy
         return {
             "reward_linvel": p.forward_reward_weight * self._velocity(before, after)[0],
@@ -86,7 +90,7 @@ class Humanoid(Task):
         }
 
     def extras(self, before: PipelineState, after: PipelineState) -> dict[str, jax.Array]:
-        """Where the centre of mass is, and how fast it came there."""
+        """Return the position and the velocity of the centre of mass."""
         start, end = (center_of_mass(self.sys, state) for state in (before, after))
         found = travel(start, end, self.dt)
         forward = self.parameters.forward_reward_weight * found["x_velocity"]

@@ -1,4 +1,4 @@
-"""The inverted double pendulum: a cart that keeps two poles upright, one on the other."""
+"""The inverted double pendulum: a cart that balances two poles, one on top of the other."""
 
 import dataclasses
 from typing import ClassVar
@@ -18,21 +18,25 @@ POLE = 0.6
 
 @dataclasses.dataclass(frozen=True)
 class InvertedDoublePendulumParameters:
-    """When the poles have fallen and how they start."""
+    """Reward, termination and initial state of the poles."""
 
     healthy_reward: float = 10.0
     """Reward of a step after which the poles stand."""
     min_height: float = 1.0
-    """Height of the upper pole's tip at or below which the episode ends [m]; upright it is 1.2."""
+    """Height of the upper pole's tip at which the episode terminates [m]; upright it is 1.2 m."""
     reset_noise_scale: float = 0.1
-    """Coordinates start up to this far from zero, velocities with a tenth of it as deviation."""
+    """Maximum noise of initial coordinates; a tenth is the standard deviation of velocities."""
 
 
 class InvertedDoublePendulum(Task):
     """Two poles on a cart with one motor.
 
     The reward is `reward_alive + reward_distance + reward_velocity`: 10 while the poles stand, less
-    the squared distances of the tip from the middle and from 2 m height, less the squared rates.
+    the squared distances of the tip from the centre and from a height of 2 m, less the squared
+    rates.
+
+    Source of the task: Gymnasium's `InvertedDoublePendulum`. Departure: a step lasts 0.02 s, not
+    0.05 s.
     """
 
     name = "inverted_double_pendulum"
@@ -52,27 +56,29 @@ class InvertedDoublePendulum(Task):
     )
 
     def first_velocities(self, key: jax.Array, scale: float) -> jax.Array:
-        """Normal, with a tenth of `scale` as deviation."""
+        """Draw normal velocities; their standard deviation is a tenth of `scale`."""
         return normal(key, self.sys.qd_size(), scale / 10)
 
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Standing, less the costs of where the tip is and how fast the poles turn."""
+        """Return the reward for standing, and the costs of distance and rates."""
         x, _, z = tip(after)
         _, lower, upper = after.qd
         stands = (~self.is_over(after)).astype(jnp.float32)
         return {
             "reward_alive": self.parameters.healthy_reward * stands,
+            # The weights are Gymnasium's.
             "reward_distance": -(0.01 * x**2 + (z - 2) ** 2),
             "reward_velocity": -(1e-3 * lower**2 + 5e-3 * upper**2),
         }
 
     def is_over(self, after: PipelineState) -> jax.Array:
         """Return whether the tip is too low."""
+        # Written as a negation so that NaN terminates the episode.
         return ~(tip(after)[2] > self.parameters.min_height)
 
 
 def tip(state: PipelineState) -> jax.Array:
-    """The free end of the upper pole [m], shape (3,)."""
+    """Return the free end of the upper pole [m], shape (3,)."""
     return state.x.pos[2] + math.rotate(jnp.array([0.0, 0.0, POLE]), state.x.rot[2])

@@ -1,4 +1,4 @@
-"""The inverted pendulum: a cart that keeps a pole upright."""
+"""The inverted pendulum: a cart that balances a pole."""
 
 import dataclasses
 from typing import ClassVar
@@ -13,18 +13,20 @@ from brax.envs.task import Physics, Task, between
 
 @dataclasses.dataclass(frozen=True)
 class InvertedPendulumParameters:
-    """When the pole has fallen and how it starts."""
+    """Termination and initial state of the pole."""
 
     max_angle: float = 0.2
-    """Angle of the pole beyond which the episode ends [rad]."""
+    """Angle of the pole beyond which the episode terminates [rad]."""
     reset_noise_scale: float = 0.01
-    """Coordinates and velocities start up to this far from zero."""
+    """Maximum noise of initial coordinates and velocities."""
 
 
 class InvertedPendulum(Task):
-    """A pole on a cart with one motor. One step lasts 0.02 s and earns 1, `reward_alive`.
+    """A pole on a cart with one motor. One step lasts 0.02 s, and its reward is 1, `reward_alive`.
 
     The action in [-1, 1] is scaled to the motor's control range, -3 to 3.
+
+    Source of the task: Gymnasium's `InvertedPendulum`. Departure: a step lasts 0.02 s, not 0.04 s.
     """
 
     name = "inverted_pendulum"
@@ -43,7 +45,8 @@ class InvertedPendulum(Task):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """1, also for the step in which the pole falls."""
+        """Return 1, also for the step in which the pole falls."""
+        # As in Gymnasium's v4.
         return {"reward_alive": jnp.ones(())}
 
     def is_over(self, after: PipelineState) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The layout of an observation, declared once; the observation, its size and its docs follow."""
+"""The layout of an observation. The observation, its size and its documentation follow from it."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -12,37 +12,37 @@ from brax.base import State, System
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A run of coordinates or velocities that belong together."""
+    """Consecutive coordinates or velocities that belong together."""
 
     name: str
     unit: str
     source: Literal["q", "qd"]
-    """Field of the physics' state."""
+    """Field of the pipeline's state."""
     start: int
-    """First entry in `source`."""
+    """Index of the first entry in `source`."""
     stop: int
-    """Entry after the last."""
+    """Index after the last entry."""
 
     @property
     def size(self) -> int:
-        """Number of entries."""
+        """The number of entries."""
         return self.stop - self.start
 
     def read(self, sys: System, state: State, ctrl: jax.Array) -> jax.Array:
-        """The entries in a state, shape (size,)."""
+        """Return the entries for a state, shape (size,)."""
         return getattr(state, self.source)[self.start : self.stop]
 
 
 @dataclasses.dataclass(frozen=True)
 class Computed:
-    """Entries that a function finds."""
+    """Entries that a function computes."""
 
     name: str
     unit: str
     size: int
-    """Number of entries."""
+    """The number of entries."""
     read: Callable[[System, State, jax.Array], jax.Array]
-    """From the model, the physics' state and the controls (nu,) of the step to it: (size,)."""
+    """Function of the model, the pipeline's state and the controls (nu,) of the step: (size,)."""
 
 
 Layout = tuple[Part | Computed, ...]
@@ -50,24 +50,24 @@ Layout = tuple[Part | Computed, ...]
 
 
 def observe(layout: Layout, sys: System, state: State, ctrl: jax.Array) -> jax.Array:
-    """Returns the observation of a state, shape (size(layout),).
+    """Return the observation of a state, shape (size(layout),).
 
     Args:
         layout: its parts.
         sys: the model.
-        state: the physics.
-        ctrl: controls of the step that led there, shape (nu,); zeros after a reset.
+        state: the pipeline's state.
+        ctrl: controls of the step that led to the state, shape (nu,); zeros after a reset.
     """
     return jnp.concatenate([part.read(sys, state, ctrl) for part in layout])
 
 
 def size(layout: Layout) -> int:
-    """Returns the length of the observation."""
+    """Return the length of the observation."""
     return sum(part.size for part in layout)
 
 
 def slices(layout: Sequence[Part | Computed]) -> Iterator[tuple[slice, Part | Computed]]:
-    """Yields each part with the entries of the observation that it fills."""
+    """Yield each part with its slice of the observation."""
     start = 0
     for part in layout:
         yield slice(start, start + part.size), part

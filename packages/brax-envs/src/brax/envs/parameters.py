@@ -1,4 +1,4 @@
-"""Making an environment's parameters from keyword arguments."""
+"""Validation of an environment's parameters from keyword arguments."""
 
 import dataclasses
 import math
@@ -12,15 +12,15 @@ from brax.errors import ConfigError, closest
 P = TypeVar("P")
 
 NOT_NEGATIVE = ("_scale", "_radius", "_distance", "_spread", "_angle")
-"""How the names of numbers end that are sizes."""
+"""Ends of the names of parameters that cannot be negative."""
 
 
 def make_parameters(kind: type[P], given: dict[str, Any], environment: str) -> P:
-    """Makes a dataclass of parameters, naming one that does not exist or has no sense.
+    """Return a dataclass of parameters after checking names and values.
 
     Raises:
-        ConfigError: on a name that is not a field of `kind`, or a value of another type than its
-            default, or that is NaN, a size below zero, or a range without its lower end first.
+        ConfigError: if a name is not a field of `kind`, a value has another type than its default
+            or is NaN, a size is negative, or the ends of a range are swapped.
     """
     fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name, value in given.items():
@@ -30,20 +30,22 @@ def make_parameters(kind: type[P], given: dict[str, Any], environment: str) -> P
                 f"environment '{environment}' has no parameter '{name}'. "
                 f"Parameters: {', '.join(allowed)}.{closest(name, allowed)}"
             )
-        if needed := _lacks(name, value, fields[name].default):
-            raise ConfigError(f"environment '{environment}': {name}={value!r} must be {needed}.")
+        if requirement := _requirement(name, value, fields[name].default):
+            raise ConfigError(
+                f"environment '{environment}': {name}={value!r} must be {requirement}."
+            )
     return kind(**given)
 
 
-def _lacks(name: str, value: Any, default: Any) -> str:
-    """What a value should be and is not; empty where it is right."""
+def _requirement(name: str, value: Any, default: Any) -> str:
+    """Return what a value should be, or an empty text if it is valid."""
     if isinstance(default, bool):
         return "" if isinstance(value, bool | np.bool_) else "True or False"
     if isinstance(default, tuple):
         pair = isinstance(value, tuple | list) and len(value) == 2 and all(map(_number, value))
         return "" if pair and value[0] <= value[1] else "two numbers, the lower first"
     if getattr(value, "shape", None) == () and not isinstance(value, np.generic):
-        return ""  # of JAX, maybe traced
+        return ""  # a JAX scalar, which may be traced and then has no value yet
     if not _number(value):
         return "a number"
     return "a number, at least 0" if name.endswith(NOT_NEGATIVE) and value < 0 else ""

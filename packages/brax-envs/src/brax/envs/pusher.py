@@ -17,7 +17,7 @@ BETWEEN_FINGERS = (0.1, 0.0, 0.0)
 
 
 def place(body: str) -> Computed:
-    """Where a body is."""
+    """Return the part of an observation with the position of a body."""
 
     def read(sys: System, state: PipelineState, ctrl: jax.Array) -> jax.Array:
         return kinematics.frame(sys, state.x, body).pos
@@ -26,32 +26,35 @@ def place(body: str) -> Computed:
 
 
 def tip(sys: System, state: PipelineState) -> jax.Array:
-    """The point between the fingertips [m], shape (3,)."""
+    """Return the point between the fingertips [m], shape (3,)."""
     hand = kinematics.frame(sys, state.x, "hand")
     return hand.pos + math.rotate(jnp.array(BETWEEN_FINGERS), hand.rot)
 
 
 @dataclasses.dataclass(frozen=True)
 class PusherParameters:
-    """What the pusher is rewarded for and how it starts."""
+    """Reward and initial state of the pusher."""
 
     dist_reward_weight: float = 1.0
     """Cost of the distance from object to goal [1/m]."""
     ctrl_cost_weight: float = 0.1
-    """Cost of the squared length of the controls."""
+    """Cost of the squared norm of the controls."""
     near_reward_weight: float = 0.5
     """Cost of the distance from object to fingertips [1/m]."""
     min_distance: float = 0.17
-    """The object starts at least this far from the goal [m]."""
+    """Minimum initial distance of the object from the goal [m]."""
     reset_velocity_scale: float = 0.005
-    """The arm's rates start up to this far from zero."""
+    """Maximum noise of the arm's initial rates [rad/s]."""
 
 
 class Pusher(Task):
-    """An arm with seven motors, an object that slides on a table, and a goal for it.
+    """An arm with seven motors, an object that slides on a table, and a goal for the object.
 
     The reward is `reward_dist + reward_ctrl + reward_near`, of the state after the step. Actions in
-    [-1, 1] are scaled to the motors' range, -2 to 2. Episodes end by time only.
+    [-1, 1] are scaled to the motors' range, -2 to 2. Episodes end only by truncation.
+
+    Source of the task: Gymnasium's `Pusher`. Departure: the object is pushed away from the goal
+    instead of being drawn again until it is far enough.
     """
 
     name = "pusher"
@@ -72,24 +75,28 @@ class Pusher(Task):
     )
 
     def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The arm stretched out; the object up to 0.3 m nearer than the goal, 0.2 m to a side."""
+        """Return the arm stretched out, and an object near the goal.
+
+        The object is up to 0.3 m in front of the goal, and up to 0.2 m to its side.
+        """
         p = self.parameters
         low, high = jnp.array([-0.3, -0.2]), jnp.array([0.0, 0.2])
-        at = jax.random.uniform(key_q, (2,), minval=low, maxval=high)
-        direction, distance = math.normalize(at)
-        at = jnp.where(distance < p.min_distance, direction * p.min_distance, at)
-        q = jnp.concatenate([self.sys.init_q[:7], at, jnp.zeros(2)])
+        offset = jax.random.uniform(key_q, (2,), minval=low, maxval=high)
+        # Rejection sampling would need a loop of random length.
+        direction, distance = math.normalize(offset)
+        offset = jnp.where(distance < p.min_distance, direction * p.min_distance, offset)
+        q = jnp.concatenate([self.sys.init_q[:7], offset, jnp.zeros(2)])
         return q, jnp.concatenate([spread(key_qd, 7, p.reset_velocity_scale), jnp.zeros(4)])
 
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Less the distances from object to goal and to fingertips, less the cost of controls."""
+        """Return the costs of the object's distances and of the controls."""
         p = self.parameters
-        thing, goal = (kinematics.frame(self.sys, after.x, b).pos for b in ("object", "goal"))
-        near = math.safe_norm(thing - tip(self.sys, after))
+        body, goal = (kinematics.frame(self.sys, after.x, b).pos for b in ("object", "goal"))
+        near = math.safe_norm(body - tip(self.sys, after))
         return {
-            "reward_dist": -p.dist_reward_weight * math.safe_norm(thing - goal),
+            "reward_dist": -p.dist_reward_weight * math.safe_norm(body - goal),
             "reward_ctrl": -p.ctrl_cost_weight * jnp.sum(ctrl**2),
             "reward_near": -p.near_reward_weight * near,
         }

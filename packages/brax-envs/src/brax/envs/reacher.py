@@ -13,45 +13,48 @@ from brax.envs.observation import Computed, Part
 from brax.envs.task import Physics, Task, spread
 
 FINGERTIP = 1
-"""The link of which the fingertip is a part."""
+"""Index of the link that the fingertip belongs to."""
 
 
 def tip(sys: System, state: PipelineState) -> jax.Array:
-    """The fingertip [m], shape (3,)."""
+    """Return the position of the fingertip [m], shape (3,)."""
     return kinematics.frame(sys, state.x, "fingertip").pos
 
 
 def tip_velocity(sys: System, state: PipelineState) -> jax.Array:
-    """Velocity of the fingertip, world axes [m/s], shape (3,)."""
+    """Return the velocity of the fingertip, world axes [m/s], shape (3,)."""
     arm = tip(sys, state) - state.x.pos[FINGERTIP]
     return state.xd.vel[FINGERTIP] + jnp.cross(state.xd.ang[FINGERTIP], arm)
 
 
 def miss(sys: System, state: PipelineState) -> jax.Array:
-    """From the target to the fingertip [m], shape (3,)."""
+    """Return the vector from the target to the fingertip [m], shape (3,)."""
     return tip(sys, state) - kinematics.frame(sys, state.x, "target").pos
 
 
 @dataclasses.dataclass(frozen=True)
 class ReacherParameters:
-    """What the reacher is rewarded for and how it starts."""
+    """Reward and initial state of the reacher."""
 
     dist_reward_weight: float = 1.0
     """Cost of the distance from tip to target [1/m]."""
     ctrl_cost_weight: float = 1.0
-    """Cost of the squared length of the action."""
+    """Cost of the squared norm of the action."""
     target_radius: float = 0.2
-    """Targets are at most this far from the arm's root [m]."""
+    """Maximum distance of targets from the arm's root [m]."""
     reset_noise_scale: float = 0.1
-    """Angles start up to this far from zero."""
+    """Maximum noise of initial angles [rad]."""
     reset_velocity_scale: float = 0.005
-    """Rates start up to this far from zero."""
+    """Maximum noise of initial rates [rad/s]."""
 
 
 class Reacher(Task):
-    """Two links with a motor each, in a plane, and a target drawn anew for each episode.
+    """Two links with a motor each, in a plane, and a target that is drawn for each episode.
 
-    The reward is `reward_dist + reward_ctrl`. Episodes end by time only.
+    The reward is `reward_dist + reward_ctrl`. Episodes end only by truncation.
+
+    Source of the task: Gymnasium's `Reacher`. Departure: the tip's velocity is observed in place of
+    the joints' rates.
     """
 
     name = "reacher"
@@ -71,9 +74,11 @@ class Reacher(Task):
     )
 
     def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Nearly straight and at rest, with a target in a disc about the root."""
+        """Return the arm nearly straight and at rest, and a target in a disc around the root."""
         p = self.parameters
         key_arm, key_radius, key_angle = jax.random.split(key_q, 3)
+        # Uniform in the radius, so targets are denser near the root than with Gymnasium's uniform
+        # disc.
         radius = p.target_radius * jax.random.uniform(key_radius)
         angle = 2 * jnp.pi * jax.random.uniform(key_angle)
         target = radius * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
@@ -84,7 +89,7 @@ class Reacher(Task):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Less the distance from tip to target, less the cost of the action."""
+        """Return the costs of the distance from tip to target and of the action."""
         p = self.parameters
         return {
             "reward_dist": -p.dist_reward_weight * math.safe_norm(miss(self.sys, after)),

@@ -1,4 +1,4 @@
-"""The reacher by angles: the reacher's arm, which is told the angles of its joints."""
+"""The reacher with joint angles as actions."""
 
 import dataclasses
 from typing import ClassVar
@@ -9,16 +9,16 @@ from brax.envs.task import Physics
 
 @dataclasses.dataclass(frozen=True)
 class ReacherangleParameters(ReacherParameters):
-    """What it is rewarded for and how it starts: as the reacher."""
+    """Reward and initial state of the reacher with servos."""
 
     ctrl_cost_weight: float = 0.0
-    """Cost of the squared angles that the joints are told; no angle costs more than another."""
+    """Cost of the squared target angles; 0, since no angle is worse than another."""
 
 
 class Reacherangle(Reacher):
-    """The reacher with servos. Actions in [-1, 1] are scaled to angles, half a turn either way.
+    """The reacher with servos. Actions in [-1, 1] are scaled to angles from -180 to 180 degrees.
 
-    The reward is `reward_dist + reward_ctrl`. Episodes end by time only.
+    The reward is `reward_dist + reward_ctrl`. Episodes end only by truncation.
     """
 
     name = "reacherangle"

@@ -10,16 +10,16 @@ from brax.plugins.outputs.environment import make
 
 
 def get_environment(env_name: str, **kwargs: Any) -> Env:
-    """Makes an environment.
+    """Return a new environment.
 
     Args:
         env_name: a registered name, see `list_environments`.
-        **kwargs: what its constructor takes, such as `backend`.
+        **kwargs: arguments of its constructor, such as `backend`.
 
     Raises:
         UnknownNameError: if there is no such environment.
-        ConfigError: if it does not take one of these.
-        PluginError: if what is registered makes none.
+        ConfigError: if it does not take one of the arguments.
+        PluginError: if the registered object does not return an environment.
     """
     return make(env_name, **kwargs)
 
@@ -32,25 +32,27 @@ def create(
     batch_size: int | None = None,
     **kwargs: Any,
 ) -> Env:
-    """Makes an environment and wraps it.
+    """Return a new environment with wrappers.
 
     Args:
         env_name: a registered name.
-        episode_length: steps after which an episode is truncated; None leaves episodes unlimited,
-            uncounted and unrepeated.
-        action_repeat: steps that one action lasts.
-        auto_reset: whether an episode that ends is followed by another, from the same start.
-        batch_size: number of environments side by side; None makes a single one.
-        **kwargs: what the environment's constructor takes.
+        episode_length: number of steps after which an episode is truncated; None means no limit, no
+            counting of steps and no repetition of actions.
+        action_repeat: number of steps for which an action is repeated.
+        auto_reset: whether an episode that ends is followed by another one, from the same initial
+            state.
+        batch_size: number of environments in the batch; None makes a single one.
+        **kwargs: arguments of the environment's constructor.
 
     Raises:
         UnknownNameError: if there is no such environment.
-        ConfigError: on lengths that make no sense.
+        ConfigError: if an argument is not allowed.
     """
     if not isinstance(auto_reset, bool):
         raise ConfigError(f"auto_reset must be True or False, got {auto_reset!r}")
     env = get_environment(env_name, **kwargs)
     if batch_size is not None:
+        # Innermost, so that the other wrappers count and reset each environment of the batch.
         env = VmapWrapper(env, batch_size)
     if episode_length is not None:
         env = EpisodeWrapper(env, episode_length, action_repeat)
@@ -60,17 +62,17 @@ def create(
 def register_environment(
     env_name: str, env_class: Callable[..., Env], override: bool = False
 ) -> None:
-    """Registers an environment of this process, such as a notebook's own.
+    """Register an environment in this process, such as one defined in a notebook.
 
     Args:
         env_name: its name.
         env_class: its class, or a function that makes it.
-        override: whether it may take a name that is taken.
+        override: whether to replace an environment of the same name.
 
     Raises:
-        ConfigError: if it is no class or function.
-        PluginError: if the name is taken, unless by the same class, also where a notebook's cell
-            has defined it anew, or with `override`.
+        ConfigError: if `env_class` is not a class or function.
+        PluginError: if another environment has the name, and `override` is False. The same class is
+            allowed, also when a notebook's cell has defined it again.
     """
     if not callable(env_class):
         raise ConfigError(
@@ -81,6 +83,7 @@ def register_environment(
     taken = plugins.specs("environment").get(env_name)
     if taken is not None and taken.spec.target is env_class:
         return
+    # A notebook's cell that runs again makes a new class with the same name.
     anew = taken is not None and taken.distribution == name and _same(taken.spec.target, env_class)
     if taken is not None and not (override or anew):
         raise PluginError(
@@ -109,10 +112,10 @@ class _Plugin:
 
     @plugins.hookimpl
     def brax_environments(self) -> list[plugins.Spec]:
-        """The environment."""
+        """Return the environment."""
         return [self._spec]
 
 
 def list_environments() -> list[str]:
-    """Returns the names of all registered environments."""
+    """Return the names of all registered environments."""
     return plugins.names("environment")

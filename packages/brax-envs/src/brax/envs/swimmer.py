@@ -13,22 +13,24 @@ from brax.envs.task import Physics, Task, travel
 
 @dataclasses.dataclass(frozen=True)
 class SwimmerParameters:
-    """What the swimmer is rewarded for and how it starts."""
+    """Reward and initial state of the swimmer."""
 
     forward_reward_weight: float = 1.0
-    """Reward per speed along x [s/m]."""
+    """Reward per velocity along x [s/m]."""
     ctrl_cost_weight: float = 1e-4
-    """Cost of the squared length of the action."""
+    """Cost of the squared norm of the action."""
     reset_noise_scale: float = 0.1
-    """Coordinates and velocities start up to this far from the rest."""
+    """Maximum noise of initial coordinates and velocities."""
     exclude_current_positions_from_observation: bool = True
-    """True if x and y are hidden."""
+    """True if x and y are not observed."""
 
 
 class Swimmer(Task):
-    """Three rods joined by two motors, in a plane, in a fluid that drags at them.
+    """Three rods joined by two motors, in a plane, in a viscous fluid.
 
-    The reward is `reward_fwd + reward_ctrl`. Episodes end by time only.
+    The reward is `reward_fwd + reward_ctrl`. Episodes end only by truncation.
+
+    Source of the task: Gymnasium's `Swimmer`.
     """
 
     name = "swimmer"
@@ -47,7 +49,7 @@ class Swimmer(Task):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """Speed along x, less the cost of the action."""
+        """Return the reward for velocity along x, and the cost of the action."""
         p = self.parameters
         return {
             "reward_fwd": p.forward_reward_weight * (after.q[0] - before.q[0]) / self.dt,
@@ -55,7 +57,7 @@ class Swimmer(Task):
         }
 
     def extras(self, before: PipelineState, after: PipelineState) -> dict[str, jax.Array]:
-        """Where it is, and how fast it came there."""
+        """Return the position and the velocity of the front rod."""
         found = travel(before.q, after.q, self.dt)
         forward = self.parameters.forward_reward_weight * found["x_velocity"]
         return found | {"forward_reward": forward}

@@ -1,4 +1,4 @@
-"""`Task`: what the environments of the collection share."""
+"""`Task`: the base class of the collection's environments."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 class Physics(NamedTuple):
-    """How a pipeline runs a model."""
+    """The time step of a pipeline, and the number of steps."""
 
     timestep: float
     """Physics step [s]."""
@@ -28,28 +28,28 @@ class Physics(NamedTuple):
 
 
 class Task(PipelineEnv):
-    """A model with a start, a reward that is the sum of named metrics, and an end.
+    """A model with an initial state, a reward that is a sum of named metrics, and a termination.
 
-    A subclass declares the class variables and writes `rewards`, `extras` and `is_over` where it
-    has any, and `start` where that is more than noise about the rest.
+    A subclass declares the class variables and defines `rewards`. It defines `extras` and `is_over`
+    if it has any, and `start` if that is more than noise around the initial configuration.
     """
 
     name: ClassVar[str]
-    """Its registered name."""
+    """Registered name."""
     model: ClassVar[str]
     """Model file in `assets`."""
     physics: ClassVar[Mapping[str, Physics]]
-    """By backend; one that is not named runs as the first."""
+    """Time steps by backend; a backend that is not listed runs as the first one."""
     default: ClassVar[str] = "generalized"
-    """Backend where none is chosen."""
+    """Default backend."""
     kind: ClassVar[type]
-    """Dataclass of its parameters."""
+    """Dataclass of the parameters."""
     layout: ClassVar[Layout]
-    """What it observes."""
+    """Layout of the observation."""
     hidden: ClassVar[Layout] = ()
-    """What comes before `layout` if `exclude_current_positions_from_observation` is False."""
+    """Layout before `layout` if `exclude_current_positions_from_observation` is False."""
     scaled: ClassVar[bool] = False
-    """True if actions in [-1, 1] are scaled to the motors' control ranges."""
+    """True if actions in [-1, 1] are scaled to the control ranges of the actuators."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class Task(PipelineEnv):
         debug: bool = False,
         **parameters: Any,
     ) -> None:
-        """Makes the environment.
+        """Load the model and select the pipeline.
 
         Args:
             backend: name of the pipeline; by default `default`.
-            n_frames: physics steps in one step; by default the number of `physics`.
-            debug: whether the states of the physics tell their `contact`.
+            n_frames: physics steps in one step; by default the number in `physics`.
+            debug: whether the states of the pipeline contain their `contact`.
             **parameters: fields of the dataclass `kind`.
 
         Raises:
-            ConfigError: on an unknown parameter, or one that is not supported.
+            ConfigError: if a parameter is unknown or not supported.
         """
         self.parameters: Any = make_parameters(self.kind, parameters, self.name)
         if getattr(self.parameters, "use_contact_forces", False):
@@ -77,6 +77,7 @@ class Task(PipelineEnv):
         backend = self.default if backend is None else backend
         physics = self.physics.get(backend, next(iter(self.physics.values())))
         n_frames = physics.n_frames if n_frames is None else n_frames
+        # The pipeline decides the time step, not the file.
         sys = mjcf.load(ASSETS / self.model)
         timestep = jnp.full_like(sys.opt.timestep, physics.timestep)
         super().__init__(sys.replace(opt_timestep=timestep), backend, n_frames, debug)
@@ -84,23 +85,23 @@ class Task(PipelineEnv):
         self.observation_layout = self.hidden + self.layout if shown else self.layout
 
     def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Draws the coordinates (nq,) and velocities (nv,) of a start.
+        """Draw the coordinates (nq,) and velocities (nv,) of an initial state.
 
-        Near the rest, with noise on both, as `reset_noise_scale` says.
+        Both get noise of the size `reset_noise_scale`.
         """
         scale = self.parameters.reset_noise_scale
         q = self.sys.init_q + spread(key_q, self.sys.q_size(), scale)
         return q, self.first_velocities(key_qd, scale)
 
     def first_velocities(self, key: jax.Array, scale: float) -> jax.Array:
-        """Draws the velocities of a start, (nv,): evenly, unless a subclass says otherwise."""
+        """Draw the initial velocities, (nv,): uniform, unless a subclass overrides this."""
         return spread(key, self.sys.qd_size(), scale)
 
     @abstractmethod
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """The terms of a step's reward, by the names of their metrics.
+        """Return the terms of a step's reward, by the names of their metrics.
 
         Args:
             before: physics before the step.
@@ -109,28 +110,30 @@ class Task(PipelineEnv):
         """
 
     def extras(self, before: PipelineState, after: PipelineState) -> dict[str, jax.Array]:
-        """Metrics that are not part of the reward."""
+        """Return metrics that are not part of the reward."""
         return {}
 
     def is_over(self, after: PipelineState) -> jax.Array:
-        """Return whether the episode ends; true where what decides it is NaN."""
+        """Return whether the episode terminates; True if the deciding quantity is NaN."""
         return jnp.zeros((), bool)
 
     def reset(self, rng: jax.Array) -> State:
-        """Starts an episode."""
+        """Start an episode."""
         physics = self.pipeline_init(*self.start(*jax.random.split(check_key(rng))))
         ctrl = jnp.zeros(self.action_size)
+        # `jax.lax.scan` needs the same metrics in every state, so `reset` computes them once for
+        # their shapes.
         metrics = self.rewards(physics, physics, ctrl) | self.extras(physics, physics)
         zero = jnp.zeros(())
         obs = observe(self.observation_layout, self.sys, physics, ctrl)
         return State(physics, obs, zero, zero, jax.tree.map(jnp.zeros_like, metrics))
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advances by `dt` under an action in [-1, 1], shape (action_size,)."""
+        """Advance by `dt` under an action in [-1, 1], shape (action_size,)."""
         check_state(self, state)
         before = state.pipeline_state
         self._check(before, action)
-        # In double precision an action of single precision would make such metrics of its own.
+        # A float32 action would give float32 metrics in a float64 run, and `reset` returns float64.
         action = jnp.asarray(action, before.q.dtype)
         ctrl = self._controls(action) if self.scaled else action
         after = self.pipeline_step(before, ctrl)
@@ -149,34 +152,34 @@ class Task(PipelineEnv):
 
 
 def spread(key: jax.Array, size: int, scale: float) -> jax.Array:
-    """Numbers drawn evenly from -scale to scale, shape (size,)."""
+    """Return uniform numbers in [-scale, scale], shape (size,)."""
     return random_numbers.uniform(key, (size,), -scale, scale)
 
 
 def normal(key: jax.Array, size: int, deviation: float) -> jax.Array:
-    """Normal numbers of mean zero, shape (size,)."""
+    """Return normal numbers of mean zero, shape (size,)."""
     return deviation * random_numbers.normal(key, (size,))
 
 
 def travel(before: jax.Array, after: jax.Array, dt: jax.Array) -> dict[str, jax.Array]:
-    """Metrics of where something is in the plane, and how fast it came there.
+    """Return metrics of position and velocity in the plane.
 
     Args:
-        before: where it was, x and y first [m].
-        after: where it is.
+        before: position before the step, x and y first [m].
+        after: position after the step.
         dt: duration of the step [s].
     """
     x, y = after[:2]
-    vx, vy = (after[:2] - before[:2]) / dt
+    vel_x, vel_y = (after[:2] - before[:2]) / dt
     return {
         "x_position": x,
         "y_position": y,
         "distance_from_origin": jnp.hypot(x, y),
-        "x_velocity": vx,
-        "y_velocity": vy,
+        "x_velocity": vel_x,
+        "y_velocity": vel_y,
     }
 
 
 def between(low: float, value: jax.Array, high: float) -> jax.Array:
-    """Return whether a value is in a closed range; false where it is NaN."""
+    """Return whether a value is in a closed range; False if it is NaN."""
     return (low <= value) & (value <= high)

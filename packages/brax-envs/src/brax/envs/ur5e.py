@@ -14,41 +14,41 @@ from brax.envs.observation import Computed, Part
 from brax.envs.task import Physics, spread
 
 SHOULDER = (0.0, 0.0, 0.1625)
-"""Where the arm begins [m]."""
+"""Position of the shoulder [m]."""
 
 
 def tool(sys: System, state: PipelineState) -> jax.Array:
-    """The tip of the tool [m], shape (3,)."""
+    """Return the position of the tool's tip [m], shape (3,)."""
     return kinematics.frame(sys, state.x, "tool").pos
 
 
 def miss(sys: System, state: PipelineState) -> jax.Array:
-    """From the tool to the target [m], shape (3,)."""
+    """Return the vector from the tool to the target [m], shape (3,)."""
     return goal(state) - tool(sys, state)
 
 
 @dataclasses.dataclass(frozen=True)
 class Ur5eParameters:
-    """What the arm is rewarded for and how it starts."""
+    """Reward and initial state of the arm."""
 
     approach_reward_weight: float = 1.0
-    """Reward per way towards the target [1/m]."""
+    """Reward per distance moved towards the target [1/m]."""
     hit_reward: float = 1.0
-    """Reward of a target that is hit."""
+    """Reward for hitting a target."""
     ctrl_cost_weight: float = 1e-3
-    """Cost of the squared length of the action."""
+    """Cost of the squared norm of the action."""
     target_radius: float = 0.02
-    """The tool hits a target that is nearer than this [m]."""
+    """Distance at which the tool hits a target [m]."""
     target_range: tuple[float, float] = (0.3, 0.8)
-    """Distances of targets from the shoulder, above which they are or level with it [m]."""
+    """Distances of targets from the shoulder [m]; they are never below it."""
     reset_noise_scale: float = 0.1
-    """Angles start up to this far from the rest."""
+    """Maximum noise of initial angles [rad]."""
 
 
 class Ur5e(GoalTask):
-    """An arm with six motors, and a target that appears elsewhere when the tool hits it.
+    """An arm with six motors, and a target that moves when the tool hits it.
 
-    The reward is `reward_approach + reward_hit + reward_ctrl`. Episodes end by time only.
+    The reward is `reward_approach + reward_hit + reward_ctrl`. Episodes end only by truncation.
     """
 
     name = "ur5e"
@@ -68,17 +68,19 @@ class Ur5e(GoalTask):
     )
 
     def start(self, key_q: jax.Array, key_qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Bent and at rest."""
+        """Return the arm bent and at rest, with noise on the angles."""
         noise = spread(key_q, 6, self.parameters.reset_noise_scale)
         return self.sys.init_q.at[:6].add(noise), jnp.zeros(self.sys.qd_size())
 
     def target(self, key: jax.Array, physics: PipelineState) -> jax.Array:
-        """Evenly by distance and direction, not below the shoulder."""
-        key_way, key_distance = jax.random.split(key)
+        """Draw a target, uniform in distance and direction, not below the shoulder."""
+        key_direction, key_distance = jax.random.split(key)
         low, high = self.parameters.target_range
-        way, _ = math.normalize(jax.random.normal(key_way, (3,)))
+        # Normalized normal numbers are uniform on the sphere.
+        direction, _ = math.normalize(jax.random.normal(key_direction, (3,)))
         distance = jax.random.uniform(key_distance, minval=low, maxval=high)
-        return jnp.array(SHOULDER) + distance * way.at[2].set(jnp.abs(way[2]))
+        # The absolute z mirrors directions below the shoulder to above it.
+        return jnp.array(SHOULDER) + distance * direction.at[2].set(jnp.abs(direction[2]))
 
     def is_hit(self, physics: PipelineState) -> jax.Array:
         """Return whether the tool is at the target."""
@@ -87,7 +89,7 @@ class Ur5e(GoalTask):
     def rewards(
         self, before: PipelineState, after: PipelineState, ctrl: jax.Array
     ) -> dict[str, jax.Array]:
-        """The way towards the target and hitting it, less the cost of the action."""
+        """Return the rewards for approaching and hitting the target, and the cost of the action."""
         p = self.parameters
         far, near = (math.safe_norm(miss(self.sys, state)) for state in (before, after))
         return {

@@ -10,7 +10,7 @@ from brax.envs.task import Physics
 
 @dataclasses.dataclass(frozen=True)
 class Walker2dParameters(HopperParameters):
-    """What the walker is rewarded for, when it ends and how it starts: as the hopper."""
+    """Reward, termination and initial state of the walker; those not listed are the hopper's."""
 
     healthy_z_range: tuple[float, float] = (0.8, 2.0)
     healthy_angle_range: tuple[float, float] = (-1.0, 1.0)
@@ -21,6 +21,8 @@ class Walker2d(Hopper):
     """A torso on two legs with three motors each, in a plane.
 
     The reward is `reward_forward + reward_healthy + reward_ctrl`.
+
+    Source of the task: Gymnasium's `Walker2d`.
     """
 
     name = "walker2d"

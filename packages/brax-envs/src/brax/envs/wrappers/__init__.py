@@ -1,1 +1,1 @@
-"""Wrappers, under the path that users know."""
+"""Adapters to other libraries, and the training wrappers under the path that users know."""

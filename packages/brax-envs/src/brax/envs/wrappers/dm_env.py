@@ -1,4 +1,4 @@
-"""Brax's environments for `dm_env`, which this needs."""
+"""Adapter to `dm_env`, which must be installed."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ from brax.envs.wrappers.host import Host, action_bounds, to_numpy
 class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
     """One environment, as `dm_env.Environment`.
 
-    The discount is 0 where an episode ended by itself and 1 elsewhere, also where its time was up.
+    The discount is 0 at a termination and 1 otherwise, also at a truncation.
     """
 
     def __init__(self, env: Env, seed: int = 0, backend: str | None = None) -> None:
-        """Wraps an environment.
+        """Wrap an environment.
 
         Args:
-            env: a single one, such as `brax.envs.create(name)` makes.
-            seed: of the resets.
+            env: a single environment, as `brax.envs.create(name)` returns it.
+            seed: random seed of the resets.
             backend: JAX platform to run on; by default JAX's own choice.
         """
         self._host = Host(env, seed, backend)
@@ -30,16 +30,17 @@ class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
         self._over = True
 
     def seed(self, seed: int = 0) -> None:
-        """Restarts the sequence of resets."""
+        """Restart the sequence of resets."""
         self._host.seed(seed)
 
     def reset(self) -> dm_env.TimeStep:
-        """Starts an episode."""
+        """Start an episode."""
         self._over = False
         return dm_env.restart(to_numpy(self._host.reset()))
 
     def step(self, action: Any) -> dm_env.TimeStep:
-        """Advances by one step; after the last of an episode, starts the next instead."""
+        """Advance by one step; after the last step of an episode, start the next one."""
+        # dm_env: the first step, and the step after the last one of an episode, reset.
         if self._over:
             return self.reset()
         out = to_numpy(self._host.step(action))
@@ -51,12 +52,12 @@ class DmEnvWrapper(dm_env.Environment):  # type: ignore[misc]  # it has no types
         return dm_env.transition(float(out.reward), out.final_obs)
 
     def observation_spec(self) -> Any:
-        """An array, or arrays by name."""
+        """Return the spec of an array, or of arrays by name."""
         if isinstance(self._sizes, int):
             return specs.Array((self._sizes,), np.float32, "observation")
         return {name: specs.Array(shape, np.float32, name) for name, shape in self._sizes.items()}
 
     def action_spec(self) -> specs.BoundedArray:
-        """An array within what the environment tells apart."""
+        """Return the spec of an array within the range of actions."""
         low, high = self._bounds
         return specs.BoundedArray(low.shape, np.float32, low, high, "action")

@@ -1,4 +1,4 @@
-"""Brax's environments for Gymnasium, one or many at a time. Needs `gymnasium`."""
+"""Adapters to Gymnasium, for one environment or a batch. `gymnasium` must be installed."""
 
 from typing import Any
 
@@ -16,22 +16,22 @@ from brax.errors import ConfigError
 class GymWrapper(gymnasium.Env[Any, Any]):
     """One environment, as `gymnasium.Env`.
 
-    What ends an episode in time is the `EpisodeWrapper` that `brax.envs.create` adds; without it
-    episodes are never truncated. `info` holds the metrics of the step.
+    Episodes are truncated by the `EpisodeWrapper` that `brax.envs.create` adds, and never without
+    it. `info` contains the metrics of the step.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012  # Gymnasium's own form
+    metadata = {"render_modes": []}  # noqa: RUF012  # Gymnasium's interface
 
     def __init__(self, env: Env, seed: int = 0, backend: str | None = None) -> None:
-        """Wraps an environment.
+        """Wrap an environment.
 
         Args:
-            env: a single one, such as `brax.envs.create(name)` makes.
-            seed: of the resets that name none.
+            env: a single environment, as `brax.envs.create(name)` returns it.
+            seed: random seed of resets without a seed of their own.
             backend: JAX platform to run on; by default JAX's own choice.
 
         Raises:
-            ConfigError: if `env` is a batch of them.
+            ConfigError: if `env` is a batch.
         """
         if getattr(env, "batch_size", None) is not None:
             raise ConfigError(
@@ -45,12 +45,12 @@ class GymWrapper(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode; a `seed` makes this and all later ones repeat."""
+        """Start an episode; a `seed` makes this one and all later ones reproducible."""
         super().reset(seed=seed)
         return _restart(self._host, seed), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Advances by one step, to the true observation, also at the end of an episode."""
+        """Advance by one step, and return the true observation, also at the end of an episode."""
         out = to_numpy(self._host.step(action))
         ends = bool(out.terminated), bool(out.truncated)
         return out.final_obs, float(out.reward), *ends, out.metrics
@@ -59,19 +59,19 @@ class GymWrapper(gymnasium.Env[Any, Any]):
 class VectorGymWrapper(VectorEnv[Any, Any, Any]):
     """A batch of environments, as `gymnasium.vector.VectorEnv` that resets in the same step.
 
-    Where an episode ends, `obs` is the first of the next one, and `info["final_obs"]` the true one
-    and `info["final_info"]` the metrics, in all rows; `info["_final_obs"]` and
-    `info["_final_info"]` tell the rows in which an episode has ended.
+    At the end of an episode, `obs` is the first observation of the next one. In a step with any
+    end, `info["final_obs"]` has the true observations and `info["final_info"]` the metrics, in all
+    rows. `info["_final_obs"]` and `info["_final_info"]` are True in the rows with an end.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
 
     def __init__(self, env: Env, seed: int = 0, backend: str | None = None) -> None:
-        """Wraps a batch of environments.
+        """Wrap a batch of environments.
 
         Args:
-            env: a batch, such as `brax.envs.create(name, batch_size=16)` makes.
-            seed: of the resets that name none.
+            env: a batch, as `brax.envs.create(name, batch_size=16)` returns it.
+            seed: random seed of resets without a seed of their own.
             backend: JAX platform to run on; by default JAX's own choice.
 
         Raises:
@@ -93,23 +93,25 @@ class VectorGymWrapper(VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode of each; a `seed` makes these and all later ones repeat."""
+        """Start all episodes; a `seed` makes these and all later ones reproducible."""
         super().reset(seed=seed)
         return _restart(self._host, seed), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advances all by one step."""
+        """Advance all environments by one step."""
         out = to_numpy(self._host.step(actions))
         info = dict(out.metrics)
         done = out.terminated | out.truncated
         if done.any():
+            # Gymnasium's SAME_STEP mode: `obs` is the next episode's, so the last one goes to
+            # `info`.
             info |= {"final_obs": out.final_obs, "final_info": out.metrics}
             info |= {"_final_obs": done, "_final_info": done}
         return out.obs, out.reward, out.terminated, out.truncated, info
 
 
 def _restart(host: Host, seed: int | None) -> Any:
-    """The first observation; a seed starts the sequence of resets anew."""
+    """Return the first observation; a seed restarts the sequence of resets."""
     if seed is not None:
         host.seed(seed)
     return to_numpy(host.reset())

@@ -1,4 +1,4 @@
-"""Brax's environments as pure functions of the form that gymnax made known."""
+"""Adapter to gymnax's interface of pure functions."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ class Box(NamedTuple):
     dtype: Any = jnp.float32
 
     def sample(self, rng: jax.Array) -> jax.Array:
-        """Draws evenly; the bounds must be finite."""
+        """Draw an array uniformly; the bounds must be finite."""
         return jax.random.uniform(rng, self.shape, self.dtype, self.low, self.high)
 
     def contains(self, x: jax.Array) -> jax.Array:
@@ -31,54 +31,54 @@ class Box(NamedTuple):
 class GymnaxWrapper:
     """One environment as `reset(key, params)` and `step(key, state, action, params)`.
 
-    `params` is the system, so that `jax.vmap` over it randomizes the physics. `step` starts a new
-    episode, by the key, in the step that ends one; `info['terminal_obs']` is then the true last
-    observation, and `info['truncation']` tells an end by time.
+    `params` is the system, so `jax.vmap` over it randomizes the physics. `step` starts a new
+    episode with `key` in the step that ends one. Then `info['terminal_obs']` is the true last
+    observation, and `info['truncation']` is 1 if the episode was truncated.
     """
 
     def __init__(self, env: Env, episode_length: int = 1000) -> None:
-        """Wraps an environment.
+        """Wrap an environment.
 
         Args:
-            env: a single one, as `brax.envs.get_environment(name)` makes.
-            episode_length: steps after which an episode is truncated.
+            env: a single environment, as `brax.envs.get_environment(name)` returns it.
+            episode_length: number of steps after which an episode is truncated.
         """
         self._env = EpisodeWrapper(env, episode_length)
 
     @property
     def default_params(self) -> System | None:
-        """The environment's system, where it has one."""
+        """The environment's system, if it has one."""
         return getattr(self._env.unwrapped, "sys", None)
 
     def reset(self, key: jax.Array, params: System | None = None) -> tuple[Any, State]:
-        """Starts an episode."""
+        """Start an episode."""
         state = self._with(params).reset(key)
         return state.obs, state
 
     def step(
         self, key: jax.Array, state: State, action: jax.Array, params: System | None = None
     ) -> tuple[Any, State, jax.Array, jax.Array, dict[str, Any]]:
-        """Advances by one step, and starts anew what has ended."""
+        """Advance by one step, and start a new episode if one has ended."""
         ended, first = self.step_env(state, action, params), self._with(params).reset(key)
-        over = ended.done > 0
+        done = ended.done > 0
         info = ended.metrics | {
             "truncation": ended.info["truncation"],
             "terminal_obs": ended.obs,
         }
-        state = select(over, first, ended)
-        return state.obs, state, ended.reward, over, info
+        state = select(done, first, ended)
+        return state.obs, state, ended.reward, done, info
 
     def step_env(self, state: State, action: jax.Array, params: System | None = None) -> State:
-        """Advances by one step and starts nothing anew."""
+        """Advance by one step, without starting a new episode."""
         return self._with(params).step(state, action)
 
     def action_space(self, params: System | None = None) -> Box:
-        """What `step` tells apart."""
+        """Return the range of actions."""
         low, high = map(jnp.asarray, action_bounds(self._with(params)))
         return Box(low, high, low.shape)
 
     def observation_space(self, params: System | None = None) -> Any:
-        """An unbounded array, or arrays by name."""
+        """Return the space of an unbounded array, or of arrays by name."""
         size = self._env.observation_size
         if isinstance(size, int):
             return _unbounded((size,))

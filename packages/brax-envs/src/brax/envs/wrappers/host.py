@@ -1,4 +1,4 @@
-"""What the wrappers for the worlds outside share: a state kept, keys drawn, programs compiled."""
+"""Shared by the adapters: stores the state, draws the keys, and compiles the functions."""
 
 from typing import Any, NamedTuple
 
@@ -11,29 +11,29 @@ from brax.errors import ConfigError
 
 
 class Outcome(NamedTuple):
-    """What a step led to, for one environment or a batch."""
+    """The result of a step, for one environment or a batch."""
 
     obs: Any
-    """Observation after the step; where an episode has ended by auto-reset, of the next one."""
+    """Observation after the step; after an auto-reset, that of the next episode."""
     reward: jax.Array
     terminated: jax.Array
-    """True if the episode ended by itself, bool."""
+    """True at a termination, bool."""
     truncated: jax.Array
-    """True if its time was up, bool."""
+    """True at a truncation, bool."""
     final_obs: Any
     """The true observation after the step."""
     metrics: dict[str, jax.Array]
 
 
 class Host:
-    """An environment with a state of its own, for callers that keep none."""
+    """An environment that stores its state, for callers that do not."""
 
     def __init__(self, env: Env, seed: int, backend: str | None) -> None:
-        """Keeps an environment.
+        """Store and compile an environment.
 
         Args:
-            env: the environment, in whatever wrappers of training.
-            seed: of the resets that name none.
+            env: the environment, with or without training wrappers.
+            seed: random seed of the resets.
             backend: JAX platform to run on, such as 'cpu'; by default JAX's own choice.
         """
         self._device = jax.devices(backend)[0] if backend else None
@@ -43,23 +43,24 @@ class Host:
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Restarts the sequence of resets."""
+        """Restart the sequence of resets."""
+        # Compiled functions run on the device of their arguments, and the state comes from the key.
         self._key = jax.device_put(jax.random.key(seed), self._device)
 
     def reset(self) -> Any:
-        """Starts an episode and returns its first observation."""
+        """Start an episode and return its first observation."""
         self._key, key = jax.random.split(self._key)
         self._state = self._reset(key)
         return self._state.obs
 
     def step(self, action: Any) -> Outcome:
-        """Advances by one step.
+        """Advance by one step.
 
         Raises:
             ConfigError: before the first reset.
         """
         if self._state is None:
-            raise ConfigError("step before reset: call reset first, for an episode to go on with")
+            raise ConfigError("step before reset: call reset first, to start an episode")
         self._state, outcome = self._step(self._state, jnp.asarray(action, jnp.float32))
         return outcome
 
@@ -73,9 +74,9 @@ def _outcome(state: State) -> tuple[State, Outcome]:
 
 
 def action_bounds(env: Env) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest action that an environment tells apart, each (action_size,).
+    """Return the lowest and highest action of an environment, each (action_size,).
 
-    These are -1 and 1 where it scales actions or has no actuators, else the actuators' ranges.
+    These are -1 and 1 if it scales actions or has no model, else the actuators' ranges.
     """
     if getattr(env, "scaled", False) or not hasattr(env.unwrapped, "sys"):
         ones = np.ones(env.action_size, np.float32)
@@ -85,5 +86,5 @@ def action_bounds(env: Env) -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_numpy(tree: Any) -> Any:
-    """The arrays of a tree as arrays of NumPy that may be written to."""
+    """Return the arrays of a tree as writable NumPy arrays."""
     return jax.tree.map(np.array, tree)

@@ -1,4 +1,4 @@
-"""Brax's environments for stable-baselines3, which this needs."""
+"""Adapter to stable-baselines3, which must be installed."""
 
 import operator
 from typing import Any
@@ -14,15 +14,15 @@ from brax.envs.wrappers.gym import VectorGymWrapper
 class StableBaselinesWrapper(VecEnv):
     """A batch of environments, as stable-baselines3's `VecEnv`.
 
-    `infos` of those that have ended hold `terminal_observation` and `TimeLimit.truncated`.
+    `infos` of episodes that have ended contain `terminal_observation` and `TimeLimit.truncated`.
     """
 
     def __init__(self, env: Env, seed: int = 0, backend: str | None = None) -> None:
-        """Wraps a batch of environments.
+        """Wrap a batch of environments.
 
         Args:
-            env: a batch, such as `brax.envs.create(name, batch_size=16)` makes.
-            seed: of the resets until `seed` is called.
+            env: a batch, as `brax.envs.create(name, batch_size=16)` returns it.
+            seed: random seed of the resets until `seed` is called.
             backend: JAX platform to run on; by default JAX's own choice.
 
         Raises:
@@ -34,17 +34,18 @@ class StableBaselinesWrapper(VecEnv):
         super().__init__(self._env.num_envs, *spaces)
 
     def reset(self) -> Any:
-        """Starts an episode of each, and the sequence of resets after `seed`."""
+        """Start all episodes, and restart the sequence of resets after `seed`."""
         obs, _ = self._env.reset(seed=self._seeds[0])
+        # In stable-baselines3 a seed is for the next reset only.
         self._reset_seeds()
         return obs
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keeps the actions for `step_wait`."""
+        """Store the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """Advances all by one step."""
+        """Advance all environments by one step."""
         obs, reward, terminated, truncated, found = self._env.step(self._actions)
         done = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
@@ -56,14 +57,17 @@ class StableBaselinesWrapper(VecEnv):
         return obs, reward, done, infos
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """An attribute of this object, once for each environment: they have none of their own."""
+        """Return an attribute of this object, once for each environment.
+
+        The environments are one program and have no attributes of their own.
+        """
         return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refused: the environments are one program.
+        """Raise an error: the environments are one program.
 
         Raises:
             NotImplementedError: always.
@@ -73,7 +77,7 @@ class StableBaselinesWrapper(VecEnv):
     def env_method(
         self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
     ) -> list[Any]:
-        """Refused: the environments are one program.
+        """Raise an error: the environments are one program.
 
         Raises:
             NotImplementedError: always.
@@ -81,5 +85,5 @@ class StableBaselinesWrapper(VecEnv):
         raise NotImplementedError(f"cannot call '{method_name}': the environments are one program")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Return whether a wrapper of Gymnasium is around each environment: none is."""
+        """Return False for each environment: none has a wrapper of Gymnasium."""
         return [False] * len(list(self._get_indices(indices)))

@@ -1,4 +1,4 @@
-"""Brax's environments for PyTorch, which this needs: tensors in and out, by dlpack."""
+"""Adapter to PyTorch, which must be installed: tensors in and out, through dlpack."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from brax.envs.wrappers.host import Host
 
 
 class TorchWrapper:
-    """An environment or a batch of them that takes and gives tensors, where JAX computes.
+    """An environment or a batch of them with tensors in and out, on JAX's device.
 
-    Tensors share their memory with arrays of JAX, which nobody may write to: `clone` what is to be
-    changed in place. `info` holds the metrics of the step and `final_obs`, the true observation
-    after it, where `obs` may be the next episode's.
+    Tensors share their memory with immutable arrays of JAX: `clone` a tensor before you change it
+    in place. `info` contains the metrics of the step and `final_obs`, the true observation after
+    it; `obs` may be that of the next episode.
     """
 
     def __init__(self, env: Env, seed: int = 0, backend: str | None = None) -> None:
-        """Wraps an environment.
+        """Wrap an environment.
 
         Args:
-            env: such as `brax.envs.create(name, batch_size=16)` makes.
-            seed: of the resets that name none.
+            env: an environment, as `brax.envs.create(name, batch_size=16)` returns it.
+            seed: random seed of resets without a seed of their own.
             backend: JAX platform to run on; by default JAX's own choice.
         """
         self._host = Host(env, seed, backend)
@@ -31,19 +31,19 @@ class TorchWrapper:
         self.action_size = env.action_size
 
     def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode of each; a `seed` makes these and all later ones repeat."""
+        """Start all episodes; a `seed` makes these and all later ones reproducible."""
         if seed is not None:
             self._host.seed(seed)
         return to_torch(self._host.reset()), {}
 
     def step(self, action: torch.Tensor) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advances by one step.
+        """Advance by one step.
 
         Args:
-            action: shape (action_size,), of a batch (batch, action_size).
+            action: shape (action_size,), or (batch, action_size) for a batch.
 
         Returns:
-            Observation, reward, whether the episode ended by itself, whether its time was up, info.
+            Observation, reward, terminated, truncated, info.
         """
         out = to_torch(self._host.step(to_jax(action)))
         info = {**out.metrics, "final_obs": out.final_obs}
@@ -51,10 +51,13 @@ class TorchWrapper:
 
 
 def to_torch(tree: Any) -> Any:
-    """The arrays of a tree as tensors on the same device."""
+    """Return the arrays of a tree as tensors on the same device."""
     return jax.tree.map(from_dlpack, tree)
 
 
 def to_jax(tensor: torch.Tensor) -> jax.Array:
-    """A tensor as an array on the same device; what becomes of the tensor does not matter."""
+    """Return a tensor as an array on the same device.
+
+    The tensor is copied, so later changes to it do not matter.
+    """
     return jax.dlpack.from_dlpack(tensor.detach().clone())

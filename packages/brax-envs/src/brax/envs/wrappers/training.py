@@ -1,4 +1,4 @@
-"""The wrappers for training, which live in `brax.env`, under the path that users know."""
+"""Re-exports of the training wrappers of `brax.env`, under the path that users know."""
 
 from brax.env import (
     AutoResetWrapper,
