@@ -1,4 +1,4 @@
-"""A cart that drives to a target on a rail: an environment from nothing."""
+"""A cart that drives to a target on a rail: a complete environment."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ def cart_model():
 
 
 class Cart(PipelineEnv):
-    """Reward is minus the distance to the target, which `reset` draws."""
+    """A cart whose reward is minus the distance to a target, which `reset` draws."""
 
     def __init__(self, backend="spring", n_frames=5, reach=1.5):
         super().__init__(cart_model(), backend, n_frames)
@@ -40,7 +40,7 @@ class Cart(PipelineEnv):
         )
 
     def step(self, state, action):
-        """Advances by 0.05 s under a motor control in [-1, 1]."""
+        """Advance by 0.05 s under a motor control in [-1, 1]."""
         physics = self.pipeline_step(state.pipeline_state, action)
         target = state.info["target"]
         distance = jnp.abs(physics.q[0] - target)
@@ -53,5 +53,5 @@ class Cart(PipelineEnv):
         )
 
     def observe(self, physics, target):
-        """Position and speed of the cart, and where it should be."""
+        """Return position and velocity of the cart, and position of the target."""
         return jnp.concatenate([physics.q, physics.qd, target[None]])
