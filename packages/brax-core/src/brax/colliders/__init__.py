@@ -1,10 +1,16 @@
 """Collision detection: from the geoms of a model to contact points.
 
-Geometry types are in `shapes`, and colliders of two types in `primitive` (closed forms), `convex`
-(support points) and `distance_field`. `dispatch` chooses the collider of two types that have no
-closed form, `broad_phase` the candidate pairs of models with many, and `narrow_phase` tests the
-pairs. The pipelines, `brax.contact` and `brax.sensors` import the two phases, `brax.builder` the
-dispatch, and plugins only what is exported here. Start reading at `interface`, then `narrow_phase`.
+`narrow_phase` places the geoms of a model in the world and calls the collider of each pair. The
+contact points themselves are found in the `collide` method of that collider, one pair of geometry
+types a file: those of two boxes in `primitive/box_box.py`, of a capsule and a box in
+`primitive/capsule_box.py`, of two meshes in `convex/convex_convex.py`. `primitive` holds closed
+forms, `convex` a search over support points, and `distance_field` a descent on a signed distance.
+Geometry types are in `shapes`.
+
+The builder asks `dispatch` for a collider where two types have no closed form. In models with many
+pairs, `broad_phase` first selects the candidate pairs. The pipelines, `brax.contact` and
+`brax.sensors` import the two phases, `brax.builder` imports the dispatch, and plugins import only
+what is exported here. Start reading at `interface`, then at `narrow_phase`.
 """
 
 from brax.colliders.interface import Collider, CollisionGroup, GeometryType, Shape, Touch

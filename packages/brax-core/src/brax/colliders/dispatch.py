@@ -1,4 +1,4 @@
-"""The collider of two shapes that none was registered for."""
+"""Dispatch: chooses a collider for two geoms whose types have no registered one."""
 
 from typing import NamedTuple
 
@@ -14,25 +14,27 @@ from brax.colliders.shapes.plane import PLANE
 from brax.components import Quat, Vec3
 
 DERIVED = (ConvexConvex, HeightFieldConvex, SignedDistance)
-"""The colliders that are not registered, but follow from what two geometry types say."""
+"""The colliders that are not registered but derived from the methods of two geometry types."""
 
 
 class GeomShape(NamedTuple):
-    """A geom that is to meet another."""
+    """The properties of a geom that decide its collider; NumPy, on the host."""
 
     kind: GeometryType
     size: np.ndarray
     """Size parameters (3,)."""
     points: np.ndarray
-    """Those of the geom (n, 3)."""
+    """Vertices of the geom (n, 3)."""
     grid: tuple[int, int]
-    """Rows and columns of its heights."""
+    """Rows and columns of its height field."""
     margin: float
-    """Distance at which its contacts begin to act [m]."""
+    """Contact margin: the distance from which its contacts are active [m]."""
 
 
 def collider_of_geoms(first: GeomShape, second: GeomShape) -> Collider | None:
-    """A collider for two geoms in either order; None if their types do not say enough."""
+    """Return a collider for two geoms in either order; None if none can be derived."""
+    # A height field's collider depends on the geoms and not only on their types: its window of
+    # cells is as large as the other shape needs.
     for field, other in ((first, second), (second, first)):
         if field.kind.has_heights and other.kind.corners:
             return HeightFieldConvex(other.kind, field.grid, _window(field, other))
@@ -40,8 +42,10 @@ def collider_of_geoms(first: GeomShape, second: GeomShape) -> Collider | None:
 
 
 def collider_of_types(first: GeometryType, second: GeometryType) -> Collider | None:
-    """A collider for two geometry types in either order; None if they do not say enough."""
+    """Return a collider for two geometry types in either order; None if none can be derived."""
+    # Both orders of two types must give the same collider, so that all such pairs are one call.
     one, other = sorted((first, second), key=lambda kind: (kind.corners, kind.name))
+    # Sorted, the first type has a support function only if both do.
     if one.corners:
         return ConvexConvex(one, other)
     for surface, met in ((one, other), (other, one)):
@@ -51,7 +55,7 @@ def collider_of_types(first: GeometryType, second: GeometryType) -> Collider | N
 
 
 def is_derived(collider: Collider) -> bool:
-    """Return whether a collider of `DERIVED` is one that its geometry types lead to."""
+    """Return whether a collider is the one that `dispatch` derives from its geometry types."""
     if isinstance(collider, HeightFieldConvex):
         cells = [n - 1 for n in collider.grid]
         fits = all(0 < w <= n for w, n in zip(collider.window, cells, strict=True))
@@ -64,7 +68,9 @@ def is_derived(collider: Collider) -> bool:
 
 
 def _window(field: GeomShape, other: GeomShape) -> tuple[int, int]:
-    """How many rows and columns of a field's cells the other shape can be over, however it lies."""
+    """Return the rows and columns of a field's cells that another shape covers at most."""
+    # The shape's diameter with its margins, in any orientation. One more cell, because the shape
+    # may begin anywhere within its first cell.
     reach = 2 * (_radius(other) + field.margin + other.margin)
     cells = np.array(field.grid) - 1
     widths = 2 * field.size[1::-1] / cells
@@ -73,9 +79,11 @@ def _window(field: GeomShape, other: GeomShape) -> tuple[int, int]:
 
 
 def _radius(solid: GeomShape) -> float:
-    """Of a ball around the frame's origin that holds a convex shape: by many of its points."""
+    """Return the radius of a ball around the frame's origin that contains a convex shape [m]."""
     if len(solid.points):
         return float(np.linalg.norm(solid.points, axis=1).max())
+    # A type without vertices has only its support function. It is sampled along 500 directions of
+    # a Fibonacci lattice, whose spacing in longitude is the golden angle.
     n = 500
     up = np.linspace(-1, 1, n)
     angle = np.arange(n) * np.pi * (3 - np.sqrt(5))

@@ -1,4 +1,4 @@
-"""What a shape and a collider are."""
+"""The interfaces of geometry types and colliders, and the shapes and contact points they handle."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 from brax.components import Quat, Vec3, tangents
 
 NEARLY_PARALLEL = 1e-8
-"""Squared sine below which a direction says nothing across a normal."""
+"""Squared sine of the angle between a direction and a normal below which they count as parallel."""
 
 
 class Shape(NamedTuple):
@@ -24,34 +24,39 @@ class Shape(NamedTuple):
     size: Vec3
     """The type's size parameters [m]."""
     points: Vec3 | None = None
-    """The points of a type that has some, in the geom's frame [m], (points, pairs, batch); where a
-    pair has fewer than another its last is repeated."""
+    """The vertices of a type that has them, in the geom's frame [m], (points, pairs, batch). A pair
+    with fewer vertices than another repeats its last one."""
     heights: jax.Array | None = None
-    """The heights of a type that is a grid of them, over the plane z = 0 of the geom's frame [m],
-    row after row, (rows * columns, pairs, batch); one pair may stand for all."""
+    """The heights of a height field over the plane z = 0 of the geom's frame [m], row after row,
+    (rows * columns, pairs, batch). The axis of the pairs has length one if they share a field."""
 
     @property
     def axis_z(self) -> Vec3:
-        """The z axis of the geom's frame."""
+        """The z axis of the geom's frame, in world axes."""
         return self.rot.matrix().z
 
 
 class Touch(NamedTuple):
-    """One point where the two shapes of each pair touch or nearly touch."""
+    """One contact point of each pair of shapes, components (pairs, batch)."""
 
     dist: jax.Array
-    """Distance between the surfaces [m]; negative is penetration."""
+    """Distance between the surfaces along the normal [m]; negative is penetration depth."""
     pos: Vec3
-    """Midpoint between the surfaces."""
+    """Midpoint between the surfaces, world axes [m]."""
     normal: Vec3
-    """Unit normal, from the first shape to the second."""
+    """Unit normal, from the first shape to the second, world axes."""
     along: Vec3 | None = None
-    """A direction that the first edge of a friction pyramid lies along; None if any does."""
+    """Direction of the first tangent of the friction pyramid; None if the collider prefers none."""
 
     def edge(self) -> Vec3:
-        """What that edge lies along; where any will do, as in MuJoCo, y, or z if that is near."""
+        """Return a direction whose part across the normal is the first tangent.
+
+        Where the collider prefers none, it is the y axis, or the z axis if y is near the normal.
+        """
         if self.along is not None:
             return self.along
+        # The axes and the bound of one half are MuJoCo's, so that the pyramids of both have the
+        # same edges and friction forces compare.
         sideways = jnp.abs(self.normal.y) < 0.5
         return Vec3(
             jnp.zeros_like(self.dist),
@@ -60,8 +65,10 @@ class Touch(NamedTuple):
         )
 
     def across(self) -> tuple[Vec3, Vec3]:
-        """Unit tangents: along the edge, and across that and the normal."""
+        """Return the two unit tangents; they and the normal are a right-handed frame."""
         normal, edge = self.normal, self.edge()
+        # One Gram-Schmidt step. A direction along the normal has no part across it; then the
+        # tangents come from the normal alone, and the division never sees zero.
         aside = edge - normal * normal.dot(edge)
         fallback, _ = tangents(normal)
         squared = aside.dot(aside)
@@ -72,119 +79,134 @@ class Touch(NamedTuple):
 
 
 class GeometryType(ABC):
-    """A kind of shape. Instances are stateless and live in `System` as static fields."""
+    """A geometry type. Instances are stateless and live in `System` as static fields."""
 
     name: ClassVar[str]
     """The name in model files and in the registry."""
     size_names: ClassVar[tuple[str, ...]]
-    """What the leading size parameters are; each must be positive."""
+    """The meanings of the leading size parameters; each of these must be positive."""
     only_static: ClassVar[bool] = False
-    """True if it may hang on the world alone."""
+    """True if a geom of the type may only be fixed to the world."""
     least_points: ClassVar[int] = 0
-    """How many points a geom of the type has at least; 0 if sizes alone make it."""
+    """The least number of vertices that a geom of the type has; 0 if its sizes define it."""
     wrapped: ClassVar[str] = ""
-    """What a tendon may wrap around, at a distance of the first size: the centre ("point"), the z
-    axis ("axis"), or neither."""
+    """The core that a tendon wraps around at a distance of the first size: the centre ("point"),
+    the z axis ("axis"), or nothing ("")."""
     streamed: ClassVar[bool] = False
-    """True if a medium may take it for an ellipsoid, which is if it has `semi_axes`."""
+    """True if the ellipsoid model of fluids applies to the type, which then has `semi_axes`."""
     stops_rays: ClassVar[bool] = False
-    """True if rays find it, which is if it has `ray`."""
+    """True if rays intersect the type, which then has `ray`."""
     has_heights: ClassVar[bool] = False
-    """True if a geom of the type is a grid of heights."""
+    """True if a geom of the type is a height field."""
     corners: ClassVar[int] = 0
-    """How many corners the flattest side of a convex shape has: 1 if it is round, 2 if straight in
-    one direction, 4 if flat; 0 if the shape is not convex, or only colliders of its own know it."""
+    """Number of vertices of a face that `face` returns: 1 for a shape that is round everywhere, 2
+    for one with straight edges, 4 for one with flat faces. It is 0 for a shape that is not convex
+    or has no support function."""
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
-        """The point of a convex shape that is farthest along a unit direction.
+        """Return the support point: the point of a convex shape that is farthest along a direction.
 
         Args:
-            shape: its size; the place is not asked for.
-            direction: in the shape's frame, (n, pairs, batch), as is the result.
+            shape: the shape, of which only the size and the vertices matter.
+            direction: unit vectors in the shape's frame, (n, pairs, batch), as is the result.
         """
         raise NotImplementedError(f"{self.name} is no convex shape: it has no support")
 
     def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
-        """The `corners` corners, around it, of the side of a convex shape that faces a direction.
+        """Return the vertices of the face of a convex shape that faces a direction.
 
-        They may coincide, and are points of the shape's surface. Args as `support`.
+        There are `corners` of them, in order around the face. They are points of the shape's
+        surface and may coincide. The arguments are those of `support`.
         """
         return [self.support(shape, direction)]
 
     def nearest(self, shape: Shape, point: Vec3) -> Vec3:
-        """The points of a convex shape that are nearest to others; those inside are their own.
+        """Return the points of a convex shape that are nearest to given points.
 
-        A type need not give them, but it meets shapes known by their signed distance much faster
-        if it does.
+        A point inside of the shape is its own nearest point. The method is optional. A type that
+        has it collides much faster with shapes that give their signed distance.
 
         Args:
-            shape: its size; the place is not asked for.
-            point: in the shape's frame, (n, pairs, batch), as is the result.
+            shape: the shape, of which only the size and the vertices matter.
+            point: the given points in the shape's frame, (n, pairs, batch), as is the result.
         """
         raise NotImplementedError(f"{self.name} gives no nearest points")
 
     @property
     def has_nearest(self) -> bool:
-        """True if the type gives its nearest points."""
+        """True if the type implements `nearest`."""
         return type(self).nearest is not GeometryType.nearest
 
     def semi_axes(self, size: Vec3) -> Vec3:
-        """Of the ellipsoid that a medium takes it for [m], from the size parameters."""
-        raise NotImplementedError(f"{self.name} is no ellipsoid to a medium")
-
-    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
-        """How far a line from a point is from the surface ahead [m]; infinite if it meets none.
+        """Return the semi-axes [m] of the ellipsoid that stands for the shape in a fluid.
 
         Args:
             size: the size parameters.
-            origin: the point, in the shape's frame.
-            direction: a unit vector.
+        """
+        raise NotImplementedError(f"{self.name} is no ellipsoid to a medium")
+
+    def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
+        """Return the distance from a ray's origin to the surface [m], infinite if it misses.
+
+        Args:
+            size: the size parameters.
+            origin: the ray's origin, in the shape's frame.
+            direction: the ray's direction, a unit vector in the shape's frame.
         """
         raise NotImplementedError(f"{self.name} stops no rays")
 
     def signed_distance(self, shape: Shape, point: Vec3) -> jax.Array:
-        """How far points are from the surface [m], negative inside: enough to meet any other shape.
+        """Return the signed distance of points from the surface [m], negative inside.
+
+        A type that implements it collides with every other type but height fields.
 
         Args:
-            shape: its size; the place is not asked for.
-            point: in the shape's frame, (n, pairs, batch), as is the result.
+            shape: the shape, of which only the size and the vertices matter.
+            point: the points in the shape's frame, (n, pairs, batch), as is the result.
         """
         raise NotImplementedError(f"{self.name} gives no signed distance")
 
     @property
     def has_distance(self) -> bool:
-        """True if the type gives its signed distance."""
+        """True if the type implements `signed_distance`."""
         return type(self).signed_distance is not GeometryType.signed_distance
 
     def mesh(
         self, size: np.ndarray, points: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Vertices (n, 3) and triangles (m, 3) for drawing, unless the viewer knows the shape.
+        """Return vertices (n, 3) and triangles (m, 3) for drawing.
+
+        The default is None: the viewer draws the type itself.
 
         Args:
             size: the size parameters (3,).
-            points: those of the geom (n, 3), or its heights (rows, columns); not given if it has
-                neither.
+            points: the geom's vertices (n, 3) or its heights (rows, columns); it is not passed for
+                a geom that has neither.
         """
         return None
 
 
 class Collider(ABC):
-    """The test of one ordered pair of shape types against each other."""
+    """The narrow-phase test of one ordered pair of geometry types."""
 
     types: ClassVar[tuple[str, str]]
-    """Names of the two geometry types."""
+    """Names of the two geometry types, in the order in which `collide` takes them."""
     n_contacts: ClassVar[int]
-    """How many points it returns for a pair."""
+    """Number of points that `collide` returns, whether or not the shapes touch."""
 
     @abstractmethod
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The `n_contacts` points between each pair of shapes."""
+        """Return the `n_contacts` contact points of each pair of shapes.
+
+        Args:
+            a: shapes of the first type.
+            b: shapes of the second type, as many as of the first.
+        """
 
 
 @dataclass(frozen=True)
 class CollisionGroup:
-    """The geom pairs of a model that one collider tests, of one `condim`."""
+    """The geom pairs of a model that one collider tests and that have the same `condim`."""
 
     collider: Collider
     geom1: tuple[int, ...]
@@ -192,7 +214,8 @@ class CollisionGroup:
     geom2: tuple[int, ...]
     """Second geom of each pair."""
     condim: int = 3
-    """Directions in which the contacts push: 1, the normal alone; 3, with sliding friction; 4, with
-    torsional friction too; 6, with rolling friction too."""
+    """Dimension of the contact force: 1 is the normal force only, 3 adds sliding friction, 4 adds
+    torsional friction and 6 adds rolling friction."""
     pairs: tuple[int, ...] = ()
-    """Which of the model's pairs each is, if they are given what their contacts are like."""
+    """Index of each pair among the model's explicit pairs, which have contact parameters of their
+    own (MuJoCo's `<pair>`); empty if the parameters are those of the geoms."""

@@ -1,4 +1,9 @@
-"""The contacts of a whole model: its shapes placed in the world and tested pair by pair."""
+"""Narrow phase: places the geoms of a model in the world and finds the contacts of all pairs.
+
+The contact points come from each pair's collider, whose `collide` is called by `collide` here. What
+else a contact needs (friction, restitution, softness, margin) is combined from the two geoms by
+`surfaces`. Arrays are batch last: (points, pairs, batch) for points, (pairs, batch) for parameters.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -15,36 +20,44 @@ from brax.tree import join
 FramePart = TypeVar("FramePart", Vec3, Quat)
 
 MIN_FRICTION = 1e-5
-"""MuJoCo's bound from below."""
+"""Lower bound of friction coefficients, MuJoCo's mjMINMU."""
 
 
 class GroupContacts(NamedTuple):
-    """The contacts of one collision group: every point of every pair, (points, pairs, batch)."""
+    """The contacts of one collision group: all points of all pairs, (points, pairs, batch)."""
 
     touch: Touch
     friction: jax.Array
-    """Sliding friction, the larger of the two geoms', (pairs, batch)."""
+    """Coefficient of sliding friction along the first tangent, (pairs, batch)."""
     sideways: jax.Array
-    """That along the second tangent; the same but in a pair of its own friction."""
+    """Coefficient along the second tangent; it differs only in explicit pairs, (pairs, batch)."""
     turning: tuple[jax.Array, jax.Array, jax.Array]
-    """Torsional and, twice, rolling friction [m]."""
+    """Torsional friction, and rolling friction about both tangents [m], each (pairs, batch)."""
     elasticity: jax.Array
-    """Restitution, the mean of the two, (pairs, batch)."""
+    """Coefficient of restitution, (pairs, batch)."""
 
 
 class AnisotropicFriction(NamedTuple):
-    """Contacts whose friction differs along their two tangents, by collision group."""
+    """Friction that differs along the two tangents, of the contacts of one collision group."""
 
     first: Vec3
-    """The first tangent, (points, pairs, batch)."""
+    """The first unit tangent, (points, pairs, batch)."""
     second: Vec3
+    """The second unit tangent, (points, pairs, batch)."""
     slide: jax.Array
-    """Sliding friction along the second as a share of that along the first, (pairs, batch)."""
+    """Sliding friction along the second tangent over that along the first, (pairs, batch)."""
     roll: jax.Array
-    """The same of friction against rolling about them."""
+    """Rolling friction about the second tangent over that about the first, (pairs, batch)."""
 
     def length(self, v: Vec3, share: jax.Array) -> jax.Array:
-        """Of vectors across the normal, what is along the second tangent counted by its share."""
+        """Return the length of tangential vectors in the metric of an elliptic friction cone.
+
+        Args:
+            v: the vectors.
+            share: the ratio of the friction along the second tangent to that along the first.
+        """
+        # Dividing the second component by the ratio turns the ellipse into a circle. The summand
+        # keeps the derivative of the root finite at zero.
         a, b = v.dot(self.first), v.dot(self.second) / share
         return jnp.sqrt(a * a + b * b + 1e-30)
 
@@ -52,7 +65,7 @@ class AnisotropicFriction(NamedTuple):
 def anisotropic_friction(
     sys: System, group: CollisionGroup, touch: Touch, surface: "ContactSurface"
 ) -> AnisotropicFriction | None:
-    """Finds how they differ; None of a group in which none does."""
+    """Find the anisotropic friction of a group's contacts; None if its friction is isotropic."""
     if not any(sys.pair_uneven[p] for p in group.pairs):
         return None
     _, *roll = surface.turning
@@ -64,28 +77,28 @@ def anisotropic_friction(
 
 
 class ContactSurface(NamedTuple):
-    """What the contacts of each pair of one collision group are like, (pairs, batch)."""
+    """Contact parameters of the pairs of one collision group, each (pairs, batch)."""
 
     friction: jax.Array
     """Sliding friction, the larger of the two geoms'; zero where `condim` is 1."""
     sideways: jax.Array
-    """That along the second tangent; the same but in a pair of its own friction."""
+    """Sliding friction along the second tangent; it differs only in explicit pairs."""
     turning: tuple[jax.Array, jax.Array, jax.Array]
-    """Torsional and, twice, rolling friction, the larger of the two [m]."""
+    """Torsional friction, and rolling friction about both tangents, the larger of the two [m]."""
     elasticity: jax.Array
-    """Restitution, the mean of the two."""
+    """Coefficient of restitution, the mean of the two."""
     solref: tuple[jax.Array, ...]
     """MuJoCo's two numbers: the mean weighted by `solmix`, or the smaller if one is negative."""
     solimp: tuple[jax.Array, ...]
     """MuJoCo's five numbers: the mean weighted by `solmix`."""
     margin: jax.Array
-    """Distance at which they begin to act [m], the sum of the two."""
+    """Distance from which a contact is active [m], the sum of the two."""
     gap: jax.Array
-    """How much farther adhesion reaches [m], the sum of the two."""
+    """Distance beyond the margin within which only adhesion acts [m], the sum of the two."""
 
 
 def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Links of the first and the second geom of each pair, -1 for the world, by group."""
+    """Return the links of both geoms of each pair, -1 for the world, by collision group."""
     return [
         (tuple(sys.geom_link[g] for g in first), tuple(sys.geom_link[g] for g in second))
         for first, second in map(_geoms, sys.collisions)
@@ -93,16 +106,16 @@ def contact_links(sys: System) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 LinkFrames = Callable[[Sequence[int]], tuple[Vec3, Quat]]
-"""Gives the frames in the world of the links that it is asked for, components (links, batch); of
-link -1, the world's own."""
+"""A function from indices of links to their frames in the world, components (links, batch). Index
+-1 gives the world's own frame."""
 
 
 def contacts(sys: System, frames: LinkFrames) -> list[GroupContacts]:
-    """Tests all pairs.
+    """Find the contacts of all pairs of a model.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        frames: gives the links' frames.
+        frames: a function that returns the links' frames.
 
     Returns:
         The contacts of each collision group.
@@ -117,18 +130,23 @@ def contacts(sys: System, frames: LinkFrames) -> list[GroupContacts]:
 
 
 def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:
-    """The geoms of each pair in the frames of their links, by group; constant as `surfaces` is."""
+    """Return the geoms of each pair in the frames of their links, by group.
+
+    They do not depend on the state, so callers compute them outside of loops over steps.
+    """
     return [(local_shape(sys, g.geom1), local_shape(sys, g.geom2)) for g in sys.collisions]
 
 
 def local_shape(sys: System, geoms: Sequence[int]) -> Shape:
-    """Geoms of one type in the frames of their links."""
+    """Return geoms of one type in the frames of their links."""
     pos, rot, size = rows((sys.geom.transform.pos, sys.geom.transform.rot, sys.geom.size), geoms)
     return Shape(vec3(pos), quat(rot), vec3(size), _points(sys, geoms), _heights(sys, geoms))
 
 
 def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
-    """The geoms' points, (points, pairs, batch); the last is repeated where others have more."""
+    """Return the geoms' vertices, (points, pairs, batch); None if the type has none."""
+    # One rectangular array: geoms with fewer vertices repeat their last one, which changes neither
+    # a convex hull nor its support points.
     counts = [sys.geom_points[g] for g in geoms]
     if not any(counts):
         return None
@@ -139,10 +157,9 @@ def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
 
 
 def _heights(sys: System, geoms: Sequence[int]) -> jax.Array | None:
-    """The geoms' heights, (rows * columns, pairs, batch); one pair for all if they have one geom.
-
-    A collider is of one grid, so that all geoms of a group have equally many.
-    """
+    """Return the geoms' heights, (rows * columns, pairs, batch); None if the type has none."""
+    # A height field's collider has one grid, so all geoms of a group have equally many heights. A
+    # group with a single field, the usual case, stores it once and broadcasts it over the pairs.
     counts = [rows * columns for rows, columns in sys.geom_grid]
     if not any(counts[g] for g in geoms):
         return None
@@ -154,15 +171,20 @@ def _heights(sys: System, geoms: Sequence[int]) -> jax.Array | None:
 def find_touches(
     sys: System, shapes: Sequence[tuple[Shape, Shape]], frames: LinkFrames
 ) -> list[Touch]:
-    """The points of all pairs, (points, pairs, batch), by collision group; see `contacts`.
+    """Find the contact points of all pairs, (points, pairs, batch), by collision group.
 
-    Groups of one collider are one call of it: some are long programs.
+    Args:
+        sys: the model, its leaves with a trailing batch axis.
+        shapes: from `local_shapes`.
+        frames: a function that returns the links' frames.
     """
     placed = [
         [place_shapes(*each, frames) for each in zip(local, links, strict=True)]
         for links, local in zip(contact_links(sys), shapes, strict=True)
     ]
     out: dict[int, Touch] = {}
+    # Groups that differ only in `condim` or priority share one call of their collider. One call a
+    # group compiled long programs, such as that of convex shapes, once for each of them.
     for same in of_one_collider(sys):
         together = side_by_side([placed[i] for i in same])
         found = collide(sys.collisions[same[0]].collider, *together)
@@ -173,20 +195,21 @@ def find_touches(
 
 
 def side_by_side(placed: Sequence[Sequence[Shape]]) -> list[Shape]:
-    """The first and the second shapes of several groups, each together."""
+    """Concatenate the first shapes of several groups, and the second ones, along the pairs."""
     return [join([shapes[side] for shapes in placed]) for side in (0, 1)]
 
 
 def collide(collider: Collider, a: Shape, b: Shape) -> Touch:
-    """The points of all pairs, (points, pairs, batch)."""
+    """Call a collider and stack its points, (points, pairs, batch)."""
     points = collider.collide(a, b)
     return jax.tree.map(lambda *x: jnp.stack(jnp.broadcast_arrays(*x)), *points)
 
 
 def of_one_collider(sys: System) -> list[list[int]]:
-    """Numbers of the groups, those together whose shapes can be side by side."""
+    """Return the indices of the groups, collected into lists that share one call of a collider."""
     out: list[list[int]] = []
     for i, group in enumerate(sys.collisions):
+        # Shapes with vertices or heights have arrays of different lengths: their groups stay apart.
         plain = not any(
             sys.geom_points[g] or sys.geom_grid[g][0] for geoms in _geoms(group) for g in geoms
         )
@@ -199,7 +222,7 @@ def of_one_collider(sys: System) -> list[list[int]]:
 
 
 def _split(found: Touch, ends: Sequence[int]) -> list[Touch]:
-    """The points of all pairs, cut behind pairs (the last end is that of all)."""
+    """Split the points of all pairs into groups, which end before the given pairs."""
     if len(ends) == 1:
         return [found]
     starts = (0, *ends[:-1])
@@ -210,7 +233,13 @@ def _split(found: Touch, ends: Sequence[int]) -> list[Touch]:
 
 
 def place_shapes(shape: Shape, links: Sequence[int], frames: LinkFrames) -> Shape:
-    """Shapes in the world; those of the world itself are where they are."""
+    """Return shapes, given in the frames of their links, in the world frame.
+
+    Args:
+        shape: the shapes.
+        links: the link of each, -1 for the world.
+        frames: a function that returns the links' frames.
+    """
     if all(link < 0 for link in links):
         return shape
     pos, rot = frames(links)
@@ -218,10 +247,11 @@ def place_shapes(shape: Shape, links: Sequence[int], frames: LinkFrames) -> Shap
 
 
 def surfaces(sys: System) -> list[ContactSurface]:
-    """Combines the parameters of the two geoms of each pair; constant, so outside of any loop.
+    """Return the contact parameters of each pair, by collision group.
 
-    A pair that is given its own has those, but for the geoms' elasticity. Else, where one geom has
-    the higher priority, its friction, `solref` and `solimp` count alone.
+    An explicit pair has parameters of its own, except for restitution. Else they are combined from
+    the two geoms. Where one geom has a higher priority, only its friction, `solref` and `solimp`
+    count. The result does not depend on the state, so callers compute it outside of loops.
 
     Source: MuJoCo's documentation, Computation, "Contact parameters".
     """
@@ -229,6 +259,8 @@ def surfaces(sys: System) -> list[ContactSurface]:
 
 
 def _given(sys: System, group: CollisionGroup) -> ContactSurface:
+    """Return the parameters of a group of explicit pairs."""
+    # MuJoCo's order of a pair's five coefficients: two tangents, torsion, two rolling axes.
     mine = rows(sys.pair, group.pairs)
     first, second, *turning = (mine.friction[:, k] for k in range(5))
     elasticity = [rows(sys.geom.elasticity, geoms) for geoms in _geoms(group)]
@@ -246,19 +278,24 @@ def _given(sys: System, group: CollisionGroup) -> ContactSurface:
 
 
 def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
+    """Combine the parameters of the two geoms of each pair of a group."""
     ruling = _ruling(sys, group)
 
     def both(leaf: jax.Array, geoms: Any = ruling) -> tuple[jax.Array, jax.Array]:
+        """Return a parameter of the first and the second geom of each pair."""
         return rows(leaf, geoms[0]), rows(leaf, geoms[1])
 
     geom = sys.geom
     friction, twist, roll = (jnp.maximum(*both(geom.friction[:, k])) for k in range(3))
     sliding = friction if group.condim > 1 else jnp.zeros_like(friction)
+    # The bound is MuJoCo's mjMINVAL: two weights of zero mix evenly instead of giving NaN.
     mix1, mix2 = both(jnp.maximum(geom.solmix, 1e-15))
     share = mix1 / (mix1 + mix2)
     solref1, solref2 = both(geom.solref)
     solimp1, solimp2 = both(geom.solimp)
     weigh = share[:, None]
+    # A `solref` that is not positive is MuJoCo's direct format, minus stiffness and minus damping.
+    # A mean of the two formats means nothing, so MuJoCo takes the smaller numbers.
     direct = (solref1[:, :1] <= 0) | (solref2[:, :1] <= 0)
     solref = jnp.where(
         direct, jnp.minimum(solref1, solref2), weigh * solref1 + (1 - weigh) * solref2
@@ -271,13 +308,14 @@ def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
         0.5 * total(both(geom.elasticity, _geoms(group))),
         tuple(solref[:, i] for i in range(2)),
         tuple(solimp[:, i] for i in range(5)),
+        # Margin and gap do not depend on priority: both geoms count.
         total(both(geom.margin, _geoms(group))),
         total(both(geom.gap, _geoms(group))),
     )
 
 
 def _ruling(sys: System, group: CollisionGroup) -> tuple[tuple[int, ...], ...]:
-    """The geoms whose parameters count: the two of a pair, or twice the one of priority."""
+    """Return the geoms whose parameters count: both of a pair, or twice the one of priority."""
     order = sys.geom_priority
     pairs = [
         (a, b) if order[a] == order[b] else (max(a, b, key=order.__getitem__),) * 2
@@ -287,13 +325,20 @@ def _ruling(sys: System, group: CollisionGroup) -> tuple[tuple[int, ...], ...]:
 
 
 def _geoms(group: CollisionGroup) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the first and the second geoms of a group's pairs."""
     return group.geom1, group.geom2
 
 
 def frames_of(link_pos: Vec3, link_rot: Quat) -> LinkFrames:
-    """Gives link frames kept in the model's order, components (n_links, batch)."""
+    """Return a function that looks up link frames, from components (n_links, batch).
+
+    Args:
+        link_pos: positions of all links, in the model's order.
+        link_rot: orientations of all links.
+    """
 
     def frames(links: Sequence[int]) -> tuple[Vec3, Quat]:
+        """Return the frames of some links, -1 for the world."""
         if min(links) >= 0:
             return rows(link_pos, links), rows(link_rot, links)
         index = [link + 1 for link in links]
@@ -306,7 +351,7 @@ def frames_of(link_pos: Vec3, link_rot: Quat) -> LinkFrames:
 
 
 def _with_world(frame: FramePart, world: tuple[float, ...]) -> FramePart:
-    """Puts the world's row before the links' rows."""
+    """Prepend the world's row to the links' rows, so that link -1 is row 0."""
     return type(frame)(
         *(
             jnp.concatenate([jnp.full_like(a[:1], w), a], axis=0)
