@@ -1,4 +1,9 @@
-"""Where two sides of convex shapes, that need not be flat or wide, lie over each other."""
+"""Clipping of two facing faces of convex shapes, each a polygon, a line or a point.
+
+Both faces are seen along the contact normal z. The contact plane has the coordinates x and y. The
+general case of `contact_manifold`: a face may have any number of vertices, and they may coincide.
+Arrays are batch last, with vertices on the first axis: (vertices, pairs, batch).
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,59 +15,68 @@ from brax.colliders.convex.contact_manifold import reduce_manifold
 from brax.components import Vec3
 
 _SIDE_SLACK = 1e-5
-"""Share of the size by which a point may lie outside of a side, so that equal ones keep theirs."""
+"""Share of the size by which a vertex may lie outside of a face: equal faces keep all of theirs."""
 
 _MAX_GAP_EXCESS = 0.005
-"""Share of the size by which the gap may be wider than the least for a spot to count."""
+"""Share of the size by which the gap at a contact point may exceed the least gap."""
 
 _MIN_SIDE_COSINE = 0.1
-"""Least cosine between a side's normal and the contact's, so that heights stay finite."""
+"""Least cosine between the normal of a face and the contact normal, so that heights stay finite."""
 
 
 class ClipPoint(NamedTuple):
-    """A place on the contact plane, and what is there."""
+    """A point of the contact plane, with the gap and the height of the faces there."""
 
     x: jax.Array
+    """First coordinate in the contact plane [m]."""
     y: jax.Array
+    """Second coordinate in the contact plane [m]."""
     z: jax.Array
-    """Gap between the two sides, negative where they overlap [m]."""
+    """Gap between the two faces, negative where they overlap [m]."""
     height: jax.Array
-    """Of the first side over the plane [m]."""
+    """Height of the first face over the plane [m]."""
 
 
 def clip_faces(
     first: Sequence[Vec3], second: Sequence[Vec3], exact: ClipPoint, size: jax.Array
 ) -> list[ClipPoint]:
-    """Up to four spots of the overlap of two sides, seen along z.
+    """Return up to four contact points in the overlap of two faces, seen along z.
 
     Args:
-        first: corners of the first side, around it: x and y in the plane, z the height.
-        second: of the second side.
-        exact: the spot where the gap is known to be least; it stands for all if the sides, which
-            only approximate round shapes, miss it.
-        size: of the two shapes [m].
+        first: vertices of the first face in order around it, with x and y in the contact plane and
+            the height z over it.
+        second: vertices of the second face.
+        exact: the point where the gap is known to be least. It is the only point if the faces,
+            which only approximate round shapes, miss it.
+        size: size of the two shapes together [m].
 
     Returns:
-        Four spots; the gap is wider by `size` at those that are not there.
+        Four points. The gap is wider by `size` at those that the manifold lacks.
     """
+    # As in `contact_manifold.clip_parallelogram`, the vertices of the overlap are where the edges
+    # of each face enter and leave the other. Both directions are needed: an edge that lies wholly
+    # inside enters and leaves at its ends, which are the covered vertices.
     one, other = _side(first), _side(second)
     (points, meets), (more, meet_too) = _cut(one, other, size), _cut(other, one, size)
     x, y = jnp.concatenate([points.x, more.x]), jnp.concatenate([points.y, more.y])
     below, above = _height(one, x, y, size), _height(other, x, y, size)
     there = jnp.concatenate([meets, meet_too])
+    # Gaps relative to the exact one, which the faces' planes reproduce only up to rounding.
     wider = jnp.maximum(above - below - exact.z, 0.0)
     missed = (jnp.min(jnp.where(there, wider, jnp.inf), axis=0) > _SIDE_SLACK * size)[None]
     begin = exact._replace(z=jnp.zeros_like(exact.z))
     found = zip(begin, (x, y, wider, below), strict=True)
     every = ClipPoint(*(jnp.concatenate([e[None], s]) for e, s in found))
-    # Ten sizes, so that what lies apart by less than the slack is one spot.
+    # Ten sizes make the distance up to which `reduce_manifold` takes two points for one a hundredth
+    # of the size.
     nearest, *others = reduce_manifold(every, jnp.concatenate([missed, there]), 10.0 * size)
     chosen = [nearest, *(_if_near(spot, nearest, size) for spot in others)]
     return [spot._replace(z=spot.z + exact.z) for spot in chosen]
 
 
 def _if_near(spot: ClipPoint, first: ClipPoint, size: jax.Array) -> ClipPoint:
-    """The spot, or the first one's place far away where the gap is much wider there."""
+    """Keep a point whose gap is near the least; else put it at the first point, far apart."""
+    # A point that is far apart still has a position, and the first point's is a harmless one.
     near = spot.z - first.z < _MAX_GAP_EXCESS * size
     return ClipPoint(
         jnp.where(near, spot.x, first.x),
@@ -73,21 +87,27 @@ def _if_near(spot: ClipPoint, first: ClipPoint, size: jax.Array) -> ClipPoint:
 
 
 def _side(corners: Sequence[Vec3]) -> Vec3:
+    """Stack the vertices of a face on the first axis."""
     return Vec3(*(jnp.stack(jnp.broadcast_arrays(*c)) for c in zip(*corners, strict=True)))
 
 
 def _diagonals(side: Vec3) -> tuple[Vec3, Vec3]:
+    """Return two vectors across a face, between vertices that lie a quarter of the way apart."""
+    # With fewer than four vertices some of these coincide, so that a line has one diagonal or two
+    # equal ones, and a point none.
     n = side.x.shape[0]
     p = [Vec3(*(c[i] for c in side)) for i in (0, n // 4, n // 2, 3 * n // 4)]
     return p[2] - p[0], p[3] - p[1]
 
 
 def _bounds(side: Vec3, size: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Half-planes a x + b y + c >= 0 whose common part is the side, a little widened.
+    """Return half-planes a x + b y + c >= 0 whose intersection is a face, a little widened.
 
-    One for each edge, and four around it along x and y, for a line has two ends, and a point four.
+    There is one for each edge, and four more of the bounding rectangle along x and y. The edges
+    alone do not bound a line at its ends, nor a point anywhere.
     """
     p, q = _diagonals(side)
+    # The vertices run either way around, as seen along z; the inward normals follow that.
     turn = jnp.where(p.x * q.y - p.y * q.x < 0, -1.0, 1.0)
     ahead = Vec3(*(jnp.roll(c, -1, axis=0) for c in side)) - side
     a, b = _unit(-ahead.y * turn, ahead.x * turn, size)
@@ -101,7 +121,9 @@ def _bounds(side: Vec3, size: jax.Array) -> tuple[jax.Array, jax.Array, jax.Arra
 
 
 def _unit(x: jax.Array, y: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The unit vector along another; zero if that is but rounding."""
+    """Return the unit vector along another; zero if that is shorter than rounding."""
+    # An edge between coinciding vertices has no direction. Zero makes its half-plane the whole
+    # plane, so that it bounds nothing.
     length2 = x * x + y * y
     positive = length2 > (_SIDE_SLACK * size) ** 2
     scale = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, length2, 1.0)), 0.0)
@@ -109,16 +131,19 @@ def _unit(x: jax.Array, y: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.A
 
 
 def _cut(side: Vec3, by: Vec3, size: jax.Array) -> tuple[Vec3, jax.Array]:
-    """Where each edge of one side enters and leaves the other, and whether it meets it at all.
+    """Return where each edge of one face enters and leaves another, and a mask of those that meet.
 
     Source: Cyrus, Beck (1978), Generalized two- and three-dimensional clipping.
     """
+    # Axes (edges, half-planes, pairs, batch): each edge against each half-plane.
     a, b, c = (x[None] for x in _bounds(by, size))
     ahead = Vec3(*(jnp.roll(x, -1, axis=0) for x in side)) - side
     inside = a * side.x[:, None] + b * side.y[:, None] + c
     slope = a * ahead.x[:, None] + b * ahead.y[:, None]
     crosses = jnp.abs(slope) > 1e-9 * size
     at = -inside / jnp.where(crosses, slope, 1.0)
+    # An edge is inside from the last half-plane that it enters to the first one that it leaves, in
+    # shares of its length. One along a border is inside of that half-plane as a whole, or not.
     enter = jnp.max(jnp.where(crosses & (slope > 0), at, 0.0), axis=1)
     leave = jnp.min(jnp.where(crosses & (slope < 0), at, 1.0), axis=1)
     enter, leave = jnp.maximum(enter, 0.0), jnp.minimum(leave, 1.0)
@@ -131,7 +156,10 @@ def _cut(side: Vec3, by: Vec3, size: jax.Array) -> tuple[Vec3, jax.Array]:
 
 
 def _height(side: Vec3, x: jax.Array, y: jax.Array, size: jax.Array) -> jax.Array:
-    """Of a side's plane at some places; of a line's plane that leans only along the line."""
+    """Return the height of a face's plane at points of the contact plane.
+
+    The plane of a line leans only along the line, and that of a point is level.
+    """
     p, q = _diagonals(side)
     area = p.cross(q)
     longer = p.dot(p) >= q.dot(q)
@@ -142,8 +170,10 @@ def _height(side: Vec3, x: jax.Array, y: jax.Array, size: jax.Array) -> jax.Arra
     leaning = Vec3(-line.x * tilt, -line.y * tilt, 1.0 - line.z * tilt)
     wide = area.dot(area) > _SIDE_SLACK**2 * length2 * jnp.maximum(length2, size * size)
     normal = Vec3(*(jnp.where(wide, i, j) for i, j in zip(area, leaning, strict=True)))
-    upright = normal.dot(normal) < _SIDE_SLACK**2  # a line along z leans nowhere
+    # A line along z has no plane of this kind: its normal vanishes, and a level one stands in.
+    upright = normal.dot(normal) < _SIDE_SLACK**2
     normal = normal._replace(z=jnp.where(~wide & upright, 1.0, normal.z))
+    # The height is a division by the normal's z, which is bounded from below with its sign kept.
     least = _MIN_SIDE_COSINE * jnp.sqrt(normal.dot(normal))
     level = jnp.where(normal.z < 0, jnp.minimum(normal.z, -least), jnp.maximum(normal.z, least))
     middle = [jnp.mean(c, axis=0) for c in side]

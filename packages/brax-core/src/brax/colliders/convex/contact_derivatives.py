@@ -1,15 +1,16 @@
-"""How the place and the normal of a contact move with the two shapes that touch.
+"""Derivatives of the position and the normal of a contact by the poses of the two shapes.
 
-Let u and u' be the velocities of the contact on the surfaces of the first and the second shape,
-relative to the shapes' material there, in the plane of contact. The place is one, and so is the
-normal:
+Two surfaces that roll and slide on each other share the point of contact and the normal there. Let
+u and u' be the velocities of the contact point over the first and the second surface, relative to
+the material, in the plane of contact. Since both surfaces have the same contact point and the same
+normal,
 
     u' = u + v - v',    (A + B) u = (w' - w) x n - B (v - v'),
 
-where v and w are the velocities of the first shape's material and its rotation, v' and w' those of
-the second's, and A and B are the curvatures of the two surfaces. Only this derivative is found: the
-values are given. Along a direction in which neither surface is curved any place will do, and the
-contact moves with the first shape.
+where v and w are the linear and angular velocity of the first shape's material, v' and w' those of
+the second's, and A and B the curvatures of the two surfaces. This module finds only these
+derivatives; the values are given. In a direction in which neither surface is curved the contact
+point is not unique, and it moves with the first shape.
 
 Source: Montana (1988), The Kinematics of Contact and Grasp, International Journal of Robotics
 Research 7(3).
@@ -26,40 +27,43 @@ from brax.colliders.interface import GeometryType, Shape
 from brax.components import Vec3, normalize
 
 _MIN_CURVATURE = 1e-3
-"""Curvature, of a unit of one over the size, below which a surface is taken for flat."""
+"""Curvature times the size below which a surface counts as flat."""
 
 _SHARP_RADIUS = 1e-6
-"""Radius, in sizes, of what is sharp."""
+"""Radius, in sizes, that stands for the zero radius of edges and vertices."""
 
 _MAX_FACE_TILT = 0.05
-"""Sine of the angle between a slope and the normal of a flat side up to which a place within the
-side counts as where the slope stands on it, which a search only approaches."""
+"""Sine of the angle between the distance's gradient and a face's normal up to which the face is the
+one in contact. The search only approaches the point where the two are parallel."""
 
 _MAX_FACE_OVERHANG = 1e-5
-"""Distance, in sizes, by which a shape may reach beyond its flat side."""
+"""Distance, in sizes, by which a shape may reach beyond the plane of its face by rounding."""
 
 _MAX_CORNER_SINE = 1e-3
-"""Sine of the angle to the plane of contact up to which a corner lies in it."""
+"""Sine of the angle to the plane of contact up to which a vertex lies in that plane."""
 
 _MIN_CORNER_DISTANCE = 0.01
-"""Distance, in sizes, from which on a corner is another than the place."""
+"""Distance, in sizes, from which on a vertex is distinct from the contact point."""
 
 _MIN_FACE_WIDTH_RATIO_SQUARED = 1e-4
-"""Squared ratio of the widths from which on corners span a face rather than an edge."""
+"""Squared ratio of the widths from which on vertices span a face rather than an edge."""
 
 _MAX_UPRIGHT_SINE_SQUARED = 1e-4
-"""Squared sine of the angle between an axis and a normal up to which the axis is upright."""
+"""Squared sine of the angle between an axis and a normal up to which they count as parallel."""
 
 Tangent = tuple[jax.Array, jax.Array]
-"""Components of a vector in the plane of contact."""
+"""The two components of a vector in the plane of contact."""
 
 
 class Sym2(NamedTuple):
-    """A symmetric matrix in the plane of contact, components (pairs, batch)."""
+    """A symmetric two-by-two matrix in the plane of contact, components (pairs, batch)."""
 
     xx: jax.Array
+    """First diagonal entry."""
     xy: jax.Array
+    """Off-diagonal entry."""
     yy: jax.Array
+    """Second diagonal entry."""
 
     def mul(self, v: Tangent) -> Tangent:
         """Return the product with a vector."""
@@ -72,8 +76,11 @@ class Sym2(NamedTuple):
 
     def inverse(self, least: jax.Array) -> "Sym2":
         """Return the pseudoinverse, in which eigenvalues below the least count as zero."""
+        # Eigenvalues are middle + radius and middle - radius. A function f of the matrix is
+        # mean + slope (matrix - middle), where mean and slope are those of f at the eigenvalues.
         middle, half = 0.5 * (self.xx + self.yy), 0.5 * (self.xx - self.yy)
         square = half * half + self.xy * self.xy
+        # At equal eigenvalues the root has no derivative, so it is not computed there.
         split = square > 0.0
         apart = jnp.sqrt(jnp.where(split, square, 1.0))
         radius = jnp.where(split, apart, 0.0)
@@ -87,16 +94,18 @@ class Sym2(NamedTuple):
 
 
 class ContactCurvature(NamedTuple):
-    """The curvatures of the two surfaces in the plane of contact, and what follows from them."""
+    """The curvatures in the plane of contact that the derivatives depend on."""
 
     second: Sym2
-    """Curvature of the second shape [1/m]."""
+    """Curvature B of the second surface [1/m]."""
     softness: Sym2
-    """Pseudoinverse of the sum of both [m]."""
+    """Pseudoinverse of the sum A + B of both curvatures [m]."""
 
     @classmethod
     def of(cls, first: Sym2, second: Sym2, size: jax.Array) -> "ContactCurvature":
-        """Take two curvatures, of shapes of a size [m]."""
+        """Combine two curvatures, of shapes of a given size [m]."""
+        # Curvatures are coefficients of the derivative and need none themselves: a derivative of
+        # them would be a third one of the surface.
         both = Sym2(*(jax.lax.stop_gradient(_finite(c)) for c in first + second))
         second = Sym2(*(jax.lax.stop_gradient(_finite(c)) for c in second))
         return cls(second, both.inverse(_MIN_CURVATURE / jax.lax.stop_gradient(size)))
@@ -109,39 +118,48 @@ def with_rolling(
     places: tuple[Vec3, Vec3],
     normals: tuple[Vec3, Vec3],
 ) -> tuple[Vec3, Vec3]:
-    """Return the place and the normal of a contact, those of the second shape, with derivatives.
+    """Return the position and the normal of a contact, with the derivatives of rolling surfaces.
+
+    The values are those of the second shape.
 
     Args:
         bent: the curvatures.
-        axes: unit tangents that do not move.
-        places: the contact as a point of each shape.
-        normals: the normal as a direction of each shape.
+        axes: two unit tangents without derivatives.
+        places: the contact point as a material point of each shape, world axes.
+        normals: the normal as a material direction of each shape, world axes.
     """
     return places[1], normals[1]
 
 
 @with_rolling.defjvp
 def _moved_jvp(primals: Any, rates: Any) -> tuple[tuple[Vec3, Vec3], tuple[Vec3, Vec3]]:
+    """Solve the equations of contact (see the module) for the rates of the position and normal."""
     bent, axes, places, normals = primals
     _, _, speeds, turns = rates
 
     def across(v: Vec3) -> Tangent:
+        """Return the tangential components of a vector."""
         return axes[0].dot(v), axes[1].dot(v)
 
     def space(v: Tangent) -> Vec3:
+        """Return a tangential vector in world axes."""
         return axes[0] * v[0] + axes[1] * v[1]
 
+    # slip is v - v', pull is B (v - v'), and turn the right-hand side of the equation for u. The
+    # cross products with n are the rates of the two normals.
     slip = across(speeds[0] - speeds[1])
     pull = bent.second.mul(slip)
     turn = [w - p for w, p in zip(across(turns[1] - turns[0]), pull, strict=True)]
     run = bent.softness.mul((turn[0], turn[1]))
+    # u' = u + v - v' over the second surface, from which its position and normal follow.
     ahead = slip[0] + run[0], slip[1] + run[1]
     turned = across(turns[1] - space(bent.second.mul(ahead)))
     return (places[1], normals[1]), (speeds[1] + space(ahead), space(turned))
 
 
 def distance_and_slope(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[jax.Array, Vec3]:
-    """Signed distance at points in the shape's frame, and its unit slope."""
+    """Return the signed distance at points in the shape's frame, and its unit gradient."""
+    # Reverse mode: one pass gives all three components of the gradient.
     dist, back = jax.vjp(lambda p: kind.signed_distance(shape, p), point)
     zero, one = jnp.zeros_like(dist), jnp.ones_like(dist)
     (out,) = back(one)
@@ -149,7 +167,8 @@ def distance_and_slope(kind: GeometryType, shape: Shape, point: Vec3) -> tuple[j
 
 
 def curvature(kind: GeometryType, shape: Shape, point: Vec3, axes: Sequence[Vec3]) -> Sym2:
-    """Curvature, along unit tangents, of the surface of equal signed distance at a point."""
+    """Return the curvature, along unit tangents, of the level surface of a signed distance."""
+    # The derivative of the unit normal over the surface is its shape operator.
     return derivative(lambda p: distance_and_slope(kind, shape, p)[1], point, axes)
 
 
@@ -167,20 +186,22 @@ def face_normal(
     support: Callable[[Vec3], Vec3],
     size: jax.Array,
 ) -> tuple[Vec3, jax.Array]:
-    """Return the inward normal of a convex shape's flat side at a point, and whether it has one.
+    """Return the inward normal of a convex shape's face at a point, and whether there is a face.
 
     Args:
         corners: three support points around the point.
-        point: of the shape's surface.
-        slope: about the direction of the normal, which is returned if there is no flat side.
-        support: of the shape.
-        size: of the shape [m].
+        point: a point of the shape's surface.
+        slope: an approximate normal, which is returned if there is no face.
+        support: the support function of the shape.
+        size: size of the shape [m].
     """
     first, second, third = corners
     across, area = normalize((second - first).cross(third - first), slope)
     normal = across * jnp.where(across.dot(slope) < 0.0, -1.0, 1.0)
     aside = slope - normal * normal.dot(slope)
     beyond = normal.dot(point - support(-normal))
+    # Three support points span a face if they are apart, nearly perpendicular to the slope, and if
+    # the shape does not reach beyond their plane.
     flat = (
         (area > (_MIN_CORNER_DISTANCE * size) ** 2)
         & (aside.dot(aside) < _MAX_FACE_TILT**2)
@@ -190,13 +211,17 @@ def face_normal(
 
 
 def edge_curvature(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym2:
-    """Return the curvature of a convex shape at a place.
+    """Return the curvature of a convex shape at a contact point on a face, an edge or a vertex.
 
     Args:
-        radii: derivative of its support point by the normal, which is zero on flat sides too.
-        corners: support points around the place: their tangents and normal components from it.
-        size: of the shape [m].
+        radii: derivative of its support point by the normal: the radii of curvature, which are zero
+            on edges and vertices, and on faces too.
+        corners: support points around the contact point, relative to it, as components along the
+            tangents and the normal.
+        size: size of the shape [m].
     """
+    # The second moment of the vertices in the plane of contact tells the cases apart: it has rank
+    # two on a face, one on an edge and zero at a vertex or on a round surface.
     xx = xy = yy = jnp.zeros_like(size)
     for corner in corners:
         square = corner.dot(corner)
@@ -209,8 +234,9 @@ def edge_curvature(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym
     span = Sym2(xx, xy, yy)
     width = xx + yy
     narrow = xx * yy - xy * xy < _MIN_FACE_WIDTH_RATIO_SQUARED * width * width
+    # A radius of zero has no inverse; a vertex gets a large curvature instead.
     sharp = Sym2(radii.xx + _SHARP_RADIUS * size, radii.xy, radii.yy + _SHARP_RADIUS * size)
-    # Across an edge: the unit vector along it is (c, s).
+    # The unit vector along an edge is (c, s). The surface is curved only across it.
     scale = 1.0 / jnp.where(width > 0.0, width, 1.0)
     cc, cs, ss = (x * scale for x in span)
     radius = ss * sharp.xx - 2.0 * cs * sharp.xy + cc * sharp.yy
@@ -222,15 +248,15 @@ def edge_curvature(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym
 
 
 def _finite(x: jax.Array) -> jax.Array:
-    """The number, or zero where a curvature is none, as at an edge."""
+    """Return a curvature, or zero where it is not finite, as at an edge."""
     return jnp.where(jnp.abs(x) < jnp.finfo(x.dtype).max, x, 0.0)
 
 
 def downhill_of(shape: Shape, normal: Vec3) -> Vec3:
-    """Return the unit vector across a shape's z axis that points down a normal the most.
+    """Return the unit vector perpendicular to a shape's z axis that points down a normal the most.
 
-    Where the axis is nearly upright it is any, and turns with the shape in its derivative: what it
-    turns by for a small tilt has no bounds.
+    Where the axis is nearly parallel to the normal the vector is not unique, and its derivative by
+    the tilt has no bound. There its derivative is that of a vector fixed to the shape.
     """
     x, y, z = shape.rot.matrix()
     steep = z * z.dot(normal) - normal
@@ -238,7 +264,7 @@ def downhill_of(shape: Shape, normal: Vec3) -> Vec3:
     still, _ = normalize(jax.tree.map(jax.lax.stop_gradient, steep), fallback=x)
     own = [jax.lax.stop_gradient(still.dot(v)) for v in (x, y)]
     held = x * own[0] + y * own[1]
-    # Not the tilt itself there: a derivative out of range times zero is none.
+    # The vector is selected before it is normalized: an infinite derivative times zero is NaN.
     moving, _ = normalize(
         Vec3(*(jnp.where(upright, h, s) for h, s in zip(held, steep, strict=True)))
     )

@@ -1,10 +1,13 @@
-"""A convex shape on a height field.
+"""The collider of a convex shape on a height field.
 
-Each triangle of the field is the top of a prism, and the prisms near the shape meet it as convex
-bodies do. What is inside of the field is none of its surface: where a prism would push the shape
-out through a side that it shares with another, or further around an edge than the triangle beyond
-leans, it pushes along its own normal if the shape's lowest point is over its triangle, else no
-further around that edge.
+Each triangle of the field is the top of a prism, and each prism near the shape collides with it as
+a convex body. A side that two prisms share is inside of the field and not part of its surface, so a
+contact normal may not point out of it (a "ghost collision"). Nor may a normal lean further around
+an edge than the triangle beyond that edge leans. Where the search finds such a normal, the prism
+pushes along its triangle's normal if the shape's lowest point is over that triangle. Else the
+normal leans as far around the edge as it may.
+
+Arrays of triangles and of their points are (triangles, pairs, batch).
 """
 
 from collections.abc import Sequence
@@ -27,70 +30,81 @@ from brax.colliders.shapes.sphere import SPHERE
 from brax.components import Quat, Vec3, normalize
 
 _MAX_EDGE_SINE = 1e-2
-"""Sine by which a normal may lean too far around an edge."""
+"""Sine by which a normal may exceed its bound around an edge and still count as proper."""
 
 _MAX_TRIANGLE_OFFSET = 1e-3
-"""Share of the shape's size by which a point may lie aside of a triangle that it is over."""
+"""Share of the shape's size by which a point over a triangle may lie outside of its edges."""
 
 _MAX_TOUCHING_EXCESS = 0.02
-"""Share of the shape's size by which a touching point may be farther than the nearest."""
+"""Share of the shape's size by which a contact point may be farther than the nearest one."""
 
 _FIELD_MANIFOLD_SIZES = 10.0
-"""Sizes that make the slack of `reduce_manifold` a hundredth of the size: what is nearer is one."""
+"""Scale for `reduce_manifold`, in sizes: it takes points within a hundredth of a size for one."""
 
 _NEAREST_TRIANGLES = 6
-"""Triangles that are kept because they are the nearest."""
+"""Number of triangles that are kept because they are the nearest."""
 
 _OUTERMOST_TRIANGLES = 8
-"""Triangles that are kept because they are the outermost of those that are near."""
+"""Number of triangles that are kept because they are the outermost of the near ones."""
 
 _MAX_UNCULLED_TRIANGLES = 18
-"""Triangles that are all kept: those of nine cells."""
+"""Number of triangles up to which all are kept: those of nine cells."""
 
 
 class FieldPoint(NamedTuple):
-    """A point where the two touch, in the field's frame."""
+    """A contact point in the field's frame."""
 
     x: jax.Array
+    """First coordinate [m]."""
     y: jax.Array
+    """Second coordinate [m]."""
     z: jax.Array
-    """The distance between the surfaces [m]."""
+    """Distance between the surfaces [m], called z because `reduce_manifold` takes the least z."""
     height: jax.Array
+    """Third coordinate [m]."""
     normal: Vec3
+    """Unit normal from the field to the shape."""
 
 
 class ShapeInField(NamedTuple):
     """A convex shape in the field's frame."""
 
     kind: GeometryType
+    """Its type."""
     shape: Shape
+    """Its pose in the field's frame, and its size."""
     low: Vec3
-    """Corner of the box around it along the field's axes; the box has no height here."""
+    """Lower vertex of its bounding rectangle along the field's x and y [m]; z means nothing."""
     high: Vec3
+    """Upper vertex of that rectangle [m]."""
 
     @property
     def size(self) -> jax.Array:
-        """Its width [m]."""
+        """The larger side of the bounding rectangle [m]."""
         return jnp.maximum(self.high.x - self.low.x, self.high.y - self.low.y)
 
     def farthest(self, direction: Vec3) -> Vec3:
-        """Its point that is farthest along a direction, (n, pairs, batch)."""
+        """Return the support point along a direction, in the field's frame, (n, pairs, batch)."""
         return self.placed(self.kind.support(self.shape, self.shape.rot.inv_rotate(direction)))
 
     def placed(self, point: Vec3) -> Vec3:
-        """A point of its own frame."""
+        """Return a point of the shape's own frame in the field's frame."""
         return self.shape.pos + self.shape.rot.rotate(point)
 
 
 @dataclass(frozen=True)
 class HeightFieldConvex(Collider):
-    """Up to four points: the deepest, and wide ones of those that touch."""
+    """Collider of a height field and a convex shape, with up to four points.
+
+    They are the deepest point, and those of the others that span the largest area.
+    """
 
     kind: GeometryType
+    """The type of the convex shape."""
     grid: tuple[int, int]
     """Rows and columns of the field."""
     window: tuple[int, int]
-    """Rows and columns of cells that the shape can be over."""
+    """Rows and columns of cells that the shape covers at most."""
 
     n_contacts = 4
 
@@ -100,7 +114,7 @@ class HeightFieldConvex(Collider):
         return "hfield", self.kind.name
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The shape against each prism near it."""
+        """Collide the shape with each prism near it, and reduce the points to a manifold."""
         axes = a.rot.matrix()
         local = b._replace(pos=axes.inv_rotate(b.pos - a.pos), rot=a.rot.inv_mul(b.rot))
         seen = _shape_in_field(self.kind, local)
@@ -109,7 +123,8 @@ class HeightFieldConvex(Collider):
         found, there = spots(near, seen, a.size.z)
         least = jnp.min(jnp.where(there, found.z, jnp.inf), axis=0)
         there &= found.z < jnp.maximum(least, 0.0) + _MAX_TOUCHING_EXCESS * seen.size
-        # Beyond the least, so that what is not there is farther than what is, however far that is.
+        # Relative to the least distance, so that points that the manifold lacks are farther than
+        # the others even where the shape is far from the field.
         far = _FIELD_MANIFOLD_SIZES * seen.size
         chosen = reduce_manifold(found._replace(z=found.z - least), there, far)
         return [
@@ -123,6 +138,8 @@ class HeightFieldConvex(Collider):
 
 
 def _shape_in_field(kind: GeometryType, shape: Shape) -> ShapeInField:
+    """Find the bounding rectangle of a shape, given in the field's frame."""
+    # Support points along +x, -x, +y and -y.
     one = jnp.ones((4, *shape.pos.x.shape), shape.pos.x.dtype)
     x, y = (one * np.reshape(c, (4, 1, 1)) for c in ((1.0, -1.0, 0.0, 0.0), (0.0, 0.0, 1.0, -1.0)))
     alone = ShapeInField(kind, shape, shape.pos, shape.pos)
@@ -132,10 +149,10 @@ def _shape_in_field(kind: GeometryType, shape: Shape) -> ShapeInField:
 
 
 def _nearest(every: Triangles, seen: ShapeInField) -> Triangles:
-    """Those triangles that can matter.
+    """Select the triangles that may have a contact point that counts.
 
-    Of a shape that lies flat on many, those that keep it from tipping: those below its outermost
-    points in eight directions.
+    They are the nearest ones, and those below the shape's outermost points in eight directions. The
+    latter keep a shape that lies flat on many triangles from tipping.
     """
     if every.normal.x.shape[0] <= _MAX_UNCULLED_TRIANGLES:
         return every
@@ -147,6 +164,8 @@ def _nearest(every: Triangles, seen: ShapeInField) -> Triangles:
     )
     x, y = (jnp.asarray(f(angles), gap.dtype) for f in (np.cos, np.sin))
     end = jax.lax.stop_gradient(seen.farthest(Vec3(x, y, 0.0 * x)))
+    # Signed distance of each of the eight points from each triangle's edges, seen from above. Axes:
+    # (triangles, directions, pairs, batch).
     sides = [
         out.x * (end.x[:, None] - corner.x) + out.y * (end.y[:, None] - corner.y)
         for corner, out in zip(every.corners, every.out, strict=True)
@@ -158,12 +177,15 @@ def _nearest(every: Triangles, seen: ShapeInField) -> Triangles:
 
 
 def _least_gap(every: Triangles, seen: ShapeInField) -> jax.Array:
-    """A bound from below of the gap between the shape and each prism: that along some normals.
+    """Return a lower bound of the gap between the shape and each prism [m].
 
-    The triangle's own, the sides', and between them.
+    The gap along any separating axis is one (Ericson 2005, Real-Time Collision Detection, section
+    5.2.1). The axes are the triangle's normal, the normals of the prism's sides, and the directions
+    between these.
     """
 
     def along(normal: Vec3, corner: Vec3) -> jax.Array:
+        """Return the gap along a normal of the prism through one of its vertices."""
         return normal.dot(seen.farthest(-normal) - corner)
 
     gap = along(every.normal, every.corners[0])
@@ -176,7 +198,8 @@ def _least_gap(every: Triangles, seen: ShapeInField) -> jax.Array:
 
 
 def _spots(near: Triangles, seen: ShapeInField, base: jax.Array) -> tuple[FieldPoint, jax.Array]:
-    """All points of all prisms, and whether each is one of the field's surface."""
+    """Return all contact points of all prisms, and a mask of those on the field's surface."""
+    # A prism is a mesh of six vertices to the collider of convex shapes.
     points = ConvexConvex(seen.kind, MESH).collide(*_tiled(near, seen.shape, base))
     shape = near.normal.x.shape
     first, *others = (jax.tree.map(lambda x: x.reshape(shape), p) for p in points)
@@ -186,6 +209,7 @@ def _spots(near: Triangles, seen: ShapeInField, base: jax.Array) -> tuple[FieldP
     own, over = _along_own_normal(near, seen)
     over &= ~(proper | (first.dist > 0))
     first = jax.tree.map(lambda x, y: jnp.where(over, y, x), first._replace(normal=normal), own)
+    # The prism of least distance always counts, so that a shape deep in the ground has a contact.
     least = first.dist <= jnp.min(first.dist, axis=0)
     there = [proper | over | least, *(proper for _ in others)]
     return _together([first, *others]), jnp.concatenate(there)
@@ -194,7 +218,11 @@ def _spots(near: Triangles, seen: ShapeInField, base: jax.Array) -> tuple[FieldP
 def _round_spots(
     near: Triangles, seen: ShapeInField, base: jax.Array
 ) -> tuple[FieldPoint, jax.Array]:
-    """The same of a sphere or a capsule: at its ends, and between them."""
+    """Return the same as `_spots` for a sphere or a capsule, in closed form.
+
+    A capsule has one point for each end and one for the segment between them. Closed forms are
+    hundreds of times as fast as the search between convex bodies.
+    """
     radius, middle = seen.shape.size.x, seen.shape.pos
     a, b, c = (corner.z for corner in near.corners)
     bottom = jnp.minimum(jnp.minimum(a, b), c) - base
@@ -214,16 +242,16 @@ def _round_spots(
 
 
 def _together(touches: Sequence[Touch]) -> FieldPoint:
-    """Those of several kinds for each triangle, one after another."""
+    """Concatenate contact points of several kinds, each (triangles, pairs, batch)."""
     spots = [FieldPoint(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in touches]
     return jax.tree.map(lambda *x: jnp.concatenate(x), *spots)
 
 
 def _followed(near: Triangles, seen: ShapeInField, touch: Touch) -> jax.Array:
-    """The distance, with the derivative of the points that touch, at a fixed normal.
+    """Return the distance with the derivative of the points that touch, at a fixed normal.
 
-    A prism's support point is any corner of a side that lies flat on the shape, but what touches
-    there moves with all of its corners.
+    Where a side of the prism lies flat on the shape, its support point is an arbitrary vertex. The
+    point that touches moves with all vertices of the triangle, by its barycentric coordinates.
     """
     still, dist, pos, normal = jax.tree.map(
         jax.lax.stop_gradient, (seen.shape, touch.dist, touch.pos, touch.normal)
@@ -238,9 +266,13 @@ def _followed(near: Triangles, seen: ShapeInField, touch: Touch) -> jax.Array:
 
 
 def _shares(near: Triangles, point: Vec3) -> list[jax.Array]:
-    """How much of a triangle's point is each of its corners; none is negative."""
+    """Return the barycentric coordinates of a point of a triangle, clamped to be non-negative.
+
+    See Ericson (2005), Real-Time Collision Detection, section 3.4.
+    """
     ahead = (*near.corners[1:], near.corners[0])
-    # Each corner counts by the distance from the edge that begins after it.
+    # A vertex's coordinate is the distance from the opposite edge, which begins at the next vertex,
+    # over the vertex's own distance from it.
     far = [
         jnp.maximum(out.dot(begin - point) / out.dot(begin - corner), 0.0)
         for corner, begin, out in zip(
@@ -252,12 +284,16 @@ def _shares(near: Triangles, point: Vec3) -> list[jax.Array]:
 
 
 def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
-    """A normal that is one of the field's surface at a triangle, and whether it was that before.
+    """Return a normal of the field's surface at a triangle, and whether the given one is proper.
 
-    Where the two are apart any will do for the least distance, since it is the least of all prisms.
+    A normal is proper if it leans over each edge no further than `Triangles.turn` allows. Where the
+    shapes are apart the normal stays as it is: the point of least distance of all prisms is on the
+    surface in any case.
     """
     normal = touch.normal
     up = normal.z > -_MAX_EDGE_SINE
+    # The part of the normal across the triangle's own is scaled down until it leans as far as it
+    # may over the edge where it exceeds the bound most.
     upright = near.normal * normal.dot(near.normal)
     proper, share = up, jnp.ones_like(touch.dist)
     for out, turn in zip(near.out, near.turn, strict=True):
@@ -270,7 +306,10 @@ def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
 
 
 def _along_own_normal(near: Triangles, seen: ShapeInField) -> tuple[Touch, jax.Array]:
-    """The shape's point that is deepest below each triangle, and whether the triangle has it."""
+    """Return a contact at the shape's deepest point below each triangle's plane.
+
+    Also return a mask of the triangles that this point is over.
+    """
     lowest = seen.farthest(-near.normal)
     dist = near.normal.dot(lowest - near.corners[0])
     over = dist < np.inf
@@ -280,15 +319,19 @@ def _along_own_normal(near: Triangles, seen: ShapeInField) -> tuple[Touch, jax.A
 
 
 def _tiled(near: Triangles, shape: Shape, base: jax.Array) -> tuple[Shape, Shape]:
-    """The shape, once for each prism, and the prisms, (triangles * pairs, batch)."""
+    """Return one copy of the shape for each prism, and the prisms, (triangles * pairs, batch)."""
     n, *rest = near.normal.x.shape
 
     def flat(x: jax.Array) -> jax.Array:
+        """Merge the axes of triangles and pairs, so that the prisms are pairs of one collider."""
         return jnp.broadcast_to(x, (n, *rest)).reshape(-1, rest[-1])
 
     def each(points: Any) -> Any:
+        """Do the same with vertices, whose axis stays in front."""
         return jax.tree.map(lambda x: jnp.stack([flat(row) for row in x]), points)
 
+    # The first vertex is the origin of the prism's frame. The flat bottom is below the triangle's
+    # lowest vertex by the base.
     a, *others = near.corners
     bottom = jnp.minimum(jnp.minimum(0.0, others[0].z - a.z), others[1].z - a.z) - base
     top = [a * 0.0, *(c - a for c in others)]

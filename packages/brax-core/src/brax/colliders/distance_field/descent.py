@@ -1,10 +1,10 @@
-"""Searches for the points of one shape that are nearest to another, known by its signed distance.
+"""Projected gradient descent to the points of a shape that are nearest to a signed distance field.
 
-Each search is a projected gradient descent: a step leads to the point of the other shape that is
-nearest to a point straight ahead. Step lengths follow Barzilai and Borwein, and a step that leads
-up is taken again, shorter. A shape that gives its nearest points is asked for them. Of a convex
-shape known only by its support points, a tetrahedron of them stands for the whole, as in the GJK
-iteration.
+The field is the signed distance of the first shape, and the points belong to the other one. A step
+goes down the distance's gradient and then projects onto the other shape, that is, to its nearest
+point. Step lengths follow Barzilai and Borwein, and a step that increases the distance is repeated
+with a smaller length. The projection is the shape's `nearest` if it has one. A convex shape that is
+known only by its support points is approximated by a tetrahedron of them, as in the GJK iteration.
 
 Sources: Macklin et al. (2020), Local Optimization for Robust Signed Distance Field Collision, whose
 step goes towards a support point, not to the nearest point; Birgin, Martínez, Raydan (2000),
@@ -38,85 +38,94 @@ from brax.components import Vec3, normalize
 from brax.kernels.skip import where_needed
 
 MAX_DESCENT_STEPS = 16
-"""The most steps of each search."""
+"""Largest number of steps of each search."""
 
 MAX_LAST_DESCENT_STEPS = 48
-"""The most steps that the best search goes on for."""
+"""Largest number of further steps of the best search."""
 
 DESCENT_STARTS = 8
-"""Searches, from the best of some places."""
+"""Number of searches, which start from the best of some places."""
 
 MAX_DISTANCE_EXCESS = 0.02
-"""Share of the size by which a touching point may be farther than the nearest."""
+"""Share of the size by which a contact point may be farther than the nearest one."""
 
 _CONVERGED_TILT, _CONVERGED_STEP = 0.03, 1e-3
-"""Tilt, and length of a step in sizes, below which a search that is not the best one ends."""
+"""Tilt, and length of a step in sizes, below which a search ends, unless it is the best one."""
 
 _START_PROJECTIONS = 8
-"""Steps towards the points of a convex shape from which searches start."""
+"""Number of projection steps to the points of a convex shape from which the searches start."""
 
 _MAX_STEP_GROWTH, _MIN_STEP_GROWTH = 4.0, 0.25
-"""The most and the least by which a step's length changes."""
+"""Largest and smallest factor by which the length of a step changes."""
 
 _NORMAL_HEIGHT = 0.1
-"""Height, in sizes, of the point over a place whose nearest point gives normal and curvature."""
+"""Height, in sizes, of the point over a contact whose nearest point gives normal and curvature."""
 
 _MAX_SLOPE_TILT = 0.05
-"""Sine of the angle between a slope and the other shape's normal up to which the normal counts,
-which the search only approaches."""
+"""Sine of the angle between the gradient and the other shape's normal up to which the normal is
+used. The search only approaches the point where the two are parallel."""
 
 _SHARP_RADIUS_SHARE = 1e-5
-"""Share of `_NORMAL_HEIGHT` that is the radius of a sharp edge."""
+"""Radius that stands for the zero radius of an edge, as a share of `_NORMAL_HEIGHT`."""
 
 _ANGLES = 2 * np.pi * np.arange(DESCENT_STARTS) / DESCENT_STARTS
 _AROUND = np.stack([np.cos(_ANGLES), np.sin(_ANGLES), 0 * _ANGLES], axis=1)
-"""Directions in a plane."""
+"""Unit directions in the plane z = 0, (8, 3)."""
 
 _GRID = np.stack(np.meshgrid(*[(-1, 0, 1)] * 3), axis=-1).reshape(-1, 3)
 _CORNERS = _GRID[np.abs(_GRID).sum(axis=1) % 2 == 1]
 _START_DIRECTIONS = _CORNERS / np.linalg.norm(_CORNERS, axis=1, keepdims=True)
-"""Directions all around: along axes and diagonals."""
+"""Unit directions along the six half-axes and the eight diagonals of a cube, (14, 3)."""
 
 Slope = Callable[[Vec3], tuple[jax.Array, Vec3]]
-"""Gives the signed distance and its unit slope at points in the other shape's frame."""
+"""A function from points in the other shape's frame to the signed distance and unit gradient."""
 
 
 class DescentState(NamedTuple):
-    """The state of all searches, (starts, pairs, batch)."""
+    """The state of all searches, (starts, pairs, batch), in the other shape's frame."""
 
     point: Vec3
+    """The point of the other shape [m]."""
     dist: jax.Array
+    """The first shape's signed distance there [m]."""
     slope: Vec3
+    """The unit gradient of the distance there."""
     length: jax.Array
     """Length of the next step [m]."""
     corners: tuple[SupportPoint, ...]
-    """Three support points whose triangle has the point, of a shape without nearest points."""
+    """The simplex of a shape without `nearest`: three support points whose triangle contains the
+    point. Empty for other shapes."""
     tilt: jax.Array
-    """How far the last step led, as a share of its length: zero where the slope is the normal."""
+    """Distance covered by the last step over its length before the projection. It is zero at the
+    solution, where the gradient is perpendicular to the surface."""
 
 
 Projection = tuple[SupportPoint, tuple[SupportPoint, SupportPoint, SupportPoint]]
-"""A point of a convex shape, and corners whose triangle has it."""
+"""A point of a convex shape, and the three support points whose triangle contains it."""
 
 
 class OtherShape(NamedTuple):
-    """The other shape, in its own frame."""
+    """The shape that points are sought on, in its own frame."""
 
     kind: GeometryType
+    """Its type."""
     shape: Shape
+    """Its size and vertices."""
 
     @property
     def by_corners(self) -> bool:
-        """True if only support points tell the shape's points."""
+        """True if the shape is known only by its support points."""
         return not (self.kind.has_nearest or self.kind.has_distance)
 
     def starts(self, towards: Vec3, reach: jax.Array) -> tuple[Vec3, tuple[Vec3, ...]]:
-        """Places to begin at, (n, pairs, batch), and of a convex shape the corners around each.
+        """Return points to start from, (n, pairs, batch), and the simplex around each, if any.
 
         Args:
-            towards: where the first shape is.
-            reach: the first shape's size [m].
+            towards: position of the first shape [m].
+            reach: size of the first shape [m].
         """
+        # Starts lie around the first shape where the other one may be much larger, such as a plane,
+        # and around the other one where nothing but its size is known.
         if self.by_corners:
             return self.projected(towards + _directions(_START_DIRECTIONS, reach) * reach)
         if self.kind.only_static:
@@ -126,10 +135,13 @@ class OtherShape(NamedTuple):
         return self.nearest(_directions(_START_DIRECTIONS, reach) * size_of(self.shape)), ()
 
     def projected(self, target: Vec3) -> tuple[Vec3, tuple[Vec3, ...]]:
-        """The points of a convex shape that are nearest to others, and the corners around each.
+        """Return the points of a convex shape nearest to given points, and the simplex around each.
 
-        From far corners of a large shape no search would come to the first shape.
+        Support points alone are no good starts: from the far corners of a large shape no search
+        would reach the first shape.
         """
+        # The GJK iteration for the distance of a point (Ericson 2005, Real-Time Collision
+        # Detection, section 9.5).
         first = self.kind.support(self.shape, normalize(target, self._up(target))[0])
         start = SupportPoint(first, first), (SupportPoint(first, first),) * 3
 
@@ -143,18 +155,20 @@ class OtherShape(NamedTuple):
 
     @staticmethod
     def _up(like: Vec3) -> Vec3:
+        """Return the z axis, for vectors without a direction."""
         none = jnp.zeros_like(like.x)
         return Vec3(none, none, none + 1.0)
 
     def nearest(self, point: Vec3) -> Vec3:
-        """The nearest points of the shape."""
+        """Return the points of the shape that are nearest to given points."""
         if self.kind.has_nearest:
             return self.kind.nearest(self.shape, point)
+        # A true distance has a unit gradient, so that one step along it leads to the surface.
         dist, slope = distance_and_slope(self.kind, self.shape, point)
         return point - slope * jnp.maximum(dist, 0.0)
 
     def ahead(self, search: DescentState) -> tuple[Vec3, tuple[SupportPoint, ...]]:
-        """Where a step leads."""
+        """Return the point that a step leads to, and the simplex around it."""
         target = search.point - search.slope * search.length
         if not self.by_corners:
             return self.nearest(target), ()
@@ -165,8 +179,17 @@ class OtherShape(NamedTuple):
     def facing(
         self, point: Vec3, corners: Sequence[Vec3], slope: Vec3, size: jax.Array
     ) -> tuple[Vec3, jax.Array]:
-        """The shape's inward normal at a point if the slope is nearly that, else the slope; and
-        whether it is the normal of a flat side, of a shape known by its corners."""
+        """Return the shape's inward normal at a point, and whether it is the normal of a face.
+
+        If the gradient is not nearly the normal, the gradient is returned. Faces are recognised
+        only of shapes that are known by their support points.
+
+        Args:
+            point: a point of the surface.
+            corners: the simplex around it.
+            slope: unit gradient of the first shape's distance there.
+            size: size of the first shape [m].
+        """
         if self.by_corners:
             return face_normal(
                 corners, point, slope, lambda n: self.kind.support(self.shape, n), size
@@ -174,6 +197,7 @@ class OtherShape(NamedTuple):
         flat = jnp.zeros_like(size) > 0.0
         if not self.kind.has_nearest:
             return slope, flat
+        # The nearest point of a point above a smooth surface is straight below it.
         above = point - slope * (_NORMAL_HEIGHT * size)
         normal, _ = normalize(self.nearest(above) - above, slope)
         off = normal - slope
@@ -187,13 +211,23 @@ class OtherShape(NamedTuple):
         axes: Sequence[Vec3],
         size: jax.Array,
     ) -> Sym2:
-        """The surface's curvature at a point, along tangents of the inward normal there."""
+        """Return the surface's curvature at a point, along tangents of the inward normal there.
+
+        Args:
+            point: a point of the surface.
+            corners: the simplex around it.
+            normal: the inward normal there.
+            axes: two unit tangents.
+            size: size of the first shape [m].
+        """
         if self.by_corners:
             return self._curvature_by_corners(point, corners, normal, axes, size)
         if not self.kind.has_nearest:
             return curvature(self.kind, self.shape, point, axes)
         height = _NORMAL_HEIGHT * size
-        # The nearest point moves by 1 / (1 + height * curvature) of what the point above moves by.
+        # Where a point above the surface moves by a unit along it, its nearest point moves by
+        # 1 / (1 + height * curvature). Solving for the curvature needs the inverse of that share,
+        # which is zero at an edge. There the edge gets a small radius.
         share = derivative(self.nearest, point - normal * height, axes)
         soft = Sym2(
             *(
@@ -212,6 +246,7 @@ class OtherShape(NamedTuple):
         axes: Sequence[Vec3],
         size: jax.Array,
     ) -> Sym2:
+        """Return the curvature of a shape that is known by its support points."""
         s, t = axes
 
         radii = derivative(lambda v: self.kind.support(self.shape, v), -normal, axes)
@@ -219,7 +254,12 @@ class OtherShape(NamedTuple):
         return edge_curvature(radii, [Vec3(s.dot(v), t.dot(v), normal.dot(v)) for v in away], size)
 
     def growth(self, point: Vec3, normal: Vec3) -> jax.Array:
-        """Zero, with the derivative of how far the surface at a point grows along a normal."""
+        """Return zero, with the derivative of the surface's position along a normal by the sizes.
+
+        Args:
+            point: a point of the surface.
+            normal: the inward normal there.
+        """
         if self.kind.corners:
             reach = normal.dot(self.kind.support(self.shape, -normal))
         elif self.kind.has_distance:
@@ -230,19 +270,22 @@ class OtherShape(NamedTuple):
 
 
 def descend(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) -> DescentState:
-    """Run several searches until they are close to the least distance, and the best to the end.
+    """Run several searches until they are near the least distance, and the best to convergence.
 
     Args:
         other: the shape whose points are sought.
-        slope: of the distance that is to be least.
-        towards: where the first shape is, in the other's frame.
-        reach: the first shape's size [m].
+        slope: the distance to minimize, and its gradient.
+        towards: position of the first shape in the other's frame [m].
+        reach: size of the first shape [m].
 
     Returns:
-        What is found: first the best, then what each search found.
+        The results, (1 + starts, pairs, batch): first the best, then that of each search.
     """
 
     def close(search: DescentState) -> jax.Array:
+        """Return a mask of the searches that need no more steps."""
+        # A step still lowers the distance by about the tilt. Searches that cannot come near the
+        # least distance give no contact point, so they need not converge.
         falls = search.dist - reach * search.tilt
         matters = falls < jnp.min(search.dist, axis=0) + MAX_DISTANCE_EXCESS * reach
         return (
@@ -250,12 +293,16 @@ def descend(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) ->
         )
 
     def at_the_end(search: DescentState) -> jax.Array:
+        """Return a mask of the searches that have converged to the precision."""
+        # Near the minimum the distance grows with the square of the tilt.
         eps = jnp.finfo(reach.dtype).eps
         return (search.tilt < eps**0.5) | (search.length < eps**0.75 * reach)
 
     def run(
         search: DescentState, done: Callable[[DescentState], jax.Array], steps: int
     ) -> DescentState:
+        """Take up to `steps` steps, each only in environments where a search is not done."""
+
         def step(_: jax.Array, search: DescentState) -> DescentState:
             going = ~done(search).reshape(-1, reach.shape[-1])
             needed = jnp.any(going, axis=0, keepdims=True)
@@ -266,11 +313,13 @@ def descend(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) ->
     every = run(_first(other, slope, towards, reach), close, MAX_DESCENT_STEPS)
     chosen = best_places(-every.dist, 1)
     best = take(chosen, every)
+    # A tilt of one, because the best search may have stopped at the looser tolerance.
     best = run(best._replace(tilt=jnp.ones_like(best.tilt)), at_the_end, MAX_LAST_DESCENT_STEPS)
     return jax.tree.map(lambda *c: jnp.concatenate(c), best, every)
 
 
 def _first(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) -> DescentState:
+    """Return the searches at their starts, the nearest `DESCENT_STARTS` of all."""
     places, found = other.starts(Vec3(*(c[None] for c in towards)), reach)
     point, around = places, list(found)
     if len(places.x) > DESCENT_STARTS:
@@ -278,18 +327,27 @@ def _first(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) -> 
         point, around = take(best, places), [take(best, corner) for corner in found]
     dist, out = slope(point)
     corners = tuple(SupportPoint(corner, corner) for corner in around)
+    # Far from the surface the first step covers the whole distance.
     length = jnp.maximum(dist, reach)
     return DescentState(point, dist, out, length, corners, jnp.ones_like(dist))
 
 
 def _step(other: OtherShape, slope: Slope, reach: jax.Array, search: DescentState) -> DescentState:
+    """Take one projected step of each search, or shorten its length if the distance grew.
+
+    Source: Birgin, Martínez, Raydan (2000), section 2. Departure: the line search
+    is monotone, and a step that increases the distance is repeated with a smaller length.
+    """
     point, corners = other.ahead(search)
     dist, out = slope(point)
     way, turn = point - search.point, out - search.slope
     fall, foreseen = search.dist - dist, -search.slope.dot(way)
-    # Falls below rounding say nothing of a step, but the slope still leads on.
+    # Where the expected decrease is below rounding, the measured one says nothing. The step counts
+    # unless the distance clearly grew, because the gradient still points the way.
     noise = 8.0 * jnp.finfo(dist.dtype).eps * reach
     better = jnp.where(foreseen < noise, fall > -noise, fall > 0)
+    # The Barzilai-Borwein length s.s / s.y, where s is the change of the point and y that of the
+    # gradient. Where s.y is too small or negative, the length grows by the largest factor.
     square, bent = way.dot(way), way.dot(turn)
     most, least = _MAX_STEP_GROWTH * search.length, _MIN_STEP_GROWTH * search.length
     spectral = square / jnp.where(bent > 0, bent, 1.0)
@@ -300,11 +358,11 @@ def _step(other: OtherShape, slope: Slope, reach: jax.Array, search: DescentStat
 
 
 def _directions(unit: np.ndarray, like: jax.Array) -> Vec3:
-    """Constant directions (n, 3) as components (n, pairs, batch)."""
+    """Return constant directions (n, 3) as components (n, pairs, batch)."""
     one = jnp.ones_like(like)
     return Vec3(*(jnp.stack([one * x for x in row]) for row in unit.T.tolist()))
 
 
 def size_of(shape: Shape) -> jax.Array:
-    """The largest size parameter [m], (pairs, batch)."""
+    """Return the largest size parameter [m], (pairs, batch)."""
     return jnp.maximum(jnp.maximum(shape.size.x, shape.size.y), shape.size.z)

@@ -1,7 +1,7 @@
-"""A shape that is known by its signed distance, against any other.
+"""The collider of a shape that is known by its signed distance with any other shape.
 
-The points where the two touch, or nearly do, are those of the other shape at which the distance is
-least, which several searches find.
+The contact points are the points of the other shape where the signed distance is least. Several
+searches find them (`descent`).
 """
 
 from dataclasses import dataclass
@@ -31,38 +31,42 @@ from brax.colliders.shapes.plane import PLANE
 from brax.components import Mat3, Vec3, tangents
 
 _DISTANCE_MANIFOLD_SIZES = 10.0
-"""Sizes that make the slack of `reduce_manifold` a hundredth of the size: what is nearer is one."""
+"""Scale for `reduce_manifold`, in sizes: it takes points within a hundredth of a size for one."""
 
 _SUPPORT_DISTANCE = 32.0
-"""Distance, in sizes, from which the distance of a surface gives its support, to within w^2 / 64
-for a support point that is w sizes off the line."""
+"""Distance, in sizes, from which the distance of a surface gives its support function. The error is
+w^2 / 64 sizes for a support point that is w sizes off the line."""
 
 _PLANE_CLEARANCE = 0.125
-"""Distance, in sizes, that a plane keeps from a surface by this estimate."""
+"""Distance, in sizes, between a lowered plane and the surface by this estimate."""
 
 
 class SurfacePoint(NamedTuple):
-    """A point found, seen along the normal of the nearest one."""
+    """A point of least distance, with coordinates in the contact frame of the nearest one."""
 
     x: jax.Array
+    """Coordinate along the first tangent [m]."""
     y: jax.Array
+    """Coordinate along the second tangent [m]."""
     z: jax.Array
-    """The distance beyond that of the nearest [m]."""
+    """Its distance minus that of the nearest point [m]."""
     point: Vec3
+    """The point in the other shape's frame [m]."""
     corners: tuple[Vec3, ...]
-    """Three support points whose triangle has the point, of a shape without nearest points."""
+    """The simplex around the point, of a shape without `nearest`; else empty."""
 
 
 @dataclass(frozen=True)
 class SignedDistance(Collider):
-    """Up to four points: the nearest, and wide ones of those that touch.
+    """Collider of a signed distance field and another shape, with up to four points.
 
-    The distance has the derivative at the fixed point, which is its own (Danskin's theorem); the
-    normal and the place have that of a point that stays on the other shape.
+    They are the nearest point, and those of the others in contact that span the largest area. By
+    Danskin's theorem, the distance has the derivative at a fixed point. The normal and the position
+    have the derivatives of two surfaces that roll on each other (`contact_derivatives`).
     """
 
     surface: GeometryType
-    """The one whose signed distance is used."""
+    """The type whose signed distance is used."""
     other: GeometryType
     """A plane, a convex shape, or one with a signed distance too."""
 
@@ -74,7 +78,8 @@ class SignedDistance(Collider):
         return self.surface.name, self.other.name
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """Where the other shape's points are nearest to the surface."""
+        """Return the points of the other shape that are nearest to the surface."""
+        # The search needs no derivatives: `_touch` attaches them to its result.
         still: tuple[Shape, Shape] = jax.tree.map(jax.lax.stop_gradient, (a, b))
         drop = self._drop(*still)
         lowered, still_lowered = (
@@ -84,16 +89,18 @@ class SignedDistance(Collider):
         return [self._touch(spot, a, lowered, drop) for spot in spots]
 
     def _drop(self, a: Shape, b: Shape) -> jax.Array:
-        """Return how far to lower a plane so that it is clear of the surface [m]; else zero.
+        """Return the distance by which to lower a plane to be clear of the surface [m]; else zero.
 
-        The points of a plane above part of the surface are nearest to its upper side. Below all of
-        it, the least distance minus the drop is the distance to the half-space at any depth.
+        A plane that cuts through the surface has points nearest to the surface's upper side, which
+        would push the shape down. Below all of the surface, the least distance minus the drop is
+        the distance to the half-space at any depth.
         """
         up, reach = b.axis_z, size_of(a)
         if self.other is not PLANE:
             return jnp.zeros_like(reach)
         far = a.rot.inv_rotate(up * (-_SUPPORT_DISTANCE * reach))
-        # From far away, the distance of a surface tells its support point.
+        # From far away, the level surfaces of a distance are nearly planes, so that the distance
+        # gives the support function.
         lowest = (
             _SUPPORT_DISTANCE * reach
             - self.surface.signed_distance(a, Vec3(*(c[None] for c in far)))[0]
@@ -101,7 +108,7 @@ class SignedDistance(Collider):
         return jnp.maximum(lowest + _PLANE_CLEARANCE * reach - up.dot(a.pos - b.pos), 0.0)
 
     def _search(self, a: Shape, b: Shape) -> list[SurfacePoint]:
-        """The points in the other shape's frame."""
+        """Return the contact manifold, in the other shape's frame."""
         other, slope = OtherShape(self.other, b), self._slope(a, b)
         reach = size_of(a)
         found = descend(other, slope, b.rot.inv_rotate(a.pos - b.pos), reach)
@@ -112,7 +119,8 @@ class SignedDistance(Collider):
         spots = SurfacePoint(aside.dot(s), aside.dot(t), found.dist - least, found.point, corners)
         near = found.dist < jnp.maximum(least, 0.0) + MAX_DISTANCE_EXCESS * reach
         first, *others = reduce_manifold(spots, near, _DISTANCE_MANIFOLD_SIZES * reach)
-        # Far from the shapes, the place of a point that is not there would have rounding errors.
+        # A point that the manifold lacks is put at the first one. Its own position may be far away,
+        # where it would have rounding errors.
         return [first] + [
             spot._replace(
                 point=where(spot.z < _DISTANCE_MANIFOLD_SIZES * reach, spot.point, first.point)
@@ -121,6 +129,7 @@ class SignedDistance(Collider):
         ]
 
     def _slope(self, a: Shape, b: Shape) -> Slope:
+        """Return the first shape's distance and gradient as a function in the other's frame."""
         turn: Mat3 = a.rot.inv_mul(b.rot).matrix()
         apart = a.rot.inv_rotate(b.pos - a.pos)
 
@@ -131,17 +140,18 @@ class SignedDistance(Collider):
         return slope
 
     def _touch(self, spot: SurfacePoint, a: Shape, b: Shape, drop: jax.Array) -> Touch:
-        """The point at its place, whose distance counts if it is one of those found to be near.
+        """Return a contact point with its derivatives; it is far apart if the manifold lacks it.
 
         Args:
             spot: the point.
             a: the first shape.
             b: the second shape, lowered.
-            drop: how far it is lowered [m].
+            drop: the distance by which it is lowered [m].
         """
         point, place, normal = self._moved(spot, a, b)
-        # Danskin's theorem: the least distance has the derivative of that of fixed points. It is
-        # taken along the normal, from which the slope differs where the search has stopped short.
+        # Danskin's theorem: the least distance has the derivative at a fixed pair of points. It is
+        # taken along the normal, because the gradient differs from that where the search stopped
+        # before convergence.
         fixed = jax.tree.map(jax.lax.stop_gradient, normal)
         inside = jax.tree.map(jax.lax.stop_gradient, b.rot.inv_rotate(fixed))
         apart = fixed.dot(b.pos + b.rot.rotate(spot.point) - (a.pos + a.rot.rotate(point)))
@@ -152,8 +162,7 @@ class SignedDistance(Collider):
         return Touch(jnp.where(spot.z < far, dist, jnp.abs(dist) + far), middle, normal)
 
     def _moved(self, spot: SurfacePoint, a: Shape, b: Shape) -> tuple[Vec3, Vec3, Vec3]:
-        """The point in the first shape's frame, fixed; and the place and the normal, with their
-        derivatives."""
+        """Return the fixed point in the first shape's frame, the moving position and the normal."""
         still_a, still_b = jax.tree.map(jax.lax.stop_gradient, (a, b))
         place = still_b.pos + still_b.rot.rotate(spot.point)
         point = still_a.rot.inv_rotate(place - still_a.pos)
@@ -164,6 +173,7 @@ class SignedDistance(Collider):
         axes = tangents(normal)
         own, others = ([rot.inv_rotate(v) for v in axes] for rot in (still_a.rot, still_b.rot))
         curved = other.curvature(spot.point, spot.corners, facing, others, size)
+        # A face is flat, whatever the support points around it suggest.
         curved = Sym2(*(jnp.where(flat, 0.0, c) for c in curved))
         bent = ContactCurvature.of(curvature(self.surface, still_a, point, own), curved, size)
         places = a.pos + a.rot.rotate(point), b.pos + b.rot.rotate(spot.point)

@@ -1,4 +1,4 @@
-"""Two capsules."""
+"""The collider of two capsules."""
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +10,19 @@ _MIN_AXIS_SINE_SQUARED = 1e-6
 """Squared sine of the angle below which two axes count as parallel."""
 
 _MIN_POINT_DISTANCE = 1e-4
-"""Distance, in half-lengths, up to which two places on an axis are one."""
+"""Distance, in half-lengths, up to which two points of a segment count as one."""
 
 
 def nearest_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
-    """Where, along each capsule's axis, the two segments are nearest [m from the middle].
+    """Return the parameters of the nearest points of two segments [m from the middle].
 
-    For parallel axes, where a whole stretch is nearest, the middle of the overlap. Gradients are
-    finite everywhere, the parallel and the collinear case included.
+    Parallel segments may have a whole stretch of nearest points; then the parameters are those of
+    the middle of the overlap. Gradients are finite everywhere, even for parallel and collinear
+    segments.
+
+    Args:
+        a: the first capsules.
+        b: the second capsules.
 
     Source: Ericson (2005), Real-Time Collision Detection, section 5.1.9.
     """
@@ -25,22 +30,27 @@ def nearest_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     cosine, ru, rv = u.dot(v), u.dot(r), v.dot(r)
     sine2 = 1.0 - cosine * cosine
     parallel = sine2 < _MIN_AXIS_SINE_SQUARED
+    # Where the infinite lines are nearest, s = (ru - cosine rv) / sine^2 for unit directions.
     crossing = (ru - cosine * rv) / jnp.where(parallel, 1.0, sine2)
     reach = jnp.abs(cosine) * b.size.y
+    # The second segment projects onto the first axis as [ru - reach, ru + reach].
     overlap = 0.5 * (
         jnp.clip(ru - reach, -a.size.y, a.size.y) + jnp.clip(ru + reach, -a.size.y, a.size.y)
     )
     s = jnp.clip(jnp.where(parallel, overlap, crossing), -a.size.y, a.size.y)
+    # Clamp one parameter, find the nearest point of the other segment, clamp that and go back once:
+    # after this the pair is exact for segments, not only for lines.
     t = jnp.clip(cosine * s - rv, -b.size.y, b.size.y)
     return jnp.clip(cosine * t + ru, -a.size.y, a.size.y), t
 
 
 def _two_places(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
-    """Where on the first capsule's axis the two may touch [m from the middle].
+    """Return two parameters on the first segment where the capsules may touch [m from the middle].
 
-    Parallel capsules touch at both ends of the stretch that they have in common. Others touch where
-    they are nearest, and at the far end of that stretch they have a gap that closes with the angle
-    between them. If there is no such stretch, the second place is the far end of the capsule.
+    Parallel capsules touch at both ends of the stretch over which they lie side by side. Others
+    touch where they are nearest. The second point is then at the far end of that stretch, where the
+    gap closes with the angle between the capsules. If there is no such stretch, the second point is
+    the far end of the first capsule.
     """
     nearest, _ = nearest_parameters(a, b)
     half, u = a.size.y, a.axis_z
@@ -55,13 +65,16 @@ def _two_places(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
 
 
 class CapsuleCapsule(Collider):
-    """Two points: at the nearest points of the segments, and at the end of what lies alongside."""
+    """Collider with two points: at the nearest points, and at an end of the stretch side by side.
+
+    With one point only, a capsule could not rest on another one.
+    """
 
     types = ("capsule", "capsule")
     n_contacts = 2
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The balls at two places of the first axis, and those nearest to them on the second."""
+        """Collide balls at two points of the first segment with those nearest on the second."""
         u, v = a.axis_z, b.axis_z
         touches = []
         for s in _two_places(a, b):

@@ -1,10 +1,10 @@
-"""Spheres and capsules on the triangles of a height field, in closed form.
+"""Closed forms for spheres and capsules on the triangles of a height field.
 
-Both are all points within a radius of a core, which is the centre or a line. What is nearest to a
-core's end is a point of the triangle, or of a side of the prism below it; what is nearest to a
-line between its ends is a point of one of the triangle's edges. A line that runs through the
-ground is below an edge that it crosses as seen from above, and as deep as it is along the normal
-of both.
+Both shapes are all points within a radius of a core, which is a point or a segment. The nearest
+point to an end of the core is a point of the triangle, or of a side of the prism below it. The
+nearest point to the inside of a segment is a point of one of the triangle's edges. A segment that
+runs through the ground crosses below an edge, as seen from above. Its depth there is that along the
+common normal of both lines.
 """
 
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ _MIN_LINE_SINE_SQUARED = 1e-6
 """Squared sine of the angle below which two lines count as parallel."""
 
 _MAX_BACKWARD_SINE = 1e-2
-"""Sine by which a normal may lean too far back over its triangle."""
+"""Sine by which an edge's normal may lean back over its own triangle."""
 
 
 def sphere_on_triangles(
     near: Triangles, centre: Vec3, radius: jax.Array, bottom: jax.Array
 ) -> Touch:
-    """The ball around a core's end against each triangle.
+    """Return the contact of a ball with the prism below each triangle.
 
     Args:
         near: the triangles.
-        centre: of the ball, in the field's frame.
-        radius: of the ball.
-        bottom: height of the underside of the triangles' prisms.
+        centre: centre of the ball, in the field's frame [m].
+        radius: radius of the ball [m].
+        bottom: height of the flat bottom of the prisms [m].
     """
     height = near.normal.dot(centre - near.corners[0])
     over, nearest, far2 = height < jnp.inf, centre, jnp.full_like(height, jnp.inf)
@@ -44,6 +44,8 @@ def sphere_on_triangles(
         nearest = where(apart2 < far2, point, nearest)
         far2 = jnp.minimum(far2, apart2)
     outward, far = normalize(centre - nearest, near.normal)
+    # A centre over the triangle's plane has the triangle's normal, at any depth. One below the
+    # prism leaves it downwards. Else the nearest point is on a side.
     under = over & (centre.z < bottom)
     down = Vec3(height * 0.0, height * 0.0, height * 0.0 - 1.0)
     normal = where(under, down, where(over, near.normal, outward))
@@ -52,20 +54,20 @@ def sphere_on_triangles(
 
 
 def segment_on_triangles(near: Triangles, middle: Vec3, arm: Vec3, radius: jax.Array) -> Touch:
-    """A capsule's line against the nearest edge of each triangle.
-
-    An edge that is seen across its own triangle is not what is nearest of that, but counts as far.
+    """Return the contact of a capsule's segment with the nearest edge of each triangle.
 
     Args:
         near: the triangles.
-        middle: of the line, in the field's frame.
-        arm: from its middle to one of its ends.
-        radius: of the capsule.
+        middle: midpoint of the segment, in the field's frame [m].
+        arm: vector from the midpoint to one of its ends [m].
+        radius: radius of the capsule [m].
     """
     edges = [
         _edge(corner, near.corners[(k + 1) % 3], middle, arm, near.normal, radius)
         for k, corner in enumerate(near.corners)
     ]
+    # If the normal leans back over the triangle, then a point of the triangle's inside is nearer
+    # than the edge, which therefore counts as far apart.
     edges = [
         touch._replace(
             dist=jnp.where(
@@ -80,6 +82,7 @@ def segment_on_triangles(near: Triangles, middle: Vec3, arm: Vec3, radius: jax.A
 
 
 def _nearest(touches: Sequence[Touch]) -> Touch:
+    """Return the contact of least distance."""
     best = touches[0]
     for other in touches[1:]:
         nearer = other.dist < best.dist
@@ -88,14 +91,17 @@ def _nearest(touches: Sequence[Touch]) -> Touch:
 
 
 def _touch(dist: jax.Array, core: Vec3, normal: Vec3, radius: jax.Array) -> Touch:
+    """Return the contact of a ball around a point of the core, at a distance along a normal."""
     return Touch(dist, core - normal * (radius + 0.5 * dist), normal)
 
 
 def _on_side(begin: Vec3, end: Vec3, point: Vec3, bottom: jax.Array) -> Vec3:
-    """The nearest point, to a point outside, of the upright side below an edge."""
+    """Return the point of the vertical side below an edge that is nearest to an outside point."""
     edge, away = end - begin, point - begin
     flat2 = edge.x * edge.x + edge.y * edge.y
     along = jnp.clip((away.x * edge.x + away.y * edge.y) / flat2, 0.0, 1.0)
+    # Beside the vertical side only the horizontal distance counts; above its upper edge the edge is
+    # nearest.
     below = point.z < begin.z + edge.z * along
     along = jnp.where(below, along, jnp.clip(away.dot(edge) / edge.dot(edge), 0.0, 1.0))
     on_edge = begin + edge * along
@@ -103,12 +109,13 @@ def _on_side(begin: Vec3, end: Vec3, point: Vec3, bottom: jax.Array) -> Vec3:
 
 
 def _edge(begin: Vec3, end: Vec3, middle: Vec3, arm: Vec3, own: Vec3, radius: jax.Array) -> Touch:
-    """A line and an edge: the balls at their nearest points, or how deep the line is below."""
+    """Return the contact of a segment and an edge, nearest to each other or one below the other."""
     edge = (end - begin) * 0.5
     apart = middle - (begin + edge)
     s, t = _nearest_shares(arm, edge, apart)
     outward, far = normalize(apart + arm * s - edge * t, own)
     under, i, drop = _crossed_below(arm, edge, apart)
+    # Below the edge the depth is along the common normal of both lines, taken upwards.
     across, _ = normalize(arm.cross(edge))
     across = where(across.z < 0, -across, across)
     normal = where(under, across, outward)
@@ -117,7 +124,12 @@ def _edge(begin: Vec3, end: Vec3, middle: Vec3, arm: Vec3, own: Vec3, radius: ja
 
 
 def _nearest_shares(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.Array]:
-    """Where two lines are nearest, from -1 to 1 along each; `apart` is between their middles.
+    """Return the parameters of the nearest points of two segments, from -1 to 1 along each.
+
+    Args:
+        arm: vector from the first one's midpoint to its end [m].
+        edge: the same of the second one.
+        apart: vector from the second midpoint to the first [m].
 
     Source: Ericson (2005), Real-Time Collision Detection, section 5.1.9.
     """
@@ -132,14 +144,14 @@ def _nearest_shares(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.
 
 
 def _crossed_below(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return whether a line crosses below an edge, seen from above, where, and how far below.
+    """Return whether a segment crosses below an edge, seen from above, where, and how far above it.
 
-    The last is negative below.
+    The second result is the segment's parameter. The third is negative below the edge [m].
     """
     det = edge.x * arm.y - edge.y * arm.x
     crosses = jnp.abs(det) > _MIN_LINE_SINE_SQUARED * (edge.x * edge.x + edge.y * edge.y)
     scale = 1.0 / jnp.where(crosses, det, 1.0)
-    # apart + arm s = edge t, as seen from above.
+    # Solve apart + arm s = edge t for the horizontal components, by Cramer's rule.
     s = (edge.y * apart.x - edge.x * apart.y) * scale
     t = (arm.y * apart.x - arm.x * apart.y) * scale
     drop = apart.z + arm.z * s - edge.z * t

@@ -1,4 +1,4 @@
-"""A box on a plane."""
+"""The collider of a plane and a box."""
 
 import jax.numpy as jnp
 
@@ -7,13 +7,15 @@ from brax.colliders.primitive.plane_sphere import plane_and_ball
 
 
 class PlaneBox(Collider):
-    """Four points: of each two opposite corners the lower one."""
+    """Collider with four points: the lower one of each two opposite vertices of the box."""
 
     types = ("plane", "box")
     n_contacts = 4
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The lower corners, as balls without radius."""
+        """Return the lower vertices, as balls without radius."""
+        # The deepest vertex is always one of them. The four lowest ones would need a sort, and a
+        # box that stands on a face has the same four in both rules.
         normal = a.axis_z
         x, y, z = (axis * half for axis, half in zip(b.rot.matrix(), b.size, strict=True))
         corners = [x + y + z, x + y - z, x - y + z, y + z - x]

@@ -1,4 +1,4 @@
-"""A mesh on a plane."""
+"""The collider of a plane and a mesh."""
 
 import jax.numpy as jnp
 
@@ -8,17 +8,21 @@ from brax.colliders.shapes.mesh import farthest_four
 
 
 class PlaneMesh(Collider):
-    """Four points: wide corners of the lowest side; those that it has not are far away."""
+    """Collider with four points: vertices of the lowest face, of large area.
+
+    Points that the face lacks are far apart.
+    """
 
     types = ("plane", "mesh")
     n_contacts = 4
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The lowest corners."""
+        """Collide the vertices of the lowest face with the plane."""
         axes = b.rot.matrix()
         touches = []
         for corner in farthest_four(b, axes.inv_rotate(-a.axis_z)):
             touch = plane_and_point(a, b.pos + axes.rotate(corner.point))
+            # Farther than the real point at this place, and above zero, so that it never touches.
             far = jnp.abs(touch.dist) + 1.0
             touches.append(touch._replace(dist=jnp.where(corner.z < jnp.inf, touch.dist, far)))
         return touches

@@ -1,4 +1,4 @@
-"""A sphere and a box."""
+"""The collider of a sphere and a box."""
 
 import jax
 import jax.numpy as jnp
@@ -8,18 +8,24 @@ from brax.components import Mat3, Vec3, normalize
 
 
 def ball_and_box(centre: Vec3, radius: jax.Array, box: Shape, axes: Mat3) -> Touch:
-    """The point between a ball and a box; a centre inside leaves by the nearest face.
+    """Return the contact of a ball and a box.
+
+    If the centre is outside of the box, the contact is at the box's nearest point (Ericson 2005,
+    Real-Time Collision Detection, section 5.1.3). If it is inside, the ball leaves by the nearest
+    face.
 
     Args:
-        centre: of the ball.
-        radius: of the ball [m].
+        centre: centre of the ball, world axes [m].
+        radius: radius of the ball [m].
         box: the box.
-        axes: its axes.
+        axes: the box's axes.
     """
     c = axes.inv_rotate(centre - box.pos)
+    # Distance of the centre from each pair of faces, negative between them.
     over = [jnp.abs(x) - h for x, h in zip(c, box.size, strict=True)]
     side = Vec3(*(jnp.where(x < 0, -1.0, 1.0) for x in c))
     least = jnp.maximum(jnp.maximum(over[0], over[1]), over[2])
+    # The nearest face as a one-hot vector; of equal distances the first axis wins.
     on_x, on_y = over[0] >= least, over[1] >= least
     one = jnp.ones_like(least)
     face = Vec3(one * on_x, one * (on_y & ~on_x), one * ~(on_x | on_y))
@@ -35,13 +41,13 @@ def ball_and_box(centre: Vec3, radius: jax.Array, box: Shape, axes: Mat3) -> Tou
 
 
 class SphereBox(Collider):
-    """One point, between the sphere and the nearest point of the box."""
+    """Collider with one point, at the nearest point of the box."""
 
     types = ("sphere", "box")
     n_contacts = 1
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The sphere as a ball."""
+        """Return the contact of the sphere and the box."""
         return [ball_and_box(a.pos, a.size.x, b, b.rot.matrix())]
 
 

@@ -1,4 +1,4 @@
-"""A sphere and a capsule."""
+"""The collider of a sphere and a capsule."""
 
 import jax.numpy as jnp
 
@@ -7,13 +7,14 @@ from brax.colliders.primitive.sphere_sphere import ball_and_ball
 
 
 class SphereCapsule(Collider):
-    """One point, between the sphere and the nearest point of the capsule's segment."""
+    """Collider with one point, at the nearest point of the capsule's segment."""
 
     types = ("sphere", "capsule")
     n_contacts = 1
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The sphere against the ball at the nearest point of the segment."""
+        """Collide the sphere with the ball at the nearest point of the segment."""
+        # The nearest point of a segment is the projection, clamped (Ericson 2005, section 5.1.2).
         axis = b.axis_z
         along = jnp.clip((a.pos - b.pos).dot(axis), -b.size.y, b.size.y)
         return [ball_and_ball(a.pos, a.size.x, b.pos + axis * along, b.size.x)]

@@ -1,4 +1,4 @@
-"""Two spheres."""
+"""The collider of two spheres."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,16 @@ from brax.components import Vec3, normalize
 
 
 def ball_and_ball(centre1: Vec3, radius1: jax.Array, centre2: Vec3, radius2: jax.Array) -> Touch:
-    """The point between two balls; concentric ones are pushed apart along z."""
+    """Return the contact of two balls.
+
+    Args:
+        centre1: centre of the first ball, world axes [m].
+        radius1: radius of the first ball [m].
+        centre2: centre of the second ball, world axes [m].
+        radius2: radius of the second ball [m].
+    """
+    # Concentric balls have no direction between them. They are pushed apart along z, with finite
+    # derivatives.
     up = Vec3(jnp.zeros_like(centre1.x), jnp.zeros_like(centre1.x), jnp.ones_like(centre1.x))
     normal, length = normalize(centre2 - centre1, up)
     dist = length - radius1 - radius2
@@ -16,13 +25,13 @@ def ball_and_ball(centre1: Vec3, radius1: jax.Array, centre2: Vec3, radius2: jax
 
 
 class SphereSphere(Collider):
-    """One point, on the line through the centres."""
+    """Collider with one point, on the line through the centres."""
 
     types = ("sphere", "sphere")
     n_contacts = 1
 
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
-        """The two spheres."""
+        """Return the contact of the two spheres."""
         return [ball_and_ball(a.pos, a.size.x, b.pos, b.size.x)]
 
 

@@ -1,4 +1,4 @@
-"""A box."""
+"""The geometry type `box`."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from brax.components import Vec3
 
 
 class BoxGeometry(GeometryType):
-    """A box along the frame's axes."""
+    """A box whose edges are along the frame's axes."""
 
     name = "box"
     size_names = ("half-size x", "half-size y", "half-size z")
@@ -19,25 +19,27 @@ class BoxGeometry(GeometryType):
     corners = 4
 
     def nearest(self, shape: Shape, point: Vec3) -> Vec3:
-        """Along each axis by itself."""
+        """Clamp each coordinate to the box (Ericson 2005, section 5.1.3)."""
         return Vec3(*(clip_size(c, h) for c, h in zip(point, shape.size, strict=True)))
 
     def semi_axes(self, size: Vec3) -> Vec3:
-        """Half of its sides."""
+        """Return the half-sizes."""
         return size
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
-        """A corner."""
+        """Return the vertex in the octant of the direction."""
         return Vec3(*(sign(d) * h for d, h in zip(direction, shape.size, strict=True)))
 
     def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
-        """The side whose normal is nearest to the direction."""
+        """Return the face whose normal is nearest to the direction."""
+        # The largest component of the direction is along that normal.
         x, y, z = (jnp.abs(d) for d in direction)
         on_x = (x >= y) & (x >= z)
         on_y = ~on_x & (y >= z)
         out, size = self.support(shape, direction), shape.size
 
         def corner(first: float, second: float) -> Vec3:
+            """Return a vertex of the face by its signs along the two other axes."""
             return Vec3(
                 jnp.where(on_x, out.x, first * size.x),
                 jnp.where(on_y, out.y, jnp.where(on_x, first, second) * size.y),
@@ -47,7 +49,7 @@ class BoxGeometry(GeometryType):
         return [corner(1, 1), corner(-1, 1), corner(-1, -1), corner(1, -1)]
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
-        """Any of its six sides."""
+        """Intersect the ray with the six faces, from outside or inside."""
         hits = []
         for k in range(3):
             for end in (-1.0, 1.0):

@@ -1,4 +1,4 @@
-"""A capsule."""
+"""The geometry type `capsule`."""
 
 import jax
 
@@ -9,7 +9,7 @@ from brax.components import Vec3
 
 
 class CapsuleGeometry(GeometryType):
-    """A capsule along the frame's z axis."""
+    """A capsule along the frame's z axis: all points within a radius of a segment."""
 
     name = "capsule"
     size_names = ("radius", "half-length")
@@ -18,27 +18,27 @@ class CapsuleGeometry(GeometryType):
     corners = 2
 
     def nearest(self, shape: Shape, point: Vec3) -> Vec3:
-        """Towards the nearest point of its middle line."""
+        """Return the point towards the nearest point of the segment, at most a radius from it."""
         z = clip_size(point.z, shape.size.y)
         away = shorten(point._replace(z=point.z - z), shape.size.x)
         return away._replace(z=away.z + z)
 
     def semi_axes(self, size: Vec3) -> Vec3:
-        """As long as the capsule is."""
+        """Return the semi-axes of an ellipsoid as wide and as long as the capsule."""
         return Vec3(size.x, size.x, size.x + size.y)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
-        """On the ball at the farther end."""
+        """Return the support point of the ball at the farther end."""
         point = direction * shape.size.x
         return point._replace(z=point.z + sign(direction.z) * shape.size.y)
 
     def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
-        """The line along its side."""
+        """Return the ends of the straight line along the side that faces the direction."""
         point = direction * shape.size.x
         return [point._replace(z=point.z + side * shape.size.y) for side in (-1.0, 1.0)]
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
-        """Its side, or the ball at either end."""
+        """Intersect the ray with the side and with the half-ball at either end."""
         hits = rays.tube(origin, direction, size.x, size.y)
         for end in (-1.0, 1.0):
             start = origin._replace(z=origin.z - end * size.y)

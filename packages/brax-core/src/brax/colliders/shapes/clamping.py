@@ -1,4 +1,4 @@
-"""Clamping of numbers and vectors to a size, for the nearest points of shapes."""
+"""Functions that clamp numbers and vectors to a size, for the nearest points of shapes."""
 
 import jax
 import jax.numpy as jnp
@@ -7,12 +7,13 @@ from brax.components import Vec3
 
 
 def clip_size(x: jax.Array, bound: jax.Array) -> jax.Array:
-    """A number, or the bound of its size on its side."""
+    """Clamp a number to [-bound, bound]."""
     return jnp.where(jnp.abs(x) > bound, sign(x) * bound, x)
 
 
 def shorten(v: Vec3, length: jax.Array) -> Vec3:
-    """A vector, or one of a length along it if it is longer."""
+    """Shorten a vector to a length, unless it is shorter."""
+    # The root is taken of one where the vector is short, so that zero vectors have derivatives.
     square = v.dot(v)
     longer = square > length * length
     scale = length * jax.lax.rsqrt(jnp.where(longer, square, 1.0))

@@ -1,4 +1,4 @@
-"""A cylinder."""
+"""The geometry type `cylinder`."""
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +9,11 @@ from brax.colliders.shapes.clamping import clip_size, shorten, sign
 from brax.components import Vec3, normalize
 
 _MIN_END_COSINE = 0.7
-"""Share of a direction along a cylinder's axis from which on it points out of an end."""
+"""Cosine between a direction and a cylinder's axis above which the direction faces a cap."""
 
 _MAX_ALONG_AXIS_SINE_SQUARED = 1e-12
-"""Squared sine below which a direction is along a cylinder's axis: that of a smaller part across
-has derivatives out of range."""
+"""Squared sine of the angle to a cylinder's axis below which a direction counts as along the axis.
+Below it the derivative of the unit vector across the axis is out of range."""
 
 
 class CylinderGeometry(GeometryType):
@@ -27,21 +27,25 @@ class CylinderGeometry(GeometryType):
     corners = 4
 
     def nearest(self, shape: Shape, point: Vec3) -> Vec3:
-        """Towards the axis, and along it."""
+        """Clamp the radial and the axial part of the point."""
         aside = shorten(point._replace(z=jnp.zeros_like(point.z)), shape.size.x)
         return aside._replace(z=clip_size(point.z, shape.size.y))
 
     def semi_axes(self, size: Vec3) -> Vec3:
-        """As wide and as long."""
+        """Return the semi-axes of an ellipsoid as wide and as long as the cylinder."""
         return Vec3(size.x, size.x, size.y)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
-        """On the rim of the farther end."""
+        """Return the point of the farther rim that leans towards the direction."""
         out = _sideways(direction) * shape.size.x
         return out._replace(z=sign(direction.z) * shape.size.y)
 
     def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
-        """A square in the end's circle, its first corner the farthest; or the line at the side."""
+        """Return a square in the cap, or the line at the side.
+
+        The first vertex of the square is the support point.
+        """
+        # The vertices of a line are doubled, because every face of the type has four.
         radius, half = shape.size.x, shape.size.y
         out, end = _sideways(direction) * radius, sign(direction.z) * half
         on_end = jnp.abs(direction.z) > _MIN_END_COSINE
@@ -57,7 +61,7 @@ class CylinderGeometry(GeometryType):
         ]
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
-        """Its side, or either end."""
+        """Intersect the ray with the side and both caps (Ericson 2005, section 5.3.7)."""
         hits = rays.tube(origin, direction, size.x, size.y)
         for end in (-1.0, 1.0):
             t, met = rays.level(origin.z, direction.z, end * size.y)
@@ -67,7 +71,7 @@ class CylinderGeometry(GeometryType):
 
 
 def _sideways(direction: Vec3) -> Vec3:
-    """The unit vector across the z axis that leans towards a direction; x if none does."""
+    """Return the unit vector across the z axis that leans towards a direction; x if none does."""
     x, y, zero = direction.x, direction.y, jnp.zeros_like(direction.x)
     leans = x * x + y * y > _MAX_ALONG_AXIS_SINE_SQUARED
     x, y = jnp.where(leans, x, 1.0), jnp.where(leans, y, 0.0)

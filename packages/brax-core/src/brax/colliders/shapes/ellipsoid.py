@@ -1,4 +1,4 @@
-"""An ellipsoid."""
+"""The geometry type `ellipsoid`."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from brax.components import Vec3, normalize
 
 
 class EllipsoidGeometry(GeometryType):
-    """An ellipsoid along the frame's axes."""
+    """An ellipsoid whose semi-axes are along the frame's axes."""
 
     name = "ellipsoid"
     size_names = ("semi-axis x", "semi-axis y", "semi-axis z")
@@ -18,20 +18,24 @@ class EllipsoidGeometry(GeometryType):
     corners = 1
 
     def semi_axes(self, size: Vec3) -> Vec3:
-        """Its own."""
+        """Return its own semi-axes."""
         return size
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
-        """The point of the surface with that normal."""
+        """Return the point of the surface whose normal is the direction."""
+        # An ellipsoid is the unit ball stretched by S, so that its support point along n is
+        # S (S n) / |S n|.
 
         def stretch(v: Vec3) -> Vec3:
+            """Scale a vector by the semi-axes."""
             return Vec3(*(c * h for c, h in zip(v, shape.size, strict=True)))
 
         unit, _ = normalize(stretch(direction))
         return stretch(unit)
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
-        """A ball where lengths along its axes are counted by them."""
+        """Intersect the ray with the unit ball, in coordinates divided by the semi-axes."""
+        # The division scales the direction too, so the ray's parameter keeps its meaning.
         start, way = (
             Vec3(*(c / h for c, h in zip(v, size, strict=True))) for v in (origin, direction)
         )

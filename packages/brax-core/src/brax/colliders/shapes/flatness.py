@@ -1,9 +1,9 @@
-"""Flatness of sets of points: whether they span a volume, a plane or a line."""
+"""Checks of whether points span a volume, a plane or a line."""
 
 import numpy as np
 
 _FLAT = 1e-6
-"""Ratio of a width to the largest one below which it is rounding in single precision."""
+"""Ratio of a width to the largest one below which the width is rounding in single precision."""
 
 
 def is_flat(points: np.ndarray) -> bool:

@@ -1,4 +1,7 @@
-"""A ground that is known by its heights over a grid."""
+"""The geometry type `hfield`: a height field, and the triangles of a part of it.
+
+Arrays of vertices and cells are (rows, columns, pairs, batch); rows run along y, columns along x.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,9 +15,9 @@ from brax.components import Vec3, normalize
 
 
 class HeightField(GeometryType):
-    """Heights over a rectangle, each cell of the grid two triangles, solid down to the base.
+    """Heights over a rectangular grid, solid down to the base. Each cell is two triangles.
 
-    The diagonal of a cell runs from its least corner to its largest, as MuJoCo's does.
+    The diagonal of a cell runs from its lower left to its upper right vertex, as in MuJoCo.
     """
 
     name = "hfield"
@@ -25,7 +28,7 @@ class HeightField(GeometryType):
     def mesh(
         self, size: np.ndarray, points: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The upper side."""
+        """Return the triangles of the upper surface."""
         heights = np.zeros((2, 2)) if points is None else np.asarray(points, float)
         n, m = heights.shape
         lines = np.linspace(-size[1], size[1], n), np.linspace(-size[0], size[0], m)
@@ -40,33 +43,32 @@ class Triangles(NamedTuple):
     """Triangles of a field, in its frame, (triangles, pairs, batch)."""
 
     corners: tuple[Vec3, Vec3, Vec3]
-    """In turn, as seen from above."""
+    """The vertices, counter-clockwise as seen from above [m]."""
     normal: Vec3
+    """The upward unit normal."""
     out: tuple[Vec3, Vec3, Vec3]
-    """Unit vectors out of it, in its plane and across the edge that begins at each corner."""
+    """Unit vectors in the triangle's plane, outward across the edge that begins at each vertex."""
     turn: tuple[jax.Array, jax.Array, jax.Array]
-    """How far a normal may lean across that edge: as far as those of the triangles that meet it, or
-    one of its ends, if they make a ridge or a peak; not at all in a valley; freely where the field
-    ends."""
+    """Largest sine by which a contact normal may lean outward across that edge. At a ridge or peak
+    it is that of the normals of the triangles at the edge or at one of its ends. In a valley it is
+    zero, and at the border of the field one."""
 
 
 def triangles(field: Shape, grid: tuple[int, int], window: tuple[int, int], low: Vec3) -> Triangles:
-    """The triangles of a window of cells.
+    """Return the triangles of a window of cells, two for each cell.
 
     Args:
-        field: a height field.
-        grid: its rows and columns.
-        window: rows and columns of cells.
-        low: where the window begins, in the field's frame.
-
-    Returns:
-        Two triangles for each cell.
+        field: the height field.
+        grid: rows and columns of its heights.
+        window: rows and columns of cells of the window.
+        low: lower vertex of the window in the field's frame [m]. The window is moved to lie within
+            the field.
     """
     (n, m), (rows, columns) = grid, window
     dx, dy = 2.0 * field.size.x / (m - 1), 2.0 * field.size.y / (n - 1)
     left = _first_cell((low.x + field.size.x) / dx, m - 1 - columns)
     front = _first_cell((low.y + field.size.y) / dy, n - 1 - rows)
-    # One more cell on all sides, for what lies beyond the window's edges.
+    # One more cell on all sides, because the bounds of normals depend on the adjacent triangles.
     j = left + np.arange(-1, columns + 2).reshape(1, -1, 1, 1)
     i = front + np.arange(-1, rows + 2).reshape(-1, 1, 1, 1)
     at = jnp.clip(i, 0, n - 1) * m + jnp.clip(j, 0, m - 1)
@@ -78,27 +80,31 @@ def triangles(field: Shape, grid: tuple[int, int], window: tuple[int, int], low:
 
 
 def _first_cell(at: jax.Array, last: int) -> jax.Array:
+    """Return the index of the first cell of a window, from 0 to `last`."""
     return jnp.clip(jnp.floor(jax.lax.stop_gradient(at)), 0, last).astype(jnp.int32)
 
 
 def _heights(field: Shape) -> jax.Array:
+    """Return the heights of a field, which a shape of this type must have."""
     if field.heights is None:
         raise ValueError("a height field has no heights: `Shape.heights` is missing")
     return field.heights
 
 
 def _window(point: Vec3, column: tuple[jax.Array, int], row: tuple[jax.Array, int]) -> Triangles:
-    """The triangles of all cells but the outermost, whose corners are given.
+    """Return the triangles of all cells but the outermost ones.
 
     Args:
-        point: corners of cells (rows, columns, pairs, batch).
-        column: number of the column that each cell is in, and the last of the field.
+        point: vertices of the cells, (rows, columns, pairs, batch).
+        column: index of each cell's column in the field, and the index of the field's last one.
         row: the same for rows.
     """
+    # The vertices of a cell, counter-clockwise: a lower left, b lower right, c upper right, d upper
+    # left. The diagonal a-c divides it into the triangles a-b-c (lower) and a-c-d (upper).
     a, b, c, d = _at_corners(point)
     lower, upper = normalize((b - a).cross(c - a))[0], normalize((c - a).cross(d - a))[0]
     below, above = (_at_corners(v) for v in (lower, upper))
-    # The six triangles at a corner: both of two cells, one of the two others.
+    # Six triangles meet at a vertex: both of the two cells on the diagonal, one of the other two.
     each = [below[0], above[0], above[1], below[2], above[2], below[3]]
     around = _at_corners(Vec3(*(jnp.stack(v, axis=2) for v in zip(*each, strict=True))))
     a, b, c, d = _at_corners(_inner(point))
@@ -114,13 +120,14 @@ def _window(point: Vec3, column: tuple[jax.Array, int], row: tuple[jax.Array, in
 
 
 def _at_corners(v: Vec3) -> list[Vec3]:
-    """Of each cell, what is at its four corners, in turn."""
+    """Return the values at the four vertices of each cell, counter-clockwise."""
     near, far = slice(None, -1), slice(1, None)
     places = ((near, near), (near, far), (far, far), (far, near))
     return [Vec3(*(c[place] for c in v)) for place in places]
 
 
 def _inner(v: Vec3) -> Vec3:
+    """Drop the outermost rows and columns."""
     return Vec3(*(c[1:-1, 1:-1] for c in v))
 
 
@@ -130,19 +137,20 @@ def _half(
     around: Sequence[Vec3],
     ends: tuple[jax.Array, jax.Array, jax.Array],
 ) -> Triangles:
-    """One triangle of each cell.
+    """Return one triangle of each cell.
 
     Args:
-        corners: in turn.
-        normal: of the triangle.
-        around: normals of the triangles at each corner, (rows, columns, 6, pairs, batch).
-        ends: whether the field ends at the edge that begins at each corner.
+        corners: its vertices, counter-clockwise.
+        normal: its unit normal.
+        around: normals of the triangles at each vertex, (rows, columns, 6, pairs, batch).
+        ends: True if the field ends at the edge that begins at each vertex.
     """
     out, turn = [], []
     for k, end in enumerate(ends):
         after = (k + 1) % 3
         outward, _ = normalize((corners[after] - corners[k]).cross(normal))
         beside = Vec3(*(c[:, :, None] for c in outward))
+        # The triangles at both ends of the edge include the two that meet at the edge itself.
         leans = [jnp.max(around[i].dot(beside), axis=2) for i in (k, after)]
         out.append(outward)
         turn.append(jnp.where(end, 1.0, jnp.maximum(jnp.maximum(*leans), 0.0)))

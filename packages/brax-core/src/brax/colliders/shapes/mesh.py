@@ -1,4 +1,4 @@
-"""A convex body that is known by its corners."""
+"""The geometry type `mesh`: the convex hull of given vertices."""
 
 import itertools
 from typing import NamedTuple
@@ -13,23 +13,24 @@ from brax.colliders.shapes.flatness import is_flat, is_straight
 from brax.components import Vec3, tangents
 
 _MAX_FACE_HEIGHT_SPREAD = 1e-3
-"""Share of the height of a body by which corners of one side may differ in height."""
+"""Share of the body's height by which the vertices of one face may differ in height."""
 
 
 class MeshVertex(NamedTuple):
-    """A corner of the body, seen along a direction."""
+    """A vertex, with its coordinates in a frame whose z axis is against a direction."""
 
     x: jax.Array
-    """Perpendicular to the direction, as `y` is."""
+    """Coordinate perpendicular to the direction [m]."""
     y: jax.Array
+    """The other coordinate perpendicular to the direction [m]."""
     z: jax.Array
-    """How far behind the farthest corner [m]."""
+    """Distance behind the farthest vertex, along the direction [m]."""
     point: Vec3
-    """The corner itself."""
+    """The vertex itself, in the mesh's frame [m]."""
 
 
 class Mesh(GeometryType):
-    """The convex hull of the shape's points. Its sizes only say how large it is."""
+    """The convex hull of the shape's vertices. Its size parameters are only scales of length."""
 
     name = "mesh"
     size_names = ()
@@ -37,7 +38,7 @@ class Mesh(GeometryType):
     corners = 4
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
-        """The farthest of the points."""
+        """Return the farthest vertex, by comparing all of them."""
         points = _points(shape)
         above = (1,) * (direction.x.ndim - points.x.ndim + 1)
         every = Vec3(*(c.reshape(c.shape[0], *above, *c.shape[1:]) for c in points))
@@ -47,10 +48,11 @@ class Mesh(GeometryType):
         return Vec3(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=0) for c in every))
 
     def face(self, shape: Shape, direction: Vec3) -> list[Vec3]:
-        """The widest four corners of the side; where there are fewer, the farthest instead."""
+        """Return four vertices of the face; those that it lacks repeat the farthest one."""
         first, second, left, right = farthest_four(shape, direction)
 
         def there(corner: MeshVertex) -> Vec3:
+            """Return a vertex, or the farthest one in the place of one that the face lacks."""
             is_there = corner.z < jnp.inf
             pairs = zip(corner.point, first.point, strict=True)
             return Vec3(*(jnp.where(is_there, c, f) for c, f in pairs))
@@ -60,7 +62,7 @@ class Mesh(GeometryType):
     def mesh(
         self, size: np.ndarray, points: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The hull's triangles, their corners in turn as seen from outside."""
+        """Return the hull's triangles, counter-clockwise as seen from outside."""
         from scipy.spatial import ConvexHull
 
         vertices = np.zeros((0, 3)) if points is None else np.asarray(points, float)
@@ -75,7 +77,10 @@ class Mesh(GeometryType):
 
 
 def _both_sides(points: np.ndarray) -> np.ndarray:
-    """Triangles of both sides of the convex polygon around flat points; of a line, none."""
+    """Return the triangles of both sides of the convex polygon around flat points.
+
+    Points on a line have none.
+    """
     from scipy.spatial import ConvexHull
 
     if is_straight(points):
@@ -87,15 +92,15 @@ def _both_sides(points: np.ndarray) -> np.ndarray:
 
 
 def farthest_four(shape: Shape, direction: Vec3) -> list[MeshVertex]:
-    """Four wide corners of the side that faces a direction, (pairs, batch).
+    """Return four vertices of the face that faces a direction, (pairs, batch).
+
+    They are the support point, the vertex of its face that is farthest from it, and the farthest to
+    either side of the line between these two. The coordinate z of those that the face lacks is
+    infinite.
 
     Args:
         shape: a mesh.
         direction: unit vector in its frame.
-
-    Returns:
-        The farthest corner, the one of its side that is widest from it, and the widest to either
-        side; z is infinite for those that are not there.
     """
     points = _points(shape)
     s, t = tangents(direction)
@@ -108,6 +113,7 @@ def farthest_four(shape: Shape, direction: Vec3) -> list[MeshVertex]:
 
 
 def _points(shape: Shape) -> Vec3:
+    """Return the vertices of a mesh, which a shape of this type must have."""
     if shape.points is None:
         raise ValueError("a mesh has no points: `Shape.points` is missing")
     return shape.points

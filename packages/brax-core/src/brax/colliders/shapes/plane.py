@@ -1,4 +1,4 @@
-"""An infinite plane."""
+"""The geometry type `plane`."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,10 @@ from brax.components import Vec3
 
 
 class PlaneGeometry(GeometryType):
-    """An infinite plane; its normal is the frame's z axis. Its sizes only matter for drawing."""
+    """An infinite plane whose normal is the frame's z axis.
+
+    Its size parameters matter only for drawing and for rays.
+    """
 
     name = "plane"
     size_names = ()
@@ -17,11 +20,11 @@ class PlaneGeometry(GeometryType):
     only_static = True
 
     def nearest(self, shape: Shape, point: Vec3) -> Vec3:
-        """Straight below, of the half-space."""
+        """Return the nearest point of the half-space below the plane."""
         return point._replace(z=jnp.where(point.z > 0, 0.0, point.z))
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
-        """From above alone, and within what is drawn of it; a side of zero has no end."""
+        """Intersect the ray from above with the drawn rectangle; a size of zero is infinite."""
         t, met = rays.level(origin.z, direction.z, jnp.zeros_like(origin.z))
         at = rays.along(origin, direction, t)
         for x, half in ((at.x, size.x), (at.y, size.y)):

@@ -1,4 +1,4 @@
-"""A sphere."""
+"""The geometry type `sphere`."""
 
 import jax
 
@@ -9,7 +9,7 @@ from brax.components import Vec3
 
 
 class SphereGeometry(GeometryType):
-    """A sphere."""
+    """A sphere around the frame's origin."""
 
     name = "sphere"
     size_names = ("radius",)
@@ -19,19 +19,19 @@ class SphereGeometry(GeometryType):
     corners = 1
 
     def nearest(self, shape: Shape, point: Vec3) -> Vec3:
-        """Towards the middle."""
+        """Shorten the vector from the centre to the radius."""
         return shorten(point, shape.size.x)
 
     def semi_axes(self, size: Vec3) -> Vec3:
-        """Its own."""
+        """Return the radius three times."""
         return Vec3(size.x, size.x, size.x)
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
-        """The point of the surface with that normal."""
+        """Return the point of the surface whose normal is the direction."""
         return direction * shape.size.x
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
-        """The nearer side, or the farther from within."""
+        """Return the distance to the nearer side, or from within to the farther one."""
         return rays.first(rays.ball(origin, direction, size.x))
 
 
