@@ -1,11 +1,12 @@
-"""Models in which so many shapes could touch that only the nearest are followed at each state.
+"""Broad phase: selects the nearest pairs, in models where a great many pairs could touch.
 
-What one collider tests are the pairs of least gap, bounded from below by the gap of their shadows
-on some lines: the one between the centres and the axes of what has flat sides, or a plane's normal.
-Points count as the box around them. Of the points found the nearest are the contacts; which pairs
-these are of changes as the model moves.
+At each state, every collider tests a fixed number of candidate pairs: those of least gap. The gap
+is bounded from below by the gaps along some separating axes: the line between the centres and the
+axes of shapes with flat faces, or a plane's normal. Meshes count as their bounding boxes. Of the
+contact points that the colliders find, a fixed number of the nearest are the contacts. Their pairs
+change as the model moves. The counts are fixed because the shapes of arrays are.
 
-Source: Ericson (2005), Real-Time Collision Detection, section 5.2: separating axes.
+Source: Ericson (2005), Real-Time Collision Detection, section 5.2.1: separating axes.
 """
 
 import functools
@@ -33,56 +34,61 @@ from brax.tree import join
 T = TypeVar("T")
 
 MAX_UNCULLED_POINTS = 1000
-"""Points of contact that could be, from which on the nearest are followed unless all are asked."""
+"""Number of possible contact points above which only the nearest count, unless the model's options
+say otherwise."""
 
 MAX_CANDIDATE_PAIRS, MAX_NEAREST_CONTACTS = 64, 128
-"""Pairs of one collider, and contacts of one number of directions, that are then followed."""
+"""Number of candidate pairs of each collider, and of contacts of each `condim`, in such models."""
 
 FACE_CORNERS = 4
-"""Corners of a side that is flat in both directions."""
+"""`GeometryType.corners` of shapes with flat faces."""
 
 
 class NearestContacts(NamedTuple):
-    """The contacts of one number of directions, no order among them."""
+    """The nearest contacts of one `condim`, in no order."""
 
     touch: Touch
-    """(contacts, batch)."""
+    """The contact points, (contacts, batch)."""
     pair: jax.Array
-    """The pair of each, among those of all groups, (contacts, batch)."""
+    """Index of the pair of each, among the pairs of all groups, (contacts, batch)."""
     geoms: tuple[jax.Array, jax.Array]
-    """Its first and its second geom."""
+    """The first and the second geom of each, (contacts, batch)."""
     overflow: jax.Array
-    """How many more there are within their margins, as far as is known, (1, batch)."""
+    """Number of further contacts within their margins that are left out, (1, batch). It is a lower
+    bound: pairs that are not tested count once."""
 
 
 class ColliderPairs(NamedTuple):
-    """The pairs that one collider tests."""
+    """The pairs of one collider."""
 
     collider: Collider
+    """The collider."""
     groups: tuple[int, ...]
+    """Indices of its collision groups."""
     pairs: np.ndarray
-    """Their numbers among the pairs of all groups."""
+    """Indices of the pairs, among the pairs of all groups."""
     kept: int
-    """How many of them are tested at a state."""
+    """Number of candidate pairs, which are tested at each state."""
 
 
 def uses_broad_phase(sys: System) -> bool:
-    """Return whether only the nearest contacts of a model are followed."""
+    """Return whether the broad phase limits the pairs or the contacts of a model."""
     pairs, points = _limits(sys)
     few = all(len(a.pairs) == a.kept for a in _collider_pairs(sys, pairs))
     return not (few and all(n <= points for n in _widths(sys, pairs).values()))
 
 
 def contact_widths(sys: System) -> dict[int, int]:
-    """Of a crowded model how many contacts are followed, by the number of their directions."""
+    """Return the number of nearest contacts of a model with a broad phase, by their dimension."""
     pairs, points = _limits(sys)
     return {width: min(n, points) for width, n in _widths(sys, pairs).items()}
 
 
 def _limits(sys: System) -> tuple[int, int]:
-    """How many pairs of a collider, and contacts of a number of directions, are followed."""
+    """Return the largest number of candidate pairs per collider, and of contacts per dimension."""
     every = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
     asked = sys.opt.max_geom_pairs, sys.opt.max_contact_points
+    # In models with few possible points the limits are their number, so that nothing is left out.
     usual = (
         (MAX_CANDIDATE_PAIRS, MAX_NEAREST_CONTACTS)
         if every > MAX_UNCULLED_POINTS
@@ -92,24 +98,27 @@ def _limits(sys: System) -> tuple[int, int]:
 
 
 def _widths(sys: System, most: int) -> dict[int, int]:
-    """How many points there can be at a state, by the number of directions."""
+    """Return the number of contact points of all candidate pairs, by their dimension."""
     out: dict[int, int] = {}
     width = _width(sys)
     for alike in _collider_pairs(sys, most):
         for w, n in zip(*np.unique(width[alike.pairs], return_counts=True), strict=True):
+            # At most all candidate pairs of a collider may have the same dimension.
             count = min(int(n), alike.kept) * alike.collider.n_contacts
             out[int(w)] = out.get(int(w), 0) + count
     return out
 
 
 def _width(sys: System) -> np.ndarray:
-    """How many directions the contacts of each pair of all groups have."""
+    """Return the dimension of the contacts of each pair of all groups: 3, 4 or 6."""
+    # Frictionless contacts (1) have three rows too, with a friction coefficient of zero.
     return np.repeat(
         [max(g.condim, 3) for g in sys.collisions], [len(g.geom1) for g in sys.collisions]
     )
 
 
 def _collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
+    """Return the pairs of each collider, of which it tests `most` if their gaps have bounds."""
     counts = [len(g.geom1) for g in sys.collisions]
     starts = np.cumsum([0, *counts])
     out = []
@@ -117,30 +126,33 @@ def _collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
         pairs = np.concatenate([starts[i] + np.arange(counts[i]) for i in groups])
         group = sys.collisions[groups[0]]
         kinds = [sys.geom_types[geoms[0]] for geoms in (group.geom1, group.geom2)]
+        # Pairs without a bound of their gap, such as those of signed distances, are all tested.
         kept = min(most, len(pairs)) if _bounded(*kinds) else len(pairs)
         out.append(ColliderPairs(group.collider, tuple(groups), pairs, kept))
     return out
 
 
 def _bounded(a: GeometryType, b: GeometryType) -> bool:
+    """Return whether the gap of two types has a lower bound: support functions give it."""
     return (isinstance(a, PlaneGeometry) or a.corners > 0) and b.corners > 0
 
 
 def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
-    """First and second geoms of the pairs of all groups."""
+    """Return the first and the second geoms of the pairs of all groups."""
     first, second = ([g for c in sys.collisions for g in getattr(c, k)] for k in ("geom1", "geom2"))
     return np.array(first), np.array(second)
 
 
 def nearest_contacts(sys: System, margins: jax.Array, frames: LinkFrames) -> list[NearestContacts]:
-    """The contacts of a crowded model at a state, in the order of `contact_widths`.
+    """Return the nearest contacts of a model at a state, in the order of `contact_widths`.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        margins: of the pairs of all groups, as in `Surface`, (pairs, 1 or batch).
-        frames: gives the links' frames.
+        margins: margins of the pairs of all groups, `ContactSurface.margin`, (pairs, 1 or batch).
+        frames: a function that returns the links' frames.
     """
     most, _ = _limits(sys)
+    # All geoms are placed once; candidate pairs then gather theirs by index.
     local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
     geoms = place_shapes(local, sys.geom_link, frames)
     alike, width = _collider_pairs(sys, most), _width(sys)
@@ -154,9 +166,12 @@ def nearest_contacts(sys: System, margins: jax.Array, frames: LinkFrames) -> lis
     for w, count in contact_widths(sys).items():
         parts = [t for t, a in zip(tested, alike, strict=True) if (width[a.pairs] == w).any()]
         touch, pair, overflow = (join(list(part)) for part in zip(*parts, strict=True))
+        # Contacts rank by their distance beyond the margin, because that is when they act. Those of
+        # other dimensions, which the same collider found, come last.
         beyond = touch.dist - picked(margins, pair)
         beyond = jnp.where(jnp.asarray(width == w)[pair], beyond, jnp.inf)
         index = _least(beyond, count)
+        # More points than are kept may be within their margins, and more pairs than are tested.
         passed = jnp.sum(beyond < 0, axis=0, keepdims=True) - count
         touch, pair = picked((touch, pair), index)
         first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
@@ -166,15 +181,17 @@ def nearest_contacts(sys: System, margins: jax.Array, frames: LinkFrames) -> lis
 
 
 def links_of(sys: System, geoms: jax.Array) -> jax.Array:
-    """Links that geoms are on, -1 for the world."""
+    """Return the links that geoms are on, -1 for the world."""
     return jnp.asarray(sys.geom_link)[geoms]
 
 
 Tested = tuple[Touch, jax.Array, jax.Array]
-"""Points and their pairs, (points, batch), and how many near pairs were left out, (1, batch)."""
+"""Contact points and their pairs, (points, batch), and the number of near pairs left out, (1,
+batch)."""
 
 
 def _all_pairs(sys: System, alike: ColliderPairs, frames: LinkFrames) -> Tested:
+    """Test all pairs of a collider."""
     groups = [sys.collisions[i] for i in alike.groups]
     placed = [
         [
@@ -190,10 +207,12 @@ def _all_pairs(sys: System, alike: ColliderPairs, frames: LinkFrames) -> Tested:
 
 
 def _candidate_pairs(sys: System, alike: ColliderPairs, geoms: Shape, margins: jax.Array) -> Tested:
+    """Select the candidate pairs of a collider by the bounds of their gaps, and test those."""
     sides = [side[alike.pairs] for side in pair_geoms(sys)]
     a, b = (_BoundedShapes.of(sys, geoms, side) for side in sides)
     gap = _gap(a, b) - rows(margins, alike.pairs.tolist())
     index = _least(gap, alike.kept)
+    # A bound below zero means that the pair may touch.
     overflow = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - alike.kept, 0)
     shapes = [_chosen(sys, geoms, side, jnp.asarray(side)[index]) for side in sides]
     touch = _flat(collide(alike.collider, *shapes))
@@ -202,29 +221,35 @@ def _candidate_pairs(sys: System, alike: ColliderPairs, geoms: Shape, margins: j
 
 
 class _BoundingBox(NamedTuple):
-    """What the points of shapes fill along the axes of their frames, (pairs, 1 or batch)."""
+    """Bounding boxes of vertices along the axes of the geoms' frames, (pairs, 1 or batch)."""
 
     middle: Vec3
+    """The centre in the geom's frame [m]."""
     half: Vec3
-    """Half of its sides [m]."""
+    """The half-sizes [m]."""
 
 
 class _BoundedShapes(NamedTuple):
-    """Shapes of one type, and the boxes around those of points, (pairs, 1 or batch)."""
+    """Shapes of one type, with the bounding boxes of meshes, (pairs, 1 or batch)."""
 
     kind: GeometryType
+    """The type."""
     shape: Shape
+    """The shapes in the world."""
     box: _BoundingBox | None
+    """The bounding boxes of a type with vertices; else None. Bounding balls are no substitute: of a
+    fly's 85 meshes two of seven pairs that touched were then not among the 64 candidates."""
 
     @staticmethod
     def of(sys: System, geoms: Shape, which: np.ndarray) -> "_BoundedShapes":
-        """Of given geoms of all."""
+        """Select some geoms of all, which have one type."""
         kind, index = sys.geom_types[which[0]], which.tolist()
         box = _bounding_boxes(sys, which) if sys.geom_points[which[0]] else None
         return _BoundedShapes(kind, rows(geoms, index), box)
 
     def extent(self, direction: Vec3) -> jax.Array:
-        """How far the shapes reach from their origins along unit directions, or further."""
+        """Return upper bounds of the support function of the shapes, about their origins [m]."""
+        # A box with half-sizes h around c has the support function c.n + h.|n|.
         local = self.shape.rot.inv_rotate(direction)
         if self.box is not None:
             along = Vec3(*(jnp.abs(c) for c in local))
@@ -233,14 +258,17 @@ class _BoundedShapes(NamedTuple):
         return self.kind.support(self.shape, ahead).dot(ahead)[0]
 
     def sideways(self) -> list[Vec3]:
-        """Unit directions, besides the one between two centres, in which it may end early."""
+        """Return the separating axes to try besides the line between the centres."""
+        # The axes of a flat shape's frame are its face normals if it is a box or a bounding box.
+        # The products of edges are left out, which only makes the bound lower in some poses.
         if self.kind.corners < FACE_CORNERS:
             return []
         return [n for axis in self.shape.rot.matrix() for n in (axis, -axis)]
 
 
 def _bounding_boxes(sys: System, which: np.ndarray) -> _BoundingBox:
-    """Around the points of given geoms."""
+    """Return the bounding boxes of the vertices of given geoms."""
+    # Each geom's box is found once, however many pairs it is in.
     geoms, place = np.unique(which, return_inverse=True)
     counts = np.array(sys.geom_points)
     nth = np.minimum(np.arange(counts.max())[:, None], counts[geoms] - 1)
@@ -251,23 +279,34 @@ def _bounding_boxes(sys: System, which: np.ndarray) -> _BoundingBox:
 
 
 def _gap(a: _BoundedShapes, b: _BoundedShapes) -> jax.Array:
-    """What the distance between two shapes is not less than, (pairs, batch)."""
+    """Return a lower bound of the distance between two shapes, (pairs, batch)."""
+    # Along any unit axis n, the distance is at least n.(b - a) - h_a(n) - h_b(-n).
     apart = b.shape.pos - a.shape.pos
     if isinstance(a.kind, PlaneGeometry):
         up = a.shape.axis_z
         return up.dot(apart) - b.extent(-up)
+    # The line between the centres is exact for balls; face normals help flat shapes.
     line, _ = normalize(apart)
     gaps = [n.dot(apart) - a.extent(n) - b.extent(-n) for n in (line, *a.sideways(), *b.sideways())]
     return functools.reduce(jnp.maximum, gaps)
 
 
 def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> Shape:
-    """Geoms by their numbers (pairs, batch), each one of `which`, with their points."""
+    """Gather geoms by indices that differ between environments, with their vertices.
+
+    Args:
+        sys: the model.
+        geoms: all geoms in the world.
+        which: the geoms that the indices may be.
+        index: the indices, (pairs, batch).
+    """
     shape: Shape = picked(geoms, index)
     counts = np.array(sys.geom_points)
     most = int(counts[which].max())
     if not most:
         return shape
+    # Vertices of all geoms are one table. As in `narrow_phase`, geoms with fewer vertices than
+    # others repeat their last one.
     starts = jnp.asarray(np.cumsum([0, *counts[:-1]]))
     last = starts + jnp.maximum(jnp.asarray(counts), 1) - 1
     at = jnp.minimum(starts[index] + jnp.arange(most)[:, None, None], last[index])
@@ -276,15 +315,17 @@ def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> S
 
 
 def _least(x: jax.Array, n: int) -> jax.Array:
-    """Where the `n` least of (rows, batch) are, (n, batch); what is NaN comes first."""
+    """Return the indices of the `n` least entries of (rows, batch), (n, batch)."""
+    # NaN counts as least, so that a pair whose gap is NaN is tested and the result shows the NaN.
     x = jax.lax.stop_gradient(x)
     return jax.lax.top_k(-jnp.where(jnp.isnan(x), -jnp.inf, x).T, n)[1].T
 
 
 def picked(tree: T, index: jax.Array) -> T:
-    """Takes rows of (rows, 1 or batch), in each environment its own, (n, batch)."""
+    """Take rows of (rows, 1 or batch) by indices (n, batch) that differ between environments."""
 
     def take(leaf: jax.Array) -> jax.Array:
+        """Take the rows of one leaf, which environments may share."""
         if leaf.shape[-1] == 1:
             return leaf[:, 0].at[index].get(mode="promise_in_bounds")
         wide = jnp.broadcast_to(index, (len(index), leaf.shape[-1]))
@@ -294,6 +335,6 @@ def picked(tree: T, index: jax.Array) -> T:
 
 
 def _flat(touch: Touch) -> Touch:
-    """Points of pairs as rows, with what their first tangents lie along."""
+    """Merge the axes of points and pairs, and fill in the direction of the first tangents."""
     sized = touch._replace(along=touch.edge())
     return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), sized)

@@ -71,6 +71,7 @@ class Touch(NamedTuple):
         # tangents come from the normal alone, and the division never sees zero.
         aside = edge - normal * normal.dot(edge)
         fallback, _ = tangents(normal)
+        # Both branches of a `where` are differentiated: zero is replaced before the root is taken.
         squared = aside.dot(aside)
         some = squared > NEARLY_PARALLEL
         scale = jax.lax.rsqrt(jnp.where(some, squared, 1.0))

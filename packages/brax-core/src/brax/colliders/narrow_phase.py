@@ -187,6 +187,7 @@ def find_touches(
     # group compiled long programs, such as that of convex shapes, once for each of them.
     for same in of_one_collider(sys):
         together = side_by_side([placed[i] for i in same])
+        # The ends of each group among the pairs of the joint call.
         found = collide(sys.collisions[same[0]].collider, *together)
         ends = np.cumsum([len(sys.collisions[i].geom1) for i in same])
         for i, each in zip(same, _split(found, ends.tolist()), strict=True):
@@ -240,6 +241,7 @@ def place_shapes(shape: Shape, links: Sequence[int], frames: LinkFrames) -> Shap
         links: the link of each, -1 for the world.
         frames: a function that returns the links' frames.
     """
+    # Geoms of the world are given in the world frame already.
     if all(link < 0 for link in links):
         return shape
     pos, rot = frames(links)
@@ -339,6 +341,7 @@ def frames_of(link_pos: Vec3, link_rot: Quat) -> LinkFrames:
 
     def frames(links: Sequence[int]) -> tuple[Vec3, Quat]:
         """Return the frames of some links, -1 for the world."""
+        # The world's row is only added where a pair needs it.
         if min(links) >= 0:
             return rows(link_pos, links), rows(link_rot, links)
         index = [link + 1 for link in links]

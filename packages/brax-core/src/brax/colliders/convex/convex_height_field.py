@@ -116,6 +116,7 @@ class HeightFieldConvex(Collider):
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """Collide the shape with each prism near it, and reduce the points to a manifold."""
         axes = a.rot.matrix()
+        # Everything happens in the field's frame, where cells are found by x and y.
         local = b._replace(pos=axes.inv_rotate(b.pos - a.pos), rot=a.rot.inv_mul(b.rot))
         seen = _shape_in_field(self.kind, local)
         near = _nearest(triangles(a, self.grid, self.window, seen.low), seen)
@@ -156,8 +157,10 @@ def _nearest(every: Triangles, seen: ShapeInField) -> Triangles:
     """
     if every.normal.x.shape[0] <= _MAX_UNCULLED_TRIANGLES:
         return every
+    # A cheap bound ranks the triangles; the search between convex bodies runs on the selected ones.
     gap = _least_gap(every, seen)
     nearest = jnp.moveaxis(jax.lax.top_k(jnp.moveaxis(-gap, 0, -1), _NEAREST_TRIANGLES)[1], -1, 0)
+    # Only triangles that may touch count as support of a shape that lies flat.
     near = gap < jnp.maximum(jnp.min(gap, axis=0), 0.0) + _MAX_TOUCHING_EXCESS * seen.size
     angles = (np.arange(_OUTERMOST_TRIANGLES) * (2 * np.pi / _OUTERMOST_TRIANGLES)).reshape(
         -1, 1, 1
@@ -203,10 +206,12 @@ def _spots(near: Triangles, seen: ShapeInField, base: jax.Array) -> tuple[FieldP
     points = ConvexConvex(seen.kind, MESH).collide(*_tiled(near, seen.shape, base))
     shape = near.normal.x.shape
     first, *others = (jax.tree.map(lambda x: x.reshape(shape), p) for p in points)
+    # The collider's first shape is the convex one, so its normals point to the field.
     first, *others = (p._replace(normal=-p.normal) for p in (first, *others))
     first, *others = (p._replace(dist=_followed(near, seen, p)) for p in (first, *others))
     normal, proper = _proper(near, first)
     own, over = _along_own_normal(near, seen)
+    # The triangle's own normal replaces an improper one in penetration only.
     over &= ~(proper | (first.dist > 0))
     first = jax.tree.map(lambda x, y: jnp.where(over, y, x), first._replace(normal=normal), own)
     # The prism of least distance always counts, so that a shape deep in the ground has a contact.

@@ -294,28 +294,10 @@ def nearest_point(
     def at(index: tuple[int, ...]) -> SupportPoint:
         return jax.tree.map(lambda c: jnp.stack([c[i] for i in index]), every)
 
-    # Faces: project q onto the plane of each, in barycentric coordinates 1 - u - v, u and v.
-    a, b, c = (at(index) for index in zip(*_FACES, strict=True))
-    e, f, p = b.point - a.point, c.point - a.point, target - a.point
-    out = e.cross(f)
-    area2 = out.dot(out)
-    # A degenerate face has no plane. Its nearest point is on one of its edges, which are tried too.
-    flat = area2 <= 1e-12 * e.dot(e) * f.dot(f)
-    scale = 1.0 / jnp.where(flat, 1.0, area2)
-    u, v = p.cross(f).dot(out) * scale, e.cross(p).dot(out) * scale
-    inside = ~flat & (u >= 0) & (v >= 0) & (u + v <= 1)
-    on_faces = [i + (j - i) * u + (k - i) * v for i, j, k in zip(a, b, c, strict=True)]
-
-    # Edges: clamp the projection to the segment (Ericson, section 5.1.2). Vertices are their ends.
-    a, b = (at(index) for index in zip(*_EDGES, strict=True))
-    e = b.point - a.point
-    length2 = e.dot(e)
-    along = (target - a.point).dot(e) / jnp.where(length2 > 0, length2, 1.0)
-    on_edges = [i + (j - i) * jnp.clip(along, 0.0, 1.0) for i, j in zip(a, b, strict=True)]
-
-    points = jax.tree.map(
-        lambda x, y: jnp.concatenate([x, y]), SupportPoint(*on_faces), SupportPoint(*on_edges)
-    )
+    faces = tuple(at(index) for index in zip(*_FACES, strict=True))
+    on_faces, inside = _nearest_on_planes(target, *faces)
+    on_edges = _nearest_on_segments(target, *(at(index) for index in zip(*_EDGES, strict=True)))
+    points = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), on_faces, on_edges)
     apart = points.point - target
     far = apart.dot(apart)
     # Edges are always candidates, a face only where the projection falls within it.
@@ -333,7 +315,34 @@ def nearest_point(
     )
     nearest = jax.tree.map(lambda c: jnp.sum(jnp.where(chosen[0], c, 0.0), axis=0), points)
     first, second, third = (
-        jax.tree.map(lambda c: jnp.sum(jnp.where(kept, c, 0.0), axis=0), at(index))
-        for index in zip(*_FACES, strict=True)
+        jax.tree.map(lambda c: jnp.sum(jnp.where(kept, c, 0.0), axis=0), vertex) for vertex in faces
     )
     return nearest, (first, second, third)
+
+
+def _nearest_on_planes(
+    target: Vec3, a: SupportPoint, b: SupportPoint, c: SupportPoint
+) -> tuple[SupportPoint, jax.Array]:
+    """Project a point onto the planes of triangles; also return a mask of those it falls into."""
+    # The barycentric coordinates of the projection are 1 - u - v, u and v (Ericson, section 3.4).
+    e, f, p = b.point - a.point, c.point - a.point, target - a.point
+    out = e.cross(f)
+    area2 = out.dot(out)
+    # A degenerate face has no plane. Its nearest point is on one of its edges, which are tried too.
+    flat = area2 <= 1e-12 * e.dot(e) * f.dot(f)
+    scale = 1.0 / jnp.where(flat, 1.0, area2)
+    u, v = p.cross(f).dot(out) * scale, e.cross(p).dot(out) * scale
+    inside = ~flat & (u >= 0) & (v >= 0) & (u + v <= 1)
+    on_planes = [i + (j - i) * u + (k - i) * v for i, j, k in zip(a, b, c, strict=True)]
+    return SupportPoint(*on_planes), inside
+
+
+def _nearest_on_segments(target: Vec3, a: SupportPoint, b: SupportPoint) -> SupportPoint:
+    """Return the points of segments that are nearest to a point (Ericson, section 5.1.2)."""
+    e = b.point - a.point
+    length2 = e.dot(e)
+    # On a segment of length zero every parameter gives the same point.
+    along = (target - a.point).dot(e) / jnp.where(length2 > 0, length2, 1.0)
+    return SupportPoint(
+        *(i + (j - i) * jnp.clip(along, 0.0, 1.0) for i, j in zip(a, b, strict=True))
+    )

@@ -194,6 +194,7 @@ class OtherShape(NamedTuple):
             return face_normal(
                 corners, point, slope, lambda n: self.kind.support(self.shape, n), size
             )
+        # Shapes in closed form have exact normals and need no faces.
         flat = jnp.zeros_like(size) > 0.0
         if not self.kind.has_nearest:
             return slope, flat
@@ -325,6 +326,7 @@ def _first(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) -> 
     if len(places.x) > DESCENT_STARTS:
         best = best_places(-slope(places)[0], DESCENT_STARTS)
         point, around = take(best, places), [take(best, corner) for corner in found]
+    # A tilt of one, that of a search that has not moved, counts as far from converged.
     dist, out = slope(point)
     corners = tuple(SupportPoint(corner, corner) for corner in around)
     # Far from the surface the first step covers the whole distance.

@@ -117,6 +117,7 @@ class SignedDistance(Collider):
         aside, least = found.point - best, found.dist[0]
         corners = tuple(corner.point for corner in found.corners)
         spots = SurfacePoint(aside.dot(s), aside.dot(t), found.dist - least, found.point, corners)
+        # Searches that ended farther off found other local minima, or have not converged.
         near = found.dist < jnp.maximum(least, 0.0) + MAX_DISTANCE_EXCESS * reach
         first, *others = reduce_manifold(spots, near, _DISTANCE_MANIFOLD_SIZES * reach)
         # A point that the manifold lacks is put at the first one. Its own position may be far away,
@@ -157,6 +158,7 @@ class SignedDistance(Collider):
         apart = fixed.dot(b.pos + b.rot.rotate(spot.point) - (a.pos + a.rot.rotate(point)))
         dist = self.surface.signed_distance(a, point) + (apart - jax.lax.stop_gradient(apart))
         dist = dist + OtherShape(self.other, b).growth(spot.point, inside) - drop
+        # The midpoint between the surfaces, with the plane back at its own height.
         middle = place - normal * (0.5 * dist + drop)
         far = _DISTANCE_MANIFOLD_SIZES * size_of(a)
         return Touch(jnp.where(spot.z < far, dist, jnp.abs(dist) + far), middle, normal)

@@ -129,6 +129,7 @@ def _two_places(line: Segment, size: Vec3) -> tuple[jax.Array, jax.Array]:
     """
     deepest, out = _deepest(line, size)
     first = jnp.where(out < 0, deepest, _nearest(line, size))
+    # Deep in the box the nearest face decides, outside of it the nearest point.
     begin, end = _over_face(line, size, first)
     second = jnp.where(jnp.abs(end - first) > jnp.abs(begin - first), end, begin)
     apart = (begin < end) & (jnp.abs(second - first) > 1e-4 * line.half)

@@ -41,6 +41,7 @@ class CapsuleGeometry(GeometryType):
         """Intersect the ray with the side and with the half-ball at either end."""
         hits = rays.tube(origin, direction, size.x, size.y)
         for end in (-1.0, 1.0):
+            # Only the half of each ball beyond the segment's end is on the capsule's surface.
             start = origin._replace(z=origin.z - end * size.y)
             for t, met in rays.ball(start, direction, size.x):
                 hits.append((t, met & (end * (start.z + t * direction.z) >= 0)))

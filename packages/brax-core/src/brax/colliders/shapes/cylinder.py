@@ -48,6 +48,8 @@ class CylinderGeometry(GeometryType):
         # The vertices of a line are doubled, because every face of the type has four.
         radius, half = shape.size.x, shape.size.y
         out, end = _sideways(direction) * radius, sign(direction.z) * half
+        # Between cap and side the direction faces the rim, where either face is a good
+        # approximation.
         on_end = jnp.abs(direction.z) > _MIN_END_COSINE
         square = [out, Vec3(-out.y, out.x, out.z), -out, Vec3(out.y, -out.x, out.z)]
         line = [-half, -half, half, half]
@@ -73,6 +75,7 @@ class CylinderGeometry(GeometryType):
 def _sideways(direction: Vec3) -> Vec3:
     """Return the unit vector across the z axis that leans towards a direction; x if none does."""
     x, y, zero = direction.x, direction.y, jnp.zeros_like(direction.x)
+    # Both branches of a `where` are differentiated, so that zero is replaced before the root.
     leans = x * x + y * y > _MAX_ALONG_AXIS_SINE_SQUARED
     x, y = jnp.where(leans, x, 1.0), jnp.where(leans, y, 0.0)
     out, _ = normalize(Vec3(x, y, zero))

@@ -72,6 +72,8 @@ def triangles(field: Shape, grid: tuple[int, int], window: tuple[int, int], low:
     j = left + np.arange(-1, columns + 2).reshape(1, -1, 1, 1)
     i = front + np.arange(-1, rows + 2).reshape(-1, 1, 1, 1)
     at = jnp.clip(i, 0, n - 1) * m + jnp.clip(j, 0, m - 1)
+    # The window's place differs between environments, so its heights are gathered. Its size does
+    # not.
     z = _heights(field)
     z = jnp.take_along_axis(z, at.reshape(-1, *at.shape[2:]), axis=0, mode="clip").reshape(at.shape)
     x, y = j * dx - field.size.x, i * dy - field.size.y
@@ -81,6 +83,7 @@ def triangles(field: Shape, grid: tuple[int, int], window: tuple[int, int], low:
 
 def _first_cell(at: jax.Array, last: int) -> jax.Array:
     """Return the index of the first cell of a window, from 0 to `last`."""
+    # An index has no derivative, and `floor` of a traced number must not pretend to have one.
     return jnp.clip(jnp.floor(jax.lax.stop_gradient(at)), 0, last).astype(jnp.int32)
 
 
@@ -153,6 +156,7 @@ def _half(
         # The triangles at both ends of the edge include the two that meet at the edge itself.
         leans = [jnp.max(around[i].dot(beside), axis=2) for i in (k, after)]
         out.append(outward)
+        # A negative maximum is a valley: the adjacent triangles rise, and no normal may lean there.
         turn.append(jnp.where(end, 1.0, jnp.maximum(jnp.maximum(*leans), 0.0)))
     return Triangles(corners, normal, tuple(out), tuple(turn))  # type: ignore[arg-type]
 

@@ -40,6 +40,8 @@ class Mesh(GeometryType):
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """Return the farthest vertex, by comparing all of them."""
         points = _points(shape)
+        # Every vertex is compared with every direction: axes (vertices, directions, pairs, batch).
+        # A walk along the hull's edges would take a number of steps that depends on the data.
         above = (1,) * (direction.x.ndim - points.x.ndim + 1)
         every = Vec3(*(c.reshape(c.shape[0], *above, *c.shape[1:]) for c in points))
         reach = every.dot(Vec3(*(d[None] for d in direction)))
@@ -57,6 +59,7 @@ class Mesh(GeometryType):
             pairs = zip(corner.point, first.point, strict=True)
             return Vec3(*(jnp.where(is_there, c, f) for c, f in pairs))
 
+        # In order around the face: `left` and `right` lie to either side of the other two.
         return [first.point, there(left), there(second), there(right)]
 
     def mesh(
@@ -66,9 +69,12 @@ class Mesh(GeometryType):
         from scipy.spatial import ConvexHull
 
         vertices = np.zeros((0, 3)) if points is None else np.asarray(points, float)
+        # Qhull, which computes the hull, rejects points without volume.
         if is_flat(vertices):
             return vertices, _both_sides(vertices)
         hull = ConvexHull(vertices)
+        # Qhull's triangles have no consistent orientation, so each is compared with the outward
+        # normal that Qhull gives beside it.
         a, b, c = (vertices[hull.simplices[:, i]] for i in range(3))
         inwards = (np.cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0
         triangles = hull.simplices.copy()
@@ -85,6 +91,8 @@ def _both_sides(points: np.ndarray) -> np.ndarray:
 
     if is_straight(points):
         return np.zeros((0, 3), int)
+    # The first two principal axes span the plane, in which the polygon is a hull that a fan of
+    # triangles around its first vertex fills.
     _, _, axes = np.linalg.svd(points - points.mean(axis=0))
     around = ConvexHull(points @ axes[:2].T).vertices
     fan = np.array([(around[0], b, c) for b, c in itertools.pairwise(around[1:])])
@@ -106,6 +114,8 @@ def farthest_four(shape: Shape, direction: Vec3) -> list[MeshVertex]:
     s, t = tangents(direction)
     reach = points.dot(direction)
     most, least = jnp.max(reach, axis=0), jnp.min(reach, axis=0)
+    # A face is the vertices whose heights along the direction are nearly that of the farthest one.
+    # In single precision those of a face that is exactly perpendicular still differ by rounding.
     behind = most - reach
     every = MeshVertex(points.dot(s), points.dot(t), behind, points)
     found = reduce_manifold(every, behind <= _MAX_FACE_HEIGHT_SPREAD * (most - least), most - least)

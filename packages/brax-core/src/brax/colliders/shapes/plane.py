@@ -25,6 +25,7 @@ class PlaneGeometry(GeometryType):
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
         """Intersect the ray from above with the drawn rectangle; a size of zero is infinite."""
+        # MuJoCo's rangefinders see a plane only from above, and within its rendered size.
         t, met = rays.level(origin.z, direction.z, jnp.zeros_like(origin.z))
         at = rays.along(origin, direction, t)
         for x, half in ((at.x, size.x), (at.y, size.y)):
