@@ -1,10 +1,13 @@
-"""Contacts: impulses that keep bodies apart, with friction and restitution, at two levels.
+"""Contact constraints: impulses with friction and restitution, for positions and for velocities.
 
-All points of all collision groups are one list. The first level asks for positions: at the end of
-the step no point has sunk in, and none has slid that friction holds. The second level asks for
-velocities: what touched leaves with the restitution's share of the speed it came with. Both move
-the same impulses, by sweeps over all contacts at once, each with the inertia which it sees through
-all joints, shared between the points of a link.
+All points of all collision groups are one array, (contacts, batch). The position level asks that at
+the end of the step no point penetrates, and that none has slid while static friction holds it. The
+velocity level asks that a contact separates with the share of its approach velocity that
+restitution gives. Both levels change the same impulses. `change_within_cone` computes the change
+and enforces the friction cone; `torque_change_within_bounds` does so for torsional and rolling
+friction. The sweeps that call them are in `position_update`.
+
+Each contact has an effective mass, that of its links with all joints in place.
 
 Source: Mueller, Macklin, Chentanez, Jeschke, Kim (2020), Detailed Rigid Body Simulation with
 Extended Position Based Dynamics, sections 3.5 and 3.6. Departures: `docs/positional.md`.
@@ -32,29 +35,44 @@ from brax.tree import Layout, join, sum_rows
 T = TypeVar("T")
 
 MAX_PUSH_RATIO = 3.0
-"""Largest ratio of a push to what stops the motion, above which it is one out of penetration."""
+"""Largest ratio of an impulse to the impulse that stops the motion. What exceeds it pushes bodies
+out of penetration and is taken back at the velocity level."""
 
 
 class Side(NamedTuple):
-    """The links on one side of all contacts."""
+    """The links on the first or on the second side of all contacts."""
 
     links: tuple[int, ...]
-    """Position in the layout of each contact's link, -1 for the world."""
+    """The position of each contact's link in the layout, -1 for the world."""
 
     @property
     def moves(self) -> bool:
-        """True if there is anything but the world."""
+        """True if any of the links is not the world."""
         return any(link >= 0 for link in self.links)
 
     def take(self, values: Sequence[T], plan: Layout) -> T:
-        """Rows kept by group of links, one a contact; the world's are zero."""
+        """Gather the links' rows, given by group, for each contact; the world's rows are zero.
+
+        Args:
+            values: rows of the links, by group.
+            plan: the layout.
+        """
+        # If one group has all links of the contacts, it is not joined with the others.
         for value, group in zip(values, plan.groups, strict=True):
             if set(self.links) <= set(group.links):
                 return rows(value, [link - group.links[0] for link in self.links])
         return _rows_or_zero(join(list(values)), self.links)
 
     def give(self, value: T, plan: Layout) -> list[tuple[int, T]]:
-        """Sums rows, one a contact, over the links of each group that has contacts."""
+        """Sum the rows of the contacts over the links of each group that has contacts.
+
+        Args:
+            value: rows of the contacts.
+            plan: the layout.
+
+        Returns:
+            The index of each such group, and the sums for its links.
+        """
         out = []
         for index, group in enumerate(plan.groups):
             found, owner = group.of(self.links)
@@ -64,11 +82,12 @@ class Side(NamedTuple):
 
 
 def _summed(values: T, owner: tuple[int, ...], n: int) -> T:
+    """Sum rows that have the same of `n` owners, leaf by leaf."""
     return jax.tree.map(lambda x: sum_rows(x, owner, n), values)
 
 
 def _rows_or_zero(values: T, index: Sequence[int]) -> T:
-    """Rows at static indices, zeros at -1."""
+    """Return rows at static indices, and zeros for the index -1."""
     if min(index) >= 0:
         return rows(values, index)
 
@@ -79,70 +98,81 @@ def _rows_or_zero(values: T, index: Sequence[int]) -> T:
 
 
 class AxisImpulse(NamedTuple):
-    """Impulse at each contact on the second link, along its normal and tangents [N s].
+    """Impulse on the second link at each contact, along its normal and tangents [N s].
 
-    Or the second link's velocity relative to the first, along the same.
+    Also used for the velocity of the second link relative to the first, along the same axes [m/s].
+    Components are (contacts, batch).
     """
 
     normal: jax.Array
+    """Component along the normal; an impulse that pushes the links apart is positive."""
     tangent1: jax.Array
+    """Component along the first tangent."""
     tangent2: jax.Array
+    """Component along the second tangent."""
 
 
 class AxisTorque(NamedTuple):
-    """Torque impulse at each contact on the second link, about its normal and tangents [N m s].
+    """Torque impulse on the second link at each contact, about its normal and tangents [N m s].
 
-    Or the second link's angular velocity relative to the first, about the same.
+    Also used for the angular velocity of the second link relative to the first, about the same axes
+    [rad/s]. Components are (contacts, batch).
     """
 
     twist: jax.Array
+    """Component about the normal."""
     roll1: jax.Array
+    """Component about the first tangent."""
     roll2: jax.Array
+    """Component about the second tangent."""
 
 
 class TorsionalResistance(NamedTuple):
-    """What hinders turning at contacts, components (contacts, batch)."""
+    """Torsional and rolling friction of contacts, components (contacts, batch)."""
 
     twist: jax.Array
-    """Largest torque about the normal, as a share of the force that presses [m]."""
+    """Torsional friction: ratio of the largest torque about the normal to the normal force [m]."""
     roll: jax.Array
-    """The same about the first tangent."""
+    """Rolling friction: the same ratio about the first tangent [m]."""
     rolls: jax.Array | None
-    """The same about the second as a share of that; None if it is equal."""
-    step: tuple[jax.Array, ...]
-    """Torque impulse per unit of angular velocity, about each axis."""
+    """Rolling friction about the second tangent over that about the first; None if it is equal."""
+    effective_inertia: tuple[jax.Array, ...]
+    """Torque impulse per unit of relative angular velocity, about each axis [kg m^2]."""
 
 
 class CandidateContacts(NamedTuple):
-    """All candidate contacts, components (contacts, batch)."""
+    """All candidate contacts, prepared for the sweeps, components (contacts, batch)."""
 
     sides: tuple[Side, Side]
+    """The links on both sides."""
     axes: tuple[Vec3, Vec3, Vec3]
-    """Normal and tangents."""
+    """Normal and tangents, world axes."""
     arms: tuple[Vec3, Vec3]
-    """The contact from the common point of each side's tree."""
-    step: tuple[jax.Array, ...]
-    """Impulse per unit of velocity error, along each axis."""
+    """Vector to the contact from the common point of each side's tree [m]."""
+    effective_mass: tuple[jax.Array, ...]
+    """Impulse per unit of relative velocity, along each axis [kg]."""
     reach: jax.Array
-    """Least normal velocity over the step."""
+    """Position level: least normal velocity over the step, so that nothing penetrates [m/s]."""
     leave: jax.Array
-    """Least normal velocity after it, of contacts that touch."""
+    """Velocity level: least normal velocity after the step, of contacts that touch [m/s]."""
     friction: jax.Array
+    """Coefficient of sliding friction along the first tangent."""
     slides: jax.Array | None
-    """Friction along the second tangent as a share of that along the first; None if it is equal."""
+    """Sliding friction along the second tangent over that along the first; None if it is equal."""
     dist: jax.Array
+    """Distance at the start of the step [m], negative in penetration."""
     approach: jax.Array
-    """Normal velocity at the start of the step, negated."""
+    """Velocity of approach: the negated normal velocity at the start of the step [m/s]."""
     rebound: jax.Array
-    """Coefficient of restitution, zero of contacts that throw nothing back."""
+    """Coefficient of restitution, zero for contacts that approach too slowly to bounce."""
     elasticity: jax.Array
     """Coefficient of restitution."""
     turning: TorsionalResistance | None
-    """None if nothing hinders turning anywhere."""
+    """Torsional and rolling friction; None if no contact has any."""
 
 
 def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
-    """Which links the contacts belong to."""
+    """Return the links on both sides of all contacts, in the order of `find`."""
     both: tuple[list[int], list[int]] = ([], [])
     position = (*plan.position, -1)
     for group, links in zip(sys.collisions, contact_links(sys), strict=True):
@@ -152,28 +182,40 @@ def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
 
 
 class DetectedContacts(NamedTuple):
-    """All contacts, components (contacts, batch)."""
+    """All contacts as collision detection finds them, components (contacts, batch)."""
 
     dist: jax.Array
+    """Distance [m]."""
     pos: Vec3
+    """Position, world axes [m]."""
     normal: Vec3
+    """Unit normal from the first link to the second, world axes."""
     friction: jax.Array
+    """Coefficient of sliding friction."""
     elasticity: jax.Array
+    """Coefficient of restitution."""
     twist: jax.Array
-    """Torsional and rolling friction."""
+    """Torsional friction [m]."""
     roll: jax.Array
+    """Rolling friction [m]."""
     uneven: AnisotropicFriction | None
-    """None if no contact's friction differs along its tangents."""
+    """Anisotropic friction; None if no contact's friction differs along its tangents."""
 
 
 def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> DetectedContacts:
-    """Tests all pairs and puts all points in one list."""
+    """Find the contacts of all pairs, as one array of contacts.
+
+    Args:
+        sys: the model.
+        frames: a function that returns the links' frames.
+    """
     parts = []
     for group, found, surface in zip(
         sys.collisions, contacts(sys, frames), surfaces(sys), strict=True
     ):
         touch, (twist, roll, _) = found.touch, surface.turning
         shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
+        # If any group has anisotropic friction, all need its arrays, since they are joined.
         sides = None
         if any(sys.pair_uneven):
             one = jnp.ones_like(twist)
@@ -183,6 +225,7 @@ def find(sys: System, frames: Callable[[Sequence[int]], tuple[Vec3, Quat]]) -> D
             *(touch.dist, touch.pos, touch.normal, found.friction, found.elasticity),
             *(twist * (group.condim > 3), roll * (group.condim > 4), sides),
         )
+        # Axes (points, pairs, batch) become (contacts, batch).
         parts.append(
             jax.tree.map(
                 lambda a, s=shape: jnp.broadcast_to(a, s).reshape(-1, s[-1]),
@@ -203,20 +246,22 @@ def prepare(
     dt: jax.Array,
     turns: bool,
 ) -> CandidateContacts:
-    """Sets the contacts up for the sweeps.
+    """Prepare the contacts for the sweeps: effective masses, and what both levels ask for.
 
     Args:
         found: from `find`.
-        sides: their links.
+        sides: the links of the contacts.
         plan: the layout.
-        mobility: inverse inertia of the links, by group, like the arguments below.
+        mobility: inverse inertia of the links with all joints in place, by group, as are the next
+            two arguments.
         origins: the common point of each link's tree.
         before: velocities at the start of the step, about the common point.
-        gravity: size of the gravitational acceleration.
-        dt: time step.
-        turns: whether any contact hinders turning.
+        gravity: size of the gravitational acceleration [m/s^2].
+        dt: time step [s].
+        turns: True if any contact has torsional or rolling friction.
     """
     dist, pos, normal, elasticity = found.dist, found.pos, found.normal, found.elasticity
+    # Any two tangents do for isotropic friction. Anisotropic friction has tangents of its own.
     odd, slides, rolls = found.uneven, None, None
     axes = (normal, *tangents(normal))
     if odd is not None:
@@ -224,48 +269,68 @@ def prepare(
     first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
     arms, none = (first, second), jnp.zeros_like(dist)
     turning = TorsionalResistance(found.twist, found.roll, rolls, ()) if turns else None
+    # The relative velocity needs only sides, axes and arms; the rest is filled in below.
     contact = CandidateContacts(
         *(sides, axes, arms, (), none, none, found.friction, slides),
         *(dist, none, none, elasticity, turning),
     )
-    approach = -relative_velocity(contact, before, plan).x
-    throws = approach > 2.0 * gravity * dt
-    rebound = jnp.where(throws, elasticity, 0.0)
-    # What meets the other within the step is thrown back for the rest of it.
-    rest = jnp.maximum(approach - jnp.maximum(dist, 0.0) / dt, 0.0)
-    reach = rebound * rest - dist / dt
-    leave = rebound * approach
+    contact = _with_targets(contact, -relative_velocity(contact, before, plan).x, gravity, dt)
     moving = [
         (side.take(mobility, plan), arm)
         for side, arm in zip(sides, arms, strict=True)
         if side.moves
     ]
     if turning is not None:
-        turning = turning._replace(step=_steps(contact, [m.a for m, _ in moving]))
+        inertia = _effective_masses(contact, [m.a for m, _ in moving])
+        turning = turning._replace(effective_inertia=inertia)
     return contact._replace(
         turning=turning,
-        step=_steps(contact, [m.at(arm) for m, arm in moving]),
-        reach=reach,
-        leave=leave,
-        approach=approach,
-        rebound=rebound,
+        effective_mass=_effective_masses(contact, [m.at(arm) for m, arm in moving]),
     )
 
 
-def in_time(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> CandidateContacts:
-    """Lets what acts during the step act before and after each impact, at its time.
-
-    So the velocity after a bounce, and its derivative, is that of the motion.
+def _with_targets(
+    contact: CandidateContacts, approach: jax.Array, gravity: jax.Array, dt: jax.Array
+) -> CandidateContacts:
+    """Return contacts with the least normal velocities that both levels ask for.
 
     Args:
         contact: the contacts.
-        free: normal velocity at the end of the step without contacts.
-        dt: time step.
+        approach: velocity of approach at the start of the step [m/s].
+        gravity: size of the gravitational acceleration [m/s^2].
+        dt: time step [s].
     """
+    dist, elasticity = contact.dist, contact.elasticity
+    # Restitution ends at this speed (section 3.6), that of a body that gravity has accelerated for
+    # two steps. Otherwise bodies at rest would jitter.
+    throws = approach > 2.0 * gravity * dt
+    rebound = jnp.where(throws, elasticity, 0.0)
+    # The position level. Equation (26) asks that the penetration at the end of the step is zero.
+    # Here a contact that bounces within the step moves apart for the rest of it.
+    rest = jnp.maximum(approach - jnp.maximum(dist, 0.0) / dt, 0.0)
+    reach = rebound * rest - dist / dt
+    # The velocity level, equation (34): the approach velocity times the coefficient of restitution.
+    leave = rebound * approach
+    return contact._replace(reach=reach, leave=leave, approach=approach, rebound=rebound)
+
+
+def in_time(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> CandidateContacts:
+    """Resolve each impact at its time within the step.
+
+    Gravity and motors act before and after the impact, so that the velocity after a bounce, and its
+    derivative, are those of the continuous motion. See `brax.impacts.in_time`.
+
+    Args:
+        contact: the contacts.
+        free: normal velocity at the end of the step without contacts [m/s].
+        dt: time step [s].
+    """
+    # The change of the normal velocity over the step by all but contacts.
     fall = free + contact.approach
     throws, leave, share = impacts.in_time(
         contact.dist, -contact.approach, fall, contact.rebound, dt
     )
+    # After the impact the contact moves apart at `leave` for the share of the step that is left.
     reach = share * leave - contact.dist / dt
     return contact._replace(
         leave=jnp.where(throws, leave, contact.leave), reach=jnp.where(throws, reach, contact.reach)
@@ -273,33 +338,43 @@ def in_time(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> Candi
 
 
 def leave_late(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> CandidateContacts:
-    """Asks nothing of contacts that are left to the next step; arguments as of `in_time`."""
+    """Deactivate elastic contacts that only another impact of the step would close.
+
+    They are resolved in the next step, with restitution. The arguments are those of `in_time`.
+    """
     late = impacts.later(contact.dist, free * dt < -contact.dist, contact.elasticity)
     reach, leave = (jnp.where(late, -impacts.MAX_SPEED, x) for x in (contact.reach, contact.leave))
     return contact._replace(reach=reach, leave=leave)
 
 
-def _steps(contact: CandidateContacts, mobile: Sequence[Sym3]) -> tuple[jax.Array, ...]:
-    """Impulse along each axis per unit of velocity, or torque per unit of angular velocity.
+def _effective_masses(
+    contact: CandidateContacts, inverse_inertia: Sequence[Sym3]
+) -> tuple[jax.Array, ...]:
+    """Return the impulse along each axis per unit of velocity, or the same of torques.
+
+    Equation (4) without compliance: one over w1 + w2, where equations (2) and (3) give the inverse
+    masses w of bodies without joints, and here they include the joints.
 
     Args:
         contact: the contacts.
-        mobile: how easily what is on either side moves, or turns, with the joints in place; of the
-            sides that move.
+        inverse_inertia: the velocity of the contact point on each side that moves per unit of
+            impulse at it, with all joints in place; or the same of rotations.
     """
-    seen = (total(axis.dot(m.mul(axis)) for m in mobile) for axis in contact.axes)
-    return tuple(1.0 / jnp.maximum(s, 1e-12) for s in seen)
+    inverse = (total(axis.dot(m.mul(axis)) for m in inverse_inertia) for axis in contact.axes)
+    # Joints may leave a link no motion along an axis; then an impulse there changes nothing.
+    return tuple(1.0 / jnp.maximum(w, 1e-12) for w in inverse)
 
 
 def relative_spin(
     contact: CandidateContacts, velocities: Sequence[Spatial], plan: Layout
 ) -> AxisTorque | None:
-    """Angular velocity of the second link relative to the first, about the contacts' axes.
+    """Return the angular velocity of the second link relative to the first, about the axes.
 
-    None if nothing hinders turning.
+    It is None if no contact has torsional or rolling friction.
     """
     if contact.turning is None:
         return None
+    # Angular velocities do not depend on the point, so no arms are needed.
     turning: Any = None
     for sign, side in zip((-1.0, 1.0), contact.sides, strict=True):
         if side.moves:
@@ -311,38 +386,55 @@ def relative_spin(
 def relative_velocity(
     contact: CandidateContacts, velocities: Sequence[Spatial], plan: Layout
 ) -> Vec3:
-    """Velocity of the second link relative to the first, along the contacts' axes."""
+    """Return the velocity of the second link relative to the first, along the contacts' axes.
+
+    Args:
+        contact: the contacts.
+        velocities: velocities of the links about the common points, by group.
+        plan: the layout.
+    """
     moving: Any = None
     for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
         if side.moves:
+            # Velocities are those of the common point of the tree; the arm leads to the contact.
             at = side.take(velocities, plan)
             v = (at.lin + at.ang.cross(arm)) * sign
             moving = v if moving is None else moving + v
     return Vec3(*(moving.dot(axis) for axis in contact.axes))
 
 
-def wanted(
+def change_within_cone(
     contact: CandidateContacts,
     impulse: AxisImpulse,
     ahead: AxisImpulse,
     velocity: AxisImpulse,
     target: jax.Array,
 ) -> tuple[AxisImpulse, AxisImpulse, AxisImpulse]:
-    """The change of impulses that each contact alone would ask for, within the friction cone.
+    """Return the change of impulses that each contact alone asks for, within the friction cone.
 
     Args:
         contact: the contacts.
         impulse: their impulses so far.
-        ahead: where these were heading.
+        ahead: impulses extrapolated by momentum, from which the change starts.
         velocity: relative velocities along the contacts' axes.
-        target: least normal velocity.
+        target: least normal velocity [m/s].
 
     Returns:
-        The change, the velocities still missing, and 1 where these decide rather than the cone.
+        The change, the velocity errors, and a mask that is 1 where the error and not the cone
+        determines the impulse.
     """
+    # Equation (4) for each axis: the velocity error times the effective mass. Friction asks for
+    # zero tangential velocity, which at the position level is static friction (section 3.5).
     error = AxisImpulse(target - velocity.normal, -velocity.tangent1, -velocity.tangent2)
-    normal, t1, t2 = (p + s * e for p, s, e in zip(ahead, contact.step, error, strict=True))
+    normal, t1, t2 = (
+        p + m * e for p, m, e in zip(ahead, contact.effective_mass, error, strict=True)
+    )
+    # Contacts push and never pull.
     normal = jnp.maximum(normal, 0.0)
+    # The friction cone: the tangential impulse is scaled back to the coefficient times the normal
+    # impulse. The paper has two rules, static friction for positions and equation (30) for
+    # velocities. With one cone at both levels a sliding contact gets the coefficient times the
+    # normal impulse, no more.
     bound = contact.friction * normal
     length = _length(t1, t2, contact.slides)
     scale = jnp.minimum(1.0, bound / length)
@@ -353,29 +445,40 @@ def wanted(
 
 
 def _length(first: jax.Array, second: jax.Array, share: jax.Array | None) -> jax.Array:
-    """Of what is across normals, what is along the second tangent counted by its share."""
+    """Return the length of tangential impulses in the metric of an elliptic friction cone.
+
+    Args:
+        first: components along the first tangent.
+        second: components along the second tangent.
+        share: friction along the second tangent over that along the first; None if it is equal.
+    """
+    # The summand keeps the root's derivative, and the division by the root, finite at zero.
     second = second if share is None else second / share
     return jnp.sqrt(first * first + second * second + 1e-30)
 
 
-def wanted_couple(
+def torque_change_within_bounds(
     turning: TorsionalResistance,
     couple: AxisTorque,
     ahead: AxisTorque,
     spin: AxisTorque,
     pressing: jax.Array,
 ) -> tuple[AxisTorque, AxisTorque, AxisTorque]:
-    """The change of torque impulses that each contact alone would ask for; as `wanted`.
+    """Return the change of torque impulses that each contact alone asks for, within its bounds.
+
+    Torsional friction is bounded by itself, and the two components of rolling friction by a cone,
+    each by its coefficient times the normal impulse. The results are those of `change_within_cone`.
 
     Args:
-        turning: what hinders turning.
+        turning: torsional and rolling friction.
         couple: torque impulses so far.
-        ahead: where these were heading.
-        spin: relative angular velocities.
-        pressing: impulses along the normals.
+        ahead: torque impulses extrapolated by momentum.
+        spin: relative angular velocities about the contacts' axes.
+        pressing: normal impulses.
     """
     error = AxisTorque(*(-w for w in spin))
-    twist, r1, r2 = (p + s * e for p, s, e in zip(ahead, turning.step, error, strict=True))
+    inertia = turning.effective_inertia
+    twist, r1, r2 = (p + m * e for p, m, e in zip(ahead, inertia, error, strict=True))
     most, bound = turning.twist * pressing, turning.roll * pressing
     length = _length(r1, r2, turning.rolls)
     scale = jnp.minimum(1.0, bound / length)
@@ -387,17 +490,23 @@ def wanted_couple(
 
 
 def physical(contact: CandidateContacts, speed: jax.Array) -> jax.Array:
-    """Share of the impulse that stops, or throws back, what moves freely at a normal velocity.
+    """Return the share of each impulse that stops, or throws back, a motion at a normal velocity.
 
-    The rest has pushed bodies out of each other and must not remain in their velocities. At rest,
-    where a little penetration is what the sweeps left over, all of it is kept.
+    The rest has pushed bodies out of penetration and must not remain in their velocities. At rest,
+    where a little penetration is left over from the sweeps, all of the impulse is kept.
+
+    Args:
+        contact: the contacts.
+        speed: normal velocity without contacts [m/s].
     """
+    # The position level changes the normal velocity by `reach - speed`, of which `leave - speed`
+    # belongs to the motion. The factor keeps resting contacts, where both are of one size.
     excess = jnp.maximum(contact.reach - speed, 1e-9)
     return jnp.clip(MAX_PUSH_RATIO * (contact.leave - speed) / excess, 0.0, 1.0)
 
 
 def in_space(contact: CandidateContacts, along: AxisImpulse | AxisTorque) -> Vec3:
-    """Impulses, or torque impulses, in world axes."""
+    """Return impulses, or torque impulses, in world axes."""
     normal, first, second = (axis * x for axis, x in zip(contact.axes, along, strict=True))
     return normal + first + second
 
@@ -405,9 +514,17 @@ def in_space(contact: CandidateContacts, along: AxisImpulse | AxisTorque) -> Vec
 def as_momenta(
     contact: CandidateContacts, impulse: AxisImpulse, couple: AxisTorque | None, plan: Layout
 ) -> list[Spatial | None]:
-    """What impulses add to the momenta of the links about the common points, by group."""
+    """Return the change of the links' momenta by impulses, about the common points, by group.
+
+    Args:
+        contact: the contacts.
+        impulse: impulses along the contacts' axes.
+        couple: torque impulses about the axes; None if there are none.
+        plan: the layout.
+    """
     out: list[Spatial | None] = [None] * len(plan.groups)
     force = in_space(contact, impulse)
+    # The second link gets the impulse, the first its opposite.
     for sign, side, arm in zip((-1.0, 1.0), contact.sides, contact.arms, strict=True):
         if side.moves:
             torque = arm.cross(force)

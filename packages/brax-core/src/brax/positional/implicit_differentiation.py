@@ -1,4 +1,9 @@
-"""A search whose result has the derivative of the solution rather than of the search."""
+"""Implicit differentiation: a search whose result has the derivative of the solution.
+
+The derivative of the iterations that find a solution need not converge to that of the solution,
+here it even grew without bound. So the derivative comes from contracting passes that start at the
+solution.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,17 +16,20 @@ R = TypeVar("R")
 
 
 def solved(search: Callable[[T], R], refine: Callable[[T, R], R], problem: T) -> R:
-    """Return `search(problem)`, with the derivative of `refine(problem, found)` at what it found.
+    """Return `search(problem)`, with the derivative of `refine(problem, solution)`.
 
     Args:
-        search: finds the solution.
-        refine: one or more contracting passes from what was found.
-        problem: a tree in which only arrays of numbers are differentiated.
+        search: a function that finds the solution of a problem.
+        refine: a function that makes contracting passes from a solution.
+        problem: a pytree, of which only the floating-point arrays are differentiated.
     """
+    # A custom derivative takes arrays only, but the problem has static parts such as the model's
+    # structure. So the arrays are taken out of it and put back inside.
     leaves, structure = jax.tree.flatten(problem)
     moving = [i for i, x in enumerate(leaves) if _moves(x)]
 
     def whole(arrays: list[jax.Array]) -> T:
+        """Return the problem with other floating-point arrays."""
         every = list(leaves)
         for i, x in zip(moving, arrays, strict=True):
             every[i] = x
@@ -30,6 +38,7 @@ def solved(search: Callable[[T], R], refine: Callable[[T, R], R], problem: T) ->
     found = jax.custom_jvp(lambda arrays: search(whole(arrays)))
 
     def derivative(primals: Any, tangents: Any) -> tuple[R, R]:
+        """Return the solution, and its tangent through the passes."""
         out = found(*primals)
         _, change = jax.jvp(lambda arrays: refine(whole(arrays), out), primals, tangents)
         return out, change
@@ -39,11 +48,13 @@ def solved(search: Callable[[T], R], refine: Callable[[T, R], R], problem: T) ->
 
 
 def _moves(x: Any) -> bool:
+    """Return whether a leaf is a floating-point array."""
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)
 
 
 def at(base: T, moved: T) -> T:
-    """Return `base`, with the derivative of `moved`."""
+    """Return the values of `base` with the derivative of `moved`."""
+    # The difference is exactly zero, so that values stay equal to the last bit.
     return jax.tree.map(
         lambda b, m: jax.lax.stop_gradient(b) + (m - jax.lax.stop_gradient(m)), base, moved
     )

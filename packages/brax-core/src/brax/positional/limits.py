@@ -1,4 +1,11 @@
-"""Limits and dry friction of joints and tendons: impulses along degrees of freedom and tendons."""
+"""Limits and dry friction of joints and tendons: impulses along degrees of freedom and tendons.
+
+Each is one row with a rate, a lower and an upper bound of that rate, and a largest impulse. A limit
+has bounds from the distance to it and no largest impulse. Dry friction asks for a rate of zero with
+an impulse of at most the friction loss. Rows are (limits, batch), those of joints first.
+
+Source: Mueller et al. (2020), section 3.4: joint limits.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,30 +28,31 @@ from brax.tree import Group, Layout, join, sum_rows
 
 
 class LimitPart(NamedTuple):
-    """Rows of one quantity of a group's joints."""
+    """The rows of one bounded quantity of a group's joints, such as an angle."""
 
     group: int
     """Index of the group."""
     rates: tuple[jax.Array | None, ...]
-    """The quantity's rate per unit of each degree of freedom of the stack; None where zero."""
+    """The quantity's rate per unit rate of each degree of freedom of the stack; None where zero."""
 
 
 class Limits(NamedTuple):
     """All limits, and all joints and tendons with dry friction, components (limits, batch)."""
 
     parts: list[LimitPart]
-    """Those of joints, which come first."""
+    """The rows of joints, which come first."""
     tendons: TendonJacobian | None
-    """The tendons; None if none is bounded."""
+    """The Jacobian of tendons; None if no tendon has a limit or friction."""
     which: tuple[int, ...]
-    """The tendon of each of the last rows."""
+    """The tendon of each row after those of the joints."""
     low: jax.Array
     """Least rate over the step that keeps, or restores, the lower limit."""
     high: jax.Array
+    """Largest rate over the step that keeps, or restores, the upper limit."""
     most: jax.Array
-    """Largest impulse, either way."""
-    step: jax.Array
-    """Impulse per unit of excess rate."""
+    """Largest impulse in either direction."""
+    effective_mass: jax.Array
+    """Impulse per unit of rate."""
 
 
 def prepare(
@@ -57,29 +65,31 @@ def prepare(
     pivots: Sequence[GroupPivot],
     dt: jax.Array,
 ) -> Limits | None:
-    """Sets the limits up for the sweeps; None if there are none.
+    """Prepare limits and dry friction for the sweeps; None if the model has none.
 
     Args:
         sys: the model.
         plan: the layout.
         stacks: constants of the joints, by stack.
         q: coordinates, by stack.
-        mobility: of each degree of freedom, by group.
-        tendons: the tendons; None if none is bounded.
-        pivots: the joints, from `factor`.
-        dt: time step.
+        mobility: rate of each degree of freedom per unit of impulse along it, by group.
+        tendons: the Jacobian of tendons; None if no tendon has a limit or friction.
+        pivots: the factorization of the trees, from `factor`.
+        dt: time step [s].
     """
     parts: list[LimitPart] = []
     table: list[tuple[jax.Array, ...]] = []
     all_q, all_stacks = by_group(plan, q), by_group(plan, stacks)
+    # Free joints have neither limits nor dry friction, and no coordinates here.
     for i, group in enumerate(plan.groups):
         if not group.unconstrained:
             for rates, row in _bounds(sys, group, all_stacks[i], all_q[i], dt):
-                seen = total(
+                # The inverse effective mass J W J^T, with the diagonal of the inverse inertia W.
+                inverse = total(
                     r * r * w for r, w in zip(rates, mobility[i], strict=True) if r is not None
                 )
                 parts.append(LimitPart(i, rates))
-                table.append((*row, 1.0 / jnp.maximum(seen, 1e-12)))
+                table.append((*row, 1.0 / jnp.maximum(inverse, 1e-12)))
     which: tuple[int, ...] = ()
     if tendons is not None:
         limited, dry = stopped(sys)
@@ -95,39 +105,47 @@ def prepare(
 def _tendon_bounds(
     sys: System, plan: Layout, pivots: Sequence[GroupPivot], found: TendonJacobian, dt: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """Least and greatest rate, greatest impulse and step of tendons: limits, then friction."""
+    """Return least and largest rate, largest impulse and effective mass of tendons.
+
+    The rows of limits come first, then those of dry friction.
+    """
     limited, dry = stopped(sys)
     length, (low, high) = rows((found.length, sys.tendon.limit), limited)
+    # A bound that is infinite becomes a rate that nothing reaches: differences of infinities are
+    # NaN.
     low, high = (
         jnp.maximum(low, -MAX_SPEED * dt) - length,
         jnp.minimum(high, MAX_SPEED * dt) - length,
     )
     none = jnp.zeros_like(found.length[: len(dry)])
     loss = none + rows(sys.tendon.frictionloss, dry) * dt
-    step = 1.0 / jnp.maximum(mobility_along(sys, plan, pivots, found), 1e-12)
+    effective_mass = 1.0 / jnp.maximum(mobility_along(sys, plan, pivots, found), 1e-12)
     return (
         jnp.concatenate([low / dt, none]),
         jnp.concatenate([high / dt, none]),
         jnp.concatenate([jnp.full_like(low, jnp.inf), loss]),
-        rows(step, (*limited, *dry)),
+        rows(effective_mass, (*limited, *dry)),
     )
 
 
 def _bounds(
     sys: System, group: Group, stack: Stack, q: PerDof, dt: jax.Array
 ) -> list[tuple[tuple[jax.Array | None, ...], tuple[jax.Array, ...]]]:
-    """Rates, least and greatest rate, and greatest impulse of what a group's joints bound."""
+    """Return the rows of a group's joints: rates, and least rate, largest rate, largest impulse."""
     out: list[tuple[tuple[jax.Array | None, ...], tuple[jax.Array, ...]]] = []
     dofs = used = 0
+    # `dofs` and `used` count the degrees of freedom and coordinates of the joints before this one.
     free = [None] * len(group.qd)
     for kind, joints in zip(group.types, group.joints, strict=True):
         mine = q[used : used + kind.q_width]
+        # A group has one row for all of its links, so a joint without limits has infinite ones.
         if any(sys.joint_limited[j] for j in joints):
             for k, bound in enumerate(kind.bounds(mine), start=dofs):
                 rates = (*free[:dofs], *bound.rates, *free[dofs + kind.qd_width :])
                 low = jnp.maximum(stack.lower[k], -MAX_SPEED * dt) - bound.value
                 high = jnp.minimum(stack.upper[k], MAX_SPEED * dt) - bound.value
                 out.append((rates, (low / dt, high / dt, jnp.full_like(dt, jnp.inf))))
+        # Dry friction is a limit whose both bounds are a rate of zero.
         if any(sys.joint_dry[j] for j in joints):
             for k in range(dofs, dofs + kind.qd_width):
                 one, zero = jnp.ones_like(mine[0]), jnp.zeros_like(mine[0])
@@ -139,7 +157,15 @@ def _bounds(
 def rates_of(
     limits: Limits, sys: System, plan: Layout, links: Sequence[Spatial], rates: Sequence[PerDof]
 ) -> jax.Array:
-    """The rates of what is bounded, of a motion by group."""
+    """Return the rates of all rows in a motion.
+
+    Args:
+        limits: the limits.
+        sys: the model.
+        plan: the layout.
+        links: velocities of the links about the common points, by group.
+        rates: rates of the degrees of freedom, by group.
+    """
     out = []
     for part in limits.parts:
         pairs = zip(part.rates, rates[part.group], strict=True)
@@ -150,11 +176,12 @@ def rates_of(
 
 
 def as_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> GroupedLoads:
-    """What impulses are to links and along degrees of freedom."""
+    """Return the loads of impulses on links and along degrees of freedom, by group."""
     joints = sum(len(plan.groups[part.group].links) for part in limits.parts)
     along = _on_joints(limits, impulse[:joints], plan)
     if limits.tendons is None:
         return [None] * len(plan.groups), along
+    # A tendon may have two rows, one for its limits and one for its friction.
     whole = sum_rows(impulse[joints:], limits.which, len(sys.tendon_names))
     none: list[Spatial | None] = [None] * len(plan.groups)
     return summed((none, along), loads_along(sys, plan, limits.tendons, whole))
@@ -163,6 +190,7 @@ def as_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> G
 def _on_joints(
     limits: Limits, impulse: jax.Array, plan: Layout
 ) -> list[tuple[jax.Array | None, ...]]:
+    """Return the impulses along the degrees of freedom of each group, J^T times the rows'."""
     out: list[list[jax.Array | None]] = [[None] * len(g.qd) for g in plan.groups]
     start = 0
     for part in limits.parts:
@@ -176,11 +204,18 @@ def _on_joints(
 
 
 def at_rest(limits: Limits, impulse: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Least and greatest rate after the step: what has pushed asks for rest, others for nothing."""
+    """Return least and largest rate after the step: limits that have pushed ask for rest.
+
+    The others ask for nothing.
+
+    Args:
+        limits: the limits.
+        impulse: impulses of the position level.
+    """
     return jnp.where(impulse > 0, 0.0, -MAX_SPEED), jnp.where(impulse < 0, 0.0, MAX_SPEED)
 
 
-def wanted(
+def change_within_limits(
     limits: Limits,
     impulse: jax.Array,
     ahead: jax.Array,
@@ -188,20 +223,36 @@ def wanted(
     low: jax.Array,
     high: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The change of impulse that each limit alone would ask for, and the rate still missing.
+    """Return the change of impulse that each limit alone asks for, within its largest impulse.
 
-    The last is 1 where the rate decides, rather than the largest impulse.
+    Args:
+        limits: the limits.
+        impulse: impulses so far.
+        ahead: impulses extrapolated by momentum, from which the change starts.
+        rate: rates of the rows.
+        low: least rate.
+        high: largest rate.
+
+    Returns:
+        The change, the rate errors, and a mask that is 1 where the error and not the largest
+        impulse determines the impulse.
     """
-    up, down = ahead + limits.step * (low - rate), ahead + limits.step * (high - rate)
+    # Equation (4): the rate error times the effective mass, for both bounds. The lower one only
+    # pushes up and the upper one only down, so that at most one of them acts between the bounds.
+    mass = limits.effective_mass
+    up, down = ahead + mass * (low - rate), ahead + mass * (high - rate)
     new = jnp.maximum(up, 0.0) + jnp.minimum(down, 0.0)
     bounded = jnp.clip(new, -limits.most, limits.most)
+    # The error is that against the bound that acts, or has acted.
     below = jnp.logical_or(up > 0, impulse > 0)
     missing = jnp.where(below, low, high) - rate
     return bounded - impulse, missing, (bounded == new).astype(new.dtype)
 
 
 def physical(limits: Limits, impulse: jax.Array, rate: jax.Array) -> jax.Array:
-    """Share of the impulse that stops a joint moving freely at `rate`; see `contacts.physical`."""
+    """Return the share of each impulse that stops a motion at `rate`; see `contacts.physical`."""
+    # As in `contacts.physical`: the rate that the motion needs to stop, over the rate that the
+    # limit asked for at the position level.
     pressing = jnp.where(impulse > 0, -rate, rate)
     excess = jnp.where(impulse > 0, limits.low - rate, rate - limits.high)
     return jnp.clip(MAX_PUSH_RATIO * pressing / jnp.maximum(excess, 1e-9), 0.0, 1.0)

@@ -28,14 +28,15 @@ class Positional(Pipeline[PositionalProblem, PositionalState]):
     reports_forces = True
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> PositionalProblem:
-        """Takes the model's constants apart."""
+        """Prepare what does not change during a step."""
         plan = layout(sys)
-        # The constants of a known model are folded, but nothing that follows from a batch.
+        # The barrier keeps XLA from folding constants of a known model into what depends on a
+        # batch.
         sys, model = jax.lax.optimization_barrier((sys, constants(sys, plan)))
         return PositionalProblem(sys, plan, model, act, external_forces(sys, plan.order, external))
 
     def enter(self, problem: PositionalProblem, state: State) -> PositionalState:
-        """Finds the links' principal frames."""
+        """Convert a state into the frames of the links' principal axes."""
         links = read_links(problem.plan, problem.model.links, state)
         acted = None if state.forces is None else impulses.zero(state.forces)
         return PositionalState(links, *read_joints(problem.plan, state), state.activation, acted)
@@ -43,11 +44,11 @@ class Positional(Pipeline[PositionalProblem, PositionalState]):
     def advance(
         self, problem: PositionalProblem, motion: PositionalState, dt: jax.Array
     ) -> PositionalState:
-        """Predicts, and corrects positions, then velocities."""
+        """Predict the motion, and correct positions and then velocities."""
         return physics_step(problem, motion, dt)
 
     def leave(self, problem: PositionalProblem, motion: PositionalState) -> State:
-        """Reads the coordinates off the frames."""
+        """Read the joint coordinates from the frames."""
         plan, model, bodies = problem.plan, problem.model, motion.bodies
         q = [
             () if group.unconstrained else _corrected(stack, group, bodies, mine)
@@ -62,7 +63,9 @@ init, step = POSITIONAL.init, POSITIONAL.step
 
 
 def _corrected(stack: Stack, group: Group, bodies: Links, q: PerDof) -> PerDof:
-    """Coordinates after one Gauss-Newton step towards the frames; whole turns are kept."""
+    """Return joint coordinates after one Gauss-Newton step towards the frames."""
+    # Frames alone do not tell whole turns of a hinge. A step from the coordinates that the joint
+    # velocities predict does, and is accurate since these are near.
     at, parent, body = (
         stack_pose(stack, group.types, q),
         parents(bodies, group),

@@ -1,4 +1,17 @@
-"""The velocities over a step and after it: joints, limits and contacts together."""
+"""The position and velocity update of a step: sweeps over joints, limits and contacts together.
+
+A step has two motions. The motion *over* the step moves the links, and meets the position level:
+no penetration, no violated limit. The motion *after* the step is what the links keep, and meets the
+velocity level: restitution, and rest at limits. Both are changes of the free motion by the same
+impulses, which the sweeps first find for positions and then change for velocities.
+
+A sweep is one pass of projected gradient descent over all contacts and limits, each scaled by its
+effective mass. Joints and equality constraints hold exactly in every pass.
+
+Source: Mueller et al. (2020), algorithm 2: SolvePositions and SolveVelocities. Departures: all
+constraints of a pass are solved together (Jacobi), not one after another (Gauss-Seidel), with
+Nesterov's momentum and an exact line search.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -34,66 +47,74 @@ T = TypeVar("T")
 
 
 class TreeMotion(NamedTuple):
-    """Velocities of the links about their trees' common points, and rates, by group."""
+    """A motion of all trees, by group."""
 
     links: list[Spatial]
+    """Velocities of the links about their trees' common points, world axes."""
     rates: list[PerDof]
+    """Rates of the degrees of freedom."""
 
 
 class SweepLoads(NamedTuple):
-    """What belongs to contacts and limits: impulses, or velocities."""
+    """One number for each row of contacts and limits: an impulse, or a velocity."""
 
     contact: Any
-    """A `contact_rows.AxisImpulse`; None if nothing can touch."""
+    """A `contact_rows.AxisImpulse`; None if the model has no contacts."""
     couple: Any
-    """A `contact_rows.AxisTorque`; None if nothing hinders turning where it touches."""
+    """A `contact_rows.AxisTorque`; None if no contact has torsional or rolling friction."""
     limit: Any
-    """An array (limits, batch); None if there are none."""
+    """An array (limits, batch); None if the model has no limits and no dry friction."""
 
 
 class SweepProblem(NamedTuple):
-    """What the sweeps know."""
+    """The constraints that the sweeps solve."""
 
     sys: System
+    """The model."""
     plan: Layout
+    """The layout of the links."""
     pivots: list[GroupPivot]
+    """The factorization of the trees, which gives the response to impulses."""
     contact: contact_rows.CandidateContacts | None
+    """The contacts; None if the model has none."""
     limits: limit_rows.Limits | None
-    held: EqualitySystem | None
-    """What is tied; None if nothing is."""
+    """The limits and dry friction; None if the model has none."""
+    equality: EqualitySystem | None
+    """The equality constraints; None if the model has none."""
 
 
 class SweepState(NamedTuple):
-    """Where the sweeps are."""
+    """The state between two sweeps."""
 
     loads: SweepLoads
+    """The impulses."""
     last: SweepLoads
-    """What the loads were before."""
+    """The impulses before the last sweep, for the momentum."""
     first: SweepLoads
-    """What the loads were when the positions had been seen to."""
+    """The impulses at the end of the position level; until then the same as `loads`."""
     speeds: SweepLoads
-    """Velocities that belong to the loads."""
+    """The velocities of the rows under these impulses."""
     over: TreeMotion
     """Change of the motion over the step."""
     after: TreeMotion
-    """Change of the motion after it."""
+    """Change of the motion after the step."""
 
 
 class SweepResult(NamedTuple):
-    """What the sweeps find."""
+    """The result of the sweeps."""
 
     first: SweepLoads
-    """The loads that see to the positions."""
+    """The impulses of the position level."""
     last: SweepLoads
-    """Those that see to the velocities too."""
+    """The impulses of the velocity level."""
     over: TreeMotion
     """Change of the motion over the step."""
     after: TreeMotion
-    """Change of the motion after it."""
+    """Change of the motion after the step."""
 
 
 _POWER_ITERATIONS = 4
-"""Of power iteration."""
+"""Number of power iterations for the largest eigenvalue of a pass."""
 
 
 def resolve(
@@ -107,279 +128,392 @@ def resolve(
     free: TreeMotion,
     pushes: Sequence[Spatial],
     loads: Sequence[PerDof],
-    tied: EqualityTargets | None,
+    targets: EqualityTargets | None,
     dt: jax.Array,
-    asked: bool,
+    reports: bool,
 ) -> tuple[TreeMotion, TreeMotion, Impulses | None]:
-    """Finds how the motion over the step, which moves the links, and that after it change.
+    """Find the changes of the motion over the step, which moves the links, and of that after it.
 
-    Without contacts and limits they are the same. Where bodies touch, the impulses that keep
-    them from sinking in are found first; then the same impulses are changed to what restitution
-    asks for, so that what was pushed out of another body does not fly off.
-
-    Changes are small, and lose little to rounding: what nothing acts on keeps its velocity.
+    Without contacts and limits both are the same. Changes are small and lose little to rounding: a
+    link that nothing acts on keeps its velocity to the last bit.
 
     Args:
         sys: the model.
         plan: the layout.
-        model: constants.
-        pivots: the joints, from `factor`.
+        model: its constants.
+        pivots: the factorization of the trees, from `factor`.
         bodies: the links at the start of the step.
         origins: the common point of each link's tree.
         q: coordinates, by stack.
-        free: the motion if gravity alone acted, on links without joints.
+        free: the motion of links without joints under gravity alone.
         pushes: impulses on the links about the common points, by group.
         loads: impulses along the degrees of freedom, by stack.
-        tied: what is tied; None if nothing is.
-        dt: time step.
-        asked: whether the impulses are asked for.
+        targets: the equality constraints and their target rates; None if the model has none.
+        dt: time step [s].
+        reports: True if the impulses are to be returned.
 
     Returns:
-        The change over the step, that after it, and the impulses of contacts and ties.
+        The change over the step, the change after it, and the impulses of contacts and equality
+        constraints, or None.
     """
+    # Joints and equality constraints first: their closing is linear and needs no sweeps.
+    change, momenta = _without_contacts(sys, plan, pivots, pushes, loads, targets, reports)
+    if not _has_sweeps(sys):
+        none = jnp.zeros((0, 3, bodies.pos.x.shape[-1]), dt.dtype)
+        return change, change, step_impulses(plan, origins, none, *momenta) if reports else None
+    problem = _sweep_problem(sys, plan, model, pivots, bodies, origins, q, targets, dt)
+    speeds = _speeds(problem, _plus(free, change, 1.0))
+    problem = _with_impacts(problem, speeds, dt)
+    # The sweeps start from the motion without contacts and limits. The derivative of the result is
+    # that of the solution (`implicit_differentiation`).
+    end = solved(_swept, _refined, (problem, speeds, change))
+    acted = _reported(problem, origins, end.last, momenta, dt) if reports else None
+    return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0), acted
+
+
+def _without_contacts(
+    sys: System,
+    plan: Layout,
+    pivots: list[GroupPivot],
+    pushes: Sequence[Spatial],
+    loads: Sequence[PerDof],
+    targets: EqualityTargets | None,
+    reports: bool,
+) -> tuple[TreeMotion, list[Any]]:
+    """Solve joints and equality constraints; the arguments are those of `resolve`.
+
+    Returns:
+        The change of the motion, and the momenta that equality constraints add, if asked for.
+    """
+    # The joints' drives act once, here. Responses to impulses of contacts are without them.
     pushed = without_drives(pivots, pushes)
     change = TreeMotion(*solve(plan, pivots, pushed, by_group(plan, loads), driven=True))
-    ties: list[Any] = []
-    if tied is not None:
-        if asked:
-            ties = [_momenta_of_ties(sys, plan, tied.held, change, tied.wanted)]
-        change = TreeMotion(*project_motion(sys, plan, tied.held, change, tied.wanted))
-    ropes = any(sys.tendon_limited) or any(sys.tendon_dry)
-    if not (sys.collisions or any(sys.joint_limited) or any(sys.joint_dry) or ropes):
-        none = jnp.zeros((0, 3, bodies.pos.x.shape[-1]), dt.dtype)
-        return change, change, step_impulses(plan, origins, none, *ties) if asked else None
-    mobile, freedom = mobility(plan, pivots)
-    was = by_link(plan, about(bodies, origins))
+    momenta: list[Any] = []
+    if targets is not None:
+        if reports:
+            momenta = [_equality_momenta(sys, plan, targets.held, change, targets.wanted)]
+        change = TreeMotion(*project_motion(sys, plan, targets.held, change, targets.wanted))
+    return change, momenta
+
+
+def _has_sweeps(sys: System) -> bool:
+    """Return whether a model has anything to sweep over: contacts, limits or dry friction."""
+    joints = any(sys.joint_limited) or any(sys.joint_dry)
+    return bool(sys.collisions) or joints or _has_tendon_rows(sys)
+
+
+def _has_tendon_rows(sys: System) -> bool:
+    """Return whether any tendon has limits or dry friction."""
+    return any(sys.tendon_limited) or any(sys.tendon_dry)
+
+
+def _sweep_problem(
+    sys: System,
+    plan: Layout,
+    model: PositionalModel,
+    pivots: list[GroupPivot],
+    bodies: Links,
+    origins: Vec3,
+    q: Sequence[PerDof],
+    targets: EqualityTargets | None,
+    dt: jax.Array,
+) -> SweepProblem:
+    """Prepare contacts and limits; the arguments are those of `resolve`."""
+    inverse_inertia, dof_mobility = mobility(plan, pivots)
+    before = by_link(plan, about(bodies, origins))
     centres = by_link(plan, origins)
-    contact = _contacts(sys, plan, model, bodies, mobile, centres, was, dt)
+    contact = _contacts(sys, plan, model, bodies, inverse_inertia, centres, before, dt)
     tendons = (
-        tendon_rows.tendon_jacobian(sys, plan, model.links, bodies, origins, q) if ropes else None
+        tendon_rows.tendon_jacobian(sys, plan, model.links, bodies, origins, q)
+        if _has_tendon_rows(sys)
+        else None
     )
-    limits = limit_rows.prepare(sys, plan, model.stacks, q, freedom, tendons, pivots, dt)
-    setting = SweepProblem(sys, plan, pivots, contact, limits, tied and tied.held)
-    speeds = _speeds(setting, _plus(free, change, 1.0))
-    if contact is not None:
-        if sys.integrator.drifts_last:
-            contact = contact_rows.in_time(contact, speeds.contact.normal, dt)
-        contact = contact_rows.leave_late(contact, speeds.contact.normal, dt)
-        setting = setting._replace(contact=contact)
-    end = solved(_searched, _refined, (setting, speeds, change))
-    acts = _acted(setting, origins, end.last, ties, dt) if asked else None
-    return _plus(change, end.over, 1.0), _plus(change, end.after, 1.0), acts
+    limits = limit_rows.prepare(sys, plan, model.stacks, q, dof_mobility, tendons, pivots, dt)
+    return SweepProblem(sys, plan, pivots, contact, limits, targets and targets.held)
+
+
+def _with_impacts(problem: SweepProblem, speeds: SweepLoads, dt: jax.Array) -> SweepProblem:
+    """Resolve impacts at their time within the step, where the integrator allows it."""
+    contact = problem.contact
+    if contact is None:
+        return problem
+    # The time of an impact follows from one straight motion over the step. Integrators that are not
+    # one kick and one drift have several.
+    if problem.sys.integrator.drifts_last:
+        contact = contact_rows.in_time(contact, speeds.contact.normal, dt)
+    contact = contact_rows.leave_late(contact, speeds.contact.normal, dt)
+    return problem._replace(contact=contact)
 
 
 def _for_velocities(sys: System) -> int:
-    """How many of the passes ask for velocities; the first ones ask for positions."""
+    """Return the number of passes at the velocity level; those at the position level come first."""
     return sys.opt.sweeps // 3
 
 
 def _plus(x: T, y: T, scale: jax.Array | float) -> T:
+    """Return x + scale y, leaf by leaf."""
     return jax.tree.map(lambda a, b: a + scale * b, x, y)
 
 
-def _acted(
-    setting: SweepProblem, origins: Vec3, loads: SweepLoads, ties: list[Any], dt: jax.Array
+def _reported(
+    problem: SweepProblem, origins: Vec3, loads: SweepLoads, momenta: list[Any], dt: jax.Array
 ) -> Impulses:
-    """The impulses of contacts and ties; `ties` are the momenta by those without contacts."""
-    plan, contact, force = setting.plan, setting.contact, jnp.zeros((0, 3, origins.x.shape[-1]))
+    """Return the impulses of contacts and equality constraints that sensors read.
+
+    Args:
+        problem: the constraints.
+        origins: the common point of each link's tree.
+        loads: the impulses of contacts and limits.
+        momenta: the momenta that equality constraints add without contacts.
+        dt: time step [s].
+    """
+    plan, contact, force = problem.plan, problem.contact, jnp.zeros((0, 3, origins.x.shape[-1]))
     if contact is not None:
         force = stack(contact_rows.in_space(contact, loads.contact))
-        ties = [*ties, contact_rows.as_momenta(contact, loads.contact, loads.couple, plan)]
-    if setting.held is not None:
-        found = _unheld(setting, loads)
-        ties = [*ties, _momenta_of_ties(setting.sys, plan, setting.held, found, None)]
-    return step_impulses(plan, origins, force.astype(dt.dtype), *ties)
+        momenta = [*momenta, contact_rows.as_momenta(contact, loads.contact, loads.couple, plan)]
+    if problem.equality is not None:
+        # Equality constraints also react to what contacts do.
+        found = _without_equality(problem, loads)
+        momenta = [*momenta, _equality_momenta(problem.sys, plan, problem.equality, found, None)]
+    return step_impulses(plan, origins, force.astype(dt.dtype), *momenta)
 
 
-def _momenta_of_ties(
-    sys: System, plan: Layout, held: EqualitySystem, motion: TreeMotion, wanted: jax.Array | None
+def _equality_momenta(
+    sys: System, plan: Layout, found: EqualitySystem, motion: TreeMotion, rates: jax.Array | None
 ) -> list[Spatial | None]:
-    """What ties add to the momenta of the links to keep a motion; args as of `project_motion`."""
-    return equality_momenta(sys, plan, held, equality_impulses(sys, plan, held, motion, wanted))
+    """Return the momenta that equality constraints add; arguments as of `project_motion`."""
+    return equality_momenta(sys, plan, found, equality_impulses(sys, plan, found, motion, rates))
 
 
-def _response(setting: SweepProblem, loads: SweepLoads) -> TreeMotion:
-    """The change of motion by impulses of contacts and limits."""
-    found, held = _unheld(setting, loads), setting.held
-    return TreeMotion(*(project_motion(setting.sys, setting.plan, held, found) if held else found))
+def _response(problem: SweepProblem, loads: SweepLoads) -> TreeMotion:
+    """Return the change of motion by impulses of contacts and limits, with all joints in place."""
+    found, equality = _without_equality(problem, loads), problem.equality
+    if not equality:
+        return found
+    return TreeMotion(*project_motion(problem.sys, problem.plan, equality, found))
 
 
-def _unheld(setting: SweepProblem, loads: SweepLoads) -> TreeMotion:
-    """The change of motion by impulses of contacts and limits if nothing were tied."""
-    plan = setting.plan
+def _without_equality(problem: SweepProblem, loads: SweepLoads) -> TreeMotion:
+    """Return the same as `_response`, but without equality constraints."""
+    # One pass up and down the trees, linear in the impulses.
+    plan = problem.plan
     pushed: list[Spatial | None] = [None] * len(plan.groups)
     pushes: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
-    if setting.contact is not None and loads.contact is not None:
-        pushed = contact_rows.as_momenta(setting.contact, loads.contact, loads.couple, plan)
-    if setting.limits is not None and loads.limit is not None:
-        limited = limit_rows.as_loads(setting.limits, loads.limit, setting.sys, plan)
+    if problem.contact is not None and loads.contact is not None:
+        pushed = contact_rows.as_momenta(problem.contact, loads.contact, loads.couple, plan)
+    if problem.limits is not None and loads.limit is not None:
+        limited = limit_rows.as_loads(problem.limits, loads.limit, problem.sys, plan)
         pushed, pushes = tendon_rows.summed((pushed, pushes), limited)
-    return TreeMotion(*solve(plan, setting.pivots, pushed, pushes, driven=False))
+    return TreeMotion(*solve(plan, problem.pivots, pushed, pushes, driven=False))
 
 
-def _speeds(setting: SweepProblem, motion: TreeMotion) -> SweepLoads:
-    """Velocities at the contacts and limits."""
-    contact, limits, plan = setting.contact, setting.limits, setting.plan
+def _speeds(problem: SweepProblem, motion: TreeMotion) -> SweepLoads:
+    """Return the velocities of the rows of contacts and limits in a motion."""
+    contact, limits, plan = problem.contact, problem.limits, problem.plan
     return SweepLoads(
         None
         if contact is None
         else contact_rows.AxisImpulse(*contact_rows.relative_velocity(contact, motion.links, plan)),
         None if contact is None else contact_rows.relative_spin(contact, motion.links, plan),
-        None if limits is None else limit_rows.rates_of(limits, setting.sys, plan, *motion),
+        None if limits is None else limit_rows.rates_of(limits, problem.sys, plan, *motion),
     )
 
 
-def _searched(known: tuple[SweepProblem, SweepLoads, TreeMotion]) -> SweepResult:
-    """Finds the impulses by sweeps, from none."""
-    setting, speeds, change = known
+def _swept(known: tuple[SweepProblem, SweepLoads, TreeMotion]) -> SweepResult:
+    """Find the impulses by sweeps, starting at zero."""
+    problem, speeds, change = known
     still, nothing = (jax.tree.map(jnp.zeros_like, x) for x in (change, speeds))
     start = SweepState(nothing, nothing, nothing, speeds, still, still)
-    turns = setting.sys.opt.sweeps + 1
-    end = jax.lax.fori_loop(0, turns, lambda i, at: _sweep(setting, speeds, at, i), start)
+    # One more pass than sweeps: the one between the two levels.
+    passes = problem.sys.opt.sweeps + 1
+    end = jax.lax.fori_loop(0, passes, lambda i, at: _sweep(problem, speeds, at, i), start)
     return SweepResult(end.first, end.loads, end.over, end.after)
 
 
 def _refined(known: tuple[SweepProblem, SweepLoads, TreeMotion], found: SweepResult) -> SweepResult:
-    """What was found, with the derivative of passes from there.
+    """Return the solution with the derivative of further passes from there.
 
-    A sweep goes as far as suits the impulses that it starts from. For other directions that is too
-    far, so that the derivative of the sweeps themselves grows from step to step without bounds.
-    Here every pass goes only as far as is safe for all directions.
+    The line search of a sweep chooses a step length for the impulses at hand. In other directions
+    that length is too large, and the derivative of the sweeps themselves grows from step to step
+    without bound: for a box at rest on a plane it was 1e22 after 60 steps. Here every pass has a
+    step length that contracts all directions.
     """
-    setting, free, _ = known
-    share = _safe(setting, found.first)
+    problem, free, _ = known
+    share = _safe_share(problem, found.first)
 
     def passes(base: SweepLoads, loads: SweepLoads, first: SweepLoads, over: bool) -> SweepLoads:
+        """Make as many passes as sweeps at one level, with the values of `base`."""
+
         def again(_: jax.Array, loads: SweepLoads) -> SweepLoads:
-            speeds = _plus(free, _speeds(setting, _response(setting, loads)), 1.0)
-            change = _wanted(setting, loads, first, loads, speeds, over)[0]
+            speeds = _plus(free, _speeds(problem, _response(problem, loads)), 1.0)
+            change = _changes(problem, loads, first, loads, speeds, over)[0]
             return at(base, _plus(loads, change, share))
 
-        return jax.lax.fori_loop(0, setting.sys.opt.sweeps, again, loads)
+        return jax.lax.fori_loop(0, problem.sys.opt.sweeps, again, loads)
 
+    # Passes of the position level, the share that remains, and passes of the velocity level, as in
+    # the sweeps. Values stay those found; only derivatives follow the passes.
     still = jax.lax.stop_gradient(found.first)
     first = passes(found.first, still, still, True)
-    physical = jax.tree.map(jnp.multiply, _physical(setting, first, free), first)
+    physical = jax.tree.map(jnp.multiply, _physical(problem, first, free), first)
     last = passes(found.last, at(found.last, physical), first, False)
-    return SweepResult(first, last, _response(setting, first), _response(setting, last))
+    return SweepResult(first, last, _response(problem, first), _response(problem, last))
 
 
-def _safe(setting: SweepProblem, loads: SweepLoads) -> jax.Array:
-    """How far a pass may go in every direction, (1, batch).
+def _safe_share(problem: SweepProblem, loads: SweepLoads) -> jax.Array:
+    """Return the step length that is stable in every direction, (1, batch).
 
-    That is one over the largest eigenvalue of what impulses do together, as a multiple of what each
-    alone does; power iteration finds it. Of a single impulse it is one.
+    It is one over the largest eigenvalue of D A, where A maps impulses to velocities and D holds
+    the effective masses. For a single row D A is one. Power iteration finds the eigenvalue.
     """
+    # Rows without an impulse are inactive: they are no directions of the solution.
     acts = jax.tree.map(lambda x: (x != 0.0).astype(x.dtype), loads)
-    steps: list[Any] = [None, None, setting.limits and setting.limits.step]
-    if setting.contact is not None and acts.contact is not None:
+    steps: list[Any] = [None, None, problem.limits and problem.limits.effective_mass]
+    if problem.contact is not None and acts.contact is not None:
+        # A contact that pushes is active along its tangents and in torsion too, even where friction
+        # happens to be zero.
         pushes = acts.contact.normal
         acts = acts._replace(contact=contact_rows.AxisImpulse(pushes, pushes, pushes))
-        steps[0] = contact_rows.AxisImpulse(*setting.contact.step)
-        if setting.contact.turning is not None:
+        steps[0] = contact_rows.AxisImpulse(*problem.contact.effective_mass)
+        if problem.contact.turning is not None:
             acts = acts._replace(couple=contact_rows.AxisTorque(pushes, pushes, pushes))
-            steps[1] = contact_rows.AxisTorque(*setting.contact.turning.step)
+            steps[1] = contact_rows.AxisTorque(*problem.contact.turning.effective_inertia)
     alone = jax.tree.map(jnp.multiply, acts, SweepLoads(*steps))
-    # Unlike numbers, so that no direction is left out.
+    # The start has a different number in each row, so that it is not perpendicular to the largest
+    # eigenvector by symmetry.
     start = jax.tree.map(lambda x: x * (1.0 + 0.5 * jnp.sin(jnp.arange(len(x)))[:, None]), acts)
 
-    def turn(_: jax.Array, at: tuple[SweepLoads, jax.Array]) -> tuple[SweepLoads, jax.Array]:
+    def iterate(_: jax.Array, at: tuple[SweepLoads, jax.Array]) -> tuple[SweepLoads, jax.Array]:
+        """Multiply by D A and normalize; the factor converges to the eigenvalue."""
         old, _ = at
-        new = jax.tree.map(jnp.multiply, alone, _speeds(setting, _response(setting, old)))
+        new = jax.tree.map(jnp.multiply, alone, _speeds(problem, _response(problem, old)))
         most = jnp.sqrt(_squares(new) / _squares(old))
         return jax.tree.map(lambda x: x / most, new), most
 
     one = jnp.ones_like(_squares(start))
-    _, most = jax.lax.fori_loop(0, _POWER_ITERATIONS, turn, (start, one))
+    _, most = jax.lax.fori_loop(0, _POWER_ITERATIONS, iterate, (start, one))
+    # At most one: an estimate below one comes from few iterations, and no row needs a longer step.
     return jax.lax.stop_gradient(1.0 / jnp.maximum(most, 1.0))
 
 
 def _squares(loads: SweepLoads) -> jax.Array:
+    """Return the sum of the squares of all rows, (1, batch), never zero."""
     squares = jax.tree.map(lambda x: jnp.sum(x * x, axis=0, keepdims=True), loads)
     return total(jax.tree.leaves(squares)) + 1e-30
 
 
-def _sweep(setting: SweepProblem, free: SweepLoads, at: SweepState, i: jax.Array) -> SweepState:
-    """Moves all impulses together, as far along as lessens what is missing most.
+def _sweep(problem: SweepProblem, free: SweepLoads, at: SweepState, i: jax.Array) -> SweepState:
+    """Change all impulses together: one pass of projected gradient descent.
 
-    Projected descent with Nesterov's momentum and an exact line search. Between the passes for
-    positions and those for velocities one takes back what only pushed apart.
+    The passes of the position level come first. One pass between the levels takes back the impulses
+    that only pushed bodies out of penetration. Then the passes of the velocity level follow.
+
+    Args:
+        problem: the constraints.
+        free: velocities of the rows without contacts and limits.
+        at: the state before the pass.
+        i: index of the pass.
     """
-    first = setting.sys.opt.sweeps - _for_velocities(setting.sys)
-    turns, over = i == first, i < first
+    first = problem.sys.opt.sweeps - _for_velocities(problem.sys)
+    between, over = i == first, i < first
+    # Nesterov's momentum k / (k + 3), where k counts the passes of a level.
     k = jnp.where(over, i, i - first - 1)
     ahead = _plus(at.loads, jax.tree.map(jnp.subtract, at.loads, at.last), k / (k + 3.0))
-    change, missing, decides = _wanted(setting, at.loads, at.first, ahead, at.speeds, over)
-    kept = _physical(setting, at.loads, free)
+    change, missing, decides = _changes(problem, at.loads, at.first, ahead, at.speeds, over)
+    kept = _physical(problem, at.loads, free)
     change = jax.tree.map(
-        lambda c, x, share: jnp.where(turns, (share - 1.0) * x, c), change, at.loads, kept
+        lambda c, x, share: jnp.where(between, (share - 1.0) * x, c), change, at.loads, kept
     )
-    moved = _response(setting, change)
-    gains = _speeds(setting, moved)
+    moved = _response(problem, change)
+    gains = _speeds(problem, moved)
+    # The exact line search minimizes the squared errors, in the metric of the inverse inertia,
+    # along the change. Only rows whose error decides their impulse count: errors of the others,
+    # such as of a sliding contact, are not to vanish.
     counted = jax.tree.map(jnp.multiply, change, decides)
     top, bottom = _dot(counted, missing), _dot(counted, gains)
-    way = jnp.clip(top / jnp.where(bottom > 0.0, bottom, 1.0), 0.0, 1.0)
-    share = jnp.where(jnp.logical_or(turns, bottom <= 0.0), 1.0, way)
+    # At most one keeps the impulses within the friction cone, which is convex.
+    length = jnp.clip(top / jnp.where(bottom > 0.0, bottom, 1.0), 0.0, 1.0)
+    share = jnp.where(jnp.logical_or(between, bottom <= 0.0), 1.0, length)
     loads = _plus(at.loads, change, share)
     return SweepState(
         loads,
-        jax.tree.map(lambda a, b: jnp.where(turns, a, b), loads, at.loads),
+        # The velocity level starts without momentum from the position level.
+        jax.tree.map(lambda a, b: jnp.where(between, a, b), loads, at.loads),
         jax.tree.map(lambda a, b: jnp.where(over, a, b), loads, at.first),
         _plus(at.speeds, gains, share),
+        # The motion over the step keeps what the position level found.
         _plus(at.over, moved, jnp.where(over, share, 0.0)),
         _plus(at.after, moved, share),
     )
 
 
 def _dot(a: SweepLoads, b: SweepLoads) -> jax.Array:
+    """Return the scalar product over all rows, (1, batch)."""
     products = jax.tree.map(lambda x, y: x * y, a, b)
     parts = [] if products.limit is None else [products.limit]
     parts += [total(x) for x in (products.contact, products.couple) if x is not None]
     return total(jnp.sum(x, axis=0, keepdims=True) for x in parts)
 
 
-def _wanted(
-    setting: SweepProblem,
+def _changes(
+    problem: SweepProblem,
     loads: SweepLoads,
     first: SweepLoads,
     ahead: SweepLoads,
     speeds: SweepLoads,
     over: Any,
 ) -> list[SweepLoads]:
-    """The change of each impulse if it were the only one, what is missing, and where it decides."""
+    """Return the change that each row alone asks for, the errors, and a mask of what decides.
+
+    Args:
+        problem: the constraints.
+        loads: the impulses.
+        first: the impulses of the position level.
+        ahead: impulses extrapolated by momentum, from which the change starts.
+        speeds: velocities of the rows.
+        over: True at the position level, False at the velocity level.
+    """
     touch: tuple[Any, ...] = (None, None, None)
     couple: tuple[Any, ...] = (None, None, None)
     limit: tuple[Any, ...] = (None, None, None)
-    contact, limits = setting.contact, setting.limits
+    contact, limits = problem.contact, problem.limits
     if contact is not None and loads.contact is not None and first.contact is not None:
+        # At the velocity level only contacts that have pushed ask for their velocity after the
+        # step.
         leave = jnp.where(first.contact.normal > 0, contact.leave, -MAX_SPEED)
         target = jnp.where(over, contact.reach, leave)
-        touch = contact_rows.wanted(contact, loads.contact, ahead.contact, speeds.contact, target)
+        touch = contact_rows.change_within_cone(
+            contact, loads.contact, ahead.contact, speeds.contact, target
+        )
         if contact.turning is not None:
+            # Torques are bounded by the normal impulse after this change.
             pressing = loads.contact.normal + touch[0].normal
-            couple = contact_rows.wanted_couple(
+            couple = contact_rows.torque_change_within_bounds(
                 contact.turning, loads.couple, ahead.couple, speeds.couple, pressing
             )
     if limits is not None and first.limit is not None:
         low, high = limit_rows.at_rest(limits, first.limit)
         low, high = jnp.where(over, limits.low, low), jnp.where(over, limits.high, high)
-        limit = limit_rows.wanted(limits, loads.limit, ahead.limit, speeds.limit, low, high)
+        limit = limit_rows.change_within_limits(
+            limits, loads.limit, ahead.limit, speeds.limit, low, high
+        )
     return [SweepLoads(*each) for each in zip(touch, couple, limit, strict=True)]
 
 
-def _physical(setting: SweepProblem, loads: SweepLoads, free: SweepLoads) -> SweepLoads:
-    """Which part of the impulses is not there to push apart what had already sunk in."""
+def _physical(problem: SweepProblem, loads: SweepLoads, free: SweepLoads) -> SweepLoads:
+    """Return the share of each impulse that remains without the push out of penetration."""
     touch, couple, limit = None, None, None
-    if setting.contact is not None and free.contact is not None:
-        share = contact_rows.physical(setting.contact, free.contact.normal)
+    if problem.contact is not None and free.contact is not None:
+        share = contact_rows.physical(problem.contact, free.contact.normal)
         touch = contact_rows.AxisImpulse(share, share, share)
+        # Friction was proportional to the normal impulse and is taken back with it.
         couple = (
             None
-            if setting.contact.turning is None
+            if problem.contact.turning is None
             else contact_rows.AxisTorque(share, share, share)
         )
-    if setting.limits is not None and loads.limit is not None:
-        limit = limit_rows.physical(setting.limits, loads.limit, free.limit)
+    if problem.limits is not None and loads.limit is not None:
+        limit = limit_rows.physical(problem.limits, loads.limit, free.limit)
     return SweepLoads(touch, couple, limit)
 
 
@@ -388,15 +522,21 @@ def _contacts(
     plan: Layout,
     model: PositionalModel,
     bodies: Links,
-    mobile: Sequence[Sym6],
+    inverse_inertia: Sequence[Sym6],
     origins: Sequence[Vec3],
     before: Sequence[Spatial],
     dt: jax.Array,
 ) -> contact_rows.CandidateContacts | None:
+    """Find the contacts at the start of the step and prepare them; None if the model has none."""
     if not sys.collisions:
         return None
+    # Collision detection runs once a step, at its start. The sweeps then see the contacts as
+    # planes.
     found = contact_rows.find(sys, frames_of(*rows(link_poses(model.links, bodies), plan.position)))
+    # The summand keeps the root's derivative finite without gravity.
     gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
     sides = contact_rows.sides_of(sys, plan)
     turns = any(group.condim > 3 for group in sys.collisions)
-    return contact_rows.prepare(found, sides, plan, mobile, origins, before, gravity, dt, turns)
+    return contact_rows.prepare(
+        found, sides, plan, inverse_inertia, origins, before, gravity, dt, turns
+    )

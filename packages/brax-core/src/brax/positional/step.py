@@ -1,4 +1,18 @@
-"""One physics step of the positional pipeline: predict, correct positions, then velocities."""
+"""One physics step of the positional pipeline: predict, correct positions, then velocities.
+
+`_kick` finds the velocities over the step and after it, and `_drift` moves the links. In `_kick`
+the links first move freely, joints apart (the prediction). `_closing` measures how far each joint
+would separate, and one elimination over the trees finds the impulses that close all joints at the
+end of the step (`brax.maximal.tree_solve`). Then `position_update.resolve` sweeps over contacts and
+limits, for positions and for velocities.
+
+Everything is solved for the change from the free motion, in directions at the start of the step.
+So momentum is conserved to rounding, and the energy does not drift to first order, as in SHAKE
+(Ryckaert, Ciccotti, Berendsen 1977).
+
+Source: Mueller et al. (2020), Detailed Rigid Body Simulation with Extended Position Based Dynamics,
+algorithm 2. Departures: `docs/positional.md`.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -45,38 +59,40 @@ class PositionalState(NamedTuple):
     """The state inside a step."""
 
     bodies: Links
+    """Poses and velocities of the links, in the frames of their principal axes."""
     q: tuple[PerDof, ...]
-    """Coordinates, by stack; none for links that nothing holds."""
+    """Joint coordinates, by stack; none for links with a free joint."""
     rates: tuple[PerDof, ...]
-    """Rates, those of the rotors, by stack."""
+    """Joint velocities, which are those of the rotors, by stack."""
     activation: jax.Array | None
-    """Of the actuators that are stateful, (na, batch); None if there are none."""
+    """Activations of the stateful actuators, (na, batch); None if there are none."""
     acted: Impulses | None = None
-    """The impulses so far of the step; None if nobody asks for them."""
+    """Impulses of the steps so far; None if they are not reported."""
 
 
 class JointClosing(NamedTuple):
-    """What the joints of a stack ask for, to be closed at the end of the step."""
+    """The velocities that close the joints of a stack at the end of the step."""
 
     drive: Spatial | None
-    """Change of the relative velocity beside the degrees of freedom, about the tree's common
-    point."""
+    """Change of the relative velocity outside of the motion subspace, about the tree's common
+    point; None for free joints."""
     rates: PerDof
-    """Rates of links that move freely."""
+    """Joint velocities of the free motion."""
     parting: PerDof
-    """Rates at which these would move away from the coordinates that were expected."""
+    """Rates at which the free motion departs from the expected coordinates."""
     expected: PerDof
-    """These coordinates."""
+    """Coordinates at the end of the step if the joint velocities were constant."""
 
 
 class VelocityUpdate(NamedTuple):
-    """The state between a kick and a drift."""
+    """The state between the velocity update (kick) and the position update (drift) of a step."""
 
     state: PositionalState
-    """Its velocities are those after the step."""
+    """The state, with the velocities after the step."""
     vel: Vec3
-    """Velocities of the centres of mass over the step, which move the links."""
+    """Velocities of the centres of mass over the step, which move the links [m/s]."""
     ang: Vec3
+    """Angular velocities over the step, world axes [rad/s]."""
     speeds: tuple[PerDof, ...]
     """Rates of the coordinates over the step, by stack."""
 
@@ -84,56 +100,59 @@ class VelocityUpdate(NamedTuple):
 def physics_step(
     problem: PositionalProblem, state: PositionalState, dt: jax.Array
 ) -> PositionalState:
-    """Advances by one time step."""
-    sys, told = problem.sys, Command(problem.act, state.activation)
+    """Advance a state by one time step.
+
+    Args:
+        problem: what does not change during a step.
+        state: the state before it.
+        dt: time step [s].
+    """
+    sys, command = problem.sys, Command(problem.act, state.activation)
     found: VelocityUpdate = sys.integrator.step(_PositionalMoves(problem), _unkicked(state), dt)
     activation = next_activation(
-        sys, problem.plan, problem.model.links, told, state.bodies, state.q, state.rates, dt
+        sys, problem.plan, problem.model.links, command, state.bodies, state.q, state.rates, dt
     )
     return found.state._replace(activation=activation)
 
 
 class _PositionalMoves(Moves[VelocityUpdate]):
-    """Kicks and drifts."""
+    """The two stages that integrators are made of, for this pipeline."""
 
     def __init__(self, problem: PositionalProblem) -> None:
         self.problem = problem
 
     def kick(self, state: VelocityUpdate, dt: jax.Array) -> VelocityUpdate:
+        """Update the velocities by the forces and constraints of a time `dt`."""
         return _kick(self.problem, state.state, dt)
 
     def drift(self, state: VelocityUpdate, dt: jax.Array) -> VelocityUpdate:
+        """Move the links for a time `dt`."""
         return _drift(self.problem, state, dt)
 
 
 def _unkicked(state: PositionalState) -> VelocityUpdate:
+    """Return a state whose velocities over the step are those that it has."""
     return VelocityUpdate(state, state.bodies.vel, state.bodies.ang, state.rates)
 
 
 def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> VelocityUpdate:
-    """Finds the velocities over the next `dt`, and those after it."""
+    """Find the velocities over the next `dt`, and those after it."""
+    # Predict: links move freely, under gravity and without joints.
     plan, model = problem.plan, problem.model
     bodies = _damped(problem.sys, state.bodies, dt)
     origins = rows(bodies.pos, plan.root)
+    # Directions of joints and contacts are those at the start of the step, not at the prediction.
+    # Then impulses act along the same directions over the step and after it, which conserves
+    # momentum.
     joints = _measured(problem, bodies, state.q)
     free = bodies._replace(vel=bodies.vel + _gravity(problem.sys) * dt)
     turned = turn(model.links.moments, free.axes, free.ang, dt)
     ahead = drift(model.links.moments, free, free.vel * dt, turned)
     closing = _closing(problem, joints, free, ahead, origins, state, dt)
-    told = Command(problem.act, state.activation)
-    motors = actuation(problem.sys, plan, model.links, told, bodies, state.q, state.rates)
-    pivots = fusion_barrier(
-        factor(
-            plan,
-            by_link(plan, _inertias(problem, bodies, origins)),
-            by_group(
-                plan, [_subspace(*each, origins) for each in zip(plan.stacks, joints, strict=True)]
-            ),
-            by_group(plan, [c.drive for c in closing]),
-            by_group(plan, [_impedance(s, dt) for s in model.stacks]),
-        )
-    )
-    tied = _tied(problem, pivots, origins, state, free, ahead, closing, dt)
+    command = Command(problem.act, state.activation)
+    motors = actuation(problem.sys, plan, model.links, command, bodies, state.q, state.rates)
+    pivots = _factored(problem, bodies, joints, closing, origins, dt)
+    targets = _equality_targets(problem, pivots, origins, state, free, ahead, closing, dt)
     rates = [c.rates for c in closing]
     found = fusion_barrier(
         resolve(
@@ -147,7 +166,7 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
             TreeMotion(by_link(plan, about(free, origins)), by_group(plan, rates)),
             _outer_impulses(problem, bodies, origins, motors, dt),
             _joint_impulses(problem, state, closing, motors, dt),
-            tied,
+            targets,
             dt,
             state.acted is not None,
         )
@@ -156,6 +175,7 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
         (join(m.links), by_stack(plan, m.rates)) for m in found[:2]
     )
     acted = impulses.more(state.acted, found[2])
+    # Changes about the common points become changes of the velocities of the centres of mass.
     arm = bodies.pos - origins
     kept = free._replace(vel=free.vel + after.lin + after.ang.cross(arm), ang=free.ang + after.ang)
     return VelocityUpdate(
@@ -166,8 +186,36 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
     )
 
 
+def _factored(
+    problem: PositionalProblem,
+    bodies: Links,
+    joints: Sequence[Joints | None],
+    closing: Sequence[JointClosing],
+    origins: Vec3,
+    dt: jax.Array,
+) -> list[GroupPivot]:
+    """Factorize the inertia of the trees with all joints in place.
+
+    One factorization serves all solutions of a step. Armature and implicit damping are impedances
+    along the degrees of freedom. The arguments are those of `_closing`.
+    """
+    plan, stacks = problem.plan, problem.model.stacks
+    subspaces = [_subspace(*each, origins) for each in zip(plan.stacks, joints, strict=True)]
+    # The barrier keeps XLA from computing the factorization again for each of its uses.
+    return fusion_barrier(
+        factor(
+            plan,
+            by_link(plan, _inertias(problem, bodies, origins)),
+            by_group(plan, subspaces),
+            by_group(plan, [c.drive for c in closing]),
+            by_group(plan, [_impedance(s, dt) for s in stacks]),
+        )
+    )
+
+
 def _drift(problem: PositionalProblem, kicked: VelocityUpdate, dt: jax.Array) -> VelocityUpdate:
-    """Moves the links and the coordinates."""
+    """Move the links and the joint coordinates."""
+    # Links move by the velocities over the step, and keep those after it.
     state, moments = kicked.state, problem.model.links.moments
     turned = turn(moments, state.bodies.axes, kicked.ang, dt)
     bodies = drift(moments, state.bodies, kicked.vel * dt, turned)
@@ -179,14 +227,16 @@ def _drift(problem: PositionalProblem, kicked: VelocityUpdate, dt: jax.Array) ->
 
 
 def _plus(a: Sequence[PerDof], b: Sequence[PerDof]) -> tuple[PerDof, ...]:
-    """Sums of numbers for each degree of freedom, by stack."""
+    """Add numbers for each degree of freedom, by stack."""
     return tuple(
         tuple(x + y for x, y in zip(*pair, strict=True)) for pair in zip(a, b, strict=True)
     )
 
 
 def _damped(sys: System, bodies: Links, dt: jax.Array) -> Links:
-    # Only what is lost is rounded, so that single precision does not drift over many steps.
+    """Apply the exponential damping of velocities, `vel_damping` and `ang_damping`."""
+    # The loss, exp(-c dt) - 1, is computed and added. Multiplying by exp(-c dt) would round the
+    # whole velocity in every step.
     return bodies._replace(
         vel=bodies.vel + bodies.vel * jnp.expm1(sys.vel_damping * dt),
         ang=bodies.ang + bodies.ang * jnp.expm1(sys.ang_damping * dt),
@@ -200,10 +250,13 @@ def _joint_impulses(
     motors: Actuation | None,
     dt: jax.Array,
 ) -> list[PerDof]:
-    """Impulses along all degrees of freedom, on links that move freely, by stack.
+    """Return the impulses along all degrees of freedom, relative to the free motion, by stack.
 
-    A rotor has kept the rate that it had, whatever the links' free motion made of the joint's.
+    The free motion changes the rate of a joint, but its rotor keeps the rate it had. So the
+    armature brings its momentum along.
     """
+    # Spring, motors and applied forces act for the step. Damping is implicit: its impedance is part
+    # of the factorization, and here it acts on the rate of the free motion.
     stacks = problem.model.stacks
     forces = applied_forces(problem.sys, problem.plan, stacks, motors, state.q)
     return [
@@ -220,17 +273,19 @@ def _joint_impulses(
 
 
 def _impedance(stack: Stack, dt: jax.Array) -> PerDof:
+    """Return impulse per rate along each degree of freedom: the rotor, and implicit damping."""
     return tuple(a + d * dt for a, d in zip(stack.armature, stack.damping, strict=True))
 
 
 def _gravity(sys: System) -> Vec3:
+    """Return the gravitational acceleration as components (1, batch)."""
     return Vec3(*(sys.opt.gravity[i : i + 1] for i in range(3)))
 
 
 def _measured(
     problem: PositionalProblem, bodies: Links, q: Sequence[PerDof]
 ) -> list[Joints | None]:
-    """The degrees of freedom of each stack as they stand; None for links that nothing holds."""
+    """Return the motion subspaces of each stack in the current pose; None for free joints."""
     return [
         None
         if group.unconstrained
@@ -245,6 +300,7 @@ def _measured(
 
 
 def _subspace(group: Group, joints: Joints | None, origins: Vec3) -> tuple[Spatial, ...]:
+    """Return the motion subspace about the common points; it is empty for free joints."""
     return () if joints is None else spatial(joints, rows(origins, group.links))
 
 
@@ -257,26 +313,40 @@ def _closing(
     state: PositionalState,
     dt: jax.Array,
 ) -> list[JointClosing]:
-    """Asks the joints to undo what parts links that move freely for the step, from `free`."""
+    """Return the velocities that undo the separation of joints by the free motion over the step.
+
+    Args:
+        problem: what does not change during a step.
+        joints: the motion subspaces, from `_measured`.
+        free: the links with their free velocities.
+        ahead: the links after the free motion (the prediction).
+        origins: the common point of each link's tree.
+        state: the state at the start of the step.
+        dt: time step [s].
+    """
     out = []
     for i, (group, stack) in enumerate(zip(problem.plan.stacks, problem.model.stacks, strict=True)):
         mine = joints[i]
         if mine is None:
             out.append(JointClosing(None, (), (), ()))
             continue
+        # The separation is measured against the pose that the joint has at coordinates that its
+        # rate predicts. Its parts along the degrees of freedom are no error and only correct the
+        # rates.
         expected = advance(group.types, state.q[i], state.rates[i], dt)
         body, parent = rows(ahead, group.links), parents(ahead, group)
         parted = separation(stack, stack_pose(stack, group.types, expected), parent, body)
         moving = relative_velocity(mine.point, parents(free, group), rows(free, group.links))
         rates, *_ = project(mine, *moving)
         parting, ang, lin = project(mine, *(part * (1.0 / dt) for part in parted))
+        # The drive opposes the separation, as a velocity about the common point.
         arm = mine.point - rows(origins, group.links)
         drive = Spatial(ang, lin + arm.cross(ang)) * -1.0
         out.append(JointClosing(drive, rates, parting, expected))
     return out
 
 
-def _tied(
+def _equality_targets(
     problem: PositionalProblem,
     pivots: list[GroupPivot],
     origins: Vec3,
@@ -286,20 +356,26 @@ def _tied(
     closing: Sequence[JointClosing],
     dt: jax.Array,
 ) -> EqualityTargets | None:
-    """The ties, which are to undo what parts links that move freely, as joints do."""
+    """Return the equality constraints, and the rates that undo their violation by the free motion.
+
+    They are treated as joints are: the violation after the free motion, over the time step. The
+    arguments are those of `_closing`. It is None if the model has no equality constraints.
+    """
+    # `now` gives the directions at the start of the step, `parting` the violation at its end.
     sys, plan, masses = problem.sys, problem.plan, problem.model.links
     if not sys.equality_names:
         return None
     now = equality_errors(sys, plan, masses, state.bodies, origins, state.q)
-    held = equality_system(sys, plan, pivots, origins, now)
+    system = equality_system(sys, plan, pivots, origins, now)
     parting = equality_errors(sys, plan, masses, ahead, origins, [c.expected for c in closing])
     still = jax.tree.map(jnp.zeros_like, by_link(plan, about(free, origins)))
-    rates = equality_rates(sys, plan, held, (still, by_group(plan, [c.parting for c in closing])))
-    return fusion_barrier(EqualityTargets(held, -rates - parting.apart * (1.0 / dt)))
+    # The joints' own corrections move coupled coordinates too, so their rates are taken off.
+    rates = equality_rates(sys, plan, system, (still, by_group(plan, [c.parting for c in closing])))
+    return fusion_barrier(EqualityTargets(system, -rates - parting.apart * (1.0 / dt)))
 
 
 def _inertias(problem: PositionalProblem, bodies: Links, origins: Vec3) -> Rigid:
-    """Spatial inertias about the common points."""
+    """Return the spatial inertias of the links about the common points."""
     model = problem.model.links
     moments = Sym3.from_principal(bodies.axes, model.moments)
     return rigid_inertia(model.mass, bodies.pos - origins, moments)
@@ -312,10 +388,14 @@ def _outer_impulses(
     motors: Actuation | None,
     dt: jax.Array,
 ) -> list[Spatial]:
-    """Impulses of surroundings and motors on the links, about the common points, by group."""
+    """Return the impulses of external forces, fluid and actuators on links, by group.
+
+    They are about the common points.
+    """
     plan, model = problem.plan, problem.model.links
     nothing = jax.tree.map(jnp.zeros_like, bodies.vel)
     force = Spatial(nothing, nothing)
+    # External forces and fluid at the velocities of the start of the step, and actuators on sites.
     for push in (
         problem.external.wrench(bodies.axes, Spatial(bodies.ang, bodies.vel)),
         actuator_wrench(problem.sys, plan, model, bodies, motors),
