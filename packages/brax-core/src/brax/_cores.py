@@ -1,16 +1,16 @@
-"""The cores of a CPU as devices of JAX, for the command `brax`; without importing JAX."""
+"""CPU cores as devices of JAX, for the command `brax`. This module must not import JAX."""
 
 import os
 
 cores_are_devices = False
-"""True if `use_all_cores` made the devices, so that nobody minds if only one is used."""
+"""True if `use_all_cores` made the devices; then it is no mistake to use only one of them."""
 
 
 def use_all_cores() -> None:
-    """Makes every core a device of JAX's, where the user has not said how many there are.
+    """Make every core a device of JAX, unless the user has set the number of devices.
 
-    Physics alone is faster so, by a tenth to a third on two cores, and seeds learn side by side.
-    One agent does not: it trains on one of the devices, whose work all cores share.
+    On two cores, physics alone is faster by a tenth to a third, and several seeds train in
+    parallel. A single agent trains on one device, whose work all cores share.
     """
     global cores_are_devices
     told = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")

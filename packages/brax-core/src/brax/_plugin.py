@@ -1,4 +1,4 @@
-"""What brax-core brings to the plugin registry."""
+"""The plugins of brax-core, from joint types to pipelines, as the registry asks for them."""
 
 from brax.plugins import Spec, hookimpl
 
@@ -7,7 +7,7 @@ BRAX_PLUGIN_API = 1
 
 @hookimpl
 def brax_joint_types() -> list[Spec]:
-    """The joints of MJCF that the engine knows."""
+    """Return the joint types of MJCF."""
     return [
         Spec("ball", "brax.joints.ball:BALL", "rotation about a point"),
         Spec("free", "brax.joints.free:FREE", "six degrees of freedom"),
@@ -18,7 +18,7 @@ def brax_joint_types() -> list[Spec]:
 
 @hookimpl
 def brax_geometry_types() -> list[Spec]:
-    """The shapes that the engine knows."""
+    """Return the geometry types."""
     return [
         Spec("plane", "brax.colliders.shapes.plane:PLANE", "infinite plane, normal z"),
         Spec("sphere", "brax.colliders.shapes.sphere:SPHERE", "sphere"),
@@ -33,7 +33,7 @@ def brax_geometry_types() -> list[Spec]:
 
 @hookimpl
 def brax_colliders() -> list[Spec]:
-    """The pairs of shapes that can touch."""
+    """Return the colliders in closed form; `brax.colliders.dispatch` derives others."""
     return [
         _pair("plane", "sphere", "brax.colliders.primitive.plane_sphere:PLANE_SPHERE"),
         _pair("plane", "capsule", "brax.colliders.primitive.plane_capsule:PLANE_CAPSULE"),
@@ -52,7 +52,7 @@ def brax_colliders() -> list[Spec]:
 
 @hookimpl
 def brax_integrators() -> list[Spec]:
-    """The ways of advancing time."""
+    """Return the integrators."""
     return [
         Spec("euler", "brax.integrators.euler:EULER", "semi-implicit Euler"),
         Spec("implicit", "brax.integrators.implicit:IMPLICIT", "implicit in velocity"),
@@ -64,7 +64,7 @@ def brax_integrators() -> list[Spec]:
 
 @hookimpl
 def brax_actuators() -> list[Spec]:
-    """The laws that turn a control into a force."""
+    """Return the actuator types."""
     return [
         Spec("affine", "brax.actuators.affine:AFFINE", "motor, position and velocity servo"),
         Spec("general", "brax.actuators.general:GENERAL", "affine gain and affine bias"),
@@ -77,7 +77,7 @@ def brax_actuators() -> list[Spec]:
 
 @hookimpl
 def brax_sensors() -> list[Spec]:
-    """What models measure."""
+    """Return the sensor types."""
     return [
         Spec("jointpos", "brax.sensors.joint:JOINT_POSITION", "coordinate of a joint"),
         Spec("jointvel", "brax.sensors.joint:JOINT_VELOCITY", "rate of a joint"),
@@ -119,7 +119,7 @@ def brax_sensors() -> list[Spec]:
 
 @hookimpl
 def brax_pipelines() -> list[Spec]:
-    """The ways of computing a step."""
+    """Return the pipelines."""
     return [
         Spec("spring", "brax.spring.pipeline:SPRING", "maximal coordinates, soft joints"),
         Spec("positional", "brax.positional.pipeline:POSITIONAL", "maximal coordinates, XPBD"),
@@ -133,7 +133,7 @@ def brax_pipelines() -> list[Spec]:
 
 @hookimpl
 def brax_commands() -> list[Spec]:
-    """Subcommands of `brax`."""
+    """Return the subcommands of `brax`."""
     return [
         Spec("plugins", "brax.cli.plugins:command", "show what is registered, and by whom"),
         Spec("bench", "brax.cli.bench:command", "measure an environment's speed"),
@@ -141,5 +141,5 @@ def brax_commands() -> list[Spec]:
 
 
 def _pair(first: str, second: str, target: str) -> Spec:
-    """A collider, named by the types that it is chosen by."""
+    """Return the specification of a collider, which its two types are the keys of."""
     return Spec(f"{first}-{second}", target, keys=(first, second))

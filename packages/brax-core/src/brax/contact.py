@@ -1,4 +1,4 @@
-"""Contacts at given link frames, for environments and for looking at."""
+"""Contacts of a model at given link frames, for environments and for inspection."""
 
 from typing import Any
 
@@ -16,17 +16,17 @@ from brax.tree import join
 
 
 def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | None:
-    """Finds the contacts of a model.
+    """Find the contacts of a model.
 
     Args:
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
-        mocap: frames of the mocap bodies, `State.mocap`; None for where the model has them.
+        mocap: frames of the mocap bodies, `State.mocap`; None means the model's.
 
     Returns:
-        All candidate points, near or far, shape (n_contacts, ...); None if nothing can touch. Where
-        a model has so many that the nearest are followed (see `Option.max_contact_points`) those,
-        and their links with the batch's axes.
+        All candidate points, near or far, shape (n_contacts, ...); None if the model has none. If
+        the model uses a broad phase (see `Option.max_contact_points`), only the nearest points are
+        returned, and `link_idx` differs between environments.
     """
     if not sys.collisions:
         return None
@@ -42,12 +42,12 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
 
 
 def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
-    """Points of all candidate contacts, and normals from the first geom to the second.
+    """Return the points of all candidate contacts, and their normals.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        pos: link frames in the world, in the model's order.
-        rot: their orientations, in the same order.
+        pos: positions of the link frames in the world, in the model's order.
+        rot: orientations of the link frames, in the same order.
     """
     if not sys.collisions:
         none = zero_vec(pos.x[:0])
@@ -60,11 +60,13 @@ def normals(sys: System, pos: Vec3, rot: Quat) -> tuple[Vec3, Vec3]:
 
 
 def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array, ...]:
+    """Find all candidate points, for arrays with a trailing batch axis."""
     found = contacts(placed(sys, mocap), frames_of(vec3(x.pos), quat(x.rot)))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *(_table(f) for f in found))
 
 
 def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ...]:
+    """Find the nearest points and their links, for arrays with a trailing batch axis."""
     sys = placed(sys, mocap)
     every = [((s.friction, s.sideways, s.turning, s.elasticity), s.margin) for s in surfaces(sys)]
     surface, margins = join(every)
@@ -77,12 +79,13 @@ def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, .
 
 
 def _table(found: GroupContacts) -> tuple[jax.Array, ...]:
-    """One row a point, (points * pairs, ..., batch)."""
+    """Return the fields of `Contact` with one row for each point, (points * pairs, ..., batch)."""
     touch = found.touch
     axes = (touch.normal, *touch.across())
     shape = jnp.broadcast_shapes(touch.dist.shape, touch.pos.x.shape)
 
     def flat(a: jax.Array) -> jax.Array:
+        """Merge the axes of points and pairs."""
         return jnp.broadcast_to(a, shape).reshape(-1, shape[-1])
 
     normal_first = jnp.stack([stack([flat(a) for a in axis]) for axis in axes], axis=1)

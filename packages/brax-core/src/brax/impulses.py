@@ -11,22 +11,22 @@ from brax.spatial import Spatial
 
 
 class Impulses(NamedTuple):
-    """What acted; arrays with a trailing batch axis, world axes."""
+    """Impulses of contacts and equality constraints, world axes, with a trailing batch axis."""
 
     contact: jax.Array
-    """On the second geom of each contact [N s], (n_contacts, 3, batch)."""
+    """Impulse on the second geom of each contact [N s], (n_contacts, 3, batch)."""
     load: Spatial
-    """On each link, in the model's order: angular about the world's origin [N m s], and linear,
-    components (n_links, batch)."""
+    """Impulse on each link, in the model's order: the angular one about the world's origin [N m s],
+    and the linear one [N s], components (n_links, batch)."""
 
 
 def every_contact(sys: System) -> int:
-    """Return the number of points where geoms of the model could touch."""
+    """Return the number of candidate contact points of a model."""
     return sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
 
 
 def no_forces(sys: System, contacts: int, like: jax.Array) -> Forces:
-    """Return zero forces of one environment, of the type of `like`."""
+    """Return zero forces of one environment, with the element type of `like`."""
     links = jnp.zeros((sys.num_links(), 3), like.dtype)
     return Forces(
         jnp.zeros(sys.qd_size(), like.dtype),
@@ -36,20 +36,26 @@ def no_forces(sys: System, contacts: int, like: jax.Array) -> Forces:
 
 
 def zero(forces: Forces) -> Impulses:
-    """Return zero impulses, in the shapes of forces with a trailing batch axis."""
+    """Return zero impulses, with the shapes of forces with a trailing batch axis."""
     none = jnp.zeros_like(forces.load.ang[:, 0])
     still = Vec3(none, none, none)
     return Impulses(jnp.zeros_like(forces.contact), Spatial(still, still))
 
 
 def more(before: Impulses | None, now: Impulses | None) -> Impulses | None:
-    """Return the sum of impulses; None where nobody asks for them."""
+    """Return the sum of impulses; None if they are not reported."""
     if before is None or now is None:
         return None
     return jax.tree.map(lambda a, b: a + b, before, now)
 
 
 def mean_forces(impulses: Impulses, change: jax.Array, time: jax.Array) -> Forces:
-    """Return impulses and the change of the joint velocities (nv, batch) over the step's length."""
+    """Return the mean forces and accelerations of a step.
+
+    Args:
+        impulses: impulses of the step.
+        change: change of the joint velocities over it, (nv, batch).
+        time: its length [s].
+    """
     load = Force(stack(impulses.load.ang), stack(impulses.load.lin))
     return Forces(*(jax.tree.map(lambda x: x / time, x) for x in (change, impulses.contact, load)))

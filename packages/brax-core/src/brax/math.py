@@ -1,7 +1,7 @@
-"""Rotations and safe functions on ordinary arrays, for environments and users.
+"""Rotations, and functions with safe derivatives, on ordinary arrays, for environments and users.
 
-Vectors and quaternions are trailing axes of three and four; leading axes broadcast. The pipelines
-compute with `brax.components`; where both need a formula it lives there.
+Vectors and quaternions are trailing axes of length three and four, and leading axes broadcast. The
+pipelines compute with `brax.components`. A formula that both need is there.
 """
 
 import jax
@@ -12,59 +12,62 @@ from brax.components import Quat, Vec3
 
 
 def _vec(v: jax.Array) -> Vec3:
+    """Split the trailing axis into components."""
     return Vec3(*(v[..., i] for i in range(3)))
 
 
 def _quat(q: jax.Array) -> Quat:
+    """Split the trailing axis into components."""
     return Quat(*(q[..., i] for i in range(4)))
 
 
 def _join(parts: tuple[jax.Array, ...]) -> jax.Array:
+    """Stack components on a trailing axis."""
     return jnp.stack(jnp.broadcast_arrays(*parts), axis=-1)
 
 
 def rotate(vec: jax.Array, quat: jax.Array) -> jax.Array:
-    """Rotates a vector (..., 3) by a unit quaternion (..., 4)."""
+    """Rotate a vector (..., 3) by a unit quaternion (..., 4)."""
     return _join(_quat(quat).rotate(_vec(vec)))
 
 
 def inv_rotate(vec: jax.Array, quat: jax.Array) -> jax.Array:
-    """Rotates a vector (..., 3) by the inverse of a unit quaternion (..., 4)."""
+    """Rotate a vector (..., 3) by the inverse of a unit quaternion (..., 4)."""
     return _join(_quat(quat).conj.rotate(_vec(vec)))
 
 
 def quat_mul(u: jax.Array, v: jax.Array) -> jax.Array:
-    """The rotation `v` followed by `u`, both (..., 4)."""
+    """Return the product of two quaternions (..., 4): the rotation `v` followed by `u`."""
     return _join(_quat(u).mul(_quat(v)))
 
 
 def quat_inv(q: jax.Array) -> jax.Array:
-    """The inverse of a unit quaternion (..., 4)."""
+    """Return the inverse of a unit quaternion (..., 4)."""
     return _join(_quat(q).conj)
 
 
 def quat_rot_axis(axis: jax.Array, angle: jax.Array) -> jax.Array:
-    """The rotation by `angle` [rad] about the unit vector `axis` (..., 3)."""
+    """Return the rotation by `angle` [rad] about the unit vector `axis` (..., 3)."""
     return _join(components.exp_quat(_vec(axis) * angle))
 
 
 def ang_to_quat(ang: jax.Array) -> jax.Array:
-    """An angular velocity (..., 3) as the pure quaternion (0, ang)."""
+    """Return an angular velocity (..., 3) as the pure quaternion (0, ang)."""
     return jnp.concatenate([jnp.zeros_like(ang[..., :1]), ang], axis=-1)
 
 
 def quat_to_3x3(q: jax.Array) -> jax.Array:
-    """The rotation matrix (..., 3, 3) of a unit quaternion (..., 4)."""
+    """Return the rotation matrix (..., 3, 3) of a unit quaternion (..., 4)."""
     return jnp.stack([_join(c) for c in _quat(q).matrix()], axis=-1)
 
 
 def relative_quat(q1: jax.Array, q2: jax.Array) -> jax.Array:
-    """The rotation that takes `q1` to `q2`, in the frame of `q1`."""
+    """Return the rotation that takes `q1` to `q2`, in the frame of `q1`."""
     return quat_mul(quat_inv(q1), q2)
 
 
 def euler_to_quat(v: jax.Array) -> jax.Array:
-    """Intrinsic x-y'-z'' Euler angles in degrees, (..., 3), as a quaternion (..., 4)."""
+    """Return the quaternion (..., 4) of intrinsic x-y'-z'' Euler angles (..., 3) in degrees."""
     half = v * (jnp.pi / 360)
     c, s = jnp.cos(half), jnp.sin(half)
     zero = jnp.zeros_like(c[..., 0])
@@ -75,7 +78,7 @@ def euler_to_quat(v: jax.Array) -> jax.Array:
 
 
 def quat_to_euler(q: jax.Array) -> jax.Array:
-    """Intrinsic x-y'-z'' Euler angles [rad], (..., 3), of a unit quaternion (..., 4)."""
+    """Return the intrinsic x-y'-z'' Euler angles (..., 3) [rad] of a unit quaternion (..., 4)."""
     w, x, y, z = (q[..., i] for i in range(4))
     return _join(
         (
@@ -87,7 +90,9 @@ def quat_to_euler(q: jax.Array) -> jax.Array:
 
 
 def from_to(v1: jax.Array, v2: jax.Array) -> jax.Array:
-    """A shortest rotation (..., 4) that takes the unit vector `v1` to `v2`."""
+    """Return a shortest rotation (..., 4) that takes the unit vector `v1` to `v2`."""
+    # The quaternion (1 + a.b, a x b) is twice the half-angle formula. Opposite vectors make it
+    # zero, and half a turn about any perpendicular axis takes its place.
     a, b = _vec(v1), _vec(v2)
     w = 1 + a.dot(b)
     opposite = w < 1e-6
@@ -98,42 +103,42 @@ def from_to(v1: jax.Array, v2: jax.Array) -> jax.Array:
 
 
 def orthogonals(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Two unit vectors that make a right-handed frame with the unit vector `a` (..., 3)."""
+    """Return two unit vectors that form a right-handed frame with the unit vector `a` (..., 3)."""
     b, c = components.tangents(_vec(a))
     return _join(b), _join(c)
 
 
 def signed_angle(axis: jax.Array, ref_p: jax.Array, ref_c: jax.Array) -> jax.Array:
-    """The angle [rad] about `axis` from `ref_p` to `ref_c`, all unit vectors (..., 3)."""
+    """Return the angle [rad] about `axis` from `ref_p` to `ref_c`, all unit vectors (..., 3)."""
     sine = jnp.sum(jnp.cross(ref_p, ref_c) * axis, axis=-1)
     return jnp.arctan2(sine, jnp.sum(ref_p * ref_c, axis=-1))
 
 
 def safe_norm(x: jax.Array, axis: int | tuple[int, ...] | None = None) -> jax.Array:
-    """Euclidean norm along `axis` (all axes if None), with a zero gradient at zero."""
+    """Return the Euclidean norm along `axis` (all axes if None), with a zero gradient at zero."""
     return components.sqrt(jnp.sum(x * x, axis=axis))
 
 
 def normalize(x: jax.Array, axis: int | None = None) -> tuple[jax.Array, jax.Array]:
-    """Unit vector along `axis`, and the norm; zero stays zero, with finite gradients."""
+    """Return the unit vector along `axis` and the norm; zero stays zero, with finite gradients."""
     length = safe_norm(x, axis)
     divisor = jnp.where(length > 0, length, 1.0)
     return x / (divisor if axis is None else jnp.expand_dims(divisor, axis)), length
 
 
 def safe_arccos(x: jax.Array) -> jax.Array:
-    """Arc cosine of `x` clipped to [-1, 1], with a zero gradient outside (-1, 1)."""
+    """Return the arc cosine of `x` clipped to [-1, 1], with a zero gradient outside (-1, 1)."""
     inside = jnp.abs(x) < 1.0
     return jnp.where(inside, jnp.arccos(jnp.where(inside, x, 0.0)), jnp.where(x > 0, 0.0, jnp.pi))
 
 
 def safe_arcsin(x: jax.Array) -> jax.Array:
-    """Arc sine of `x` clipped to [-1, 1], with a zero gradient outside (-1, 1)."""
+    """Return the arc sine of `x` clipped to [-1, 1], with a zero gradient outside (-1, 1)."""
     return jnp.pi / 2 - safe_arccos(x)
 
 
 def inv_3x3(m: jax.Array) -> jax.Array:
-    """The inverse of a 3x3 matrix (..., 3, 3), by cofactors."""
+    """Return the inverse of a 3x3 matrix (..., 3, 3), by cofactors."""
     r0, r1, r2 = (m[..., i, :] for i in range(3))
     columns = jnp.stack([jnp.cross(r1, r2), jnp.cross(r2, r0), jnp.cross(r0, r1)], axis=-1)
     return columns / jnp.sum(r0 * columns[..., 0], axis=-1)[..., None, None]

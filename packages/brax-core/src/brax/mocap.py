@@ -1,6 +1,7 @@
-"""Bodies that the state places and nothing else moves: MuJoCo's mocap bodies.
+"""Mocap bodies: bodies whose frames the user sets in the state, and that nothing else moves.
 
-They are part of the world while a step lasts, and at rest in it.
+During a step they are part of the world, at rest. So a step uses the model with all that mocap
+bodies carry moved to where the state has them.
 """
 
 from collections.abc import Sequence
@@ -13,20 +14,21 @@ from brax.base import Equality, System, Transform
 from brax.components import Quat, Vec3, normalize_quat, quat, rows, stack, vec3
 
 Shift = tuple[Vec3, Quat]
-"""How far each body is from where the model has it; in the last row, not at all."""
+"""Displacement of each mocap body from its frame in the model, as a translation after a rotation
+about the world's origin. The last row is the identity, for what is on no mocap body."""
 
 
 def at_rest(sys: System) -> Transform | None:
-    """Where the model has its mocap bodies, shape (n_mocap, ...); None if it has none."""
+    """Return the frames of the mocap bodies in the model, (n_mocap, ...); None if it has none."""
     return rows(sys.fixed, sys.mocap_fixed) if sys.mocap_fixed else None
 
 
 def placed(sys: System, mocap: Transform | None) -> System:
-    """The model with its mocap bodies, and all that they carry, where a state has them.
+    """Return the model with its mocap bodies, and all that they carry, at given frames.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        mocap: frames in the world (n_mocap, ..., batch); None for where the model has them.
+        mocap: frames in the world (n_mocap, ..., batch); None means the model's.
     """
     if mocap is None or not sys.mocap_fixed:
         return sys
@@ -43,11 +45,14 @@ def placed(sys: System, mocap: Transform | None) -> System:
 
 
 def _shift(before: Transform, after: Transform) -> Shift:
+    """Return the displacement from one frame of each mocap body to another."""
+    # Users may set quaternions of any length.
     old, new = quat(before.rot), normalize_quat(quat(after.rot))
     turn = new.mul_inv(old)
     pos = vec3(after.pos) - turn.rotate(vec3(before.pos))
 
     def with_none(x: jax.Array, none: float) -> jax.Array:
+        """Append the identity's row."""
         return jnp.concatenate([x, jnp.full_like(x[:1], none)])
 
     still = (1.0, 0.0, 0.0, 0.0)
@@ -58,12 +63,13 @@ def _shift(before: Transform, after: Transform) -> Shift:
 
 
 def _of(shift: Shift, which: Sequence[int]) -> Shift:
+    """Return the displacement of what is on each given mocap body, the identity for -1."""
     last = len(shift[0].x) - 1
     return rows(shift, [last if k < 0 else k for k in which])
 
 
 def _moved(frames: Transform, which: Sequence[int], shift: Shift) -> Transform:
-    """Frames of which each is on a mocap body, or on none: -1."""
+    """Displace frames, each with the mocap body that it is on, -1 for none."""
     if max(which, default=-1) < 0:
         return frames
     by, turn = _of(shift, which)
@@ -72,10 +78,12 @@ def _moved(frames: Transform, which: Sequence[int], shift: Shift) -> Transform:
 
 
 def _tied(sys: System, shift: Shift) -> Equality:
-    """Ties whose ends are on mocap bodies, in the world's frame as any that end there.
+    """Displace the ends of equality constraints that are on mocap bodies.
 
-    A turn between two frames is that from the first to the second. Its error is then seen along the
-    world's axes and not the body's, which changes nothing: no axis counts more than another.
+    These ends become points of the world, as those of any constraint to the world. A weld's
+    relative orientation is that from the first frame to the second. Its error is then measured
+    along the world's axes and not the body's, which has no effect, because all axes have the same
+    weight.
     """
     data = sys.equality.data
     first, second = (_of(shift, [pair[side] for pair in sys.equality_mocap]) for side in (0, 1))
@@ -83,6 +91,7 @@ def _tied(sys: System, shift: Shift) -> Equality:
     links = [kind in ("weld", "connect") for kind in sys.equality_types]
     swapped = jnp.array(welds)[:, None]
     points = vec3(data[:, 0:3]), vec3(data[:, 3:6])
+    # A weld stores its two points in the opposite order of a `connect`.
     out = []
     for place, (mine, other) in enumerate(((first, second), (second, first))):
         a, b = (by + turn.rotate(points[place]) for by, turn in (mine, other))

@@ -1,4 +1,8 @@
-"""What the pipelines share: `init` and `step`, around kernels whose batch is on the last axis."""
+"""The base class of pipelines: `init` and `step`, around kernels with the batch on the last axis.
+
+A pipeline implements four kernels, `problem`, `enter`, `advance` and `leave`. `step` checks its
+arguments on the host and then runs the four as one compiled function, `Pipeline._run`.
+"""
 
 import functools
 from abc import ABC, abstractmethod
@@ -20,51 +24,51 @@ M = TypeVar("M", bound="InnerState")
 
 
 class InnerState(Protocol):
-    """A pipeline's own form of a state."""
+    """A pipeline's internal form of a state."""
 
     @property
     def acted(self) -> impulses.Impulses | None:
-        """The impulses so far of the step; None if nobody asks for them."""
+        """The impulses of the physics steps so far; None if they are not reported."""
 
 
 class Pipeline(ABC, Generic[P, M]):
-    """A way to simulate a model.
+    """A method of simulation.
 
-    A pipeline gives four kernels, for arrays with a trailing batch axis. `P` is all that it knows
-    beside the state, and that does not change during a step; `M` is its own form of the state.
+    A pipeline implements four kernels for arrays with a trailing batch axis. `P` is the type of all
+    data that does not change during a step. `M` is the type of the internal state.
     """
 
     name: ClassVar[str]
-    """The name in the registry, and in messages."""
+    """The name in the registry and in messages."""
     has_flow: ClassVar[bool] = False
-    """True if it runs integrators that need `brax.integrators.Flow`; if not it refuses them."""
+    """True if it runs integrators that need `brax.integrators.Flow`; else it rejects them."""
     lacks: ClassVar[tuple[str, ...]] = ()
-    """Those of `contracts.FEATURES` that it does not compute, and refuses."""
+    """The features of `contracts.FEATURES` that it does not compute; it rejects such models."""
     approximates: ClassVar[Mapping[str, str]] = {}
-    """Those that it computes in a way of its own, and which."""
+    """The features that it approximates, and how."""
 
     reports_forces: ClassVar[bool] = False
-    """True if states report `State.forces` unasked in models whose sensors read them. If not, the
-    sensors find the forces at the state that they are asked about."""
+    """True if states report `State.forces` by default in models whose sensors read them. Else the
+    sensors compute the forces at a state when they are evaluated."""
 
     @abstractmethod
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> P:
-        """Prepares what does not change during a step."""
+        """Prepare the data that does not change during a step."""
 
     @abstractmethod
     def enter(self, problem: P, state: State) -> M:
-        """The pipeline's own form of a state."""
+        """Convert a state to the internal form."""
 
     @abstractmethod
     def advance(self, problem: P, motion: M, dt: jax.Array) -> M:
-        """One physics step."""
+        """Take one physics step."""
 
     @abstractmethod
     def leave(self, problem: P, motion: M) -> State:
-        """The state that users see."""
+        """Convert the internal form to the state that users see."""
 
     def contacts(self, sys: System) -> int:
-        """Return how many contacts `State.forces` has."""
+        """Return the number of contacts in `State.forces`."""
         return impulses.every_contact(sys)
 
     def with_forces(self, sys: System, state: State) -> State:
@@ -77,13 +81,14 @@ class Pipeline(ABC, Generic[P, M]):
         return state.replace(forces=impulses.no_forces(sys, self.contacts(sys), state.q))
 
     def report(self, sys: System) -> list[tuple[str, str, str]]:
-        """Lists what becomes of those features of a model that pipelines do not all compute alike.
+        """List how the pipeline treats the features that not all pipelines compute the same way.
 
         Args:
             sys: the model.
 
         Returns:
-            Rows of the feature, `supported`, `approximated` or `refused`, and what is done instead.
+            Rows with the feature, `supported`, `approximated` or `refused`, and what is done
+            instead.
         """
         rows = [
             (
@@ -102,7 +107,7 @@ class Pipeline(ABC, Generic[P, M]):
         return rows
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
-        """Makes the state of a model at given coordinates.
+        """Return the state of a model at given coordinates.
 
         Args:
             sys: the model.
@@ -113,8 +118,8 @@ class Pipeline(ABC, Generic[P, M]):
             The state.
 
         Raises:
-            ModelError: if a leaf of the model is not what it may be, or the model has what the
-                pipeline lacks.
+            ModelError: if a leaf of the model has the wrong shape or type, or the model has a
+                feature that the pipeline lacks.
             ShapeError: if an array does not fit the model.
         """
         function = f"{self.name}.init"
@@ -132,26 +137,26 @@ class Pipeline(ABC, Generic[P, M]):
         n_frames: int = 1,
         external: Force | None = None,
     ) -> State:
-        """Advances a state by `n_frames` physics steps under one control.
+        """Advance a state by `n_frames` physics steps with one control.
 
-        A NaN in the model, the state, the controls or the external forces comes out as NaN in all
-        that depends on it. Other environments of a batch are not affected.
+        A NaN in the model, the state, the controls or the external forces makes everything that
+        depends on it NaN. Other environments of a batch are not affected.
 
         Args:
             sys: the model.
             state: from `init` or `step`.
-            act: controls, shape (nu,), which are clipped to their ranges; None for zeros.
-            n_frames: number of physics steps, at least 1; not traced.
-            external: torque and force that act on each link at its centre of mass, world axes
-                [N m, N], each (n_links, 3); the same in all physics steps. MuJoCo's `xfrc_applied`.
+            act: controls, shape (nu,), which are clipped to their ranges; None means zeros.
+            n_frames: number of physics steps, at least 1; a Python integer.
+            external: torque and force on each link at its centre of mass, world axes [N m, N], each
+                (n_links, 3); the same in all physics steps. MuJoCo's `xfrc_applied`.
 
         Returns:
             The state `n_frames * sys.opt.timestep` later.
 
         Raises:
-            ConfigError: if `n_frames` is no such number.
-            ModelError: if `sys` is no system, or the pipeline cannot run its integrator.
-            ShapeError: if the state is none, or an array does not fit the model.
+            ConfigError: if `n_frames` is not a positive integer.
+            ModelError: if `sys` is not a `System`, or the pipeline cannot run its integrator.
+            ShapeError: if `state` is not a `State`, or an array does not fit the model.
         """
         function = f"{self.name}.step"
         if act is None and isinstance(sys, System):
@@ -162,11 +167,13 @@ class Pipeline(ABC, Generic[P, M]):
         return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
 
     def _completed(self, sys: System, state: State) -> State:
+        """Return a state with all fields that the model and its sensors need."""
         state = completed(sys, state)
         read = self.reports_forces and any(t.reads_forces for t in sys.sensor_types)
         return self.with_forces(sys, state) if read and state.forces is None else state
 
     def _check_integrator(self, function: str, sys: System) -> None:
+        """Raise `ModelError` if the pipeline cannot run the model's integrator."""
         integrator = sys.integrator
         if integrator.needs_flow and not self.has_flow:
             raise ModelError(
@@ -183,7 +190,8 @@ class Pipeline(ABC, Generic[P, M]):
     def _run(
         self, sys: System, state: State, act: jax.Array, external: Force | None, n_frames: int
     ) -> State:
-        """All physics steps."""
+        """Run all physics steps; the kernel of `step`."""
+        # What follows from the model alone is computed here, before the loop over physics steps.
         sys = mocap.placed(sys, state.mocap)
         problem = self.problem(sys, act, external)
         dt = sys.opt.timestep[None]
@@ -202,7 +210,7 @@ class Pipeline(ABC, Generic[P, M]):
 
 
 def completed(sys: System, state: State) -> State:
-    """A state with all that its model has: what is not given is at rest."""
+    """Return a state with all fields that its model has; those that are not given are at rest."""
     n = len(sys.stateful_actuators())
     if state.activation is None and n:
         state = state.replace(activation=jnp.zeros(n, state.q.dtype))
@@ -211,10 +219,13 @@ def completed(sys: System, state: State) -> State:
 
 @functools.lru_cache(maxsize=64)
 def _step(pipeline: Pipeline[Any, Any], n_frames: int) -> Callable[..., State]:
+    """Return the compiled step of a pipeline for a number of physics steps."""
     return batch_last(functools.partial(pipeline._run, n_frames=n_frames), full=(1, 2))
 
 
 def _init_kernel(sys: System, q: jax.Array, qd: jax.Array) -> State:
+    """Return the state at given coordinates, for arrays with a trailing batch axis."""
+    # A step of length zero normalizes quaternions and leaves other coordinates alone.
     q = integrate(sys, q, jnp.zeros_like(qd), 0.0)
     return State(q, qd, *to_state(link_frames(sys, q, qd)))
 
@@ -223,9 +234,15 @@ _init = batch_last(_init_kernel, full=(1, 2))
 
 
 def integrate(sys: System, q: jax.Array, qd: jax.Array, dt: jax.Array | float) -> jax.Array:
-    """Coordinates after moving for `dt` at the rates `qd`, arrays (n, batch).
+    """Return the coordinates after a motion for `dt` at the velocities `qd`.
 
-    Quaternions come out at unit length.
+    Quaternions have unit length in the result.
+
+    Args:
+        sys: the model.
+        q: coordinates (nq, batch).
+        qd: velocities (nv, batch).
+        dt: time [s].
     """
     where, rates = _by_type(sys)
     parts = []
@@ -236,12 +253,15 @@ def integrate(sys: System, q: jax.Array, qd: jax.Array, dt: jax.Array | float) -
 
 
 def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> jax.Array:
-    """The rates `qd` at `q`, seen in the coordinates `x` of `q = integrate(sys, start, x, 1)`.
+    """Return the rates of the coordinates `x`, where `q = integrate(sys, start, x, 1)`.
+
+    The coordinates `x` are a chart of the configuration space around `start`, in which integrators
+    may add. Their rates differ from `qd` for joints with quaternions.
 
     Args:
         sys: the model.
         q: coordinates (nq, batch).
-        qd: rates at them (nv, batch).
+        qd: velocities at them (nv, batch).
         start: coordinates at which `x` is zero (nq, batch).
     """
     where, places = _by_type(sys)
@@ -254,6 +274,7 @@ def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> j
         here, origin = (tuple(rows(a, i) for i in mine) for a in (q, start))
 
         def seen(t: jax.Array, kind: Any = kind, at: Any = (here, rates, origin)) -> Any:
+            """Return the chart coordinates a time `t` later; their derivative is the result."""
             return kind.difference(kind.integrate(at[0], at[1], t), at[2])
 
         t = jnp.zeros_like(rates[0])
@@ -262,11 +283,11 @@ def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> j
 
 
 CoordinateIndices = dict[Any, list[list[int]]]
-"""For each joint type, and each of its components, the rows of all its joints."""
+"""For each joint type, and each of its coordinates, the rows of all joints of the type."""
 
 
 def _by_type(sys: System) -> tuple[CoordinateIndices, CoordinateIndices]:
-    """Where the coordinates, and the rates, of each joint type are."""
+    """Return the rows of the coordinates, and of the velocities, of each joint type."""
     starts = list(zip(sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True))
     q: CoordinateIndices = {}
     qd: CoordinateIndices = {}
@@ -278,7 +299,7 @@ def _by_type(sys: System) -> tuple[CoordinateIndices, CoordinateIndices]:
 
 
 def _ordered(places: CoordinateIndices, parts: list[jax.Array]) -> jax.Array:
-    """Puts rows found by joint type in the model's order."""
+    """Put rows that are sorted by joint type into the model's order."""
     index = [i for mine in places.values() for component in mine for i in component]
     at = sorted(range(len(index)), key=index.__getitem__)
     return rows(jnp.concatenate(parts, axis=0), at)

@@ -1,6 +1,7 @@
 """Spatial (six-dimensional) algebra on components: velocities, momenta and inertias.
 
-All about one common point and in world axes, so that nothing is transformed between links.
+All quantities of a tree are about one common point and in world axes. So they are added without
+transformations between links, unlike in Featherstone's link frames.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapter 2.
 """
@@ -15,10 +16,12 @@ from brax.components import Sym3, Vec3
 
 
 class Spatial(NamedTuple):
-    """A spatial velocity (angular, linear) or momentum (angular, linear)."""
+    """A spatial velocity, momentum, force or impulse about a common point."""
 
     ang: Vec3
+    """Angular part: angular velocity, or moment."""
     lin: Vec3
+    """Linear part: velocity of the body-fixed point at the common point, or force."""
 
     def __add__(self, o: "Spatial") -> "Spatial":  # type: ignore[override]
         return Spatial(self.ang + o.ang, self.lin + o.lin)
@@ -30,17 +33,19 @@ class Spatial(NamedTuple):
         return Spatial(self.ang * s, self.lin * s)
 
     def dot(self, o: "Spatial") -> jax.Array:
-        """Scalar product; of a velocity and a force, the power."""
+        """Return the scalar product; that of a velocity and a force is the power."""
         return self.ang.dot(o.ang) + self.lin.dot(o.lin)
 
 
 class Sym6(NamedTuple):
-    """A symmetric 6x6 matrix [[a, h], [h^T, c]], such as a spatial inertia."""
+    """A symmetric 6x6 matrix [[a, h], [h^T, c]], such as an articulated-body inertia."""
 
     a: Sym3
+    """Angular block."""
     h: tuple[Vec3, ...]
     """Rows of the off-diagonal block."""
     c: Sym3
+    """Linear block."""
 
     def __add__(self, o: "Sym6") -> "Sym6":  # type: ignore[override]
         return Sym6(
@@ -48,24 +53,28 @@ class Sym6(NamedTuple):
         )
 
     def mul(self, v: Spatial) -> Spatial:
-        """Matrix times vector."""
+        """Return the product with a spatial vector."""
         h, lin = self.h, v.lin
         ang = self.a.mul(v.ang) + Vec3(h[0].dot(lin), h[1].dot(lin), h[2].dot(lin))
         lin = self.c.mul(lin) + h[0] * v.ang.x + h[1] * v.ang.y + h[2] * v.ang.z
         return Spatial(ang, lin)
 
     def add_outer(self, u: Spatial, v: Spatial) -> "Sym6":
-        """Adds u v^T, which must be symmetric as a whole with its later companions."""
+        """Return the sum with u v^T.
+
+        The sum over all such calls must be symmetric, since only one half is stored.
+        """
         h = tuple(row + v.lin * x for row, x in zip(self.h, u.ang, strict=True))
         return Sym6(_add_outer3(self.a, u.ang, v.ang), h, _add_outer3(self.c, u.lin, v.lin))
 
     def sub_outer(self, u: Spatial, v: Spatial) -> "Sym6":
-        """Subtracts u v^T, which must be symmetric as a whole with its later companions."""
+        """Return the difference to u v^T; the same condition holds as for `add_outer`."""
         h = tuple(row - v.lin * x for row, x in zip(self.h, u.ang, strict=True))
         return Sym6(_sub_outer3(self.a, u.ang, v.ang), h, _sub_outer3(self.c, u.lin, v.lin))
 
     def at(self, point: Vec3) -> Sym3:
-        """Of an inverse inertia: the velocity of a point per unit of impulse at it."""
+        """Return, for an inverse inertia, the velocity of a point per unit of impulse at it."""
+        # With the 3x6 Jacobian J = [-[point]x, 1] of the point this is J M^-1 J^T, in blocks.
         turned = [Vec3(*(row[i] for row in self.h)).cross(point) for i in range(3)]
         a = self.a
         swung = [
@@ -84,7 +93,7 @@ class Sym6(NamedTuple):
         )
 
     def inverse(self) -> "Sym6":
-        """The inverse, by 3x3 blocks."""
+        """Return the inverse, by 3x3 blocks and the Schur complement of the linear one."""
         c = inverse_sym3(self.c)
         hc = tuple(c.mul(row) for row in self.h)
         h, a = self.h, self.a
@@ -109,6 +118,7 @@ class Sym6(NamedTuple):
 
 
 def _add_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:
+    """Return s + u v^T, of which the upper half is computed."""
     return Sym3(
         s.xx + u.x * v.x,
         s.yy + u.y * v.y,
@@ -120,6 +130,7 @@ def _add_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:
 
 
 def _sub_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:
+    """Return s - u v^T, of which the upper half is computed."""
     return Sym3(
         s.xx - u.x * v.x,
         s.yy - u.y * v.y,
@@ -131,7 +142,7 @@ def _sub_outer3(s: Sym3, u: Vec3, v: Vec3) -> Sym3:
 
 
 def inverse_sym3(s: Sym3) -> Sym3:
-    """The inverse of a symmetric 3x3 matrix, by cofactors."""
+    """Return the inverse of a symmetric 3x3 matrix, by cofactors."""
     xx = s.yy * s.zz - s.yz * s.yz
     xy = s.xz * s.yz - s.xy * s.zz
     xz = s.xy * s.yz - s.xz * s.yy
@@ -147,30 +158,38 @@ def inverse_sym3(s: Sym3) -> Sym3:
 
 
 class Rigid(NamedTuple):
-    """Spatial inertia of a rigid body: ten numbers instead of twenty-one."""
+    """Spatial inertia of a rigid body about a common point: ten numbers instead of twenty-one."""
 
     mass: jax.Array
+    """Mass [kg]."""
     moment: Vec3
-    """Mass times the centre of mass."""
+    """Mass times the centre of mass, from the common point [kg m]."""
     a: Sym3
-    """Rotational inertia about the common point."""
+    """Rotational inertia about the common point [kg m^2]."""
 
     def mul(self, v: Spatial) -> Spatial:
-        """Momentum at a velocity."""
+        """Return the momentum at a velocity."""
         return Spatial(
             self.a.mul(v.ang) + self.moment.cross(v.lin),
             v.lin * self.mass - self.moment.cross(v.ang),
         )
 
     def full(self) -> Sym6:
-        """As a general symmetric matrix."""
+        """Return the same as a general symmetric matrix (Featherstone 2008, equation 2.63)."""
         m, zero = self.moment, jnp.zeros_like(self.mass)
         skew = (Vec3(zero, -m.z, m.y), Vec3(m.z, zero, -m.x), Vec3(-m.y, m.x, zero))
         return Sym6(self.a, skew, Sym3(self.mass, self.mass, self.mass, zero, zero, zero))
 
 
 def rigid_inertia(mass: jax.Array, centre: Vec3, moments: Sym3) -> Rigid:
-    """Inertia about the origin of a body whose centre of mass is at `centre`."""
+    """Return the inertia of a rigid body about the origin.
+
+    Args:
+        mass: mass [kg].
+        centre: centre of mass [m].
+        moments: rotational inertia about the centre of mass, in the same axes [kg m^2].
+    """
+    # The parallel axis theorem: the added part is m (c.c 1 - c c^T).
     m = centre * mass
     shift = Sym3(
         m.y * centre.y + m.z * centre.z,
@@ -184,9 +203,9 @@ def rigid_inertia(mass: jax.Array, centre: Vec3, moments: Sym3) -> Rigid:
 
 
 def invert(matrix: Sequence[Sequence[jax.Array]]) -> list[list[jax.Array]]:
-    """The inverse of a small symmetric positive definite matrix of arrays, unrolled.
+    """Return the inverse of a small symmetric positive definite matrix of arrays, unrolled.
 
-    By Gauss-Jordan elimination without pivoting, which such a matrix does not need.
+    The method is Gauss-Jordan elimination. Such a matrix needs no pivoting.
     """
     n = len(matrix)
     m = [list(row) for row in matrix]

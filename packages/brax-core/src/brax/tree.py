@@ -1,4 +1,10 @@
-"""How a model's links are laid out in kernels: by depth, links with equal joints together."""
+"""The layout of a model's links in kernels: ordered by depth, links with equal joints together.
+
+Two partitions of the links exist. *Groups* are links of one depth with the same joint types, for
+recursions along the tree. *Stacks* are links of all depths with the same joint types, for what does
+not recurse. Both make operations on many links at once, (links, batch), since the cost of a kernel
+that is left to XLA is the number of its operations.
+"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -17,35 +23,36 @@ from brax.kernels.fusion_barrier import fusion_barrier
 T = TypeVar("T")
 
 MIN_COLUMN_SUM_OWNERS = 24
-"""Owners from which on rows are summed by columns."""
+"""Number of owners above which `sum_rows` sums by columns, in a few operations."""
 
 MIN_CHAIN_DEPTHS = 16
-"""Depths from which on equal links, each on the one before, are one group."""
+"""Number of depths from which on a chain of equal links is one group, a loop of recursions."""
 
 
 class Group(NamedTuple):
-    """Links of one depth whose joints are of the same types, in the same order.
+    """Links of one depth whose joints have the same types in the same order.
 
-    Where as many such links of a next depth hang on them, each on its own, and nothing else does,
-    and so on for `MIN_CHAIN_DEPTHS` depths, the links of all these depths are one group.
+    Chains are an exception. If each link of a depth carries exactly one link of the next, with the
+    same joint types, for at least `MIN_CHAIN_DEPTHS` depths, then the links of all these depths are
+    one group.
     """
 
     links: tuple[int, ...]
-    """Positions in the layout's order: consecutive."""
+    """Positions in the layout's order, consecutive in a group."""
     parents: tuple[int, ...] | None
-    """Positions of the parents; None if the world is the parent."""
+    """Positions of the parents; None if the parent is the world."""
     types: tuple[JointType, ...]
     """Joint types of each link."""
     joints: tuple[tuple[int, ...], ...]
     """For each place in the stack, the joint of each link."""
     q: tuple[tuple[tuple[int, ...], ...], ...]
-    """For each place in the stack and each coordinate, its index of each link."""
+    """For each place in the stack and each coordinate, the index in `q` for each link."""
     qd: tuple[tuple[int, ...], ...]
-    """For each degree of freedom of the stack, its index of each link."""
+    """For each degree of freedom of the stack, the index in `qd` for each link."""
     stack: tuple[int, tuple[int, ...]] = (0, ())
-    """Which of the layout's stacks its links belong to, and where they are in it."""
+    """The index of the layout's stack that contains the links, and their places in it."""
     depths: int = 1
-    """Of how many depths the links are, as many of each, the nearest to the root first."""
+    """Number of depths of the links, the same number of links at each, the root's side first."""
 
     @property
     def first(self) -> "Group":
@@ -55,14 +62,21 @@ class Group(NamedTuple):
         return self._replace(links=self.links[:n], parents=parents)
 
     def of(self, links: Sequence[int]) -> tuple[list[int], tuple[int, ...]]:
-        """Which of `links` are in the group, and for each the place of the link there."""
+        """Return which of `links` are in the group, and the place of each in it.
+
+        Args:
+            links: positions in the layout.
+
+        Returns:
+            Indices into `links`, and the places in the group.
+        """
         place = {link: i for i, link in enumerate(self.links)}
         mine = [k for k, link in enumerate(links) if link in place]
         return mine, tuple(place[links[k]] for k in mine)
 
     @property
     def unconstrained(self) -> bool:
-        """True if one joint leaves the links free."""
+        """True if the links have a free joint."""
         return len(self.types) == 1 and len(self.qd) == 6
 
 
@@ -76,18 +90,19 @@ class Layout(NamedTuple):
     root: tuple[int, ...]
     """Position of the root of each position's tree."""
     groups: tuple[Group, ...]
-    """Groups, parents before children."""
+    """The groups, parents before children."""
     stacks: tuple[Group, ...]
-    """Links with equal joints over all depths, for what does not recurse."""
+    """The stacks: links with equal joints of all depths."""
     jumps: tuple[tuple[int, ...], ...]
-    """Positions of the 1st, 2nd, 4th, 8th ... ancestors of the links that have one: the last ones
-    in the order."""
+    """Positions of the 1st, 2nd, 4th, 8th ... ancestors of the links that have one. These links are
+    the last ones in the order, since it is by depth."""
 
 
 @functools.lru_cache(maxsize=256)
 def _layout(
     parents: tuple[int, ...], joint_link: tuple[int, ...], joint_types: tuple[JointType, ...]
 ) -> Layout:
+    """Compute the layout from the static structure of a system."""
     n = len(parents)
     stacks = [tuple(j for j, link in enumerate(joint_link) if link == i) for i in range(n)]
     depth: list[int] = []
@@ -107,6 +122,7 @@ def _layout(
     qd_start = list(accumulate((t.qd_width for t in joint_types), initial=0))
 
     def gather(is_root: bool, types: tuple[JointType, ...], group: list[int]) -> Group:
+        """Return the group or stack of some links."""
         joints = tuple(tuple(stacks[i][k] for i in group) for k in range(len(types)))
         return Group(
             links=tuple(position[i] for i in group),
@@ -138,7 +154,11 @@ def _layout(
 
 
 def _jumps(above: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Each round goes twice as far up as the one before; `above` has the parents, -1 the world."""
+    """Return the ancestors for each round of doubling.
+
+    Args:
+        above: position of the parent of each position, -1 for the world.
+    """
     out = []
     while max(above, default=-1) >= 0:
         out.append(tuple(p for p in above if p >= 0))
@@ -149,7 +169,13 @@ def _jumps(above: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 def _runs(
     kinds: Sequence[Any], members: Sequence[Sequence[int]], parents: Sequence[int]
 ) -> list[list[int]]:
-    """Puts long runs of depths together of which each carries the next and nothing else."""
+    """Partition the groups by depth into runs: long chains together, others alone.
+
+    Args:
+        kinds: the joint types of each group.
+        members: the links of each group.
+        parents: the parent of each link.
+    """
     carried = [[i for i, p in enumerate(parents) if p in mine] for mine in members]
     runs: list[list[int]] = []
     for k, mine in enumerate(members):
@@ -172,16 +198,16 @@ def _runs(
 
 
 def layout(sys: System) -> Layout:
-    """The layout of a system's links; computed once per structure."""
+    """Return the layout of a system's links, which is computed once for each structure."""
     return _layout(sys.link_parents, sys.joint_link, sys.joint_types)
 
 
 def down(values: Sequence[Any], group: Group, plan: Layout) -> Any:
-    """Takes the parents' rows for each link of a group; None where the world is the parent.
+    """Return the parents' rows for each link of a group; None if the parent is the world.
 
     Args:
         values: rows of the groups so far, None for those to come.
-        group: the group whose parents are asked for.
+        group: the group.
         plan: the layout.
     """
     if group.parents is None:
@@ -193,7 +219,16 @@ def down(values: Sequence[Any], group: Group, plan: Layout) -> Any:
 
 
 def up(values: T, group: Group, plan: Layout) -> list[tuple[int, T]]:
-    """Sums rows of a group over the children of each parent, for each group of parents."""
+    """Sum the rows of a group over the children of each parent.
+
+    Args:
+        values: rows of the group.
+        group: the group.
+        plan: the layout.
+
+    Returns:
+        The index of each group with parents, and the sums for its links.
+    """
     out = []
     for index, target in enumerate(plan.groups):
         mine = [k for k, p in enumerate(group.parents or ()) if p in target.links]
@@ -209,9 +244,10 @@ def up(values: T, group: Group, plan: Layout) -> list[tuple[int, T]]:
 
 
 def from_roots(values: T, plan: Layout, compose: Callable[[T, T], T]) -> T:
-    """Composes what each link has, and all links that carry it, the root first.
+    """Compose the values of each link and all its ancestors, the root first.
 
-    By doubling, in as many rounds as the depth has binary digits.
+    The method is doubling (a parallel prefix sum), in as many rounds as the depth of the tree has
+    binary digits.
 
     Args:
         values: rows of the links, in the layout's order.
@@ -231,7 +267,7 @@ def from_roots(values: T, plan: Layout, compose: Callable[[T, T], T]) -> T:
 
 
 def over_subtrees(values: T, plan: Layout) -> T:
-    """Sums what each link has and all links that it carries, rows in the layout's order."""
+    """Sum the values of each link and all its descendants, rows in the layout's order."""
     n, values = len(plan.order), fusion_barrier(values)
     for above in plan.jumps:
         first, stop = n - len(above), max(above) + 1
@@ -245,13 +281,13 @@ def over_subtrees(values: T, plan: Layout) -> T:
 
 
 def in_order(plan: Layout, values: Sequence[T]) -> T:
-    """Rows kept by stack, in the layout's order."""
+    """Put rows that are given by stack into the layout's order."""
     found = [p for stack in plan.stacks for p in stack.links]
     return rows(join(values), [int(k) for k in np.argsort(found)])
 
 
 def join(groups: Sequence[T]) -> T:
-    """Concatenates the groups' rows."""
+    """Concatenate the rows of groups, leaf by leaf; leaves without a batch are broadcast."""
     size = max(leaf.shape[-1] for g in groups for leaf in jax.tree.leaves(g))
 
     def concatenate(*parts: jax.Array) -> jax.Array:
@@ -263,7 +299,13 @@ def join(groups: Sequence[T]) -> T:
 
 
 def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
-    """Sums rows (k, batch) that belong to the same of `n` owners; an owner of none gets zero."""
+    """Sum the rows of each owner; an owner without rows gets zero.
+
+    Args:
+        values: rows (k, batch).
+        owner: the owner of each row.
+        n: number of owners.
+    """
     if tuple(owner) == tuple(range(n)):
         return values
     if not owner:
@@ -283,7 +325,8 @@ def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
 
 
 def _sum_columns(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
-    """As `sum_rows`, in a few operations however many owners: one column for each."""
+    """Do the same as `sum_rows` in a number of operations that does not depend on the owners."""
+    # Each owner is a column of indices into the rows; the row of zeros fills the columns up.
     padded = jnp.concatenate([values, jnp.zeros_like(values[:1])])
     table = _columns(owner, n)
     taken = padded.at[table.ravel()].get(mode="promise_in_bounds")
@@ -292,7 +335,7 @@ def _sum_columns(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array
 
 @functools.lru_cache(maxsize=256)
 def _columns(owner: tuple[int, ...], n: int) -> np.ndarray:
-    """The rows of each owner, from the top of its column; below them the number of all rows."""
+    """Return a table with the rows of each owner as a column, filled up with the number of rows."""
     mine: list[list[int]] = [[] for _ in range(n)]
     for k, o in enumerate(owner):
         mine[o].append(k)

@@ -1,8 +1,13 @@
-"""The types everything else is written in: `System`, `State` and the spatial quantities.
+"""The basic types: `System`, `State` and the spatial quantities `Transform`, `Motion` and `Force`.
 
-A `System` is one immutable pytree. What shapes the compiled program (names, parents, joint and
-geometry types, collision pairs) is static and hashable; every physical number is a leaf, so any of
-them can be batched for domain randomization or differentiated. Conventions: `docs/conventions.md`.
+A `System` is one immutable pytree. Everything that shapes the compiled program (names, parents,
+joint and geometry types, collision pairs) is static and hashable. Every physical number is a leaf,
+so any of them can be batched for domain randomization or differentiated. The conventions are in
+`docs/conventions.md`.
+
+`system` and `state` hold the two types, `parts` and `quantities` what they consist of, `pytree` the
+base class, `flat` MuJoCo's names of the same numbers, and `gates` the flags of features that a
+model has. Every other folder may import this one. Start reading at `system`, then at `state`.
 """
 
 from brax.base.parts import (

@@ -1,4 +1,7 @@
-"""MuJoCo's flat names of a system's numbers (`body_mass`, `geom_friction`, ...)."""
+"""MuJoCo's flat names for the numbers of a `System`, such as `body_mass` and `geom_friction`.
+
+A quantity is stored once, under our nested name. These tables translate.
+"""
 
 from typing import Any
 
@@ -16,7 +19,8 @@ _BODY = {
     "body_invweight0": ("link.invweight", 0.0, -2),
     "body_gravcomp": ("link.gravcomp", 0.0, -1),
 }
-"""MuJoCo's per-body names: our path, the world's row, and the axis of the bodies."""
+"""MuJoCo's per-body names: our path, the value of the world's row, and the axis of the bodies,
+counted from the end because leading axes may be those of a batch."""
 
 _SAME = {
     "geom_pos": "geom.transform.pos",
@@ -87,19 +91,25 @@ _SAME = {
     "gravity": "opt.gravity",
     "qpos0": "init_q",
 }
-"""Flat names whose numbers are stored in the same shape."""
+"""Flat names whose numbers are stored in the same shape: the flat name and our path."""
 
 NAMES = (*_BODY, *_SAME, "jnt_range", "jnt_stiffness")
 """All flat names."""
 
 
 def read(sys: Any, name: str) -> Any:
-    """The numbers of a flat name, from a system."""
+    """Return the numbers of a flat name.
+
+    Args:
+        sys: the system.
+        name: one of `NAMES`.
+    """
     if name in _BODY:
         path, world, axis = _BODY[name]
         return _with_world(_at(sys, path), world, axis)
     if name in _SAME:
         return _at(sys, _SAME[name])
+    # MuJoCo has ranges and stiffnesses for each joint, we for each degree of freedom.
     first = np.asarray(sys.joint_qd_start(), int)
     if name == "jnt_range":
         return jnp.stack([bound[..., first] for bound in sys.dof.limit], axis=-1)
@@ -107,7 +117,13 @@ def read(sys: Any, name: str) -> Any:
 
 
 def paths(sys: Any, name: str, value: Any) -> dict[str, Any]:
-    """Our paths and their values, for a flat name's new value."""
+    """Return our paths and their values for a new value of a flat name.
+
+    Args:
+        sys: the system.
+        name: one of `NAMES`.
+        value: an array, or what else a leaf may be replaced by, such as an axis for `jax.vmap`.
+    """
     if name in _BODY:
         path, _, axis = _BODY[name]
         return {path: _without_world(value, axis)}
@@ -121,13 +137,14 @@ def paths(sys: Any, name: str, value: Any) -> dict[str, Any]:
 
 
 def _at(value: Any, path: str) -> Any:
+    """Return the attribute at a dotted path."""
     for part in path.split("."):
         value = getattr(value, part)
     return value
 
 
 def _with_world(table: Any, first: Any, axis: int) -> Any:
-    """Puts MuJoCo's world row before the links' rows."""
+    """Prepend MuJoCo's row of the world to the rows of the links."""
     first = jnp.asarray(first, table.dtype)
     shape = list(table.shape)
     shape[axis] = 1
@@ -135,7 +152,8 @@ def _with_world(table: Any, first: Any, axis: int) -> Any:
 
 
 def _without_world(table: Any, axis: int) -> Any:
-    """Takes MuJoCo's world row away; leaves what is not an array (an axis, None) alone."""
+    """Remove MuJoCo's row of the world from an array."""
+    # An axis for `jax.vmap`, or None, is returned as it is.
     if np.ndim(table) < -axis:
         return table
     return jax.lax.slice_in_dim(jnp.asarray(table), 1, None, axis=axis)

@@ -1,8 +1,8 @@
-"""Numbers that a step only reads where the structure of a `System` says so.
+"""Flags of a `System` that say which of its optional numbers a step reads.
 
-What a model does not have costs nothing: no rows of a solver, no forces. Whether it has dry
-friction or limits is therefore part of a system's structure, set when the model is built. Numbers
-that are replaced later, as domain randomization does, change the structure too.
+A feature that a model lacks costs nothing: it has no constraint rows and no forces. So the presence
+of dry friction or limits is part of a system's static structure. The builder sets the flags. When
+the numbers are replaced later, as domain randomization does, the flags change too.
 """
 
 import dataclasses
@@ -22,22 +22,25 @@ _EACH = {
     "tendon.margin": "tendon_two_sided",
     "pair.friction": "pair_uneven",
 }
-"""Numbers, and the flags that say of each joint, tendon or pair whether they count."""
+"""Paths of numbers, and the flags that say for which joints, tendons or pairs a step reads them."""
 
 _ALL = {
     "opt.density": "enable_fluid",
     "opt.viscosity": "enable_fluid",
     "link.gravcomp": "enable_gravcomp",
 }
-"""Numbers, and the option that says whether they count."""
+"""Paths of numbers, and the option that says whether a step reads them."""
 
 
 def built_in(old: S, new: S) -> S:
-    """Builds in what is said by numbers that are not those of the old system.
+    """Set the flags of all numbers that have been replaced.
 
-    What they are does not matter, since within `jax.jit` and `jax.vmap` it is unknown, and since
-    the tree of axes for a batch must have the same structure.
+    Args:
+        old: the system before.
+        new: the system with other numbers.
     """
+    # The values do not matter. Within `jax.jit` and `jax.vmap` they are unknown, and a tree of axes
+    # for a batch must get the same structure as the system.
     flags = {flag: _on(new, flag) for path, flag in _EACH.items() if _differ(old, new, path)}
     changes: dict[str, Any] = {k: v for k, v in flags.items() if v != getattr(new, k)}
     on = {flag for path, flag in _ALL.items() if _differ(old, new, path)}
@@ -47,26 +50,27 @@ def built_in(old: S, new: S) -> S:
 
 
 def _on(sys: Any, flag: str) -> tuple[bool, ...]:
-    """The flag of every joint, tendon or pair; a free joint has no limits."""
+    """Return a flag that is set for every joint, tendon or pair; a free joint has no limits."""
     if flag == "joint_limited":
         return tuple(kind.qd_width != 6 for kind in sys.joint_types)
     return (True,) * len(getattr(sys, flag))
 
 
 def with_flags(sys: S, like: S) -> S:
-    """Returns a system that has the numbers of one and is built with what another has."""
+    """Return a system with the numbers of one system and the flags of another."""
     flags = {flag: getattr(like, flag) for flag in _EACH.values()}
     options = {flag: getattr(like.opt, flag) for flag in _ALL.values()}
     return dataclasses.replace(sys, opt=dataclasses.replace(sys.opt, **options), **flags)
 
 
 def _differ(old: Any, new: Any, path: str) -> bool:
-    """Return whether numbers are other objects."""
+    """Return whether the numbers at a path are different objects in two systems."""
     parts = [jax.tree.leaves(_at(x, path), is_leaf=lambda x: x is None) for x in (old, new)]
     return len(parts[0]) != len(parts[1]) or any(a is not b for a, b in zip(*parts, strict=True))
 
 
 def _at(tree: Any, path: str) -> Any:
+    """Return the attribute at a dotted path."""
     for part in path.split("."):
         tree = getattr(tree, part)
     return tree

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are pytrees, and what all of Brax's have in common."""
+"""Frozen dataclasses that are pytrees, and the base class of all of Brax's."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def dataclass(cls: type[T]) -> type[T]:
-    """Makes a frozen dataclass that is a pytree; mark what is not a leaf with `static()`."""
+    """Make a class a frozen dataclass and a pytree; `static()` marks fields that are no leaves."""
     return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
 
 
 def static(**kwargs: Any) -> Any:
-    """Declares a field that is part of the tree's structure: hashable, never traced."""
+    """Declare a field that is part of the tree's structure: hashable, never traced."""
     return dataclasses.field(metadata={"static": True}, **kwargs)
 
 
 class Base:
-    """What all of Brax's pytrees share: replacement, and arithmetic over the leaves."""
+    """Base class of Brax's pytrees: replacement of fields, and arithmetic over the leaves."""
 
     def replace(self, **changes: Any) -> Self:
-        """Returns a copy with the named fields replaced.
+        """Return a copy with the named fields replaced.
 
         Raises:
             ModelError: if there is no field of that name.
@@ -42,7 +42,7 @@ class Base:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def tree_replace(self, changes: Mapping[str, Any]) -> Self:
-        """Returns a copy with nested fields replaced, named by dotted paths.
+        """Return a copy with nested fields replaced, named by dotted paths.
 
         Args:
             changes: for example `{'opt.timestep': 0.005, 'link.inertia.mass': mass}`.
@@ -58,41 +58,45 @@ class Base:
         return new
 
     def __add__(self, other: Self) -> Self:
-        """Adds leaf by leaf."""
+        """Add leaf by leaf."""
         return jax.tree.map(lambda x, y: x + y, self, other)
 
     def __sub__(self, other: Self) -> Self:
-        """Subtracts leaf by leaf."""
+        """Subtract leaf by leaf."""
         return jax.tree.map(lambda x, y: x - y, self, other)
 
     def __neg__(self) -> Self:
-        """Negates every leaf."""
+        """Negate every leaf."""
         return jax.tree.map(lambda x: -x, self)
 
     def __mul__(self, scale: Any) -> Self:
-        """Multiplies every leaf by one number or array."""
+        """Multiply every leaf by one number or array."""
         return jax.tree.map(lambda x: x * scale, self)
 
     def __truediv__(self, scale: Any) -> Self:
-        """Divides every leaf by one number or array."""
+        """Divide every leaf by one number or array."""
         return jax.tree.map(lambda x: x / scale, self)
 
     def take(self, indices: Any, axis: int = 0) -> Self:
-        """Takes the same entries along one axis of every leaf; an index out of range is NaN."""
+        """Take the same entries along one axis of every leaf; an index out of range gives NaN."""
         return jax.tree.map(lambda x: jnp.take(x, indices, axis=axis), self)
 
     def slice(self, begin: int, end: int) -> Self:
-        """Slices the leading axis of every leaf."""
+        """Slice the leading axis of every leaf."""
         return jax.tree.map(lambda x: x[begin:end], self)
 
     def reshape(self, shape: tuple[int, ...]) -> Self:
-        """Reshapes every leaf."""
+        """Reshape every leaf."""
         return jax.tree.map(lambda x: x.reshape(shape), self)
 
     def select(self, other: Self, condition: jax.Array) -> Self:
-        """Takes this tree's leaves where `condition` holds and `other`'s elsewhere.
+        """Return this tree's leaves where a condition holds, and another tree's elsewhere.
 
-        The branch that is not taken never reaches the result, not even as a NaN.
+        Values that are not selected never reach the result, not even as NaN.
+
+        Args:
+            other: the other tree.
+            condition: Booleans over the leading axes of the leaves.
         """
 
         def pick(x: jax.Array, y: jax.Array) -> jax.Array:
@@ -102,7 +106,7 @@ class Base:
         return jax.tree.map(pick, self, other)
 
     def concatenate(self, *others: Self, axis: int = 0) -> Self:
-        """Joins this tree and others along one axis, leaf by leaf."""
+        """Concatenate this tree and others along one axis, leaf by leaf."""
         return jax.tree.map(lambda *x: jnp.concatenate(x, axis=axis), self, *others)
 
     @property

@@ -20,7 +20,7 @@ class Transform(Base):
 
     @classmethod
     def create(cls, pos: Any = None, rot: Any = None) -> "Transform":
-        """Makes a transform; a part that is not given is the identity's."""
+        """Return a transform; a part that is not given is that of the identity."""
         if pos is None and rot is None:
             return cls.zero()
         pos = jnp.zeros((*jnp.shape(rot)[:-1], 3)) if pos is None else jnp.asarray(pos)
@@ -30,17 +30,17 @@ class Transform(Base):
 
     @classmethod
     def zero(cls, shape: tuple[int, ...] = ()) -> "Transform":
-        """The identity transform, `shape` times."""
+        """Return identity transforms of a leading shape."""
         rot = jnp.broadcast_to(jnp.array([1.0, 0.0, 0.0, 0.0]), (*shape, 4))
         return cls(jnp.zeros((*shape, 3)), rot)
 
     def do(self, other: "Transform") -> "Transform":
-        """Composes: maps `other`, given in this frame, into this frame's parent."""
+        """Compose: map `other`, given in this frame, into this frame's parent."""
         pos = self.pos + math.rotate(other.pos, self.rot)
         return Transform(pos, math.quat_mul(self.rot, other.rot))
 
     def to_local(self, other: "Transform") -> "Transform":
-        """Maps `other`, given in this frame's parent, into this frame; undoes `do`."""
+        """Map `other`, given in this frame's parent, into this frame: the inverse of `do`."""
         pos = math.inv_rotate(other.pos - self.pos, self.rot)
         return Transform(pos, math.quat_mul(math.quat_inv(self.rot), other.rot))
 
@@ -56,7 +56,7 @@ class Motion(Base):
 
     @classmethod
     def create(cls, ang: Any = None, vel: Any = None) -> "Motion":
-        """Makes a motion; a part that is not given is zero."""
+        """Return a motion; a part that is not given is zero."""
         like = ang if ang is not None else vel
         zero = jnp.zeros((3,) if like is None else jnp.shape(like))
         return cls(
@@ -65,11 +65,11 @@ class Motion(Base):
 
     @classmethod
     def zero(cls, shape: tuple[int, ...] = ()) -> "Motion":
-        """No motion, `shape` times."""
+        """Return zero motions of a leading shape."""
         return cls(jnp.zeros((*shape, 3)), jnp.zeros((*shape, 3)))
 
     def matrix(self) -> jax.Array:
-        """The six numbers, angular first, shape (..., 6)."""
+        """Return the six numbers, the angular ones first, shape (..., 6)."""
         return jnp.concatenate([self.ang, self.vel], axis=-1)
 
 
@@ -84,6 +84,6 @@ class Force(Base):
 
     @classmethod
     def create(cls, ang: Any = None, vel: Any = None) -> "Force":
-        """Makes a force; a part that is not given is zero."""
+        """Return a force; a part that is not given is zero."""
         motion = Motion.create(ang, vel)
         return cls(motion.ang, motion.vel)

@@ -1,7 +1,7 @@
 """Kinematics: from joint coordinates to link frames and back.
 
-`frames` is the forward direction, `coordinates` the inverse. Everything but joint types may import
-what is exported here. Start reading at `frames`.
+`frames` holds forward kinematics, `coordinates` inverse kinematics. Every folder but `joints` may
+import what is exported here. Start reading at `frames`.
 """
 
 from brax.kinematics.coordinates import inverse

@@ -1,4 +1,8 @@
-"""From link frames back to joint coordinates."""
+"""Inverse kinematics: joint coordinates and velocities from link frames.
+
+The coordinates of a link with one joint are exact. Those of a link with several joints start at a
+closed form for up to three rotations and continue with Gauss-Newton steps.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,13 +20,17 @@ from brax.tree import Group, Layout, layout
 
 
 class _Target(NamedTuple):
-    """Where the links of a group are, and how they move."""
+    """The given frames of a group's links."""
 
     parent: Frames | None
+    """Frames of the parents; None for the world."""
     own: Frames
+    """Frames of the links."""
 
 
 def _inverse(sys: System, x: Transform, xd: Motion) -> tuple[jax.Array, jax.Array]:
+    """Compute `inverse` for arrays with a trailing batch axis."""
+    # Link frames are given, so that every group is solved by itself, relative to its parents.
     plan = layout(sys)
     world = Frames(vec3(x.pos), quat(x.rot), vec3(xd.ang), vec3(xd.vel))
     size = max(leaf.shape[-1] for leaf in jax.tree.leaves((sys, world)))
@@ -45,11 +53,11 @@ def _inverse(sys: System, x: Transform, xd: Motion) -> tuple[jax.Array, jax.Arra
 
 
 _CORRECTIONS = 12
-"""Gauss-Newton steps for links with several joints; the first guess is exact for three hinges."""
+"""Number of Gauss-Newton steps for links with several joints; three hinges start exactly."""
 
 
 def _put(q: jax.Array, group: Group, values: Sequence[Sequence[jax.Array]]) -> jax.Array:
-    """Writes the coordinates of a group's joints, by place in the stack."""
+    """Write the coordinates of a group's joints into `q`, by place in the stack."""
     for index, coordinates in zip(group.q, values, strict=True):
         for i, value in zip(index, coordinates, strict=True):
             q = q.at[jnp.asarray(i)].set(value)
@@ -57,11 +65,16 @@ def _put(q: jax.Array, group: Group, values: Sequence[Sequence[jax.Array]]) -> j
 
 
 def _taken(q: jax.Array, group: Group) -> list[tuple[jax.Array, ...]]:
+    """Read the coordinates of a group's joints from `q`, by place in the stack."""
     return [tuple(rows(q, i) for i in index) for index in group.q]
 
 
 def _guess(sys: System, plan: Layout, group: Group, target: _Target) -> list[tuple[jax.Array, ...]]:
-    """Coordinates of one joint exactly; of several, their rotations where there are up to three."""
+    """Return the exact coordinates of one joint, or a start for the coordinates of several.
+
+    The start has the angles of the rotational joints if there are up to three; others are zero.
+    """
+    # `bare` is the pose with all joints at zero, `turn` the rotation that the joints must make.
     none = jnp.zeros((sys.q_size(), 1)), jnp.zeros((sys.qd_size(), 1))
     rest = _put(none[0], group, [k.zero(jnp.zeros(())[None, None]) for k in group.types])
     bare = stack_frames(sys, plan, group, target.parent, rest, none[1])
@@ -84,7 +97,10 @@ def _guess(sys: System, plan: Layout, group: Group, target: _Target) -> list[tup
 
 
 def _angles(axes: list[Vec3], turn: Quat) -> list[jax.Array]:
-    """Angles of two or three rotations, the second in the half nearer to zero; else none.
+    """Return the angles of up to three rotations about given axes that compose a rotation.
+
+    Of the two solutions for three axes, that with the smaller second angle is taken. For more axes
+    there is none.
 
     Source: Murray, Li, Sastry (1994), A Mathematical Introduction to Robotic Manipulation, 3.3.2.
     """
@@ -96,7 +112,8 @@ def _angles(axes: list[Vec3], turn: Quat) -> list[jax.Array]:
     if len(axes) != 3:
         return []
     a, b, c = axes
-    # a . R c = offset + even cos(q) + odd sin(q), where q is the second angle
+    # The first and the third rotation leave their axes alone, so that
+    # a . R c = offset + even cos(q) + odd sin(q), where q is the second angle.
     offset = a.dot(b) * b.dot(c)
     even, odd = a.dot(c) - offset, a.dot(b.cross(c))
     length = sqrt(even * even + odd * odd)
@@ -111,11 +128,13 @@ def _angles(axes: list[Vec3], turn: Quat) -> list[jax.Array]:
 
 
 def _wrapped(angle: jax.Array) -> jax.Array:
+    """Return an angle within half a turn of zero."""
     return angle - 2 * jnp.pi * jnp.round(angle / (2 * jnp.pi))
 
 
 def _angle_about(axis: Vec3, start: Vec3, end: Vec3) -> jax.Array:
-    """The turn about `axis` that takes one vector to the other."""
+    """Return the angle about `axis` that takes one vector to another."""
+    # Both are projected onto the plane across the axis.
     sine = axis.dot(start.cross(end))
     return jnp.arctan2(sine, start.dot(end) - axis.dot(start) * axis.dot(end))
 
@@ -123,11 +142,12 @@ def _angle_about(axis: Vec3, start: Vec3, end: Vec3) -> jax.Array:
 def _columns(
     sys: System, plan: Layout, group: Group, target: _Target, q: jax.Array
 ) -> tuple[Frames, list[Spatial]]:
-    """The group's frames at rest on its parents, and their velocity for each unit of rate."""
+    """Return the frames of a group's links, and the Jacobian of their velocities, by columns."""
     still = jnp.zeros((sys.qd_size(), 1), q.dtype)
     here = stack_frames(sys, plan, group, target.parent, q, still)
 
     def moved(rates: jax.Array) -> Spatial:
+        """Return the velocity of the links relative to their parents at joint velocities."""
         frames = stack_frames(sys, plan, group, target.parent, q, rates)
         return Spatial(frames.ang - here.ang, frames.vel - here.vel)
 
@@ -137,7 +157,8 @@ def _columns(
 
 
 def _least_squares(columns: list[Spatial], wanted: Spatial) -> list[jax.Array]:
-    """Rates whose motion is nearest to the one wanted; the least of them where many are."""
+    """Return the joint velocities whose motion is nearest to a given one, by normal equations."""
+    # The regularization selects the smallest of many solutions, at gimbal lock for example.
     tiny = 10 * jnp.finfo(wanted.ang.x.dtype).eps
     normal = [
         [a.dot(b) + (tiny if i == j else 0.0) for j, b in enumerate(columns)]
@@ -148,7 +169,7 @@ def _least_squares(columns: list[Spatial], wanted: Spatial) -> list[jax.Array]:
 
 
 def _correct(sys: System, plan: Layout, group: Group, target: _Target, q: jax.Array) -> jax.Array:
-    """One Gauss-Newton step on the pose."""
+    """Take one Gauss-Newton step towards the given pose."""
     here, columns = _columns(sys, plan, group, target, q)
     off = Spatial(
         here.rot.rotate(log_quat(here.rot.conj.mul(target.own.rot))), target.own.pos - here.pos
@@ -165,12 +186,12 @@ _inverse_behind_boundary = batch_last(_inverse)
 
 
 def inverse(sys: System, x: Transform, xd: Motion) -> tuple[jax.Array, jax.Array]:
-    """Joint coordinates and velocities of link frames; undoes `forward`.
+    """Return joint coordinates and velocities from link frames: the inverse of `forward`.
 
-    Angles come within half a turn, the second of three hinges within a quarter where its axis is
-    at right angles to the others'. At gimbal lock, and where a link has more freedom than six or
-    two parallel axes, coordinates are not unique and one solution is returned. Frames that the
-    joints cannot reach give the nearest coordinates.
+    Angles are within half a turn of zero. The second of three hinges is within a quarter turn if
+    its axis is perpendicular to the others. At gimbal lock, and where a link has more than six
+    degrees of freedom or two parallel axes, coordinates are not unique and one solution is
+    returned. Frames that the joints cannot reach give the nearest coordinates.
 
     Args:
         sys: the model.

@@ -1,4 +1,10 @@
-"""From joint coordinates to link frames."""
+"""Forward kinematics: link frames and their velocities from joint coordinates.
+
+Links with the same joint types are evaluated together, as one *stack*, in the frames of their
+parents. Then the frames of all links are composed along the tree. Components are (links, batch).
+
+Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 5.3.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,16 +22,20 @@ from brax.tree import Group, Layout, from_roots, in_order, layout
 
 
 class Frames(NamedTuple):
-    """Link frames in the world and the velocities of their origins."""
+    """Link frames in the world and the velocities of their origins, world axes."""
 
     pos: Vec3
+    """Positions [m]."""
     rot: Quat
+    """Orientations."""
     ang: Vec3
+    """Angular velocities [rad/s]."""
     vel: Vec3
+    """Velocities of the origins [m/s]."""
 
 
 def joint_params(sys: System, joints: tuple[int, ...]) -> JointParams:
-    """What the joint type asks for, for joints of one type; leaves with a trailing batch axis."""
+    """Return the parameters of joints of one type, leaves with a trailing batch axis."""
     user = rows(sys.joint.user, joints)
     return JointParams(
         axis=vec3(rows(sys.joint.axis, joints)),
@@ -34,38 +44,41 @@ def joint_params(sys: System, joints: tuple[int, ...]) -> JointParams:
 
 
 class JointGroup(NamedTuple):
-    """One joint of a stack, of all links that have such a stack.
+    """The joints at one place of a stack, of all its links, in the parents' frames or in the world.
 
-    In the frames of the links' parents, which for roots is the world, or in the world.
+    The parent of a root is the world.
     """
 
     kind: JointType
+    """The joint type."""
     params: JointParams
+    """Parameters of the joints."""
     q: tuple[jax.Array, ...]
-    """Its coordinates, each (links, batch)."""
+    """Coordinates, each (links, batch)."""
     rates: tuple[jax.Array, ...]
+    """Rates of the degrees of freedom, each (links, batch)."""
     rot: Quat
-    """The axes before the joint acts."""
+    """Orientation of the joint's axes before the joint acts."""
     point: Vec3
-    """The moved anchor."""
+    """Anchor after the joint has acted [m]."""
 
     def seen(self, parent: tuple[Vec3, Quat] | None) -> "JointGroup":
-        """The joint in the world, from the poses of the parents; None where it is there already."""
+        """Return the joints in the world, from the poses of the parents; None means the world."""
         if parent is None:
             return self
         pos, rot = parent
         return self._replace(rot=rot.mul(self.rot), point=pos + rot.rotate(self.point))
 
     def twists(self) -> list[Twist]:
-        """About `point`, for each degree of freedom."""
+        """Return the motion subspace about `point`, one twist for each degree of freedom."""
         return [self.turned(t) for t in self.kind.motion_subspace(self.params, self.q)]
 
     def turned(self, twist: Twist) -> Twist:
-        """A twist in the axes before the joint, in those that `rot` turns to."""
+        """Rotate a twist from the joint's axes by `rot`; None stays None."""
         return Twist(*(None if part is None else self.rot.rotate(part) for part in twist))
 
     def twist(self) -> Twist:
-        """About `point`, at the joint's rates; a part that is always zero is None."""
+        """Return the joint's velocity about `point`; a part that is always zero is None."""
         parts: list[Vec3 | None] = [None, None]
         for twist, rate in zip(self.twists(), self.rates, strict=True):
             for k, part in enumerate(twist):
@@ -76,22 +89,25 @@ class JointGroup(NamedTuple):
 
 
 class Hung(NamedTuple):
-    """Links whose joints are alike, in the frames of their parents."""
+    """The links of a stack and their joints, in the frames of the links' parents."""
 
     pos: Vec3
+    """Positions of the links [m]."""
     rot: Quat
+    """Orientations of the links."""
     joints: list[JointGroup]
+    """The joints, in the order in which they are applied."""
 
 
 def hung(sys: System, plan: Layout, stack: Group, q: jax.Array, qd: jax.Array) -> Hung:
-    """Evaluates the joints of a stack.
+    """Evaluate the joints of a stack in the frames of the links' parents.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        plan: its links.
-        stack: those that are asked for.
-        q: coordinates less `ref`, (nq, batch).
-        qd: rates, (nv, batch).
+        plan: the layout of its links.
+        stack: the stack.
+        q: coordinates minus `ref`, (nq, batch).
+        qd: velocities, (nv, batch).
     """
     links = [plan.order[p] for p in stack.links]
     pos = vec3(rows(sys.link.transform.pos, links))
@@ -106,6 +122,7 @@ def hung(sys: System, plan: Layout, stack: Group, q: jax.Array, qd: jax.Array) -
         speeds = tuple(next(rates) for _ in range(kind.qd_width))
         joints.append(JointGroup(kind, params, coordinates, speeds, rot, point))
         rot = rot if turn is None else rot.mul(turn)
+        # The joint rotates about its anchor, which is fixed in the link.
         pos = point - rot.rotate(anchor)
     return Hung(pos, rot, joints)
 
@@ -113,7 +130,7 @@ def hung(sys: System, plan: Layout, stack: Group, q: jax.Array, qd: jax.Array) -
 def stack_frames(
     sys: System, plan: Layout, stack: Group, parent: Frames | None, q: jax.Array, qd: jax.Array
 ) -> Frames:
-    """Frames of links whose joints are alike, from those of their parents; None for the world."""
+    """Return the frames of a stack's links from those of their parents; None means the world."""
     pos, rot, joints = hung(sys, plan, stack, q, qd)
     ang = vel = zero_vec(q[:1] * 0 + pos.x)
     pose = None
@@ -131,17 +148,18 @@ def stack_frames(
 
 
 def poses(plan: Layout, stacks: Sequence[Hung]) -> tuple[Vec3, Quat]:
-    """Positions and rotations of all links in the world, in the layout's order."""
+    """Return the positions and orientations of all links in the world, in the layout's order."""
     own = [(stack.pos, stack.rot) for stack in stacks]
     return from_roots(in_order(plan, own), plan, _beyond)
 
 
 def _beyond(above: tuple[Vec3, Quat], below: tuple[Vec3, Quat]) -> tuple[Vec3, Quat]:
+    """Compose two poses: `below`, given in the frame `above`, in that frame's parent."""
     return above[0] + above[1].rotate(below[0]), above[1].mul(below[1])
 
 
 def seen(plan: Layout, stacks: Sequence[Hung], pose: tuple[Vec3, Quat]) -> list[list[JointGroup]]:
-    """All joints in the world, by stack, from the poses of all links."""
+    """Return all joints in the world, by stack, from the poses of all links."""
     parents = [None if s.parents is None else rows(pose, s.parents) for s in plan.stacks]
     return [
         [joint.seen(parent) for joint in stack.joints]
@@ -150,7 +168,12 @@ def seen(plan: Layout, stacks: Sequence[Hung], pose: tuple[Vec3, Quat]) -> list[
 
 
 def about(twist: Twist, arm: Vec3) -> Spatial:
-    """A twist about a point `arm` away from another, about that other."""
+    """Move a twist to another reference point.
+
+    Args:
+        twist: the twist about a point.
+        arm: vector from the new reference point to that point [m].
+    """
     ang, vel = twist
     if ang is None:
         vel = zero_vec(arm.x) if vel is None else vel
@@ -160,7 +183,10 @@ def about(twist: Twist, arm: Vec3) -> Spatial:
 
 
 def link_frames(sys: System, q: jax.Array, qd: jax.Array) -> Frames:
-    """Frames of all links in the model's order, for arrays with a trailing batch axis."""
+    """Return the frames of all links in the model's order, for arrays batched on the last axis."""
+    # Velocities are summed along the tree as spatial vectors about the root's origin. Without a
+    # transformation between links the sum is associative, so that it takes as many rounds as the
+    # depth of the tree has binary digits.
     plan, q = layout(sys), q - sys.ref
     stacks = [hung(sys, plan, group, q, qd) for group in plan.stacks]
     pos, rot = poses(plan, stacks)
@@ -174,17 +200,20 @@ def link_frames(sys: System, q: jax.Array, qd: jax.Array) -> Frames:
 
 
 def common(plan: Layout) -> tuple[int, ...]:
-    """The link whose origin is each link's tree's common point; one row if there is one tree."""
+    """Return the root of each link's tree, whose origin is the tree's common point.
+
+    A model with one tree has one entry.
+    """
     return (0,) if len(set(plan.root)) == 1 else plan.root
 
 
 def on_links(origin: Vec3, group: Group) -> Vec3:
-    """Of the common points, those of a group's links."""
+    """Select the common points of a group's links."""
     return origin if len(origin.x) == 1 else rows(origin, group.links)
 
 
 def to_state(frames: Frames) -> tuple[Transform, Motion]:
-    """Packs components as `State.x` and `State.xd`."""
+    """Pack components as `State.x` and `State.xd`."""
     return (
         Transform(stack(frames.pos), stack(frames.rot)),
         Motion(stack(frames.ang), stack(frames.vel)),
@@ -192,6 +221,7 @@ def to_state(frames: Frames) -> tuple[Transform, Motion]:
 
 
 def _forward(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Transform, Motion]:
+    """Compute `forward` for arrays with a trailing batch axis."""
     return to_state(link_frames(sys, q, qd))
 
 
@@ -199,7 +229,7 @@ _forward_behind_boundary = batch_last(_forward)
 
 
 def forward(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Transform, Motion]:
-    """Link frames and their velocities.
+    """Return link frames and their velocities.
 
     Args:
         sys: the model.
@@ -215,13 +245,13 @@ def forward(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Transform, Motion
 
 
 def frame(sys: System, x: Transform, body: str, mocap: Transform | None = None) -> Transform:
-    """The frame of a body in the world, whether it is a link or part of one.
+    """Return the frame of a body in the world, whether it is a link or part of one.
 
     Args:
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
-        body: its name in the model.
-        mocap: frames of the mocap bodies, `State.mocap`; None for where the model has them.
+        body: name of the body in the model.
+        mocap: frames of the mocap bodies, `State.mocap`; None means the model's.
 
     Returns:
         The frame, shape (...).
