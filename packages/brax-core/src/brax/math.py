@@ -91,8 +91,8 @@ def quat_to_euler(q: jax.Array) -> jax.Array:
 
 def from_to(v1: jax.Array, v2: jax.Array) -> jax.Array:
     """Return a shortest rotation (..., 4) that takes the unit vector `v1` to `v2`."""
-    # The quaternion (1 + a.b, a x b) is the rotation times 2 cos(angle / 2). For opposite vectors it
-    # is zero, and half a turn about a perpendicular axis takes its place.
+    # The quaternion (1 + a.b, a x b) is the rotation times 2 cos(angle / 2). For opposite vectors
+    # it is zero, and half a turn about a perpendicular axis takes its place.
     a, b = _vec(v1), _vec(v2)
     w = 1 + a.dot(b)
     opposite = w < 1e-6
