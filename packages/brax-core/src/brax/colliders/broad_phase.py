@@ -101,10 +101,10 @@ def _widths(sys: System, most: int) -> dict[int, int]:
     """Return the number of contact points of all candidate pairs, by their dimension."""
     out: dict[int, int] = {}
     width = _width(sys)
-    for alike in _collider_pairs(sys, most):
-        for w, n in zip(*np.unique(width[alike.pairs], return_counts=True), strict=True):
+    for entry in _collider_pairs(sys, most):
+        for w, n in zip(*np.unique(width[entry.pairs], return_counts=True), strict=True):
             # At most all candidate pairs of a collider may have the same dimension.
-            count = min(int(n), alike.kept) * alike.collider.n_contacts
+            count = min(int(n), entry.kept) * entry.collider.n_contacts
             out[int(w)] = out.get(int(w), 0) + count
     return out
 
@@ -155,16 +155,16 @@ def nearest_contacts(sys: System, margins: jax.Array, frames: LinkFrames) -> lis
     # All geoms are placed once; candidate pairs then gather theirs by index.
     local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
     geoms = place_shapes(local, sys.geom_link, frames)
-    alike, width = _collider_pairs(sys, most), _width(sys)
+    by_collider, width = _collider_pairs(sys, most), _width(sys)
     tested = [
         _candidate_pairs(sys, a, geoms, margins)
         if a.kept < len(a.pairs)
         else _all_pairs(sys, a, frames)
-        for a in alike
+        for a in by_collider
     ]
     out = []
     for w, count in contact_widths(sys).items():
-        parts = [t for t, a in zip(tested, alike, strict=True) if (width[a.pairs] == w).any()]
+        parts = [t for t, a in zip(tested, by_collider, strict=True) if (width[a.pairs] == w).any()]
         touch, pair, overflow = (join(list(part)) for part in zip(*parts, strict=True))
         # Contacts rank by their distance beyond the margin, because that is when they act. Those of
         # other dimensions, which the same collider found, come last.
@@ -190,9 +190,9 @@ Tested = tuple[Touch, jax.Array, jax.Array]
 batch)."""
 
 
-def _all_pairs(sys: System, alike: ColliderPairs, frames: LinkFrames) -> Tested:
+def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames) -> Tested:
     """Test all pairs of a collider."""
-    groups = [sys.collisions[i] for i in alike.groups]
+    groups = [sys.collisions[i] for i in entry.groups]
     placed = [
         [
             place_shapes(local_shape(sys, side), [sys.geom_link[g] for g in side], frames)
@@ -200,23 +200,23 @@ def _all_pairs(sys: System, alike: ColliderPairs, frames: LinkFrames) -> Tested:
         ]
         for group in groups
     ]
-    touch = _flat(collide(alike.collider, *side_by_side(placed)))
-    pair = np.tile(alike.pairs, alike.collider.n_contacts)[:, None]
+    touch = _flat(collide(entry.collider, *side_by_side(placed)))
+    pair = np.tile(entry.pairs, entry.collider.n_contacts)[:, None]
     whole = jnp.broadcast_to(jnp.asarray(pair), touch.dist.shape)
     return touch, whole, jnp.zeros_like(whole[:1])
 
 
-def _candidate_pairs(sys: System, alike: ColliderPairs, geoms: Shape, margins: jax.Array) -> Tested:
+def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, margins: jax.Array) -> Tested:
     """Select the candidate pairs of a collider by the bounds of their gaps, and test those."""
-    sides = [side[alike.pairs] for side in pair_geoms(sys)]
+    sides = [side[entry.pairs] for side in pair_geoms(sys)]
     a, b = (_BoundedShapes.of(sys, geoms, side) for side in sides)
-    gap = _gap(a, b) - rows(margins, alike.pairs.tolist())
-    index = _least(gap, alike.kept)
+    gap = _gap(a, b) - rows(margins, entry.pairs.tolist())
+    index = _least(gap, entry.kept)
     # A bound below zero means that the pair may touch.
-    overflow = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - alike.kept, 0)
+    overflow = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - entry.kept, 0)
     shapes = [_chosen(sys, geoms, side, jnp.asarray(side)[index]) for side in sides]
-    touch = _flat(collide(alike.collider, *shapes))
-    pair = jnp.tile(jnp.asarray(alike.pairs)[index], (alike.collider.n_contacts, 1))
+    touch = _flat(collide(entry.collider, *shapes))
+    pair = jnp.tile(jnp.asarray(entry.pairs)[index], (entry.collider.n_contacts, 1))
     return touch, pair, overflow
 
 

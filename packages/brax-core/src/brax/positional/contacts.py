@@ -167,7 +167,7 @@ class CandidateContacts(NamedTuple):
     """Coefficient of restitution, zero for contacts that approach too slowly to bounce."""
     elasticity: jax.Array
     """Coefficient of restitution."""
-    turning: TorsionalResistance | None
+    torsion: TorsionalResistance | None
     """Torsional and rolling friction; None if no contact has any."""
 
 
@@ -268,11 +268,11 @@ def prepare(
         axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
     first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
     arms, none = (first, second), jnp.zeros_like(dist)
-    turning = TorsionalResistance(found.twist, found.roll, rolls, ()) if turns else None
+    torsion = TorsionalResistance(found.twist, found.roll, rolls, ()) if turns else None
     # The relative velocity needs only sides, axes and arms; the rest is filled in below.
     contact = CandidateContacts(
         *(sides, axes, arms, (), none, none, found.friction, slides),
-        *(dist, none, none, elasticity, turning),
+        *(dist, none, none, elasticity, torsion),
     )
     contact = _with_targets(contact, -relative_velocity(contact, before, plan).x, gravity, dt)
     moving = [
@@ -280,11 +280,11 @@ def prepare(
         for side, arm in zip(sides, arms, strict=True)
         if side.moves
     ]
-    if turning is not None:
+    if torsion is not None:
         inertia = _effective_masses(contact, [m.a for m, _ in moving])
-        turning = turning._replace(effective_inertia=inertia)
+        torsion = torsion._replace(effective_inertia=inertia)
     return contact._replace(
-        turning=turning,
+        torsion=torsion,
         effective_mass=_effective_masses(contact, [m.at(arm) for m, arm in moving]),
     )
 
@@ -372,15 +372,15 @@ def relative_spin(
 
     It is None if no contact has torsional or rolling friction.
     """
-    if contact.turning is None:
+    if contact.torsion is None:
         return None
     # Angular velocities do not depend on the point, so no arms are needed.
-    turning: Any = None
+    spin: Any = None
     for sign, side in zip((-1.0, 1.0), contact.sides, strict=True):
         if side.moves:
             w = side.take(velocities, plan).ang * sign
-            turning = w if turning is None else turning + w
-    return AxisTorque(*(turning.dot(axis) for axis in contact.axes))
+            spin = w if spin is None else spin + w
+    return AxisTorque(*(spin.dot(axis) for axis in contact.axes))
 
 
 def relative_velocity(
@@ -458,7 +458,7 @@ def _length(first: jax.Array, second: jax.Array, share: jax.Array | None) -> jax
 
 
 def torque_change_within_bounds(
-    turning: TorsionalResistance,
+    torsion: TorsionalResistance,
     couple: AxisTorque,
     ahead: AxisTorque,
     spin: AxisTorque,
@@ -470,17 +470,17 @@ def torque_change_within_bounds(
     each by its coefficient times the normal impulse. The results are those of `change_within_cone`.
 
     Args:
-        turning: torsional and rolling friction.
+        torsion: torsional and rolling friction.
         couple: torque impulses so far.
         ahead: torque impulses extrapolated by momentum.
         spin: relative angular velocities about the contacts' axes.
         pressing: normal impulses.
     """
     error = AxisTorque(*(-w for w in spin))
-    inertia = turning.effective_inertia
+    inertia = torsion.effective_inertia
     twist, r1, r2 = (p + m * e for p, m, e in zip(ahead, inertia, error, strict=True))
-    most, bound = turning.twist * pressing, turning.roll * pressing
-    length = _length(r1, r2, turning.rolls)
+    most, bound = torsion.twist * pressing, torsion.roll * pressing
+    length = _length(r1, r2, torsion.rolls)
     scale = jnp.minimum(1.0, bound / length)
     new = AxisTorque(jnp.clip(twist, -most, most), r1 * scale, r2 * scale)
     change = AxisTorque(*(a - b for a, b in zip(new, couple, strict=True)))

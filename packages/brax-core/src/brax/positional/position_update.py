@@ -375,9 +375,9 @@ def _safe_share(problem: SweepProblem, loads: SweepLoads) -> jax.Array:
         pushes = acts.contact.normal
         acts = acts._replace(contact=contact_rows.AxisImpulse(pushes, pushes, pushes))
         steps[0] = contact_rows.AxisImpulse(*problem.contact.effective_mass)
-        if problem.contact.turning is not None:
+        if problem.contact.torsion is not None:
             acts = acts._replace(couple=contact_rows.AxisTorque(pushes, pushes, pushes))
-            steps[1] = contact_rows.AxisTorque(*problem.contact.turning.effective_inertia)
+            steps[1] = contact_rows.AxisTorque(*problem.contact.torsion.effective_inertia)
     alone = jax.tree.map(jnp.multiply, acts, SweepLoads(*steps))
     # The start has a different number in each row, so that it is not perpendicular to the largest
     # eigenvector by symmetry.
@@ -485,11 +485,11 @@ def _changes(
         touch = contact_rows.change_within_cone(
             contact, loads.contact, ahead.contact, speeds.contact, target
         )
-        if contact.turning is not None:
+        if contact.torsion is not None:
             # Torques are bounded by the normal impulse after this change.
             pressing = loads.contact.normal + touch[0].normal
             couple = contact_rows.torque_change_within_bounds(
-                contact.turning, loads.couple, ahead.couple, speeds.couple, pressing
+                contact.torsion, loads.couple, ahead.couple, speeds.couple, pressing
             )
     if limits is not None and first.limit is not None:
         low, high = limit_rows.at_rest(limits, first.limit)
@@ -509,7 +509,7 @@ def _physical(problem: SweepProblem, loads: SweepLoads, free: SweepLoads) -> Swe
         # Friction was proportional to the normal impulse and is taken back with it.
         couple = (
             None
-            if problem.contact.turning is None
+            if problem.contact.torsion is None
             else contact_rows.AxisTorque(share, share, share)
         )
     if problem.limits is not None and loads.limit is not None:
