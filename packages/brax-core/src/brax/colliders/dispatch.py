@@ -21,6 +21,7 @@ class GeomShape(NamedTuple):
     """The properties of a geom that decide its collider; NumPy, on the host."""
 
     kind: GeometryType
+    """Its type."""
     size: np.ndarray
     """Size parameters (3,)."""
     points: np.ndarray

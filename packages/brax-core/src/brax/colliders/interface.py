@@ -210,6 +210,7 @@ class CollisionGroup:
     """The geom pairs of a model that one collider tests and that have the same `condim`."""
 
     collider: Collider
+    """The collider."""
     geom1: tuple[int, ...]
     """First geom of each pair, of the collider's first type."""
     geom2: tuple[int, ...]

@@ -27,6 +27,7 @@ class GroupContacts(NamedTuple):
     """The contacts of one collision group: all points of all pairs, (points, pairs, batch)."""
 
     touch: Touch
+    """The contact points."""
     friction: jax.Array
     """Coefficient of sliding friction along the first tangent, (pairs, batch)."""
     sideways: jax.Array

@@ -426,9 +426,10 @@ def _sweep(problem: SweepProblem, free: SweepLoads, at: SweepState, i: jax.Array
     )
     moved = _response(problem, change)
     gains = _speeds(problem, moved)
-    # The exact line search minimizes the squared errors, in the metric of the inverse inertia,
-    # along the change. Only rows whose error decides their impulse count: errors of the others,
-    # such as of a sliding contact, are not to vanish.
+    # The exact line search: the errors are minus the gradient of a quadratic in the impulses, whose
+    # minimum along the change c is at c.error / c.A c, where A maps impulses to velocities. Only
+    # rows whose error decides their impulse count. The errors of others, such as of a sliding
+    # contact, are not to vanish.
     counted = jax.tree.map(jnp.multiply, change, decides)
     top, bottom = _dot(counted, missing), _dot(counted, gains)
     # At most one keeps the impulses within the friction cone, which is convex.

@@ -138,6 +138,7 @@ class _GapSearch(NamedTuple):
     """The problem that the iteration solves, and its steps."""
 
     support: Support
+    """The support points of the two shapes."""
     starts: Vec3
     """Unit normals to begin with, (n, pairs, batch)."""
     size: jax.Array
