@@ -99,6 +99,8 @@ def _limits(sys: System) -> tuple[int, int]:
 
 def _widths(sys: System, most: int) -> dict[int, int]:
     """Return the number of contact points of all candidate pairs, by their dimension."""
+    # Contacts of each dimension are a block of constraint rows of their own, so they are counted
+    # apart.
     out: dict[int, int] = {}
     width = _width(sys)
     for entry in _collider_pairs(sys, most):
@@ -215,6 +217,8 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, margins: j
     # A bound below zero means that the pair may touch.
     overflow = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - entry.kept, 0)
     shapes = [_chosen(sys, geoms, side, jnp.asarray(side)[index]) for side in sides]
+    # Axes (points, pairs, batch) become (points * pairs, batch), so the pairs repeat for each
+    # point.
     touch = _flat(collide(entry.collider, *shapes))
     pair = jnp.tile(jnp.asarray(entry.pairs)[index], (entry.collider.n_contacts, 1))
     return touch, pair, overflow
@@ -331,6 +335,7 @@ def picked(tree: T, index: jax.Array) -> T:
         wide = jnp.broadcast_to(index, (len(index), leaf.shape[-1]))
         return jnp.take_along_axis(leaf, wide, axis=0, mode="promise_in_bounds")
 
+    # XLA's fusion emitter aborts on some gathers that share a loop with another result.
     return compiled_apart(lambda tree, _: jax.tree.map(take, tree), tree, index)
 
 

@@ -119,6 +119,7 @@ class GeometryType(ABC):
         There are `corners` of them, in order around the face. They are points of the shape's
         surface and may coincide. The arguments are those of `support`.
         """
+        # The default is right for shapes that are round everywhere.
         return [self.support(shape, direction)]
 
     def nearest(self, shape: Shape, point: Vec3) -> Vec3:

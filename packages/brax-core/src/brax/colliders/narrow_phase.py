@@ -67,6 +67,7 @@ def anisotropic_friction(
     sys: System, group: CollisionGroup, touch: Touch, surface: "ContactSurface"
 ) -> AnisotropicFriction | None:
     """Find the anisotropic friction of a group's contacts; None if its friction is isotropic."""
+    # Only explicit pairs can have it, since geoms have one coefficient of sliding friction.
     if not any(sys.pair_uneven[p] for p in group.pairs):
         return None
     _, *roll = surface.turning
@@ -289,6 +290,7 @@ def _surface(sys: System, group: CollisionGroup) -> ContactSurface:
         return rows(leaf, geoms[0]), rows(leaf, geoms[1])
 
     geom = sys.geom
+    # The larger coefficient of the two geoms counts, or that of the geom of higher priority.
     friction, twist, roll = (jnp.maximum(*both(geom.friction[:, k])) for k in range(3))
     sliding = friction if group.condim > 1 else jnp.zeros_like(friction)
     # The bound is MuJoCo's mjMINVAL: two weights of zero mix evenly instead of giving NaN.

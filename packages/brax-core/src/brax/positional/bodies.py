@@ -31,6 +31,7 @@ def turn(moments: Vec3, axes: Mat3, ang: Vec3, dt: jax.Array) -> Quat:
         ang: angular velocity, world axes [rad/s].
         dt: time step [s].
     """
+    # Euler's equations are in principal axes, where the inertia is diagonal.
     return exp_quat(rotation_vector(axes.inv_rotate(ang), gyration(moments), dt))
 
 

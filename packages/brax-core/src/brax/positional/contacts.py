@@ -173,6 +173,8 @@ class CandidateContacts(NamedTuple):
 
 def sides_of(sys: System, plan: Layout) -> tuple[Side, Side]:
     """Return the links on both sides of all contacts, in the order of `find`."""
+    # The order of `find`: the first points of all pairs of a group, then the second ones, and so
+    # on.
     both: tuple[list[int], list[int]] = ([], [])
     position = (*plan.position, -1)
     for group, links in zip(sys.collisions, contact_links(sys), strict=True):
@@ -266,6 +268,8 @@ def prepare(
     axes = (normal, *tangents(normal))
     if odd is not None:
         axes, slides, rolls = (normal, odd.first, odd.second), odd.slide, odd.roll
+    # Arms begin at the common point of the tree, about which velocities and momenta are. The world
+    # has the origin.
     first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
     arms, none = (first, second), jnp.zeros_like(dist)
     torsion = TorsionalResistance(found.twist, found.roll, rolls, ()) if turns else None
@@ -342,6 +346,7 @@ def leave_late(contact: CandidateContacts, free: jax.Array, dt: jax.Array) -> Ca
 
     They are resolved in the next step, with restitution. The arguments are those of `in_time`.
     """
+    # Without a target that anything misses, the impulse of such a contact stays zero.
     late = impacts.later(contact.dist, free * dt < -contact.dist, contact.elasticity)
     reach, leave = (jnp.where(late, -impacts.MAX_SPEED, x) for x in (contact.reach, contact.leave))
     return contact._replace(reach=reach, leave=leave)
@@ -438,6 +443,7 @@ def change_within_cone(
     bound = contact.friction * normal
     length = _length(t1, t2, contact.slides)
     scale = jnp.minimum(1.0, bound / length)
+    # Within the cone the velocity error decides the impulse (it sticks), outside the cone does.
     inside = (length <= bound).astype(normal.dtype)
     new = AxisImpulse(normal, t1 * scale, t2 * scale)
     change = AxisImpulse(*(a - b for a, b in zip(new, impulse, strict=True)))

@@ -177,6 +177,7 @@ def rates_of(
 
 def as_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> GroupedLoads:
     """Return the loads of impulses on links and along degrees of freedom, by group."""
+    # Rows are those of the joints' parts first, and of the tendons after them.
     joints = sum(len(plan.groups[part.group].links) for part in limits.parts)
     along = _on_joints(limits, impulse[:joints], plan)
     if limits.tendons is None:
@@ -212,6 +213,7 @@ def at_rest(limits: Limits, impulse: jax.Array) -> tuple[jax.Array, jax.Array]:
         limits: the limits.
         impulse: impulses of the position level.
     """
+    # Limits have no restitution.
     return jnp.where(impulse > 0, 0.0, -MAX_SPEED), jnp.where(impulse < 0, 0.0, MAX_SPEED)
 
 

@@ -339,6 +339,7 @@ def _refined(known: tuple[SweepProblem, SweepLoads, TreeMotion], found: SweepRes
     step length that contracts all directions.
     """
     problem, free, _ = known
+    # The step length needs no derivative: any length that contracts gives the same fixed point.
     share = _safe_share(problem, found.first)
 
     def passes(base: SweepLoads, loads: SweepLoads, first: SweepLoads, over: bool) -> SweepLoads:

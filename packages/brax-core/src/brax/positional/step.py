@@ -174,6 +174,7 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
     (over, over_rates), (after, after_rates) = (
         (join(m.links), by_stack(plan, m.rates)) for m in found[:2]
     )
+    # Integrators may kick several times a step; sensors read the sum.
     acted = impulses.more(state.acted, found[2])
     # Changes about the common points become changes of the velocities of the centres of mass.
     arm = bodies.pos - origins
@@ -219,6 +220,7 @@ def _drift(problem: PositionalProblem, kicked: VelocityUpdate, dt: jax.Array) ->
     state, moments = kicked.state, problem.model.links.moments
     turned = turn(moments, state.bodies.axes, kicked.ang, dt)
     bodies = drift(moments, state.bodies, kicked.vel * dt, turned)
+    # Free joints have no coordinates here: their links' poses are enough.
     q = tuple(
         mine if g.unconstrained else advance(g.types, mine, speeds, dt)
         for g, mine, speeds in zip(problem.plan.stacks, state.q, kicked.speeds, strict=True)
@@ -337,6 +339,7 @@ def _closing(
         body, parent = rows(ahead, group.links), parents(ahead, group)
         parted = separation(stack, stack_pose(stack, group.types, expected), parent, body)
         moving = relative_velocity(mine.point, parents(free, group), rows(free, group.links))
+        # Joint velocities of the free motion, which the rotors do not have.
         rates, *_ = project(mine, *moving)
         parting, ang, lin = project(mine, *(part * (1.0 / dt) for part in parted))
         # The drive opposes the separation, as a velocity about the common point.

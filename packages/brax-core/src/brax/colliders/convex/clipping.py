@@ -112,6 +112,8 @@ def _bounds(side: Vec3, size: jax.Array) -> tuple[jax.Array, jax.Array, jax.Arra
     ahead = Vec3(*(jnp.roll(c, -1, axis=0) for c in side)) - side
     a, b = _unit(-ahead.y * turn, ahead.x * turn, size)
     c = -(a * side.x + b * side.y)
+    # Bounds across the ends of one diagonal, instead of the rectangle, would not bound a point: the
+    # tip of a mesh on a face would touch it at all of the face's vertices.
     zero, one = jnp.zeros_like(p.x), jnp.ones_like(p.x)
     ends = [end(x, axis=0) for x in side[:2] for end in (jnp.min, jnp.max)]
     a = jnp.concatenate([a, jnp.stack([one, -one, zero, zero])])
@@ -168,9 +170,11 @@ def _height(side: Vec3, x: jax.Array, y: jax.Array, size: jax.Array) -> jax.Arra
     long = length2 > (_SIDE_SLACK * size) ** 2
     tilt = jnp.where(long, line.z, 0.0) / jnp.where(long, length2, 1.0)
     leaning = Vec3(-line.x * tilt, -line.y * tilt, 1.0 - line.z * tilt)
+    # A face is a plane only if it is wide compared to its length and to the rounding of the size.
     wide = area.dot(area) > _SIDE_SLACK**2 * length2 * jnp.maximum(length2, size * size)
     normal = Vec3(*(jnp.where(wide, i, j) for i, j in zip(area, leaning, strict=True)))
     # A line along z has no plane of this kind: its normal vanishes, and a level one stands in.
+    # Upright capsules on height fields are this case.
     upright = normal.dot(normal) < _SIDE_SLACK**2
     normal = normal._replace(z=jnp.where(~wide & upright, 1.0, normal.z))
     # The height is a division by the normal's z, which is bounded from below with its sign kept.

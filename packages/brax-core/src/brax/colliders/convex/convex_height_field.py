@@ -175,6 +175,7 @@ def _nearest(every: Triangles, seen: ShapeInField) -> Triangles:
     ]
     aside = jnp.maximum(jnp.maximum(*sides[:2]), sides[2])
     outermost = jnp.argmin(jnp.where(near, aside, jnp.inf), axis=1)
+    # A triangle may be selected twice, which only repeats its points.
     index = jnp.concatenate([nearest, outermost])
     return jax.tree.map(lambda x: jnp.take_along_axis(x, index, axis=0), every)
 
@@ -228,6 +229,7 @@ def _round_spots(
     A capsule has one point for each end and one for the segment between them. Closed forms are
     hundreds of times as fast as the search between convex bodies.
     """
+    # The prism's bottom is flat, below its lowest vertex by the base.
     radius, middle = seen.shape.size.x, seen.shape.pos
     a, b, c = (corner.z for corner in near.corners)
     bottom = jnp.minimum(jnp.minimum(a, b), c) - base
@@ -258,6 +260,7 @@ def _followed(near: Triangles, seen: ShapeInField, touch: Touch) -> jax.Array:
     Where a side of the prism lies flat on the shape, its support point is an arbitrary vertex. The
     point that touches moves with all vertices of the triangle, by its barycentric coordinates.
     """
+    # The points on both surfaces are half the distance from the midpoint, along the normal.
     still, dist, pos, normal = jax.tree.map(
         jax.lax.stop_gradient, (seen.shape, touch.dist, touch.pos, touch.normal)
     )
@@ -296,6 +299,7 @@ def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
     surface in any case.
     """
     normal = touch.normal
+    # A normal that points down belongs to the bottom of a prism, not to the field's surface.
     up = normal.z > -_MAX_EDGE_SINE
     # The part of the normal across the triangle's own is scaled down until it leans as far as it
     # may over the edge where it exceeds the bound most.

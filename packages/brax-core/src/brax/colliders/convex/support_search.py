@@ -40,7 +40,8 @@ shape that is farthest along them, and the point b of the second that is farthes
 
 GJK_STEPS = {4: 32, 8: 64}
 """Steps of the iteration, by the size of a number in bytes. Where an edge and a rim overlap, four
-steps gain one digit of the gap; most other pairs are exact after twenty."""
+steps gain one digit of the gap: in double precision, 32 steps left 3e-9 of it. Most other pairs are
+exact after twenty."""
 
 GJK_STARTS = 4
 """Number of normals that the iteration starts from at once."""
@@ -125,6 +126,8 @@ def widest_gap(support: Support, starts: Vec3, size: jax.Array) -> tuple[Vec3, V
         The normal, and the point of the first shape where it touches or nearly touches the second,
         (pairs, batch).
     """
+    # The best pair so far is none, with a gap of minus infinity, so that the first round replaces
+    # it.
     search = _GapSearch.of(support, starts, size)
     none = size * 0.0
     nowhere = Vec3(none, none, none)
@@ -202,6 +205,8 @@ class _GapSearch(NamedTuple):
         found = self.step(found)._replace(gain=every_gain)
         steps = GJK_STEPS[self.size.dtype.itemsize]
         found = jax.lax.fori_loop(1, steps, self.step_if_gaining, found)
+        # Of all starts the widest gap wins. The point of the first shape that belongs to the
+        # nearest point of D is where it touches.
         chosen = best_places(found.gap, 1)
         normal, touching = (take(chosen, v) for v in (found.normal, found.nearest.first))
         gap = jnp.max(found.gap, axis=0)
@@ -222,6 +227,8 @@ class _GapSearch(NamedTuple):
 
 def _tilted_starts(normal: Vec3, later: jax.Array) -> Vec3:
     """Return four directions around a normal; the later ones are nearer and between the others."""
+    # The second round starts along two tangents and their opposites, the fourth along the
+    # diagonals.
     s, t = tangents(normal)
     s, t = where(later, (s + t) * 0.5**0.5, s), where(later, (t - s) * 0.5**0.5, t)
     first, second = _START_ANGLES

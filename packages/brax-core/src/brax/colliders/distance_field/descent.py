@@ -170,6 +170,7 @@ class OtherShape(NamedTuple):
     def ahead(self, search: DescentState) -> tuple[Vec3, tuple[SupportPoint, ...]]:
         """Return the point that a step leads to, and the simplex around it."""
         target = search.point - search.slope * search.length
+        # A nearest point in closed form is several times cheaper than a step of the GJK iteration.
         if not self.by_corners:
             return self.nearest(target), ()
         new = self.kind.support(self.shape, -search.slope)
@@ -311,6 +312,8 @@ def descend(other: OtherShape, slope: Slope, towards: Vec3, reach: jax.Array) ->
 
         return jax.lax.fori_loop(0, steps, step, search)
 
+    # All searches run to a loose tolerance, because each may end in a contact point of its own.
+    # Only the best one, whose distance counts most, continues to the precision.
     every = run(_first(other, slope, towards, reach), close, MAX_DESCENT_STEPS)
     chosen = best_places(-every.dist, 1)
     best = take(chosen, every)

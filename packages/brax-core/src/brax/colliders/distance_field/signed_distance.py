@@ -119,6 +119,7 @@ class SignedDistance(Collider):
         spots = SurfacePoint(aside.dot(s), aside.dot(t), found.dist - least, found.point, corners)
         # Searches that ended farther off found other local minima, or have not converged.
         near = found.dist < jnp.maximum(least, 0.0) + MAX_DISTANCE_EXCESS * reach
+        # Points are compared in the plane across the normal at the nearest one.
         first, *others = reduce_manifold(spots, near, _DISTANCE_MANIFOLD_SIZES * reach)
         # A point that the manifold lacks is put at the first one. Its own position may be far away,
         # where it would have rounding errors.
@@ -174,6 +175,7 @@ class SignedDistance(Collider):
         normal = still_b.rot.rotate(facing)
         axes = tangents(normal)
         own, others = ([rot.inv_rotate(v) for v in axes] for rot in (still_a.rot, still_b.rot))
+        # Both curvatures along the same tangents, each in its shape's own frame.
         curved = other.curvature(spot.point, spot.corners, facing, others, size)
         # A face is flat, whatever the support points around it suggest.
         curved = Sym2(*(jnp.where(flat, 0.0, c) for c in curved))

@@ -86,6 +86,7 @@ def _separations(a: OrientedBox, b: OrientedBox) -> AxisSeparations:
     apart = b.pos - a.pos
     on_a, on_b = a.axes.dot(apart), b.axes.dot(apart)
     cosines = Vec3(*(c[:, None] for c in a.axes)).dot(Vec3(*(c[None] for c in b.axes)))
+    # The radius of a box along an axis is the sum of its half-sizes times the absolute cosines.
     share = jnp.abs(cosines)
     face_a = jnp.abs(on_a) - a.half - jnp.sum(share * b.half[None], axis=1)
     face_b = jnp.abs(on_b) - b.half - jnp.sum(share * a.half[:, None], axis=0)
@@ -128,6 +129,7 @@ def _face_contacts(a: OrientedBox, b: OrientedBox, chosen: jax.Array) -> list[To
 
     def face(axes: Vec3, half: jax.Array, axis: jax.Array) -> list[tuple[Vec3, jax.Array]]:
         """Return the normal and two edge directions of a face, with the half-sizes along them."""
+        # The edges of a face are along the two axes that follow its normal's in cyclic order.
         picks = [_cycle(axis, -k) for k in range(3)]
         return [(Vec3(*(_take(p, c) for c in axes)), _take(p, half)) for p in picks]
 
@@ -182,6 +184,7 @@ def _edge_contact(
     def edge(box: OrientedBox, of: jax.Array, out: Vec3) -> Vec3:
         """Return the midpoint of the box's edge along axis `of` that is farthest out."""
         sign = jnp.where(box.axes.dot(Vec3(*(c[None] for c in out))) < 0, -1.0, 1.0)
+        # Edges along an axis differ by the signs along the two others.
         reach = sign * box.half * (1.0 - of)
         return box.pos + Vec3(*(jnp.sum(reach * c, axis=0) for c in box.axes))
 

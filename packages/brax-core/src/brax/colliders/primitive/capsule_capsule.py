@@ -57,6 +57,8 @@ def _two_places(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     cosine, middle = u.dot(b.axis_z), u.dot(b.pos - a.pos)
     reach = jnp.abs(cosine) * b.size.y
     begin, end = (jnp.clip(middle + side * reach, -half, half) for side in (-1, 1))
+    # Parallel capsules have no unique nearest points. The middle of the stretch alone would let
+    # them tip, so both of its ends are taken.
     parallel = 1.0 - cosine * cosine < _MIN_AXIS_SINE_SQUARED
     first = jnp.where(parallel, begin, nearest)
     second = jnp.where(parallel | (jnp.abs(end - first) > jnp.abs(begin - first)), end, begin)
@@ -79,6 +81,7 @@ class CapsuleCapsule(Collider):
         touches = []
         for s in _two_places(a, b):
             first = a.pos + u * s
+            # The point of the second segment nearest to the ball's centre (Ericson, section 5.1.2).
             t = jnp.clip(v.dot(first - b.pos), -b.size.y, b.size.y)
             touches.append(ball_and_ball(first, a.size.x, b.pos + v * t, b.size.x))
         return touches

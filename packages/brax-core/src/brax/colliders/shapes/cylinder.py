@@ -75,7 +75,8 @@ class CylinderGeometry(GeometryType):
 def _sideways(direction: Vec3) -> Vec3:
     """Return the unit vector across the z axis that leans towards a direction; x if none does."""
     x, y, zero = direction.x, direction.y, jnp.zeros_like(direction.x)
-    # Both branches of a `where` are differentiated, so that zero is replaced before the root.
+    # Both branches of a `where` are differentiated, so zero is replaced before the root is taken.
+    # Else a cylinder that stands exactly upright has no finite derivative.
     leans = x * x + y * y > _MAX_ALONG_AXIS_SINE_SQUARED
     x, y = jnp.where(leans, x, 1.0), jnp.where(leans, y, 0.0)
     out, _ = normalize(Vec3(x, y, zero))

@@ -35,6 +35,7 @@ class HeightField(GeometryType):
         y, x = np.meshgrid(*lines, indexing="ij")
         at = np.arange(n * m).reshape(n, m)
         a, b, c, d = (k.ravel() for k in (at[:-1, :-1], at[:-1, 1:], at[1:, 1:], at[1:, :-1]))
+        # The same two triangles to a cell as `triangles` has for contacts, counter-clockwise.
         triangles = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
         return np.stack([x.ravel(), y.ravel(), heights.ravel()], axis=1), triangles
 
