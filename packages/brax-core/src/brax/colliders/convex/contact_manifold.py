@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from brax.components import Vec3
 
-_CORNER_SLACK = 1e-5
+_VERTEX_SLACK = 1e-5
 """Relative slack by which a vertex may lie outside, so that equal faces keep all of their vertices
 in single precision."""
 
@@ -52,17 +52,17 @@ def clip_parallelogram(
     """
     # All candidates are always computed. Sutherland and Hodgman's clipping (Ericson 2005, section
     # 8.3.4) makes a list of vertices whose length depends on the data.
-    wide_x, wide_y = half_x * (1 + _CORNER_SLACK), half_y * (1 + _CORNER_SLACK)
-    entering, crosses = _cut_edges(face, wide_x, wide_y)
-    corners, inside = _covered_corners(face, half_x, half_y)
-    points = Vec3(*(jnp.concatenate(parts) for parts in zip(*entering, corners, strict=True)))
+    wide_x, wide_y = half_x * (1 + _VERTEX_SLACK), half_y * (1 + _VERTEX_SLACK)
+    entering, crosses = _clip_edges(face, wide_x, wide_y)
+    vertices, inside = _covered_vertices(face, half_x, half_y)
+    points = Vec3(*(jnp.concatenate(parts) for parts in zip(*entering, vertices, strict=True)))
     valid = jnp.concatenate([crosses, crosses, inside])
     # The slack lets vertices through that lie outside by rounding; they return onto the face.
     x, y = jnp.clip(points.x, -half_x, half_x), jnp.clip(points.y, -half_y, half_y)
     return Vec3(x, y, points.z), valid
 
 
-def _cut_edges(
+def _clip_edges(
     face: Parallelogram, half_x: jax.Array, half_y: jax.Array
 ) -> tuple[tuple[Vec3, Vec3], jax.Array]:
     """Return where the incident face's edges enter and leave the rectangle, and which meet it.
@@ -89,7 +89,7 @@ def _cut_edges(
     return (start + step * enter, start + step * leave), crosses & (enter <= leave)
 
 
-def _covered_corners(
+def _covered_vertices(
     face: Parallelogram, half_x: jax.Array, half_y: jax.Array
 ) -> tuple[Vec3, jax.Array]:
     """Return the reference vertices at the incident face's height, and which of them it covers."""
@@ -105,7 +105,7 @@ def _covered_corners(
     scale = 1.0 / jnp.where(flat, 1.0, area)
     dx, dy = x - m.x, y - m.y
     along_e, along_f = (dx * f.y - dy * f.x) * scale, (dy * e.x - dx * e.y) * scale
-    inside = ~flat & (jnp.maximum(jnp.abs(along_e), jnp.abs(along_f)) <= 1 + _CORNER_SLACK)
+    inside = ~flat & (jnp.maximum(jnp.abs(along_e), jnp.abs(along_f)) <= 1 + _VERTEX_SLACK)
     return Vec3(x, y, m.z + e.z * along_e + f.z * along_f), inside
 
 

@@ -1,8 +1,8 @@
 """The collider of any two convex shapes, by their support points.
 
 Four stages: the normal along which the gap is widest (`support_search`), one Newton step on it that
-also gives its derivative (`_refined`), the distance along it (`_gap`), and the contact manifold of
-the two facing faces (`clipping`). All of it happens in the frame of the first shape.
+also gives its derivative (`_newton_step`), the distance along it (`_gap`), and the contact manifold
+of the two facing faces (`clipping`). All of it happens in the frame of the first shape.
 """
 
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def _starts(pair: RelativeShapes) -> Vec3:
     return _stack([*every, *(-v for v in every), between])
 
 
-def _size(support: Support, starts: Vec3) -> jax.Array:
+def _mean_width(support: Support, starts: Vec3) -> jax.Array:
     """Return the mean width of the Minkowski difference along the first shape's axes [m]."""
     # The starts begin with the three axes, and their opposites are half-way through.
     n = starts.x.shape[0] // 2
@@ -104,8 +104,8 @@ def _edges(corners: Sequence[Vec3]) -> Vec3:
     """Return unit vectors along the edges of a face; zero where vertices coincide."""
     if len(corners) < 2:
         return Vec3(*(jnp.zeros_like(c)[None] for c in corners[0]))
-    side = _stack(corners)
-    ahead = Vec3(*(jnp.roll(c, -1, axis=0) for c in side)) - side
+    face = _stack(corners)
+    ahead = Vec3(*(jnp.roll(c, -1, axis=0) for c in face)) - face
     return normalize(ahead)[0]
 
 
@@ -115,7 +115,7 @@ def _gap(pair: RelativeShapes, normal: Vec3) -> jax.Array:
     return normal.dot(second - first)
 
 
-def _refined(pair: RelativeShapes, normal: Vec3, size: jax.Array) -> Vec3:
+def _newton_step(pair: RelativeShapes, normal: Vec3, size: jax.Array) -> Vec3:
     """Return a normal after one Newton step, with the derivative of the best normal.
 
     The gap is widest where the point a - b of the two support points has no tangential part. The
@@ -127,8 +127,8 @@ def _refined(pair: RelativeShapes, normal: Vec3, size: jax.Array) -> Vec3:
     eps = float(jnp.finfo(size.dtype).eps)
     still = _stopped(pair)
     s, t = tangents(normal)
-    sides = [_edges(side) for side in pair.faces(normal)]
-    edges = Vec3(*(jnp.concatenate(c) for c in zip(*sides, strict=True)))
+    faces = [_edges(face) for face in pair.faces(normal)]
+    edges = Vec3(*(jnp.concatenate(c) for c in zip(*faces, strict=True)))
     # The stiffness has the residual's unit [m]. It is 590 sizes in single and 1.8e6 sizes in double
     # precision, where the radii of round shapes are about one size.
     spring = size * eps**-0.4 * (jnp.abs(normal.dot(edges)) < eps**_EDGE_SINE_POWER)
@@ -166,7 +166,9 @@ def _refined(pair: RelativeShapes, normal: Vec3, size: jax.Array) -> Vec3:
     return step(x - jnp.where(worse, fixed_x, 0.0), y - jnp.where(worse, fixed_y, 0.0))
 
 
-def _swing(pair: RelativeShapes, normal: Vec3, touching: Vec3, size: jax.Array) -> jax.Array:
+def _rotation_derivative(
+    pair: RelativeShapes, normal: Vec3, touching: Vec3, size: jax.Array
+) -> jax.Array:
     """Return zero, with the derivative by the second shape's rotation that its support point lacks.
 
     Where the support points face each other, they are the points that touch. Else one of them is
@@ -210,13 +212,13 @@ class ConvexConvex(Collider):
         pair = _relative((self.first, self.second), a, b)
         still = _stopped(pair)
         starts = _starts(still)
-        size = _size(still.support, starts)
+        size = _mean_width(still.support, starts)
         found, touching = widest_gap(still.support, starts, size)
-        normal = _refined(pair, found, size)
+        normal = _newton_step(pair, found, size)
         # Danskin's theorem: the gap is stationary in the normal, so that its derivative at the best
         # normal is that at a fixed normal.
         best = jax.tree.map(jax.lax.stop_gradient, normal)
-        dist = _gap(pair, best) + _swing(pair, best, touching, size)
+        dist = _gap(pair, best) + _rotation_derivative(pair, best, touching, size)
         axes = a.rot.matrix()
         out = axes.rotate(normal)
 
@@ -232,18 +234,18 @@ class ConvexConvex(Collider):
             return [touch(dist, pair.support(normal)[1] - normal * (0.5 * dist))]
         s, t = tangents(normal)
 
-        def seen(point: Vec3) -> Vec3:
+        def in_contact_frame(point: Vec3) -> Vec3:
             """Return a point in the contact frame: tangents and normal, from the touching point."""
             point = point - touching
             return Vec3(s.dot(point), t.dot(point), normal.dot(point))
 
-        sides = [[seen(corner) for corner in side] for side in pair.faces(best)]
+        faces = [[in_contact_frame(corner) for corner in face] for face in pair.faces(best)]
         zero = jnp.zeros_like(dist)
-        spots = clip_faces(sides[0], sides[1], ClipPoint(zero, zero, dist, zero), size)
-        spots = spots[: self.n_contacts]
+        manifold = clip_faces(faces[0], faces[1], ClipPoint(zero, zero, dist, zero), size)
+        manifold = manifold[: self.n_contacts]
         # The first point is the exact one, whose distance has the right derivative.
-        gaps = [dist, *(p.z for p in spots[1:])]
+        gaps = [dist, *(p.z for p in manifold[1:])]
         return [
             touch(gap, touching + s * p.x + t * p.y + normal * (p.height + 0.5 * gap))
-            for p, gap in zip(spots, gaps, strict=True)
+            for p, gap in zip(manifold, gaps, strict=True)
         ]

@@ -120,8 +120,8 @@ class HeightFieldConvex(Collider):
         local = b._replace(pos=axes.inv_rotate(b.pos - a.pos), rot=a.rot.inv_mul(b.rot))
         seen = _shape_in_field(self.kind, local)
         near = _nearest(triangles(a, self.grid, self.window, seen.low), seen)
-        spots = _round_spots if self.kind in (SPHERE, CAPSULE) else _spots
-        found, there = spots(near, seen, a.size.z)
+        find_points = _round_contact_points if self.kind in (SPHERE, CAPSULE) else _contact_points
+        found, there = find_points(near, seen, a.size.z)
         least = jnp.min(jnp.where(there, found.z, jnp.inf), axis=0)
         there &= found.z < jnp.maximum(least, 0.0) + _MAX_TOUCHING_EXCESS * seen.size
         # Relative to the least distance, so that points that the manifold lacks are farther than
@@ -201,30 +201,34 @@ def _least_gap(every: Triangles, seen: ShapeInField) -> jax.Array:
     return gap
 
 
-def _spots(near: Triangles, seen: ShapeInField, base: jax.Array) -> tuple[FieldPoint, jax.Array]:
+def _contact_points(
+    near: Triangles, seen: ShapeInField, base: jax.Array
+) -> tuple[FieldPoint, jax.Array]:
     """Return all contact points of all prisms, and a mask of those on the field's surface."""
     # A prism is a mesh of six vertices to the collider of convex shapes.
-    points = ConvexConvex(seen.kind, MESH).collide(*_tiled(near, seen.shape, base))
+    points = ConvexConvex(seen.kind, MESH).collide(*_as_pairs(near, seen.shape, base))
     shape = near.normal.x.shape
     first, *others = (jax.tree.map(lambda x: x.reshape(shape), p) for p in points)
     # The collider's first shape is the convex one, so its normals point to the field.
     first, *others = (p._replace(normal=-p.normal) for p in (first, *others))
-    first, *others = (p._replace(dist=_followed(near, seen, p)) for p in (first, *others))
-    normal, proper = _proper(near, first)
-    own, over = _along_own_normal(near, seen)
+    first, *others = (
+        p._replace(dist=_distance_with_derivative(near, seen, p)) for p in (first, *others)
+    )
+    normal, proper = _surface_normal(near, first)
+    own, over = _contact_along_normal(near, seen)
     # The triangle's own normal replaces an improper one in penetration only.
     over &= ~(proper | (first.dist > 0))
     first = jax.tree.map(lambda x, y: jnp.where(over, y, x), first._replace(normal=normal), own)
     # The prism of least distance always counts, so that a shape deep in the ground has a contact.
     least = first.dist <= jnp.min(first.dist, axis=0)
     there = [proper | over | least, *(proper for _ in others)]
-    return _together([first, *others]), jnp.concatenate(there)
+    return _concatenated([first, *others]), jnp.concatenate(there)
 
 
-def _round_spots(
+def _round_contact_points(
     near: Triangles, seen: ShapeInField, base: jax.Array
 ) -> tuple[FieldPoint, jax.Array]:
-    """Return the same as `_spots` for a sphere or a capsule, in closed form.
+    """Return the same as `_contact_points` for a sphere or a capsule, in closed form.
 
     A capsule has one point for each end and one for the segment between them. Closed forms are
     hundreds of times as fast as the search between convex bodies.
@@ -242,19 +246,19 @@ def _round_spots(
         ]
         found = [*ends, segment_on_triangles(near, middle, arm, radius)]
     least = jnp.min(jnp.stack([jnp.min(touch.dist, axis=0) for touch in found]), axis=0)
-    normals, proper = zip(*(_proper(near, touch) for touch in found), strict=True)
+    normals, proper = zip(*(_surface_normal(near, touch) for touch in found), strict=True)
     turned = [t._replace(normal=n) for t, n in zip(found, normals, strict=True)]
     there = [p | (t.dist <= least) for t, p in zip(found, proper, strict=True)]
-    return _together(turned), jnp.concatenate(there)
+    return _concatenated(turned), jnp.concatenate(there)
 
 
-def _together(touches: Sequence[Touch]) -> FieldPoint:
+def _concatenated(touches: Sequence[Touch]) -> FieldPoint:
     """Concatenate contact points of several kinds, each (triangles, pairs, batch)."""
-    spots = [FieldPoint(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in touches]
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *spots)
+    points = [FieldPoint(p.pos.x, p.pos.y, p.dist, p.pos.z, p.normal) for p in touches]
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *points)
 
 
-def _followed(near: Triangles, seen: ShapeInField, touch: Touch) -> jax.Array:
+def _distance_with_derivative(near: Triangles, seen: ShapeInField, touch: Touch) -> jax.Array:
     """Return the distance with the derivative of the points that touch, at a fixed normal.
 
     Where a side of the prism lies flat on the shape, its support point is an arbitrary vertex. The
@@ -265,7 +269,7 @@ def _followed(near: Triangles, seen: ShapeInField, touch: Touch) -> jax.Array:
         jax.lax.stop_gradient, (seen.shape, touch.dist, touch.pos, touch.normal)
     )
     below, above = pos - normal * (0.5 * dist), pos + normal * (0.5 * dist)
-    shares = jax.lax.stop_gradient(_shares(near, below))
+    shares = jax.lax.stop_gradient(_barycentric(near, below))
     terms = [corner * share for corner, share in zip(near.corners, shares, strict=True)]
     moved = seen.placed(still.rot.inv_rotate(above - still.pos)) - terms[0] - terms[1] - terms[2]
     reach = seen.kind.support(seen.shape, still.rot.inv_rotate(-normal))
@@ -273,7 +277,7 @@ def _followed(near: Triangles, seen: ShapeInField, touch: Touch) -> jax.Array:
     return dist + change - jax.lax.stop_gradient(change)
 
 
-def _shares(near: Triangles, point: Vec3) -> list[jax.Array]:
+def _barycentric(near: Triangles, point: Vec3) -> list[jax.Array]:
     """Return the barycentric coordinates of a point of a triangle, clamped to be non-negative.
 
     See Ericson (2005), Real-Time Collision Detection, section 3.4.
@@ -291,7 +295,7 @@ def _shares(near: Triangles, point: Vec3) -> list[jax.Array]:
     return [share / total for share in far]
 
 
-def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
+def _surface_normal(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
     """Return a normal of the field's surface at a triangle, and whether the given one is proper.
 
     A normal is proper if it leans over each edge no further than `Triangles.turn` allows. Where the
@@ -314,7 +318,7 @@ def _proper(near: Triangles, touch: Touch) -> tuple[Vec3, jax.Array]:
     return where(keeps, normal, normalize(turned, near.normal)[0]), proper
 
 
-def _along_own_normal(near: Triangles, seen: ShapeInField) -> tuple[Touch, jax.Array]:
+def _contact_along_normal(near: Triangles, seen: ShapeInField) -> tuple[Touch, jax.Array]:
     """Return a contact at the shape's deepest point below each triangle's plane.
 
     Also return a mask of the triangles that this point is over.
@@ -327,7 +331,7 @@ def _along_own_normal(near: Triangles, seen: ShapeInField) -> tuple[Touch, jax.A
     return Touch(dist, lowest - near.normal * (0.5 * dist), near.normal), over
 
 
-def _tiled(near: Triangles, shape: Shape, base: jax.Array) -> tuple[Shape, Shape]:
+def _as_pairs(near: Triangles, shape: Shape, base: jax.Array) -> tuple[Shape, Shape]:
     """Return one copy of the shape for each prism, and the prisms, (triangles * pairs, batch)."""
     n, *rest = near.normal.x.shape
 

@@ -120,7 +120,7 @@ def _over_face(line: Segment, size: Vec3, t: jax.Array) -> tuple[jax.Array, jax.
     )
 
 
-def _two_places(line: Segment, size: Vec3) -> tuple[jax.Array, jax.Array]:
+def _contact_parameters(line: Segment, size: Vec3) -> tuple[jax.Array, jax.Array]:
     """Return two parameters on the segment where the capsule may touch the box [m].
 
     The first is that of the nearest or the deepest point. The second is the far end of the stretch
@@ -145,7 +145,7 @@ class CapsuleBox(Collider):
     def collide(self, a: Shape, b: Shape) -> list[Touch]:
         """Collide balls at two points of the capsule's segment with the box."""
         axes, along = b.rot.matrix(), a.axis_z
-        places = _two_places(_segment(a, b, axes), b.size)
+        places = _contact_parameters(_segment(a, b, axes), b.size)
         return [ball_and_box(a.pos + along * t, a.size.x, b, axes) for t in places]
 
 

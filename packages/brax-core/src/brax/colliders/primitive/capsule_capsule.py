@@ -44,7 +44,7 @@ def nearest_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     return jnp.clip(cosine * t + ru, -a.size.y, a.size.y), t
 
 
-def _two_places(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
+def _contact_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     """Return two parameters on the first segment where the capsules may touch [m from the middle].
 
     Parallel capsules touch at both ends of the stretch over which they lie side by side. Others
@@ -79,7 +79,7 @@ class CapsuleCapsule(Collider):
         """Collide balls at two points of the first segment with those nearest on the second."""
         u, v = a.axis_z, b.axis_z
         touches = []
-        for s in _two_places(a, b):
+        for s in _contact_parameters(a, b):
             first = a.pos + u * s
             # The point of the second segment nearest to the ball's centre (Ericson, section 5.1.2).
             t = jnp.clip(v.dot(first - b.pos), -b.size.y, b.size.y)
