@@ -33,6 +33,7 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
     if uses_broad_phase(sys):
         return Contact(*_nearest_behind_boundary(sys, x, mocap))
     dist, pos, frame, friction, elasticity = _behind_boundary(sys, x, mocap)
+    # Links are static without a broad phase, so they are not computed in the kernel.
     links: list[list[int]] = [[], []]
     for group, sides in zip(sys.collisions, contact_links(sys), strict=True):
         for out, side in zip(links, sides, strict=True):

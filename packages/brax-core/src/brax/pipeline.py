@@ -127,6 +127,7 @@ class Pipeline(ABC, Generic[P, M]):
         self._check_integrator(function, sys)
         contracts.check_vector(function, "q", q, sys.q_size(), "coordinates")
         contracts.check_vector(function, "qd", qd, sys.qd_size(), "degrees of freedom")
+        # Checks ran on the host, before anything is traced or compiled.
         return self._completed(sys, _init(sys, jnp.asarray(q), jnp.asarray(qd)))
 
     def step(
@@ -163,6 +164,7 @@ class Pipeline(ABC, Generic[P, M]):
             act = jnp.zeros(sys.act_size())
         contracts.check_step(function, sys, state, act, n_frames, external)
         self._check_integrator(function, sys)
+        # Contacts are those of the old link frames.
         state = self._completed(sys, state).replace(contact=None)
         return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
 
@@ -202,6 +204,7 @@ class Pipeline(ABC, Generic[P, M]):
             motion = jax.lax.fori_loop(
                 0, n_frames, lambda _, m: self.advance(problem, m, dt), motion
             )
+        # Mocap bodies stay where the user has put them.
         end = self.leave(problem, motion).replace(mocap=state.mocap)
         if state.forces is None or motion.acted is None:
             return end
@@ -244,6 +247,7 @@ def integrate(sys: System, q: jax.Array, qd: jax.Array, dt: jax.Array | float) -
         qd: velocities (nv, batch).
         dt: time [s].
     """
+    # Joints of one type are integrated together, whatever link they are on.
     where, rates = _by_type(sys)
     parts = []
     for kind, mine in where.items():
@@ -268,6 +272,7 @@ def chart_rates(sys: System, q: jax.Array, qd: jax.Array, start: jax.Array) -> j
     parts: list[jax.Array] = []
     for kind, mine in where.items():
         rates = tuple(rows(qd, i) for i in places[kind])
+        # Without quaternions the chart is the coordinates themselves.
         if kind.q_width == kind.qd_width:
             parts += rates
             continue

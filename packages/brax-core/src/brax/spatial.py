@@ -94,6 +94,8 @@ class Sym6(NamedTuple):
 
     def inverse(self) -> "Sym6":
         """Return the inverse, by 3x3 blocks and the Schur complement of the linear one."""
+        # With C the linear block and H the off-diagonal one, the angular block of the inverse is
+        # (A - H C^-1 H^T)^-1; the other blocks follow from it.
         c = inverse_sym3(self.c)
         hc = tuple(c.mul(row) for row in self.h)
         h, a = self.h, self.a
@@ -177,6 +179,7 @@ class Rigid(NamedTuple):
     def full(self) -> Sym6:
         """Return the same as a general symmetric matrix (Featherstone 2008, equation 2.63)."""
         m, zero = self.moment, jnp.zeros_like(self.mass)
+        # The off-diagonal block is the cross-product matrix of the moment, by rows.
         skew = (Vec3(zero, -m.z, m.y), Vec3(m.z, zero, -m.x), Vec3(-m.y, m.x, zero))
         return Sym6(self.a, skew, Sym3(self.mass, self.mass, self.mass, zero, zero, zero))
 

@@ -105,12 +105,15 @@ def _layout(
     """Compute the layout from the static structure of a system."""
     n = len(parents)
     stacks = [tuple(j for j, link in enumerate(joint_link) if link == i) for i in range(n)]
+    # Parents come before children, so one pass finds all depths.
     depth: list[int] = []
     for p in parents:
         depth.append(0 if p < 0 else depth[p] + 1)
     key = {
         i: (depth[i], parents[i] < 0, tuple(joint_types[j] for j in stacks[i])) for i in range(n)
     }
+    # Links are ordered by depth and, within a depth, by their joint types: each group is then a
+    # slice, and the links with an ancestor some levels up are the last ones.
     kinds = list(dict.fromkeys(sorted(key.values(), key=lambda k: (k[0], not k[1]))))
     members = [[i for i in range(n) if key[i] == kind] for kind in kinds]
     order = tuple(i for group in members for i in group)
@@ -140,6 +143,7 @@ def _layout(
             ),
         )
 
+    # A stack is what groups of all depths have in common: the key without the depth.
     flat = list(dict.fromkeys(kind[1:] for kind in kinds))
     alike = [[i for i in order if key[i][1:] == kind] for kind in flat]
     groups = []
@@ -212,6 +216,7 @@ def down(values: Sequence[Any], group: Group, plan: Layout) -> Any:
     """
     if group.parents is None:
         return None
+    # If one group has all parents, the groups need not be joined.
     for value, target in zip(values, plan.groups, strict=True):
         if all(p in target.links for p in group.parents):
             return rows(value, [p - target.links[0] for p in group.parents])
@@ -257,6 +262,8 @@ def from_roots(values: T, plan: Layout, compose: Callable[[T, T], T]) -> T:
     Source: Hillis, Steele (1986), Data parallel algorithms, Communications of the ACM 29 (12).
     """
     n, values = len(plan.order), fusion_barrier(values)
+    # After a round each link has composed twice as many of its ancestors. The barrier keeps XLA
+    # from computing earlier rounds again for each use.
     for above in plan.jumps:
         first = n - len(above)
         below = rows(values, range(first, n))
@@ -269,6 +276,8 @@ def from_roots(values: T, plan: Layout, compose: Callable[[T, T], T]) -> T:
 def over_subtrees(values: T, plan: Layout) -> T:
     """Sum the values of each link and all its descendants, rows in the layout's order."""
     n, values = len(plan.order), fusion_barrier(values)
+    # The transpose of `from_roots` for sums: a link passes what it has to ancestors twice as far
+    # up.
     for above in plan.jumps:
         first, stop = n - len(above), max(above) + 1
 
@@ -306,6 +315,7 @@ def sum_rows(values: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
         owner: the owner of each row.
         n: number of owners.
     """
+    # One row for each owner, in order: nothing to sum.
     if tuple(owner) == tuple(range(n)):
         return values
     if not owner:

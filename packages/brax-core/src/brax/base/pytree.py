@@ -50,6 +50,7 @@ class Base:
         new = self
         for path, value in changes.items():
             head, _, rest = path.partition(".")
+            # A path is replaced from the inside out: each level is a frozen copy.
             if rest:
                 if not hasattr(new, head):
                     new.replace(**{head: value})  # raises, naming the field
@@ -100,6 +101,7 @@ class Base:
         """
 
         def pick(x: jax.Array, y: jax.Array) -> jax.Array:
+            """Select between two leaves, with the condition's axes in front."""
             where = jnp.asarray(condition, bool)
             return jnp.where(where.reshape(where.shape + (1,) * (x.ndim - where.ndim)), x, y)
 

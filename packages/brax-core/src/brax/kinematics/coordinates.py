@@ -41,6 +41,7 @@ def _inverse(sys: System, x: Transform, xd: Motion) -> tuple[jax.Array, jax.Arra
         parents = None if group.parents is None else [plan.order[p] for p in group.parents]
         target = _Target(None if parents is None else rows(world, parents), rows(world, links))
         q = _put(q, group, _guess(sys, plan, group, target))
+        # A single joint is exact at once.
         if len(group.types) > 1:
             q = jax.lax.fori_loop(
                 0, _CORRECTIONS, lambda _, q, g=group, t=target: _correct(sys, plan, g, t, q), q
@@ -151,6 +152,7 @@ def _columns(
         frames = stack_frames(sys, plan, group, target.parent, q, rates)
         return Spatial(frames.ang - here.ang, frames.vel - here.vel)
 
+    # Velocities are linear in the rates: a unit rate of each degree of freedom gives a column.
     units = [still.at[jnp.asarray(index)].set(1.0) for index in group.qd]
     every = jax.vmap(moved)(jnp.stack(units))
     return here, [jax.tree.map(lambda a, k=k: a[k], every) for k in range(len(units))]
