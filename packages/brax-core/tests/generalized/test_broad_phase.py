@@ -229,9 +229,9 @@ def test_other_pipelines_follow_all_contacts():
 
 @pytest.mark.slow
 def test_meshes_are_followed_too():
-    """The two of three mesh boxes that are 1 mm deep in a plate are followed.
+    """The two of three mesh boxes that touch a plate are followed.
 
-    The same holds at 3 mm, and for meshes that are a hundredth larger.
+    They are 1 mm deep, and 3 mm if all meshes are a hundredth larger.
     """
     corners = np.array(list(itertools.product((-0.1, 0.1), repeat=3)))
     builder = ModelBuilder()

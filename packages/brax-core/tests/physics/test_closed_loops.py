@@ -41,7 +41,7 @@ def rod(model, name, parent, pos, mass, along, **joint):
 
 
 def linkage():
-    """Return a parallelogram on two rods; an equality closes the loop at the third rod."""
+    """Return a parallelogram of crank, coupler and rocker, closed by an equality."""
     model = ModelBuilder()
     rod(model, "crank", "world", (0, 0, 0), MASS, (0, 0, -LENGTH))
     rod(model, "coupler", "crank", (0, 0, -LENGTH), COUPLER, (WIDTH, 0, 0))

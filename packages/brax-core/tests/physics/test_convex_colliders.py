@@ -26,7 +26,7 @@ FLAT = [("ellipsoid", "box"), ("ellipsoid", "cylinder"), ("capsule", "cylinder")
 FLAT += [("box", "cylinder"), ("cylinder", "cylinder")]
 FLAT += [(name, "mesh") for name in SIZES if name != "plane"]
 FIRST = [("box", "mesh")]
-"""The slow tests that are not long."""
+"""Pairs whose tests are slow but not long."""
 
 
 def marked(pairs):
@@ -130,9 +130,9 @@ def test_against_mujoco_in_a_thousand_poses(bound, first, second):
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_points_of_contact_lie_in_both_shapes(f64, first, second):
-    """Contact points lie in both shapes, for shallow overlaps within half of the depth.
+    """Contact points of shallow overlaps lie in both shapes, up to half of the depth.
 
-    A point is outside if it lies beyond a tangent plane.
+    A point is outside by its largest distance beyond the tangent planes.
     """
     a, b = places(2000, seed=2)
     *_, dist, pos = (np.asarray(x) for x in program(first, second, True)(a, b))

@@ -15,7 +15,7 @@ POSES, AT_ONCE = 100_000, 4096
 
 
 def collider(first, second):
-    """Return the registered collider, or the general one, and the types in its order."""
+    """Return the registered collider of two types, or the one that follows from the types."""
     for name in plugins.names("collider"):
         found = plugins.get("collider", name)
         if set(found.types) == {first, second} and len(set(found.types)) == len({first, second}):

@@ -21,7 +21,7 @@ from brax.kernels.codegen.translate import translate
 from brax.kernels.skip import where_needed
 
 SHAPES = ((4,), (4,), (4, 3), (3,))
-"""Ranges of each program's operands. All environments share the last operand."""
+"""Shapes of each program's operands. All environments share the last operand."""
 
 PROGRAMS = {
     "arithmetic": lambda a, b, m, c: (a + b * c[:1], a - b * a, a * b - 1, -a / (b + 3), a**3 / a),

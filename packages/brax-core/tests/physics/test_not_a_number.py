@@ -144,7 +144,7 @@ def test_the_broad_phase_follows_a_pair_whose_gap_is_nan():
 
 
 FLAWS = {"dist": 2.0, "pos": 3.0, "normal": 4.0}
-"""Parts of the state that are NaN for a ball of size NaN."""
+"""Radii of the ball for which a part of the contact is NaN."""
 
 
 class Flawed(Collider):

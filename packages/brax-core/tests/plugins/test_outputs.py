@@ -224,7 +224,7 @@ KINDS = {
 
 
 def changed(cls, **changes):
-    """Return an object of a class with one attribute replaced."""
+    """Return an object of a class with some attributes replaced."""
     plain = {n: staticmethod(v) if callable(v) else v for n, v in changes.items()}
     return type("Changed", (cls,), plain)()
 
