@@ -143,7 +143,7 @@ MOST = (
     '<custom><numeric name="max_geom_pairs" data="{pairs}"/>'
     '<numeric name="max_contact_points" data="{points}"/></custom>'
 )
-"""Number of contacts that are followed of those that could be."""
+"""Settings in a model file: how many pairs are tested, and how many contacts are followed."""
 
 
 def _with(about, xml, more, limits):

@@ -193,7 +193,7 @@ INTEGRATORS = (
     "Euler",
     *(pytest.param(n, marks=pytest.mark.long) for n in ("implicitfast", "implicit", "RK4")),
 )
-"""Pairs that both have. The first takes every change, since compiling takes long."""
+"""Integrators that both have. Tests of all but the first are long: compiling takes its time."""
 
 
 def side_by_side(peer: Peer, steps: int) -> Iterator[State]:
