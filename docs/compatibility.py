@@ -28,7 +28,7 @@ PACKAGES = ("gymnasium", "dm_control")
 SECONDS = 1.0
 STATES = 12
 CLOSE = (1e-9, 1e-6, 1e-3)
-"""Errors of a step, and the bars that they are told by."""
+"""Bounds by which the page reports the error of a step."""
 RK4 = int(mujoco.mjtIntegrator.mjINT_RK4)
 DEEP, DEEPER = 0.01, 1.5
 """Greatest depth of a contact [m], and as a multiple of MuJoCo's."""
@@ -92,7 +92,7 @@ class Row(NamedTuple):
     file: str
     status: str
     """One of `STATUSES`; what `loads` was not simulated."""
-    told: str
+    reason: str
     close: str = ""
     """Agreement of its steps with MuJoCo's; empty if it does not run."""
 
@@ -327,7 +327,7 @@ def rows(largest: float) -> list[Row]:
 
 def table(found: Sequence[Row]) -> str:
     """Return the rows as the page has them."""
-    return "\n".join(f"| {row.file} | {row.status} | {row.told} | {row.close} |" for row in found)
+    return "\n".join(f"| {row.file} | {row.status} | {row.reason} | {row.close} |" for row in found)
 
 
 def page(found: Sequence[Row]) -> str:

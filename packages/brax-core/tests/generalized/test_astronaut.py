@@ -119,7 +119,7 @@ def mean_length(v):
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("dt", [0.01, 0.001])
-def test_an_astronauts_own_torques_move_nobody(astronaut, pipeline, dt):
+def test_internal_torques_of_an_astronaut_conserve_momentum(astronaut, pipeline, dt):
     # T59: from rest, torques redrawn every step, one second. Spring and positional 1e-14 kg m/s;
     # MuJoCo and generalized, alike to 13 digits, 3.0e-2 and 1.9e-4.
     steps, sys = round(1 / dt), astronaut.sys

@@ -9,7 +9,7 @@ Where the answer differs, as with soft limits, the tests beside this file have i
 from generalized_lab import generalized
 from precision import bound, bound_slow
 from test_actuators import (
-    test_clamping_leaves_the_control_alone,
+    test_clamping_does_not_change_the_control,
     test_force_is_clamped,
     test_force_is_gear_times_gain_and_bias,
 )

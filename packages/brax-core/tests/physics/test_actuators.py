@@ -66,7 +66,7 @@ def test_a_control_that_is_nan_breaks_what_it_drives(f64, monkeypatch, pipeline)
     assert one[0] == pytest.approx(3 * DT, rel=1e-12)
 
 
-def test_clamping_leaves_the_control_alone(f64):
+def test_clamping_does_not_change_the_control(f64):
     # T24
     act = jnp.array([5.0])
     record(settings(rail(actuators=[dict(ctrl_range=(-1.0, 1.0))]), DT), act=act, steps=1)

@@ -41,7 +41,7 @@ def rolling():
 
 
 @pytest.mark.slow
-def test_two_runs_have_the_same_bits_and_one_that_was_saved_goes_on_as_if_not(f64, pipeline):
+def test_two_runs_have_the_same_bits_and_so_does_one_that_was_saved(f64, pipeline):
     # T67, T68: the state holds all that the next step depends on, warm starts included.
     sys, act = rolling(), jnp.zeros(0)
     go = jax.jit(lambda s: jax.lax.fori_loop(0, 20, lambda _, s: pipeline.step(sys, s, act), s))

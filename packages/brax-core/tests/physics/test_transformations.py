@@ -45,7 +45,7 @@ def test_a_batch_steps_as_its_members(f64, n):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("poison", [np.nan, np.inf, 1e30])
-def test_a_broken_member_leaves_the_others_alone(bound, poison):
+def test_a_broken_member_does_not_affect_the_others(bound, poison):
     # T69: exactly.
     sys = ball_on_plane()
     q, qd = states(sys, BATCH)

@@ -79,7 +79,7 @@ def step_of(sys):
 
 
 @pytest.mark.slow
-def test_a_batch_steps_as_its_members_and_a_broken_one_alone_breaks(f64):
+def test_a_batch_steps_as_its_members_and_only_the_broken_one_breaks(f64):
     # T69
     sys = ball_on_plane()
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ bounds are the same; residuals of this pipeline are in `docs/positional.md`.
 import pytest
 from test_actuators import (
     test_actuators_of_one_joint_add_up,
-    test_clamping_leaves_the_control_alone,
+    test_clamping_does_not_change_the_control,
     test_control_is_clamped,
     test_each_actuator_drives_its_own_joint,
     test_force_is_clamped,
