@@ -76,6 +76,7 @@ class Touch(NamedTuple):
         some = squared > NEARLY_PARALLEL
         scale = jax.lax.rsqrt(jnp.where(some, squared, 1.0))
         first = Vec3(*(jnp.where(some, a * scale, f) for a, f in zip(aside, fallback, strict=True)))
+        # The second tangent needs no normalization: both factors are perpendicular unit vectors.
         return first, normal.cross(first)
 
 

@@ -180,6 +180,7 @@ def find_touches(
         shapes: from `local_shapes`.
         frames: a function that returns the links' frames.
     """
+    # Both sides of every pair are placed in the world; colliders know no links.
     placed = [
         [place_shapes(*each, frames) for each in zip(local, links, strict=True)]
         for links, local in zip(contact_links(sys), shapes, strict=True)

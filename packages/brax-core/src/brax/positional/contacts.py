@@ -357,8 +357,9 @@ def _effective_masses(
 ) -> tuple[jax.Array, ...]:
     """Return the impulse along each axis per unit of velocity, or the same of torques.
 
-    Equation (4) without compliance: one over w1 + w2, where equations (2) and (3) give the inverse
-    masses w of bodies without joints, and here they include the joints.
+    Equation (4) without compliance, which is equation (18) of Macklin, Müller, Chentanez (2016):
+    one over w1 + w2. Equations (2) and (3) give the inverse masses w of bodies without joints. Here
+    they include the joints.
 
     Args:
         contact: the contacts.
@@ -485,6 +486,8 @@ def torque_change_within_bounds(
     error = AxisTorque(*(-w for w in spin))
     inertia = torsion.effective_inertia
     twist, r1, r2 = (p + m * e for p, m, e in zip(ahead, inertia, error, strict=True))
+    # Torsion is clamped like dry friction; the two rolling axes share a cone, as the two tangents
+    # do.
     most, bound = torsion.twist * pressing, torsion.roll * pressing
     length = _length(r1, r2, torsion.rolls)
     scale = jnp.minimum(1.0, bound / length)
@@ -535,6 +538,7 @@ def as_momenta(
         if side.moves:
             torque = arm.cross(force)
             torque = torque if couple is None else torque + in_space(contact, couple)
+            # The same group may have links on both sides, such as two bodies that collide.
             for index, part in side.give(Spatial(torque, force) * sign, plan):
                 old = out[index]
                 out[index] = part if old is None else old + part

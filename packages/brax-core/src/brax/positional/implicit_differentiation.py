@@ -35,6 +35,7 @@ def solved(search: Callable[[T], R], refine: Callable[[T, R], R], problem: T) ->
             every[i] = x
         return jax.tree.unflatten(structure, every)
 
+    # Forward mode suffices: JAX transposes the linear passes for reverse mode.
     found = jax.custom_jvp(lambda arrays: search(whole(arrays)))
 
     def derivative(primals: Any, tangents: Any) -> tuple[R, R]:

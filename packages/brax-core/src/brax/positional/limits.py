@@ -137,6 +137,7 @@ def _bounds(
     # `dofs` and `used` count the degrees of freedom and coordinates of the joints before this one.
     free = [None] * len(group.qd)
     for kind, joints in zip(group.types, group.joints, strict=True):
+        # Coordinates of this joint; a ball joint has four of them and three degrees of freedom.
         mine = q[used : used + kind.q_width]
         # A group has one row for all of its links, so a joint without limits has infinite ones.
         if any(sys.joint_limited[j] for j in joints):
@@ -184,6 +185,7 @@ def as_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> G
         return [None] * len(plan.groups), along
     # A tendon may have two rows, one for its limits and one for its friction.
     whole = sum_rows(impulse[joints:], limits.which, len(sys.tendon_names))
+    # Joint limits act along degrees of freedom only, tendons on links as well.
     none: list[Spatial | None] = [None] * len(plan.groups)
     return summed((none, along), loads_along(sys, plan, limits.tendons, whole))
 

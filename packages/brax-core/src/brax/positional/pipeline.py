@@ -54,6 +54,7 @@ class Positional(Pipeline[PositionalProblem, PositionalState]):
             () if group.unconstrained else _corrected(stack, group, bodies, mine)
             for stack, group, mine in zip(model.stacks, plan.stacks, motion.q, strict=True)
         ]
+        # Links are kept in the frames of their principal axes; users see the model's link frames.
         frames = frames_of_links(model.links, bodies)
         return write_state(plan, model.stacks, frames, q, motion.rates, motion.activation)
 

@@ -140,6 +140,8 @@ def _kick(problem: PositionalProblem, state: PositionalState, dt: jax.Array) -> 
     # Predict: links move freely, under gravity and without joints.
     plan, model = problem.plan, problem.model
     bodies = _damped(problem.sys, state.bodies, dt)
+    # The common point of a tree is its root's centre of mass. It moves with the tree, so that arms
+    # stay short.
     origins = rows(bodies.pos, plan.root)
     # Directions of joints and contacts are those at the start of the step, not at the prediction.
     # Then impulses act along the same directions over the step and after it, which conserves
@@ -404,5 +406,6 @@ def _outer_impulses(
         actuator_wrench(problem.sys, plan, model, bodies, motors),
     ):
         force = force if push is None else force + push
+    # Moments move from the centre of mass to the common point.
     arm = bodies.pos - origins
     return by_link(plan, Spatial(force.ang + arm.cross(force.lin), force.lin) * dt)

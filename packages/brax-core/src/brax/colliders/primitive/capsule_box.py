@@ -69,6 +69,7 @@ def _nearest(line: Segment, size: Vec3) -> jax.Array:
         for m, d, h in zip(line.middle, line.direction, size, strict=True)
         for p in [m + places * d]
     )
+    # The last point with a falling slope and the first one with a rising slope bracket the minimum.
     below = jnp.max(jnp.where(slopes <= 0, places, -line.half), axis=0)
     above = jnp.min(jnp.where(slopes >= 0, places, line.half), axis=0)
     falling = jnp.max(jnp.where(slopes < 0, slopes, -jnp.inf), axis=0)
@@ -92,6 +93,7 @@ def _deepest(line: Segment, size: Vec3) -> tuple[jax.Array, jax.Array]:
         for s, r in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
             places.append(_ratio(size[i] - size[j] - s * m[i] + r * m[j], s * d[i] - r * d[j]))
     t = jnp.clip(jnp.stack(jnp.broadcast_arrays(*places)), -half, half)
+    # At each candidate, the largest of the distances from the three pairs of faces.
     x, y, z = (jnp.abs(a + t * b) - h for a, b, h in zip(m, d, size, strict=True))
     out = jnp.maximum(jnp.maximum(x, y), z)
     index = jnp.arange(len(places)).reshape((-1,) + (1,) * half.ndim)

@@ -36,6 +36,7 @@ def sphere_on_triangles(
         bottom: height of the flat bottom of the prisms [m].
     """
     height = near.normal.dot(centre - near.corners[0])
+    # The centre is over the triangle if it is inside of all three edges.
     over, nearest, far2 = height < jnp.inf, centre, jnp.full_like(height, jnp.inf)
     for k, corner in enumerate(near.corners):
         over &= near.out[k].dot(centre - corner) <= 0
@@ -135,6 +136,7 @@ def _nearest_shares(arm: Vec3, edge: Vec3, apart: Vec3) -> tuple[jax.Array, jax.
     """
     a2, e2, ae = arm.dot(arm), edge.dot(edge), arm.dot(edge)
     on_arm, on_edge = arm.dot(apart), edge.dot(apart)
+    # The determinant is the squared product of the lengths and the sine between the segments.
     det = a2 * e2 - ae * ae
     parallel = det < _MIN_LINE_SINE_SQUARED * a2 * e2
     crossing = (ae * on_edge - e2 * on_arm) / jnp.where(parallel, 1.0, det)

@@ -30,6 +30,8 @@ def ball_and_box(centre: Vec3, radius: jax.Array, box: Shape, axes: Mat3) -> Tou
     one = jnp.ones_like(least)
     face = Vec3(one * on_x, one * (on_y & ~on_x), one * ~(on_x | on_y))
     face = Vec3(*(f * s for f, s in zip(face, side, strict=True)))
+    # The vector from the nearest point of the box to the centre. A centre on or in the box has
+    # none, and the normal of the nearest face takes its place.
     out, length = normalize(
         Vec3(*(jnp.maximum(o, 0.0) * s for o, s in zip(over, side, strict=True))), face
     )

@@ -46,10 +46,12 @@ class BoxGeometry(GeometryType):
                 jnp.where(on_x | on_y, second * size.z, out.z),
             )
 
+        # Around the face, so that consecutive vertices share an edge.
         return [corner(1, 1), corner(-1, 1), corner(-1, -1), corner(1, -1)]
 
     def ray(self, size: Vec3, origin: Vec3, direction: Vec3) -> jax.Array:
         """Intersect the ray with the six faces, from outside or inside."""
+        # A hit counts if the point in the plane of a face is within the two other half-sizes.
         hits = []
         for k in range(3):
             for end in (-1.0, 1.0):

@@ -19,6 +19,7 @@ class CapsuleGeometry(GeometryType):
 
     def nearest(self, shape: Shape, point: Vec3) -> Vec3:
         """Return the point towards the nearest point of the segment, at most a radius from it."""
+        # The nearest point of the segment is the clamped height (Ericson 2005, section 5.1.2).
         z = clip_size(point.z, shape.size.y)
         away = shorten(point._replace(z=point.z - z), shape.size.x)
         return away._replace(z=away.z + z)
@@ -29,6 +30,7 @@ class CapsuleGeometry(GeometryType):
 
     def support(self, shape: Shape, direction: Vec3) -> Vec3:
         """Return the support point of the ball at the farther end."""
+        # A capsule is the Minkowski sum of a ball and a segment, and support points add.
         point = direction * shape.size.x
         return point._replace(z=point.z + sign(direction.z) * shape.size.y)
 
