@@ -45,7 +45,8 @@ def after(sys, name, steps):
     ("name", "n", "speed"),
     [
         ("spring", 3, 1e-3),
-        ("positional", 5, 0.1),
+        ("positional", 3, 0.1),
+        pytest.param("positional", 5, 0.1, marks=pytest.mark.long),
         ("generalized", 3, 1e-3),
         pytest.param("generalized", 20, 1e-3, marks=pytest.mark.long),
     ],
