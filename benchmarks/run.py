@@ -39,10 +39,7 @@ def main(size, only, only_list, resume, peer_python, models, name):
     """
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     size = cells.SIZES[size or "normal"]
-    try:
-        pythons, models = _pythons(peer_python, models, only_list)
-    except BenchError as error:
-        raise click.ClickException(str(error)) from error
+    pythons, models = _pythons(peer_python, models, only_list)
     threads = cores()
     wanted = [c for c in cells.cells(size, models, threads) if not only or _match(c.name, only)]
     if only_list:

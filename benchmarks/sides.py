@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
+
 HERE = Path(__file__).parent
 PEER = ("brax==0.14.2", "jax==0.7.2", "jaxlib==0.7.2", "mujoco<3.4", "mujoco-mjx<3.4")
 NEWEST_PYTHON = "3.13"
@@ -20,7 +22,7 @@ def cores():
     return len(os.sched_getaffinity(0))
 
 
-class BenchError(Exception):
+class BenchError(click.ClickException):
     """A side that does not answer, or an environment that cannot be made."""
 
 

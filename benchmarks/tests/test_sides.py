@@ -5,7 +5,9 @@ from contextlib import closing
 
 import models
 import pytest
+import run
 from cells import POLICY
+from click.testing import CliRunner
 from sides import BenchError, Side
 from validation import problems
 
@@ -45,3 +47,14 @@ def test_mujoco_is_a_side(policy):
         check = side.ask("check")
     assert problems(check, settings["model"]["limits"]) == []
     assert (check["forward"] > 0.5) == bool(policy)
+
+
+def test_an_environment_that_cannot_be_made_is_one_sentence(monkeypatch):
+    def none():
+        raise BenchError("uv is not installed")
+
+    monkeypatch.setattr(run, "newest_python", none)
+    ended = CliRunner().invoke(
+        run.main, ["--quick", "--only", "versions/ant", "--peer-python", "p", "--models", "m"]
+    )
+    assert (ended.exit_code, ended.output) == (1, "Error: uv is not installed\n")

@@ -135,7 +135,9 @@ def test_a_quaternion_is_normalized(bound):
     np.testing.assert_array_equal(steps[0].qd, steps[1].qd)
 
 
-@pytest.mark.parametrize("steps", [100_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.long])])
+@pytest.mark.parametrize(
+    "steps", [100_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.long])]
+)
 def test_a_quaternion_stays_normalized(bound, steps):
     # T14 ii: within 4 units in the last place; 0.5 / 0.8
     motion = tumble(0.01, (1, 2, 3), steps, every=1000)
