@@ -1,4 +1,4 @@
-"""Forces of motors, springs and tendons along the degrees of freedom, and of motors on links."""
+"""Forces of actuators, springs and tendons, along the degrees of freedom and on links."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,13 +29,16 @@ from brax.tree import Group, Layout, join
 
 
 class Actuation(NamedTuple):
-    """The joints of a model and what drives them, in the model's order."""
+    """Joint coordinates of a model with its actuators and tendons, in the model's order."""
 
     q: jax.Array
+    """Coordinates, (nq, batch)."""
     qd: jax.Array
+    """Rates, (nv, batch)."""
     drive: ActuatorsAtState | None
-    """None if tendons alone act."""
+    """The actuators; None if only tendons act."""
     tendons: TendonsAtState | None
+    """The tendons; None if the model has none."""
 
 
 def actuation(
@@ -47,15 +50,15 @@ def actuation(
     q: Sequence[PerDof],
     rates: Sequence[PerDof],
 ) -> Actuation | None:
-    """The actuators and tendons at a state; None if the model has neither.
+    """Return the actuators and tendons at a state; None if the model has neither.
 
     Args:
         sys: the model.
         plan: the layout.
         masses: constants of the links.
-        command: what the actuators are told.
+        command: controls and activations.
         bodies: the links.
-        q: coordinates, by stack; none of links that nothing holds.
+        q: coordinates, by stack; empty for free links.
         rates: their rates, in the same order.
     """
     if not (sys.actuator_names or sys.tendon_names):
@@ -65,6 +68,7 @@ def actuation(
     if not sys.actuator_names:
         return Actuation(*joints, None, tendons_at_state(sys, *joints, links))
     found = actuators_at_state(sys, command, *joints, links)
+    # The actuators have evaluated the tendons already.
     return Actuation(*joints, found, found.tendons)
 
 
@@ -72,25 +76,27 @@ def applied_forces(
     sys: System,
     plan: Layout,
     stacks: Sequence[Stack],
-    here: Actuation | None,
+    driven: Actuation | None,
     q: Sequence[PerDof],
 ) -> list[PerDof]:
-    """Forces of motors, springs and tendons along all degrees of freedom, by stack.
+    """Return the forces of actuators, springs and tendons along the degrees of freedom, by stack.
 
     Args:
         sys: the model.
         plan: the layout.
         stacks: constants of the joints, by stack.
-        here: the actuators and tendons.
-        q: coordinates, by stack; none of links that nothing holds.
+        driven: the actuators and tendons.
+        q: coordinates, by stack; empty for free links.
     """
-    force = None if here is None else _drive_forces(sys, here)
+    force = None if driven is None else _drive_forces(sys, driven)
     out: list[PerDof] = []
     for group, stack, mine in zip(plan.stacks, stacks, q, strict=True):
+        # A free link has no springs. What actuators do to it arrives as a wrench.
         if group.unconstrained:
             out.append(())
             continue
         springs = [
+            # A spring pulls back to its rest: -k (q - springref).
             k * -x for k, x in zip(stack.stiffness, _stretched(stack, group, mine), strict=True)
         ]
         if force is not None:
@@ -100,17 +106,19 @@ def applied_forces(
 
 
 def actuator_wrench(
-    sys: System, plan: Layout, masses: Masses, bodies: Links, here: Actuation | None
+    sys: System, plan: Layout, masses: Masses, bodies: Links, driven: Actuation | None
 ) -> Spatial | None:
-    """Torque and force of motors and tendons in space on each link about its centre of mass.
+    """Return the wrench of actuators and tendons in space on each link, about its centre of mass.
 
     None if there are none.
     """
-    found = here and here.drive and link_forces(sys, here.drive)
-    if here is not None and here.tendons is not None:
-        found = added(found, here.tendons.link_forces(sys, passive_force(sys, here.tendons)))
+    found = driven and driven.drive and link_forces(sys, driven.drive)
+    if driven is not None and driven.tendons is not None:
+        found = added(found, driven.tendons.link_forces(sys, passive_force(sys, driven.tendons)))
     if found is None:
         return None
+    # Links in maximal coordinates are their centres of mass: a force at the link frame has a torque
+    # about it.
     wrench, arm = rows(found, plan.order), bodies.axes.rotate(masses.pos)
     return wrench._replace(ang=wrench.ang + arm.cross(wrench.lin))
 
@@ -125,7 +133,7 @@ def next_activation(
     rates: Sequence[PerDof],
     dt: jax.Array,
 ) -> jax.Array | None:
-    """Activations `dt` later, as the joints stand and move; None if the model has none."""
+    """Return the activations `dt` later; None if the model has none."""
     if command.activation is None:
         return None
     links = _driven_frames(sys, plan, masses, bodies)
@@ -134,28 +142,31 @@ def next_activation(
 
 
 def _driven_frames(sys: System, plan: Layout, masses: Masses, bodies: Links) -> Frames | None:
-    """Frames of the links, in the model's order, for what acts in space; None for nothing."""
+    """Return the link frames, in the model's order; None if nothing acts in space."""
     return rows(frames_of_links(masses, bodies), plan.position) if sees_links(sys) else None
 
 
-def _drive_forces(sys: System, here: Actuation) -> jax.Array:
-    """Forces of actuators and tendons on all degrees of freedom, (nv, batch)."""
+def _drive_forces(sys: System, driven: Actuation) -> jax.Array:
+    """Return the forces of actuators and tendons on all degrees of freedom, (nv, batch)."""
     parts = []
-    if here.drive is not None:
-        parts.append(within_joint_limits(sys, joint_forces(sys, here.drive)))
-    if here.tendons is not None:
-        parts.append(here.tendons.joint_forces(sys, passive_force(sys, here.tendons)))
+    if driven.drive is not None:
+        # MuJoCo's `actuatorfrcrange` bounds the sum of all actuators of a joint.
+        parts.append(within_joint_limits(sys, joint_forces(sys, driven.drive)))
+    if driven.tendons is not None:
+        parts.append(driven.tendons.joint_forces(sys, passive_force(sys, driven.tendons)))
     return total(parts)
 
 
 def _stretched(stack: Stack, group: Group, q: PerDof) -> list[jax.Array]:
-    """How far each degree of freedom is from where its spring is at rest."""
+    """Return the displacement of each degree of freedom from its spring's rest."""
     out: list[jax.Array] = []
     used = 0
     for kind in group.types:
         mine = q[used : used + kind.q_width]
         used += kind.q_width
         rest = kind.zero(mine[0])
+        # A ball joint's spring is at rest at the identity: there is no `springref` for a
+        # quaternion.
         if kind.q_width == kind.qd_width:
             rest = stack.springref[len(out) : len(out) + kind.qd_width]
         out += kind.difference(mine, rest)
@@ -163,27 +174,28 @@ def _stretched(stack: Stack, group: Group, q: PerDof) -> list[jax.Array]:
 
 
 def coordinates_in_order(sys: System, plan: Layout, q: Sequence[PerDof]) -> jax.Array:
-    """Coordinates in the model's order; those of links that nothing holds are zero."""
-    held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
-    if not held:
+    """Return coordinates in the model's order; zero for free links."""
+    constrained = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
+    if not constrained:
         return jnp.zeros_like(sys.init_q)
-    places = [index for i in held for place in plan.stacks[i].q for index in place]
-    return _in_order(places, [x for i in held for x in q[i]], sys.q_size())
+    places = [index for i in constrained for place in plan.stacks[i].q for index in place]
+    return _in_order(places, [x for i in constrained for x in q[i]], sys.q_size())
 
 
 def rates_in_order(sys: System, plan: Layout, rates: Sequence[PerDof]) -> jax.Array:
-    """Rates in the model's order; those of links that nothing holds are zero."""
-    held = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
-    if not held:
+    """Return rates in the model's order; zero for free links."""
+    constrained = [i for i, g in enumerate(plan.stacks) if not g.unconstrained]
+    if not constrained:
         return jnp.zeros((sys.qd_size(), 1), sys.init_q.dtype)
-    places = [index for i in held for index in plan.stacks[i].qd]
-    return _in_order(places, [x for i in held for x in rates[i]], sys.qd_size())
+    places = [index for i in constrained for index in plan.stacks[i].qd]
+    return _in_order(places, [x for i in constrained for x in rates[i]], sys.qd_size())
 
 
 def _in_order(index: Sequence[tuple[int, ...]], parts: Sequence[jax.Array], n: int) -> jax.Array:
-    """Puts rows into the model's order; what is not there is zero."""
+    """Return rows in the model's order; zero for those that are missing."""
     flat = [i for where in index for i in where]
     table = join(list(parts))
+    # The last row of zeros serves the missing ones.
     table = jnp.concatenate([table, jnp.zeros_like(table[:1])])
     at = {i: k for k, i in enumerate(flat)}
     return rows(table, [at.get(i, len(flat)) for i in range(n)])

@@ -1,11 +1,12 @@
-"""What ties links or coordinates to one another beside the joints of the trees.
+"""Hard equality constraints: `connect`, `weld`, and couplings of joints and of tendons.
 
-All ties are kept at once and exactly, whatever else acts: with `J` the ties' Jacobian and `M` the
-inertia with all joints in place, a motion that misses their rates by `e` is corrected by the
-impulses `(J M^-1 J^T)^-1 e`. So contacts and limits see loops as closed, and joints as tied.
+All of them are satisfied at once and exactly, whatever else acts. With J the Jacobian of the
+equality rows and M the inertia with all joints in place, a motion that misses their rates by e is
+corrected by the impulses (J M⁻¹ Jᵀ)⁻¹ e. So contacts and limits see loops as closed and joints as
+coupled.
 
-Ties are hard here: `solref` and `solimp` have no effect. A weld's `torquescale` has one only at
-zero: the weld then holds points, and its rows about the axes are empty.
+`solref` and `solimp` have no effect here. A weld's `torquescale` has an effect only at zero: then
+it constrains points only, and its rows about the axes are empty.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 8.5.
 """
@@ -39,28 +40,34 @@ GroupedMotion = tuple[list[Spatial], list[PerDof]]
 """Velocities of the links about their trees' common points, and rates, by group."""
 
 EQUALITY_COMPLIANCE = 1e-6
-"""Share of a tie's own mobility that it yields, so that ties that say the same are no trouble."""
+"""Compliance of an equality as a share of its inverse weight. It keeps redundant equalities
+solvable."""
 
 
 class EqualitySystem(NamedTuple):
-    """Ties, and what corrects a motion that misses what they ask for."""
+    """The equality rows at a state, and the correction of a motion that misses their rates."""
 
     point: Vec3
+    """Points at which `connect` and `weld` act, world axes."""
     slopes: jax.Array
+    """Slopes of the couplings' polynomials, of joints and then of tendons."""
     origins: Vec3
     """The common point of each link's tree."""
     tendons: TendonJacobian | None
+    """The tendons; None if none is coupled."""
     motion: GroupedMotion
-    """By unit impulses, the first axis the rows'."""
+    """M⁻¹ Jᵀ: the motion by a unit impulse along each row. The first axis is the rows'."""
     inverse: jax.Array
-    """Impulses per unit of missing rates, (rows, rows, batch)."""
+    """(J M⁻¹ Jᵀ)⁻¹: impulses per unit of missing rates, (rows, rows, batch)."""
 
 
 class EqualityTargets(NamedTuple):
-    """What is tied, and the rates that it is to have in a step, (rows, batch)."""
+    """The equality rows with the rates that they are to have in a step."""
 
     held: EqualitySystem
+    """The rows."""
     wanted: jax.Array
+    """Their rates, (rows, batch)."""
 
 
 def equality_system(
@@ -70,174 +77,204 @@ def equality_system(
     origins: Vec3,
     at: EqualityErrors,
 ) -> EqualitySystem:
-    """Prepares to keep ties.
+    """Return the equality rows with their inverse, for `project_motion`.
 
     Args:
         sys: the model.
         plan: the layout.
         pivots: from `factor`.
         origins: the common point of each link's tree.
-        at: the ties as they stand.
+        at: the equality errors at the state.
     """
-    held = EqualitySystem(at.point, at.slopes, origins, at.tendons, ([], []), at.apart)
+    prepared = EqualitySystem(at.point, at.slopes, origins, at.tendons, ([], []), at.apart)
     units = jnp.eye(len(at.apart), dtype=at.apart.dtype)[:, :, None]
 
     def respond(load: jax.Array) -> GroupedMotion:
-        return solve(plan, pivots, *_pushes(sys, plan, held, load), driven=False)
+        return solve(plan, pivots, *_pushes(sys, plan, prepared, load), driven=False)
 
+    # One elimination serves all rows: each column of M⁻¹ Jᵀ is one solve with a unit impulse.
     motion = jax.vmap(respond)(units)
-    mobile = jax.vmap(lambda each: equality_rates(sys, plan, held, each))(motion)
+    mobile = jax.vmap(lambda each: equality_rates(sys, plan, prepared, each))(motion)
+    # Equalities that say the same make J M⁻¹ Jᵀ singular. A compliance of 1e-6 of each row's own
+    # mobility keeps it invertible.
     slack = EQUALITY_COMPLIANCE * _mobility(sys, equality_links(sys, plan))
-    return held._replace(motion=motion, inverse=_inverse(mobile + units * slack))
+    return prepared._replace(motion=motion, inverse=_inverse(mobile + units * slack))
 
 
 def project_motion(
     sys: System,
     plan: Layout,
-    held: EqualitySystem,
+    prepared: EqualitySystem,
     motion: GroupedMotion,
     wanted: jax.Array | None = None,
 ) -> GroupedMotion:
-    """The motion nearest to a given one, by kinetic energy, in which every tie has its rate.
+    """Return the motion nearest to a given one, by kinetic energy, with the wanted equality rates.
 
     Args:
         sys: the model.
         plan: the layout.
-        held: from `equality_system`.
-        motion: what it would be without ties.
+        prepared: from `equality_system`.
+        motion: the motion without equalities.
         wanted: the rates, (rows, batch); None for zero.
     """
-    loads = equality_impulses(sys, plan, held, motion, wanted)
+    loads = equality_impulses(sys, plan, prepared, motion, wanted)
 
     def corrected(x: jax.Array, units: jax.Array) -> jax.Array:
+        # Gauss's principle: the correction M⁻¹ Jᵀ lambda is the smallest in the norm of M.
         return x + jnp.sum(units * loads[:, None], axis=0)
 
-    links, rates = jax.tree.map(corrected, tuple(motion), held.motion)
+    links, rates = jax.tree.map(corrected, tuple(motion), prepared.motion)
     return links, rates
 
 
 def equality_impulses(
     sys: System,
     plan: Layout,
-    held: EqualitySystem,
+    prepared: EqualitySystem,
     motion: GroupedMotion,
     wanted: jax.Array | None = None,
 ) -> jax.Array:
-    """The impulses of ties that turn a motion into that of `project_motion`; args as there."""
-    missing = -equality_rates(sys, plan, held, motion)
+    """Return the impulses of `project_motion`, which has the same arguments."""
+    missing = -equality_rates(sys, plan, prepared, motion)
     missing = missing if wanted is None else missing + wanted
-    return jnp.sum(held.inverse * missing[None], axis=1)
+    return jnp.sum(prepared.inverse * missing[None], axis=1)
 
 
 def equality_momenta(
-    sys: System, plan: Layout, held: EqualitySystem, load: jax.Array
+    sys: System, plan: Layout, prepared: EqualitySystem, load: jax.Array
 ) -> list[Spatial | None]:
-    """What impulses of ties (rows, batch) add to the momenta of links that are tied at points or as
-    frames, about the common points, by group."""
-    return _on_links(sys, plan, equality_links(sys, plan), held, load)[0]
+    """Return the momenta that equality impulses (rows, batch) add to links, by group.
+
+    They are about the common points. Couplings of joints and tendons are left out.
+    """
+    return _on_links(sys, plan, equality_links(sys, plan), prepared, load)[0]
 
 
 def equality_rates(
-    sys: System, plan: Layout, held: EqualitySystem, motion: GroupedMotion
+    sys: System, plan: Layout, prepared: EqualitySystem, motion: GroupedMotion
 ) -> jax.Array:
-    """The rate of each tie in a motion, (rows, batch)."""
-    tied, (links, rates) = equality_links(sys, plan), motion
+    """Return J times a motion: the rate of each equality row, (rows, batch)."""
+    equalities, (links, rates) = equality_links(sys, plan), motion
     out: list[jax.Array] = []
-    if tied.points:
+    if equalities.points:
         table = and_none(join(links))
-        first, second = (rows(table, side) for side in (tied.first, tied.second))
-        arm1, arm2 = (held.point - _origins(held, side) for side in (tied.first, tied.second))
-        out += second.lin + second.ang.cross(arm2) - first.lin - first.ang.cross(arm1)
-        ang1, ang2 = rows((first.ang, second.ang), tied.frames)
-        out += (ang2 - ang1) * holds_orientation(sys, tied)
-    if tied.joints:
-        each = and_none(rates_in_order(sys, plan, by_stack(plan, rates)))
-        start = (*sys.joint_qd_start(), sys.qd_size())
-        follows, leads = (
-            rows(each, [start[j] for j in side]) for side in coupled_joints(sys, tied)
+        first, second = (rows(table, side) for side in (equalities.first, equalities.second))
+        arm1, arm2 = (
+            prepared.point - _origins(prepared, side)
+            for side in (equalities.first, equalities.second)
         )
-        out.append(follows - held.slopes[: len(tied.joints)] * leads)
-    if tied.tendons:
-        assert held.tendons is not None
-        each = and_none(tendon_rows.rates(sys, plan, held.tendons, links, rates))
-        follows, leads = (rows(each, side) for side in tendon_pairs(sys, tied))
-        out.append(follows - held.slopes[len(tied.joints) :] * leads)
+        # Rows come in the order of `EqualityErrors.apart`: points along x, y and z, frames about
+        # them, joints, tendons.
+        out += second.lin + second.ang.cross(arm2) - first.lin - first.ang.cross(arm1)
+        ang1, ang2 = rows((first.ang, second.ang), equalities.frames)
+        # A weld whose `torquescale` is zero keeps its rows about the axes, multiplied by zero: the
+        # layout does not depend on numbers.
+        out += (ang2 - ang1) * holds_orientation(sys, equalities)
+    if equalities.joints:
+        each = and_none(rates_in_order(sys, plan, by_stack(plan, rates)))
+        # An index past the last joint reads the row of zeros: a joint that is coupled to none.
+        start = (*sys.joint_qd_start(), sys.qd_size())
+        # The rate of y - p(x) is dy/dt - p'(x) dx/dt.
+        follows, leads = (
+            rows(each, [start[j] for j in side]) for side in coupled_joints(sys, equalities)
+        )
+        out.append(follows - prepared.slopes[: len(equalities.joints)] * leads)
+    if equalities.tendons:
+        assert prepared.tendons is not None
+        each = and_none(tendon_rows.rates(sys, plan, prepared.tendons, links, rates))
+        follows, leads = (rows(each, side) for side in tendon_pairs(sys, equalities))
+        out.append(follows - prepared.slopes[len(equalities.joints) :] * leads)
     return join(out)
 
 
 def _pushes(
-    sys: System, plan: Layout, held: EqualitySystem, load: jax.Array
+    sys: System, plan: Layout, prepared: EqualitySystem, load: jax.Array
 ) -> tuple[list[Spatial | None], list[tuple[jax.Array | None, ...]]]:
-    """Impulses of ties, (rows, batch), on the links and along the degrees of freedom, by group."""
-    tied = equality_links(sys, plan)
-    links, used = _on_links(sys, plan, tied, held, load)
+    """Return Jᵀ times impulses (rows, batch), on links and along degrees of freedom, by group."""
+    equalities = equality_links(sys, plan)
+    links, used = _on_links(sys, plan, equalities, prepared, load)
     along: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
-    joints = len(tied.joints)
+    joints = len(equalities.joints)
     if joints:
-        first, second = coupled_joints(sys, tied)
+        first, second = coupled_joints(sys, equalities)
         start = (*sys.joint_qd_start(), sys.qd_size())
         owner = tuple(start[j] for j in (*first, *second))
         mine = load[used : used + joints]
-        values = join([mine, -held.slopes[:joints] * mine])
+        # The row of a coupling is 1 at the first coordinate and minus the slope at the second.
+        values = join([mine, -prepared.slopes[:joints] * mine])
         table = sum_rows(values, owner, sys.qd_size() + 1)
         along = [tuple(rows(table, index) for index in g.qd) for g in plan.groups]
-    if tied.tendons:
-        assert held.tendons is not None
-        first, second = tendon_pairs(sys, tied)
+    if equalities.tendons:
+        assert prepared.tendons is not None
+        first, second = tendon_pairs(sys, equalities)
         n, mine = len(sys.tendon_names), load[used + joints :]
-        values = join([mine, -held.slopes[joints:] * mine])
+        values = join([mine, -prepared.slopes[joints:] * mine])
         pulled = tendon_rows.loads(
-            sys, plan, held.tendons, sum_rows(values, (*first, *second), n + 1)[:n]
+            sys, plan, prepared.tendons, sum_rows(values, (*first, *second), n + 1)[:n]
         )
         links, along = tendon_rows.summed((links, along), pulled)
     return links, along
 
 
 def _on_links(
-    sys: System, plan: Layout, tied: EqualityLinks, held: EqualitySystem, load: jax.Array
+    sys: System, plan: Layout, equalities: EqualityLinks, prepared: EqualitySystem, load: jax.Array
 ) -> tuple[list[Spatial | None], int]:
-    """Momenta by group, none if no links are tied; and how many of the rows belong to them."""
-    n, m = len(tied.points), len(tied.frames)
+    """Return momenta by group, None if no links are coupled, and the number of rows used."""
+    n, m = len(equalities.points), len(equalities.frames)
     if not n:
         return [None] * len(plan.groups), 0
     push = Vec3(*(load[k * n : (k + 1) * n] for k in range(3)))
     twist = Vec3(*(load[3 * n + k * m : 3 * n + (k + 1) * m] for k in range(3)))
-    place = [tied.frames.index(k) if k in tied.frames else m for k in range(n)]
-    twist = rows(and_none(twist * holds_orientation(sys, tied)), place)
+    # A point without a frame takes the row of zeros: its twist is none.
+    place = [equalities.frames.index(k) if k in equalities.frames else m for k in range(n)]
+    twist = rows(and_none(twist * holds_orientation(sys, equalities)), place)
+    # The second link receives the impulse, the first one its opposite, both at the same midpoint:
+    # no net momentum.
     sides = [
-        Spatial(((held.point - _origins(held, side)).cross(push) + twist) * sign, push * sign)
-        for side, sign in ((tied.first, -1.0), (tied.second, 1.0))
+        Spatial(
+            ((prepared.point - _origins(prepared, side)).cross(push) + twist) * sign, push * sign
+        )
+        for side, sign in ((equalities.first, -1.0), (equalities.second, 1.0))
     ]
-    owner, links = (*tied.first, *tied.second), len(plan.order)
+    owner, links = (*equalities.first, *equalities.second), len(plan.order)
+    # The world is the last owner; what it receives is dropped.
     momenta = jax.tree.map(lambda x: sum_rows(x, owner, links + 1)[:links], join(sides))
     return list(by_link(plan, momenta)), 3 * (n + m)
 
 
-def _origins(held: EqualitySystem, side: Sequence[int]) -> Vec3:
-    """The common points of links' trees; anything for the world, which stands still."""
-    if held.origins.x.shape[0] == 1:
-        return held.origins
-    return rows(held.origins, [min(p, len(held.origins.x) - 1) for p in side])
+def _origins(prepared: EqualitySystem, side: Sequence[int]) -> Vec3:
+    """Return the common points of links' trees; any one for the world, which is at rest."""
+    if prepared.origins.x.shape[0] == 1:
+        return prepared.origins
+    return rows(prepared.origins, [min(p, len(prepared.origins.x) - 1) for p in side])
 
 
-def _mobility(sys: System, tied: EqualityLinks) -> jax.Array:
-    """What each tie's rate changes by a unit impulse, on average over poses, (rows, 1 or batch)."""
+def _mobility(sys: System, equalities: EqualityLinks) -> jax.Array:
+    """Return the inverse weight of each equality row, on average over poses, (rows, 1 or batch)."""
     weight = sys.equality.invweight
-    frames = [tied.points[k] for k in tied.frames]
-    each = [(tied.points, 0)] * 3 + [(frames, 1)] * 3 + [(tied.joints, 0), (tied.tendons, 0)]
+    # The order of the rows: three axes for points, three for frames, then the couplings.
+    frames = [equalities.points[k] for k in equalities.frames]
+    each = (
+        [(equalities.points, 0)] * 3
+        + [(frames, 1)] * 3
+        + [(equalities.joints, 0), (equalities.tendons, 0)]
+    )
     return jnp.concatenate([rows(weight, index)[:, k] for index, k in each])
 
 
 def _inverse(matrix: jax.Array) -> jax.Array:
-    """The inverse of symmetric positive definite matrices (n, n, batch), by Gauss and Jordan."""
+    """Return the inverse of symmetric positive definite matrices (n, n, batch), by Gauss-Jordan."""
     n = len(matrix)
 
+    # Positive definite: no pivoting. The loop over k keeps the program's size independent of n.
     def eliminate(k: jax.Array, m: jax.Array) -> jax.Array:
         mine = (jnp.arange(n) == k)[:, None]
         pivot = 1.0 / m[k, k]
         row, column = m[k] * pivot, m[:, k]
         rest = m - column[:, None] * row[None]
         rest = jnp.where(mine[:, None], row[None], rest)
+        # The k-th column is replaced in place by that of the inverse, so that no second matrix is
+        # carried along.
         swept = jnp.where(mine, pivot, -column * pivot)
         return jnp.where(mine[None], swept[:, None], rest)
 

@@ -15,7 +15,7 @@ from brax.tree import Group, Layout, join
 T = TypeVar("T")
 
 PerDof = tuple[jax.Array, ...]
-"""A number for each degree of freedom, or coordinate, of a stack of joints, (links, batch)."""
+"""One number for each degree of freedom, or coordinate, of a stack of joints, (links, batch)."""
 
 
 class Links(NamedTuple):
@@ -26,7 +26,7 @@ class Links(NamedTuple):
     rot: Quat
     """Orientation of the principal axes."""
     axes: Mat3
-    """The same as a matrix."""
+    """The same orientation as a matrix."""
     vel: Vec3
     """Velocity of the centre of mass [m/s]."""
     ang: Vec3
@@ -34,66 +34,82 @@ class Links(NamedTuple):
 
 
 class Masses(NamedTuple):
-    """Constants of links, components (links, 1 or batch)."""
+    """Masses and frames of links, components (links, 1 or batch)."""
 
     mass: jax.Array
+    """Mass [kg]."""
     moments: Vec3
-    """Principal moments of inertia."""
+    """Principal moments of inertia [kg m²]."""
     com: Vec3
     """Centre of mass in the link frame."""
     pos: Vec3
-    """Link frame in the principal frame."""
+    """Origin of the link frame in the principal frame."""
     rot: Quat
+    """Orientation of the link frame in the principal frame."""
 
 
 class Stack(NamedTuple):
     """Constants of links whose joints are of the same types, components (links, 1 or batch)."""
 
     hang_pos: Vec3
-    """Link frame at rest in the parent's principal frame (in the world for a root)."""
+    """Origin of the link frame at rest in the parent's principal frame (in the world for a
+    root)."""
     hang_rot: Quat
+    """Its orientation."""
     link_rot: Quat
-    """Link frame in the principal frame."""
+    """Orientation of the link frame in the link's own principal frame."""
     arm: Vec3
     """The last anchor in the principal frame."""
     anchors: tuple[Vec3, ...]
-    """For each place in the stack, the anchor in the link frame."""
+    """The anchor in the link frame, for each place in the stack."""
     params: tuple[JointParams, ...]
-    """For each place in the stack, what its joint type asks for."""
+    """Parameters of the joint type, for each place in the stack."""
     ref: PerDof
-    """For each coordinate, its value at rest."""
+    """Reference value of each coordinate."""
     armature: PerDof
-    """For each degree of freedom of the stack, like the fields below."""
+    """Armature of each degree of freedom."""
     damping: PerDof
+    """Damping of each degree of freedom."""
     stiffness: PerDof
+    """Stiffness of each degree of freedom."""
     springref: PerDof
+    """Rest position of each degree of freedom's spring."""
     dry: PerDof
-    """Dry friction."""
+    """Dry friction (`frictionloss`) of each degree of freedom."""
     lower: PerDof
+    """Lower limit of each degree of freedom."""
     upper: PerDof
+    """Upper limit of each degree of freedom."""
 
 
 def masses(sys: System, plan: Layout) -> Masses:
-    """Constants of all links, in the layout's order."""
+    """Return masses and frames of all links, in the layout's order."""
     inertia = rows(sys.link.inertia, plan.order)
+    # MuJoCo's inertial frame: origin at the centre of mass, axes principal, so that inertia is
+    # diagonal.
     com, principal = vec3(inertia.transform.pos), quat(inertia.transform.rot)
+    # The inverse of the principal frame's pose in the link frame.
     pos, rot = principal.conj.rotate(-com), principal.conj
     return Masses(inertia.mass, vec3(inertia.i), com, pos, rot)
 
 
 def stacks(sys: System, plan: Layout, links: Masses) -> tuple[Stack, ...]:
-    """Constants of all stacks of joints."""
+    """Return the constants of all stacks of joints."""
     return tuple(_stack(sys, plan, stack, links) for stack in plan.stacks)
 
 
 def _stack(sys: System, plan: Layout, stack: Group, of: Masses) -> Stack:
+    """Return the constants of one stack."""
     links = [plan.order[p] for p in stack.links]
     hang_pos = vec3(rows(sys.link.transform.pos, links))
     hang_rot = quat(rows(sys.link.transform.rot, links))
+    # The model gives the frame in the parent's link frame; here it is wanted in the parent's
+    # principal frame.
     if stack.parents is not None:
         parent_rot = rows(of.rot, stack.parents)
         hang_pos = parent_rot.rotate(hang_pos - rows(of.com, stack.parents))
         hang_rot = parent_rot.mul(hang_rot)
+    # Joints of a stack have their anchors in the frame of the link that they move, as in MJCF.
     anchors = tuple(vec3(rows(sys.joint.pos, index)) for index in stack.joints)
     pos, rot = rows(of.pos, stack.links), rows(of.rot, stack.links)
 
@@ -119,29 +135,31 @@ def _stack(sys: System, plan: Layout, stack: Group, of: Masses) -> Stack:
 
 
 def parents(links: Links, stack: Group) -> Links | None:
-    """The parents of a stack's links; None for the world."""
+    """Return the parents of a stack's links; None for the world."""
     return None if stack.parents is None else rows(links, stack.parents)
 
 
 def about(links: Links, origins: Vec3) -> Spatial:
-    """Velocities of the links about points that they carry."""
+    """Return the velocities of the links about points that they carry."""
+    # v_o = v_com - w x (com - o): the spatial velocity about another point of the same body.
     return Spatial(links.ang, links.vel - links.ang.cross(links.pos - origins))
 
 
 def by_link(plan: Layout, values: T) -> list[T]:
-    """Rows of all links, by group of the layout."""
+    """Return rows of all links, by group of the layout."""
     return [rows(values, group.links) for group in plan.groups]
 
 
 def by_group(plan: Layout, values: Sequence[T]) -> list[T]:
-    """Rows kept by stack, by group of the layout."""
+    """Return rows that are given by stack, by group of the layout."""
     return [rows(values[group.stack[0]], group.stack[1]) for group in plan.groups]
 
 
 def by_stack(plan: Layout, values: Sequence[T]) -> list[T]:
-    """Rows kept by group of the layout, by stack."""
+    """Return rows that are given by group of the layout, by stack."""
     out = []
     for i in range(len(plan.stacks)):
         mine = [v for v, g in zip(values, plan.groups, strict=True) if g.stack[0] == i]
+        # The groups of a stack come by depth, as the stack's own rows do.
         out.append(join(mine) if jax.tree.leaves(mine) else mine[0])
     return out

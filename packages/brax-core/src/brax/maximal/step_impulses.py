@@ -1,4 +1,4 @@
-"""The impulses of a physics step that sensors see, in the pipelines of maximal coordinates."""
+"""Impulses of a physics step, as sensors read them, in maximal coordinates."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def step_impulses(
     contact: jax.Array,
     *momenta: Sequence[Spatial | None],
 ) -> Impulses:
-    """Sums what contacts and ties add to the momenta of the links.
+    """Return the sum of what contacts and equalities add to the momenta of the links.
 
     Args:
         plan: the layout.
@@ -33,5 +33,6 @@ def step_impulses(
             whole = whole if part is None else whole + part
         summed.append(whole)
     load = join(summed)
+    # From the common points to the world's origin, where `Impulses` are taken about.
     load = Spatial(load.ang + origins.cross(load.lin), load.lin)
     return Impulses(contact, rows(load, plan.position))

@@ -1,4 +1,4 @@
-"""Tendons between links and joints in maximal coordinates: their rates, and impulses along them."""
+"""Tendons in maximal coordinates: their rates, and impulses along them."""
 
 import functools
 from collections.abc import Sequence
@@ -27,17 +27,17 @@ from brax.tree import Layout, join, sum_rows
 )
 @dataclass(frozen=True)
 class TendonJacobian:
-    """All tendons of a model, and what a unit impulse along each does."""
+    """All tendons of a model with their moment arms."""
 
     length: jax.Array
-    """Shape (n_tendons, batch)."""
+    """Lengths, (n_tendons, batch)."""
     place: tuple[int, ...]
-    """Of each end of a spatial tendon the link's position in the layout."""
+    """For each end of a spatial tendon's segments, the link's position in the layout."""
     owner: tuple[int, ...]
-    """Its tendon."""
+    """For each end, its tendon."""
     push: Spatial | None
-    """What a unit impulse adds to the link's momentum about its tree's common point, (ends, batch);
-    None if all are fixed."""
+    """For each end, the change of the link's momentum by a unit impulse along the tendon, about the
+    tree's common point, (ends, batch); None if all tendons are fixed."""
 
 
 def tendon_jacobian(
@@ -48,7 +48,7 @@ def tendon_jacobian(
     origins: Vec3,
     q: Sequence[PerDof],
 ) -> TendonJacobian | None:
-    """Finds them; None if the model has none.
+    """Return the tendons at a state; None if the model has none.
 
     Args:
         sys: the model.
@@ -56,11 +56,12 @@ def tendon_jacobian(
         masses: constants of the links.
         links: the links.
         origins: the common point of each link's tree, one row if there is one tree.
-        q: coordinates, by stack; none of links that nothing holds.
+        q: coordinates, by stack; empty for free links.
     """
     if not sys.tendon_names:
         return None
     frames = frames_of_links(masses, links)
+    # Only lengths and moment arms are read, so that rates may be zero.
     still = jnp.zeros((sys.qd_size(), 1), sys.init_q.dtype)
     found: TendonsAtState = tendons_at_state(
         sys, coordinates_in_order(sys, plan, q), still, rows(frames, plan.position)
@@ -71,6 +72,7 @@ def tendon_jacobian(
     origin = origins if origins.x.shape[0] == 1 else rows(origins, place)
     push = found.reach.push
     arm = rows(frames.pos, place) - origin
+    # From the origin of the link frame to the tree's common point.
     push = push._replace(ang=push.ang + arm.cross(push.lin))
     return TendonJacobian(found.length, place, found.reach.owner, push)
 
@@ -82,7 +84,7 @@ def rates(
     links: Sequence[Spatial],
     joints: Sequence[PerDof],
 ) -> jax.Array:
-    """How fast all tendons lengthen in a motion, (n_tendons, batch).
+    """Return the rate of every tendon's length in a motion, (n_tendons, batch).
 
     Args:
         sys: the model.
@@ -91,11 +93,13 @@ def rates(
         links: velocities about the common points, by group.
         joints: rates, by group.
     """
-    strands = tendon_transmission(sys)
-    out = strands.along(rates_in_order(sys, plan, by_stack(plan, joints)), strands.qd)
+    transmission = tendon_transmission(sys)
+    out = transmission.along(rates_in_order(sys, plan, by_stack(plan, joints)), transmission.qd)
     if found.push is None:
         return out
     moving = rows(join(list(links)), found.place)
+    # The wrench of a unit tension times the velocity is the rate of the length: the principle of
+    # virtual work.
     return out + sum_rows(found.push.dot(moving), found.owner, len(sys.tendon_names))
 
 
@@ -105,7 +109,7 @@ where there is nothing."""
 
 
 def summed(first: GroupedLoads, second: GroupedLoads) -> GroupedLoads:
-    """Their sum."""
+    """Return the sum of two loads."""
     return (
         [_sum(a, b) for a, b in zip(first[0], second[0], strict=True)],
         [
@@ -116,16 +120,18 @@ def summed(first: GroupedLoads, second: GroupedLoads) -> GroupedLoads:
 
 
 def _sum(a: Any, b: Any) -> Any:
+    """Return the sum of two values, of which None is zero."""
     return b if a is None else a if b is None else a + b
 
 
 def loads(sys: System, plan: Layout, found: TendonJacobian, impulse: jax.Array) -> GroupedLoads:
-    """What impulses (n_tendons, batch) along tendons are; those that lengthen are positive."""
+    """Return the loads of impulses (n_tendons, batch) along tendons; positive ones lengthen."""
     table = tendon_transmission(sys).pull(impulse, sys.qd_size())
     along = [tuple(rows(table, index) for index in group.qd) for group in plan.groups]
     if found.push is None:
         return [None] * len(plan.groups), list(along)
     pushed = found.push * rows(impulse, found.owner)
+    # Several ends may be on one link: their momenta add up.
     links = jax.tree.map(lambda x: sum_rows(x, found.place, len(plan.order)), pushed)
     return list(by_link(plan, links)), list(along)
 
@@ -133,20 +139,24 @@ def loads(sys: System, plan: Layout, found: TendonJacobian, impulse: jax.Array) 
 def mobility(
     sys: System, plan: Layout, pivots: Sequence[GroupPivot], found: TendonJacobian
 ) -> jax.Array:
-    """The rate of each tendon by a unit impulse along it, with all joints in place, (n_tendons,
-    batch)."""
+    """Return the rate of each tendon by a unit impulse along it, with all joints in place.
+
+    Its shape is (n_tendons, batch).
+    """
     n = len(found.length)
+    # A unit impulse along each tendon in turn, all in one vmapped solve.
     units = jnp.eye(n, dtype=found.length.dtype)[:, :, None]
 
     def respond(unit: jax.Array) -> jax.Array:
         motion = solve(plan, pivots, *loads(sys, plan, found, unit), driven=False)
         return rates(sys, plan, found, *motion)
 
+    # The diagonal of J M⁻¹ Jᵀ; the solves give whole columns.
     return jnp.stack([each[i] for i, each in enumerate(jax.vmap(respond)(units))])
 
 
 def stopped(sys: System) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Tendons with limits, and those with dry friction."""
+    """Return the tendons with limits, and those with dry friction."""
     flags = sys.tendon_limited, sys.tendon_dry
     return tuple(  # type: ignore[return-value]
         tuple(i for i, flag in enumerate(each) if flag) for each in flags
