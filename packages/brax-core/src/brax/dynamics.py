@@ -1,7 +1,7 @@
-"""The dynamics of a model as functions: mass matrix, forces, Jacobians, energy and momentum.
+"""Dynamics of a model as functions: mass matrix, forces, Jacobians, energy and momentum.
 
-All in joint coordinates, one environment at a time; use `jax.vmap` for more. Quantities of links
-are in world axes. None but `constraint_forces` knows of constraints.
+All functions are in joint coordinates, for one environment; use `jax.vmap` for more. Quantities of
+links are in world axes. Only `constraint_forces` includes constraints.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapters 2, 5 and 6.
 """
@@ -25,14 +25,14 @@ from brax.tree import layout
 
 
 def mass_matrix(sys: System, q: jax.Array) -> jax.Array:
-    """The joint-space inertia, rotors included.
+    """Return the joint-space inertia matrix M(q), armature included.
 
     Args:
         sys: the model.
         q: joint coordinates, shape (nq,).
 
     Returns:
-        Symmetric and positive definite, shape (nv, nv).
+        A symmetric positive definite matrix, shape (nv, nv).
 
     Source: Featherstone (2008), section 6.2, the composite-rigid-body algorithm.
     """
@@ -41,7 +41,7 @@ def mass_matrix(sys: System, q: jax.Array) -> jax.Array:
 
 
 def bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
-    """The force that keeps all joints at constant rates: Coriolis, centrifugal and gravity.
+    """Return the force that keeps all joints at constant rates: Coriolis, centrifugal and gravity.
 
     Args:
         sys: the model.
@@ -57,7 +57,7 @@ def bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
 
 
 def inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -> jax.Array:
-    """The joint forces that cause given accelerations: the mass matrix times them, and the bias.
+    """Return the joint forces that cause given accelerations: M(q) qdd plus the bias force.
 
     Args:
         sys: the model.
@@ -66,7 +66,8 @@ def inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -
         qdd: joint accelerations, shape (nv,).
 
     Returns:
-        Joint forces [N or N m], shape (nv,); dampers, springs and motors are not taken off.
+        Joint forces [N or N m], shape (nv,). The forces of dampers, springs and actuators are not
+        subtracted.
     """
     check_vector("inverse_dynamics", "q", q, sys.q_size(), "coordinates")
     check_vector("inverse_dynamics", "qd", qd, sys.qd_size(), "degrees of freedom")
@@ -75,7 +76,7 @@ def inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -
 
 
 def forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array) -> jax.Array:
-    """The accelerations that joint forces cause; undoes `inverse_dynamics`.
+    """Return the accelerations that joint forces cause; the inverse of `inverse_dynamics`.
 
     Args:
         sys: the model.
@@ -93,7 +94,7 @@ def forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array)
 
 
 def jacobian(sys: System, q: jax.Array, link: int, point: jax.Array) -> Motion:
-    """What each joint rate moves a link, and a point that moves with it.
+    """Return the Jacobian of a link's rotation, and of a point that moves with it.
 
     Args:
         sys: the model.
@@ -114,11 +115,15 @@ def jacobian(sys: System, q: jax.Array, link: int, point: jax.Array) -> Motion:
         at = Transform(x.pos[link], x.rot[link]).do(Transform.create(pos=point)).pos
         return Motion(xd.ang[link], xd.vel[link] + jnp.cross(xd.ang[link], at - x.pos[link]))
 
+    # Velocities are linear in the rates, so that their derivative at zero is the Jacobian.
     return jax.tree.map(lambda columns: columns.T, jax.jacfwd(velocity)(zero))
 
 
 def energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Kinetic energy, rotors included, and potential energy of gravity and the joints' springs.
+    """Return the kinetic energy, armature included, and the potential energy.
+
+    The potential energy is that of gravity and of the springs of joints whose coordinates are
+    displacements.
 
     Args:
         sys: the model.
@@ -134,7 +139,7 @@ def energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Arr
 
 
 def momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
-    """Linear momentum, and angular momentum about the world's origin, of all links together.
+    """Return the linear momentum of all links, and the angular momentum about the world's origin.
 
     Args:
         sys: the model.
@@ -142,7 +147,7 @@ def momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
         qd: joint velocities, shape (nv,).
 
     Returns:
-        `ang` [N m s] and `vel` [N s], world axes, each (3,); rotors have none.
+        `ang` [N m s] and `vel` [N s], world axes, each (3,). Armature has no momentum here.
     """
     check_vector("momentum", "q", q, sys.q_size(), "coordinates")
     check_vector("momentum", "qd", qd, sys.qd_size(), "degrees of freedom")
@@ -152,7 +157,7 @@ def momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
 def constraint_forces(
     sys: System, state: State, act: jax.Array, external: Force | None = None
 ) -> tuple[jax.Array, jax.Array]:
-    """The forces of limits, dry friction and contacts at a state, by the generalized pipeline.
+    """Return the forces of all constraints at a state, as the generalized pipeline computes them.
 
     Args:
         sys: the model.
@@ -162,14 +167,16 @@ def constraint_forces(
 
     Returns:
         Joint forces [N or N m], MuJoCo's `qfrc_constraint`, shape (nv,); and for each contact of
-        `brax.contact.get` the force [N] on its second geom, world axes, shape (n_contacts, 3). On
-        the first geom acts the opposite one, at the same point.
+        `brax.contact.get` the force [N] on its second geom, world axes, shape (n_contacts, 3). The
+        first geom receives the opposite force at the same point.
     """
     check_step("constraint_forces", sys, state, act, 1, external)
     return _constraint_forces(sys, state.replace(contact=None), jnp.asarray(act), external)
 
 
 def _evaluate(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Structure, SmoothDynamics]:
+    # Without constraints: the blocks of the tree alone, which has no fill-in.
+    """Return the blocks of the mass matrix, and the smooth dynamics."""
     blocks = structure(dof_parents(sys))
     return blocks, smooth(sys, layout(sys), blocks, q, qd)
 
@@ -190,6 +197,7 @@ def _bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
 @batch_last
 def _inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -> jax.Array:
     blocks, here = _evaluate(sys, q, qd)
+    # tau = M qdd + bias, the equation of motion.
     inertial = frontal.multiply(blocks, here.mass, frontal.to_blocks(blocks, qdd))
     return frontal.to_model(blocks, inertial + here.bias)
 
@@ -202,12 +210,13 @@ def _forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array
 
 
 def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatial, Spatial]:
-    """Centres of mass, and velocities and momenta of the links at them, in the model's order."""
+    """Return the links' centres of mass, and velocities and momenta there, in model order."""
     frames: Frames = link_frames(sys, q, qd)
     inertia = sys.link.inertia
     arm = frames.rot.rotate(vec3(inertia.transform.pos))
     axes = frames.rot.mul(quat(inertia.transform.rot)).matrix()
     velocity = Spatial(frames.ang, frames.vel + frames.ang.cross(arm))
+    # Inertia is diagonal in the principal axes: R diag(I) Rᵀ w.
     spin, moments = axes.inv_rotate(frames.ang), vec3(inertia.i)
     turning = axes.rotate(Vec3(spin.x * moments.x, spin.y * moments.y, spin.z * moments.z))
     return frames.pos + arm, velocity, Spatial(turning, velocity.lin * inertia.mass)
@@ -216,6 +225,7 @@ def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatia
 def _reaction(
     sys: System, state: State, act: jax.Array, external: Force | None
 ) -> tuple[jax.Array, jax.Array]:
+    """Return the forces of `constraint_forces`, batch last."""
     problem = GENERALIZED.problem(placed(sys, state.mocap), act, external)
     return reaction(problem, GENERALIZED.enter(problem, state))
 
@@ -226,9 +236,12 @@ _constraint_forces = batch_last(_reaction, full=(1, 2))
 @batch_last
 def _energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Array]:
     centre, velocity, momenta = link_momenta(sys, q, qd)
+    # A rotor adds armature qd² / 2: it turns about its joint's axis only.
     kinetic = 0.5 * (velocity.dot(momenta).sum(0) + (sys.dof.armature * qd * qd).sum(0))
     gravity = Vec3(*(sys.opt.gravity[i : i + 1] for i in range(3)))
     potential = -(sys.link.inertia.mass * centre.dot(gravity)).sum(0)
+    # Springs of ball and free joints are left out, as the coordinates of these are not
+    # displacements.
     for kind, at, dof in zip(
         sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True
     ):
@@ -242,5 +255,6 @@ def _energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Ar
 @batch_last
 def _momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
     centre, _, momenta = link_momenta(sys, q, qd)
+    # About the world's origin: spin about the centre of mass plus c x m v.
     angular = momenta.ang + centre.cross(momenta.lin)
     return Force(*(jnp.stack([c.sum(0) for c in v]) for v in (angular, momenta.lin)))

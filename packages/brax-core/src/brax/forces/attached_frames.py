@@ -15,9 +15,11 @@ class AttachedFrames(NamedTuple):
     """Frames in the principal frames of the links that carry them, components (frames, 1)."""
 
     link: tuple[int, ...]
-    """The link of each, in the layout's order."""
+    """The link of each frame, in the layout's order."""
     pos: Vec3
+    """Origin of each frame."""
     rot: Quat
+    """Orientation of each frame."""
 
     def velocity(self, velocity: Spatial) -> Spatial:
         """Return the velocity of each frame, along its own axes.
@@ -26,6 +28,7 @@ class AttachedFrames(NamedTuple):
             velocity: of all links: angular, and of the centre of mass, along the principal axes.
         """
         ang, lin = rows(velocity, self.link)
+        # From the centre of mass to the frame's origin: v + w x r.
         lin = lin + ang.cross(self.pos)
         return Spatial(self.rot.inv_rotate(ang), self.rot.inv_rotate(lin))
 
@@ -37,6 +40,7 @@ class AttachedFrames(NamedTuple):
             n_links: number of all links.
         """
         torque, force = (self.rot.rotate(part) for part in wrench)
+        # The moment about the centre of mass: torque + r x force.
         about = Spatial(torque + self.pos.cross(force), force)
         return jax.tree.map(lambda x: sum_rows(x, self.link, n_links), about)
 
@@ -44,7 +48,7 @@ class AttachedFrames(NamedTuple):
 def attach_frames(
     sys: System, order: Sequence[int], frame: Transform, links: Sequence[int]
 ) -> AttachedFrames:
-    """Takes frames that are given in the frames of links to the principal frames.
+    """Return frames, given in the frames of links, in the principal frames.
 
     Args:
         sys: the model, whose leaves have a trailing batch axis.

@@ -1,4 +1,4 @@
-"""What acts on links from outside: given wrenches, a medium, and what compensates weight."""
+"""External forces of a step: the user's wrenches, the fluid, and gravity compensation."""
 
 from typing import NamedTuple
 
@@ -11,25 +11,29 @@ from brax.spatial import Spatial
 
 
 class GravityCompensation(NamedTuple):
-    """What compensates the weight of each link, constant."""
+    """Gravity compensation of each link, constant."""
 
     force: Vec3
-    """Of a whole share of its weight, world axes."""
+    """The link's weight with its sign changed, world axes [N]."""
     share: jax.Array
-    """How much of it."""
+    """The share of the weight that is compensated, MuJoCo's `gravcomp`."""
     arm: Vec3
-    """From the centre of mass, along the principal axes, times the share."""
+    """From the centre of mass of the link to the point at which it is compensated, along the
+    principal axes, times the share."""
 
 
 class ExternalForces(NamedTuple):
-    """What does not change during a step, links in the layout's order."""
+    """External forces, as far as they do not change during a step; links in the layout's order."""
 
     external: Spatial | None
+    """The user's wrenches, MuJoCo's `xfrc_applied`; None for none."""
     medium: Medium | None
+    """The fluid; None for none."""
     bearing: GravityCompensation | None
+    """Gravity compensation; None for none."""
 
     def wrench(self, axes: Mat3, velocity: Spatial) -> Spatial | None:
-        """Torque and force on each link about its centre of mass, world axes; None for nothing.
+        """Return torque and force on each link about its centre of mass, world axes; None for none.
 
         Args:
             axes: the links' principal axes.
@@ -41,13 +45,15 @@ class ExternalForces(NamedTuple):
             found = drag if found is None else found + drag
         if self.bearing is not None:
             force, share, arm = self.bearing
+            # Bodies fused into a link may be compensated differently: then the force acts beside
+            # the centre of mass.
             borne = Spatial(axes.rotate(arm).cross(force), force * share)
             found = borne if found is None else found + borne
         return found
 
 
 def external_forces(sys: System, order: tuple[int, ...], external: Force | None) -> ExternalForces:
-    """Prepares a model's surroundings, leaves with a trailing batch axis."""
+    """Return the external forces of a model whose leaves have a trailing batch axis."""
     given = None
     if external is not None:
         force = rows(external, order)
@@ -60,7 +66,10 @@ def external_forces(sys: System, order: tuple[int, ...], external: Force | None)
 
 
 def _gravity_compensation(sys: System, order: tuple[int, ...]) -> GravityCompensation:
-    """Source: MuJoCo's documentation, XML reference, attribute `gravcomp` of bodies."""
+    """Return the gravity compensation of all links.
+
+    Source: MuJoCo's documentation, XML reference, attribute `gravcomp` of bodies.
+    """
     link = rows(sys.link, order)
     up = Vec3(*(-sys.opt.gravity[k : k + 1] for k in range(3)))
     arm = quat(link.inertia.transform.rot).inv_rotate(vec3(link.gravcomp_arm))

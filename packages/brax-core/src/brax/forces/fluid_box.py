@@ -1,6 +1,8 @@
-"""The drag of a medium: each body as the box that has its inertia, or as ellipsoids of its geoms.
+"""Fluid forces, inertia-box model: each body is a box with the inertia of the body.
 
-Source: MuJoCo's documentation, chapter Computation, section Passive forces, inertia model.
+`Medium` also gathers the geoms that have the ellipsoid model of `fluid_ellipsoid`.
+
+Source: MuJoCo's documentation, chapter Fluid forces, section Inertia model.
 """
 
 from typing import NamedTuple
@@ -16,33 +18,34 @@ from brax.forces.fluid_ellipsoid import FluidEllipsoids, ellipsoid_forces, fluid
 from brax.spatial import Spatial
 
 MIN_SQUARED_SIDE = 1e-15
-"""Least square of a side, for moments that no box has."""
+"""Smallest square of a side, for moments of inertia that no box has."""
 
 
 class FluidBoxes(NamedTuple):
-    """What the medium does to boxes; torque and force along their axes, components (boxes, 1)."""
+    """Coefficients of the fluid on boxes, components (boxes, 1)."""
 
     viscous: tuple[jax.Array, jax.Array]
-    """Resistance to turning and to moving, of the sphere as wide as the box on average."""
+    """Viscous resistance to rotation and to translation, of the sphere whose diameter is the mean
+    side."""
     drag: tuple[Vec3, Vec3]
-    """The same by the squares of the velocities, of the box."""
+    """Drag of the box by the squares of angular and linear velocity, along its axes."""
 
 
 class Medium(NamedTuple):
-    """What the medium does to the links."""
+    """The fluid around the links."""
 
     wind: Vec3
-    """Velocity of the medium, world axes (1, batch)."""
+    """Velocity of the fluid, world axes (1, batch)."""
     links: FluidBoxes
-    """The boxes that have the inertia of the links; zero for links that are no such box."""
+    """The boxes that have the inertia of the links; zero for links with other models."""
     parts: tuple[AttachedFrames, FluidBoxes] | None
-    """The bodies that are boxes of their own, parts of links; None if there are none."""
+    """Bodies that are boxes of their own, parts of fused links; None if there are none."""
     streams: FluidEllipsoids | None
-    """The geoms that it streams around; None if there are none."""
+    """The geoms with the ellipsoid model; None if there are none."""
 
 
 def medium(sys: System, order: tuple[int, ...]) -> Medium:
-    """The medium of a model whose leaves have a trailing batch axis, links in a given order."""
+    """Return the fluid of a model with a trailing batch axis, links in a given order."""
     mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), order)
     links, around, parts = _boxes(sys.opt, mass, moments), fluid_ellipsoids(sys, order), None
     others = () if around is None else around.at.link
@@ -50,6 +53,8 @@ def medium(sys: System, order: tuple[int, ...]) -> Medium:
         parts = attach_frames(sys, order, sys.box.transform, sys.box_link), _parts(sys)
         others += parts[0].link
     if others:
+        # A link with ellipsoid geoms, or whose parts are boxes of their own, has no inertia box
+        # (MuJoCo: `fluidshape`).
         whole = jnp.array([[float(k not in others)] for k in range(len(order))], mass.dtype)
         links = jax.tree.map(lambda x: x * whole, links)
     wind = Vec3(*(sys.opt.wind[k : k + 1] for k in range(3)))
@@ -57,35 +62,40 @@ def medium(sys: System, order: tuple[int, ...]) -> Medium:
 
 
 def _parts(sys: System) -> FluidBoxes:
-    """The boxes of bodies that are parts of links, by their shares of the links' inertia."""
+    """Return the boxes of bodies that are parts of links, from their shares of inertia."""
     mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), sys.box_link)
     together = moments.x + moments.y + moments.z
     return _boxes(sys.opt, sys.box.mass * mass, vec3(sys.box.i) * together)
 
 
 def _boxes(option: Option, mass: jax.Array, i: Vec3) -> FluidBoxes:
-    """The boxes that have masses and principal moments of inertia."""
+    """Return the boxes that have given masses and principal moments of inertia."""
+    # A box with sides a, b, c has I_x = m (b² + c²) / 12, so that a² = 6 (I_y + I_z - I_x) / m.
     squares = [x * (6.0 / mass) for x in (i.y + i.z - i.x, i.z + i.x - i.y, i.x + i.y - i.z)]
     a, b, c = (jnp.sqrt(jnp.maximum(s, MIN_SQUARED_SIDE)) for s in squares)
     width, dense = (a + b + c) / 3.0, option.density
+    # Stokes' law for a sphere of diameter D: force 3 pi beta D v and torque pi beta D³ w.
     sticky = np.pi * option.viscosity * width
     fourth = Vec3(a**4, b**4, c**4)
+    # The documentation's quadratic drag: torque rho a (b⁴ + c⁴) |w| w / 64 and force rho b c |v| v
+    # / 2.
     turning = Vec3(a * (fourth.y + fourth.z), b * (fourth.z + fourth.x), c * (fourth.x + fourth.y))
     drag = (turning * (dense / 64.0), Vec3(b * c, c * a, a * b) * (0.5 * dense))
     return FluidBoxes((sticky * width * width, 3.0 * sticky), drag)
 
 
 def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
-    """The medium's torque and force on each link.
+    """Return the fluid's torque and force on each link.
 
     Args:
-        medium: what it does to them.
-        axes: their principal axes, components (links, batch).
+        medium: the fluid.
+        axes: principal axes of the links, components (links, batch).
         velocity: angular velocity, and velocity of the centre of mass, world axes.
 
     Returns:
         About the centre of mass, world axes.
     """
+    # Only the velocity relative to the fluid matters.
     ang, lin = axes.inv_rotate(velocity.ang), axes.inv_rotate(velocity.lin - medium.wind)
     relative, n_links = Spatial(ang, lin), len(ang.x)
     found = _resist(medium.links, relative)
@@ -98,7 +108,7 @@ def resist(medium: Medium, axes: Mat3, velocity: Spatial) -> Spatial:
 
 
 def _resist(boxes: FluidBoxes, velocity: Spatial) -> Spatial:
-    """Torque and force on boxes, along their axes, as their velocities are."""
+    """Return torque and force on boxes, along their axes, like their velocities."""
     return Spatial(
         *(
             _against(v, sticky, drag)
@@ -108,4 +118,5 @@ def _resist(boxes: FluidBoxes, velocity: Spatial) -> Spatial:
 
 
 def _against(v: Vec3, sticky: jax.Array, drag: Vec3) -> Vec3:
+    """Return the linear and quadratic resistance to a velocity, along each axis."""
     return Vec3(*(-(sticky + d * jnp.abs(x)) * x for x, d in zip(v, drag, strict=True)))

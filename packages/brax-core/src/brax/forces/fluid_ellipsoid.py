@@ -1,9 +1,10 @@
-"""The force of a medium on geoms, each as the ellipsoid that is about as large.
+"""Fluid forces, ellipsoid model: each geom is an ellipsoid of about its size.
 
-It is that of the ellipsoid's own motion: added mass, drag, lift of Kutta's and Magnus's kinds.
+The force on an ellipsoid that moves in a fluid is the sum of added mass, drag, viscous resistance,
+Kutta lift and Magnus lift.
 
-Source: MuJoCo's documentation, chapter Computation, section Fluid forces, ellipsoid model; added
-mass: Lamb (1932), Hydrodynamics, sections 114 and 115.
+Source: MuJoCo's documentation, chapter Fluid forces, section Ellipsoid model; added mass: Lamb
+(1932), Hydrodynamics, sections 114 and 115.
 """
 
 from typing import NamedTuple
@@ -19,26 +20,28 @@ from brax.spatial import Spatial
 
 
 class FluidEllipsoids(NamedTuple):
-    """What the medium does to the geoms that it streams around; constant, components (geoms, 1)."""
+    """Coefficients of the fluid on geoms, constant, components (geoms, 1)."""
 
     at: AttachedFrames
-    """Their centres and axes."""
+    """Centres and axes of the geoms."""
     added: tuple[Vec3, Vec3]
-    """Added inertia and mass along the axes, times the density."""
+    """Added inertia and added mass along the axes, times the density."""
     sides: Vec3
-    """Products of the other two semi-axes."""
+    """Products of the other two semi-axes, for each axis."""
     drag: tuple[jax.Array, jax.Array]
-    """Of the velocity squared, per projected area, and whatever that is."""
+    """Coefficients of the squared velocity: of the part by projected area, and of the constant
+    part."""
     turning: Vec3
-    """Of the angular velocity squared."""
+    """Coefficients of the squared angular velocity."""
     viscous: tuple[jax.Array, jax.Array]
-    """Resistance to turning and to moving."""
+    """Viscous resistance to rotation and to translation."""
     lift: tuple[jax.Array, jax.Array]
-    """Kutta's, times the density, and Magnus's, times the mass displaced."""
+    """Coefficients of Kutta lift, times the density, and of Magnus lift, times the displaced
+    mass."""
 
 
 def fluid_ellipsoids(sys: System, order: tuple[int, ...]) -> FluidEllipsoids | None:
-    """The geoms that the medium streams around; None if there are none."""
+    """Return the geoms with the ellipsoid model; None if there are none."""
     geoms = [
         g
         for g, (on, link) in enumerate(zip(sys.geom_streamed, sys.geom_link, strict=True))
@@ -52,7 +55,10 @@ def fluid_ellipsoids(sys: System, order: tuple[int, ...]) -> FluidEllipsoids | N
     r = _semi_axes(sys, geoms)
     rho, mu = sys.opt.density, sys.opt.viscosity
     low, middle, high = jnp.sort(jnp.stack(r), axis=0)
+    # MuJoCo's `fluidcoef` in its order; the numbers after them are the added mass and inertia.
     blunt, slender, angular, kutta, magnus = coefficient[:5]
+    # The equivalent diameter is twice the mean semi-axis; 8/15 pi is the documentation's factor of
+    # angular drag.
     width, eighths = (2.0 / 3.0) * (r.x + r.y + r.z), (8.0 / 15.0) * np.pi
     most = eighths * middle * high**4
     each = (
@@ -70,31 +76,37 @@ def fluid_ellipsoids(sys: System, order: tuple[int, ...]) -> FluidEllipsoids | N
 
 
 def _semi_axes(sys: System, geoms: list[int]) -> Vec3:
+    """Return the semi-axes of the geoms' ellipsoids."""
     sizes = vec3(rows(sys.geom.size, geoms))
     each = [sys.geom_types[g].semi_axes(rows(sizes, [k])) for k, g in enumerate(geoms)]
     return Vec3(*(jnp.concatenate(x) for x in zip(*each, strict=True)))
 
 
 def ellipsoid_forces(mine: FluidEllipsoids, velocity: Spatial, n_links: int) -> Spatial:
-    """Torque and force on each link about its centre of mass, along its principal axes.
+    """Return torque and force on each link about its centre of mass, along its principal axes.
 
     Args:
         mine: the geoms.
-        velocity: of the links in the medium: angular, and of the centre of mass, along the
+        velocity: velocity of the links in the fluid: angular, and of the centre of mass, along the
             principal axes.
-        n_links: their number.
+        n_links: number of links.
     """
     return mine.at.on_links(_on_ellipsoid(mine, *mine.at.velocity(velocity)), n_links)
 
 
 def _on_ellipsoid(mine: FluidEllipsoids, ang: Vec3, lin: Vec3) -> Spatial:
-    """Torque and force along the axes of ellipsoids that turn and move."""
+    """Return torque and force on ellipsoids, along their axes."""
     inertia, mass = mine.added
+    # Momentum of the fluid that moves along; its change in the body's axes are the cross products
+    # below (Kirchhoff's equations).
     momentum, spin = _times(mass, lin), _times(inertia, ang)
     squares = _times(mine.sides, mine.sides)
     fourth = _times(squares, squares)
+    # Sums of (side products)² v² and (side products)⁴ v²: the projected area is pi sqrt(beyond /
+    # across).
     across = total(a * v * v for a, v in zip(squares, lin, strict=True))
     beyond = total(a * v * v for a, v in zip(fourth, lin, strict=True))
+    # At rest the area is undefined; the guarded quotient keeps values and derivatives finite.
     moves = across > 0
     ratio = jnp.where(moves, beyond, 1.0) / jnp.where(moves, across, 1.0)
     area = jnp.where(moves, np.pi * jnp.sqrt(ratio), 0.0)
@@ -112,27 +124,34 @@ def _on_ellipsoid(mine: FluidEllipsoids, ang: Vec3, lin: Vec3) -> Spatial:
 
 
 def _times(a: Vec3, b: Vec3) -> Vec3:
+    """Return the product component by component."""
     return Vec3(a.x * b.x, a.y * b.y, a.z * b.z)
 
 
 def added_mass(semi_axes: np.ndarray) -> np.ndarray:
-    """Mass and inertia of the medium that an ellipsoid takes along, at density one, (6,).
+    """Return added mass and added inertia of an ellipsoid in a fluid of density one, (6,).
 
     Args:
         semi_axes: of the ellipsoid [m], (3,).
     """
     nodes, weights = np.polynomial.legendre.leggauss(200)
+    # Gauss-Legendre nodes on (0, 1). Lengths are divided by the geometric mean of the semi-axes, so
+    # that the integrand has one scale.
     t, scale = 0.5 * (nodes + 1.0), float(np.prod(semi_axes) ** (1 / 3))
     r = semi_axes / scale
     # From 0 to infinity by x = t^2 / (1 - t)^2, which takes the root at the start away.
     x = (t / (1 - t)) ** 2
     change = 0.5 * weights * 2 * t / (1 - t) ** 3
     roots = np.sqrt(r[:, None] ** 2 + x)
+    # Lamb's integrals: kappa_i = a b c times the integral of dx / ((r_i² + x) sqrt((a² + x)(b² +
+    # x)(c² + x))).
     kappa = np.prod(r) * (change / (roots**2 * roots.prod(axis=0))).sum(axis=1)
     volume = 4.0 / 3.0 * np.pi * scale**3
     inertia = []
     for j, k in ((1, 2), (2, 0), (0, 1)):
         apart, both, differ = r[j] ** 2 - r[k] ** 2, r[j] ** 2 + r[k] ** 2, kappa[k] - kappa[j]
         below = 2 * apart - both * differ
+        # For equal semi-axes the expression is 0 / 0, and a body of revolution moves no fluid about
+        # its axis.
         inertia.append(apart**2 * differ / below / 5 * scale**2 if abs(apart) > 1e-12 else 0.0)
     return volume * np.array([*(kappa / (2.0 - kappa)), *inertia])

@@ -1,6 +1,6 @@
 """Integrators, one a file, behind one interface.
 
-An integrator puts the moves that a pipeline brings in order; no module outside this folder names
+An integrator puts the stages that a pipeline offers in order; no module outside this folder names
 one. Pipelines and the builder import what is exported here. Start reading at `interface`, then
 `euler`.
 """

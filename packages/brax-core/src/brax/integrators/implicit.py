@@ -1,4 +1,4 @@
-"""Semi-implicit Euler that is implicit in the velocity, with and without the forces of inertia.
+"""Integrators that are implicit in the velocity, with and without the forces of inertia.
 
 Source: MuJoCo's documentation, chapter Computation, section Numerical integration.
 """
@@ -11,29 +11,30 @@ from brax.integrators.interface import Flow, Integrator
 
 
 class Implicit(Integrator[Flow[Any]]):
-    """For what turns fast, and for strong dampers of any kind."""
+    """Integrator for fast rotations and for stiff damping of any kind."""
 
     name = "implicit"
     order = 1
     needs_flow = True
 
     def step(self, moves: Flow[Any], state: Any, dt: jax.Array) -> Any:
-        """Kicks implicitly in all forces, then drifts."""
+        """Return the state after a kick that is implicit in all forces, and a drift."""
         return moves.drift(moves.implicit_kick(state, dt, inertia=True), dt)
 
 
 class ImplicitFast(Integrator[Flow[Any]]):
-    """For strong dampers, velocity servos and drag."""
+    """Integrator for stiff dampers, velocity servos and fluids."""
 
     name = "implicitfast"
     order = 1
     needs_flow = True
 
     def step(self, moves: Flow[Any], state: Any, dt: jax.Array) -> Any:
-        """Kicks implicitly in dampers, motors and the medium, then drifts.
+        """Return the state after a kick, implicit but for the forces of inertia, and a drift.
 
-        In all forces for a free body that carries no joints.
+        A free body that carries no joints is implicit in the forces of inertia as well.
         """
+        # Without the derivative of the Coriolis force the matrix is symmetric.
         return moves.drift(moves.implicit_kick(state, dt, inertia=False), dt)
 
 

@@ -1,4 +1,4 @@
-"""What an integrator is: an order of moves that a pipeline brings."""
+"""Interface of an integrator: the order of the stages that a pipeline offers."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, TypeVar
@@ -10,88 +10,90 @@ M = TypeVar("M", bound="Moves[Any]", contravariant=True)
 
 
 class Moves(ABC, Generic[S]):
-    """What every pipeline can do with its own form of the state, `S`.
+    """The stages that every pipeline offers, on its own form of the state, `S`.
 
-    `kick` and `drift` are the halves of a step of semi-implicit Euler. `push` and `glide` split
-    the motion into that of forces and that of inertia, so that momentum changes in one alone; a
-    pipeline whose drift keeps momentum has one pair for both.
+    `kick` and `drift` are the halves of a step of semi-implicit Euler. `push` and `glide` split the
+    motion into that of forces and that of inertia, so that only `push` changes momentum. A pipeline
+    whose drift conserves momentum has one pair for both.
     """
 
     @abstractmethod
     def kick(self, state: S, dt: jax.Array) -> S:
-        """Changes velocities for a time at fixed positions; joint damping is implicit."""
+        """Update the velocities for `dt` at fixed positions; joint damping is implicit."""
 
     @abstractmethod
     def drift(self, state: S, dt: jax.Array) -> S:
-        """Changes positions for a time."""
+        """Update the positions for `dt` at fixed velocities."""
 
     def push(self, state: S, dt: jax.Array) -> S:
-        """As `kick`, but without the forces of inertia: changes momentum at fixed positions."""
+        """Update the velocities as `kick` does, without Coriolis and centrifugal forces."""
+        # In maximal coordinates the velocities of links are their momenta: `kick` has no forces of
+        # inertia.
         return self.kick(state, dt)
 
     def glide(self, state: S, dt: jax.Array) -> S:
-        """Free motion for a time, at constant momentum and energy, symmetric in time."""
+        """Move freely for `dt`, at constant momentum and energy, symmetric in time."""
         return self.drift(state, dt)
 
 
 class Flow(Moves[S]):
-    """Moves of a pipeline that also knows the rate at which its state changes."""
+    """Stages of a pipeline that also computes the rate at which its state changes."""
 
     @abstractmethod
     def rates(self, state: S, start: S) -> Any:
-        """The rate of change of a state, without any implicitness.
+        """Return the rate of change of a state, with nothing implicit.
 
         Args:
-            state: where it is asked for.
-            start: the state that `advance` will start from; coordinates that are not plain
-                numbers, such as quaternions, are measured from it.
+            state: the state.
+            start: the state that `advance` starts from. Coordinates that do not form a vector
+                space, such as quaternions, are measured from it.
 
         Returns:
-            Arrays that can be added up and scaled.
+            Arrays that can be added and scaled.
         """
 
     @abstractmethod
     def advance(self, start: S, rates: Any, dt: jax.Array) -> S:
-        """Changes everything for a time at constant rates."""
+        """Update everything for `dt` at constant rates."""
 
     def look_ahead(self, start: S, rates: Any, dt: jax.Array) -> S:
-        """As `advance`, to a place within the step where only rates are asked for."""
+        """Return the state of an inner stage, at which only rates are asked for."""
         return self.advance(start, rates, dt)
 
     @abstractmethod
     def implicit_kick(self, state: S, dt: jax.Array, inertia: bool) -> S:
-        """As `kick`, but implicit in all forces that depend on velocity.
+        """Update the velocities as `kick` does, implicit in all forces that depend on velocity.
 
         Args:
             state: at the start of the step.
             dt: time step [s].
-            inertia: whether also in the Coriolis and centrifugal forces. If not, the matrix that
-                is solved with is symmetric.
+            inertia: True to include the Coriolis and centrifugal forces. Without them the matrix of
+                the linear system is symmetric.
         """
 
 
 class Integrator(ABC, Generic[M]):
-    """A way of advancing time. Instances are stateless and live in `System` as a static field.
+    """A rule for advancing time. Instances are stateless and are a static field of `System`.
 
     Source: Hairer, Lubich, Wanner (2006), Geometric Numerical Integration, chapter II.
     """
 
     name: ClassVar[str]
-    """The name in model files and in the registry, lower case."""
+    """Name in model files and in the registry, lower case."""
     order: ClassVar[int]
     """Order of convergence on smooth motion."""
     needs_flow: ClassVar[bool] = False
-    """True if it calls for `Flow`, which not all pipelines have, rather than `Moves`."""
+    """True if the integrator calls stages of `Flow`, which not all pipelines have."""
     drifts_last: ClassVar[bool] = False
-    """True if a step is one kick and then one drift, both over all of it. Only then do impacts at
-    their time within a step (`opt.time_of_impact`) come out right; with others they are refused."""
+    """True if a step is one kick and then one drift, both over the whole step. Only then does
+    `opt.time_of_impact` find impacts correctly; it is rejected with other integrators."""
 
     @abstractmethod
     def step(self, moves: M, state: Any, dt: jax.Array) -> Any:
-        """Advances a state by `dt`.
+        """Return a state after `dt`.
 
         Args:
-            moves: what the pipeline can do.
+            moves: the stages of the pipeline.
             state: the pipeline's own state.
             dt: time step [s].
         """

@@ -1,4 +1,4 @@
-"""The classical Runge-Kutta method of fourth order."""
+"""Classical Runge-Kutta method of fourth order."""
 
 from typing import Any
 
@@ -8,16 +8,18 @@ import jax.numpy as jnp
 from brax.integrators.interface import Flow, Integrator
 
 WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
-"""Of the rates of each stage."""
+"""Weight of the rates of each stage (Butcher's b)."""
 
 AHEAD = (0.5, 0.5, 1.0, 0.0)
-"""Share of the step at which the next stage is; after the last there is none."""
+"""Share of the step at which the next stage is evaluated (Butcher's c); no stage follows the
+last."""
 
 
 class RK4(Integrator[Flow[Any]]):
-    """Fourth order, four evaluations of forces a step, none of them implicit.
+    """Classical Runge-Kutta: fourth order, four evaluations of forces a step, all explicit.
 
-    Rates are measured in coordinates about the step's start, so the order holds for quaternions.
+    Rates are measured in coordinates about the start of the step, so that the order holds for
+    quaternions.
 
     Source: Munthe-Kaas (1998), Runge-Kutta methods on Lie groups, BIT 38.
     """
@@ -27,9 +29,9 @@ class RK4(Integrator[Flow[Any]]):
     needs_flow = True
 
     def step(self, moves: Flow[Any], state: Any, dt: jax.Array) -> Any:
-        """Averages the rates at the start, twice halfway, and at the end.
+        """Return the state after a step at the mean rate of the four stages.
 
-        In a loop, so that the forces are compiled once.
+        The stages are a loop, so that the forces are compiled once.
         """
 
         def stage(carry: Any, numbers: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
@@ -37,8 +39,11 @@ class RK4(Integrator[Flow[Any]]):
             weight, ahead = numbers
             rates = moves.rates(here, state)
             mean = jax.tree.map(lambda m, r: m + weight * r, mean, rates)
+            # Stage i + 1 starts from the beginning of the step with the rates of stage i: the
+            # tableau has one entry a row.
             return (moves.look_ahead(state, rates, ahead * dt), mean), None
 
+        # The loop needs zeros of the shape of the rates, which only the pipeline knows.
         like = jax.eval_shape(moves.rates, state, state)
         zero = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
         table = jnp.asarray(WEIGHTS, dt.dtype), jnp.asarray(AHEAD, dt.dtype)

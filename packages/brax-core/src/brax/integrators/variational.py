@@ -1,4 +1,4 @@
-"""A splitting that keeps momentum: half a glide, a push, half a glide."""
+"""Splitting that conserves momentum: half a glide, a push, half a glide."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from brax.integrators.interface import Integrator, Moves
 
 
 class Variational(Integrator[Moves[Any]]):
-    """Symmetric, second order, one evaluation of forces a step.
+    """Strang splitting: symmetric, second order, one evaluation of forces a step.
 
-    What nothing acts on from outside keeps its linear and angular momentum to round-off, whatever
-    its joints and motors do.
+    A system on which nothing acts from outside conserves its linear and angular momentum to
+    round-off, whatever its joints and actuators do.
 
     Source: Marsden, West (2001), Discrete mechanics and variational integrators, Acta Numerica 10.
     """
@@ -20,7 +20,8 @@ class Variational(Integrator[Moves[Any]]):
     order = 2
 
     def step(self, moves: Moves[Any], state: Any, dt: jax.Array) -> Any:
-        """Half a glide, a push, half a glide."""
+        """Return the state after half a glide, a push, and half a glide."""
+        # Symmetric in time, and so of even order.
         return moves.glide(moves.push(moves.glide(state, dt / 2), dt), dt / 2)
 
 

@@ -1,4 +1,4 @@
-"""The hinge: rotation about an axis."""
+"""Hinge: rotation about an axis."""
 
 import jax
 import jax.numpy as jnp
@@ -8,29 +8,31 @@ from brax.joints.interface import JointParams, JointType, Twist
 
 
 class Hinge(JointType):
-    """One angle [rad] about the axis."""
+    """Hinge: one angle [rad] about the axis."""
 
     name = "hinge"
     q_width = 1
     qd_width = 1
 
     def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[None, Quat]:
-        """A rotation about the anchor."""
+        """Return the rotation about the axis."""
         sine = jnp.sin(0.5 * q[0])
         return None, Quat(jnp.cos(0.5 * q[0]), *(params.axis * sine))
 
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
-        """Angular velocity along the axis."""
+        """Return a unit angular velocity along the axis."""
         return [Twist(params.axis, None)]
 
     def drift(
         self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
     ) -> Twist:
-        """Its axis is fixed."""
+        """Return nothing: the axis is fixed."""
         return Twist(None, None)
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
-        """The angle of the rotation's twist about the axis, in (-pi, pi]."""
+        """Return the angle of the rotation's twist about the axis, in (-pi, pi]."""
+        # Swing-twist decomposition: the twist's quaternion is (w, (v . axis) axis). Its half angle
+        # may lie outside (-pi/2, pi/2], as q and -q are one rotation.
         half = jnp.arctan2(rot.vec.dot(params.axis), rot.w)
         return (
             2 * half

@@ -1,8 +1,10 @@
-"""What a joint type is.
+"""Interface of a joint type.
 
 One definition serves every pipeline: recursive kinematics composes `transform`, dynamics uses
-`motion_subspace`, and the maximal-coordinate pipelines measure a joint's error against both. All
-functions work on components shaped (joints, batch); see `brax.components`.
+`motion_subspace`, and the pipelines in maximal coordinates measure a joint's error against both.
+All functions work on components shaped (joints, batch); see `brax.components`.
+
+Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 4.4.
 """
 
 from abc import ABC, abstractmethod
@@ -15,25 +17,28 @@ from brax.components import Quat, Vec3
 
 
 class JointParams(NamedTuple):
-    """The numbers of joints of one type, in the frame of the link before the joint acts."""
+    """Parameters of joints of one type, in the frame of the link before the joint acts."""
 
     axis: Vec3
     """Unit axis."""
     user: tuple[jax.Array, ...]
-    """The model's own numbers for this joint, `user_width` of them, each (joints, batch)."""
+    """The joint type's own parameters, `user_width` of them, each (joints, batch)."""
 
 
 class Twist(NamedTuple):
     """A spatial velocity about the anchor; a part that is zero is None, which costs nothing."""
 
     ang: Vec3 | None
+    """Angular velocity."""
     vel: Vec3 | None
+    """Velocity of the anchor."""
 
 
 class Bound(NamedTuple):
     """A quantity that a model's limits bound."""
 
     value: jax.Array
+    """Its value, (joints, batch)."""
     rates: tuple[jax.Array | None, ...]
     """Its rate per unit of each degree of freedom; None where it is zero."""
 
@@ -41,48 +46,48 @@ class Bound(NamedTuple):
 class JointType(ABC):
     """A kind of joint: how coordinates move the child frame, relative to the joint's anchor.
 
-    Instances are stateless and live in `System` as static fields, one per type.
+    Instances are stateless and are static fields of `System`, one for each type.
     """
 
     name: ClassVar[str]
-    """The name in model files and in the registry."""
+    """Name in model files and in the registry."""
     q_width: ClassVar[int]
     """Number of coordinates."""
     qd_width: ClassVar[int]
     """Number of degrees of freedom."""
     user_width: ClassVar[int] = 0
-    """How many numbers of its own it reads from the model (`user`)."""
+    """Number of own parameters that the type reads from the model (`user`)."""
 
     @abstractmethod
     def transform(
         self, params: JointParams, q: tuple[jax.Array, ...]
     ) -> tuple[Vec3 | None, Quat | None]:
-        """The displacement of the child that `q` causes.
+        """Return the displacement of the child at coordinates `q`.
 
         Args:
-            params: geometry of the joints.
+            params: parameters of the joints.
             q: coordinates, `q_width` arrays.
 
         Returns:
-            Translation of the anchor and rotation about it, in the frame before the joint; None
-            for a part that never moves.
+            Translation of the anchor and rotation about it, in the frame before the joint; None for
+            a part that never moves.
         """
 
     @abstractmethod
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
-        """The child's velocity relative to the frame before the joint, per unit of each rate.
+        """Return the motion subspace S: the child's relative velocity per unit of each rate.
 
         Returns:
-            `qd_width` twists about the moved anchor, axes of the frame before the joint.
+            `qd_width` twists about the moved anchor, in axes of the frame before the joint.
         """
 
     def drift(
         self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
     ) -> Twist:
-        """How the twist at the rates `qd` changes, with these rates, because its axes move.
+        """Return the derivative of S qd at constant rates `qd`: not zero where axes move.
 
         Returns:
-            The derivative in time of the sum of `qd` times `motion_subspace`, in axes of the frame
+            The time derivative of the sum of `qd` times `motion_subspace`, in axes of the frame
             before the joint; None for a part that is zero, as where axes are fixed.
         """
 
@@ -99,16 +104,18 @@ class JointType(ABC):
             return self.integrate(q, qd, t)
 
         t = jnp.zeros_like(q[0])
+        # The derivative along the motion itself, at t = 0: Featherstone's apparent derivative of S,
+        # times qd.
         return jax.jvp(lambda t: twist(moved(t)), (t,), (jnp.ones_like(t),))[1]
 
     @abstractmethod
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
-        """The coordinates whose `transform` is nearest to the one given: its inverse."""
+        """Return the coordinates whose `transform` is nearest to the given one: its inverse."""
 
     def bounds(self, q: tuple[jax.Array, ...]) -> list[Bound]:
-        """What `range` bounds: each coordinate, one for each degree of freedom.
+        """Return the quantities that `range` bounds: by default each coordinate.
 
-        A joint of one bound and several degrees of freedom finds its limit at the first of them.
+        A joint with one bound and several degrees of freedom has its limits at the first of them.
         """
         one = jnp.ones_like(q[0])
         return [
@@ -117,17 +124,17 @@ class JointType(ABC):
         ]
 
     def zero(self, like: jax.Array) -> tuple[jax.Array, ...]:
-        """Coordinates of the joint at rest, shaped as `like`."""
+        """Return the coordinates of the joint at rest, shaped as `like`."""
         return tuple(jnp.zeros_like(like) for _ in range(self.q_width))
 
     def integrate(
         self, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...], dt: jax.Array | float
     ) -> tuple[jax.Array, ...]:
-        """Coordinates after moving for `dt` at the rates `qd`."""
+        """Return the coordinates after `dt` at the rates `qd`."""
         return tuple(a + dt * b for a, b in zip(q, qd, strict=True))
 
     def difference(
         self, q1: tuple[jax.Array, ...], q0: tuple[jax.Array, ...]
     ) -> tuple[jax.Array, ...]:
-        """The constant rates that take `q0` to `q1` in unit time; undoes `integrate`."""
+        """Return the constant rates that take `q0` to `q1` in unit time; undoes `integrate`."""
         return tuple(a - b for a, b in zip(q1, q0, strict=True))

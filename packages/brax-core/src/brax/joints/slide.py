@@ -1,4 +1,4 @@
-"""The slide: translation along an axis."""
+"""Slide joint: translation along an axis."""
 
 import jax
 
@@ -7,28 +7,28 @@ from brax.joints.interface import JointParams, JointType, Twist
 
 
 class Slide(JointType):
-    """One distance [m] along the axis."""
+    """Slide joint: one distance [m] along the axis."""
 
     name = "slide"
     q_width = 1
     qd_width = 1
 
     def transform(self, params: JointParams, q: tuple[jax.Array, ...]) -> tuple[Vec3, None]:
-        """A translation of the anchor."""
+        """Return the translation of the anchor."""
         return params.axis * q[0], None
 
     def motion_subspace(self, params: JointParams, q: tuple[jax.Array, ...]) -> list[Twist]:
-        """Linear velocity along the axis."""
+        """Return a unit velocity along the axis."""
         return [Twist(None, params.axis)]
 
     def drift(
         self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
     ) -> Twist:
-        """Its axis is fixed."""
+        """Return nothing: the axis is fixed."""
         return Twist(None, None)
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
-        """The distance along the axis."""
+        """Return the distance along the axis."""
         return (pos.dot(params.axis),)
 
 

@@ -97,7 +97,8 @@ def applied_forces(
             continue
         springs = [
             # A spring pulls back to its rest: -k (q - springref).
-            k * -x for k, x in zip(stack.stiffness, _stretched(stack, group, mine), strict=True)
+            k * -x
+            for k, x in zip(stack.stiffness, _stretched(stack, group, mine), strict=True)
         ]
         if force is not None:
             springs = [x + rows(force, i) for x, i in zip(springs, group.qd, strict=True)]
