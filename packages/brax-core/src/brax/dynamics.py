@@ -184,29 +184,31 @@ def _evaluate(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Structure, Smoo
 @batch_last
 def _mass_matrix(sys: System, q: jax.Array) -> jax.Array:
     still = jnp.zeros((sys.qd_size(), q.shape[-1]), q.dtype)
-    blocks, here = _evaluate(sys, q, still)
-    return frontal.dense(blocks, here.mass)
+    blocks, dynamics = _evaluate(sys, q, still)
+    return frontal.dense(blocks, dynamics.mass)
 
 
 @batch_last
 def _bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
-    blocks, here = _evaluate(sys, q, qd)
-    return frontal.to_model(blocks, here.bias)
+    blocks, dynamics = _evaluate(sys, q, qd)
+    return frontal.to_model(blocks, dynamics.bias)
 
 
 @batch_last
 def _inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -> jax.Array:
-    blocks, here = _evaluate(sys, q, qd)
+    blocks, dynamics = _evaluate(sys, q, qd)
     # tau = M qdd + bias, the equation of motion.
-    inertial = frontal.multiply(blocks, here.mass, frontal.to_blocks(blocks, qdd))
-    return frontal.to_model(blocks, inertial + here.bias)
+    inertial = frontal.multiply(blocks, dynamics.mass, frontal.to_blocks(blocks, qdd))
+    return frontal.to_model(blocks, inertial + dynamics.bias)
 
 
 @batch_last
 def _forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array) -> jax.Array:
-    blocks, here = _evaluate(sys, q, qd)
-    net = frontal.to_blocks(blocks, force) - here.bias
-    return frontal.to_model(blocks, frontal.solve(blocks, frontal.factor(blocks, here.mass), net))
+    blocks, dynamics = _evaluate(sys, q, qd)
+    net = frontal.to_blocks(blocks, force) - dynamics.bias
+    return frontal.to_model(
+        blocks, frontal.solve(blocks, frontal.factor(blocks, dynamics.mass), net)
+    )
 
 
 def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatial, Spatial]:

@@ -21,7 +21,7 @@ THRESHOLDS = {
     (constraint_layout, "MAX_DENSE_JACOBIAN_ENTRIES"): 0,
     (newton, "MAX_UNROLLED_SUM_ROWS"): 1,
     (newton, "MAX_UNROLLED_LINE_SEARCH"): 0,
-    (blocked, "PANEL"): 2,
+    (blocked, "PANEL_ROWS"): 2,
     (components, "MOST_SLICES"): 0,
 }
 """Values at which a model of a few degrees of freedom counts as large."""

@@ -61,8 +61,8 @@ MAX_UNROLLED_LINE_SEARCH = 8
 """Most evaluations of a line search that is unrolled; more of them are a loop."""
 
 
-class Violation(NamedTuple):
-    """One value for each constraint row: accelerations J a - aref, or forces."""
+class ConstraintVector(NamedTuple):
+    """One value for each constraint row: residuals J a - aref, or forces."""
 
     rows: jax.Array
     """Limits and dry friction of joints, (rows, batch)."""
@@ -70,7 +70,7 @@ class Violation(NamedTuple):
     """For each family, one array for each direction, (slots, batch)."""
 
 
-class Joined(NamedTuple):
+class FamilyRows(NamedTuple):
     """The constraints of one family at a state, arrays."""
 
     law: Law
@@ -78,7 +78,7 @@ class Joined(NamedTuple):
     jacobian: tuple[Along | None, ...]
     """For each block and direction the Jacobian J, (path or reach, slots, copies, batch). None for
     a block without constraints."""
-    reference: Along
+    aref: Along
     """Reference accelerations aref, MuJoCo's `efc_aref`, for each direction, (slots, batch)."""
 
 
@@ -89,9 +89,9 @@ class Constraints(NamedTuple):
     """The law of limits and dry friction of joints."""
     signs: jax.Array
     """The Jacobian of these rows: each is 1 or -1 at one degree of freedom, (rows, batch)."""
-    rows_reference: jax.Array
+    rows_aref: jax.Array
     """Reference accelerations of these rows, (rows, batch)."""
-    families: tuple[Joined, ...]
+    families: tuple[FamilyRows, ...]
     """All other constraints."""
 
 
@@ -125,7 +125,7 @@ def along_families(
     return out
 
 
-class _Line(NamedTuple):
+class _LineSearch(NamedTuple):
     """The state of a line search: step sizes and slopes of the cost there, (1, batch).
 
     The cost is convex along the direction, so that its slope rises and the minimum lies between
@@ -141,7 +141,7 @@ class _Line(NamedTuple):
     best: tuple[jax.Array, jax.Array]
     """The size with the smallest absolute slope so far, and that absolute slope."""
 
-    def at(self, slope: jax.Array, curve: jax.Array) -> "_Line":
+    def at(self, slope: jax.Array, curve: jax.Array) -> "_LineSearch":
         """Return the search after an evaluation at `size`."""
         size = self.size
         short, better = slope < 0, jnp.abs(slope) < self.best[1]
@@ -162,7 +162,7 @@ class _Line(NamedTuple):
         # slopes vanish.
         secant = low[0] - low[1] * (bounded - low[0]) / (high[1] - low[1] + MIN_SQUARED_NORM)
         within = (guess > low[0]) & (guess < high[0])
-        return _Line(low, high, jnp.where(within, guess, secant), best)
+        return _LineSearch(low, high, jnp.where(within, guess, secant), best)
 
 
 class Solver:
@@ -191,14 +191,16 @@ class Solver:
         found.defjvp(self._derivative)
         return found(problem, start)
 
-    def apply_jacobian(self, c: Constraints, a: jax.Array) -> Violation:
+    def apply_jacobian(self, c: Constraints, a: jax.Array) -> ConstraintVector:
         """Return the accelerations along the constraints, J a."""
         single = c.signs * rows(a, self.owners)
-        return Violation(
+        return ConstraintVector(
             single, tuple(along_families(self.plan, [f.jacobian for f in c.families], a))
         )
 
-    def apply_transpose(self, c: Constraints, force: Violation, like: jax.Array) -> jax.Array:
+    def apply_transpose(
+        self, c: Constraints, force: ConstraintVector, like: jax.Array
+    ) -> jax.Array:
         """Return the forces on the degrees of freedom, Jᵀf, shaped as `like`."""
         out = self._on_dofs(c.signs * force.rows, like)
         if not c.families:
@@ -223,12 +225,17 @@ class Solver:
         return sum_rows(x, self.owners, like.shape[0])
 
     def respond(
-        self, c: Constraints, v: Violation
-    ) -> tuple[Violation, tuple[jax.Array, tuple[Matrix, ...]]]:
-        """Return the constraint forces and D, their negative derivative, at J a - aref."""
-        force, stiff = c.rows.response(v.rows)
-        found = [f.law.response(mine) for f, mine in zip(c.families, v.families, strict=True)]
-        return Violation(force, tuple(f for f, _ in found)), (stiff, tuple(m for _, m in found))
+        self, c: Constraints, residual: ConstraintVector
+    ) -> tuple[ConstraintVector, tuple[jax.Array, tuple[Matrix, ...]]]:
+        """Return the constraint forces and D, their negative derivative, at a residual."""
+        force, stiff = c.rows.response(residual.rows)
+        found = [
+            f.law.response(mine) for f, mine in zip(c.families, residual.families, strict=True)
+        ]
+        return ConstraintVector(force, tuple(f for f, _ in found)), (
+            stiff,
+            tuple(m for _, m in found),
+        )
 
     def hessian(
         self, problem: ConstraintProblem, stiffness: tuple[jax.Array, tuple[Matrix, ...]]
@@ -256,47 +263,49 @@ class Solver:
     def gradient(self, problem: ConstraintProblem, a: jax.Array) -> jax.Array:
         """Return the gradient of the cost, M a - M a0 - Jᵀf, which vanishes at the solution."""
         c = problem.constraints
-        force, _ = self.respond(c, self.violation(c, a))
+        force, _ = self.respond(c, self.residual(c, a))
         inertial = frontal.multiply(self.plan.blocks, problem.mass, a)
         return inertial - problem.force - self.apply_transpose(c, force, a)
 
-    def violation(self, c: Constraints, a: jax.Array) -> Violation:
-        """Return J a - aref for accelerations (nv, batch)."""
-        asked = Violation(c.rows_reference, tuple(f.reference for f in c.families))
+    def residual(self, c: Constraints, a: jax.Array) -> ConstraintVector:
+        """Return the residual J a - aref for accelerations (nv, batch)."""
+        aref = ConstraintVector(c.rows_aref, tuple(f.aref for f in c.families))
         # J a is read by forces, stiffness and line search; the barrier has it computed once.
-        return fusion_barrier(jax.tree.map(jnp.subtract, self.apply_jacobian(c, a), asked))
+        return fusion_barrier(jax.tree.map(jnp.subtract, self.apply_jacobian(c, a), aref))
 
     def _search(self, problem: ConstraintProblem, start: jax.Array) -> jax.Array:
         """Return the accelerations after all steps."""
         inertial = frontal.multiply(self.plan.blocks, problem.mass, start) - problem.force
         # The loop carries a, J a - aref and M a - M a0. All are affine in a: a step updates them by
         # a product with the step size, without another multiplication by J or M.
-        carry = start, self.violation(problem.constraints, start), inertial
+        carry = start, self.residual(problem.constraints, start), inertial
+        # No second start is tried beside the warm start. Where nothing is constrained the first
+        # step ends at the solution, and a factorization is better spent on a step than on a start.
         if self.steps == 1:
-            return self._newton_step(problem, carry, self._slope(problem, carry))[0]
+            return self._newton_step(problem, carry, self._gradient_at(problem, carry))[0]
         # Squared forces over diag(M) are comparable between rotations and translations.
         weight = 1.0 / frontal.diagonal(self.plan.blocks, problem.mass)
 
         def step(_: int, carry: Any) -> Any:
-            slope = self._slope(problem, carry)
+            gradient = self._gradient_at(problem, carry)
             # Converged environments skip the factorization, where a whole register of environments
             # has converged.
             return where_needed(
-                self._far(problem, weight, carry, slope),
-                lambda carry: self._newton_step(problem, carry, slope),
+                self._unconverged(problem, weight, carry, gradient),
+                lambda carry: self._newton_step(problem, carry, gradient),
                 carry,
             )
 
         return jax.lax.fori_loop(0, self.steps, step, carry)[0]
 
-    def _slope(self, problem: ConstraintProblem, carry: Any) -> jax.Array:
+    def _gradient_at(self, problem: ConstraintProblem, carry: Any) -> jax.Array:
         """Return the gradient of the cost at a carried point, (nv, batch)."""
-        a, v, inertial = carry
-        force, _ = fusion_barrier(self.respond(problem.constraints, v))
+        a, residual, inertial = carry
+        force, _ = fusion_barrier(self.respond(problem.constraints, residual))
         return inertial - self.apply_transpose(problem.constraints, force, a)
 
-    def _far(
-        self, problem: ConstraintProblem, weight: jax.Array, carry: Any, slope: jax.Array
+    def _unconverged(
+        self, problem: ConstraintProblem, weight: jax.Array, carry: Any, gradient: jax.Array
     ) -> jax.Array:
         """Return whether the gradient exceeds its rounding error, (1, batch).
 
@@ -306,35 +315,47 @@ class Solver:
         _, _, inertial = carry
         # The gradient is a difference of these two forces; its rounding error is a share of them.
         scale = inertial * inertial + problem.force * problem.force
-        near = float(jnp.finfo(slope.dtype).eps) ** CONVERGED_POWER
+        near = float(jnp.finfo(gradient.dtype).eps) ** CONVERGED_POWER
         # Written so that NaN is far: a step then carries it into the accelerations.
-        return ~(sum_all(weight * slope * slope) <= near**2 * sum_all(weight * scale))
+        return ~(sum_all(weight * gradient * gradient) <= near**2 * sum_all(weight * scale))
 
-    def _newton_step(self, problem: ConstraintProblem, carry: Any, slope: jax.Array) -> Any:
+    def _newton_step(self, problem: ConstraintProblem, carry: Any, gradient: jax.Array) -> Any:
         """Return the carried values after one Newton step with a line search."""
-        a, v, inertial = carry
+        a, residual, inertial = carry
         blocks, c = self.plan.blocks, problem.constraints
-        _, stiffness = fusion_barrier(self.respond(c, v))
+        _, stiffness = fusion_barrier(self.respond(c, residual))
         pivots = frontal.factor(blocks, self.hessian(problem, stiffness))
         # The Newton direction -H⁻¹ g, with H = M + JᵀDJ.
-        direction = -frontal.solve(blocks, pivots, slope)
-        change = fusion_barrier(self.apply_jacobian(c, direction))
-        heavy = frontal.multiply(blocks, problem.mass, direction)
+        direction = -frontal.solve(blocks, pivots, gradient)
+        J_direction = fusion_barrier(self.apply_jacobian(c, direction))
+        mass_direction = frontal.multiply(blocks, problem.mass, direction)
         # The quadratic part of the cost along the direction: its slope at 0 and its constant
         # curvature.
-        first, second = sum_all(direction * inertial), sum_all(direction * heavy)
-        size = self._line_search(c, v, change, first, second, sum_all(direction * slope))
-        moved = jax.tree.map(lambda x, d: x + size * d, (v, inertial), (change, heavy))
+        quadratic_slope, quadratic_curvature = (
+            sum_all(direction * inertial),
+            sum_all(direction * mass_direction),
+        )
+        size = self._line_search(
+            c,
+            residual,
+            J_direction,
+            quadratic_slope,
+            quadratic_curvature,
+            sum_all(direction * gradient),
+        )
+        moved = jax.tree.map(
+            lambda x, d: x + size * d, (residual, inertial), (J_direction, mass_direction)
+        )
         return a + size * direction, *moved
 
     def _line_search(
         self,
         c: Constraints,
-        v: Violation,
-        change: Violation,
-        first: jax.Array,
-        second: jax.Array,
-        steep: jax.Array,
+        residual: ConstraintVector,
+        J_direction: ConstraintVector,
+        quadratic_slope: jax.Array,
+        quadratic_curvature: jax.Array,
+        initial_slope: jax.Array,
     ) -> jax.Array:
         """Return the step size at which the cost's slope along the direction vanishes.
 
@@ -344,25 +365,28 @@ class Solver:
 
         Args:
             c: the constraints.
-            v: J a - aref at the start.
-            change: J times the direction.
-            first: slope of the quadratic part at the start.
-            second: curvature of the quadratic part.
-            steep: slope of the whole cost at the start, negative.
+            residual: J a - aref at the start.
+            J_direction: J times the direction, the change of the residual per unit of size.
+            quadratic_slope: slope of the quadratic part of the cost at the start.
+            quadratic_curvature: curvature of the quadratic part.
+            initial_slope: slope of the whole cost at the start, negative.
         """
-        zero = jnp.zeros_like(first)
-        seen = _Line(
-            low=(zero, steep),
+        zero = jnp.zeros_like(quadratic_slope)
+        seen = _LineSearch(
+            low=(zero, initial_slope),
             # No upper end is known yet. Its slope, the mirror of the lower one, puts the first
             # secant in the middle.
-            high=(jnp.full_like(first, jnp.inf), -steep),
-            size=jnp.ones_like(first),
-            best=(zero, jnp.abs(steep)),
+            high=(jnp.full_like(quadratic_slope, jnp.inf), -initial_slope),
+            size=jnp.ones_like(quadratic_slope),
+            best=(zero, jnp.abs(initial_slope)),
         )
 
-        def look(_: int, seen: _Line) -> _Line:
-            power, curvature = self._along_line(c, v, change, seen.size)
-            return seen.at(first + seen.size * second - power, second + curvature)
+        def look(_: int, seen: _LineSearch) -> _LineSearch:
+            power, curvature = self._along_line(c, residual, J_direction, seen.size)
+            return seen.at(
+                quadratic_slope + seen.size * quadratic_curvature - power,
+                quadratic_curvature + curvature,
+            )
 
         # The full step is evaluated first; each further step evaluates once.
         turns = self.search_steps + 1
@@ -371,11 +395,17 @@ class Solver:
         ).best[0]
 
     def _along_line(
-        self, c: Constraints, v: Violation, change: Violation, size: jax.Array
+        self,
+        c: Constraints,
+        residual: ConstraintVector,
+        J_direction: ConstraintVector,
+        size: jax.Array,
     ) -> tuple[jax.Array, jax.Array]:
         """Return power and curvature of all constraints along the direction, (1, batch)."""
-        lines = [c.rows.along(v.rows, change.rows, size)]
-        for family, dynamics, there in zip(c.families, v.families, change.families, strict=True):
+        lines = [c.rows.along(residual.rows, J_direction.rows, size)]
+        for family, dynamics, there in zip(
+            c.families, residual.families, J_direction.families, strict=True
+        ):
             lines.append(family.law.along(dynamics, there, size))
         return total(sum_all(x.power) for x in lines), total(sum_all(x.curvature) for x in lines)
 
@@ -386,7 +416,7 @@ class Solver:
         # At the solution the gradient g(p, a) is zero, so that da = -H⁻¹ (dg/dp) dp. The start does
         # not matter.
         _, change = jax.jvp(lambda p: self.gradient(p, a), (problem,), (tangents[0],))
-        _, stiffness = self.respond(problem.constraints, self.violation(problem.constraints, a))
+        _, stiffness = self.respond(problem.constraints, self.residual(problem.constraints, a))
         pivots = frontal.factor(self.plan.blocks, self.hessian(problem, stiffness))
         return a, -frontal.solve(self.plan.blocks, pivots, change)
 

@@ -45,7 +45,7 @@ class _FamilyWrench(NamedTuple):
     """The points at which it acts."""
     force: Vec3
     """Force on the second link, at its point, world axes, components (slots, batch)."""
-    turn: Vec3
+    torque: Vec3
     """Torque about that point, world axes."""
 
 
@@ -55,9 +55,11 @@ def _family_wrenches(
     """Return the forces of all families that act on links."""
     if forces.solver_and_constraints is None:
         return []
-    solver, held = forces.solver_and_constraints
+    solver, constraints = forces.solver_and_constraints
     # The solver returns accelerations only. The laws give the forces that belong to them.
-    responses = solver.respond(held, solver.violation(held, forces.acceleration))[0].families
+    responses = solver.respond(constraints, solver.residual(constraints, forces.acceleration))[
+        0
+    ].families
     assert forces.contacts is not None
     found = families_at(problem.sys, problem.links, problem.plan, problem.soft, forces.smooth,
                         forces.contacts, motion.q)  # fmt: skip
@@ -67,8 +69,8 @@ def _family_wrenches(
             # The first three directions are linear; torsion and rolling, or a weld's rotation,
             # follow.
             push = _along(at.ends.linear, mine[:3])
-            turn = _along(at.ends.angular, mine[3:]) if mine[3:] else zero_vec(push.x)
-            out.append(_FamilyWrench(family, at.ends, push, turn))
+            torque = _along(at.ends.angular, mine[3:]) if mine[3:] else zero_vec(push.x)
+            out.append(_FamilyWrench(family, at.ends, push, torque))
     return out
 
 
@@ -99,17 +101,17 @@ def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -
     sys, n = problem.sys, problem.sys.num_links()
     zero = zero_vec(jnp.zeros((n, forces.net.shape[-1]), forces.net.dtype))
     out = Spatial(zero, zero)
-    for family, ends, push, turn in _family_wrenches(problem, motion, forces):
+    for family, ends, push, torque in _family_wrenches(problem, motion, forces):
         points = ends.first, ends.first if ends.second is None else ends.second
         # Contacts of the nearest pairs: the links are data, and are matched by comparison.
         if ends.links is not None:
-            load = Spatial(ends.first.cross(push) + turn, push)
+            load = Spatial(ends.first.cross(push) + torque, push)
             first, second = (_on_links(load, link, n) for link in ends.links)
             out = out + second - first
             continue
         # The second link feels the force, the first one the opposite, each at its own point.
         for sign, point, links in zip((-1.0, 1.0), points, _links(sys, family), strict=True):
-            load = Spatial(point.cross(push) + turn, push) * sign
+            load = Spatial(point.cross(push) + torque, push) * sign
             real = {slot: links[k] for k, slot in family.places.items() if links[k] >= 0}
             if real:
                 mine_there, owners = rows(load, list(real)), tuple(real.values())

@@ -87,13 +87,15 @@ class Stepper(Flow[StepState]):
         sys, forces = self.problem.sys, self.forces(state)
         # MuJoCo's flag `eulerdamp`: Euler is implicit in joint damping unless it is disabled.
         if sys.opt.eulerdamp:
-            return self._kick(state, dt, forces, sys.dof.damping)
-        return self._kicked(state, dt, forces, frontal.to_model(self.blocks, forces.acceleration))
+            return self._damped_kick(state, dt, forces, sys.dof.damping)
+        return self._accelerate(
+            state, dt, forces, frontal.to_model(self.blocks, forces.acceleration)
+        )
 
     def push(self, state: StepState, dt: jax.Array) -> StepState:
         """Update the velocities as `kick` does, without Coriolis and centrifugal forces."""
         forces = self.forces(state, inertia=False)
-        return self._kick(state, dt, forces, self.problem.sys.dof.damping)
+        return self._damped_kick(state, dt, forces, self.problem.sys.dof.damping)
 
     def drift(self, state: StepState, dt: jax.Array) -> StepState:
         """Update the coordinates at fixed rates."""
@@ -106,17 +108,19 @@ class Stepper(Flow[StepState]):
     def rates(self, state: StepState, start: StepState) -> Rates:
         """Return velocities, in a chart about the start, and accelerations."""
         forces = self.forces(state)
-        found = frontal.to_model(self.blocks, forces.acceleration)
+        qacc = frontal.to_model(self.blocks, forces.acceleration)
         # Rates of quaternions at different states cannot be added. In one chart they can
         # (Munthe-Kaas 1998).
         moving = chart_rates(self.problem.sys, state.q, state.qd, start.q)
-        return Rates(moving, found, self._charging(state, forces.smooth), forces.overflow)
+        return Rates(moving, qacc, self._activation_rates(state, forces.smooth), forces.overflow)
 
     def advance(self, start: StepState, rates: Rates, dt: jax.Array) -> StepState:
         """Update coordinates, velocities and activations at given rates."""
         moved = self.look_ahead(start, rates, dt)
-        activation = self._charged(start, rates.activation, dt)
-        return moved._replace(activation=activation, overflow=_more(start.overflow, rates.overflow))
+        activation = self._next_activation(start, rates.activation, dt)
+        return moved._replace(
+            activation=activation, overflow=_max_overflow(start.overflow, rates.overflow)
+        )
 
     def look_ahead(self, start: StepState, rates: Rates, dt: jax.Array) -> StepState:
         """Return the state of a Runge-Kutta stage.
@@ -137,44 +141,46 @@ class Stepper(Flow[StepState]):
         MuJoCo, a free body that carries no joints is always implicit in the forces of inertia.
         """
         forces = self.forces(state)
-        resisted = resistance(self.problem, state, forces.smooth)
+        damping = resistance(self.problem, state, forces.smooth)
         sys = self.problem.sys
         net = frontal.to_model(self.blocks, forces.net)
         # Only these cases fill the matrix: it is solved densely, without the sparsity of the mass
         # matrix.
         if inertia or couples_joints(sys) or self.problem.external.medium is not None:
             units = np.eye(len(state.qd))
-            slope = self._slope(state, forces.smooth, inertia, units)
+            slope = self._velocity_derivative(state, forces.smooth, inertia, units)
             matrix = frontal.dense(self.blocks, forces.smooth.mass) + dt * slope
-            change = _solved(matrix, dt * resisted, net)
+            qacc = _solve_dense(matrix, dt * damping, net)
         else:
             # Otherwise the derivative is diagonal, and the factorization keeps the sparsity of M.
-            change = self._damped(dt, forces, resisted)
-        alone = free_alone(sys)
-        if inertia or not alone.size:
-            return self._kicked(state, dt, forces, change)
+            qacc = self._damped_acceleration(dt, forces, damping)
+        lone = lone_free_dofs(sys)
+        if inertia or not lone.size:
+            return self._accelerate(state, dt, forces, qacc)
         # Each lone free body is a system of six equations of its own, with the gyroscopic terms.
         # Its rows replace those found above.
-        matrix = self._mass_of(alone, forces.smooth) + dt * self._slope_of(
-            alone, state, forces.smooth
+        matrix = self._lone_inertia(lone, forces.smooth) + dt * self._lone_velocity_derivative(
+            lone, state, forces.smooth
         )
-        mine = _solved(matrix, dt * resisted[alone], net[alone])
-        return self._kicked(state, dt, forces, change.at[alone].set(mine))
+        mine = _solve_dense(matrix, dt * damping[lone], net[lone])
+        return self._accelerate(state, dt, forces, qacc.at[lone].set(mine))
 
-    def _kick(
-        self, state: StepState, dt: jax.Array, forces: StateForces, resisted: jax.Array
+    def _damped_kick(
+        self, state: StepState, dt: jax.Array, forces: StateForces, damping: jax.Array
     ) -> StepState:
-        """Update the velocities with the damping `resisted` treated implicitly."""
-        return self._kicked(state, dt, forces, self._damped(dt, forces, resisted))
+        """Update the velocities with `damping` along each degree of freedom treated implicitly."""
+        return self._accelerate(state, dt, forces, self._damped_acceleration(dt, forces, damping))
 
-    def _damped(self, dt: jax.Array, forces: StateForces, resisted: jax.Array) -> jax.Array:
-        """Return (M + dt diag(resisted))⁻¹ F, (nv, batch) in the model's order."""
-        diagonal = frontal.to_blocks(self.blocks, resisted) * dt
+    def _damped_acceleration(
+        self, dt: jax.Array, forces: StateForces, damping: jax.Array
+    ) -> jax.Array:
+        """Return (M + dt diag(damping))⁻¹ F, (nv, batch) in the model's order."""
+        diagonal = frontal.to_blocks(self.blocks, damping) * dt
         damped = frontal.add_diagonal(self.blocks, forces.smooth.mass, diagonal)
-        change = frontal.solve(self.blocks, frontal.factor(self.blocks, damped), forces.net)
-        return frontal.to_model(self.blocks, change)
+        qacc = frontal.solve(self.blocks, frontal.factor(self.blocks, damped), forces.net)
+        return frontal.to_model(self.blocks, qacc)
 
-    def _mass_of(self, alone: np.ndarray, dynamics: SmoothDynamics) -> jax.Array:
+    def _lone_inertia(self, lone: np.ndarray, dynamics: SmoothDynamics) -> jax.Array:
         """Return the inertia of free bodies that carry no joints, (bodies, 6, 6, batch)."""
         blocks, batch = self.blocks, dynamics.bias.shape[1:]
 
@@ -183,43 +189,50 @@ class Stepper(Flow[StepState]):
             return frontal.to_model(blocks, frontal.multiply(blocks, dynamics.mass, rates))
 
         # Column k of all bodies at once, since M has no entry between two trees.
-        units = np.eye(len(blocks.order))[alone].sum(axis=0)  # no body feels another's
-        return jax.vmap(column, out_axes=1)(jnp.asarray(units, dynamics.bias.dtype))[alone]
+        units = np.eye(len(blocks.order))[lone].sum(axis=0)  # no body feels another's
+        return jax.vmap(column, out_axes=1)(jnp.asarray(units, dynamics.bias.dtype))[lone]
 
-    def _slope_of(self, alone: np.ndarray, state: StepState, at: SmoothDynamics) -> jax.Array:
-        """Return `_slope` of lone free bodies by their own rates, (bodies, 6, 6, batch)."""
-        units = np.eye(len(state.qd))[alone]
+    def _lone_velocity_derivative(
+        self, lone: np.ndarray, state: StepState, at: SmoothDynamics
+    ) -> jax.Array:
+        """Return the derivative for lone free bodies, each by its own rates.
+
+        The shape is (bodies, 6, 6, batch).
+        """
+        units = np.eye(len(state.qd))[lone]
         if not couples_joints(self.problem.sys):  # no body feels another's
-            return self._slope(state, at, True, units.sum(axis=0))[alone]
+            return self._velocity_derivative(state, at, True, units.sum(axis=0))[lone]
         # Tendons and sites between bodies need one direction for each rate of each body; only the
         # body's own rows are kept.
-        slope = self._slope(state, at, True, units.reshape(-1, len(state.qd)))
-        slope = slope.reshape(len(slope), *alone.shape, -1)
-        return slope[alone, np.arange(len(alone))[:, None]]
+        slope = self._velocity_derivative(state, at, True, units.reshape(-1, len(state.qd)))
+        slope = slope.reshape(len(slope), *lone.shape, -1)
+        return slope[lone, np.arange(len(lone))[:, None]]
 
-    def _kicked(
-        self, state: StepState, dt: jax.Array, forces: StateForces, change: jax.Array
+    def _accelerate(
+        self, state: StepState, dt: jax.Array, forces: StateForces, qacc: jax.Array
     ) -> StepState:
-        """Return the state after the acceleration `change` for `dt`, with its activations.
+        """Return the state after the acceleration `qacc` for `dt`, with its activations.
 
         The solver's accelerations become the warm start.
         """
-        activation = self._charged(state, self._charging(state, forces.smooth), dt)
-        moved = state._replace(qd=state.qd + dt * change, activation=activation)
+        activation = self._next_activation(state, self._activation_rates(state, forces.smooth), dt)
+        moved = state._replace(qd=state.qd + dt * qacc, activation=activation)
         # Without constraints there is nothing to warm-start.
         if self.problem.plan.free:
             return moved
         warmstart = frontal.to_model(self.blocks, forces.acceleration)
-        return moved._replace(warmstart=warmstart, overflow=_more(state.overflow, forces.overflow))
+        return moved._replace(
+            warmstart=warmstart, overflow=_max_overflow(state.overflow, forces.overflow)
+        )
 
-    def _charging(self, state: StepState, dynamics: SmoothDynamics) -> jax.Array | None:
+    def _activation_rates(self, state: StepState, dynamics: SmoothDynamics) -> jax.Array | None:
         """Return the rates of the activations."""
         links = driven_frames(self.problem, dynamics)
         return activation_rates(
             self.problem.sys, command(self.problem, state), state.q, state.qd, links
         )
 
-    def _charged(
+    def _next_activation(
         self, state: StepState, rates: jax.Array | None, dt: jax.Array
     ) -> jax.Array | None:
         """Return the activations after `dt`."""
@@ -241,8 +254,8 @@ class Stepper(Flow[StepState]):
         force = force if outer is None else force + outer
         # A model without constraints needs one factorization: qacc = M⁻¹ F.
         if plan.free:
-            found = frontal.solve(blocks, frontal.factor(blocks, dynamics.mass), force)
-            return StateForces(dynamics, found, force, jnp.zeros_like(force), None)
+            qacc = frontal.solve(blocks, frontal.factor(blocks, dynamics.mass), force)
+            return StateForces(dynamics, qacc, force, jnp.zeros_like(force), None)
         contacts = contacts_at(sys, problem.links, plan, problem.soft, dynamics)
         rows = constraints(
             sys, problem.links, plan, problem.soft, dynamics, contacts, state.q, state.qd
@@ -256,14 +269,14 @@ class Stepper(Flow[StepState]):
             adhesion_force = adhesion(problem, solver, rows, contacts, driven, force)
             force = force + adhesion_force
         start = frontal.to_blocks(blocks, state.warmstart)
-        found = solver.solve(newton.ConstraintProblem(dynamics.mass, force, rows), start)
+        qacc = solver.solve(newton.ConstraintProblem(dynamics.mass, force, rows), start)
         # The implicit stages change M by damping. They need the force M qacc, not qacc.
-        net = frontal.multiply(blocks, dynamics.mass, found)
+        net = frontal.multiply(blocks, dynamics.mass, qacc)
         return StateForces(
-            dynamics, found, net, net - force, (solver, rows), contacts, adhesion_force
+            dynamics, qacc, net, net - force, (solver, rows), contacts, adhesion_force
         )
 
-    def _slope(
+    def _velocity_derivative(
         self, state: StepState, at: SmoothDynamics, inertia: bool, units: np.ndarray
     ) -> jax.Array:
         """Return minus the derivative of the forces by the rates, (nv, n, batch).
@@ -312,21 +325,21 @@ class Stepper(Flow[StepState]):
         return slope
 
 
-def free_alone(sys: System) -> np.ndarray:
+def lone_free_dofs(sys: System) -> np.ndarray:
     """Return the degrees of freedom of each free body that carries no joints, (bodies, 6)."""
     carry = set(sys.link_parents)
-    alone = [i for i, kind in enumerate(sys.link_types) if kind == "f" and i not in carry]
+    lone = [i for i, kind in enumerate(sys.link_types) if kind == "f" and i not in carry]
     links = np.asarray(sys.dof_link())
-    found = [np.flatnonzero(links == i) for i in alone if sys.link_parents[i] == -1]
+    found = [np.flatnonzero(links == i) for i in lone if sys.link_parents[i] == -1]
     return np.reshape(found, (-1, 6)).astype(int)
 
 
-def _solved(matrix: jax.Array, diagonal: jax.Array, right: jax.Array) -> jax.Array:
+def _solve_dense(matrix: jax.Array, diagonal: jax.Array, right: jax.Array) -> jax.Array:
     """Solve systems with the batch last, (..., n, n, batch), with a diagonal added."""
     whole = matrix + jnp.eye(right.shape[-2], dtype=right.dtype)[..., None] * diagonal[..., None, :]
     return elimination.solve(whole, right)
 
 
-def _more(before: jax.Array | None, now: jax.Array | None) -> jax.Array | None:
+def _max_overflow(before: jax.Array | None, now: jax.Array | None) -> jax.Array | None:
     """Return the larger number of contacts that were left out."""
     return before if before is None or now is None else jnp.maximum(before, now)

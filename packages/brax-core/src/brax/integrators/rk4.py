@@ -35,9 +35,9 @@ class RK4(Integrator[Flow[Any]]):
         """
 
         def stage(carry: Any, numbers: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
-            here, mean = carry
+            inner, mean = carry
             weight, ahead = numbers
-            rates = moves.rates(here, state)
+            rates = moves.rates(inner, state)
             mean = jax.tree.map(lambda m, r: m + weight * r, mean, rates)
             # Stage i + 1 starts from the beginning of the step with the rates of stage i: the
             # tableau has one entry a row.

@@ -96,8 +96,8 @@ class JointType(ABC):
             for column, rate in zip(self.motion_subspace(params, q), qd, strict=True):
                 for k, part in enumerate(column):
                     if part is not None:
-                        here = out[k]
-                        out[k] = part * rate if here is None else here + part * rate
+                        before = out[k]
+                        out[k] = part * rate if before is None else before + part * rate
             return Twist(*out)
 
         def moved(t: jax.Array) -> tuple[jax.Array, ...]:

@@ -21,7 +21,7 @@ from brax.generalized.constraints.constraint_layout import (
     ConstraintFamily,
 )
 from brax.generalized.constraints.contact import FamilyContacts, ModelContacts, family_contacts
-from brax.generalized.newton import Constraints, Solver, Violation
+from brax.generalized.newton import Constraints, ConstraintVector, Solver
 from brax.generalized.problem import GeneralizedProblem
 
 
@@ -33,7 +33,7 @@ def adhering(sys: System) -> tuple[int, ...]:
 def adhesion(
     problem: GeneralizedProblem,
     solver: Solver,
-    held: Constraints,
+    constraints: Constraints,
     contacts: ModelContacts,
     driven: ActuatorsAtState,
     like: jax.Array,
@@ -43,7 +43,7 @@ def adhesion(
     Args:
         problem: what is constant during the step; some actuator is an adhesion.
         solver: the solver of its constraints.
-        held: the constraints at the state.
+        constraints: the constraints at the state.
         contacts: the contacts at it.
         driven: the actuators at it.
         like: an array of the shape of the result.
@@ -63,11 +63,13 @@ def adhesion(
     # / 0.
     share = rows(driven.force, adhering(sys)) / jnp.maximum(count, 1)
     pulls = tuple(
-        _along(mine, share, joined.reference)
-        for mine, joined in zip(near, held.families, strict=True)
+        _along(mine, share, joined.aref)
+        for mine, joined in zip(near, constraints.families, strict=True)
     )
     # Jᵀf with the rows that the contacts have already: adhesion needs no Jacobian of its own.
-    return solver.apply_transpose(held, Violation(jnp.zeros_like(held.signs), pulls), like)
+    return solver.apply_transpose(
+        constraints, ConstraintVector(jnp.zeros_like(constraints.signs), pulls), like
+    )
 
 
 def _near(sys: System, family: ConstraintFamily, contacts: FamilyContacts) -> jax.Array:

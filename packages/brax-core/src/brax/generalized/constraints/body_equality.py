@@ -87,11 +87,11 @@ def body_equalities(
         ends = ends._replace(angular=axes)
     # MuJoCo takes the impedance of all rows from the norm of the whole violation.
     size = sqrt(total(x * x for x in apart))
-    held = [equality(soft[k // 3], x, size) for k, x in enumerate(apart)]
-    law = IndependentLaw(tuple(h.law for h in held))
+    scalars = [equality(soft[k // 3], x, size) for k, x in enumerate(apart)]
+    law = IndependentLaw(tuple(h.law for h in scalars))
     # The constraint is d²r/dt² = J qacc + dJ/dt qvel = aref. The second term, the acceleration at
     # constant rates, moves to the right.
-    reference_acc = tuple(h.reference_acc - a for h, a in zip(held, drift, strict=True))
+    reference_acc = tuple(h.reference_acc - a for h, a in zip(scalars, drift, strict=True))
     return FamilyConstraints(
         law, jacobian(plan, family, dynamics, ends), reference_acc, soft[0].reference_damping, ends
     )

@@ -1,7 +1,7 @@
 """Constraint laws: the force of a soft constraint as a function of its acceleration.
 
-Each law takes `v`, the residual J a - aref of a constraint: its acceleration less the reference
-acceleration. The force is the negative gradient of a convex energy s(v), and D is its second
+Each law takes the residual r = J a - aref of a constraint: its acceleration less the reference
+acceleration. The force is the negative gradient of a convex energy s(r), and D is its second
 derivative. For a contact the force lies in the friction cone: `PyramidalCone` and `EllipticCone`
 are where the cone is enforced.
 
@@ -21,12 +21,12 @@ MIN_SQUARED_NORM = 1e-20
 """Smallest value under a square root or in a denominator. It lies far below any squared
 acceleration that matters."""
 
-NARROW = 1e-15
+MIN_TRANSITION_WIDTH = 1e-15
 """Width [m or rad] of `solimp` below which the impedance has no transition."""
 
 
 class LineDerivatives(NamedTuple):
-    """Derivatives of the energy of each constraint along a change of `v`."""
+    """Derivatives of the energy of each constraint along a change of the residual."""
 
     power: jax.Array
     """Force times change: minus the first derivative."""
@@ -35,7 +35,7 @@ class LineDerivatives(NamedTuple):
 
 
 class ScalarLaw(NamedTuple):
-    """Law of scalar constraints (rows, batch): a force -D v within bounds.
+    """Law of scalar constraints (rows, batch): a force -D r within bounds.
 
     The bounds make the kind: an equality has none, a limit and a frictionless contact only push,
     and dry friction is bounded on both sides.
@@ -48,17 +48,17 @@ class ScalarLaw(NamedTuple):
     upper: jax.Array
     """The largest force."""
 
-    def response(self, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def response(self, residual: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return force and D."""
-        wanted = -self.stiffness * v
+        wanted = -self.stiffness * residual
         # At a bound the energy is linear: the force is constant there and the second derivative is
         # zero.
         inside = (wanted > self.lower) & (wanted < self.upper)
         return jnp.clip(wanted, self.lower, self.upper), jnp.where(inside, self.stiffness, 0.0)
 
-    def along(self, v: jax.Array, change: jax.Array, size: jax.Array) -> LineDerivatives:
-        """Return power and curvature of the energy at `v + size * change`."""
-        force, stiffness = self.response(v + size * change)
+    def along(self, residual: jax.Array, change: jax.Array, size: jax.Array) -> LineDerivatives:
+        """Return power and curvature of the energy at `residual + size * change`."""
+        force, stiffness = self.response(residual + size * change)
         return LineDerivatives(force * change, stiffness * change * change)
 
 
@@ -90,22 +90,22 @@ class IndependentLaw(NamedTuple):
     rows: tuple[ScalarLaw, ...]
     """The law of each direction."""
 
-    def response(self, v: Along) -> tuple[Along, Matrix]:
+    def response(self, residual: Along) -> tuple[Along, Matrix]:
         """Return forces and D along the directions."""
-        found = [rows.response(x) for rows, x in zip(self.rows, v, strict=True)]
+        found = [rows.response(x) for rows, x in zip(self.rows, residual, strict=True)]
         diagonal = [(*[None] * i, stiffness) for i, (_, stiffness) in enumerate(found)]
         return tuple(force for force, _ in found), tuple(diagonal)
 
-    def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
+    def along(self, residual: Along, change: Along, size: jax.Array) -> LineDerivatives:
         """Return power and curvature, as `ScalarLaw.along` does."""
-        lines = [r.along(x, d, size) for r, x, d in zip(self.rows, v, change, strict=True)]
+        lines = [r.along(x, d, size) for r, x, d in zip(self.rows, residual, change, strict=True)]
         return LineDerivatives(*(total(x) for x in zip(*lines, strict=True)))
 
 
 class PyramidalCone(NamedTuple):
     """Law of contacts (contacts, batch) with a pyramidal friction cone, two edges a direction.
 
-    The residual along an edge is v_n ± mu_k v_k. Each edge is a frictionless contact, so that the
+    The residual along an edge is r_n ± mu_k r_k. Each edge is a frictionless contact, so that the
     total force is a non-negative combination of the edges: it lies in the pyramid.
     """
 
@@ -117,15 +117,15 @@ class PyramidalCone(NamedTuple):
     edges: jax.Array
     """Factor of D for all edges but the first: 1, or 0 for a contact without friction."""
 
-    def _edges(self, v: Along) -> list[jax.Array]:
+    def _edges(self, residual: Along) -> list[jax.Array]:
         """Return the residual along each edge: plus and minus for each direction."""
-        normal, *across = v
+        normal, *across = residual
         moved = [x * mu for x, mu in zip(across, self.friction, strict=True)]
         return [edge for x in moved for edge in (normal + x, normal - x)]
 
-    def response(self, v: Along) -> tuple[Along, Matrix]:
+    def response(self, residual: Along) -> tuple[Along, Matrix]:
         """Return force and D in the contact frame, normal first."""
-        first, *others = self._edges(v)
+        first, *others = self._edges(residual)
         # An edge pushes only where its residual is negative: this keeps the force in the cone.
         on = [self.stiffness * (first < 0)]
         on += [self.stiffness * self.edges * (e < 0) for e in others]
@@ -142,10 +142,10 @@ class PyramidalCone(NamedTuple):
             matrix.append((mu * (plus - minus), *[None] * k, mu * mu * (plus + minus)))
         return (total(f), *force), tuple(matrix)
 
-    def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
+    def along(self, residual: Along, change: Along, size: jax.Array) -> LineDerivatives:
         """Return power and curvature, as `ScalarLaw.along` does; edge by edge, without a matrix."""
-        power = curvature = jnp.zeros_like(v[0])
-        edges, rates = self._edges(v), self._edges(change)
+        power = curvature = jnp.zeros_like(residual[0])
+        edges, rates = self._edges(residual), self._edges(change)
         others = self.stiffness * self.edges
         weights = [self.stiffness] + [others] * (len(edges) - 1)
         for weight, edge, rate in zip(weights, edges, rates, strict=True):
@@ -158,7 +158,7 @@ class PyramidalCone(NamedTuple):
 class EllipticCone(NamedTuple):
     """Law of contacts (contacts, batch) with an elliptic friction cone.
 
-    With N = mu v_n and T = |friction-scaled v_t|, the law has three zones: no force where v lies in
+    With N = mu r_n and T = |friction-scaled r_t|, the law has three zones: no force where r lies in
     the dual cone (N >= mu T), a quadratic energy where the contact sticks (mu N + T <= 0), and
     between them the squared distance from the cone, where the contact slides.
     """
@@ -184,49 +184,49 @@ class EllipticCone(NamedTuple):
         turning = [x * r for x, r in zip(across[2:], self.ratios, strict=True)]
         return [first, second if self.sideways is None else second * self.sideways, *turning]
 
-    def _zones(self, v: Along) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """Return N - mu T, the scaled speed, and whether v is in the free and the sticking zone."""
+    def _zones(self, residual: Along) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """Return N - mu T, the scaled speed, and whether r is in the free and the sticking zone."""
         # The small number keeps the square root differentiable at rest.
-        speed = jnp.sqrt(total(x * x for x in self._scaled(v[1:])) + MIN_SQUARED_NORM)
-        n, t = self.mu * v[0], self.friction * speed
+        speed = jnp.sqrt(total(x * x for x in self._scaled(residual[1:])) + MIN_SQUARED_NORM)
+        n, t = self.mu * residual[0], self.friction * speed
         return n - self.mu * t, speed, n >= self.mu * t, self.mu * n + t <= 0
 
-    def response(self, v: Along) -> tuple[Along, Matrix]:
+    def response(self, residual: Along) -> tuple[Along, Matrix]:
         """Return force and D in the contact frame, normal first."""
-        gap, speed, free, stuck = self._zones(v)
+        cone_distance, speed, free, stuck = self._zones(residual)
         mu, slide = self.mu, self.mu * self.friction
         # In the sliding zone the energy is D_m (N - mu T)² / 2 with D_m = D_n / (mu² (1 + mu²)),
         # which joins the other zones smoothly.
-        along = self.normal / (mu * mu * (1.0 + mu * mu))
-        # The direction of friction turns with v_t: the curvature of the norm T adds this term
-        # across v_t.
-        turn = -along * gap * slide / speed
+        D_m = self.normal / (mu * mu * (1.0 + mu * mu))
+        # The direction of friction turns with r_t: the curvature of the norm T adds this term
+        # across r_t.
+        curvature = -D_m * cone_distance * slide / speed
 
         def pick(sticking: jax.Array, sliding: jax.Array) -> jax.Array:
             return jnp.where(free, 0.0, jnp.where(stuck, sticking, sliding))
 
-        pull, zero = along * gap, jnp.zeros_like(gap)
-        # `unit` is the direction of the scaled v_t; `pulled` is the gradient of T by v_t, up to the
+        pull, zero = D_m * cone_distance, jnp.zeros_like(cone_distance)
+        # `unit` is the direction of the scaled r_t; `pulled` is the gradient of T by r_t, up to the
         # friction coefficient.
-        unit = [x / speed for x in self._scaled(v[1:])]
+        unit = [x / speed for x in self._scaled(residual[1:])]
         pulled = self._scaled(unit)
         # Scaled twice: the energy is quadratic in the scaled tangents.
         tangents = self._scaled(self._scaled([self.tangent] * len(unit)))
-        force = [pick(-self.normal * v[0], -pull * mu)]
-        matrix: list[tuple[jax.Array, ...]] = [(pick(self.normal, along * mu * mu),)]
-        for k, (x, a, stiff) in enumerate(zip(v[1:], pulled, tangents, strict=True)):
+        force = [pick(-self.normal * residual[0], -pull * mu)]
+        matrix: list[tuple[jax.Array, ...]] = [(pick(self.normal, D_m * mu * mu),)]
+        for k, (x, a, stiff) in enumerate(zip(residual[1:], pulled, tangents, strict=True)):
             force.append(pick(-stiff * x, pull * slide * a))
-            beside = [pick(zero, (along * slide * slide - turn) * a * b) for b in pulled[:k]]
+            beside = [pick(zero, (D_m * slide * slide - curvature) * a * b) for b in pulled[:k]]
             # The projection 1 - u uᵀ on the diagonal, written as the sum of the other components'
             # squares, which cannot become negative by rounding.
             rest = self._scaled(self._scaled([total(_squares(unit, k))] * len(unit)))[k]
-            own = pick(stiff, along * slide * slide * a * a + turn * rest)
-            matrix.append((pick(zero, -along * mu * slide * a), *beside, own))
+            own = pick(stiff, D_m * slide * slide * a * a + curvature * rest)
+            matrix.append((pick(zero, -D_m * mu * slide * a), *beside, own))
         return tuple(force), tuple(matrix)
 
-    def along(self, v: Along, change: Along, size: jax.Array) -> LineDerivatives:
+    def along(self, residual: Along, change: Along, size: jax.Array) -> LineDerivatives:
         """Return power and curvature, as `ScalarLaw.along` does."""
-        there = tuple(x + d * size for x, d in zip(v, change, strict=True))
+        there = tuple(x + d * size for x, d in zip(residual, change, strict=True))
         force, stiffness = self.response(there)
         return LineDerivatives(_dot(force, change), _dot(mul(stiffness, change), change))
 
@@ -250,7 +250,7 @@ def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:
     # MuJoCo's bounds of impedances, which keep R = (1 - d) / d positive and finite.
     low, high = (jnp.clip(x, 1e-4, 0.9999) for x in (low, high))
     middle, power = jnp.clip(middle, 1e-4, 0.9999), jnp.maximum(power, 1.0)
-    x = jnp.minimum(jnp.abs(distance) / jnp.maximum(width, NARROW), 1.0)
+    x = jnp.minimum(jnp.abs(distance) / jnp.maximum(width, MIN_TRANSITION_WIDTH), 1.0)
     # A sigmoid of two power functions, which meet at the midpoint with equal slopes.
     below = x <= middle
     # The power of what is not taken must have a finite derivative too.
@@ -258,7 +258,7 @@ def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:
     fall = 1.0 - (1.0 - middle) * _power(
         (1.0 - jnp.where(below, middle, x)) / (1.0 - middle), power
     )
-    share = jnp.where(width < NARROW, 0.5, jnp.where(below, rise, fall))
+    share = jnp.where(width < MIN_TRANSITION_WIDTH, 0.5, jnp.where(below, rise, fall))
     return low + share * (high - low)
 
 

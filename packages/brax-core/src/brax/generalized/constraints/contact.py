@@ -41,7 +41,7 @@ from brax.generalized.constraints.constraint_layout import (
     ConstraintLayout,
 )
 from brax.generalized.constraints.jacobians import AttachmentPoints, FamilyConstraints, jacobian
-from brax.generalized.constraints.scalar import MIN_COMPLIANCE, stacked
+from brax.generalized.constraints.scalar import MIN_REGULARIZER, stacked
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 
 
@@ -198,32 +198,32 @@ def _law(
     """Return the friction cone of contacts, and the aref of the normal at rest."""
     # r of MuJoCo's documentation: negative within the margin.
     distance = dist - soft.margin
-    share = impedance(soft.solimp, distance)
+    imp = impedance(soft.solimp, distance)
     active = distance < 0
     mu, inverse_weight = soft.friction, soft.inverse_weight
     if sys.opt.cone == "elliptic":
         # R = (1 - d) / d diagApprox, and D = 1 / R.
-        compliance = jnp.maximum((1.0 - share) / share * inverse_weight, MIN_COMPLIANCE)
-        normal = jnp.where(active, 1.0 / compliance, 0.0)
+        R = jnp.maximum((1.0 - imp) / imp * inverse_weight, MIN_REGULARIZER)
+        normal = jnp.where(active, 1.0 / R, 0.0)
         # `impratio` is R_normal / R_tangent, and the regularized cone has mu = friction /
         # sqrt(impratio).
         ratio = sys.opt.impratio
-        some = jnp.maximum(mu, MIN_FRICTION)
+        friction = jnp.maximum(mu, MIN_FRICTION)
         tangent = normal * ratio * soft.sliding
-        ratios = tuple(x / some for x in soft.turning)
-        across = soft.sideways / some if any(sys.pair_uneven) else None
+        ratios = tuple(x / friction for x in soft.turning)
+        across = soft.sideways / friction if any(sys.pair_uneven) else None
         law: PyramidalCone | EllipticCone = EllipticCone(
-            normal, tangent, mu, some / jnp.sqrt(ratio), ratios, across
+            normal, tangent, mu, friction / jnp.sqrt(ratio), ratios, across
         )
     else:
-        compliance = jnp.maximum(
+        R = jnp.maximum(
             # An edge n ± mu t of the pyramid has diagApprox (1 + mu²) times that of the normal.
-            (1.0 - share) / share * inverse_weight * (1.0 + mu * mu),
-            MIN_COMPLIANCE,
+            (1.0 - imp) / imp * inverse_weight * (1.0 + mu * mu),
+            MIN_REGULARIZER,
         )
         # MuJoCo scales R of all edges of a contact with friction by 2 mu² / impratio.
         edge = 2.0 * mu * mu / sys.opt.impratio
-        compliance = jnp.where(soft.sliding > 0, compliance * edge, compliance)
-        stiffness = jnp.where(active, 1.0 / compliance, 0.0)
+        R = jnp.where(soft.sliding > 0, R * edge, R)
+        stiffness = jnp.where(active, 1.0 / R, 0.0)
         law = PyramidalCone(stiffness, (mu, soft.sideways, *soft.turning), soft.sliding)
-    return law, -soft.reference_stiffness * share * distance
+    return law, -soft.reference_stiffness * imp * distance

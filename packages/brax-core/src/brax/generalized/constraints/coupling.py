@@ -44,7 +44,7 @@ from brax.tree import Layout, sum_rows
 class CouplingSoftness(NamedTuple):
     """Softness of all these constraints; None where there are none."""
 
-    ties: ScalarSoftness | None
+    equalities: ScalarSoftness | None
     """Softness of equalities between joints or tendons."""
     limits: ScalarSoftness | None
     """Softness of tendon limits."""
@@ -55,17 +55,19 @@ class CouplingSoftness(NamedTuple):
 def coupling_softness(sys: System) -> CouplingSoftness:
     """Return the softness of all these constraints."""
     mine, tendon = coupling_layout(sys), sys.tendon
-    ties = limits = dry = None
+    equalities = limits = dry = None
     if mine.equalities:
         equality = rows(sys.equality, mine.equalities)
-        ties = scalar_softness(sys, equality.solref, equality.solimp, equality.invweight[:, 0])
+        equalities = scalar_softness(
+            sys, equality.solref, equality.solimp, equality.invweight[:, 0]
+        )
     if mine.limited:
         numbers = tendon.solref_limit, tendon.solimp_limit, tendon.invweight
         limits = scalar_softness(sys, *rows(numbers, mine.limited))
     if mine.dry:
         numbers = tendon.solref_friction, tendon.solimp_friction, tendon.invweight
         dry = scalar_softness(sys, *rows(numbers, mine.dry))
-    return CouplingSoftness(ties, limits, dry)
+    return CouplingSoftness(equalities, limits, dry)
 
 
 class CoordinateSums(NamedTuple):
@@ -96,7 +98,7 @@ def couplings(
     # `slopes` holds the derivative of the second sum's polynomial for each equality; entry 0 is 1,
     # for the first sums.
     dampings, slopes = [], [one]
-    if soft.ties is not None:
+    if soft.equalities is not None:
         moved = q - sys.ref
         # MuJoCo's polynomials are in displacements from the reference pose, of joints and of
         # tendons alike.
@@ -105,9 +107,9 @@ def couplings(
         wanted, slope = polynomial(coefficients, _lengths(since, mine.second[:n], moved))
         # y - y0 = a0 + a1 (x - x0) + ... + a4 (x - x0)⁴, so that J has 1 at y and minus the slope
         # at x.
-        parts.append(equality(soft.ties, _lengths(since, mine.first[:n], moved) - wanted))
+        parts.append(equality(soft.equalities, _lengths(since, mine.first[:n], moved) - wanted))
         slopes.append(-slope)
-        dampings.append(soft.ties.reference_damping)
+        dampings.append(soft.equalities.reference_damping)
     if soft.limits is not None:
         bounds, margin = rows((sys.tendon.limit, sys.tendon.margin), mine.limited)
         at = _lengths(table, mine.first[n : n + m], q)
@@ -117,9 +119,9 @@ def couplings(
         loss = rows(sys.tendon.frictionloss, mine.dry)
         parts.append(dry_friction(soft.dry, loss, _lengths(table, mine.first[n + m :], q)))
         dampings.append(soft.dry.reference_damping)
-    held, damping = joined(parts), stacked(*dampings)
-    law, reference_acc, damping = rows((held.law, held.reference_acc, damping), family.order)
-    jacobian = _jacobian(table, plan, family, mine, held.signs, stacked(*slopes))
+    scalar, damping = joined(parts), stacked(*dampings)
+    law, reference_acc, damping = rows((scalar.law, scalar.reference_acc, damping), family.order)
+    jacobian = _jacobian(table, plan, family, mine, scalar.signs, stacked(*slopes))
     return FamilyConstraints(IndependentLaw((law,)), jacobian, (reference_acc,), damping, None)
 
 

@@ -62,8 +62,8 @@ def coupling_layout(sys: System) -> CouplingLayout:
     ends = [(sys.equality_types[i], *sys.equality_pair[i]) for i in equalities]
     ends += [("tendon", t, -1) for t in (*limited, *dry)]
     # Only spatial tendons that a constraint reads need their moment arms.
-    held = sorted({t for kind, *pair in ends if kind == "tendon" for t in pair if t >= 0})
-    moving = tuple((t, dof) for t in held for dof in _path_dofs(sys, t))
+    constrained = sorted({t for kind, *pair in ends if kind == "tendon" for t in pair if t >= 0})
+    moving = tuple((t, dof) for t in constrained for dof in _path_dofs(sys, t))
     return CouplingLayout(
         equalities,
         limited,

@@ -37,7 +37,7 @@ from brax.generalized.constraints.scalar import (
     scalar_softness,
 )
 from brax.generalized.linalg.frontal import to_blocks
-from brax.generalized.newton import Constraints, Joined, along_families
+from brax.generalized.newton import Constraints, FamilyRows, along_families
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
 from brax.tree import Layout
 
@@ -101,16 +101,16 @@ def constraints(
         q: coordinates (nq, batch).
         qd: rates (nv, batch), in the model's order.
     """
-    signs, singles, asked = _scalar(sys, plan, soft, q, qd)
+    signs, law, aref = _scalar(sys, plan, soft, q, qd)
     found = families_at(sys, links, plan, soft, dynamics, contacts, q)
     # J qvel, with which the damping of the reference acceleration is completed: aref = -b J qvel -
     # k d(r) r.
     moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
     families = tuple(
-        Joined(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates))
+        FamilyRows(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates))
         for f, rates in zip(found, moving, strict=True)
     )
-    return Constraints(singles, signs, asked, families)
+    return Constraints(law, signs, aref, families)
 
 
 def families_at(
@@ -176,11 +176,11 @@ def _scalar(
     return joined(parts)
 
 
-def _damped(held: ScalarConstraints, soft: ScalarSoftness, rate: jax.Array) -> ScalarConstraints:
+def _damped(scalar: ScalarConstraints, soft: ScalarSoftness, rate: jax.Array) -> ScalarConstraints:
     # J qvel of a row is its sign times the rate.
     """Return scalar constraints with the damping of their reference acceleration."""
-    return held._replace(
-        reference_acc=held.reference_acc - soft.reference_damping * held.signs * rate
+    return scalar._replace(
+        reference_acc=scalar.reference_acc - soft.reference_damping * scalar.signs * rate
     )
 
 

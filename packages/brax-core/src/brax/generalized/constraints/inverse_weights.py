@@ -81,18 +81,18 @@ def inverse_weights(sys: System, places: InertialFrames) -> dict[str, Array]:
 
     geoms = [weigh(*each) for each in zip(sys.geom_link, places.geoms, strict=True)]
     starts = sys.joint_qd_start()
-    ties: list[Any] = []
+    equalities: list[Any] = []
     for kind, pair, ends in zip(sys.equality_types, sys.equality_pair, places.ends, strict=True):
         if kind in ("joint", "tendon"):
             # The weight of a coupling is the sum of both coordinates' weights; the polynomial's
             # slope does not enter.
             table = found["dof"][np.asarray(starts, int)] if kind == "joint" else found["tendon"]
-            ties.append([sum(table[k] for k in pair if k >= 0), 0.0])
+            equalities.append([sum(table[k] for k in pair if k >= 0), 0.0])
         else:
-            ties.append(sum(weigh(*each) for each in zip(pair, ends, strict=True)))
+            equalities.append(sum(weigh(*each) for each in zip(pair, ends, strict=True)))
     return found | {
         "geom": np.array(geoms).reshape(-1, 2)[:, 0],
-        "equality": np.array(ties, float).reshape(-1, 2),
+        "equality": np.array(equalities, float).reshape(-1, 2),
     }
 
 

@@ -42,13 +42,13 @@ def joint_limits(
     value, rates = _measured(sys, groups, q)
     limits, margin = rows(sys.dof.limit, dofs), rows(sys.joint.margin, joints)
     farther = [g.farther for g in groups for _ in range(g.each * len(g.joints))]
-    held = limit(soft, value, limits, margin, farther)
+    scalar = limit(soft, value, limits, margin, farther)
     # The sign of a limit enters its Jacobian: the lower bound pushes up, the upper one down.
     entries = _entries(sys, groups)
-    signed = rates * rows(held.signs, [number for number, _ in entries])
+    signed = rates * rows(scalar.signs, [number for number, _ in entries])
     jacobian = at_places(plan, family, signed, entries)
     law, reference_acc, reference_damping = rows(
-        (held.law, held.reference_acc, soft.reference_damping), family.order
+        (scalar.law, scalar.reference_acc, soft.reference_damping), family.order
     )
     return FamilyConstraints(
         IndependentLaw((law,)), jacobian, (reference_acc,), reference_damping, None

@@ -11,7 +11,7 @@ from brax.base import System
 from brax.generalized.constraints.constraint_laws import ScalarLaw, impedance, reference_parameters
 from brax.impacts import MAX_SPEED
 
-MIN_COMPLIANCE = 1e-15
+MIN_REGULARIZER = 1e-15
 """Smallest regularizer R of a constraint, MuJoCo's mjMINVAL."""
 
 
@@ -27,10 +27,10 @@ class ScalarSoftness(NamedTuple):
     inverse_weight: jax.Array
     """Inverse weight of what is constrained, MuJoCo's `diagApprox`."""
 
-    def stiffness(self, share: jax.Array) -> jax.Array:
+    def stiffness(self, imp: jax.Array) -> jax.Array:
         """Return D = 1 / R at an impedance, with R = (1 - d) / d diagApprox."""
         # Written as d / ((1 - d) diagApprox), which needs one division.
-        return share / jnp.maximum((1.0 - share) * self.inverse_weight, MIN_COMPLIANCE)
+        return imp / jnp.maximum((1.0 - imp) * self.inverse_weight, MIN_REGULARIZER)
 
 
 class ScalarConstraints(NamedTuple):
@@ -62,11 +62,11 @@ def equality(
 
     By default `size` is the distance itself. A `connect` or `weld` passes the norm of all its rows.
     """
-    share = impedance(soft.solimp, distance if size is None else size)
+    imp = impedance(soft.solimp, distance if size is None else size)
     unbounded = jnp.full_like(distance, jnp.inf)
     full = jnp.ones_like(distance)
-    law = ScalarLaw(soft.stiffness(share) * full, -unbounded, unbounded)
-    return ScalarConstraints(full, law, -soft.reference_stiffness * share * distance)
+    law = ScalarLaw(soft.stiffness(imp) * full, -unbounded, unbounded)
+    return ScalarConstraints(full, law, -soft.reference_stiffness * imp * distance)
 
 
 def limit(
@@ -93,23 +93,23 @@ def limit(
     signs = jnp.where(lower, 1.0, -1.0).astype(at.dtype)
     # A force of zero per infinite distance would be no number.
     distance = jnp.minimum(jnp.where(lower, below, above), MAX_SPEED) - margin
-    share = impedance(soft.solimp, distance)
+    imp = impedance(soft.solimp, distance)
     # Not active: D is zero, and so is the force.
-    stiffness = jnp.where(distance < 0, soft.stiffness(share), 0.0)
+    stiffness = jnp.where(distance < 0, soft.stiffness(imp), 0.0)
     zero = jnp.zeros_like(stiffness)
     return ScalarConstraints(
         signs,
         ScalarLaw(stiffness, zero, zero + jnp.inf),
-        -soft.reference_stiffness * share * distance,
+        -soft.reference_stiffness * imp * distance,
     )
 
 
 def dry_friction(soft: ScalarSoftness, loss: jax.Array, like: jax.Array) -> ScalarConstraints:
     """Return dry friction: a force against the motion, up to `loss`."""
     # Dry friction has no position: r is zero, and aref is -b qvel.
-    share = impedance(soft.solimp, jnp.zeros_like(soft.inverse_weight))
+    imp = impedance(soft.solimp, jnp.zeros_like(soft.inverse_weight))
     full = jnp.ones_like(like)
-    law = ScalarLaw(soft.stiffness(share) * full, -loss * full, loss * full)
+    law = ScalarLaw(soft.stiffness(imp) * full, -loss * full, loss * full)
     return ScalarConstraints(full, law, jnp.zeros_like(like))
 
 

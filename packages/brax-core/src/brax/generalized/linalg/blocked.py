@@ -18,7 +18,7 @@ import numpy as np
 from brax.components import total
 from brax.generalized.smooth_dynamics.structure import Block
 
-PANEL = 16
+PANEL_ROWS = 16
 """Number of rows that are eliminated together."""
 
 
@@ -91,7 +91,7 @@ def factor(front: jax.Array, above: int) -> tuple[BlockedPivots, jax.Array]:
     stop = n
     while stop > above:
         # The panels start at the tip; the last one may be short.
-        start = max(above, stop - PANEL)
+        start = max(above, stop - PANEL_ROWS)
         mine, inverses = _panel(front[start:], start)
         # `mine` are rows of L; `full` is D L, so that the sum of outer products is LᵀDL over the
         # panel.

@@ -119,17 +119,17 @@ def _sum_copies(x: jax.Array, owner: tuple[int, ...], n: int) -> jax.Array:
 
 def factor(plan: Structure, fronts: Sequence[Front]) -> Factor:
     """Factorize the sum of the fronts as LᵀDL, from the tips to the roots."""
-    # `unrolled` fronts are lists that `_hand_up` adds to in place: the copy keeps the caller's
+    # `unrolled` fronts are lists that `_extend_add` adds to in place: the copy keeps the caller's
     # fronts.
     loaded = [front if block.large else list(front) for block, front in _each(plan, fronts)]
     out: Factor = []
     # Children come before their parents, which receive their update matrices.
     for index in reversed(range(len(plan.blocks))):
         block = plan.blocks[index]
-        pivots, left = algebra(block).factor(loaded[index], block.above)
+        pivots, update = algebra(block).factor(loaded[index], block.above)
         out.insert(0, pivots)
         if block.parent is not None:
-            _hand_up(plan, block, _lower(plan, block, left), loaded)
+            _extend_add(plan, block, _as_parent_stores(plan, block, update), loaded)
     return out
 
 
@@ -138,15 +138,15 @@ def _each(plan: Structure, values: Sequence[Any]) -> list[tuple[Block, Any]]:
     return list(zip(plan.blocks, values, strict=True))
 
 
-def _lower(plan: Structure, block: Block, left: Any) -> Any:
+def _as_parent_stores(plan: Structure, block: Block, update: Any) -> Any:
     """Return the update matrix of a block in the form in which its parent's front is kept."""
     if not block.large or plan.blocks[block.parent or 0].large:
-        return left
+        return update
     # A blocked child of an unrolled parent: the parent keeps rows of the lower triangle.
-    return [row[: i + 1] for i, row in enumerate(left)]
+    return [row[: i + 1] for i, row in enumerate(update)]
 
 
-def _hand_up(plan: Structure, block: Block, left: Any, loaded: list[Any]) -> None:
+def _extend_add(plan: Structure, block: Block, update: Any, loaded: list[Any]) -> None:
     """Add a block's update matrix, over the path before it, to its parent's entry in `loaded`.
 
     This is the extend-add of the multifrontal method. The parent's path is the beginning of the
@@ -156,9 +156,11 @@ def _hand_up(plan: Structure, block: Block, left: Any, loaded: list[Any]) -> Non
         return
     parent = plan.blocks[block.parent]
     if parent.large:
-        loaded[block.parent] = loaded[block.parent] + _sum_copies(left, block.owner, parent.copies)
+        loaded[block.parent] = loaded[block.parent] + _sum_copies(
+            update, block.owner, parent.copies
+        )
         return
-    for i, row in enumerate(left):
+    for i, row in enumerate(update):
         mine = loaded[block.parent]
         mine[i] = add(mine[i], _sum_copies(row, block.owner, parent.copies))
 
@@ -169,8 +171,8 @@ def solve(plan: Structure, pivots: Factor, x: jax.Array) -> jax.Array:
     scaled: list[Any] = [None] * len(plan.blocks)
     for index in reversed(range(len(plan.blocks))):
         block = plan.blocks[index]
-        scaled[index], left = algebra(block).forward(pivots[index], loaded[index])
-        _hand_up(plan, block, left, loaded)
+        scaled[index], update = algebra(block).forward(pivots[index], loaded[index])
+        _extend_add(plan, block, update, loaded)
     return _back(plan, pivots, scaled)
 
 

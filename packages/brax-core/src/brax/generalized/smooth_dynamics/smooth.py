@@ -124,9 +124,9 @@ def _motions(
     steps: list[list[tuple[Spatial, Spatial]]] = []
     for stack, mine in zip(plan.stacks, joints, strict=True):
         centre = on_links(origin, stack)
-        signs = [joint.point - centre for joint in mine]
-        steps.append([_step(joint, arm) for joint, arm in zip(mine, signs, strict=True)])
-        pairs = zip(mine, signs, strict=True)
+        arms = [joint.point - centre for joint in mine]
+        steps.append([_step(joint, arm) for joint, arm in zip(mine, arms, strict=True)])
+        pairs = zip(mine, arms, strict=True)
         # Each twist is given about its joint's anchor and is moved to the common point.
         subspace = [about(t, arm) for joint, arm in pairs for t in joint.twists()]
         subspaces.append(jax.tree.map(lambda *x: jnp.stack(x), *subspace) if subspace else None)

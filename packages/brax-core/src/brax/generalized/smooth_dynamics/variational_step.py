@@ -24,7 +24,7 @@ from brax.kinematics.frames import hung, poses
 from brax.pipeline import integrate
 from brax.spatial import Spatial
 
-CORRECTIONS = 6
+QUASI_NEWTON_STEPS = 6
 """Number of quasi-Newton steps. Each one reduces the error by a factor of about the angle that a
 link turns within the step."""
 
@@ -62,7 +62,7 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
             blocks, frontal.solve(blocks, pivots, fusion_barrier(missing))
         )
 
-    rates = jax.lax.fori_loop(0, CORRECTIONS, correct, motion.qd)
+    rates = jax.lax.fori_loop(0, QUASI_NEWTON_STEPS, correct, motion.qd)
     q = fusion_barrier(integrate(sys, motion.q, rates, dt))
     # The same link momenta, projected on the motion subspaces at the end, are the conjugate momenta
     # there.
