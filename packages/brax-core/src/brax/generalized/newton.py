@@ -403,10 +403,10 @@ class Solver:
     ) -> tuple[jax.Array, jax.Array]:
         """Return power and curvature of all constraints along the direction, (1, batch)."""
         lines = [c.rows.along(residual.rows, J_direction.rows, size)]
-        for family, dynamics, there in zip(
+        for family, mine, rate in zip(
             c.families, residual.families, J_direction.families, strict=True
         ):
-            lines.append(family.law.along(dynamics, there, size))
+            lines.append(family.law.along(mine, rate, size))
         return total(sum_all(x.power) for x in lines), total(sum_all(x.curvature) for x in lines)
 
     def _derivative(self, primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:

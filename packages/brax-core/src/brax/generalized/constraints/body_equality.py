@@ -157,10 +157,10 @@ def _rotation(
     spins = tuple(_spin(link.ang, link.rot) for link in (first, second))
     # The axes turn with both links. Their derivative by time gives the second derivative of the
     # error.
-    dynamics, moving = jax.jvp(axes, frames, spins)
-    swing = [a.dot(rate_acc) + b.dot(rate) for a, b in zip(dynamics, moving, strict=True)]
+    world_axes, axes_rates = jax.jvp(axes, frames, spins)
+    swing = [a.dot(rate_acc) + b.dot(rate) for a, b in zip(world_axes, axes_rates, strict=True)]
     error = first.rot.mul(turn).inv_mul(second.rot)
-    return error.vec * scale, dynamics, swing
+    return error.vec * scale, world_axes, swing
 
 
 def _spin(ang: Vec3, rot: Quat) -> Quat:

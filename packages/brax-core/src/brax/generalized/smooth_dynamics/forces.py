@@ -243,13 +243,13 @@ def spring_force(sys: System, q: jax.Array) -> jax.Array:
         sys.joint_types, sys.joint_q_start(), sys.joint_qd_start(), strict=True
     ):
         mine = slice(dof, dof + kind.qd_width)
-        dynamics = q[at : at + kind.q_width]
+        coordinates = q[at : at + kind.q_width]
         # MuJoCo gives free joints no spring.
         if kind.qd_width == 6:
             stretch = jnp.zeros((6, q.shape[-1]), q.dtype)
         elif kind.q_width == kind.qd_width:
-            stretch = dynamics - sys.dof.springref[mine]
+            stretch = coordinates - sys.dof.springref[mine]
         else:
-            stretch = jnp.stack(kind.difference(tuple(dynamics), kind.zero(dynamics[0])))
+            stretch = jnp.stack(kind.difference(tuple(coordinates), kind.zero(coordinates[0])))
         parts.append(-sys.dof.stiffness[mine] * stretch)
     return jnp.concatenate(parts, axis=0)

@@ -51,13 +51,13 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
     # factored once and serves all corrections: a quasi-Newton method.
     pivots = frontal.factor(blocks, start.mass)
     wanted = frontal.multiply(blocks, start.mass, frontal.to_blocks(blocks, motion.qd))
-    dynamics = _principal_frames(problem, start.pos, start.rot)
+    start_frames = _principal_frames(problem, start.pos, start.rot)
 
     def correct(_: int, rates: jax.Array) -> jax.Array:
         # The unknowns are the mean rates over the step, so that quaternions stay unit quaternions.
         q = fusion_barrier(integrate(sys, motion.q, rates, dt))
-        momenta = fusion_barrier(_momenta(problem, dynamics, _at(problem, q), dt))
-        missing = wanted - _along_dofs(problem, start, dynamics.centre, momenta, rates)
+        momenta = fusion_barrier(_momenta(problem, start_frames, _at(problem, q), dt))
+        missing = wanted - _along_dofs(problem, start, start_frames.centre, momenta, rates)
         return rates + frontal.to_model(
             blocks, frontal.solve(blocks, pivots, fusion_barrier(missing))
         )
@@ -67,11 +67,11 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
     # The same link momenta, projected on the motion subspaces at the end, are the conjugate momenta
     # there.
     end = smooth(sys, problem.links, blocks, q, still)
-    there = _principal_frames(problem, end.pos, end.rot)
-    momenta = _momenta(problem, dynamics, there, dt)
+    end_frames = _principal_frames(problem, end.pos, end.rot)
+    momenta = _momenta(problem, start_frames, end_frames, dt)
     # What rounding kept from being found moves on with the body, so that it does not add up.
-    missing = wanted - _along_dofs(problem, start, dynamics.centre, momenta, rates)
-    found = fusion_barrier(_along_dofs(problem, end, there.centre, momenta, rates) + missing)
+    missing = wanted - _along_dofs(problem, start, start_frames.centre, momenta, rates)
+    found = fusion_barrier(_along_dofs(problem, end, end_frames.centre, momenta, rates) + missing)
     qd = frontal.to_model(blocks, frontal.solve(blocks, frontal.factor(blocks, end.mass), found))
     return motion._replace(q=q, qd=qd)
 
