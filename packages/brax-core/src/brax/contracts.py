@@ -22,6 +22,7 @@ def check_vector(function: str, name: str, value: Any, size: int, what: str) -> 
         ShapeError: naming the function, the argument, what was expected and what came.
     """
     try:
+        # Lists of numbers are accepted as well.
         value = jnp.asarray(value)
     except (TypeError, ValueError):
         raise ShapeError(
@@ -90,6 +91,8 @@ def check_state(function: str, sys: System, state: State) -> None:
             f"{function}: expected a State that init or step returned, got {_described(state)}."
         )
     n = sys.num_links()
+    # A state of another system and a missing `jax.vmap`, the usual mistakes, both show in this
+    # shape.
     if state.x.pos.shape != (n, 3):
         raise ShapeError(
             f"{function}: the state has x.pos of shape {state.x.pos.shape}; the system has {n} "
@@ -197,9 +200,11 @@ def _has_free_joint_resistance(sys: System) -> bool:
 FEATURES: dict[str, Callable[[System], bool]] = {
     UNTESTED_CONTACTS: uses_broad_phase,
     TIME_OF_IMPACT: lambda s: s.opt.time_of_impact,
+    # Everything that has a `solref` and a `solimp`.
     SOFTNESS: lambda s: (
         bool(s.collisions or s.equality_names) or any(s.joint_limited) or any(s.joint_dry)
     ),
+    # A contact without friction (condim 1) has no cone.
     PYRAMID: lambda s: s.opt.cone == "pyramidal" and any(g.condim > 1 for g in s.collisions),
     TORSIONAL_FRICTION: lambda s: any(g.condim > 3 for g in s.collisions),
     ANISOTROPIC_FRICTION: lambda s: any(s.pair_uneven),
@@ -247,6 +252,7 @@ def check_system(function: str, sys: System, lacks: tuple[str, ...] = ()) -> Non
     problems = leaf_problems(sys)
     # The structure is compared with numbers of the right shapes only.
     problems += [] if problems else ignored_numbers(sys)
+    # The tests of features read leaves too, so they run only if all leaves are sound.
     problems += [
         f"the model has {feature}, which this pipeline does not compute; take it out, or choose "
         "another pipeline"

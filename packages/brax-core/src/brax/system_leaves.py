@@ -142,6 +142,7 @@ def ignored_numbers(sys: System) -> Iterator[str]:
     `System.replace` and `tree_replace` change the structure together with the numbers.
     """
     joint, tendon = list(sys.dof_joint()), sys.tendon
+    # A free joint has no spring and no limits.
     plain = np.array([t.qd_width != 6 for t in sys.joint_types], bool)[joint]
     dof_limited, dof_dry = _flags(sys.joint_limited)[joint], _flags(sys.joint_dry)[joint]
     pairs = sys.pair.friction
@@ -161,12 +162,15 @@ def ignored_numbers(sys: System) -> Iterator[str]:
         ("tendon.limit", _finite(tendon.limit), _flags(sys.tendon_limited), "limits of it"),
         ("joint.margin", sys.joint.margin, _flags(sys.joint_two_sided), "margins of limits"),
         ("tendon.margin", tendon.margin, _flags(sys.tendon_two_sided), "margins of limits"),
+        # Differences between the tangents: without uneven pairs, one coefficient is computed for
+        # both.
         *(("pair.friction", x, _flags(sys.pair_uneven), "uneven friction") for x in uneven),
         ("link.gravcomp", sys.link.gravcomp, _flags(weight), "gravity compensation"),
         ("opt.density", sys.opt.density, _flags(fluid), "a fluid"),
         ("opt.viscosity", sys.opt.viscosity, _flags(fluid), "a fluid"),
     ]
     for name, value, built, what in table:
+        # A number is ignored where it is not zero and its flag in the structure is off.
         if is_known_nonzero(value, ~np.broadcast_to(built, np.shape(value))):
             yield (
                 f"system leaf '{name}' has a value without effect, because the model was "
@@ -182,6 +186,7 @@ def _flags(flags: Any) -> np.ndarray:
 
 def _finite(bounds: Any) -> Any:
     """Return where either of two bounds is finite; false for bounds that are traced."""
+    # Traced bounds are unknown, so they cause no complaint.
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(bounds)):
         return np.zeros(np.shape(bounds[0]), bool)
     return np.isfinite(np.asarray(bounds[0])) | np.isfinite(np.asarray(bounds[1]))
@@ -201,6 +206,7 @@ def _leaf_problem(name: str, value: Any, shape: tuple[int, ...], allowed: str) -
         return None
     known = np.asarray(value)
     good = {
+        # NaN is not equal to itself.
         "": known == known,
         "> 0": known > 0,
         ">= 0": known >= 0,

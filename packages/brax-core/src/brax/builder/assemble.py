@@ -35,6 +35,7 @@ def assemble(parts: CheckedDescription) -> System:
     option = parts.option
     start = at_rest(parts) if parts.init_q is None else normalized(parts.init_q, parts.joint_types)
     return System(
+        # Shares of several bodies may cancel in the sum and still exert a torque by their arms.
         opt=_opt(option, any(np.any(link.gravcomp_arm) or link.gravcomp for link in parts.links)),
         init_q=array(start, (-1,)),
         vel_damping=array(option["vel_damping"], ()),
@@ -254,6 +255,7 @@ def _object(parts: CheckedDescription, kind: str, name: str) -> tuple[str, int]:
     index = {k: [e.name for e in elements] for k, elements in named.items()}
     if kind == "body":
         kind = "link" if name in index["link"] else "fixed"
+    # An inertia is that of a link: static bodies have none of their own.
     return kind, index["link" if kind == "inertia" else kind].index(name)
 
 
@@ -262,6 +264,7 @@ def at_rest(parts: CheckedDescription) -> np.ndarray:
     bodies = {b.name: b for b in parts.links}
     return np.concatenate(
         [
+            # The coordinates of a free joint are its pose, as in MuJoCo's `qpos0`.
             np.concatenate([bodies[j.body].pos, bodies[j.body].quat])
             if is_free(t)
             else np.array([float(x) for x in t.zero(np.zeros(()))]) + reference(j, t)

@@ -28,9 +28,12 @@ def candidate_pairs(
     for i, a in enumerate(geoms):
         for j, b in enumerate(geoms[i + 1 :], i + 1):
             bits = a.contype & b.conaffinity or b.contype & a.conaffinity
+            # Geoms of a link and its parent overlap at the joint. The world does not count as a
+            # parent, or nothing could stand on the ground.
             nested = WORLD not in (a.body, b.body) and (
                 parents[a.body] == b.body or parents[b.body] == a.body
             )
+            # Exclusions name bodies as described, several of which may be fused into one link.
             apart = a.body != b.body and frozenset((a.origin, b.origin)) not in excluded
             if bits and apart and not nested:
                 yield i, j
@@ -64,10 +67,12 @@ def collision_groups(
     for i in sorted({i for pair in own for i in pair}):
         if not (geoms[i].contype or geoms[i].conaffinity):
             problems += geom_checks.solid(geoms[i], types[i])
+    # A described pair takes the place of the pair that the bits would give.
     taken = {frozenset(pair) for pair in own}
     every = [(pair, p.condim, k) for k, (pair, p) in enumerate(zip(own, given, strict=True))]
     mixed = [(i, j) for i, j in pairs if frozenset((i, j)) not in taken]
     every = [((i, j), _condim(geoms[i], geoms[j]), -1) for i, j in mixed] + every
+    # A group is one call of its collider, on arrays of all of its pairs.
     groups: dict[tuple[Any, int, bool], list[tuple[int, int, int]]] = {}
     for (i, j), condim, number in every:
         a, b = geoms[i], geoms[j]

@@ -73,6 +73,7 @@ class Description(CouplingDescription):
         actuator = Element("actuator", name, values | dict(type=type, gear=gear), line)
         parameters = dict(gainprm=gainprm, biasprm=biasprm, dynprm=dynprm)
         vectors = {key: (padded(given, 10), 10) for key, given in parameters.items()}
+        # Only a site has a wrench; the default of the argument must not be stored for others.
         vectors |= dict(wrench=(wrench if site else (0.0,) * 6, 6), length_range=(length_range, 2))
         return self._add(self._actuators, actuator, **vectors)
 

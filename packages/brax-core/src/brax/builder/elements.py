@@ -58,6 +58,7 @@ def vectors(
             vector = np.zeros(length)
         elif not np.isfinite(vector).all():
             problems.append(f"{what}: {key} is not finite: {vector.tolist()}")
+        # Rotations and directions are stored at unit length.
         elif key in ("quat", "iquat", "axis"):
             size = np.linalg.norm(vector)
             if size < 1e-10:
@@ -104,6 +105,7 @@ def per_dof(joint: Element, key: str, kind: Any) -> np.ndarray:
     """Return a joint's numbers, one per degree of freedom; NaN if it has neither one nor all."""
     value, width = joint.values[key], kind.qd_width
     if np.size(value) not in (1, width):
+        # The check for finite numbers then reports the wrong count.
         return np.full(width, np.nan)
     return np.broadcast_to(np.asarray(value, float).reshape(-1), (width,))
 

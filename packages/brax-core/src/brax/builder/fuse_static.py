@@ -151,6 +151,7 @@ def _with_mass(link: Element, parts: list[tuple[Pose, Element]]) -> Element:
 
     Source: parallel-axis theorem, for example Featherstone (2008), eq. 2.63.
     """
+    # A link without any mass keeps its own frame; the checks reject it by name.
     massive = [(pose, b) for pose, b in parts if b.mass > 0] or parts[:1]
     masses = [b.mass for _, b in massive]
     total = float(np.sum(masses))
@@ -169,6 +170,8 @@ def _with_mass(link: Element, parts: list[tuple[Pose, Element]]) -> Element:
         # Eigenvectors may form a left-handed frame, which no quaternion describes.
         axes[:, 2] *= np.sign(np.linalg.det(axes))
         quat = _quaternion(axes)
+    # The compensated weight of a body acts at that body's centre of mass, so it has an arm about
+    # the link's.
     borne = [(b.gravcomp * b.mass / max(total, 1e-300), pose.pos - pos) for pose, b in massive]
     values = dict(mass=total, ipos=pos, iquat=quat, inertia=moments)
     values |= dict(
@@ -191,6 +194,7 @@ def _boxes(
         streamed: names of the bodies with geoms of the ellipsoid model.
     """
     massive = [(pose, body) for pose, body in parts if body.mass > 0]
+    # A single body is the whole link, and its box is computed from the link's inertia.
     if len(massive) < 2 and not any(body.name in streamed for _, body in parts):
         return
     for pose, body in massive:
@@ -220,4 +224,5 @@ def _quaternion(m: np.ndarray) -> np.ndarray:
     k[0, 0] = np.trace(m)
     k[0, 1:] = k[1:, 0] = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
     k[1:, 1:] = m + m.T - np.trace(m) * np.eye(3)
+    # `eigh` sorts eigenvalues in ascending order, and the largest one is wanted.
     return np.linalg.eigh(k)[1][:, -1]

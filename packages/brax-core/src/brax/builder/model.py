@@ -114,6 +114,7 @@ class ModelBuilder(Description):
         self._check(fused, joints, types)
         self._check_sensors(fused, joints, types)
         sizes = self._sizes(types)
+        # The sizes of a state are unknown where a type is.
         for key in self._keys if sizes else ():
             problems += keyframe_problems(key, sizes)
         pairs = candidate_pairs(fused.links, fused.geoms, self._excluded)
@@ -185,6 +186,8 @@ class ModelBuilder(Description):
         system = system.tree_replace(
             {f"{name}.invweight": jnp.asarray(each) for name, each in weights.items()}
         )
+        # Third-party sensors are read once, by shapes: a wrong width is found here and not in a
+        # step.
         check_reads(system)
         return system
 

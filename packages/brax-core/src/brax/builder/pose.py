@@ -22,5 +22,6 @@ class Pose(NamedTuple):
 
     def inverse(self) -> "Pose":
         """Return the outer frame in this one."""
+        # The conjugate of a unit quaternion is its inverse.
         back = self.quat * np.array([1.0, -1.0, -1.0, -1.0])
         return Pose(-np.array(Quat(*back).rotate(Vec3(*self.pos))), back)

@@ -28,6 +28,7 @@ def path_segments(
             found += [PathSegment(site, part, *around, share)] if site else []
             site, around = part, ("", "")
         elif isinstance(part, tuple):
+            # A geom stands between two sites, and there is at most one between each two.
             if not site or around[0]:
                 problems.append(f"{what}: geom '{part[0]}' needs a site before and after it")
             around = part
@@ -36,6 +37,8 @@ def path_segments(
                 problems.append(f"{what}: geom '{around[0]}' needs a site before and after it")
             if not 0 < part < np.inf:
                 problems.append(f"{what}: a pulley's divisor must be > 0, got {part}")
+            # Behind a pulley the next site begins a new branch. A divisor of zero was reported
+            # above.
             site, around, share = "", ("", ""), 1.0 / (part or 1.0)
     if path and not found:
         problems.append(f"{what}: its path needs two sites")

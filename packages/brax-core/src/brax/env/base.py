@@ -194,6 +194,7 @@ def check_environment_given(by: str, env: Any) -> None:
         raise ConfigError(
             f"{by} is the class {env.__name__}: give an instance, {env.__name__}(...)"
         )
+    # Any object with these members will do; it need not be a subclass.
     missing = [name for name in ("reset", "step") if not callable(getattr(env, name, None))]
     missing += [] if hasattr(env, "action_size") else ["action_size"]
     if missing:
@@ -256,6 +257,7 @@ def key_shape(rng: Any) -> tuple[int, ...]:
     if getattr(rng, "ndim", 0) and rng.dtype == jnp.uint32:
         # The last axis of a `PRNGKey` is that of its words.
         return rng.shape[:-1]
+    # A plain seed is the usual mistake, so the message shows the key of that seed.
     seed = rng if isinstance(rng, int) else "seed"
     raise ConfigError(f"reset needs a key, not {rng!r:.60}: pass jax.random.key({seed})")
 

@@ -55,6 +55,7 @@ class PipelineEnv(Env):
     def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:
         """Return the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
         state = checked_state(self._backend, "init", self._pipeline.init(self.sys, q, qd))
+        # A third-party pipeline need not be able to report forces.
         if self._debug and isinstance(self._pipeline, Pipeline):
             state = self._pipeline.with_forces(self.sys, state)
         return self._seen(state)

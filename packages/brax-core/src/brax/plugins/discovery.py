@@ -36,6 +36,7 @@ def installed() -> Iterable[metadata.EntryPoint]:
     try:
         return metadata.entry_points(group=GROUP)
     except Exception as error:
+        # One unreadable distribution makes the whole query fail, so each is tried to find its name.
         broken = [str(d.metadata["Name"]) for d in metadata.distributions() if not _readable(d)]
         raise PluginError(
             f"entry_points.txt of the installed distribution {' and '.join(broken)} cannot be "
@@ -127,6 +128,7 @@ def _order(origin: Origin) -> tuple[int, str, str]:
 
 def _names(value: str | None) -> set[str] | None:
     """Return the distributions that a switch names; None if it is not set."""
+    # An empty BRAX_PLUGINS selects no third-party plugin; without the variable all are selected.
     if value is None:
         return None
     return {_normalized(name.strip()) for name in value.split(",") if name.strip()}

@@ -102,6 +102,7 @@ def keys(kind: str, given: Sequence[str]) -> tuple[str, ...]:
             any number of suffixes.
     """
     if KINDS[kind].chosen_by == "types":
+        # Sorted, because a collider serves its pair in either order.
         return (" and ".join(sorted(given)),) if given else ()
     return tuple(suffix.lower() for suffix in given)
 
@@ -110,6 +111,7 @@ def declared(kind: str, spec: Spec) -> tuple[str, ...]:
     """Return the keys that are known without an import."""
     own = spec.keys
     if not own and not isinstance(spec.target, str) and KINDS[kind].chosen_by:
+        # An object in place of a text shows its keys without an import.
         own = getattr(spec.target, KINDS[kind].chosen_by, ())
     return () if key_problem(kind, own) else keys(kind, own)
 
@@ -160,6 +162,7 @@ _checked_kinds: dict[int, Any] = {}
 def _problem(kind: Kind, spec: Spec, value: Any) -> str:
     """Return what is wrong with an object of this kind, or an empty string."""
     if kind.interface and not isinstance(value, resolve(kind.interface)):
+        # The path by which plugins import the class.
         wanted = kind.interface.replace(":", ".").replace(".interface.", ".")
         return f"must be an instance of {wanted}, but is {_describe(value)}"
     missing = [m for m in kind.members if not hasattr(value, m)]
@@ -169,6 +172,7 @@ def _problem(kind: Kind, spec: Spec, value: Any) -> str:
         return f"must have {', '.join(kind.members)}, but {_describe(value)} has no {missing[0]}"
     if unbound := [m for m in kind.members if _is_unbound(value, m)]:
         return f"must be an instance, but is {_describe(value)}, whose {unbound[0]} needs one"
+    # `Registry.name_of` finds an object by its own name.
     if "name" in kind.members and value.name != spec.name:
         return f"is registered as '{spec.name}', but its own name is '{value.name}'"
     if not kind.chosen_by:

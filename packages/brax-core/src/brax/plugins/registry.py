@@ -51,6 +51,7 @@ class Registry:
         self._indices: dict[str, dict[str, Registered]] = {}
         self._statuses: list[Status] = []
         self._discovered = False
+        # Reentrant: a plugin may look something up while it is imported during discovery.
         self._lock = threading.RLock()
 
     def get(self, kind: str, name: str) -> Any:
@@ -91,6 +92,7 @@ class Registry:
         """Return the registered specs of a kind, by the keys that they are found by."""
         with self._lock:
             if kind not in self._indices:
+                # The index is kept, so each complaint is a warning only once.
                 self._indices[kind], complaints = self._index(kind)
                 for complaint, error in complaints:
                     _warn(complaint, error)
@@ -306,12 +308,14 @@ class Registry:
         message = str(unknown_name(kind.replace("_", " "), name, self._registered[kind]))
         for status in self._statuses:
             if status.state == "failed":
+                # A plugin that failed after its hooks were called is known to own the name.
                 owns = (kind, name) in status.claims
                 what = f"'{name}' belongs to {status.origin}, which" if owns else str(status.origin)
                 message += f" {what} failed to load: {status.reason}."
             elif status.state == "off":
                 message += f" {status.origin} is switched off ({status.reason})."
         present = {status.origin.distribution for status in self._statuses}
+        # The name may belong to a distribution of Brax that is not installed.
         missing = [name for name in OURS if name not in present]
         return UnknownNameError(
             message + (f" Not installed: {', '.join(missing)}." * bool(missing))

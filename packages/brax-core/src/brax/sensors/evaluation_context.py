@@ -175,6 +175,7 @@ class EvaluationContext:
             net = net - Spatial(outer.ang + centre.cross(outer.lin), outer.lin)
         if self.acted is not None:
             return net - Spatial(vec3(self.acted.load.ang), vec3(self.acted.load.vel))
+        # Without constraints nothing else acts on the links.
         if not self.problem.plan.families:
             return net
         return net - loads(self.problem, self.motion, self.forces)
@@ -206,6 +207,7 @@ class EvaluationContext:
             return sys.fixed_link[i], rows(sys.fixed, [i])
         if kind == "inertia":
             return i, rows(sys.link.inertia.transform, [i])
+        # A link's own frame, or the world's, is the identity in itself.
         like = self.q[:1]
         one, zero = jnp.ones_like(like), jnp.zeros_like(like)
         context = Transform(jnp.stack([zero] * 3, axis=1), jnp.stack([one, *[zero] * 3], axis=1))

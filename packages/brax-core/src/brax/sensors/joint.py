@@ -62,6 +62,7 @@ class BallQuaternion(SensorType):
 
     def read(self, context: EvaluationContext, asked: Asked) -> jax.Array:
         """Return the joints' quaternions, at unit length."""
+        # Users may set quaternions of any length, and pipelines normalize them when they read them.
         found = _taken(context.q, context.sys.joint_q_start(), asked, 4)
         return jnp.stack(normalize_quat(Quat(*jnp.moveaxis(found, 1, 0))), axis=1)
 

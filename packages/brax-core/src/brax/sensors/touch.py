@@ -42,6 +42,8 @@ class TouchSensor(SensorType):
         first, second = (_among(on, geoms) for geoms in context.contact_geoms)
         touched = first | second
         mine = list(range(len(touched)))
+        # Without a broad phase the geoms of a contact are static, and only contacts of the body are
+        # read.
         if isinstance(touched, np.ndarray):
             mine = np.flatnonzero(touched[:, 0]).tolist()
         if not mine:

@@ -70,6 +70,7 @@ def _watched(env: Env, state: State, action: jax.Array, written: list[str]) -> S
     new = env.step(state, action)
     for field, entries in before.items():
         now = getattr(state, field)
+        # By identity: traced arrays cannot be compared.
         if [*entries] != [*now] or any(entries[key] is not now[key] for key in entries):
             written.append(f"step writes into the {field} it was given; return a new one instead")
     return new

@@ -95,6 +95,7 @@ def _first(q: tuple[jax.Array, ...]) -> list[float]:
 def _far(numbers: Any) -> bool:
     """Return whether any number is not near zero."""
     leaves = jax.tree.leaves(numbers)
+    # Negated, so that NaN counts as far.
     return any(not (jnp.abs(n) < _JOINT_TOLERANCE).all() for n in leaves)
 
 

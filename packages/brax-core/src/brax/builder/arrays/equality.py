@@ -57,6 +57,7 @@ def _connect(e: Element, world1: Pose, world2: Pose, frame1: Pose, frame2: Pose)
     if second is None:
         # By default the two anchors coincide in the model as it is described.
         second = world2.inverse().do(world1.do(e.anchor).pos).pos
+    # The layout of MuJoCo's `eq_data`: an anchor in each frame.
     return [*frame1.do(e.anchor).pos, *frame2.do(second).pos, *[0.0] * 5]
 
 
@@ -71,6 +72,7 @@ def _weld(e: Element, world1: Pose, world2: Pose, frame1: Pose, frame2: Pose) ->
     # The rotation of the second link in the first: bodies may be rotated in their links.
     turn = frame1.do(*relative).do(np.zeros(3), frame2.inverse().quat).quat
     point = frame1.do(relative.pos).pos
+    # The layout of MuJoCo's `eq_data`: anchor, relative position and rotation, torque scale.
     return [*frame2.do(e.anchor).pos, *point, *turn, e.torquescale]
 
 

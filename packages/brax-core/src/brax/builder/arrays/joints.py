@@ -31,6 +31,7 @@ def _range(joint: Element, kind: Any) -> tuple[float, float]:
     """Return the limits; an angle that is never negative has no lower one."""
     if joint.range is None:
         return -np.inf, np.inf
+    # A range of a ball joint bounds its total rotation angle, a norm, from above.
     return (joint.range[0] if is_plain(kind) else -np.inf), joint.range[1]
 
 

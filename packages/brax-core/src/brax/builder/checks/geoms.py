@@ -14,6 +14,7 @@ def geom(geom: Element, kind: Any) -> Iterator[str]:
     for name, value in zip(kind.size_names, geom.size, strict=False):
         if not value > 0:
             yield f"{geom}: {name} must be > 0, got {value}"
+    # A geom without bits is only drawn, so its mesh may be flat.
     if geom.contype or geom.conaffinity:
         yield from solid(geom, kind)
     if len(geom.points) and not kind.least_points:

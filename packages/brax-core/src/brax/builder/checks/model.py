@@ -120,6 +120,7 @@ def _order(bodies: Sequence[Element]) -> Iterator[str]:
     for body in bodies:
         if body.name in seen:
             yield f"{body}: there is another body of that name"
+        # Follow the parents up to the world, to a missing one, or to one that was visited: a cycle.
         chain = [body.name]
         while chain[-1] in parents and parents[chain[-1]] not in chain:
             chain.append(parents[chain[-1]])
@@ -207,6 +208,7 @@ def joint(joint: Element, kind: Any) -> Iterator[str]:
                 f"{joint}: {key} must be one number or {kind.qd_width}, finite"
                 f"{'' if signed else ' and >= 0'}, got {joint.values[key]}"
             )
+        # `ref` and `springref` are subtracted from coordinates, which quaternions do not allow.
         unfit = not is_plain(kind) if signed else is_free(kind) and key == "stiffness"
         if unfit and (value != 0).any():
             yield f"{joint}: {key} is not supported on a joint of type '{kind.name}'; leave it 0"
@@ -260,6 +262,7 @@ def equality(equality: Element, widths: Mapping[str, int]) -> Iterator[str]:
 
 def _one_dof(element: Element, joint: str, widths: Mapping[str, int], why: str) -> Iterator[str]:
     """Yield a problem if a joint has several degrees of freedom."""
+    # A joint that does not exist, or has no known type, is reported elsewhere.
     width = widths.get(joint, 1)
     if width != 1:
         yield f"{element}: joint '{joint}' has {width} degrees of freedom; {why}"
@@ -276,6 +279,8 @@ def actuator(actuator: Element, kind: Any, widths: Mapping[str, int]) -> Iterato
         yield from _bounds(actuator, "length_range", strict=True)
     for key in ("ctrl_range", "activation_range", "force_range"):
         yield from _bounds(actuator, key, strict=False)
+    # Adhesion with a negative control would push bodies apart, and an unlimited one may be
+    # negative.
     given = (-1.0,) if actuator.ctrl_range is None else actuator.ctrl_range
     if actuator.body and not np.min(given) >= 0:
         yield (

@@ -25,10 +25,12 @@ def sensor(
             f"{sensor}: type '{kind.name}' cannot measure in another frame; leave the reference out"
         )
     missing = False
+    # Without a reference the world is one, and always exists.
     for each in (sensor.object, sensor.reference or ("body", WORLD)):
         for problem in _missing(sensor, each, elements):
             missing = True
             yield problem
+    # The checks below look these elements up.
     if missing:
         return
     if kind.coordinates and widths.get(name, kind.coordinates[0]) not in kind.coordinates:
@@ -37,6 +39,7 @@ def sensor(
             f"{sensor}: joint '{name}' has {widths[name]} coordinates; type '{kind.name}' "
             f"measures joints with {', '.join(map(str, kind.coordinates))}"
         )
+    # Only a body with joints is a link; the load on a fused one is not known separately.
     moving = {j.body for j in elements["joint"]}
     if kind.own_link and _body(what, name, elements) not in {*moving, WORLD}:
         yield (

@@ -54,6 +54,8 @@ class AutoResetWrapper(Wrapper):
             rng, later = _split(rng)
         state = self.env.reset(rng)
         if later is not None:
+            # One key may reset a whole batch (`VmapWrapper` with a `batch_size`), but each
+            # environment needs its own key later.
             if key_shape(later) != state.done.shape:
                 later = jax.random.split(later, state.done.shape)
             own: dict[str, Any] = {"reset_key": later}
@@ -116,5 +118,6 @@ def _split(rng: jax.Array) -> tuple[jax.Array, jax.Array]:
         return now, later
 
     for _ in key_shape(rng):
+        # One `vmap` for each batch axis of the keys.
         halves = jax.vmap(halves)
     return halves(rng)

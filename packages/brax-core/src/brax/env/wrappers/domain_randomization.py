@@ -78,6 +78,8 @@ class DomainRandomizationVmapWrapper(Wrapper):
             )
         drawn = _mapped(systems, in_axes)
         _check_batch(drawn, keys)
+        # Leaves that are replaced without an axis travel as well, since the environment keeps its
+        # model.
         return drawn | _same_in_all(systems, self.env.sys, drawn, keys), rng
 
     def step(self, state: State, action: jax.Array) -> State:

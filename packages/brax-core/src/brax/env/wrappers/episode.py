@@ -106,6 +106,7 @@ class EpisodeWrapper(Wrapper):
 
         def repeat(now: State, _: None) -> tuple[State, tuple[Any, Any]]:
             new = self._step_once(now, action)
+            # Reward and metrics are stacked and summed, so the carried ones stay as they are.
             return new.replace(reward=now.reward, metrics=now.metrics), (new.reward, new.metrics)
 
         last, earned = jax.lax.scan(repeat, state, length=self.action_repeat)
@@ -133,6 +134,7 @@ class EpisodeWrapper(Wrapper):
         moved = running & sane
         # Environments that had ended or that diverged keep the state before the step.
         pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
+        # A step that diverged has no reward: the reward may be infinite as well.
         reward = jnp.where(moved, new.reward, 0.0)
         metrics = {k: jnp.where(moved, v, jnp.zeros_like(v)) for k, v in new.metrics.items()}
         records = self._records(state.info, running, (new.done > 0) | ~sane, reward, metrics)
@@ -236,5 +238,6 @@ def _is_sane(state: State) -> jax.Array:
     sane = jnp.ones(state.done.shape, bool)
     for x in jax.tree.leaves((state.pipeline_state, state.obs, state.reward, state.done)):
         if jnp.issubdtype(x.dtype, jnp.inexact):
+            # NaN fails this comparison as well.
             sane &= jnp.all(jnp.abs(x) <= MAX_SANE_NUMBER, axis=tuple(range(batch, x.ndim)))
     return sane

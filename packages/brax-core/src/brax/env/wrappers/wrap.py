@@ -35,6 +35,7 @@ def wrap(
     Raises:
         ConfigError: if `env` is wrapped already.
     """
+    # A second stack would count steps and restart episodes inside the first one's.
     if (by := already_wrapped(env)) is not None:
         raise ConfigError(
             f"the environment is wrapped already, by {by}: pass wrap the one inside, such as "

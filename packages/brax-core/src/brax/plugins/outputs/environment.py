@@ -86,6 +86,7 @@ def problems(env: Env) -> Iterator[str]:
         if isinstance(states[0], State):
             name = "step"
             states.append(jax.eval_shape(env.step, states[0], action))
+    # Brax's own messages name the fault; other errors are described with their line.
     except BraxError as error:
         yield f"{name}: {error}"
         return

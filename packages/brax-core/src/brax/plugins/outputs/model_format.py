@@ -18,6 +18,7 @@ def load(reader: Any, path: Path) -> System:
         ModelError: if the model is rejected.
     """
     who = plugins.specs("model_format")[plugins.name_of("model_format", reader)]
+    # A file that is missing or cannot be read is no fault of the format.
     with blamed(who, f": load of '{path}' raised", passing=(OSError,)):
         sys = reader.load(path)
     if not isinstance(sys, System):

@@ -29,6 +29,8 @@ def single_precision() -> Iterator[None]:
     """
     token = _strict.set(True)
     try:
+        # With 64 bits a constant in double precision widens the result; without, JAX narrows it
+        # silently.
         with jax.enable_x64(True):
             yield
     finally:
@@ -169,6 +171,7 @@ def numbers(name: str, value: Any, *leading: int) -> Iterator[str]:
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     """Return whether an array can be broadcast to the wanted shape."""
     try:
+        # A result that is the same for all elements may have size one.
         return np.broadcast_shapes(shape, wanted) == wanted
     except ValueError:
         return False
@@ -201,6 +204,7 @@ def describe(value: Any) -> str:
     """Return a short description of what a function returned."""
     if hasattr(value, "dtype"):
         return f"{value.dtype}{list(value.shape)}"
+    # A named tuple is described by its class.
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
         return f"a {type(value).__name__} of {len(value)}"
     return "None" if value is None else f"a {type(value).__name__}"

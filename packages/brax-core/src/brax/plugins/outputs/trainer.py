@@ -21,6 +21,7 @@ def train(name: str, environment: Any, **settings: Any) -> Any:
     """
     trainer = plugins.get("trainer", name)
     who = plugins.specs("trainer")[name]
+    # A run that fails midway makes the command exit with code 1, which is TrainingError's.
     with blamed(who, ": train raised", TrainingError):
         out = trainer.train(environment, **settings)
     if problem := trained_problem(out, environment):
