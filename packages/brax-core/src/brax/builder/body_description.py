@@ -266,6 +266,6 @@ class BodyDescription:
         """Exclude the pairs of geoms of two bodies from collision detection."""
         self._excluded.add(frozenset((body1, body2)))
 
-    def refuse(self, problem: str) -> None:
+    def add_problem(self, problem: str) -> None:
         """Record a problem that a reader has found; `build` raises with it and all the others."""
         self._problems.append(problem)

@@ -20,13 +20,15 @@ from brax.errors import ConfigError
 from brax.kernels.codegen.explain import Outcome, collected
 from brax.plugins.outputs.environment import make
 
+_COUNT = click.IntRange(1)
+
 
 @click.command("bench")
 @click.argument("environment", required=False)
 @click.option("--backend", help="Physics pipeline; by default the environment's own.")
-@click.option("--batch-size", type=click.IntRange(1), default=2048, show_default=True)
-@click.option("--length", type=click.IntRange(1), default=100, show_default=True, help="Steps.")
-@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--batch-size", type=_COUNT, default=2048, show_default=True, help="Environments.")
+@click.option("--length", type=_COUNT, default=100, show_default=True, help="Steps of a rollout.")
+@click.option("--repeats", type=_COUNT, default=3, show_default=True, help="Timed rollouts.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     environment: str | None,

@@ -8,9 +8,9 @@ exported here. Start reading at `registry`.
 
 import pluggy
 
+from brax.plugins.admission import API_VERSION
 from brax.plugins.kinds import KINDS
 from brax.plugins.records import Origin, Registered, Spec, Status
-from brax.plugins.refusals import API_VERSION
 from brax.plugins.registry import PluginWarning, Registry
 
 hookimpl = pluggy.HookimplMarker("brax")

@@ -32,7 +32,7 @@ def installed() -> Iterable[metadata.EntryPoint]:
         PluginError: if Google's distribution `brax` shares the environment, or a distribution's
             entry points cannot be read.
     """
-    refuse_googles_brax()
+    check_googles_brax()
     try:
         return metadata.entry_points(group=GROUP)
     except Exception as error:
@@ -53,7 +53,7 @@ def _readable(distribution: metadata.Distribution) -> bool:
     return True
 
 
-def refuse_googles_brax() -> None:
+def check_googles_brax() -> None:
     """Raise if Google's distribution `brax` is installed, which owns the same import name."""
     for other in metadata.distributions(name="brax"):
         if any(str(file) == "brax/__init__.py" for file in other.files or ()):

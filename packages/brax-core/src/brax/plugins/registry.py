@@ -13,16 +13,16 @@ import pluggy
 
 from brax.errors import PluginError, UnknownNameError, closest, describe_error, unknown_name
 from brax.plugins import discovery, hookspecs, kinds
-from brax.plugins.index import index, misspelt_types
-from brax.plugins.kinds import KINDS
-from brax.plugins.records import OURS, Origin, Registered, Spec, Status
-from brax.plugins.refusals import (
-    Refused,
+from brax.plugins.admission import (
+    Rejected,
     arguments_of_a_hook,
     check_free,
     check_specs,
     check_version,
 )
+from brax.plugins.index import index, misspelt_types
+from brax.plugins.kinds import KINDS
+from brax.plugins.records import OURS, Origin, Registered, Spec, Status
 
 
 class PluginWarning(UserWarning):
@@ -239,7 +239,7 @@ class Registry:
             plugin = load()
             check_version(plugin)
             if self._manager.is_registered(plugin) or self._manager.has_plugin(_key(origin)):
-                raise Refused("it is registered already", "Unregister it first")
+                raise Rejected("it is registered already", "Unregister it first")
             try:
                 self._manager.register(plugin, _key(origin))
             except pluggy.PluginValidationError as error:
@@ -255,7 +255,7 @@ class Registry:
                 raise
         # A plugin that calls `sys.exit` when it is imported must not end the program.
         except (Exception, SystemExit) as error:
-            reason = str(error) if isinstance(error, Refused) else describe_error(error)
+            reason = str(error) if isinstance(error, Rejected) else describe_error(error)
             remedy = getattr(error, "remedy", "Repair, update or uninstall it")
             remedy += f", or set BRAX_PLUGINS_DISABLE={origin.distribution}."
             claimed = frozenset((kind, spec.name) for kind, spec in claims)
@@ -277,15 +277,15 @@ class Registry:
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
             name = next(name for name in marked if name not in hooks)
-            raise Refused(f"it has an unknown hook '{name}'", _rename(name, hooks)) from error
+            raise Rejected(f"it has an unknown hook '{name}'", _rename(name, hooks)) from error
         # An unmarked function is no hook to pluggy, so a misspelt name is found by its resemblance.
         for name in dir(plugin):
             unknown = name.startswith("brax_") and name not in hooks
             if unknown and closest(name, hooks) and callable(getattr(plugin, name)):
-                raise Refused(f"it has an unknown hook '{name}'", _rename(name, hooks))
+                raise Rejected(f"it has an unknown hook '{name}'", _rename(name, hooks))
         for name in hooks:
             if hasattr(plugin, name) and name not in marked:
-                raise Refused(f"its {name} is not marked as a hook", "Mark it with @hookimpl")
+                raise Rejected(f"its {name} is not marked as a hook", "Mark it with @hookimpl")
 
     def _collect(self, plugin: Any, claims: list[tuple[str, Spec]]) -> None:
         """Call the plugin's hooks and add their specs to `claims`."""
@@ -297,7 +297,7 @@ class Registry:
             results = self._manager.subset_hook_caller(kind.hook, others)()
             specs = results[0] if results else None
             if not isinstance(specs, list) or not all(isinstance(spec, Spec) for spec in specs):
-                raise Refused(
+                raise Rejected(
                     f"its {kind.hook} returned {specs!r:.80}, not a list of brax.plugins.Spec",
                     "Let it return a list of Spec(name, target)",
                 )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.actuators import ActuatorParams, ActuatorType
-from brax.testing.faults import in_turn, interface, outputs, refuse
+from brax.testing.faults import in_turn, interface, outputs, raise_problems
 
 
 def check_actuator(kind: ActuatorType) -> None:
@@ -22,7 +22,9 @@ def check_actuator(kind: ActuatorType) -> None:
     Raises:
         PluginError: naming everything that is wrong.
     """
-    refuse(kind, "actuators", in_turn(kind, interface("actuator"), outputs("actuator"), _numbers))
+    raise_problems(
+        kind, "actuators", in_turn(kind, interface("actuator"), outputs("actuator"), _numbers)
+    )
 
 
 def _numbers(kind: ActuatorType) -> Iterator[str]:

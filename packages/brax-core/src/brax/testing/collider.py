@@ -10,7 +10,7 @@ import numpy as np
 from brax import plugins
 from brax.colliders import Collider, GeometryType, Shape, Touch
 from brax.components import Quat, Vec3, normalize_quat, stack
-from brax.testing.faults import in_turn, interface, outputs, refuse
+from brax.testing.faults import in_turn, interface, outputs, raise_problems
 
 _PAIRS = 64
 """Number of random pairs."""
@@ -52,7 +52,7 @@ def check_collider(
         outputs("collider"),
         lambda collider: _numbers(collider, sizes),
     )
-    refuse(collider, "colliders", problems)
+    raise_problems(collider, "colliders", problems)
 
 
 def _types(collider: Collider) -> Iterator[str]:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from brax.env import Env, State
 from brax.plugins.outputs import environment as outputs
-from brax.testing.faults import in_turn, refuse
+from brax.testing.faults import in_turn, raise_problems
 
 
 def check_environment(env: Env, steps: int = 3) -> None:
@@ -32,7 +32,7 @@ def check_environment(env: Env, steps: int = 3) -> None:
     checks = [_interface, outputs.problems, _structure]
     if steps > 0:
         checks.append(lambda env: _numbers(env, steps))
-    refuse(env, "environments", in_turn(env, *checks))
+    raise_problems(env, "environments", in_turn(env, *checks))
 
 
 def _interface(env: Any) -> Iterator[str]:

@@ -8,7 +8,7 @@ from brax.plugins.kinds import KINDS, resolve
 from brax.plugins.outputs.traced import single_precision
 
 
-def refuse(value: Any, what: str, problems: Iterable[str]) -> None:
+def raise_problems(value: Any, what: str, problems: Iterable[str]) -> None:
     """Raise one error for all problems of an object, if there are any.
 
     Args:

@@ -11,7 +11,7 @@ from brax.colliders import GeometryType, Shape
 from brax.components import Quat, Vec3, normalize, stack
 from brax.errors import describe_error
 from brax.plugins.outputs.geometry import mesh_problem
-from brax.testing.faults import in_turn, interface, outputs, refuse
+from brax.testing.faults import in_turn, interface, outputs, raise_problems
 
 _N_POINTS = 64
 """Number of random points and directions."""
@@ -41,7 +41,7 @@ def check_geometry_type(kind: GeometryType, size: Sequence[float] | None = None)
         outputs("geometry_type"),
         lambda kind: _numbers(kind, [*numbers, 0.0, 0.0, 0.0][:3]),
     )
-    refuse(kind, "geometry types", problems)
+    raise_problems(kind, "geometry types", problems)
 
 
 def _sized(kind: Any) -> bool:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.integrators import Flow, Integrator
-from brax.testing.faults import in_turn, interface, outputs, refuse
+from brax.testing.faults import in_turn, interface, outputs, raise_problems
 
 
 def check_integrator(integrator: Integrator[Any]) -> None:
@@ -26,7 +26,7 @@ def check_integrator(integrator: Integrator[Any]) -> None:
         PluginError: naming everything that is wrong.
     """
     problems = in_turn(integrator, interface("integrator"), outputs("integrator"), _convergence)
-    refuse(integrator, "integrators", problems)
+    raise_problems(integrator, "integrators", problems)
 
 
 def _convergence(integrator: Integrator[Any]) -> Iterator[str]:

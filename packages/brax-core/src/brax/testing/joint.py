@@ -9,7 +9,7 @@ import numpy as np
 
 from brax.components import Quat, Vec3, zero_vec
 from brax.joints import JointParams, JointType
-from brax.testing.faults import in_turn, interface, outputs, refuse
+from brax.testing.faults import in_turn, interface, outputs, raise_problems
 
 _SHAPE = (3, 2)
 """Three joints in two environments."""
@@ -40,7 +40,7 @@ def check_joint(joint: JointType, user: Sequence[float] | None = None) -> None:
         outputs("joint_type"),
         lambda joint: _numbers(joint, _params(joint, user)),
     )
-    refuse(joint, "joints", problems)
+    raise_problems(joint, "joints", problems)
 
 
 def _params(joint: JointType, user: Sequence[float] | None) -> JointParams:

@@ -8,7 +8,7 @@ from brax.base import System
 from brax.errors import BraxError, describe_error
 from brax.plugins.kinds import key_problem
 from brax.plugins.outputs.traced import describe
-from brax.testing.faults import in_turn, refuse
+from brax.testing.faults import in_turn, raise_problems
 
 
 def check_model_format(reader: Any, path: Path | str) -> None:
@@ -30,7 +30,7 @@ def check_model_format(reader: Any, path: Path | str) -> None:
         lambda reader: _interface(reader, Path(path)),
         lambda reader: _loads(reader, Path(path)),
     )
-    refuse(reader, "model formats", problems)
+    raise_problems(reader, "model formats", problems)
 
 
 def _interface(reader: Any, path: Path) -> Iterator[str]:

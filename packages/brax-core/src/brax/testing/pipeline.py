@@ -11,7 +11,7 @@ from brax.base import State, System
 from brax.builder import ModelBuilder
 from brax.errors import describe_error
 from brax.plugins.outputs.traced import describe
-from brax.testing.faults import in_turn, refuse
+from brax.testing.faults import in_turn, raise_problems
 
 
 def check_pipeline(pipeline: Any, system: System | None = None) -> None:
@@ -30,7 +30,7 @@ def check_pipeline(pipeline: Any, system: System | None = None) -> None:
     """
     model = system or _pendulum()
     problems = in_turn(pipeline, _interface, lambda pipeline: _states(pipeline, model))
-    refuse(pipeline, "pipelines", problems)
+    raise_problems(pipeline, "pipelines", problems)
 
 
 def _interface(pipeline: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from brax.errors import BraxError
 from brax.generalized.pipeline import GENERALIZED
 from brax.sensors import SensorType
 from brax.sensors.measure import sensors
-from brax.testing.faults import in_turn, interface, outputs, refuse
+from brax.testing.faults import in_turn, interface, outputs, raise_problems
 
 
 def check_sensor(kind: SensorType, system: System) -> None:
@@ -30,7 +30,7 @@ def check_sensor(kind: SensorType, system: System) -> None:
     problems = in_turn(
         kind, interface("sensor"), outputs("sensor"), lambda kind: _numbers(kind, system)
     )
-    refuse(kind, "sensors", problems)
+    raise_problems(kind, "sensors", problems)
 
 
 def _numbers(kind: SensorType, sys: System) -> Iterator[str]:

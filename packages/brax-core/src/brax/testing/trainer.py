@@ -11,7 +11,7 @@ from brax.env import Env
 from brax.errors import describe_error
 from brax.plugins.outputs.traced import describe
 from brax.plugins.outputs.trainer import policy_problem, trained_problem
-from brax.testing.faults import in_turn, refuse
+from brax.testing.faults import in_turn, raise_problems
 
 
 def check_trainer(
@@ -34,7 +34,7 @@ def check_trainer(
     problems = in_turn(
         trainer, _interface, lambda trainer: _run(trainer, environment, path, settings)
     )
-    refuse(trainer, "trainers", problems)
+    raise_problems(trainer, "trainers", problems)
 
 
 def _interface(trainer: Any) -> Iterator[str]:

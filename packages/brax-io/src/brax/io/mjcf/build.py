@@ -52,7 +52,7 @@ def build(model: mujoco.MjModel, places: Places) -> System:
     builder = ModelBuilder()
     refused = [n for n in support.notes(model, custom) if n.status == "refused"]
     for note in refused:
-        builder.refuse(describe(model, note, places))
+        builder.add_problem(describe(model, note, places))
     _options(builder, model, custom)
     _bodies(builder, model, places)
     _joints(builder, model, custom, places)

@@ -71,7 +71,7 @@ class Builder:
         return self.made.build()
 
     def _reject(self, what: str, problem: str, *place: str | int) -> None:
-        self.made.refuse(f"{what}{self._line(*place)}: {problem}")
+        self.made.add_problem(f"{what}{self._line(*place)}: {problem}")
 
     def _line(self, *place: str | int) -> str:
         return f" ({self.file}:{self.lines[place]})" if place in self.lines else ""
@@ -252,14 +252,14 @@ class Builder:
         for name, qp in self.qps.items():
             if name not in standing:
                 problem = "only a body that hangs on no joint can be placed; give joint angles"
-                self.made.refuse(f"defaults: qps '{name}': {problem}.{closest(name, standing)}")
+                self.made.add_problem(f"defaults: qps '{name}': {problem}.{closest(name, standing)}")
             if any(vector(qp.vel) + vector(qp.ang)):
                 problem = "a model starts at rest; give velocities to the pipeline's `init`"
-                self.made.refuse(f"defaults: qps '{name}': {problem}")
+                self.made.add_problem(f"defaults: qps '{name}': {problem}")
         for name in self.angles:
             if name not in self.hinges:
                 hint = closest(name, self.hinges)
-                self.made.refuse(f"defaults: angles: there is no joint '{name}'.{hint}")
+                self.made.add_problem(f"defaults: angles: there is no joint '{name}'.{hint}")
 
     def _actuators(self) -> None:
         for i, actuator in enumerate(self.config.actuators):

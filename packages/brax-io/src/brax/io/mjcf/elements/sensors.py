@@ -97,7 +97,7 @@ def sensors(
                 why = found.removeprefix("only observes; ")
                 known = plugins.names("sensor")
                 hint = "" if own[i] in known else closest(own[i], known)
-                builder.refuse(f"sensor '{name}'{places.get(('sensor', i), '')}: {why}.{hint}")
+                builder.add_problem(f"sensor '{name}'{places.get(('sensor', i), '')}: {why}.{hint}")
             continue
         builder.add_sensor(
             found.type,

@@ -1,4 +1,4 @@
-"""Reasons to leave a plugin out: its version, its specs, and names and keys that are taken."""
+"""Admission of a plugin: checks of its version, its specs, and its names and keys."""
 
 import inspect
 import re
@@ -14,7 +14,7 @@ API_VERSION = 1
 _TARGET = re.compile(r"[\w.]+:[\w.]+")
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """The reason why a plugin is left out, and the remedy."""
 
     def __init__(self, reason: str, remedy: str) -> None:
@@ -22,12 +22,12 @@ class Refused(Exception):
         self.remedy = remedy
 
 
-def arguments_of_a_hook(plugin: Any) -> Refused:
+def arguments_of_a_hook(plugin: Any) -> Rejected:
     """Return the reason to leave out a plugin with a hook that takes arguments."""
     for kind in kinds.KINDS.values():
         hook = getattr(plugin, kind.hook, None)
         if callable(hook) and (given := ", ".join(inspect.signature(hook).parameters)):
-            return Refused(f"its {kind.hook} takes arguments: {given}", "Let it take none")
+            return Rejected(f"its {kind.hook} takes arguments: {given}", "Let it take none")
     raise AssertionError("no hook takes arguments")
 
 
@@ -38,14 +38,14 @@ def check_version(plugin: Any) -> None:
     if version == API_VERSION and type(version) is int:
         return
     if version is None:
-        raise Refused("it has no BRAX_PLUGIN_API", f"Declare BRAX_PLUGIN_API = {API_VERSION}")
+        raise Rejected("it has no BRAX_PLUGIN_API", f"Declare BRAX_PLUGIN_API = {API_VERSION}")
     if type(version) is not int:
-        raise Refused(
+        raise Rejected(
             f"its BRAX_PLUGIN_API is {version!r}, not an integer",
             f"Declare BRAX_PLUGIN_API = {API_VERSION}",
         )
     newer = version > API_VERSION
-    raise Refused(
+    raise Rejected(
         f"it needs plugin API {version}, this is plugin API {API_VERSION}",
         "Update brax-core" if newer else "Update it",
     )
@@ -55,14 +55,14 @@ def check_specs(claims: Iterable[tuple[str, Spec]]) -> None:
     """Raise if a spec is malformed."""
     for kind, spec in claims:
         if not isinstance(spec.name, str) or not spec.name:
-            raise Refused(f"a {kind} has the name {spec.name!r}", "Give it a name")
+            raise Rejected(f"a {kind} has the name {spec.name!r}", "Give it a name")
         if isinstance(spec.target, str) and not _TARGET.fullmatch(spec.target):
-            raise Refused(
+            raise Rejected(
                 f"the target '{spec.target}' of {kind} '{spec.name}' is not module:attribute",
                 "Write it as 'package.module:ATTRIBUTE'",
             )
         if spec.keys and (problem := kinds.key_problem(kind, spec.keys)):
-            raise Refused(
+            raise Rejected(
                 f"the keys of {kind} '{spec.name}' must be {problem}, but are {spec.keys!r}",
                 "Correct them",
             )
@@ -82,10 +82,10 @@ def check_free(
             if first == spec and owner.distribution == origin.distribution:
                 continue
             if owner == origin:
-                raise Refused(f"it brings the {kind} '{spec.name}' twice", "Rename one of the two")
+                raise Rejected(f"it brings the {kind} '{spec.name}' twice", "Rename one of the two")
             what = f"the {kind} '{spec.name}' of {origin} is"
             key = place[-1]
-            raise Refused(
+            raise Rejected(
                 f"{what} for {key}, which is already registered by {owner} as '{first.name}'"
                 if key
                 else f"{what} already registered by {owner}",
