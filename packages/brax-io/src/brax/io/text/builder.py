@@ -252,7 +252,9 @@ class Builder:
         for name, qp in self.qps.items():
             if name not in standing:
                 problem = "only a body that hangs on no joint can be placed; give joint angles"
-                self.made.add_problem(f"defaults: qps '{name}': {problem}.{closest(name, standing)}")
+                self.made.add_problem(
+                    f"defaults: qps '{name}': {problem}.{closest(name, standing)}"
+                )
             if any(vector(qp.vel) + vector(qp.ang)):
                 problem = "a model starts at rest; give velocities to the pipeline's `init`"
                 self.made.add_problem(f"defaults: qps '{name}': {problem}")
