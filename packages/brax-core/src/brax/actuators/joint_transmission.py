@@ -50,6 +50,7 @@ def _joint_transmission(
     sys: System, joints: Sequence[Sequence[int]], weight: jax.Array
 ) -> JointTransmission:
     """Return the transmission to each owner's joints, with weights in the same order."""
+    # One row for each joint of each owner: a fixed tendon has several, an actuator one.
     flat = [j for each in joints for j in each]
     at = np.asarray(sys.joint_q_start(), int), np.asarray(sys.joint_qd_start(), int)
     q, qd = (tuple(starts[flat].tolist()) for starts in at)

@@ -76,6 +76,7 @@ def tendon_reach(sys: System, links: Frames) -> LinkTransmission:
         sys: the model, with a spatial tendon, its leaves with a trailing batch axis.
         links: frames of the links in the world, and their velocities, in the model's order.
     """
+    # Segments of one kind are computed together, as arrays.
     found = [
         _straight(sys, links, s) if wrapping == "" else _around(sys, links, s, wrapping, has_side)
         for (wrapping, has_side), s in _kinds(sys).items()

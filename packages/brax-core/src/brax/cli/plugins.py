@@ -145,6 +145,7 @@ def _object_facts(registered: Registered) -> dict[str, Any]:
         if click.get_current_context().find_root().obj["debug"]:
             traceback.print_exception(error)
         return {"error": str(error)}
+    # An instance is documented by its class.
     described = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
     documentation = inspect.cleandoc(described.__doc__ or "")  # its own, not its base class's
     return {"defined in": described.__module__, "documentation": documentation.split("\n")[0]}

@@ -95,6 +95,7 @@ class PipelineEnv(Env):
         Raises:
             UnknownNameError: if there is no such renderer.
         """
+        # A plugin, because brax-core depends on no graphics library.
         drawn = plugins.get("renderer", renderer)(self.sys, trajectory, height, width, camera)
         return checked_pictures(renderer, drawn, height, width)
 

@@ -112,6 +112,7 @@ class Randomization:
 def _quantity(sys: System, name: str, bounds: Range) -> jax.Array:
     """Return the numbers of a name, after checking that the bounds fit them."""
     try:
+        # The flat MuJoCo names are properties of the system, so `getattr` finds them as well.
         value = functools.reduce(getattr, name.split("."), sys)
     except AttributeError as error:
         raise UnknownNameError(f"cannot randomize '{name}': {error}") from None

@@ -115,6 +115,7 @@ class FrameAngularAcceleration(_FrameSensor):
 
 def _both(context: EvaluationContext, asked: Asked) -> tuple[Frames, Frames]:
     """Return the frames that are measured, and the reference frames."""
+    # The world is a frame at rest, so sensors without a reference need no case of their own.
     references = [("world", -1) if ref is None else ref for ref in asked.references]
     return context.frames(asked.objects), context.frames(references)
 

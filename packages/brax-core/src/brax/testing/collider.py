@@ -98,18 +98,22 @@ def _numbers(
             *(_shape(k, p, s) for k, p, s in zip(kinds, places, given, strict=True))
         )
 
+    # A fixed seed: the check of an object always has the same result.
     rng = np.random.default_rng(0)
     first, second, turn = (
         jnp.asarray(rng.normal(size=(7, _PAIRS)) * _POSE_SPREAD, jnp.float32) for _ in range(3)
     )
     run = jax.jit(lambda a, b: _table(collide(a, b)))
     dist, pos, normal = (np.asarray(a) for a in run(first, second))
+    # All further comparisons would fail with such a number.
     if not all(np.isfinite(a).all() for a in (dist, pos, normal)):
         yield "a distance, place or normal is not finite"
         return
     if np.abs(np.linalg.norm(normal, axis=-1) - 1).max() > _COLLIDER_TOLERANCE:
         yield "a normal does not have unit length"
     yield from _moved_together(run, first, second, turn)
+    # Pairs are independent of each other, so the gradient of the sum over the batch has that of
+    # each.
     slope = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.min(run(a, b)[0], axis=0)), argnums=(0, 1)))
     little = _little(kinds, given)
     # The slope of the distance is the direction along which the second shape leaves the first. It

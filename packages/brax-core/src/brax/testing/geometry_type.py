@@ -51,6 +51,7 @@ def _sized(kind: Any) -> bool:
 
 def _numbers(kind: GeometryType, size: Sequence[float]) -> Iterator[str]:
     """Yield the problems of a type's values at random points and directions."""
+    # A fixed seed: the check of an object always has the same result.
     drawn = jnp.asarray(np.random.default_rng(0).normal(size=(3, _N_POINTS, 1, 1)), jnp.float32)
     points = Vec3(*drawn)
     column = lambda *v: [jnp.full((1, 1), x, jnp.float32) for x in v]  # noqa: E731

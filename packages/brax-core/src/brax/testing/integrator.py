@@ -44,6 +44,7 @@ def _convergence(integrator: Integrator[Any]) -> Iterator[str]:
         fine = [reached(n) for n in (16, 32, 64)]
     errors = [float(np.linalg.norm(a - b)) for a, b in itertools.pairwise(fine)]
     order = math.log2(errors[0] / errors[1]) if min(errors) > 1e-14 else math.inf
+    # Negated, so that NaN fails.
     if not abs(order - integrator.order) < 0.3:
         yield f"it declares order {integrator.order}, but converges with order {order:.2f}"
 

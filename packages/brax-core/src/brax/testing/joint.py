@@ -62,6 +62,7 @@ def _pose(joint: JointType, params: JointParams, q: Any) -> tuple[Vec3, Quat]:
 
 def _numbers(joint: JointType, params: JointParams) -> Iterator[str]:
     """Yield the problems of a joint's values, at rest and at random coordinates."""
+    # A fixed seed: the check of an object always has the same result.
     rng = np.random.default_rng(0)
 
     def rates(scale: float) -> tuple[jax.Array, ...]:
@@ -76,6 +77,7 @@ def _numbers(joint: JointType, params: JointParams) -> Iterator[str]:
     if _far((*pos, rot.w - one, *rot.vec)):
         yield "transform at rest (of zero) must be the identity"
     step = jax.jit(lambda q, v: _departures(joint, params, q, v))
+    # One number that depends on all outputs: a derivative of any of them that is not finite shows.
     gradient = jax.jit(jax.grad(lambda q, v: _everything(joint, params, q, v), argnums=(0, 1)))
     for q in (rest, joint.integrate(rest, rates(1.2), 1.0), joint.integrate(rest, rates(2.5), 1.0)):
         v = rates(0.7)
@@ -122,6 +124,7 @@ def _departures(joint: JointType, params: JointParams, q: Any, v: Any) -> dict[s
             # The angular velocity of a quaternion is the vector part of 2 q' q*.
             turning.mul(rot.conj).vec * 2.0 - angular,
         ),
+        # Poses are compared, since coordinates that differ by whole turns have the same one.
         "coordinates must undo transform": (again - pos, turned.conj.mul(rot).vec),
         "difference must undo integrate": _minus(
             joint.difference(joint.integrate(q, v, 1.0), q), v

@@ -56,6 +56,7 @@ def _states(pipeline: Any, sys: System) -> Iterator[str]:
         start = pipeline.init(sys, sys.init_q, jnp.zeros(sys.qd_size()))
         if isinstance(start, State):
             name = "step"
+            # The number of substeps is static in every pipeline.
             step = jax.jit(pipeline.step, static_argnums=3)
             once = step(sys, start, act, 1)
             if isinstance(once, State):

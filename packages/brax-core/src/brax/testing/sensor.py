@@ -43,6 +43,7 @@ def _numbers(kind: SensorType, sys: System) -> Iterator[str]:
         state = GENERALIZED.init(sys, sys.init_q, jnp.full(sys.qd_size(), rate))
         return sensors(sys, state, jnp.zeros(sys.act_size()))
 
+    # At rest and in motion, by one compiled program.
     rates = jnp.array([0.0, 0.3])
     try:
         single = np.stack([jax.jit(read)(rate) for rate in rates])

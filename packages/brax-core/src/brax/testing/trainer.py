@@ -83,6 +83,7 @@ def _greedy(out: Any) -> Any:
     """Return the deterministic policy, if the trainer distinguishes it."""
     make_policy, params, _ = out
     try:
+        # A trainer whose actions are never random need not take `deterministic`.
         return make_policy(params, deterministic=True)
     except TypeError:
         return make_policy(params)

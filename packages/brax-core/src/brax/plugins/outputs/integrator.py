@@ -17,6 +17,7 @@ def problems(integrator: Integrator[Any]) -> Iterator[str]:
         yield f"name must be a text in lower case, got {name!r}"
     if type(order) is not int or order < 1:
         yield f"order must be a number of at least 1, got {order!r}"
+    # Without `needs_flow` the stages of `Flow` do not exist, as in the pipelines that lack them.
     moves: Moves[_State] = _Flow() if integrator.needs_flow else _TracedMoves()
     try:
         out = call("step", lambda s, dt: integrator.step(moves, s, dt), _State(like()), like())
