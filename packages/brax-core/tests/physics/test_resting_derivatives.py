@@ -2,7 +2,8 @@
 
 An infinite plane is the same everywhere: where a body starts moves its end by as much and changes
 nothing else. While it slides, friction slows it down at a constant rate, so that its end moves by
-the time times the change of its speed.
+the time times the change of its speed. MuJoCo's contacts are soft: the normal force, and friction
+with it, grows a little with the speed, so that the end moves by less.
 """
 
 import functools
@@ -80,6 +81,16 @@ def slopes(pipeline, sys, q, qd, steps):
     return jax.vmap(jax.jacfwd(end), (None, 0, 0))(jnp.zeros(3), q, qd)
 
 
+SLIDING = {
+    "spring": pytest.approx(20 * DT, rel=1e-2),
+    "positional": pytest.approx(20 * DT, rel=1e-2),
+    # Central differences of MuJoCo 4.0.0 for these bodies: .08181 (capsule on a box) to .08199
+    # (sphere on the plane). It has no ring.
+    "generalized": pytest.approx(0.0819, rel=2e-3),
+}
+"""Derivative of the place after 20 steps by the initial speed of what slides [s]."""
+
+
 def check(kind, ground, pipeline):
     sys, q, qd = lying(kind, ground)
     kinds = plugins.get("pipeline", pipeline)
@@ -90,7 +101,7 @@ def check(kind, ground, pipeline):
     np.testing.assert_allclose(got[..., :2], want, rtol=0, atol=1e-5)
     assert np.abs(got[..., 2]).max() < 1e3  # 90 of an ellipsoid that tips over its middle axis
     got = np.asarray(slopes(kinds, sys, q, qd, 20))
-    assert got[1, 0, 2] == pytest.approx(20 * DT, rel=1e-2)
+    assert got[1, 0, 2] == SLIDING[pipeline]
 
 
 CASES = [(kind, "plane") for kind in HIGH] + [("ring", "box"), ("capsule", "box"), ("mesh", "box")]
