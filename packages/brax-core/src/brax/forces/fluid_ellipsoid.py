@@ -112,7 +112,8 @@ def _on_ellipsoid(mine: FluidEllipsoids, ang: Vec3, lin: Vec3) -> Spatial:
     area = jnp.where(moves, np.pi * jnp.sqrt(ratio), 0.0)
     speed = sqrt(lin.dot(lin))
     kutta, magnus = mine.lift
-    # The area times the cosine between velocity and normal, and the normal's length taken out.
+    # Kutta lift: projected area times the cosine between velocity and surface normal, divided by
+    # the length of `normal` below, which is not a unit vector.
     bent = kutta * np.pi * sqrt(across) / jnp.where(moves, speed * sqrt(beyond), 1.0)
     normal = _times(squares, lin)
     force = momentum.cross(ang) + ang.cross(lin) * magnus + normal.cross(lin).cross(lin) * bent
@@ -139,7 +140,8 @@ def added_mass(semi_axes: np.ndarray) -> np.ndarray:
     # that the integrand has one scale.
     t, scale = 0.5 * (nodes + 1.0), float(np.prod(semi_axes) ** (1 / 3))
     r = semi_axes / scale
-    # From 0 to infinity by x = t^2 / (1 - t)^2, which takes the root at the start away.
+    # x = t² / (1 - t)² maps (0, 1) to (0, infinity), and removes the singularity of the square root
+    # at the start.
     x = (t / (1 - t)) ** 2
     change = 0.5 * weights * 2 * t / (1 - t) ** 3
     roots = np.sqrt(r[:, None] ** 2 + x)

@@ -316,7 +316,7 @@ class Solver:
         # The gradient is a difference of these two forces; its rounding error is a share of them.
         scale = inertial * inertial + problem.force * problem.force
         near = float(jnp.finfo(gradient.dtype).eps) ** CONVERGED_POWER
-        # Written so that NaN is far: a step then carries it into the accelerations.
+        # Written so that NaN is not converged: a step then carries it into the accelerations.
         return ~(sum_all(weight * gradient * gradient) <= near**2 * sum_all(weight * scale))
 
     def _newton_step(self, problem: ConstraintProblem, carry: Any, gradient: jax.Array) -> Any:

@@ -317,7 +317,8 @@ class Stepper(Flow[StepState]):
         # here.
         slope = jax.vmap(column, out_axes=1)(directions)
         if not inertia:
-            # A medium's is not symmetric; MuJoCo's fast factorization asks for that.
+            # The derivative of a fluid's force is not symmetric. MuJoCo's `implicitfast` makes it
+            # symmetric, as its factorization needs.
             slope = 0.5 * (slope + jnp.swapaxes(slope, 0, 1))
         if couples_joints(problem.sys):
             # The actuators' derivative has the sign of a force; `resisting` has the opposite one.

@@ -55,7 +55,7 @@ def write_state(
 ) -> State:
     """Return the state of links and joints.
 
-    The coordinates of free links come from their frames; those of joints are kept along.
+    The coordinates of free links come from their frames; those of joints are carried along.
     """
     by_q: dict[int, jax.Array] = {}
     by_qd: dict[int, jax.Array] = {}

@@ -111,7 +111,7 @@ def _points(
     )
     data = rows(sys.equality.data, equalities.points)
     near, far = (Vec3(*(data[:, k + i] for i in range(3))) for k in (0, 3))
-    # MuJoCo's order: of a weld the second link's point comes first.
+    # MuJoCo stores the anchors of a weld in the other order: the second body's comes first.
     weld = np.isin(np.arange(len(equalities.points)), equalities.frames)[:, None]
     point1 = first.at(Vec3(*(jnp.where(weld, b, a) for a, b in zip(near, far, strict=True))))
     point2 = second.at(Vec3(*(jnp.where(weld, a, b) for a, b in zip(near, far, strict=True))))

@@ -88,7 +88,8 @@ def directions(stack: Stack, at: StackPose, parent: Links | None, body: Links) -
     # The Gram matrix of the directions at the last anchor; its inverse gives rates from velocities.
     gram = [[_dot(a, b) for b in local] for a in local]
     if len(gram) > 1:
-        # In gimbal lock two directions are one: the least that keeps the inverse finite.
+        # In gimbal lock two directions coincide. This is the smallest relative increase of the
+        # diagonal that keeps the inverse finite.
         for k, row in enumerate(gram):
             row[k] = row[k] * (1.0 + 4.0 * jnp.finfo(row[k].dtype).eps)
     return Joints(point, local, invert(gram))

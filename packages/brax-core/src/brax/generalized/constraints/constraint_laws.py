@@ -253,7 +253,7 @@ def impedance(solimp: tuple[jax.Array, ...], distance: jax.Array) -> jax.Array:
     x = jnp.minimum(jnp.abs(distance) / jnp.maximum(width, MIN_TRANSITION_WIDTH), 1.0)
     # A sigmoid of two power functions, which meet at the midpoint with equal slopes.
     below = x <= middle
-    # The power of what is not taken must have a finite derivative too.
+    # Both branches are computed; the one that is not selected must have a finite derivative too.
     rise = middle * _power(jnp.where(below, x, middle) / middle, power)
     fall = 1.0 - (1.0 - middle) * _power(
         (1.0 - jnp.where(below, middle, x)) / (1.0 - middle), power

@@ -91,7 +91,7 @@ def limit(
     if any(farther):
         lower = lower != np.asarray(farther)[:, None]
     signs = jnp.where(lower, 1.0, -1.0).astype(at.dtype)
-    # A force of zero per infinite distance would be no number.
+    # A bound may be infinite: zero times an infinite distance would be NaN.
     distance = jnp.minimum(jnp.where(lower, below, above), MAX_SPEED) - margin
     imp = impedance(soft.solimp, distance)
     # Not active: D is zero, and so is the force.

@@ -69,7 +69,8 @@ def variational_step(problem: GeneralizedProblem, motion: StepState, dt: jax.Arr
     end = smooth(sys, problem.links, blocks, q, still)
     end_frames = _principal_frames(problem, end.pos, end.rot)
     momenta = _momenta(problem, start_frames, end_frames, dt)
-    # What rounding kept from being found moves on with the body, so that it does not add up.
+    # Rounding leaves a small rest of the momenta unsolved. It is carried to the end of the step, so
+    # that these errors do not accumulate.
     missing = wanted - _along_dofs(problem, start, start_frames.centre, momenta, rates)
     found = fusion_barrier(_along_dofs(problem, end, end_frames.centre, momenta, rates) + missing)
     qd = frontal.to_model(blocks, frontal.solve(blocks, frontal.factor(blocks, end.mass), found))
