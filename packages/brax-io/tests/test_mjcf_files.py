@@ -174,8 +174,8 @@ def test_an_asset_of_an_included_file_may_lie_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("include", "said"),
     [
-        ("", "file 'leg.xml' holds no elements to include"),
-        ("<mujocoinclude/>", "file 'leg.xml' holds no elements to include"),
+        ("", "file 'leg.xml' has no elements to include"),
+        ("<mujocoinclude/>", "file 'leg.xml' has no elements to include"),
         (
             "<mujocoinclude><body></mujocoinclude>",
             "leg.xml:1: not well-formed XML: </mujocoinclude>",

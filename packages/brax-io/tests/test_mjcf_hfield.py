@@ -54,7 +54,7 @@ def test_json_of_too_few_heights_is_refused(system):
     [
         ('"window": [1, 1]', '"window": [1, 2]', "no such collider follows"),
         ('"kind": {"geometry_type": "sphere"}', '"kind": {"geometry_type": "plane"}', "no such"),
-        ('"grid": [2, 2]', '"grid": [2, 5]', "geom 0 is no height field of"),
+        ('"grid": [2, 2]', '"grid": [2, 5]', "geom 0 is not a height field of"),
     ],
 )
 def test_json_of_a_wrong_collider_is_refused(system, old, new, told):

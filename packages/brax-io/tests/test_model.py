@@ -186,7 +186,7 @@ def unknown_type(members):
         (objects, "damaged"),
         (lambda m: m.update({"kernel.npy": m["kernel.npy"][:-4]}), "damaged"),
         (lambda m: m.pop("params.json"), "damaged"),
-        (unknown_type, "a Pair of antigravity, which is not known here: import antigravity first"),
+        (unknown_type, "a Pair of antigravity, which is not imported: import antigravity first"),
         (
             lambda m: m.update({"params.json": m["params.json"].replace(b"base.", b"bise.")}),
             "No module named 'brax.bise'",

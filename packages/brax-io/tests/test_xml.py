@@ -77,7 +77,7 @@ REFUSED = {
     "a sign": ("<mujoco>\n a < b </mujoco>", "2: .*'<' must begin a tag, got '< b </mujoco>'|2: "),
     "a number for a name": ('<mujoco>\n<option 1a="1"/></mujoco>', "2: .*must end with '>'"),
     "NUL": ("<mujoco>\n\0</mujoco>", "2: .*a NUL character"),
-    "only a comment": ("<!-- a -->", "1: the model holds no element"),
+    "only a comment": ("<!-- a -->", "1: the model has no elements"),
     "entities": (
         '\n<!DOCTYPE m [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><mujoco model="&b;"/>',
         "2: DOCTYPE is not allowed",

@@ -84,8 +84,10 @@ def register_environment(
     if taken is not None and taken.spec.target is env_class:
         return
     # A notebook's cell that runs again makes a new class with the same name.
-    anew = taken is not None and taken.distribution == name and _same(taken.spec.target, env_class)
-    if taken is not None and not (override or anew):
+    redefined = (
+        taken is not None and taken.distribution == name and _same(taken.spec.target, env_class)
+    )
+    if taken is not None and not (override or redefined):
         raise PluginError(
             f"environment '{env_name}' is already registered by {taken.origin}: "
             "choose another name, or pass override=True"

@@ -125,7 +125,7 @@ def _dangling(system: System) -> list[str]:
         if not -1 <= parent < i
     ]
     found += [
-        f"system.collisions: geom {index} is no height field of {grid}"
+        f"system.collisions: geom {index} is not a height field of {grid}"
         for group in system.collisions
         if (grid := getattr(group.collider, "grid", None))
         for index in group.geom1

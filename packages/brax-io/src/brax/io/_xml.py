@@ -153,7 +153,7 @@ class _Tags:
 
     def _no_nul(self) -> None:
         if (at := self._text.find("\0")) >= 0:
-            raise self._fail(at, "it holds a NUL character")
+            raise self._fail(at, "it contains a NUL character")
 
     def _stray(self, start: int, end: int, stack: list[Node]) -> None:
         """Reject text after the end of the root element."""

@@ -148,9 +148,10 @@ def compare(trajectories: Mapping[str, Trajectory], *, dt: float | None = None) 
             )
     intervals = {name: motion.interval(each.sys, dt) for name, each in trajectories.items()}
     if len(set(intervals.values())) != 1:
-        told = ", ".join(f"{name}: {seconds:g}" for name, seconds in intervals.items())
+        listed = ", ".join(f"{name}: {seconds:g}" for name, seconds in intervals.items())
         raise ConfigError(
-            f"trajectories side by side need one time between states, got {told or 'none'}: give dt"
+            "trajectories side by side need one time between states, got "
+            f"{listed or 'none'}: give dt"
         )
     viewers = [_viewer(each, name, intervals[name], None) for name, each in trajectories.items()]
     group = "\n".join(['<div class="bx-group">', *viewers, "</div>"])

@@ -75,15 +75,15 @@ def loads(text: str | bytes, name: str = "model.json") -> System:
     """
     _arguments.text(text, f"{name}: a system's text", ModelError)
     try:
-        told = json.loads(
+        document = json.loads(
             # NaN and Infinity are not JSON; as texts they are reported with their place.
             text.removeprefix("\ufeff") if isinstance(text, str) else text,
             parse_constant=str,
         )
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{name}: not JSON: {error}") from None
-    version = told.get("brax") if isinstance(told, dict) else None
-    if type(version) is not int or "system" not in told:
+    version = document.get("brax") if isinstance(document, dict) else None
+    if type(version) is not int or "system" not in document:
         raise ModelError(
             f'{name}: not a system: expected {{"brax": {SYSTEM_FORMAT_VERSION}, "system": ...}}'
         )
@@ -93,7 +93,7 @@ def loads(text: str | bytes, name: str = "model.json") -> System:
             "upgrade brax-io"
         )
     problems: list[str] = []
-    system: System = _Reader(problems).read(told["system"], System, "system")
+    system: System = _Reader(problems).read(document["system"], System, "system")
     if not problems:
         problems += inconsistent(system)
     if problems:
@@ -136,7 +136,7 @@ def _encode(value: Any, place: str) -> Any:
 
 def _numbers(array: np.ndarray, place: str) -> dict[str, Any]:
     if np.isnan(array).any():
-        raise ModelError(f"{place}: holds what is not a number (NaN)")
+        raise ModelError(f"{place}: contains NaN")
     return {
         "dtype": array.dtype.name,
         "shape": array.shape,
@@ -176,44 +176,44 @@ class _Reader:
             return self._object(value, place)
         if type(value) is wanted:
             return value
-        return self._refuse(f"{place}: expected {wanted.__name__}, got {value!r:.60}")
+        return self._reject(f"{place}: expected {wanted.__name__}, got {value!r:.60}")
 
-    def _refuse(self, problem: str) -> None:
+    def _reject(self, problem: str) -> None:
         self._problems.append(problem)
 
     def _array(self, value: Any, place: str) -> Any:
         if not isinstance(value, dict) or set(value) != {"dtype", "shape", "values"}:
-            return self._refuse(f"{place}: expected an array with dtype, shape and values")
+            return self._reject(f"{place}: expected an array with dtype, shape and values")
         values = value["values"]
         try:
             numbers = [_INFINITE.get(x, x) if isinstance(x, str) else x for x in values]
             array = np.array(numbers, np.dtype(value["dtype"])).reshape(value["shape"])
         except (TypeError, ValueError, OverflowError) as error:
-            return self._refuse(f"{place}: not an array of numbers: {error}")
+            return self._reject(f"{place}: not an array of numbers: {error}")
         if array.dtype.kind not in "biuf" or np.isnan(array).any():
-            return self._refuse(f"{place}: holds what is not a number")
+            return self._reject(f"{place}: contains something else than numbers")
         return jnp.asarray(array)
 
     def _tuple(self, value: Any, kinds: tuple[Any, ...], place: str) -> Any:
         if not isinstance(value, list):
-            return self._refuse(f"{place}: expected a list, got {value!r:.60}")
+            return self._reject(f"{place}: expected a list, got {value!r:.60}")
         if kinds[-1] is Ellipsis:
             kinds = kinds[:1] * len(value)
         if len(kinds) != len(value):
-            return self._refuse(f"{place}: expected {len(kinds)} entries, got {len(value)}")
+            return self._reject(f"{place}: expected {len(kinds)} entries, got {len(value)}")
         pairs = zip(value, kinds, strict=True)
         return tuple(self.read(x, kind, f"{place}[{i}]") for i, (x, kind) in enumerate(pairs))
 
     def _dataclass(self, value: Any, cls: Any, place: str) -> Any:
         if not isinstance(value, dict):
-            return self._refuse(f"{place}: expected an object, got {value!r:.60}")
+            return self._reject(f"{place}: expected an object, got {value!r:.60}")
         hints = typing.get_type_hints(cls)
         names = [field.name for field in dataclasses.fields(cls)]
         for name in value.keys() - set(names):
-            self._refuse(f"{place}: has no field '{name}'.{closest(name, names)}")
+            self._reject(f"{place}: has no field '{name}'.{closest(name, names)}")
         for name in names:
             if name not in value:
-                self._refuse(f"{place}: field '{name}' is missing")
+                self._reject(f"{place}: field '{name}' is missing")
         known = [name for name in names if name in value]
         parts = {name: self.read(value[name], hints[name], f"{place}.{name}") for name in known}
         return cls(**parts) if len(known) == len(names) else None
@@ -228,16 +228,16 @@ class _Reader:
                 return self._derived(value, cls, place)
         kinds = model_kinds().keys()
         if not isinstance(value, dict) or len(value) != 1 or not set(value) <= set(kinds):
-            return self._refuse(
+            return self._reject(
                 f"{place}: expected one of {', '.join(kinds)} with a name, got {value!r:.60}"
             )
         ((kind, name),) = value.items()
         if not isinstance(name, str):
-            return self._refuse(f"{place}: expected the name of a {kind}, got {name!r:.60}")
+            return self._reject(f"{place}: expected the name of a {kind}, got {name!r:.60}")
         try:
             return plugins.get(kind, name)
         except BraxError as error:
-            return self._refuse(f"{place}: {error}")
+            return self._reject(f"{place}: {error}")
 
     def _derived(self, value: dict[str, Any], cls: Any, place: str) -> Any:
         """Return a collider that is not registered but follows from geometry types."""
@@ -245,10 +245,10 @@ class _Reader:
         parts = {name: self.read(value[name], hints[name], f"{place}.{name}") for name in value}
         for name, part in parts.items():
             if hints[name] is GeometryType and not isinstance(part, GeometryType | None):
-                return self._refuse(f"{place}.{name}: expected a geometry type, got {part!r:.60}")
+                return self._reject(f"{place}.{name}: expected a geometry type, got {part!r:.60}")
         if None in parts.values():
             return None  # noted
         # The file could combine types for which the dispatch has no such collider.
         if not is_derived(cls(**parts)):
-            self._refuse(f"{place}: no such collider follows from its geometry types")
+            self._reject(f"{place}: no such collider follows from its geometry types")
         return cls(**parts)

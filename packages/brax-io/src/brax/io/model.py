@@ -188,11 +188,11 @@ def _class(name: str) -> Any:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            raise CheckpointError(f"it holds a {attribute} of {module}: {error}") from error
+            raise CheckpointError(f"it contains a {attribute} of {module}: {error}") from error
     cls = getattr(sys.modules.get(module), attribute, None)
     if not isinstance(cls, type) or not _fields(cls):
         raise CheckpointError(
-            f"it holds a {attribute} of {module}, which is not known here: import {module} first"
+            f"it contains a {attribute} of {module}, which is not imported: import {module} first"
         )
     return cls
 
@@ -219,7 +219,7 @@ def _check_sizes(archive: zipfile.ZipFile, total: int) -> None:
 def _array(archive: zipfile.ZipFile, entry: Mapping[str, Any], unread: set[str]) -> np.ndarray:
     """Read an array after checking its header against the tree, and remove it from `unread`.
 
-    An array that the tree names twice is rejected, so that no more is read than the file holds.
+    An array that the tree names twice is rejected, so that no more is read than the file contains.
     """
     dtype, shape, name = jnp.dtype(entry["dtype"]), tuple(entry["shape"]), f"{entry['array']}.npy"
     if name not in unread:

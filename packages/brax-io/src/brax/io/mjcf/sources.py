@@ -183,7 +183,7 @@ def _document(text: str, name: str, tag: str) -> Node:
 
 def _not_xml(start: str, name: str, tag: str) -> str:
     if start.startswith("<"):
-        return f"{name}:1: the model holds no element: expected {_FORMATS[tag]}"
+        return f"{name}:1: the model has no elements: expected {_FORMATS[tag]}"
     looks = start.lower().endswith((".xml", ".mjcf", ".urdf")) and "\n" not in start
     hint = " Did you mean load(path)?" if looks else ""
     return f"{name}:1: not XML (starts with {start[:40]!r}).{hint}"
@@ -226,7 +226,7 @@ def _included(
     source.included.add(name)
     roots = _xml.parse(_xml.decode(_read_bytes(path), name), name)
     if not roots or not roots[0].children:
-        raise ModelError(f"{node.place}: {node}: file '{name}' holds no elements to include")
+        raise ModelError(f"{node.place}: {node}: file '{name}' has no elements to include")
     _include(source, roots[0], [*chain, name], path.parent, outside)
     return roots[0].children
 

@@ -231,7 +231,7 @@ def _geom_notes(model: mujoco.MjModel, collides: np.ndarray) -> Iterator[Note]:
                 yield Note(kind, i, "ignored", "gap: only adhesion acts within it")
 
 
-def _actuator_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[Note]:
+def _actuator_notes(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> Iterator[Note]:
     for i, value in enumerate(model.actuator_trntype):
         word = keyword(mujoco.mjtTrn, value)
         if word not in TRANSMISSIONS:
@@ -241,12 +241,12 @@ def _actuator_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[N
             reason = "adhesion whose force depends on its rate is not supported; give it a motor's"
             yield Note("actuator", i, "refused", reason)
     for i, reason in law_problems(model):
-        if i in own:
+        if i in plugin_types:
             continue
         yield Note("actuator", i, "refused", reason)
 
 
-def _element_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[Note]:
+def _element_notes(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> Iterator[Note]:
     for i in range(model.neq):
         what = keyword(mujoco.mjtEq, model.eq_type[i])
         if not model.eq_active0[i]:
@@ -258,7 +258,7 @@ def _element_notes(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[No
     for kind, reason in _REFUSED_KINDS.items():
         for i in range(count(model, kind)):
             yield Note(kind, i, "refused", reason)
-    for i, reason in left_out(model, own):
+    for i, reason in left_out(model, plugin_types):
         yield Note("sensor", i, "ignored", reason)
     for kind, reason in _WITHOUT_EFFECT.items():
         for i in range(count(model, kind)):

@@ -83,13 +83,13 @@ def _centre(sys: System, link: int, x: Transform) -> jnp.ndarray:
     """
     if link >= sys.num_links():
         return _origin(sys, link, x)
-    carried = [link] if link >= 0 else []
+    subtree = [link] if link >= 0 else []
     # Parents come before their children, so one pass finds the whole subtree.
     for child, parent in enumerate(sys.link_parents):
-        if parent in carried or (link < 0 and parent < 0):
-            carried.append(child)
-    inertia = sys.link.inertia.take(np.array(carried))
-    centres = x.pos[:, carried] + math.rotate(inertia.transform.pos, x.rot[:, carried])
+        if parent in subtree or (link < 0 and parent < 0):
+            subtree.append(child)
+    inertia = sys.link.inertia.take(np.array(subtree))
+    centres = x.pos[:, subtree] + math.rotate(inertia.transform.pos, x.rot[:, subtree])
     return (centres * inertia.mass[:, None]).sum(axis=1) / inertia.mass.sum()
 
 

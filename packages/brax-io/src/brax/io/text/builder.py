@@ -129,7 +129,7 @@ class Builder:
                 hint = closest(joint.child, bodies)
                 self._reject(what, f"there is no body '{joint.child}'.{hint}", "joints", j)
             elif joint.child in joint_of:
-                problem = f"body '{joint.child}' hangs on another joint; closed loops are not"
+                problem = f"body '{joint.child}' has another parent joint; closed loops are not"
                 self._reject(what, f"{problem} supported", "joints", j)
             else:
                 joint_of[joint.child] = j
@@ -137,8 +137,8 @@ class Builder:
 
     def _add_body(self, i: int, parent: str, pos: Vector, rotation: Rotation) -> None:
         body = self.config.bodies[i]
-        carrier: Rotation = self.rotations.get(parent, IDENTITY_ROTATION)
-        self.rotations[body.name] = carrier.mul(rotation)
+        parent_rotation: Rotation = self.rotations.get(parent, IDENTITY_ROTATION)
+        self.rotations[body.name] = parent_rotation.mul(rotation)
         self.made.add_body(
             body.name,
             parent,
@@ -251,7 +251,7 @@ class Builder:
         """Report the positions and angles in the defaults that cannot be used."""
         for name, qp in self.qps.items():
             if name not in standing:
-                problem = "only a body that hangs on no joint can be placed; give joint angles"
+                problem = "only a body without a parent joint can be positioned; give joint angles"
                 self.made.add_problem(
                     f"defaults: qps '{name}': {problem}.{closest(name, standing)}"
                 )

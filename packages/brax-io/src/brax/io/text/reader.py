@@ -74,8 +74,8 @@ def loads(text: str | bytes, default_index: int = 0, name: str = "model.textprot
         BraxError: if protobuf is not installed.
         ModelError: listing everything that is wrong or not supported, with its line.
     """
-    config, told = _parse(text, name)
-    return _build(config, default_index, places(told), name)
+    config, decoded = _parse(text, name)
+    return _build(config, default_index, places(decoded), name)
 
 
 def build(config: Any, default_index: int = 0) -> System:
@@ -199,8 +199,8 @@ def report(path: Path, pipeline: str) -> Sequence[tuple[str, str, str, str]]:
                 rows.append((kind, f"{name} {field}".strip(), "ignored", IGNORED_FIELDS[field]))
     for joint in config.joints:
         if len(joint.angle_limit) == 3 and joint.angular_damping:
-            told = "angular_damping acts on each of its three angles"
-            rows.append(("joint", joint.name, "approximated", told))
+            reason = "angular_damping acts on each of its three angles"
+            rows.append(("joint", joint.name, "approximated", reason))
         else:
             rows.append(("joint", joint.name, "supported", ""))
     if hasattr(engine, "report"):

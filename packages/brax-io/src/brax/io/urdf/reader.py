@@ -193,9 +193,9 @@ def _warn_unknown(root: Node) -> None:
 
     Most often they are misspelt.
     """
-    told = [f"{node.place}: {node} {problem}" for node, problem in checks.unknown(root)]
-    if told:
-        warnings.warn("\n".join(told), stacklevel=4)
+    problems = [f"{node.place}: {node} {problem}" for node, problem in checks.unknown(root)]
+    if problems:
+        warnings.warn("\n".join(problems), stacklevel=4)
 
 
 def _warn_inferred(root: Node) -> None:

@@ -53,8 +53,8 @@ class Rollout:
         if path.suffix.lower() in (".png", ".gif", ".mp4"):
             image.save(path, self.sys, self.states, dt=self.dt)
         else:
-            told = dict(title=self.title, series=self.series, forces=self.forces)
-            html.save(path, self.sys, self.states, dt=self.dt, **told)
+            options = dict(title=self.title, series=self.series, forces=self.forces)
+            html.save(path, self.sys, self.states, dt=self.dt, **options)
 
 
 def save_beside(path: Path, trajectories: Mapping[str, Rollout]) -> None:
@@ -65,8 +65,8 @@ def save_beside(path: Path, trajectories: Mapping[str, Rollout]) -> None:
     """
     times = {name: each.dt for name, each in trajectories.items()}
     if len(set(times.values())) != 1:
-        told = ", ".join(f"{name}: {seconds:g}" for name, seconds in times.items())
-        raise ConfigError(f"runs side by side need one time between states, got {told}")
+        listed = ", ".join(f"{name}: {seconds:g}" for name, seconds in times.items())
+        raise ConfigError(f"runs side by side need one time between states, got {listed}")
     shown = {
         f"{name}, {each.title}": html.Trajectory(each.sys, each.states, each.series)
         for name, each in trajectories.items()

@@ -32,14 +32,14 @@ class Law(NamedTuple):
     biasprm: list[float]
 
 
-def actuator_law(model: mujoco.MjModel, actuator: int, own: str = "") -> Law | None:
+def actuator_law(model: mujoco.MjModel, actuator: int, plugin_type: str = "") -> Law | None:
     """Return the force law of an actuator; None if it is not supported.
 
-    An actuator with a plugin type (`own`) keeps the file's parameters unchanged.
+    An actuator with a plugin type (`plugin_type`) keeps the file's parameters unchanged.
     """
-    if own:
+    if plugin_type:
         gain, bias = model.actuator_gainprm[actuator], model.actuator_biasprm[actuator]
-        return Law(own, gain.tolist(), bias.tolist())
+        return Law(plugin_type, gain.tolist(), bias.tolist())
     dynamics, gain, bias = _words(model, actuator)
     if any(_problems(model, actuator)):
         return None

@@ -27,53 +27,56 @@ class Read(NamedTuple):
     reference: tuple[str, str] | None
 
 
-def read_sensor(model: mujoco.MjModel, sensor: int, own: Mapping[int, str]) -> Read | str:
+def read_sensor(model: mujoco.MjModel, sensor: int, plugin_types: Mapping[int, str]) -> Read | str:
     """Return a sensor as the builder takes it, or the reason why it is left out.
 
     Args:
         model: MuJoCo's model.
         sensor: the sensor's id.
-        own: plugin types of sensors, by id.
+        plugin_types: plugin types of sensors, by id.
     """
     if disabled(model, "SENSOR"):
         return "only observes; sensors are disabled"
     word = keyword(mujoco.mjtSensor, model.sensor_type[sensor])
-    name = own.get(sensor, _RENAMED.get(word, word))
+    name = plugin_types.get(sensor, _RENAMED.get(word, word))
     if name not in plugins.names("sensor"):
         hint = "; a plugin's type needs a tuple 'sensor:NAME' that lists it" * (name == "user")
         return f"only observes; type '{name}' is not supported{hint}"
-    kind = plugins.get("sensor", name)
+    sensor_type = plugins.get("sensor", name)
     if name == "actuatorvel" and _adheres(model, int(model.sensor_objid[sensor])):
         return "only observes; the rate of adhesion is not computed"
     if model.sensor_history[sensor].any() or model.sensor_delay[sensor]:
         return "only observes; a history or delay of a sensor is not supported"
-    if model.sensor_dim[sensor] != kind.width:
-        if sensor in own:
+    if model.sensor_dim[sensor] != sensor_type.width:
+        if sensor in plugin_types:
             who = plugins.specs("sensor")[name]
-            return f"its dim is {model.sensor_dim[sensor]}, but the width of {who} is {kind.width}"
+            width = sensor_type.width
+            return f"its dim is {model.sensor_dim[sensor]}, but the width of {who} is {width}"
         return f"only observes; a sensor of {model.sensor_dim[sensor]} numbers is not supported"
-    hidden = _hidden(model, kind, int(model.sensor_objid[sensor]))
+    hidden = _hidden(model, sensor_type, int(model.sensor_objid[sensor]))
     if hidden:
         return f"only observes; {hidden}"
-    what = _object(model, kind, model.sensor_objtype[sensor], model.sensor_objid[sensor])
-    against = None
+    measured = _object(model, sensor_type, model.sensor_objtype[sensor], model.sensor_objid[sensor])
+    reference = None
     if model.sensor_refid[sensor] >= 0:
-        against = _object(model, kind, model.sensor_reftype[sensor], model.sensor_refid[sensor])
-    for each in (what, against):
+        reference = _object(
+            model, sensor_type, model.sensor_reftype[sensor], model.sensor_refid[sensor]
+        )
+    for each in (measured, reference):
         if isinstance(each, str):
             return f"only observes; {each}"
-    assert not isinstance(what, str) and not isinstance(against, str)
-    return Read(name, what, against)
+    assert not isinstance(measured, str) and not isinstance(reference, str)
+    return Read(name, measured, reference)
 
 
 def _adheres(model: mujoco.MjModel, actuator: int) -> bool:
     return bool(model.actuator_trntype[actuator] == mujoco.mjtTrn.mjTRN_BODY)
 
 
-def _hidden(model: mujoco.MjModel, kind: SensorType, site: int) -> str:
+def _hidden(model: mujoco.MjModel, sensor_type: SensorType, site: int) -> str:
     """Return which shape prevents a sensor that casts rays from working; empty if none does."""
-    shapes = list(model.geom_type) if kind.sees_geoms else []
-    if kind.sees_site:
+    shapes = list(model.geom_type) if sensor_type.sees_geoms else []
+    if sensor_type.sees_site:
         shapes.append(model.site_type[site])
     words = sorted({keyword(mujoco.mjtGeom, shape) for shape in shapes})
     known = plugins.names("geometry_type")
@@ -85,18 +88,18 @@ def _hidden(model: mujoco.MjModel, kind: SensorType, site: int) -> str:
 def sensors(
     builder: ModelBuilder,
     model: mujoco.MjModel,
-    own: Mapping[int, str],
+    plugin_types: Mapping[int, str],
     places: Mapping[tuple[str, int], str],
 ) -> None:
     """Add the sensors that are supported; `support` reports the others."""
     for i, name in enumerate(names(model, "sensor")):
-        found = read_sensor(model, i, own)
+        found = read_sensor(model, i, plugin_types)
         if isinstance(found, str):
             # A plugin's sensor was asked for by name, so leaving it out is an error.
-            if i in own:
+            if i in plugin_types:
                 why = found.removeprefix("only observes; ")
                 known = plugins.names("sensor")
-                hint = "" if own[i] in known else closest(own[i], known)
+                hint = "" if plugin_types[i] in known else closest(plugin_types[i], known)
                 builder.add_problem(f"sensor '{name}'{places.get(('sensor', i), '')}: {why}.{hint}")
             continue
         builder.add_sensor(
@@ -110,44 +113,46 @@ def sensors(
         )
 
 
-def left_out(model: mujoco.MjModel, own: Mapping[int, str]) -> Iterator[tuple[int, str]]:
+def left_out(model: mujoco.MjModel, plugin_types: Mapping[int, str]) -> Iterator[tuple[int, str]]:
     """Yield the sensors that are not read, and why."""
     for i in range(model.nsensor):
-        found = read_sensor(model, i, own)
-        if isinstance(found, str) and i not in own:
+        found = read_sensor(model, i, plugin_types)
+        if isinstance(found, str) and i not in plugin_types:
             yield i, found
 
 
-def _object(model: mujoco.MjModel, kind: object, objtype: int, index: int) -> tuple[str, str] | str:
+def _object(
+    model: mujoco.MjModel, sensor_type: object, objtype: int, index: int
+) -> tuple[str, str] | str:
     """Return the measured object as (kind, name), or the reason why it is not supported."""
     word = keyword(mujoco.mjtObj, objtype)
-    what = _KINDS.get(word, word)
-    whole = getattr(kind, "own_link", False)
-    if whole and what == "inertia":
-        what = "body"
-    if what not in (*getattr(kind, "objects", ()), *(("body",) if whole else ())):
+    kind = _KINDS.get(word, word)
+    owns_link = getattr(sensor_type, "own_link", False)
+    if owns_link and kind == "inertia":
+        kind = "body"
+    if kind not in (*getattr(sensor_type, "objects", ()), *(("body",) if owns_link else ())):
         return f"a frame of a {word} is not supported"
     body = {
         "body": lambda: index,
         "inertia": lambda: index,
         "site": lambda: model.site_bodyid[index],
         "geom": lambda: model.geom_bodyid[index],
-    }.get(what, lambda: 0)()
-    if whole and body > 0 and not model.body_jntnum[body]:
-        return "its body has no joints and so is part of what carries it"
+    }.get(kind, lambda: 0)()
+    if owns_link and body > 0 and not model.body_jntnum[body]:
+        return "its body has no joints, so it is fused with its parent"
     # The builder adds the inertias of fused bodies, so their separate inertial frames are lost.
-    if what == "inertia" and not _alone(model, body):
+    if kind == "inertia" and not _alone(model, body):
         return "the inertia of a body that is fixed to another, or another to it, is not its own"
-    if what == "geom" and keyword(mujoco.mjtGeom, model.geom_type[index]) not in plugins.names(
+    if kind == "geom" and keyword(mujoco.mjtGeom, model.geom_type[index]) not in plugins.names(
         "geometry_type"
     ):
         return "its geom is of a shape that is not read"
-    if what in ("body", "inertia"):
-        return what, body_names(model)[index]
-    return what, names(model, what)[index]
+    if kind in ("body", "inertia"):
+        return kind, body_names(model)[index]
+    return kind, names(model, kind)[index]
 
 
 def _alone(model: mujoco.MjModel, body: int) -> bool:
-    """Return whether a body has joints and no other body is fused to it."""
+    """Return whether a body has joints and no other body is fused with it."""
     parts = [i for i in range(1, model.nbody) if model.body_weldid[i] == body]
     return parts == [body]
