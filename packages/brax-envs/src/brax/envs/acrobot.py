@@ -56,6 +56,7 @@ class Acrobot(Task):
     ) -> dict[str, jax.Array]:
         """Return the reward for height of the tip above the pivot, and the cost of the action."""
         p = self.parameters
+        # The tip is a static body, fused with the lower rod, so its pose is found by name.
         height = kinematics.frame(self.sys, after.x, "tip").pos[2] - PIVOT
         return {
             "reward_height": p.height_reward_weight * height,

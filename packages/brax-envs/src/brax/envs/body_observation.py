@@ -56,6 +56,7 @@ def com_velocity(sys: System, state: State) -> jax.Array:
     """
     share = sys.link.inertia.mass / jnp.sum(sys.link.inertia.mass)
     arm = link_centers(sys, state) - state.x.pos
+    # The velocity of a point of a rigid body: v + w x r.
     velocity = state.xd.vel + jnp.cross(state.xd.ang, arm)
     return jnp.concatenate([share[:, None] * velocity, state.xd.ang], axis=1)
 

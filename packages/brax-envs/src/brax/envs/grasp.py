@@ -103,6 +103,7 @@ class Grasp(GoalTask):
         """Return the open hand at rest, and the ball at a random place on the floor."""
         radius = self.parameters.target_spread
         at = jax.random.uniform(key_q, (2,), minval=-radius, maxval=radius)
+        # Coordinates 19 and 20 are the x and y of the ball.
         return self.sys.init_q.at[19:21].set(at), jnp.zeros(self.sys.qd_size())
 
     def target(self, key: jax.Array, physics: PipelineState) -> jax.Array:

@@ -85,6 +85,7 @@ class Pusher(Task):
         # Rejection sampling would need a loop of random length.
         direction, distance = math.normalize(offset)
         offset = jnp.where(distance < p.min_distance, direction * p.min_distance, offset)
+        # The goal is at the origin of its slides.
         q = jnp.concatenate([self.sys.init_q[:7], offset, jnp.zeros(2)])
         return q, jnp.concatenate([spread(key_qd, 7, p.reset_velocity_scale), jnp.zeros(4)])
 

@@ -23,6 +23,7 @@ def tip(sys: System, state: PipelineState) -> jax.Array:
 
 def tip_velocity(sys: System, state: PipelineState) -> jax.Array:
     """Return the velocity of the fingertip, world axes [m/s], shape (3,)."""
+    # The velocity of a point of a rigid body: v + w x r.
     arm = tip(sys, state) - state.x.pos[FINGERTIP]
     return state.xd.vel[FINGERTIP] + jnp.cross(state.xd.ang[FINGERTIP], arm)
 

@@ -32,6 +32,7 @@ def path(value: Any, name: str = "path", error: type[BraxError] = ConfigError) -
     if not isinstance(value, str | bytes | os.PathLike):
         raise error(f"{name} must be the path of a file, got {kind(value)}")
     found = os.fsdecode(value)
+    # The operating system would raise a ValueError that names no argument.
     if "\0" in found:
         raise error(f"{name} must be the path of a file, got {found[:60]!r} with a NUL character")
     # The most common mistake is to pass a model's text where its path is expected.

@@ -314,6 +314,7 @@ def _json(value: Any) -> str:
 
     The escapes keep a name in the model from ending the `<script>` element or opening another.
     """
+    # NaN is not JSON: the page could not parse it.
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

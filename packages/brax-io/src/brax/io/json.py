@@ -126,6 +126,7 @@ def _encode(value: Any, place: str) -> Any:
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
         return {f.name: _encode(getattr(value, f.name), f"{place}.{f.name}") for f in fields}
+    # Objects are written by name: their code is not data, and the same name gives the same object.
     for kind, interface in model_kinds().items():
         if isinstance(value, interface) and (name := plugins.name_of(kind, value)):
             return {kind: name}

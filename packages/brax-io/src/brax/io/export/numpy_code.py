@@ -127,6 +127,7 @@ def _constant(name: str, array: np.ndarray) -> str:
     """Return the assignment of a constant: a scalar as text, an array as exact bytes in base64."""
     if not array.shape and np.isfinite(array):
         return f"{name} = {array.item()!r}"
+    # The byte order is fixed, so the module computes the same on every machine.
     little = array.astype(array.dtype.newbyteorder("<"))
     text = base64.b64encode(little.tobytes()).decode()
     return f'{name} = _numbers("{little.dtype.str}", {array.shape}, "{text}")'

@@ -101,6 +101,7 @@ class _Writer:
         made = helper.make_model(
             body, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="brax", ir_version=8
         )
+        # An invalid model would fail only in the user's runtime.
         self._onnx.checker.check_model(made, full_check=True)
         return made
 

@@ -207,6 +207,7 @@ def _actuators(
         law = actuator_law(model, a, custom.types["actuator"].get(a, ""))
         if law is None:
             continue  # refused
+        # MuJoCo's documentation, flag/clampctrl: `disable` turns off the clamping of all controls.
         limited = clamped and model.actuator_ctrllimited[a]
         enabled = not is_disabled(model, a)
         bounds = model.actuator_forcerange[a] if model.actuator_forcelimited[a] else None
@@ -226,6 +227,7 @@ def _actuators(
             length_range=model.actuator_lengthrange[a],
             ctrl_range=model.actuator_ctrlrange[a] if limited else None,
             activation_range=model.actuator_actrange[a] if model.actuator_actlimited[a] else None,
+            # A disabled actuator stays in the model, so that controls keep their indices.
             force_range=bounds if enabled else (0.0, 0.0),
             early=bool(model.actuator_actearly[a]),
             line=places.get(("actuator", a), ""),

@@ -144,6 +144,7 @@ def _set_type(model: mujoco.MjModel, i: int, own: dict[str, dict[int, str]]) -> 
         )
     element = TYPES[kind]
     rows = slice(model.tuple_adr[i], model.tuple_adr[i] + model.tuple_size[i])
+    # A tuple refers to elements by type and name, so a wrong objtype would select another element.
     if (model.tuple_objtype[rows] != getattr(mujoco.mjtObj, f"mjOBJ_{element.upper()}")).any():
         article = "an" if kind[0] == "a" else "a"
         words = kind.replace("_", " ")

@@ -70,6 +70,7 @@ _PASSED_OVER = {
 
 def bad(root: Node, limit: int) -> list[str]:
     """Return everything that is wrong with a robot's text, one sentence each."""
+    # Only MuJoCo's own elements have its settings; a robot's elements have other attributes.
     settings = Node("", {}, root.file, 0)
     settings.children = [n for n in root.children if n.tag == "mujoco"]
     return [

@@ -183,6 +183,8 @@ def _add_mimic(spec: mujoco.MjSpec, joint: Node, mimic: Node) -> None:
         for key, standard in (("offset", "0"), ("multiplier", "1"))
     )
     equality = spec.add_equality()
+    # MuJoCo's joint equality is a polynomial of the other joint's coordinate: these are its
+    # coefficients.
     equality.type, equality.objtype = mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtObj.mjOBJ_JOINT
     equality.name1, equality.name2 = joint.attributes["name"], mimic.attributes["joint"]
     equality.data[:5] = [offset, multiplier, 0, 0, 0]
