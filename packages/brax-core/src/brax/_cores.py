@@ -9,7 +9,7 @@ cores_are_devices = False
 def use_all_cores() -> None:
     """Make every core a device of JAX, unless the user has set the number of devices.
 
-    On two cores, physics alone is faster by a tenth to a third, and several seeds train in
+    On two cores, simulation is faster by a tenth to a third, and several seeds train in
     parallel. A single agent trains on one device, whose work all cores share.
     """
     global cores_are_devices

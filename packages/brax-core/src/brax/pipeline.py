@@ -193,7 +193,7 @@ class Pipeline(ABC, Generic[P, M]):
         self, sys: System, state: State, act: jax.Array, external: Force | None, n_frames: int
     ) -> State:
         """Run all physics steps; the kernel of `step`."""
-        # What follows from the model alone is computed here, before the loop over physics steps.
+        # What follows from the model only is computed here, before the loop over physics steps.
         sys = mocap.placed(sys, state.mocap)
         problem = self.problem(sys, act, external)
         dt = sys.opt.timestep[None]
@@ -228,7 +228,7 @@ def _step(pipeline: Pipeline[Any, Any], n_frames: int) -> Callable[..., State]:
 
 def _init_kernel(sys: System, q: jax.Array, qd: jax.Array) -> State:
     """Return the state at given coordinates, for arrays with a trailing batch axis."""
-    # A step of length zero normalizes quaternions and leaves other coordinates alone.
+    # A step of length zero normalizes quaternions and does not change other coordinates.
     q = integrate(sys, q, jnp.zeros_like(qd), 0.0)
     return State(q, qd, *to_state(link_frames(sys, q, qd)))
 

@@ -173,7 +173,7 @@ def _jumps(above: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 def _runs(
     kinds: Sequence[Any], members: Sequence[Sequence[int]], parents: Sequence[int]
 ) -> list[list[int]]:
-    """Partition the groups by depth into runs: long chains together, others alone.
+    """Partition the groups by depth into runs: long chains together, others separately.
 
     Args:
         kinds: the joint types of each group.

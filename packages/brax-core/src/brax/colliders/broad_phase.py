@@ -262,7 +262,7 @@ class _BoundedShapes(NamedTuple):
         return self.kind.support(self.shape, ahead).dot(ahead)[0]
 
     def sideways(self) -> list[Vec3]:
-        """Return the separating axes to try besides the line between the centres."""
+        """Return the separating axes to try in addition to the line between the centres."""
         # The axes of a flat shape's frame are its face normals if it is a box or a bounding box.
         # The products of edges are left out, which only makes the bound lower in some poses.
         if self.kind.corners < FACE_CORNERS:

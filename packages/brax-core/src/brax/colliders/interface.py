@@ -68,7 +68,7 @@ class Touch(NamedTuple):
         """Return the two unit tangents; they and the normal are a right-handed frame."""
         normal, edge = self.normal, self.edge()
         # One Gram-Schmidt step. A direction along the normal has no part across it; then the
-        # tangents come from the normal alone, and the division never sees zero.
+        # tangents come from the normal only, and the division never sees zero.
         aside = edge - normal * normal.dot(edge)
         fallback, _ = tangents(normal)
         # Both branches of a `where` are differentiated: zero is replaced before the root is taken.

@@ -166,8 +166,8 @@ def _heights(sys: System, geoms: Sequence[int]) -> jax.Array | None:
     if not any(counts[g] for g in geoms):
         return None
     starts = np.cumsum([0, *counts])
-    alone = geoms[:1] if len(set(geoms)) == 1 else geoms
-    return jnp.stack([sys.heights[starts[g] : starts[g + 1]] for g in alone], axis=1)
+    distinct = geoms[:1] if len(set(geoms)) == 1 else geoms
+    return jnp.stack([sys.heights[starts[g] : starts[g + 1]] for g in distinct], axis=1)
 
 
 def find_touches(

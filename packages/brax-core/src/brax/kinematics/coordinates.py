@@ -113,7 +113,7 @@ def _angles(axes: list[Vec3], turn: Quat) -> list[jax.Array]:
     if len(axes) != 3:
         return []
     a, b, c = axes
-    # The first and the third rotation leave their axes alone, so that
+    # The first and the third rotation do not move their own axes, so that
     # a . R c = offset + even cos(q) + odd sin(q), where q is the second angle.
     offset = a.dot(b) * b.dot(c)
     even, odd = a.dot(c) - offset, a.dot(b.cross(c))

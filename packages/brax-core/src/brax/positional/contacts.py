@@ -246,7 +246,7 @@ def prepare(
     before: Sequence[Spatial],
     gravity: jax.Array,
     dt: jax.Array,
-    turns: bool,
+    has_torsion: bool,
 ) -> CandidateContacts:
     """Prepare the contacts for the sweeps: effective masses, and what both levels ask for.
 
@@ -260,7 +260,7 @@ def prepare(
         before: velocities at the start of the step, about the common point.
         gravity: size of the gravitational acceleration [m/s^2].
         dt: time step [s].
-        turns: True if any contact has torsional or rolling friction.
+        has_torsion: True if any contact has torsional or rolling friction.
     """
     dist, pos, normal, elasticity = found.dist, found.pos, found.normal, found.elasticity
     # Any two tangents do for isotropic friction. Anisotropic friction has tangents of its own.
@@ -272,7 +272,7 @@ def prepare(
     # has the origin.
     first, second = (pos - side.take(origins, plan) if side.moves else pos for side in sides)
     arms, none = (first, second), jnp.zeros_like(dist)
-    torsion = TorsionalResistance(found.twist, found.roll, rolls, ()) if turns else None
+    torsion = TorsionalResistance(found.twist, found.roll, rolls, ()) if has_torsion else None
     # The relative velocity needs only sides, axes and arms; the rest is filled in below.
     contact = CandidateContacts(
         *(sides, axes, arms, (), none, none, found.friction, slides),
@@ -416,7 +416,9 @@ def change_within_cone(
     velocity: AxisImpulse,
     target: jax.Array,
 ) -> tuple[AxisImpulse, AxisImpulse, AxisImpulse]:
-    """Return the change of impulses that each contact alone asks for, within the friction cone.
+    """Return the change of impulses that each contact asks for, within the friction cone.
+
+    Each contact is treated as if it were the only one.
 
     Args:
         contact: the contacts.
@@ -471,7 +473,7 @@ def torque_change_within_bounds(
     spin: AxisTorque,
     pressing: jax.Array,
 ) -> tuple[AxisTorque, AxisTorque, AxisTorque]:
-    """Return the change of torque impulses that each contact alone asks for, within its bounds.
+    """Return the change of torque impulses that each contact asks for, within its bounds.
 
     Torsional friction is bounded by itself, and the two components of rolling friction by a cone,
     each by its coefficient times the normal impulse. The results are those of `change_within_cone`.
@@ -499,7 +501,7 @@ def torque_change_within_bounds(
 
 
 def physical(contact: CandidateContacts, speed: jax.Array) -> jax.Array:
-    """Return the share of each impulse that stops, or throws back, a motion at a normal velocity.
+    """Return the share of each impulse that stops or reverses a motion at a normal velocity.
 
     The rest has pushed bodies out of penetration and must not remain in their velocities. At rest,
     where a little penetration is left over from the sweeps, all of the impulse is kept.

@@ -227,7 +227,7 @@ def change_within_limits(
     low: jax.Array,
     high: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the change of impulse that each limit alone asks for, within its largest impulse.
+    """Return the change of impulse that each limit asks for, within its largest impulse.
 
     Args:
         limits: the limits.

@@ -65,7 +65,7 @@ init, step = POSITIONAL.init, POSITIONAL.step
 
 def _corrected(stack: Stack, group: Group, bodies: Links, q: PerDof) -> PerDof:
     """Return joint coordinates after one Gauss-Newton step towards the frames."""
-    # Frames alone do not tell whole turns of a hinge. A step from the coordinates that the joint
+    # Frames do not determine the whole turns of a hinge. A step from the coordinates that the joint
     # velocities predict does, and is accurate since these are near.
     at, parent, body = (
         stack_pose(stack, group.types, q),

@@ -145,7 +145,7 @@ def resolve(
         bodies: the links at the start of the step.
         origins: the common point of each link's tree.
         q: coordinates, by stack.
-        free: the motion of links without joints under gravity alone.
+        free: the motion of links without joints, under gravity only.
         pushes: impulses on the links about the common points, by group.
         loads: impulses along the degrees of freedom, by stack.
         targets: the equality constraints and their target rates; None if the model has none.
@@ -379,7 +379,7 @@ def _safe_share(problem: SweepProblem, loads: SweepLoads) -> jax.Array:
         if problem.contact.torsion is not None:
             acts = acts._replace(couple=contact_rows.AxisTorque(pushes, pushes, pushes))
             steps[1] = contact_rows.AxisTorque(*problem.contact.torsion.effective_inertia)
-    alone = jax.tree.map(jnp.multiply, acts, SweepLoads(*steps))
+    scaled = jax.tree.map(jnp.multiply, acts, SweepLoads(*steps))
     # The start has a different number in each row, so that it is not perpendicular to the largest
     # eigenvector by symmetry.
     start = jax.tree.map(lambda x: x * (1.0 + 0.5 * jnp.sin(jnp.arange(len(x)))[:, None]), acts)
@@ -387,7 +387,7 @@ def _safe_share(problem: SweepProblem, loads: SweepLoads) -> jax.Array:
     def iterate(_: jax.Array, at: tuple[SweepLoads, jax.Array]) -> tuple[SweepLoads, jax.Array]:
         """Multiply by D A and normalize; the factor converges to the eigenvalue."""
         old, _ = at
-        new = jax.tree.map(jnp.multiply, alone, _speeds(problem, _response(problem, old)))
+        new = jax.tree.map(jnp.multiply, scaled, _speeds(problem, _response(problem, old)))
         most = jnp.sqrt(_squares(new) / _squares(old))
         return jax.tree.map(lambda x: x / most, new), most
 
@@ -465,7 +465,7 @@ def _changes(
     speeds: SweepLoads,
     over: Any,
 ) -> list[SweepLoads]:
-    """Return the change that each row alone asks for, the errors, and a mask of what decides.
+    """Return the change that each row asks for by itself, the errors, and a mask of what decides.
 
     Args:
         problem: the constraints.
@@ -538,7 +538,7 @@ def _contacts(
     # The summand keeps the root's derivative finite without gravity.
     gravity = jnp.sqrt(jnp.sum(sys.opt.gravity * sys.opt.gravity, axis=0, keepdims=True) + 1e-30)
     sides = contact_rows.sides_of(sys, plan)
-    turns = any(group.condim > 3 for group in sys.collisions)
+    has_torsion = any(group.condim > 3 for group in sys.collisions)
     return contact_rows.prepare(
-        found, sides, plan, inverse_inertia, origins, before, gravity, dt, turns
+        found, sides, plan, inverse_inertia, origins, before, gravity, dt, has_torsion
     )

@@ -220,7 +220,7 @@ def edge_curvature(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym
             tangents and the normal.
         size: size of the shape [m].
     """
-    # The second moment of the vertices in the plane of contact tells the cases apart: it has rank
+    # The second moment of the vertices in the plane of contact distinguishes the cases: it has rank
     # two on a face, one on an edge and zero at a vertex or on a round surface.
     xx = xy = yy = jnp.zeros_like(size)
     for corner in corners:
@@ -243,8 +243,8 @@ def edge_curvature(radii: Sym2, corners: Sequence[Vec3], size: jax.Array) -> Sym
     bend = jnp.where(narrow, 1.0 / jnp.where(radius > 0.0, radius, 1.0), 0.0)
     edge = Sym2(ss * bend, -cs * bend, cc * bend)
     round_ = sharp.inverse(jnp.zeros_like(size))
-    alone = width <= 0.0
-    return Sym2(*(jnp.where(alone, r, e) for r, e in zip(round_, edge, strict=True)))
+    no_span = width <= 0.0
+    return Sym2(*(jnp.where(no_span, r, e) for r, e in zip(round_, edge, strict=True)))
 
 
 def _finite(x: jax.Array) -> jax.Array:

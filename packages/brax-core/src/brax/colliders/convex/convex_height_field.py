@@ -143,10 +143,10 @@ def _shape_in_field(kind: GeometryType, shape: Shape) -> ShapeInField:
     # Support points along +x, -x, +y and -y.
     one = jnp.ones((4, *shape.pos.x.shape), shape.pos.x.dtype)
     x, y = (one * np.reshape(c, (4, 1, 1)) for c in ((1.0, -1.0, 0.0, 0.0), (0.0, 0.0, 1.0, -1.0)))
-    alone = ShapeInField(kind, shape, shape.pos, shape.pos)
-    ends = alone.farthest(Vec3(x, y, 0.0 * one))
+    unbounded = ShapeInField(kind, shape, shape.pos, shape.pos)
+    ends = unbounded.farthest(Vec3(x, y, 0.0 * one))
     low, high = Vec3(ends.x[1], ends.y[3], ends.z[0]), Vec3(ends.x[0], ends.y[2], ends.z[0])
-    return alone._replace(low=low, high=high)
+    return unbounded._replace(low=low, high=high)
 
 
 def _nearest(every: Triangles, seen: ShapeInField) -> Triangles:

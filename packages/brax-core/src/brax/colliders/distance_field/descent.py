@@ -137,7 +137,7 @@ class OtherShape(NamedTuple):
     def projected(self, target: Vec3) -> tuple[Vec3, tuple[Vec3, ...]]:
         """Return the points of a convex shape nearest to given points, and the simplex around each.
 
-        Support points alone are no good starts: from the far corners of a large shape no search
+        Support points are no good starts: from the far corners of a large shape no search
         would reach the first shape.
         """
         # The GJK iteration for the distance of a point (Ericson 2005, Real-Time Collision

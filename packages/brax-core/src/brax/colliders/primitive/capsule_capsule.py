@@ -57,7 +57,7 @@ def _contact_parameters(a: Shape, b: Shape) -> tuple[jax.Array, jax.Array]:
     cosine, middle = u.dot(b.axis_z), u.dot(b.pos - a.pos)
     reach = jnp.abs(cosine) * b.size.y
     begin, end = (jnp.clip(middle + side * reach, -half, half) for side in (-1, 1))
-    # Parallel capsules have no unique nearest points. The middle of the stretch alone would let
+    # Parallel capsules have no unique nearest points. Only the middle of the stretch would let
     # them tip, so both of its ends are taken.
     parallel = 1.0 - cosine * cosine < _MIN_AXIS_SINE_SQUARED
     first = jnp.where(parallel, begin, nearest)

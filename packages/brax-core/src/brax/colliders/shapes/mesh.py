@@ -74,7 +74,7 @@ class Mesh(GeometryType):
             return vertices, _both_sides(vertices)
         hull = ConvexHull(vertices)
         # Qhull's triangles have no consistent orientation, so each is compared with the outward
-        # normal that Qhull gives beside it.
+        # normal that Qhull gives with it.
         a, b, c = (vertices[hull.simplices[:, i]] for i in range(3))
         inwards = (np.cross(b - a, c - a) * hull.equations[:, :3]).sum(axis=1) < 0
         triangles = hull.simplices.copy()
