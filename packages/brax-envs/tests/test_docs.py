@@ -15,6 +15,7 @@ DOCS = next((p / "docs" for p in Path(__file__).parents if (p / "docs").is_dir()
 if DOCS is None:
     pytest.skip("only where the documentation is", allow_module_level=True)
 EXAMPLE = DOCS / "examples" / "cart.py"
+PACKAGE = Path(__file__).parents[1]
 
 
 def load(path):
@@ -35,6 +36,14 @@ def test_the_page_of_the_collection_is_what_the_code_says():
     assert (DOCS / "collection.md").read_text() == load(DOCS / "collection.py").page(), (
         "write it anew: hatch run collection"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [DOCS / "environments.md", PACKAGE / "README.md"])
+def test_the_first_example_of_a_page_runs(page):
+    names = {}
+    exec(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)[0], names)
+    assert jnp.isfinite(names["state"].reward).all()
 
 
 def test_the_page_shows_the_file():
