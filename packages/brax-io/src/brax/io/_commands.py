@@ -28,8 +28,16 @@ def _is_number(_context: click.Context, _option: click.Parameter, value: float |
 @click.command()
 @_run
 @_output
-@click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Maximum length of the episode.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
+)
 @click.option(
     "--beside",
     multiple=True,
@@ -48,8 +56,8 @@ def render(
 ) -> None:
     """Show an episode of a trained agent, from its RUN or one of its checkpoints.
 
-    The page holds one episode, of at most --steps steps of the environment. It is written to the
-    run's rollout.html unless --output names a file; FILE.mp4 and FILE.gif are films.
+    The page contains one episode of at most --steps steps. It is written to the run's rollout.html
+    unless --output names a file; FILE.mp4 and FILE.gif are films.
     """
     from brax.io.viewer import rollout
 
