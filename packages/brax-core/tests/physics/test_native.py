@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from native_lab import by_environment, by_xla, translated
+from native_lab import by_environment, by_xla, native, translated
 from physics_lab import PIPELINES, chain
 
 from brax import plugins
@@ -336,6 +336,26 @@ def test_a_program_whose_arrays_are_large(name, monkeypatch):
     for got, want in zip(translated(fun, args), by_xla(fun, args), strict=True):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("large", [None, 4])
+@pytest.mark.parametrize("length", [1, 9])
+def test_a_loop_over_single_numbers(large, length, monkeypatch):
+    """The first loop keeps one number a round that all environments share, over which another goes.
+
+    The derivative of a loop whose rounds have a factor of their own is such a program.
+    """
+    if large:
+        monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
+        monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (large,))
+
+    def summed(x):
+        _, factors = jax.lax.scan(lambda k, _: (k + 1, k / (k + 3)), 1.0, length=length)
+        return jax.lax.scan(lambda s, r: (r * s + 1, s * r), x[0], factors, reverse=True)
+
+    x = np.random.default_rng(0).normal(size=(2, 5)).astype(np.float32)
+    for got, want in zip(native(summed, x), by_xla(by_environment(summed), [x]), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.slow

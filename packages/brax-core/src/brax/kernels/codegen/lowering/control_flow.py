@@ -1,6 +1,7 @@
 """Lowering rules of operations that call functions: loops, branches and linear solvers."""
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -165,7 +166,7 @@ def _scan(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArra
     if not length or any(v.aval.shape[0] == BATCH_MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
     if length == 1:
-        out = evaluate(asm, *body, [*fixed, *start, *(x[0] for x in rows)])
+        out = evaluate(asm, *body, [*fixed, *start, *(x[0, ...] for x in rows)])
         return [*out[:carried], *(x[None] for x in out[carried:])]
     kinds = [code_of(v.aval.dtype) for v in eqn.invars[first:]]
     counter = asm.reserve("i4", False)
@@ -261,8 +262,9 @@ def _where_needed(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[Ele
 def _row(asm: Emitter, x: ElementArray, at: Value, code: str) -> ElementArray:
     """The elements at an index of the first axis."""
     if asm.loops and asm.loops.worth(x):
-        rest = np.arange(x[0].size).reshape(x.shape[1:])
-        move = _filled([at], ()), "i4", x.shape[0] - 1, x[0].size
+        size = math.prod(x.shape[1:])
+        rest = np.arange(size).reshape(x.shape[1:])
+        move = _filled([at], ()), "i4", x.shape[0] - 1, size
         return asm.loops.gather(x, code, rest, [move])
     x = _fetched(asm, x)
     out = np.empty(x.shape[1:], object)
