@@ -48,7 +48,7 @@ class ConstraintImpulses(NamedTuple):
     """Tendon limits and dry friction."""
 
 
-class GroupedLoads(NamedTuple):
+class TreeLoads(NamedTuple):
     """Impulses on the trees, by group of links."""
 
     links: Sequence[Spatial | None]
@@ -81,7 +81,7 @@ class ConstraintRows:
             [jnp.zeros_like(b.low - b.step) for _, b in self.tendons],
         )
 
-    def add(self, loads: GroupedLoads, impulses: ConstraintImpulses) -> GroupedLoads:
+    def add(self, loads: TreeLoads, impulses: ConstraintImpulses) -> TreeLoads:
         """Return the loads with those of the constraints' impulses added."""
         # J^T f by kind of row: contacts act on links, limits along degrees of freedom, tendons on
         # both.
@@ -93,7 +93,7 @@ class ConstraintRows:
             for each in zip(loads.dofs, self.limits, impulses.limits, strict=True)
         ]
         if self.tendon_jacobian is None:
-            return GroupedLoads(links, dofs)
+            return TreeLoads(links, dofs)
         along = total(
             sum_rows(x, which, len(self.sys.tendon_names))
             for (which, _), x in zip(self.tendons, impulses.tendons, strict=True)
@@ -101,7 +101,7 @@ class ConstraintRows:
         # Groups that nothing loads have an empty tuple; the sum wants an entry for each dof.
         each: Any = [x or (None,) * len(g.qd) for x, g in zip(dofs, self.plan.groups, strict=True)]
         pulled = tendon_rows.loads(self.sys, self.plan, self.tendon_jacobian, along)
-        return GroupedLoads(*tendon_rows.summed(([*links], each), pulled))
+        return TreeLoads(*tendon_rows.summed(([*links], each), pulled))
 
     def ask(
         self, last: jax.Array, impulses: ConstraintImpulses, motion: GroupedMotion

@@ -66,6 +66,7 @@ def sweep(number: int, rows: Rows[Vector], ask: Callable[[jax.Array, Vector], Ve
         nearer = norm < before
         beta = jnp.where(nearer, norm, 0.0) / jnp.where(nearer, before, 1.0)
         old = rows.scale(direction, beta)
+        # The sum may leave the bounds, which the sweep itself respects: project once more.
         ahead = rows.project(asked, jax.tree.map(lambda a, d: a + d, asked, old))
         return ahead, jax.tree.map(lambda c, d: c + d, change, old), norm
 
@@ -100,6 +101,7 @@ class Trees(NamedTuple):
         if any(sys.tendon_limited) or any(sys.tendon_dry) or "tendon" in sys.equality_types:
             root = [0] * len(root)
         index = tuple(sorted(set(root)).index(r) for r in root)
+        # A joint belongs to the link that it moves.
         held = [
             index[plan.position[link]]
             for link, limited, dry in zip(

@@ -37,7 +37,7 @@ from brax.spring.bodies import SpringState, StepVelocities
 from brax.spring.constraints import (
     ConstraintImpulses,
     ConstraintRows,
-    GroupedLoads,
+    TreeLoads,
     constraint_rows,
     has_constraints,
 )
@@ -80,9 +80,7 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
     # Actuators and springs are explicit: they see the state at the start of the step.
     motors = _actuation(problem, bodies, links, measured)
     momenta = without_drives(pivots, _link_impulses(problem, links, arm, inertias, motors, dt))
-    loads = GroupedLoads(
-        momenta, by_group(plan, _dof_impulses(problem, bodies, measured, motors, dt))
-    )
+    loads = TreeLoads(momenta, by_group(plan, _dof_impulses(problem, bodies, measured, motors, dt)))
     equality = _equality(problem, pivots, links, gravity_change, origins, measured, dt)
     trees = TreeResponse(sys, plan, pivots, equality)
     solved = _solve(
@@ -117,14 +115,14 @@ class TreeResponse(NamedTuple):
     pivots: list[GroupPivot]
     equality: EqualityTargets | None
 
-    def motion(self, loads: GroupedLoads) -> GroupedMotion:
+    def motion(self, loads: TreeLoads) -> GroupedMotion:
         """Return the changes of velocity, relative to free fall, that loads cause."""
         found = self._free(loads)
         if self.equality is None:
             return found
         return project_motion(self.sys, self.plan, self.equality.held, found, self.equality.wanted)
 
-    def equality_momenta(self, loads: GroupedLoads) -> list[Spatial | None] | None:
+    def equality_momenta(self, loads: TreeLoads) -> list[Spatial | None] | None:
         """Return the momenta that equality constraints add to the links, by group."""
         if self.equality is None:
             return None
@@ -132,7 +130,7 @@ class TreeResponse(NamedTuple):
         along = equality_impulses(self.sys, self.plan, held, self._free(loads), wanted)
         return equality_momenta(self.sys, self.plan, held, along)
 
-    def _free(self, loads: GroupedLoads) -> GroupedMotion:
+    def _free(self, loads: TreeLoads) -> GroupedMotion:
         return solve(self.plan, self.pivots, *loads, driven=True)
 
 
@@ -155,7 +153,7 @@ def _solve(
     joints: Sequence[MeasuredJoints | None],
     origins: Vec3,
     gravity_change: Vec3,
-    loads: GroupedLoads,
+    loads: TreeLoads,
     dt: jax.Array,
     asked: bool,
 ) -> SolvedMotion:
@@ -197,7 +195,7 @@ def _acted(
     trees: TreeResponse,
     origins: Vec3,
     links: Links,
-    loads: GroupedLoads,
+    loads: TreeLoads,
     constraints: ConstraintRows | None,
     found: ConstraintImpulses | None,
 ) -> Impulses:
@@ -235,6 +233,7 @@ def _link_impulses(
     momenta = [
         Spatial(i.moment.cross(w), w * i.mass) for i, w in zip(inertias, weights, strict=True)
     ]
+    # External forces and fluid forces, as one wrench a link.
     wrench = problem.external.wrench(links.axes, Spatial(links.ang, links.vel))
     actuated = actuator_wrench(problem.sys, problem.plan, problem.model.links, links, motors)
     wrench = actuated if wrench is None else wrench if actuated is None else wrench + actuated
@@ -367,6 +366,7 @@ def _equality(
         *(sys, plan, problem.model.links, links, origins),
         [() if m is None else m.q for m in measured],
     )
+    # One matrix J M^-1 J^T of all equality constraints, inverted once a step.
     held = equality_system(sys, plan, pivots, origins, at)
     rates = by_group(plan, [() if m is None else m.rates for m in measured])
     falling = about(links._replace(vel=links.vel + gravity_change), origins)
