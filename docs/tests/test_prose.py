@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "benchmarks", "integration_tests", "packages/*/tests")
+FOLDERS = ("docs", "benchmarks", "integration_tests", "packages")
 FILES = sorted(
     file
     for folder in FOLDERS
@@ -35,9 +35,11 @@ INVENTED = {
     "strangers": "third parties",
     "strung": "tendon",
     "surroundings": "external forces",
+    "reaching": "sparse",
     "tie": "equality",
     "tied": "constrained",
     "ties": "equality constraints",
+    "twisting": "torsional",
 }
 """Words that the glossary has another word for."""
 
@@ -78,9 +80,11 @@ def place(path: Path, line: int) -> str:
 
 
 def test_docstrings_have_a_subject():
+    rest = ("packages/brax-core/src/brax/kernels", "packages/brax-agents/src")
     found = {
         f"{path.relative_to(ROOT)}: {' '.join(text.split()[:4])}"
         for path in FILES
+        if not str(path.relative_to(ROOT)).startswith(rest)
         for _, text in docstrings(path)
         if HEADLESS.match(text)
     }

@@ -40,7 +40,7 @@ def placed(sys: System, mocap: Transform | None) -> System:
         "fixed": _moved(sys.fixed, sys.fixed_mocap, shift),
     }
     if any(max(pair) >= 0 for pair in sys.equality_mocap):
-        moved["equality"] = _tied(sys, shift)
+        moved["equality"] = _displaced_equality(sys, shift)
     return sys.tree_replace(moved)
 
 
@@ -77,7 +77,7 @@ def _moved(frames: Transform, which: Sequence[int], shift: Shift) -> Transform:
     return Transform(stack(pos), stack(rot))
 
 
-def _tied(sys: System, shift: Shift) -> Equality:
+def _displaced_equality(sys: System, shift: Shift) -> Equality:
     """Displace the ends of equality constraints that are on mocap bodies.
 
     These ends become points of the world, as those of any constraint to the world. A weld's

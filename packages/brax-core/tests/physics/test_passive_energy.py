@@ -20,12 +20,12 @@ DENSITY = 1000.0
 
 
 def turned(axis, angle):
-    """The quaternion of a turn about a coordinate axis."""
+    """Return the quaternion of a rotation about a coordinate axis."""
     return (np.cos(angle / 2), *(np.sin(angle / 2) * np.eye(3)[axis]))
 
 
 def add_rod(model, body, shape, length, tilt, size, **place):
-    """A body framed in its middle: a capsule or cylinder along x, tilted about y downwards."""
+    """Return a capsule or cylinder along x, tilted downwards about y, with a central frame."""
     mass = DENSITY * np.pi * size**2 * (length + (shape == "capsule") * 4 * size / 3)
     across = mass * (3 * size**2 + (length + (shape == "capsule") * 4 * size / 3) ** 2) / 12
     quat = turned(1, np.pi / 2 + tilt)
@@ -38,7 +38,7 @@ def add_rod(model, body, shape, length, tilt, size, **place):
 
 @functools.cache
 def legged(legs=4, scale=1.0, shape="capsule", friction=1.0, hip=0.52, armature=0.0, damping=0.0):
-    """A ball with legs of two parts each, as long as a finger."""
+    """Return a ball with legs of two parts each, as long as a finger."""
     model = ModelBuilder()
     model.add_geom("world", "plane", size=(5, 5, 1), friction=(friction, 0, 0))
     mass = DENSITY * np.pi * (BALL * scale) ** 3 * 4 / 3

@@ -1,4 +1,4 @@
-"""Friction against twisting and rolling, by arithmetic, in every pipeline."""
+"""Torsional and rolling friction, in every pipeline, against closed forms."""
 
 import functools
 

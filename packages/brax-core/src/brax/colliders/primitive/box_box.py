@@ -30,8 +30,8 @@ _MIN_EDGE_SINE_SQUARED = 1e-6
 
 _PREFER_FACES = (1e-5, 0.01)
 """Shares of the sizes, and of the penetration on the best face, by which two edges must overlap
-less than every face. A face contact has up to four points and an edge contact one, so faces win
-ties."""
+less than every face. A face contact has up to four points and an edge contact one, so a face wins
+if both are equal."""
 
 
 class OrientedBox(NamedTuple):

@@ -105,7 +105,7 @@ def _total_order(predicate: str) -> Callable[..., Value]:
 
 
 def rounded_mantissa(asm: Emitter, code: str, x: Value, bits: int) -> Value:
-    """Round the mantissa of a number to some bits, ties to even."""
+    """Round the mantissa of a number to some bits, halves to even."""
     whole, given = f"i{code[1]}", np.finfo(code).nmant
     if bits >= given:
         return x
