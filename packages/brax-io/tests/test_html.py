@@ -144,7 +144,7 @@ def test_forces_at_rest_carry_the_weight(pipeline):
     system, engine = made.build(), plugins.get("pipeline", pipeline)
     state = engine.init(system, system.init_q, np.zeros(6))
     if engine.reports_forces:
-        with pytest.raises(ConfigError, match="do not report their forces; begin the trajectory"):
+        with pytest.raises(ConfigError, match="do not report their forces; start the trajectory"):
             html.contact_forces(system, [state])
         state = engine.with_forces(system, state)
     state = jax.jit(engine.step, static_argnums=3)(system, state, np.zeros(0), 500)
