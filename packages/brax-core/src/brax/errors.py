@@ -82,8 +82,8 @@ _LONGEST = 300
 
 def describe_error(error: BaseException) -> str:
     """Return the type, message, file and line of an error that third-party code raised."""
-    told = textwrap.shorten(str(error), _LONGEST, placeholder=" ...")
-    text = f"{type(error).__name__}: {told}".removesuffix(": ")
+    message = textwrap.shorten(str(error), _LONGEST, placeholder=" ...")
+    text = f"{type(error).__name__}: {message}".removesuffix(": ")
     if isinstance(error, SyntaxError):  # its message has the line
         return text
     # The last frame outside these packages is the line of the plugin or model file that is at

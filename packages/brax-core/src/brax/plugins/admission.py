@@ -95,5 +95,5 @@ def check_free(
 
 
 def _places(kind: str, spec: Spec) -> list[tuple[str, str, str]]:
-    """Return the kind, name and key of each entry that a spec occupies alone."""
+    """Return the kind, name and key of each entry that only one spec may have."""
     return [(kind, spec.name, ""), *((kind, "", key) for key in kinds.declared(kind, spec))]

@@ -40,7 +40,7 @@ def installed() -> Iterable[metadata.EntryPoint]:
         broken = [str(d.metadata["Name"]) for d in metadata.distributions() if not _readable(d)]
         raise PluginError(
             f"entry_points.txt of the installed distribution {' and '.join(broken)} cannot be "
-            f"read ({error}). Install it anew, or uninstall it."
+            f"read ({error}). Reinstall or uninstall it."
         ) from error
 
 

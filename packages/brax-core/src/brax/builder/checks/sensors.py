@@ -44,7 +44,7 @@ def sensor(
     if kind.own_link and _body(what, name, elements) not in {*moving, WORLD}:
         yield (
             f"{sensor}: body '{_body(what, name, elements)}' has no joints, so it is part of what "
-            f"carries it, and type '{kind.name}' cannot measure it alone"
+            f"carries it, and type '{kind.name}' cannot measure it separately"
         )
     seen = [s for s in elements["site"] if kind.sees_site and s.name == name]
     for each in [*seen, *(elements["geom"] if kind.sees_geoms else ())]:

@@ -93,14 +93,14 @@ class AutoResetWrapper(Wrapper):
     def _start_fresh(self, state: State, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return new starts where episodes have ended, with a `reset` only if any has."""
 
-        def anew(current: Any, key: jax.Array) -> Any:
+        def restarted(current: Any, key: jax.Array) -> Any:
             now, later = _split(key)
             return select(state.done > 0, (_start(self.env.reset(now)), later), (current, key))
 
         # In a batch without an ended episode, which is most of them, `reset` is not computed at
         # all.
         current, key = jax.lax.cond(
-            jnp.any(state.done > 0), anew, lambda *same: same, _start(state), own["reset_key"]
+            jnp.any(state.done > 0), restarted, lambda *same: same, _start(state), own["reset_key"]
         )
         return current, {"reset_key": key}
 

@@ -146,7 +146,7 @@ def _observation(env: Env, obs: Any) -> Iterator[str]:
         elif env.observation_size != obs.shape[0]:
             yield f"observation_size is {env.observation_size}, but obs has {obs.shape[0]} entries"
         return
-    told, seen = env.observation_size, {name: part.shape for name, part in obs.items()}
-    shapes = told if isinstance(told, Mapping) else {}
+    declared, seen = env.observation_size, {name: part.shape for name, part in obs.items()}
+    shapes = declared if isinstance(declared, Mapping) else {}
     if {name: (x,) if isinstance(x, int) else tuple(x) for name, x in shapes.items()} != seen:
-        yield f"observation_size is {told}, but the shapes of obs are {seen}"
+        yield f"observation_size is {declared}, but the shapes of obs are {seen}"
