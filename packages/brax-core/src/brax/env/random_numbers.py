@@ -26,5 +26,6 @@ def normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def _draw(shape: tuple[int, ...], draw: Callable[[tuple[int]], jax.Array]) -> jax.Array:
+    """Return the first elements of a flat draw whose length is a multiple of eight."""
     size = math.prod(shape)
     return draw((-(-size // 8) * 8,))[:size].reshape(shape)

@@ -16,6 +16,7 @@ def select(where: jax.Array, new: Any, old: Any) -> Any:
     """
 
     def pick(x: jax.Array, y: jax.Array) -> jax.Array:
+        # The condition has the batch axes only; the axes behind them broadcast.
         return jnp.where(where.reshape(where.shape + (1,) * (jnp.ndim(x) - where.ndim)), x, y)
 
     return jax.tree.map(pick, new, old)

@@ -47,9 +47,11 @@ class _TracedMoves(Moves[_State]):
         raise AttributeError(f"there is no stage '{name}'.{closest(name, known)}".rstrip("."))
 
     def kick(self, state: _State, dt: jax.Array) -> _State:
+        """Return the state with the time added."""
         return _State(state.numbers + dt)
 
     def drift(self, state: _State, dt: jax.Array) -> _State:
+        """Return the state with the time added."""
         return _State(state.numbers + dt)
 
 
@@ -57,10 +59,13 @@ class _Flow(_TracedMoves, Flow[_State]):
     """The stages of an integrator that sets `needs_flow`."""
 
     def rates(self, state: _State, start: _State) -> Any:
+        """Return the state's numbers, of the right shape."""
         return state.numbers
 
     def advance(self, start: _State, rates: Any, dt: jax.Array) -> _State:
+        """Return the state with the rates added, times the time."""
         return _State(start.numbers + dt * rates)
 
     def implicit_kick(self, state: _State, dt: jax.Array, inertia: bool) -> _State:
+        """Return the state with the time added."""
         return _State(state.numbers + dt)
