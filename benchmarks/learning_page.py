@@ -1,6 +1,7 @@
 """Writes docs/learning.md and its picture from stored learning curves."""
 
 import json
+import textwrap
 
 import numpy as np
 from about import ROOT
@@ -41,7 +42,7 @@ def text(reports):
     lines = [HEAD, "![learning curves](images/learning.png)", "", _line(TITLES)]
     lines += [_line("---" for _ in TITLES)]
     lines += [_line(_row(report)) for report in reports.values()]
-    lines += ["", *_made_of(reports)]
+    lines += _made_of(reports)
     return "\n".join(lines) + "\n"
 
 
@@ -60,7 +61,7 @@ def _row(report):
 
 
 def _made_of(reports):
-    """Return a sentence for each machine and set of versions."""
+    """Return a paragraph for each machine and set of versions, as lines."""
     made = {}
     for name, report in reports.items():
         machine, versions = report["machine"], report["versions"]
@@ -69,7 +70,10 @@ def _made_of(reports):
             f"{machine['platform']}; {', '.join(f'{k} {v}' for k, v in versions.items())}"
         )
         made.setdefault(told, []).append(name)
-    return [f"{', '.join(names)}: {told}." for told, names in made.items()]
+    lines = []
+    for told, names in made.items():
+        lines += ["", *textwrap.wrap(f"{', '.join(names)}: {told}.", 100)]
+    return lines
 
 
 def _line(cells):

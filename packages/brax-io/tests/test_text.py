@@ -314,7 +314,7 @@ def test_the_schema_is_what_protoc_reads(tmp_path):
 def test_the_documented_model_and_its_code_run():
     page = (Path(__file__).parents[3] / "docs" / "models.md").read_text("utf-8")
     section = page[page.index("## Brax's own text form") :]
-    told = section.split("```\n")[1]
+    told = section.split("```text\n")[1].split("```")[0]
     system = text.loads(told)
     assert system.joint_names == ("torso_root", "hip_x", "hip_y")
     np.testing.assert_allclose(system.init_q[7], math.radians(30), rtol=1e-6)
