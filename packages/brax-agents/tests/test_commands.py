@@ -17,7 +17,7 @@ from brax import cli, plugins
 from brax.builder import ModelBuilder
 from brax.env import Randomization, Range
 from brax.plugins import Spec, hookimpl
-from brax.training.agents.ppo.trainer import PPO
+from brax.training.agents.ppo import PPO
 from brax.training.checkpoints import checkpoint, run_directory
 from brax.training.checkpoints.policies import load_run_policy
 from brax.training.cli.run_settings import parse_changes

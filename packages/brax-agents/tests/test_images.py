@@ -13,12 +13,12 @@ from flax import linen
 
 from brax.errors import ConfigError
 from brax.training import policies
+from brax.training.agents.ppo import PPO
 from brax.training.agents.ppo import learner as ppo_learner
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.losses import Batch
 from brax.training.agents.ppo.networks import make_ppo_networks
 from brax.training.agents.ppo.networks_vision import make_ppo_networks_vision
-from brax.training.agents.ppo.trainer import PPO
 from brax.training.agents.sac import train as sac
 from brax.training.checkpoints import checkpoint
 from brax.training.checkpoints import policies as saved_policies

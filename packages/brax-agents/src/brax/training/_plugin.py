@@ -11,13 +11,13 @@ BRAX_PLUGIN_API = 1
 def brax_trainers() -> list[Spec]:
     """The agents."""
     return [
-        Spec("ppo", "brax.training.agents.ppo.trainer:PPO", "proximal policy optimization"),
-        Spec("sac", "brax.training.agents.sac.trainer:SAC", "soft actor-critic"),
-        Spec("es", "brax.training.agents.es.trainer:ES", "evolution strategies"),
-        Spec("ars", "brax.training.agents.ars.trainer:ARS", "augmented random search"),
-        Spec("apg", "brax.training.agents.apg.trainer:APG", "analytic policy gradients"),
-        Spec("bc", "brax.training.agents.bc.trainer:BC", "behaviour cloning"),
-        Spec("shac", "brax.training.agents.shac.trainer:SHAC", "short-horizon actor-critic"),
+        Spec("ppo", "brax.training.agents.ppo:PPO", "proximal policy optimization"),
+        Spec("sac", "brax.training.agents.sac:SAC", "soft actor-critic"),
+        Spec("es", "brax.training.agents.es:ES", "evolution strategies"),
+        Spec("ars", "brax.training.agents.ars:ARS", "augmented random search"),
+        Spec("apg", "brax.training.agents.apg:APG", "analytic policy gradients"),
+        Spec("bc", "brax.training.agents.bc:BC", "behaviour cloning"),
+        Spec("shac", "brax.training.agents.shac:SHAC", "short-horizon actor-critic"),
     ]
 
 

@@ -1,6 +1,6 @@
 """APG's policies and parameters, in checkpoints."""
 
-from brax.training.agents.apg.trainer import APG
+from brax.training.agents.apg import APG
 
 load_policy = APG.load_policy
 load, save, network_config = APG.load, APG.save, APG.network_config

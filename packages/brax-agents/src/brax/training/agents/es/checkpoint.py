@@ -1,6 +1,6 @@
 """ES's policies and parameters, in checkpoints."""
 
-from brax.training.agents.es.trainer import ES
+from brax.training.agents.es import ES
 
 load_policy = ES.load_policy
 load, save, network_config = ES.load, ES.save, ES.network_config

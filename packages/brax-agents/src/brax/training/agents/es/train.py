@@ -1,35 +1,13 @@
-"""Training with evolution strategies."""
+"""The function `train` of ES."""
 
-from collections.abc import Callable
-from typing import Any
-
-from brax.env import Env
+from brax.training.agents.es import ES
 from brax.training.agents.es.config import FitnessShaping as FitnessShaping
-from brax.training.agents.es.trainer import ES
 from brax.training.policies import PolicyParams
+from brax.training.train_function import make_train_function
 
-
-def train(
-    environment: Env, num_timesteps: int, **settings: Any
-) -> tuple[Callable[..., Any], PolicyParams, dict[str, Any]]:
-    """Trains a policy with evolution strategies.
-
-    Args:
-        environment: environment to learn, not yet batched.
-        num_timesteps: environment steps to train for, rounded up to whole training steps; 0
-            returns the first parameters. With `restore_checkpoint_path` it includes the steps
-            that the checkpoint has behind it.
-        **settings: fields of `ESConfig` and `Runtime`; `docs/training.md` lists them.
-
-    Returns:
-        `make_policy(params, deterministic=False)`, the parameters `(normalizer, policy)`, and the
-        metrics of the last evaluation.
-
-    Raises:
-        ConfigError: before any long work, if a setting is unknown, unsupported or not allowed.
-        CheckpointError: if a checkpoint cannot be written or restored.
-        TrainingError: if gradients stay without a finite value.
-
-    Source: Salimans et al. 2017.
-    """
-    return ES.train(environment, num_timesteps=num_timesteps, **settings)
+train = make_train_function(
+    ES,
+    PolicyParams,
+    summary="Train a policy with evolution strategies.",
+    source="Salimans et al. 2017 (1703.03864)",
+)

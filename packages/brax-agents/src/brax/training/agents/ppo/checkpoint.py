@@ -1,6 +1,6 @@
 """PPO's policies and parameters, in checkpoints."""
 
-from brax.training.agents.ppo.trainer import PPO
+from brax.training.agents.ppo import PPO
 
 load_policy = PPO.load_policy
 load, save, network_config = PPO.load, PPO.save, PPO.network_config

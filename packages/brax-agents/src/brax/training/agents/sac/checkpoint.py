@@ -1,6 +1,6 @@
 """SAC's policies and parameters, in checkpoints."""
 
-from brax.training.agents.sac.trainer import SAC
+from brax.training.agents.sac import SAC
 
 load_policy = SAC.load_policy
 load, save, network_config = SAC.load, SAC.save, SAC.network_config

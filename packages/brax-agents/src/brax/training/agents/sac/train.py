@@ -1,34 +1,12 @@
-"""Training with SAC."""
+"""The function `train` of SAC."""
 
-from collections.abc import Callable
-from typing import Any
-
-from brax.env import Env
-from brax.training.agents.sac.trainer import SAC
+from brax.training.agents.sac import SAC
 from brax.training.policies import PolicyParams
+from brax.training.train_function import make_train_function
 
-
-def train(
-    environment: Env, num_timesteps: int, **settings: Any
-) -> tuple[Callable[..., Any], PolicyParams, dict[str, Any]]:
-    """Trains a policy with SAC.
-
-    Args:
-        environment: environment to learn, not yet batched.
-        num_timesteps: environment steps to train for, those that first fill the replay buffer
-            included, rounded up to whole training steps; 0 returns the first parameters. With
-            `restore_checkpoint_path` it includes the steps that the checkpoint has behind it.
-        **settings: fields of `SACConfig` and `Runtime`; `docs/training.md` lists them.
-
-    Returns:
-        `make_policy(params, deterministic=False)`, the parameters `(normalizer, policy)`, and the
-        metrics of the last evaluation.
-
-    Raises:
-        ConfigError: before any long work, if a setting is unknown, unsupported or not allowed.
-        CheckpointError: if a checkpoint cannot be written or restored.
-        TrainingError: if gradients stay without a finite value.
-
-    Source: Haarnoja et al. 2018 (1812.05905).
-    """
-    return SAC.train(environment, num_timesteps=num_timesteps, **settings)
+train = make_train_function(
+    SAC,
+    PolicyParams,
+    summary="Train a policy with SAC. The steps that first fill the replay buffer count.",
+    source="Haarnoja et al. 2018 (1812.05905)",
+)

@@ -1,6 +1,6 @@
 """SHAC's policies and parameters, in checkpoints."""
 
-from brax.training.agents.shac.trainer import SHAC
+from brax.training.agents.shac import SHAC
 
 load_policy = SHAC.load_policy
 load, save, network_config = SHAC.load, SHAC.save, SHAC.network_config

@@ -1,34 +1,12 @@
-"""Training with SHAC."""
+"""The function `train` of SHAC."""
 
-from collections.abc import Callable
-from typing import Any
-
-from brax.env import Env
-from brax.training.agents.shac.trainer import SHAC
+from brax.training.agents.shac import SHAC
 from brax.training.policies import ActorCriticParams
+from brax.training.train_function import make_train_function
 
-
-def train(
-    environment: Env, num_timesteps: int, **settings: Any
-) -> tuple[Callable[..., Any], ActorCriticParams, dict[str, Any]]:
-    """Trains a policy with SHAC.
-
-    Args:
-        environment: environment to learn, not yet batched.
-        num_timesteps: environment steps to train for, rounded up to whole training steps; 0
-            returns the first parameters. With `restore_checkpoint_path` it includes the steps
-            that the checkpoint has behind it.
-        **settings: fields of `SHACConfig` and `Runtime`; `docs/training.md` lists them.
-
-    Returns:
-        `make_policy(params, deterministic=False)`, the parameters `(normalizer, policy, value)`,
-        and the metrics of the last evaluation.
-
-    Raises:
-        ConfigError: before any long work, if a setting is unknown, unsupported or not allowed.
-        CheckpointError: if a checkpoint cannot be written or restored.
-        TrainingError: if gradients stay without a finite value.
-
-    Source: Xu et al. 2022 (2204.07137).
-    """
-    return SHAC.train(environment, num_timesteps=num_timesteps, **settings)
+train = make_train_function(
+    SHAC,
+    ActorCriticParams,
+    summary="Train a policy with SHAC.",
+    source="Xu et al. 2022 (2204.07137)",
+)
