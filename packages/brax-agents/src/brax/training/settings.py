@@ -24,33 +24,36 @@ _KINDS: dict[Any, str] = {
     Mapping: "a dictionary",
     types.NoneType: "None",
 }
-"""Kinds of values that are told from others, as users are told of them."""
+"""The types of values that are told apart, by the names that error messages use."""
 
 
 def number(
     default: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False
 ) -> Any:
-    """Declares a numeric field with its allowed range; `open_low` excludes the lower bound."""
+    """Declare a numeric field with its allowed range; `open_low` excludes the lower bound."""
     return dataclasses.field(default=default, metadata={"range": (low, high, open_low)})
 
 
 def choice(default: str | None, *others: str) -> Any:
-    """Declares a field that is one of some words; the default may be None."""
+    """Declare a field that is one of some words; the default may be None."""
     return dataclasses.field(default=default, metadata={"words": (default, *others)})
 
 
 def build(cls: type[T], settings: Mapping[str, Any]) -> T:
-    """Makes a settings dataclass and checks every value against its declaration.
+    """Make a settings dataclass and check every value against its declaration.
 
     Args:
         cls: dataclass whose numeric fields are declared with `number`.
-        settings: its fields; they must exist. Numbers of NumPy become Python's, paths text.
+        settings: values by field name; the fields must exist. NumPy's numbers become Python's, and
+            paths become text.
 
     Raises:
-        ConfigError: if a number is outside its range, not finite, or anything of the wrong type.
+        ConfigError: if a number is out of its range or not finite, or a value has a wrong type.
     """
     config = cls(**{name: _plain(value) for name, value in settings.items()})
-    problems = [_problem(field, getattr(config, field.name)) for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    # All problems are reported at once.
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    problems = [_problem(field, getattr(config, field.name)) for field in fields]
     if any(problems):
         raise ConfigError(" ".join(filter(None, problems)))
     return config
@@ -59,12 +62,12 @@ def build(cls: type[T], settings: Mapping[str, Any]) -> T:
 def split(
     settings: Mapping[str, Any], *classes: type, unsupported: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Deals keyword arguments out to the dataclasses that have a field of that name.
+    """Distribute keyword arguments to the dataclasses that have a field of that name.
 
     Args:
-        settings: keyword arguments as a user gave them.
+        settings: keyword arguments, as the user gave them.
         classes: dataclasses.
-        unsupported: names that are known but do nothing here, with the value that is harmless.
+        unsupported: names that are known but do nothing here, with the value that is accepted.
 
     Returns:
         One dictionary for each class.
@@ -88,21 +91,21 @@ def split(
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON can say it, where that is the same."""
+    """Return a setting as JSON can represent it, if that is the same value."""
     if isinstance(value, np.generic):
         return value.item()
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """The classes of what a field may hold, such as `Callable` and `NoneType`."""
+    """Return the classes of the values that a field may hold, such as `Callable` and `NoneType`."""
     union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
     parts = typing.get_args(annotation) if union else (annotation,)
     return tuple(typing.get_origin(part) or part for part in parts)
 
 
 def _problem(field: dataclasses.Field[Any], value: Any) -> str:
-    """What is wrong with a field's value, or an empty string."""
+    """Return a description of what is wrong with a field's value, or an empty string."""
     words = field.metadata.get("words", (value,))
     if value not in words:
         named = [str(word) for word in words]
@@ -115,12 +118,14 @@ def _problem(field: dataclasses.Field[Any], value: Any) -> str:
     if "range" not in field.metadata or (value is None and field.default is None):
         return ""
     low, high, open_low = field.metadata["range"]
+    # In Python True is the number 1, but a user who writes it means something else.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{field.name}={value!r} must be a number."
     whole = int in kinds
     if whole and not isinstance(value, int):
         return f"{field.name}={value!r} must be a whole number."
     inside = low < value <= high if open_low else low <= value <= high
+    # JAX and JSON readers hold 64 bits; a larger number would fail far from here.
     largest = 2**63 - 1 if whole else sys.float_info.max
     if inside and abs(value) <= largest:
         return ""

@@ -1,4 +1,4 @@
-"""Training with several seeds side by side, as one compiled program."""
+"""Training of several seeds in parallel, as one compiled program."""
 
 import contextlib
 import functools
@@ -27,7 +27,7 @@ SEEDS_AXIS = "seeds"
 """Name of the mesh axis over which seeds are split."""
 
 _PER_SEED = "seeds"
-"""Entry of the metrics with a dictionary for each seed."""
+"""Key of the metrics under which there is a dictionary for each seed."""
 
 _SINGLE_RUN_SETTINGS = (
     "restore_checkpoint_path",
@@ -37,7 +37,7 @@ _SINGLE_RUN_SETTINGS = (
     "stop_at_reward",
     "max_seconds",
 )
-"""Settings that are of one run, and None in those that train together."""
+"""Settings that belong to a single run; they must be None where seeds train together."""
 
 
 def train_seeds(
@@ -48,49 +48,42 @@ def train_seeds(
     folders: Sequence[Path],
     **settings: Any,
 ) -> list[dict[str, Any]]:
-    """Trains one policy for each seed; what each learns is, up to rounding, what it learns alone.
+    """Train one policy for each seed, all in one program.
 
-    A run whose gradients stay without a finite value keeps its parameters, and the others go on.
+    Up to rounding, each seed learns what it would learn alone.
+
+    A run whose gradients stay non-finite keeps its parameters, and the others continue.
 
     Args:
         agent: the agent.
         environment: environment to learn, not yet batched.
         seeds: the seeds.
         progress_fn: called with a seed's index, the environment steps so far and its metrics.
-        folders: where the checkpoints of each go.
+        folders: folder of checkpoints of each seed.
         **settings: other settings of the agent.
 
     Returns:
-        The metrics of each one's last evaluation.
+        The metrics of the last evaluation of each seed.
 
     Raises:
         ConfigError: before any long work, if a setting is unknown, unsupported or not allowed, or
-            is of one run.
+            belongs to a single run.
         CheckpointError: if a checkpoint cannot be written, or there are some of another run.
-        TrainingError: if the gradients of all of them stay without a finite value.
+        TrainingError: if the gradients of all seeds stay non-finite.
     """
-    config, runtime = agent.check(settings)
-    if apart := _incompatible_settings(config, runtime):
-        raise ConfigError(
-            f"seeds that train together cannot have {' and '.join(apart)}: leave this out, or "
-            "train them one after the other."
-        )
+    config, runtime = _check_settings(agent, settings)
+    # The same four keys as `Agent.train` makes of a seed, so that each seed learns what it would
+    # learn alone.
     keys = [jax.random.split(jax.random.key(seed), 4) for seed in seeds]
     mesh = _seed_mesh(len(seeds))
+    # This key draws systems, which seeds that train together do not have.
     learner, make_policy, record = agent.build(environment, config, runtime, mesh, keys[0][0])
     program = SeedsProgram(learner, mesh, len(seeds))
     shared = parts.make_evaluator(environment, config, runtime, make_policy, keys[0][2:])
     evaluators = [shared and shared.with_key(key[3]) for key in keys]
     evaluate = functools.partial(_evaluate_seeds, evaluators)
-
-    def hand_out(steps: int, states: Any) -> None:
-        for i in range(len(seeds)):
-            parts.publish_params(runtime, make_policy, steps, state_of_seed(states, i))
-
-    def progress(steps: int, metrics: Mapping[str, Any]) -> None:
-        for i in range(len(seeds)):
-            progress_fn(i, steps, _metrics_of_seed(metrics, i))
-
+    hand_out = functools.partial(_publish_seeds, len(seeds), runtime, make_policy)
+    progress = functools.partial(_report_seeds, len(seeds), progress_fn)
     with contextlib.ExitStack() as stack:
         savers = _open_savers(stack, seeds, folders, record, config)
         params = jax.eval_shape(learner.init, keys[0][1]).params
@@ -103,10 +96,44 @@ def train_seeds(
     return [dict(_metrics_of_seed(metrics, i)) for i in range(len(seeds))]
 
 
+def _check_settings(agent: Agent, settings: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the checked settings of runs whose seeds train together.
+
+    Raises:
+        ConfigError: if a setting is wrong, or belongs to a single run.
+    """
+    config, runtime = agent.check(settings)
+    if apart := _incompatible_settings(config, runtime):
+        raise ConfigError(
+            f"seeds that train together cannot have {' and '.join(apart)}: leave this out, or "
+            "train them one after the other."
+        )
+    return config, runtime
+
+
+def _publish_seeds(
+    number: int, runtime: Runtime, make_policy: Callable[..., Any], steps: int, states: Any
+) -> None:
+    """Pass each seed's parameters to the user's `policy_params_fn`."""
+    for i in range(number):
+        parts.publish_params(runtime, make_policy, steps, state_of_seed(states, i))
+
+
+def _report_seeds(
+    number: int,
+    progress_fn: Callable[[int, int, Mapping[str, Any]], None],
+    steps: int,
+    metrics: Mapping[str, Any],
+) -> None:
+    """Report each seed's metrics under its index."""
+    for i in range(number):
+        progress_fn(i, steps, _metrics_of_seed(metrics, i))
+
+
 def _evaluate_seeds(
     evaluators: Sequence[Evaluator | None], steps: int, states: Any, metrics: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Evaluates each seed's policy by its own evaluator."""
+    """Evaluate each seed's policy by its own evaluator."""
     found = []
     for i, evaluator in enumerate(evaluators):
         state, own = state_of_seed(states, i), _metrics_of_seed(metrics, i)
@@ -121,9 +148,10 @@ def _open_savers(
     record: Mapping[str, Any],
     config: RunConfig,
 ) -> SaverGroup:
-    """Opens a saver for each seed's folder; `stack` closes them."""
+    """Open a saver for each seed's folder; `stack` closes them."""
     savers = []
     for seed, folder in zip(seeds, folders, strict=True):
+        # Each checkpoint records its own seed, so that the run can be resumed alone.
         own_record = {**record, "config": {**record["config"], "seed": seed}}
         savers.append(stack.enter_context(contextlib.closing(Saver(folder, own_record, config))))
         savers[-1].start(0)
@@ -133,52 +161,58 @@ def _open_savers(
 def can_train_together(agent: Agent, environment: Env, settings: Mapping[str, Any]) -> bool:
     """Return whether several seeds of an agent fit into one program.
 
-    Those with a replay buffer do not: each seed would write at a place of its own, which makes a
-    scatter of a write. Nor do those with systems that are drawn before training, which each seed
-    draws for itself, or with settings of one run, such as what it starts from and when it ends.
+    Agents with a replay buffer do not: each seed would write at a position of its own, which turns
+    a write of a slice into a scatter. Neither do runs with systems that are drawn before training,
+    since each seed draws its own, or with settings of a single run, such as where it starts and
+    when it ends.
     """
     config, runtime = agent.check(settings)
     if _incompatible_settings(config, runtime):
         return False
     learner, *_ = agent.build(environment, config, runtime, _seed_mesh(1), jax.random.key(0))
+    # A part that is split besides the environments is a replay buffer.
     return set(learner.split) <= {"env_state"}
 
 
 class SeedsProgram(Program):
-    """A learner, compiled for several seeds at once: its states have them as their first axis.
+    """A learner, compiled for several seeds at once; seeds are the first axis of its states.
 
-    First states are made one after the other. Networks may begin with orthogonal matrices, and on
-    a CPU jaxlib (0.10.2) spreads a batch of factorizations over the threads that also wait for it:
+    First states are made one after the other. Networks may start from orthogonal matrices, and on a
+    CPU jaxlib (0.10.2) spreads a batch of factorizations over the threads that also wait for it:
     two at a time wait for each other for ever.
     """
 
     def __init__(self, learner: Learner, mesh: Mesh, number: int) -> None:
+        """Map the learner's functions over seeds; nothing is compiled."""
         super().__init__(learner, mesh)
         self._number = number
         self._key = jax.random.split(jax.random.key(0), number)
         together = functools.partial(jax.vmap, spmd_axis_name=SEEDS_AXIS)
         self._functions = Functions(
+            # `lax.map` is sequential, unlike `vmap`: see the class.
             functools.partial(jax.lax.map, learner.init),
+            # The number of steps is the same for all seeds.
             together(learner.advance, in_axes=(0, None)),
             together(learner.fresh_environments),
         )
 
     def place(self, state: Any) -> Any:
-        """Where each leaf lives: all of a seed's on one device."""
+        """Return the sharding of each leaf: all of a seed's leaves are on one device."""
         return jax.tree.map(lambda _: NamedSharding(self._mesh, PartitionSpec(SEEDS_AXIS)), state)
 
     def bad_updates(self, state: Any) -> int:
-        """Updates in a row that were skipped, of the seed with the fewest."""
+        """Return the number of consecutive skipped updates of the seed with the fewest."""
+        # The run stops only if all of its seeds fail: the others would lose their training.
         return int(np.min(jax.device_get(state.bad_updates)))
 
     def metrics(self, tally: Tally) -> dict[str, Any]:
-        """The metrics of each seed."""
+        """Return the metrics of each seed."""
         parts = [jax.tree.map(lambda x, i=i: x[i], tally) for i in range(self._number)]
         return {_PER_SEED: [super(SeedsProgram, self).metrics(part) for part in parts]}
 
 
 def _incompatible_settings(config: RunConfig, runtime: Runtime) -> list[str]:
-    """Settings that keep seeds from training together."""
+    """Return the settings that keep seeds from training together."""
     given = {**vars(config), **vars(runtime)}
     drawn = runtime.randomization_fn is not None and parts.draws_once(runtime.randomization_fn)
     return [name for name in _SINGLE_RUN_SETTINGS if given[name] is not None] + [
@@ -187,22 +221,24 @@ def _incompatible_settings(config: RunConfig, runtime: Runtime) -> list[str]:
 
 
 def _seed_mesh(number: int) -> Mesh:
-    """As many devices as divide the seeds, each for some of them; no environment is split off."""
+    """Return a mesh of as many devices as divide the number of seeds; nothing else is split."""
     found = jax.devices()
     count = next(n for n in range(min(len(found), number), 0, -1) if number % n == 0)
     grid = np.array(found[:count]).reshape(count, 1)
+    # The second axis, of size 1, is the one that learners split environments over.
     return Mesh(grid, (SEEDS_AXIS, devices.ENVS_AXIS), axis_types=(AxisType.Auto,) * 2)
 
 
 def state_of_seed(states: Any, i: int) -> Any:
-    """One seed's state, on the device that has it.
+    """Return one seed's state, on the device that has it.
 
-    An index into all of them would be a program for all devices, one for each leaf. On a CPU
-    (jaxlib 0.10.2) many of those in flight can wait for each other for ever.
+    Indexing the states of all seeds would run a program on all devices for each leaf. On a CPU
+    (jaxlib 0.10.2) many such programs in flight can wait for each other for ever.
     """
 
     def own(x: jax.Array) -> jax.Array:
         for shard in x.addressable_shards:
+            # The seeds that this shard holds.
             rows = range(len(x))[shard.index[0]]
             if i in rows:
                 return shard.data[i - rows.start]
@@ -212,6 +248,6 @@ def state_of_seed(states: Any, i: int) -> Any:
 
 
 def _metrics_of_seed(metrics: Mapping[str, Any], i: int) -> dict[str, Any]:
-    """One seed's metrics: its own and those of all."""
+    """Return one seed's metrics: its own, and those of all seeds."""
     common = {name: x for name, x in metrics.items() if name != _PER_SEED}
     return {**common, **metrics.get(_PER_SEED, [{}] * (i + 1))[i]}

@@ -1,4 +1,4 @@
-"""The networks of PPO."""
+"""The networks of PPO for observations that are vectors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -39,7 +39,7 @@ def make_ppo_networks(
     use_distributional_critic: bool = False,
     num_quantiles: int = 32,
 ) -> PPONetworks:
-    """Makes PPO's networks.
+    """Return PPO's networks for vectors.
 
     Args:
         observation_size: number of features, or a dictionary of them.
@@ -50,23 +50,24 @@ def make_ppo_networks(
         activation: function between layers, or its name.
         policy_obs_key: observation that the policy reads, where there are several.
         value_obs_key: observation that the value network reads, where there are several.
-        distribution_type: `tanh_normal`, bounded to (-1, 1), with a deviation that depends on the
-            observation, or `normal`, for which the next three and `mean_kernel_init_fn` are.
-        noise_std_type: how a learned number makes the deviation: `scalar`, by a softplus, or `log`.
-        init_noise_std: deviation at the start, above 0.001.
-        state_dependent_std: let the deviation depend on the observation too.
-        policy_network_kernel_init_fn: how the policy's weights start: a function that makes an
-            initializer, or its name in `networks.KERNEL_INITIALIZER`.
-        policy_network_kernel_init_kwargs: its settings.
-        value_network_kernel_init_fn: how those of the value network start.
-        value_network_kernel_init_kwargs: its settings.
-        mean_kernel_init_fn: how the weights of the means start, if unlike the other layers'.
-        mean_kernel_init_kwargs: its settings.
+        distribution_type: `tanh_normal`, bounded to (-1, 1), whose standard deviation depends on
+            the observation, or `normal`, which the next three and `mean_kernel_init_fn` configure.
+        noise_std_type: map from a learned number to the standard deviation: `scalar` is a softplus,
+            `log` an exponential.
+        init_noise_std: standard deviation at the start, above 0.001.
+        state_dependent_std: let the standard deviation depend on the observation too.
+        policy_network_kernel_init_fn: initializer of the policy's weights: a function that makes
+            one, or its name in `networks.KERNEL_INITIALIZER`.
+        policy_network_kernel_init_kwargs: keyword arguments of that function.
+        value_network_kernel_init_fn: initializer of the value network's weights.
+        value_network_kernel_init_kwargs: keyword arguments of that function.
+        mean_kernel_init_fn: initializer of the means' weights; None takes the policy's.
+        mean_kernel_init_kwargs: keyword arguments of that function.
         use_distributional_critic: let the value network learn quantiles of the return.
-        num_quantiles: how many.
+        num_quantiles: number of quantiles.
 
     Raises:
-        ConfigError: if a name is unknown, or a number not allowed.
+        ConfigError: if a name is unknown, or a number is not allowed.
     """
     return of_readers(
         networks.vector(observation_size, policy_obs_key),
@@ -100,70 +101,87 @@ def of_readers(
     policy_hidden_layer_sizes: Sequence[int],
     value_hidden_layer_sizes: Sequence[int],
     activation: str | networks.ActivationFn,
-    distribution_type: str,
-    noise_std_type: str,
-    init_noise_std: float,
-    state_dependent_std: bool,
-    policy_network_kernel_init_fn: str | Callable[..., Any],
-    policy_network_kernel_init_kwargs: Mapping[str, Any] | None,
     value_network_kernel_init_fn: str | Callable[..., Any],
     value_network_kernel_init_kwargs: Mapping[str, Any] | None,
-    mean_kernel_init_fn: str | Callable[..., Any] | None,
-    mean_kernel_init_kwargs: Mapping[str, Any] | None,
     use_distributional_critic: bool,
     num_quantiles: int,
+    **policy_settings: Any,
 ) -> PPONetworks:
-    """Makes PPO's networks over what readers take of observations.
+    """Return PPO's networks over the parts of observations that the two readers take.
 
-    Arguments as `make_ppo_networks`, and:
-
-    Args:
-        policy_reader: what the policy reads.
-        value_reader: what the value network reads.
+    The other arguments are those of `make_ppo_networks`.
     """
     networks.check_size("action_size", action_size)
     networks.check_size("num_quantiles", num_quantiles)
-    policy_init = networks.initializer_of(
-        policy_network_kernel_init_fn, policy_network_kernel_init_kwargs
+    policy_network, actions = _make_policy_network(
+        policy_reader,
+        action_size,
+        preprocess_observations_fn,
+        policy_hidden_layer_sizes,
+        activation,
+        **policy_settings,
     )
-    value_init = networks.initializer_of(
-        value_network_kernel_init_fn, value_network_kernel_init_kwargs
-    )
-    actions = distribution.of_type(distribution_type, action_size, noise_std_type)
-    if isinstance(actions, distribution.NormalDistribution):
-        mean_init = policy_init
-        if mean_kernel_init_fn is not None:
-            mean_init = networks.initializer_of(mean_kernel_init_fn, mean_kernel_init_kwargs)
-        head = networks.NormalHead(
-            action_size,
-            networks.widths(policy_hidden_layer_sizes),
-            networks.activation_of(activation),
-            policy_init,
-            mean_init,
-            actions.inverse_scale(init_noise_std),
-            state_dependent_std,
-        )
-        policy_network = networks.of_module(head, policy_reader, preprocess_observations_fn)
-    else:
-        policy_network = networks.make_mlp(
-            actions.param_size,
-            policy_reader,
-            preprocess_observations_fn,
-            policy_hidden_layer_sizes,
-            activation,
-            kernel_init=policy_init,
-        )
     value_network = networks.make_mlp(
         num_quantiles if use_distributional_critic else 1,
         value_reader,
         preprocess_observations_fn,
         value_hidden_layer_sizes,
         activation,
-        kernel_init=value_init,
+        kernel_init=networks.initializer_of(
+            value_network_kernel_init_fn, value_network_kernel_init_kwargs
+        ),
     )
     if not use_distributional_critic:
         return PPONetworks(policy_network, networks.single(value_network), actions)
+    # Only the loss needs the quantiles; everywhere else a value is their mean.
     means = networks.FeedForwardNetwork(
         value_network.init, lambda *inputs: jnp.mean(value_network.apply(*inputs), axis=-1)
     )
     return PPONetworks(policy_network, means, actions, value_network.apply)
+
+
+def _make_policy_network(
+    reader: networks.Reader,
+    action_size: int,
+    preprocess_observations_fn: types.PreprocessObservationFn,
+    hidden_layer_sizes: Sequence[int],
+    activation: str | networks.ActivationFn,
+    *,
+    distribution_type: str,
+    noise_std_type: str,
+    init_noise_std: float,
+    state_dependent_std: bool,
+    policy_network_kernel_init_fn: str | Callable[..., Any],
+    policy_network_kernel_init_kwargs: Mapping[str, Any] | None,
+    mean_kernel_init_fn: str | Callable[..., Any] | None,
+    mean_kernel_init_kwargs: Mapping[str, Any] | None,
+) -> tuple[networks.FeedForwardNetwork, distribution.ParametricDistribution]:
+    """Return the policy network and the distribution that its outputs describe."""
+    kernel_init = networks.initializer_of(
+        policy_network_kernel_init_fn, policy_network_kernel_init_kwargs
+    )
+    actions = distribution.of_type(distribution_type, action_size, noise_std_type)
+    if not isinstance(actions, distribution.NormalDistribution):
+        # A squashed distribution takes mean and deviation from the last layer of one network.
+        network = networks.make_mlp(
+            actions.param_size,
+            reader,
+            preprocess_observations_fn,
+            hidden_layer_sizes,
+            activation,
+            kernel_init=kernel_init,
+        )
+        return network, actions
+    mean_init = kernel_init
+    if mean_kernel_init_fn is not None:
+        mean_init = networks.initializer_of(mean_kernel_init_fn, mean_kernel_init_kwargs)
+    head = networks.NormalHead(
+        action_size,
+        networks.widths(hidden_layer_sizes),
+        networks.activation_of(activation),
+        kernel_init,
+        mean_init,
+        actions.inverse_scale(init_noise_std),
+        state_dependent_std,
+    )
+    return networks.of_module(head, reader, preprocess_observations_fn), actions

@@ -1,4 +1,4 @@
-"""The networks of PPO for environments whose observations are images."""
+"""The networks of PPO for observations with images."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -43,29 +43,22 @@ def make_ppo_networks_vision(
     use_distributional_critic: bool = False,
     num_quantiles: int = 32,
 ) -> PPONetworks:
-    """Makes PPO's networks for a dictionary of observations with images in it.
+    """Return PPO's networks for a dictionary of observations with images.
 
     The images are the entries whose names begin with `pixels/`, (height, width, channels), floats
-    in [0, 1] or uint8. Policy and value network each have a CNN for every image; dense layers
-    follow. Other arguments as `make_ppo_networks`.
-
-    Args:
-        normalise_channels: scale each channel of each image to mean 0, deviation 1 over its pixels.
-        policy_obs_key: vector that the policy reads besides the images, if any.
-        value_obs_key: vector that the value network reads besides them, if any.
-        cnn_output_channels: channels that each convolution makes.
-        cnn_kernel_size: rows and columns of its kernel.
-        cnn_stride: rows and columns that the kernel moves on.
-        cnn_activation: function after each convolution, or its name.
-        cnn_kernel_init_fn: how the weights of convolutions start.
-        cnn_kernel_init_kwargs: its settings.
+    in [0, 1] or uint8. Policy and value network each have a CNN for every image, with dense layers
+    after it. `normalise_channels` scales each channel of each image to mean 0 and standard
+    deviation 1 over its pixels. `policy_obs_key` and `value_obs_key` name vectors that the networks
+    read besides the images, if any. `cnn_output_channels`, `cnn_kernel_size` and `cnn_stride` have
+    one number for each convolution. The other arguments are those of `make_ppo_networks`.
 
     Raises:
         ConfigError: if there is no image or one does not fit the strides, a name is unknown, or a
-            number not allowed.
+            number is not allowed.
 
-    Source: kernels and channels of the CNN are those of Mnih et al. 2015; the mean over the last
-    one's image instead of all of it is from Lin, Chen, Yan 2013 (1312.4400), section 3.2.
+    Source: kernels and channels of the CNN are those of Mnih et al. 2015. The mean over the last
+    layer's image, instead of all of its pixels, is from Lin, Chen, Yan 2013 (1312.4400), section
+    3.2.
     """
 
     def reader(obs_key: str) -> networks.Reader:

@@ -1,5 +1,6 @@
-"""SAC's losses."""
+"""SAC's losses: critics, policy and temperature, in `compute_sac_loss`."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ from brax.training.learning.replay_buffers import Sample
 
 
 class SACWeights(NamedTuple):
-    """What SAC's losses are minimized over."""
+    """The weights that SAC's losses are minimized over."""
 
     policy: Any
     q: Any
@@ -19,7 +20,7 @@ class SACWeights(NamedTuple):
 
 
 class SACLossConfig(NamedTuple):
-    """Numbers of the losses."""
+    """The numbers of SAC's losses."""
 
     discounting: float
     reward_scaling: float
@@ -35,46 +36,48 @@ def compute_sac_loss(
     networks: SACNetworks,
     config: SACLossConfig,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Computes the sum of SAC's three losses, each with a gradient for its own weights only.
+    """Return the sum of SAC's three losses, each with a gradient for its own weights only.
 
     Args:
-        weights: what is learned.
+        weights: policy, critics and logarithm of the temperature.
         normalizer: statistics of observations.
-        target_q: slowly following critics.
-        batch: experience.
-        key: for the actions that the losses draw.
+        target_q: parameters of the target critics.
+        batch: transitions, leaves (n, ...).
+        key: random key for the actions that the losses draw.
         networks: SAC's networks.
         config: numbers of the losses.
 
     Returns:
-        The loss and its parts.
+        The loss and its parts, all scalar.
 
-    Source: Haarnoja et al. 2018 (1812.05905), eq. 5, 9 and 18, with two critics as its algorithm 1.
+    Source: Haarnoja et al. 2018 (1812.05905), eq. 5, 9 and 18, with two critics as in algorithm 1.
     """
-    actions = networks.parametric_action_distribution
     next_key, now_key = jax.random.split(key)
+    # The temperature weighs the entropy in the first two losses; only the third moves it.
     alpha = jax.lax.stop_gradient(jnp.exp(weights.log_alpha))
+    draw = functools.partial(_draw_actions, networks, normalizer, weights.policy)
+    evaluate = functools.partial(networks.q_network.apply, normalizer)
 
-    def draw(policy: Any, observation: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        logits = networks.policy_network.apply(normalizer, policy, observation)
-        raw = actions.sample_no_postprocessing(logits, key)
-        return actions.postprocess(raw), actions.log_prob(logits, raw)
-
-    next_action, next_log_prob = draw(weights.policy, batch.next_observation, next_key)
-    next_q = networks.q_network.apply(normalizer, target_q, batch.next_observation, next_action)
+    next_action, next_log_prob = draw(batch.next_observation, next_key)
+    next_q = evaluate(target_q, batch.next_observation, next_action)
+    # Eq. 3, the soft value, with the smaller of the two target critics against overestimation.
     next_value = jnp.min(next_q, axis=-1) - alpha * next_log_prob
+    # Eq. 5. `goes_on` is 1 for truncated steps too: only termination ends the return.
     target = batch.reward * config.reward_scaling
     target = jax.lax.stop_gradient(target + config.discounting * batch.goes_on * next_value)
-    q = networks.q_network.apply(normalizer, weights.q, batch.observation, batch.action)
+    q = evaluate(weights.q, batch.observation, batch.action)
+    # q is (n, critics): both critics are fitted to the same target.
     critic_loss = 0.5 * jnp.mean((q - target[:, None]) ** 2)
 
-    action, log_prob = draw(weights.policy, batch.observation, now_key)
+    action, log_prob = draw(batch.observation, now_key)
+    # Critics without gradient: the policy's loss moves the policy only.
     fixed_q = jax.lax.stop_gradient(weights.q)
-    value = jnp.min(
-        networks.q_network.apply(normalizer, fixed_q, batch.observation, action), axis=-1
-    )
+    value = jnp.min(evaluate(fixed_q, batch.observation, action), axis=-1)
+    # Eq. 9, again with the smaller of the two critics.
     actor_loss = jnp.mean(alpha * log_prob - value)
 
+    # Eq. 18: the temperature rises while the entropy is below its target. The policy's density
+    # has no gradient here.
     excess = jax.lax.stop_gradient(-log_prob - config.target_entropy)
     alpha_loss = jnp.mean(jnp.exp(weights.log_alpha) * excess)
     return critic_loss + actor_loss + alpha_loss, {
@@ -84,3 +87,14 @@ def compute_sac_loss(
         "alpha": alpha,
         "entropy": -jnp.mean(log_prob),
     }
+
+
+def _draw_actions(
+    networks: SACNetworks, normalizer: Any, policy: Any, observation: Any, key: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Draw the policy's actions at observations (n, ...), with their log densities (n,)."""
+    actions = networks.parametric_action_distribution
+    logits = networks.policy_network.apply(normalizer, policy, observation)
+    # Reparametrized as in eq. 8: the gradient of the policy passes through the drawn action.
+    raw = actions.sample_no_postprocessing(logits, key)
+    return actions.postprocess(raw), actions.log_prob(logits, raw)
