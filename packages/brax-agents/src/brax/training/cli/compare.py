@@ -17,14 +17,16 @@ from brax.training.cli.options import json_option, run_folder
 
 @click.command()
 @click.argument("groups", nargs=-1, required=True, type=run_folder, metavar="RUN...")
-@click.option("--metric", default="eval/episode_reward", show_default=True)
+@click.option(
+    "--metric", default="eval/episode_reward", show_default=True, help="Metric to compare."
+)
 @json_option
 def compare(groups: tuple[Path, ...], metric: str, as_json: bool) -> None:
-    """Compares runs by the last value of a metric.
+    """Compare runs by the last value of a metric.
 
-    Each RUN is a run, or a folder of runs that differ in their seeds only. Printed are the
-    interquartile mean of each, its 95 % bootstrap interval, and, beside the first, the difference
-    and the probability that a run of it is better.
+    Each RUN is a run, or a folder of runs that differ only in their seeds. The command prints the
+    interquartile mean of each, with its 95 % bootstrap interval. For all but the first it also
+    prints the difference from the first, and the probability that one of its runs is better.
     """
     table = comparison_rows(groups, metric)
     if as_json:
@@ -34,12 +36,13 @@ def compare(groups: tuple[Path, ...], metric: str, as_json: bool) -> None:
 
 
 def comparison_rows(groups: Sequence[Path], metric: str) -> list[dict[str, Any]]:
-    """One entry for each group of runs.
+    """Return one entry for each group of runs.
 
     Raises:
-        ConfigError: if a folder has no runs, a run no such metric, or environments differ.
+        ConfigError: if a folder has no runs, a run lacks the metric, or environments differ.
     """
     found = {group: _runs_in(group) for group in groups}
+    # Returns of different environments, or of one with other settings, cannot be compared.
     environments = {
         (run.environment, json.dumps(run.environment_kwargs, sort_keys=True)): folder
         for folders in found.values()
@@ -67,12 +70,13 @@ def comparison_rows(groups: Sequence[Path], metric: str) -> list[dict[str, Any]]
 
 
 def print_table(table: Sequence[dict[str, Any]], metric: str) -> None:
-    """Prints what `comparison_rows` found."""
+    """Print the result of `comparison_rows`."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
     if not console.is_terminal:
+        # Without a terminal rich assumes 80 columns, which folds long names.
         console = Console(width=160)
     view = Table(title=f"{metric}: interquartile mean (95 %)", title_justify="left", box=None)
     view.add_column("runs", overflow="fold")
@@ -87,7 +91,7 @@ def print_table(table: Sequence[dict[str, Any]], metric: str) -> None:
 
 
 def _to_json(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON can say it: null where an interval is not known."""
+    """Return a row in a form that JSON can represent: null where an interval is not known."""
     return {
         name: [None if math.isnan(v) else v for v in x] if isinstance(x, comparison.Estimate) else x
         for name, x in entry.items()
@@ -95,13 +99,14 @@ def _to_json(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _format(found: comparison.Estimate) -> str:
+    """Return an estimate as text, with its interval if it is known."""
     if math.isnan(found.low):
         return f"{found.value:.4g}"
     return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"
 
 
 def _runs_in(group: Path) -> dict[Path, run_directory.Run]:
-    """The run that a folder is, or the runs in it, by folder."""
+    """Return the runs of a group by folder: the group itself if it is a run, else those in it."""
     if (group / run_directory.RUN_FILE).is_file():
         return {group: run_directory.read(group)}
     found = {
@@ -123,7 +128,7 @@ def _runs_in(group: Path) -> dict[Path, run_directory.Run]:
 
 
 def _last_value(folder: Path, metric: str) -> float:
-    """The last value of a metric in a run."""
+    """Return the last value of a metric in a run."""
     told = curves.reports(folder / "metrics.jsonl")
     values = [report[metric] for report in told if metric in report]
     if not values:

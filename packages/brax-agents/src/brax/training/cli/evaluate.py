@@ -15,15 +15,27 @@ from brax.training.cli.run_settings import make_environment
 
 @click.command("eval")
 @click.argument("run", type=run_folder)
-@click.option("--step", type=click.IntRange(min=0), help="Checkpoint; by default the newest.")
-@click.option("--episodes", type=click.IntRange(min=1), default=128, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--step", type=click.IntRange(min=0), help="Step of the checkpoint; default: newest.")
+@click.option(
+    "--episodes",
+    type=click.IntRange(min=1),
+    default=128,
+    show_default=True,
+    help="Number of episodes.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of resets and random actions.",
+)
 @click.option("--stochastic", is_flag=True, help="Draw actions instead of taking the mean.")
 @json_option
 def evaluate(
     run: Path, step: int | None, episodes: int, seed: int, stochastic: bool, as_json: bool
 ) -> None:
-    """Plays episodes with the policy of RUN, each from a fresh reset, and prints what they earn."""
+    """Play episodes with the policy of RUN, each from a fresh reset, and print their returns."""
     import jax
 
     from brax.env import wrap
@@ -62,7 +74,7 @@ def evaluate(
 
 
 def summary(metrics: dict[str, Any]) -> dict[str, float]:
-    """Means and deviations over episodes of what an evaluation found in each."""
+    """Return means and standard deviations over episodes, from the values of each episode."""
     found = {}
     for name, values in metrics.items():
         name = name.removeprefix("eval/")

@@ -1,4 +1,4 @@
-"""Runs a trainer, with everything that watches it."""
+"""Runs a trainer, with the loggers and the display of a run."""
 
 import contextlib
 from pathlib import Path
@@ -14,19 +14,20 @@ from brax.training.distributed import hosts
 
 
 def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: Any) -> None:
-    """Runs the trainer with everything that watches it.
+    """Run the trainer, with loggers, display and checkpoints in the run's folder.
 
     Args:
-        run: what was asked for.
-        folder: where it is kept.
+        run: the run's settings.
+        folder: the run's folder.
         environment: the environment.
-        **more: settings of the trainer instead or besides, not recorded.
+        **more: further settings of the trainer, which are not recorded and take precedence.
     """
     from brax.plugins.outputs import trainer as outputs
     from brax.training.loggers import MetricLoggers
     from brax.training.runner.progress import Progress
 
     with hosts.together():
+        # Only the first process writes.
         loggers = MetricLoggers(folder) if hosts.first() else None
     title = f"{run.trainer} on {run.environment}, {folder}"
     resumed = bool({**run.config, **more}.get("restore_checkpoint_path"))
@@ -42,6 +43,7 @@ def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: An
     own = {"progress_fn": report, "save_checkpoint_path": folder / "checkpoints"}
     config = with_randomization(run.config, environment)
     named, anything = parameters(plugins.get("trainer", run.trainer))
+    # A third-party trainer gets only those of these settings that its `train` takes.
     taken = {name: value for name, value in own.items() if anything or name in named}
     taken |= {"run_dir": folder} if "run_dir" in named else {}
     try:
@@ -58,7 +60,7 @@ def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: An
 
 
 def render_run(ctx: click.Context, folder: Path) -> None:
-    """Calls `brax render`, which another package brings."""
+    """Call `brax render`, a command of brax-io."""
     if "render" not in plugins.names("command"):
         raise ConfigError("there is no command 'render': pip install brax-io, then brax render")
     ctx.invoke(plugins.get("command", "render"), run=folder)

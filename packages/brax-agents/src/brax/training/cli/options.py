@@ -17,7 +17,7 @@ preset_option = click.option(
 )
 
 
-trainer_option = click.option("--trainer", default="ppo", show_default=True, help="The agent.")
+trainer_option = click.option("--trainer", default="ppo", show_default=True, help="Agent to train.")
 
 
 steps_option = click.option(
@@ -31,7 +31,7 @@ runs_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Where runs are kept.",
+    help="Folder of the runs.",
 )
 
 
@@ -40,22 +40,24 @@ set_option = click.option(
     "changes",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change a setting of the trainer; env.KEY=VALUE one of the environment. Repeatable.",
+    help="Set a setting of the trainer, or by env.KEY=VALUE of the environment. Repeatable.",
 )
 
 
 OWN_RANDOMIZATION = "own"
-"""Stands for the environment's own function that randomizes its physics."""
+"""Value of `--randomize` for the environment's own `randomization_fn`."""
 
 
 def distributed_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of a process that trains with others; it joins them before the command runs."""
+    """Add the options of distributed training to a command; join the processes before it runs."""
 
     @click.option(
-        "--coordinator", metavar="HOST:PORT", help="Where the first of several processes listens."
+        "--coordinator", metavar="HOST:PORT", help="Address at which the first process listens."
     )
     @click.option("--num-processes", type=click.IntRange(min=1), help="Number of processes.")
-    @click.option("--process-id", type=click.IntRange(min=0), help="Which this one is, from 0.")
+    @click.option(
+        "--process-id", type=click.IntRange(min=0), help="Number of this process, from 0."
+    )
     @functools.wraps(command)
     def joined(
         *args: Any,
@@ -75,16 +77,16 @@ randomize_option = click.option(
     metavar="[MODULE:FUNCTION]",
     is_flag=False,
     flag_value=OWN_RANDOMIZATION,
-    help="Randomize the physics: by the environment's own function, or by the one named.",
+    help="Randomize the physics, by the environment's own function or by the named one.",
 )
 
 
 render_option = click.option(
-    "--render", is_flag=True, help="Write rollout.html at the end, a page that shows the result."
+    "--render", is_flag=True, help="Write rollout.html, a page that shows the result, at the end."
 )
 
 
 run_folder = click.Path(exists=True, file_okay=False, path_type=Path)
-"""The type of an argument that is the folder of a run."""
+"""Type of an argument that is the folder of a run."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

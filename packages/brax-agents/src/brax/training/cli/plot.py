@@ -16,7 +16,7 @@ from brax.training.analysis.plots import WRITERS
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.option("--metric", default="eval/episode_reward", show_default=True, help="What to draw.")
+@click.option("--metric", default="eval/episode_reward", show_default=True, help="Metric to draw.")
 @click.option(
     "--output",
     "outputs",
@@ -25,13 +25,14 @@ from brax.training.analysis.plots import WRITERS
     help="FILE.png, FILE.svg or FILE.html; repeatable. By default curves.png and curves.html.",
 )
 def plot(runs: tuple[Path, ...], metric: str, outputs: tuple[Path, ...]) -> None:
-    """Draws the learning curves of RUNS: one for each setting, the mean over its seeds.
+    """Draw the learning curves of RUNS: the mean over seeds, one curve for each setting.
 
-    Runs that differ in nothing but their seed and length make one curve, with the 95 % interval
-    of its mean.
+    Runs that differ only in their seed and length make one curve, with the 95 % interval of its
+    mean.
     """
     targets = outputs or (Path("curves.png"), Path("curves.html"))
     for path in targets:
+        # Before the runs are read, which may take long.
         if path.suffix not in WRITERS:
             raise ConfigError(
                 f"'{path}': curves are written to {', '.join(WRITERS)}."

@@ -16,11 +16,11 @@ from brax.training.distributed import hosts
 
 @click.command()
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--steps", type=click.IntRange(min=1), help="Total environment steps to go to.")
+@click.option("--steps", type=click.IntRange(min=1), help="Environment steps of the whole run.")
 @click.option(
     "--step",
     type=click.IntRange(min=0),
-    help="Checkpoint to go on from, if not the newest; later ones are removed.",
+    help="Step of the checkpoint to continue from, if not the newest; later ones are removed.",
 )
 @render_option
 @distributed_options
@@ -28,9 +28,9 @@ from brax.training.distributed import hosts
 def resume(
     ctx: click.Context, run: Path, steps: int | None, step: int | None, render: bool
 ) -> None:
-    """Goes on with the training of RUN from its newest checkpoint.
+    """Continue the training of RUN from its newest checkpoint.
 
-    The result is the same, bit for bit on a CPU, as if the run had never stopped.
+    On a CPU the result is bit-identical to that of a run that never stopped.
     """
     from brax.training.checkpoints import checkpoint
 
@@ -39,6 +39,7 @@ def resume(
         if steps is not None:
             record = record.with_config(num_timesteps=steps)
         environment = construct(record.environment, record.environment_kwargs)
+        # Everything is checked before `run.json` is changed: a rejected command changes nothing.
         check(record.trainer, with_randomization(record.config, environment))
         behind = checkpoint.available(run / "checkpoints")
         if step is not None and step not in behind:

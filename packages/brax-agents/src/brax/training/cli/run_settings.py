@@ -1,4 +1,4 @@
-"""From what a user asks for to a checked run: settings, environment, trainer."""
+"""From the user's options to a checked run: settings, environment, trainer."""
 
 import inspect
 import tomllib
@@ -15,20 +15,22 @@ from brax.training.cli.options import OWN_RANDOMIZATION
 from brax.training.runner import presets
 
 FIXED_BY_RUN = {"save_checkpoint_path", "checkpoint_logdir", "progress_fn"}
-"""Settings that `train_run` gives, and no user: those of a run's folder, by all their names."""
+"""Settings that `train_run` sets and users cannot: those of the run's folder, by all of their
+names.
+"""
 
 
 def prepare_run(
     env: str, trainer: str, preset: str, changes: Iterable[str], **more: Any
 ) -> tuple[run_directory.Run, Any]:
-    """What a user asks for, checked before a folder is made.
+    """Return the run that a user asks for, checked before a folder is made.
 
     Args:
         env: name of the environment.
         trainer: name of the trainer.
         preset: name of the preset.
-        changes: what to change in it, as `parse_changes` reads it.
-        **more: settings to change besides; None leaves one as it is.
+        changes: changes of the preset, as `parse_changes` reads them.
+        **more: further settings; None leaves one as it is.
 
     Returns:
         The run and its environment.
@@ -48,13 +50,13 @@ def prepare_run(
 
 
 def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings whose paths mean the same wherever the run is gone on with."""
+    """Return the settings with absolute paths, which mean the same wherever the run is resumed."""
     paths = {name: config.get(name) for name in ("teacher", "restore_checkpoint_path")}
     return {**config, **{name: str(Path(x).absolute()) for name, x in paths.items() if x}}
 
 
 def with_randomization(config: Mapping[str, Any], environment: Any) -> dict[str, Any]:
-    """Settings whose `randomization_fn`, if it is named by text, is the function itself.
+    """Return the settings with `randomization_fn` as a function, where it is given by name.
 
     Raises:
         ConfigError: if there is no such function.
@@ -81,7 +83,7 @@ def with_randomization(config: Mapping[str, Any], environment: Any) -> dict[str,
 
 
 def check(trainer: str, config: Mapping[str, Any]) -> None:
-    """Refuses settings that a trainer would refuse, where it can tell, and those of the command.
+    """Reject settings that the trainer would reject, and those that the command itself sets.
 
     Raises:
         ConfigError: naming one.
@@ -92,6 +94,7 @@ def check(trainer: str, config: Mapping[str, Any]) -> None:
             "sets it; say where that is with --runs and --name."
         )
     agent = plugins.get("trainer", trainer)
+    # Optional for trainers: without it, the parameters of `train` are all that is known.
     if hasattr(agent, "check"):
         agent.check(config)
         return
@@ -105,14 +108,15 @@ def check(trainer: str, config: Mapping[str, Any]) -> None:
 
 
 def parameters(agent: Any) -> tuple[set[str], bool]:
-    """Returns the settings that a trainer's `train` names, and whether it takes any others."""
+    """Return the settings that a trainer's `train` names, and whether it takes any others."""
+    # The first parameter is the environment.
     given = list(inspect.signature(agent.train).parameters.values())[1:]
     anything = any(p.kind is p.VAR_KEYWORD for p in given)
     return {p.name for p in given if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}, anything
 
 
 def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
-    """Reads `key=value` and `table.key=value` as TOML; a value that is none is text.
+    """Read `key=value` and `table.key=value` as TOML; a value that is not TOML is text.
 
     Raises:
         ConfigError: if there is no `=`.
@@ -133,7 +137,7 @@ def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
 
 
 def merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Both, the second where they differ, table by table."""
+    """Return both dictionaries merged, table by table; the second takes precedence."""
     merged = {**first, **second}
     for key in first.keys() & second.keys():
         if isinstance(first[key], dict) and isinstance(second[key], dict):
@@ -142,21 +146,21 @@ def merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_environment(name: str, settings: Any) -> Any:
-    """Makes an environment by name.
+    """Make an environment by name.
 
     Raises:
         ConfigError: if it does not take these settings.
-        PluginError: if what another package registered is none, or its states are wrong.
+        PluginError: if another package registered it and it is no environment, or has wrong states.
     """
     return env_outputs.checked(name, construct(name, settings))
 
 
 def construct(name: str, settings: Any) -> Any:
-    """Makes an environment by name; its reset and step are not traced yet.
+    """Make an environment by name; its reset and step are not traced yet.
 
     Raises:
         ConfigError: if it does not take these settings.
-        PluginError: if what another package registered is none.
+        PluginError: if another package registered it and it is no environment.
     """
     try:
         return env_outputs.make(name, **settings)

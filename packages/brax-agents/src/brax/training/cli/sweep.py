@@ -16,7 +16,7 @@ from brax.training.checkpoints import run_directory
 from brax.training.cli import compare, execution, options, run_settings
 
 Variation = dict[str, Any]
-"""Settings that one group of runs differs in from the others, by dotted key."""
+"""Settings in which one group of runs differs from the others, by dotted key."""
 
 
 @click.command()
@@ -24,21 +24,29 @@ Variation = dict[str, Any]
 @options.preset_option
 @options.trainer_option
 @options.steps_option
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Number of seeds: 0, 1, ...",
+)
 @click.option(
     "--vary",
     multiple=True,
     metavar="KEY=VALUES",
-    help="A setting of the trainer that varies: KEY=[1e-4, 1e-3] or, with --samples, "
+    help="Vary a setting of the trainer: KEY=[1e-4, 1e-3] or, with --samples, "
     "KEY={low=1e-4, high=1e-2, log=true}. Repeatable.",
 )
 @click.option(
-    "--samples", type=click.IntRange(min=1), help="Draw so many settings instead of trying all."
+    "--samples",
+    type=click.IntRange(min=1),
+    help="Number of settings to draw instead of trying all.",
 )
 @click.option(
     "--together/--one-by-one",
     default=True,
-    help="Train all seeds in one program where they fit, which replay buffers do not.",
+    help="Train all seeds in one program where possible, or one after the other.",
 )
 @click.option("--name", default="", help="Name of the sweep; by default environment and time.")
 @options.runs_option
@@ -56,10 +64,10 @@ def sweep(
     runs_dir: Path,
     changes: tuple[str, ...],
 ) -> None:
-    """Trains an agent in the environment ENV over seeds 0, 1, ... and over settings that vary.
+    """Train an agent in the environment ENV over seeds 0, 1, ... and over settings that vary.
 
-    A run is kept in RUNS/NAME/SETTINGS/seedN. The same command again goes on where the sweep
-    stopped. At the end the settings are compared as brax compare does it.
+    A run is stored in RUNS/NAME/SETTINGS/seedN. The same command again continues the sweep where it
+    stopped. At the end the settings are compared as by brax compare.
     """
     run, environment = run_settings.prepare_run(env, trainer, preset, changes, num_timesteps=steps)
     varied = run_settings.parse_changes(vary)
@@ -70,6 +78,7 @@ def sweep(
     cells = variations(varied, samples)
     folder = runs_dir / run_directory.folder_name(name, f"sweep-{env}")
     asked = {folder / label(cell): _varied_run(run, cell) for cell in cells}
+    # All groups are checked before the first one trains.
     for each in asked.values():
         run_settings.check(trainer, run_settings.with_randomization(each.config, environment))
         if not each.config.get("num_evals", 1) or not each.config.get("run_evals", True):
@@ -90,12 +99,12 @@ def sweep(
 
 
 def variations(vary: Mapping[str, Any], samples: int | None) -> list[Variation]:
-    """Every combination of what varies, or as many as were asked for, drawn at random.
+    """Return every combination of the settings that vary, or a number of random ones.
 
     More samples begin with the same ones.
 
     Raises:
-        ConfigError: if something is no list and no range, or the other is needed.
+        ConfigError: if a value is neither a list nor a range, or only the other is allowed.
     """
     varied = dict(_flatten(vary))
     for key, values in varied.items():
@@ -114,8 +123,10 @@ def variations(vary: Mapping[str, Any], samples: int | None) -> list[Variation]:
         return [
             dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())
         ]
+    # A fixed seed: the same command again finds the same groups.
     draw = random.Random(0)
     found: dict[str, Variation] = {}
+    # Draws repeat where there are few combinations; the bound ends the search for new ones.
     for _ in range(1000 * samples):
         cell = {key: _draw(values, draw) for key, values in varied.items()}
         found.setdefault(label(cell), cell)
@@ -127,14 +138,14 @@ def variations(vary: Mapping[str, Any], samples: int | None) -> list[Variation]:
 
 
 class Range(dict[str, Any]):
-    """A range to draw from: `low`, `high`, and `log` for even steps of the logarithm."""
+    """A range to draw from: `low`, `high`, and `log` for a uniform logarithm."""
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """What varies by dotted key.
+    """Yield the settings that vary, by dotted key.
 
     Raises:
-        ConfigError: if a range is none.
+        ConfigError: if a range is not valid.
     """
     for key, value in tree.items():
         if isinstance(value, Mapping) and value.keys() & {"low", "high", "log"}:
@@ -146,6 +157,11 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, A
 
 
 def _range(key: str, value: Mapping[str, Any]) -> Range:
+    """Return a range, checked.
+
+    Raises:
+        ConfigError: if it is not valid.
+    """
     low, high = value.get("low"), value.get("high")
     if (
         value.keys() <= {"low", "high", "log"}
@@ -161,7 +177,7 @@ def _range(key: str, value: Mapping[str, Any]) -> Range:
 
 
 def _draw(values: Any, draw: random.Random) -> Any:
-    """One of a list, or a number of a range: a whole one where both ends are."""
+    """Draw from a list or a range; the number is whole if both ends of the range are."""
     if not isinstance(values, Range):
         return draw.choice(values)
     low, high = values["low"], values["high"]
@@ -172,13 +188,14 @@ def _draw(values: Any, draw: random.Random) -> Any:
 
 
 def label(cell: Variation) -> str:
-    """The name of a group's folder."""
+    """Return the name of a group's folder."""
     shown = (f"{k}={v}" for k, v in cell.items())
+    # A slash would make a folder of its own.
     return ",".join(shown).replace("/", "|").replace(" ", "") or "default"
 
 
 def _varied_run(run: run_directory.Run, cell: Variation) -> run_directory.Run:
-    """A run with the settings of a group."""
+    """Return a run with the settings of a group."""
     config = dict(run.config)
     for key, value in cell.items():
         for part in reversed(key.split(".")):
@@ -190,7 +207,7 @@ def _varied_run(run: run_directory.Run, cell: Variation) -> run_directory.Run:
 def _train_group(
     place: Path, run: run_directory.Run, environment: Any, seeds: int, together: bool
 ) -> None:
-    """Trains one group's runs, or the rest of them."""
+    """Train the runs of one group that have not been completed."""
     from brax.training.agent import Agent
     from brax.training.checkpoints import checkpoint
     from brax.training.runner.seeds import can_train_together
@@ -201,6 +218,7 @@ def _train_group(
         behind = checkpoint.available(folder / "checkpoints")
         if not folder.exists():
             new.append(seed)
+        # A folder of the same name may come from an earlier sweep.
         elif run_directory.read(folder).config != own.config:
             raise ConfigError(
                 f"run '{folder}' is there with other settings: choose another --name."
@@ -232,7 +250,7 @@ def _train_group(
 def _train_together(
     place: Path, run: run_directory.Run, environment: Any, seeds: Sequence[int]
 ) -> None:
-    """Trains several seeds in one program, with everything that watches them."""
+    """Train several seeds in one program, with loggers and a common display."""
     from brax.training.loggers import MetricLoggers
     from brax.training.runner.progress import Progress
     from brax.training.runner.seeds import train_seeds
@@ -252,6 +270,8 @@ def _train_together(
             loggers[i].write(step, metrics)
             reported.append(metrics)
             if i == len(seeds) - 1:
+                # A seed without a finished episode reports fewer metrics: only common ones have a
+                # mean.
                 names = set.intersection(*map(set, reported))
                 progress.update(
                     step, {n: sum(float(m[n]) for m in reported) / len(reported) for n in names}

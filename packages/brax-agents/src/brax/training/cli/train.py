@@ -26,7 +26,7 @@ from brax.training.distributed import hosts
 @preset_option
 @trainer_option
 @steps_option
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of all random numbers.")
 @click.option("--name", default="", help="Name of the run; by default environment and time.")
 @runs_option
 @set_option
@@ -47,15 +47,16 @@ def train(
     randomize: str | None,
     render: bool,
 ) -> None:
-    """Trains an agent in the environment ENV.
+    """Train an agent in the environment ENV.
 
-    The run is kept in RUNS/NAME: run.json, metrics.jsonl, checkpoints. Ctrl-C saves it; brax resume
-    goes on with it.
+    The run is stored in RUNS/NAME: run.json, metrics.jsonl, checkpoints. Ctrl-C saves it; brax
+    resume continues it.
     """
     with hosts.together():
         more = {"num_timesteps": steps, "seed": seed, "randomization_fn": randomize}
         run, environment = prepare_run(env, trainer, preset, changes, **more)
         folder = run.create(runs_dir, name) if hosts.first() else runs_dir / name
+    # Only the first process made a folder; without a name others would name the folder of all runs.
     with run_directory.removed_unless_started([folder] if hosts.first() else []):
         train_run(run, folder, environment)
     with hosts.together():
