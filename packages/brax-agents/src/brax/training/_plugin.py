@@ -1,4 +1,4 @@
-"""What brax-agents brings to the plugin registry."""
+"""The plugins that brax-agents registers: trainers, metric loggers and commands."""
 
 from brax.plugins import Spec, hookimpl
 from brax.training.loggers import wandb
@@ -9,7 +9,7 @@ BRAX_PLUGIN_API = 1
 
 @hookimpl
 def brax_trainers() -> list[Spec]:
-    """The agents."""
+    """Return the agents."""
     return [
         Spec("ppo", "brax.training.agents.ppo:PPO", "proximal policy optimization"),
         Spec("sac", "brax.training.agents.sac:SAC", "soft actor-critic"),
@@ -23,11 +23,12 @@ def brax_trainers() -> list[Spec]:
 
 @hookimpl
 def brax_metric_loggers() -> list[Spec]:
-    """The metric writers; TensorBoard's and wandb's where what they need is installed."""
+    """Return the metric loggers; TensorBoard's and wandb's only if their packages are installed."""
     loggers = [
         Spec("csv", "brax.training.loggers.csv:CsvTable", "metrics.csv"),
         Spec("jsonl", "brax.training.loggers.jsonl:JsonLines", "metrics.jsonl"),
     ]
+    # Their packages are optional: a logger that cannot work would warn in every run.
     if writer_module():
         loggers.append(Spec("tensorboard", "brax.training.loggers.tensorboard:TensorBoard"))
     if wandb.wanted():
@@ -37,7 +38,7 @@ def brax_metric_loggers() -> list[Spec]:
 
 @hookimpl
 def brax_commands() -> list[Spec]:
-    """The commands that train, and those that judge and draw what came of it."""
+    """Return the commands that train, evaluate, compare and plot."""
     return [
         Spec("plot", "brax.training.cli.plot:plot", "draw learning curves over seeds"),
         Spec("train", "brax.training.cli.train:train", "train an agent"),

@@ -1,4 +1,7 @@
-"""What an agent is: its settings, its networks and its learner; everything else is shared."""
+"""An agent: its settings, networks and learner. The rest of a run is shared.
+
+Start reading at `Agent.train`, which names every stage of a run in order.
+"""
 
 import contextlib
 import dataclasses
@@ -29,31 +32,32 @@ from brax.training.runner.program import Program
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent: how it trains, and how its policies come back. The target of a trainer's plugin."""
+    """An agent trains policies and loads them. A trainer's plugin names an instance."""
 
     name: str
-    """The name that users ask for it by."""
+    """Name of the agent on the command line, in runs and in checkpoints."""
     config: type[RunConfig]
-    """Its numbers."""
+    """Class of the agent's numbers."""
     make_networks: Callable[..., Any]
-    """Makes its networks: `(observation_size, action_size, preprocess_observations_fn, ...)`. They
-    have at least `policy_network`."""
+    """Makes the networks from `(observation_size, action_size, preprocess_observations_fn, ...)`.
+    They have at least `policy_network`.
+    """
     learner: Callable[[Parts], Learner]
-    """Makes its learner."""
+    """Makes the agent's learner."""
     presets: presets.Presets
     """Settings by environment and preset."""
     runtime: type[Runtime] = Runtime
-    """What it is given besides numbers."""
+    """Class of the agent's other settings, such as functions."""
     make_inference_fn: Callable[[Any], Callable[..., types.Policy]] = policies.make_inference_fn
     """Makes policies, given the networks."""
     make_vision_networks: Callable[..., Any] | None = None
-    """Makes networks that read images, where it can learn from them: `config` then has `vision`."""
+    """Makes networks that read images; None if the agent cannot. With it, `config` has `vision`."""
 
     def check(self, settings: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Refuses settings that `train` would refuse, without an environment.
+        """Reject the settings that `train` would reject, without an environment.
 
         Returns:
-            The agent's numbers and what it is given besides.
+            The agent's numbers and its other settings.
         """
         return parse(self.config, settings, self.runtime)
 
@@ -61,7 +65,7 @@ class Agent:
     def train(
         self, environment: Env, **settings: Any
     ) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
-        """Trains a policy.
+        """Train a policy.
 
         Args:
             environment: environment to learn, not yet batched.
@@ -74,25 +78,31 @@ class Agent:
         Raises:
             ConfigError: before any long work, if a setting is unknown, unsupported or not allowed.
             CheckpointError: if a checkpoint cannot be written or restored.
-            TrainingError: if gradients stay without a finite value, or another process is lost.
+            TrainingError: if gradients stay non-finite, or another process is lost.
         """
         start = time.monotonic()
+        # Whatever fails in one process before it computes with the others fails in all of them.
         with hosts.together():
             config, runtime = self.check(settings)
+            # A run that continues from a checkpoint keeps the default that it was trained with.
             unsaid = [name for name in self.config.moved_defaults if name not in settings]
             config = replace(
                 config, **resumption.recorded_settings(runtime.restore_checkpoint_path, unsaid)
             )
             mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
+            # One key for each use: randomized systems, first state, evaluation's systems,
+            # evaluations.
             keys = jax.random.split(jax.random.key(config.seed), 4)
             learner, make_policy, record = self.build(environment, config, runtime, mesh, keys[0])
             program = Program(learner, mesh)
             evaluator = parts.make_evaluator(environment, config, runtime, make_policy, keys[2:])
+        # Outside `together`, since every process raises the same error here.
         consistency.check_settings(record, runtime)
         with parts.explain_out_of_memory(config), contextlib.ExitStack() as stack:
             with hosts.together():
                 saves = parts.make_saver(stack, runtime.save_checkpoint_path, record, config)
                 saved = parts.read_saved_state(program, config, runtime, record)
+                # The folder is checked before the program is compiled, which takes longest.
                 if saves is not None:
                     saves.start(0 if saved is None else saved.step)
             consistency.check_start(program, runtime, saved)
@@ -116,7 +126,7 @@ class Agent:
     def build(
         self, environment: Env, config: Any, runtime: Any, mesh: Mesh, key: jax.Array
     ) -> tuple[Learner, Callable[..., Any], dict[str, Any]]:
-        """Makes the parts of a run; compiles nothing.
+        """Make the parts of a run; nothing is compiled.
 
         Args:
             environment: environment to learn, not yet batched.
@@ -137,6 +147,7 @@ class Agent:
         size = environment.observation_size
         parts.check_observation_size(size, info)
         if config.vision:
+            # The call raises an error if the environment has no image.
             images.shapes(size)  # refuses to go on without any
         factory = self._factory(runtime.network_factory, config)
         networks = factory(
@@ -156,7 +167,7 @@ class Agent:
         name: str,
         settings: Mapping[str, Any],
     ) -> int:
-        """Environment steps to train for, told as such or as training steps.
+        """Return the environment steps to train for, given as such or as training steps.
 
         Args:
             num_timesteps: environment steps.
@@ -180,7 +191,7 @@ class Agent:
         deterministic: bool = True,
         network_factory: Callable[..., Any] | None = None,
     ) -> types.Policy:
-        """Returns the policy `policy(obs, key) -> (action, extras)` of a run or checkpoint.
+        """Return the policy `policy(obs, key) -> (action, extras)` of a run or checkpoint.
 
         Args:
             path: run, folder of checkpoints (the newest is taken), or checkpoint.
@@ -195,7 +206,7 @@ class Agent:
         return saved_policies.restore_policy(found, factory, self.make_inference_fn, deterministic)
 
     def load(self, path: Path | str) -> policies.PolicyParams | policies.ActorCriticParams:
-        """Returns the parameters in a run or checkpoint, as `train` returned them.
+        """Return the parameters in a run or checkpoint, as `train` returned them.
 
         Args:
             path: run, folder of checkpoints (the newest is taken), or checkpoint.
@@ -208,23 +219,23 @@ class Agent:
         )
 
     def save(self, path: Path | str, step: int, params: Any, config: Mapping[str, Any]) -> Path:
-        """Saves parameters alone, for `load` and `load_policy`; returns when they are on disk.
+        """Save parameters, for `load` and `load_policy`; return when they are on disk.
 
-        A run saves all that it needs to go on, by `save_checkpoint_path`; from these another can
-        start, by `restore_params`.
+        A run saves its whole training state by `save_checkpoint_path`. Parameters are not enough to
+        resume a run, but another one can start from them, by `restore_params`.
 
         Args:
             path: folder of checkpoints; the others in it stay.
-            step: environment steps behind them: the checkpoint's name.
-            params: what `train` returned, or a callback was given.
-            config: what `network_config` returned.
+            step: environment steps of training behind the parameters; the checkpoint's name.
+            params: parameters, as `train` returned them or passed them to a callback.
+            config: the result of `network_config`.
 
         Returns:
             The checkpoint's folder.
 
         Raises:
             ConfigError: if these are no parameters, or of other networks, or config is another.
-            CheckpointError: if it cannot be written.
+            CheckpointError: if the checkpoint cannot be written.
         """
         return saved_policies.save_params(self.name, path, step, params, config)
 
@@ -235,14 +246,14 @@ class Agent:
         normalize_observations: bool,
         network_factory: Callable[..., Any] | None = None,
     ) -> dict[str, Any]:
-        """What `save` records of the networks, to make them again.
+        """Return the description of networks that `save` records, to make them again.
 
         Args:
             observation_size: the environment's.
             action_size: the environment's.
             normalize_observations: the setting that they were trained with.
-            network_factory: what made them, with settings by `functools.partial`; the agent's own
-                without any by default.
+            network_factory: function that made them, with settings by `functools.partial`; by
+                default the agent's own function without any.
         """
         factory = network_factory or self.make_networks
         return {
@@ -255,17 +266,19 @@ class Agent:
 
     @property
     def _own_factories(self) -> list[Callable[..., Any]]:
-        """What makes networks, of the agent's own."""
+        """The agent's own functions that make networks."""
         return [self.make_networks, *filter(None, [self.make_vision_networks])]
 
     def _factory(self, given: Any, config: RunConfig) -> Callable[..., Any]:
-        """The function that makes the networks, from what a user gave."""
+        """Return the function that makes the networks, from the user's `network_factory`."""
         more = config.network_settings
         if given is None or isinstance(given, Mapping):
             own = self.make_vision_networks if config.vision else None
             given, more = own or self.make_networks, {**(given or {}), **more}
         try:
             signature = inspect.signature(given)
+            # A trial call by its signature: a wrong function fails here, not after seconds of
+            # tracing.
             signature.bind_partial("sizes", "of actions", preprocess_observations_fn=None)
         except (TypeError, ValueError) as error:  # also of a partial of what it does not take
             raise ConfigError(
@@ -280,13 +293,14 @@ class Agent:
         return functools.partial(given, **more) if more else given
 
     def _check_networks(self, networks: Any) -> None:
-        """Refuses networks of another agent, or what are none.
+        """Reject networks of another agent, and objects that are no networks.
 
         Raises:
             ConfigError: naming what is missing.
         """
         own = inspect.get_annotations(self.make_networks).get("return")
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
+        # The class that `make_networks` is annotated with says which fields the learner reads.
         needed = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
         if missing := [name for name in needed if not hasattr(networks, name)]:
             raise ConfigError(
@@ -301,7 +315,7 @@ class Agent:
         config: RunConfig,
         factory: Callable[..., Any],
     ) -> dict[str, Any]:
-        """What a checkpoint records: all that is needed to use it again."""
+        """Return the record of a checkpoint: everything that is needed to use it again."""
         networks = self.network_config(
             size, env.action_size, config.normalize_observations, factory
         )

@@ -1,4 +1,4 @@
-"""What every agent can be told: the numbers of a run, and what it is given besides numbers."""
+"""Settings of every agent: the numbers of a run, and the objects that it is given."""
 
 import abc
 import inspect
@@ -21,8 +21,9 @@ class RunConfig(abc.ABC):
     old_names: ClassVar[Mapping[str, str]] = {}
     """Keyword arguments of Google's agent that have another name here."""
     moved_defaults: ClassVar[tuple[str, ...]] = ()
-    """Settings whose default was another before: a run that goes on from a checkpoint keeps what
-    that was trained with, unless it is told otherwise."""
+    """Settings whose default has changed. A run that continues from a checkpoint keeps the value
+    that it was trained with, unless the caller sets another.
+    """
     step_formula: ClassVar[str]
     """The settings whose product is `env_steps_per_training_step`."""
 
@@ -39,45 +40,52 @@ class RunConfig(abc.ABC):
     normalize_observations: bool = False
     """Scale observations by their running statistics."""
     normalize_observations_std_eps: float = number(0.0, 0)
-    """Added to the deviations that observations are divided by."""
+    """Added to the standard deviations that observations are divided by."""
     normalize_until_count: int | None = number(None, 1)
-    """Observations after which their statistics stay as they are; None for never."""
+    """Number of observations after which the statistics stay fixed; None never fixes them."""
     seed: int = number(0, 0, 2**32 - 1)
-    """Seed of everything random, below 2^32."""
+    """Seed of all random numbers, below 2^32."""
     num_evals: int = number(1, 0)
-    """Evaluations: the last after training, the first (from 2 on) before it; 0 for none."""
+    """Number of evaluations: the last is after training; from 2 on, the first is before it."""
     deterministic_eval: bool = False
     """Evaluate the mean action instead of samples."""
     log_training_metrics: bool = False
     """Report metrics of the training episodes while training runs."""
     training_metrics_steps: int | None = number(None, 1)
-    """Environment steps between those reports; None reports about every second."""
+    """Environment steps between those reports; None reports about once a second."""
     run_evals: bool = True
-    """False to report at the times of evaluations without evaluating."""
+    """False reports at the times of evaluations without evaluating."""
     save_interval_steps: int | None = number(None, 1)
-    """Environment steps after which a checkpoint is saved besides those at evaluations."""
+    """Environment steps between checkpoints, in addition to those at evaluations."""
     save_interval_seconds: float | None = number(None, 0, open_low=True)
-    """Seconds of training after which one is."""
+    """Seconds of training between checkpoints, in addition to those at evaluations."""
     keep_checkpoints: int = number(3, 1)
-    """Newest checkpoints that are kept, besides the best."""
+    """Number of newest checkpoints to keep; the best one is kept too."""
     failed_save: str = choice("stop", "warn")
-    """What follows a checkpoint that cannot be saved: `stop`, or `warn` and train on."""
+    """Reaction to a checkpoint that cannot be saved: `stop`, or `warn` and continue."""
     overwrite_checkpoints: bool = False
-    """Remove checkpoints of later steps than the first from the folder, which is refused else."""
+    """Remove checkpoints of later steps from the folder; without it, a folder that has any is
+    rejected.
+    """
     failed_update: str = choice("stop", "skip")
-    """What follows ten updates in a row without a finite gradient: `stop`, or `skip` them all."""
+    """Reaction to ten consecutive updates with a non-finite gradient: `stop`, or `skip` all such
+    updates.
+    """
     stop_at_reward: float | None = number(None)
     """Mean return of an evaluation at which training ends."""
     max_seconds: float | None = number(None, 0, open_low=True)
-    """Seconds after the call, compiling included, at which training ends, evaluated and saved."""
+    """Seconds after the call, compilation included, at which training ends with an evaluation and a
+    checkpoint.
+    """
     max_devices_per_host: int | None = number(None, 1)
-    """Devices to use; None for all, but for one of those that the command `brax` makes of a CPU's
-    cores."""
+    """Devices to use; None uses all, but only one of those that the command `brax` makes from the
+    cores of a CPU.
+    """
 
     @property
     @abc.abstractmethod
     def num_envs(self) -> int:
-        """Environments that run side by side, over all devices."""
+        """Environments that run in parallel, over all devices."""
 
     @property
     def vision(self) -> bool:
@@ -92,26 +100,30 @@ class RunConfig(abc.ABC):
     @property
     @abc.abstractmethod
     def env_steps_per_training_step(self) -> int:
-        """Environment steps of one training step."""
+        """Environment steps per training step."""
 
     @property
     def training_steps(self) -> int:
         """Training steps of the whole run."""
+        # Rounded up, so that a run never trains less than it was asked to.
         return -(-self.num_timesteps // self.env_steps_per_training_step)
 
     @property
     def network_settings(self) -> dict[str, Any]:
-        """What `network_factory` is told besides sizes and preprocessing."""
+        """Settings that `network_factory` gets besides sizes and preprocessing."""
         return {}
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Entries of the environment's `info` that the agent learns from: it is refused without
-        them, but for `terminal_obs`, without which it is warned of."""
+        """Entries of the environment's `info` that the agent learns from.
+
+        An environment that lacks one is rejected. `terminal_obs` is the exception: without it
+        there is a warning.
+        """
         return ("truncation",)
 
     def check(self) -> None:
-        """Refuses numbers that do not fit each other.
+        """Reject numbers that do not fit each other.
 
         Raises:
             ConfigError: naming them, and what is allowed.
@@ -129,41 +141,43 @@ class RunConfig(abc.ABC):
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a run is given besides numbers."""
+    """The settings of a run that are not numbers, such as functions and paths."""
 
     network_factory: Callable[..., Any] | Mapping[str, Any] | None = None
-    """Makes the networks, as the agent's own function does; a dictionary changes its settings."""
+    """Makes the networks, like the agent's own function; a dictionary changes its settings."""
     eval_env: Any = None
-    """Environment to evaluate in; the training one by default."""
+    """Environment to evaluate in; by default the training environment."""
     progress_fn: Callable[[int, Mapping[str, Any]], None] = lambda steps, metrics: None
     """Called with the environment steps so far and the metrics."""
     policy_params_fn: Callable[..., None] = lambda steps, make_policy, params: None
     """Called at every evaluation with the steps, `make_policy` and the parameters."""
     wrap_env: bool = True
-    """False if the environment is batched, wrapped and randomized already."""
+    """False if the environment is already batched, wrapped and randomized."""
     wrap_env_fn: Callable[..., Any] | None = None
-    """Wraps the environment instead of `brax.env.wrap`, with the same arguments."""
+    """Wraps the environment in place of `brax.env.wrap`, with the same arguments."""
     randomization_fn: Callable[..., Any] | None = None
-    """Draws systems, `(sys, rng) -> (systems, in_axes)`: once, or if its attribute `resample` is
-    true at each reset."""
+    """Draws systems, `(sys, rng) -> (systems, in_axes)`: once, or at every reset if its attribute
+    `resample` is true.
+    """
     save_checkpoint_path: str | Path | None = None
-    """Directory for checkpoints, written at every evaluation and when interrupted."""
+    """Folder for checkpoints, written at every evaluation and when interrupted."""
     restore_checkpoint_path: str | Path | None = None
-    """Checkpoint, or directory of checkpoints, to go on from."""
+    """Checkpoint, or folder of checkpoints, to continue from."""
     restore_params: Any = None
     """Parameters to start from, as training returned them, or only the first of them, such as
-    `(normalizer, policy)`."""
+    `(normalizer, policy)`.
+    """
 
     @property
     def first_params(self) -> Any:
-        """The parameters to start from that were given."""
+        """The parameters to start from, as the user gave them."""
         return self.restore_params
 
     def check(self, config: Any) -> None:
-        """Refuses what does not go with the numbers of a run.
+        """Reject objects that do not fit the numbers of a run.
 
         Raises:
-            ConfigError: naming it, and what is allowed.
+            ConfigError: naming them, and what is allowed.
         """
         if self.eval_env is not None and not hasattr(self.eval_env, "reset"):
             raise ConfigError(
@@ -187,10 +201,10 @@ class Runtime:
 def _check_takes(
     name: str, function: Callable[..., Any], *arguments: str, named: Sequence[str] = ()
 ) -> None:
-    """Refuses a function that cannot be called with so many arguments, some of them by name.
+    """Reject a function that does not accept these positional and keyword arguments.
 
     Raises:
-        ConfigError: naming it and the arguments.
+        ConfigError: naming the function and the arguments.
     """
     try:
         signature = inspect.signature(function)
@@ -208,12 +222,12 @@ def _check_takes(
 def parse(
     cls: type[RunConfig], settings: Mapping[str, Any], runtime: type[Runtime] = Runtime
 ) -> tuple[Any, Any]:
-    """Turns keyword arguments into checked settings.
+    """Turn keyword arguments into checked settings.
 
     Args:
-        cls: the agent's numbers.
-        settings: keyword arguments as a user gave them.
-        runtime: what the agent is given besides numbers.
+        cls: class of the agent's numbers.
+        settings: keyword arguments, as the user gave them.
+        runtime: class of the agent's other settings.
 
     Returns:
         The numbers, a `cls`, and the rest, a `runtime`.
@@ -223,6 +237,7 @@ def parse(
     """
     settings = {cls.old_names.get(name, name): value for name, value in settings.items()}
     numbers, objects = split(settings, cls, runtime, unsupported=cls.unsupported)
+    # Google's agents take None for no limit; evaluations here need one to end.
     if numbers.get("episode_length", 1) is None:
         raise ConfigError("episode_length=None: there must be a limit; the usual one is 1000.")
     config = build(cls, numbers)
@@ -231,6 +246,7 @@ def parse(
         warnings.warn(
             f"training_metrics_steps={config.training_metrics_steps} has no effect without "
             "log_training_metrics=True.",
+            # The warning points at the user's call of `train`.
             stacklevel=5,
         )
     rest = build(runtime, objects)

@@ -1,4 +1,8 @@
-"""What an agent's learner is: the first state, and one training step, as pure functions."""
+"""The interface of a learner: the first training state and one training step, as pure functions.
+
+The functions below the class are the parts that learners share: counting of episodes and updates,
+gradient steps that skip non-finite gradients, and shuffling.
+"""
 
 import abc
 from collections.abc import Callable, Mapping
@@ -16,18 +20,18 @@ from brax.training.acme import running_statistics
 from brax.training.nn import images
 
 EPISODE_INFO = ("truncation", "nan", "episode_done", "episode_metrics")
-"""Entries of the environment's `info` that say what became of episodes."""
+"""Entries of the environment's `info` that describe episodes."""
 
 
 class Episodes(NamedTuple):
     """Sums over the episodes that ended."""
 
     episodes: dict[str, jax.Array]
-    """Their metrics."""
+    """Sums of their metrics."""
     episodes_ended: jax.Array
-    """Their number."""
+    """Number of episodes that ended."""
     nan_envs: jax.Array
-    """Environments that were reset because they were not finite."""
+    """Number of environments that were reset because their state was not finite."""
 
 
 class Updates(NamedTuple):
@@ -38,13 +42,13 @@ class Updates(NamedTuple):
     skipped_losses: dict[str, jax.Array]
     """Parts of the loss, over the updates that were skipped."""
     updates: jax.Array
-    """Updates that were made."""
+    """Number of updates that were made."""
     skipped: jax.Array
-    """Updates that were skipped because their gradient was not finite."""
+    """Number of updates that were skipped because their gradient was not finite."""
 
 
 class Tally(NamedTuple):
-    """Sums of what happened in some training steps."""
+    """Sums over some training steps."""
 
     learned: Updates
     acted: Episodes
@@ -52,7 +56,7 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """What a learner is made of."""
+    """The parts that a learner is made from."""
 
     env: Env
     """Batched environment."""
@@ -61,7 +65,7 @@ class Parts:
     config: Any
     """The agent's numbers."""
     runtime: Any
-    """What the run is given besides numbers."""
+    """The settings of the run that are not numbers."""
     mesh: Mesh
     """Devices."""
     info: State
@@ -69,19 +73,20 @@ class Parts:
 
 
 class Learner(abc.ABC):
-    """The compiled parts of an agent.
+    """The functions of an agent that are compiled.
 
-    The training state is a named tuple of the agent's own, with at least `params` (whose first
-    entries are `normalizer` and `policy`), `key`, and `bad_updates`, the updates in a row that
-    were skipped because their gradient was not finite.
+    The training state is a named tuple of the agent's own. It has at least `params` (whose first
+    entries are `normalizer` and `policy`), `key`, and `bad_updates`, the number of consecutive
+    updates that were skipped because their gradient was not finite.
     """
 
     def __init__(self, parts: Parts) -> None:
-        """Prepares the functions; compiles nothing."""
+        """Store the parts; nothing is compiled."""
         self.env = parts.env
         self.networks = parts.networks
         self.config = parts.config
         self.mesh = parts.mesh
+        # An environment need not report all of these; learners carry along those that it does.
         self.extra = [name for name in EPISODE_INFO if name in parts.info.info]
         self.sample_obs = jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), parts.info.obs
@@ -90,36 +95,36 @@ class Learner(abc.ABC):
 
     @property
     def split(self) -> Mapping[str, int]:
-        """Parts of the training state that devices share, and the length they are split along."""
+        """Parts of the training state that devices share, with the length of the split axis."""
         return {"env_state": self.config.num_envs}
 
     @abc.abstractmethod
     def init(self, key: jax.Array) -> Any:
-        """Makes the first state."""
+        """Return the first training state."""
 
     @abc.abstractmethod
     def training_step(self, state: Any) -> tuple[Any, Tally]:
-        """Takes one training step."""
+        """Take one training step."""
 
     def advance(self, state: Any, steps: jax.Array) -> tuple[Any, Tally]:
-        """Takes `steps` training steps; the number is data, so one program serves all."""
+        """Take `steps` training steps. The number is data, so that one program serves all."""
         return repeated(lambda _, state: self.training_step(state), state, steps)
 
     def with_params(self, state: Any, params: Any) -> Any:
-        """The first state with other parameters in it."""
+        """Return the first state with other parameters in it."""
         return state._replace(params=params)
 
     def fresh_environments(self, state: Any) -> Any:
-        """Resets every environment anew."""
+        """Reset all environments."""
         key, now = jax.random.split(state.key)
         return state._replace(env_state=self.reset(now), key=key)
 
     def reset(self, key: jax.Array) -> State:
-        """Starts an episode in every environment."""
+        """Start an episode in every environment."""
         return self.env.reset(jax.random.split(key, self.config.num_envs))
 
     def first_normalizer(self) -> Any:
-        """Statistics of no observations, `()` where none is normalized; images never are."""
+        """Return statistics of no observations; `()` if none is normalized, as images never are."""
         vectors = images.vectors(self.sample_obs)
         if not (self.config.normalize_observations and jax.tree.leaves(vectors)):
             return ()
@@ -127,14 +132,14 @@ class Learner(abc.ABC):
 
     @property
     def statistics_settings(self) -> dict[str, Any]:
-        """How statistics of observations are made."""
+        """Keyword arguments of the functions that update the statistics of observations."""
         return {
             "std_eps": self.config.normalize_observations_std_eps,
             "until_count": self.config.normalize_until_count,
         }
 
     def normalizer_after(self, normalizer: Any, observations: Any) -> Any:
-        """The statistics with these observations, leading axes first."""
+        """Return the statistics with these observations added; batch axes come first."""
         if not jax.tree.leaves(normalizer):
             return normalizer
         return running_statistics.update(
@@ -145,12 +150,12 @@ class Learner(abc.ABC):
 def repeated(
     step: Callable[[jax.Array, Any], tuple[Any, Any]], state: Any, number: jax.Array
 ) -> tuple[Any, Any]:
-    """Takes `number` steps, which is data, and adds up what each tells.
+    """Take `number` steps, which is data, and add up their tallies.
 
     Args:
-        step: from its index and a state to the next state and a tally.
+        step: function from its index and a state to the next state and a tally.
         state: the first state.
-        number: how many steps.
+        number: number of steps.
 
     Returns:
         The last state and the sums.
@@ -163,11 +168,12 @@ def repeated(
         state, new = step(i, state)
         return state, jax.tree.map(jnp.add, tally, new)
 
+    # A loop with a traced bound is a `while`, which is compiled once for every number of steps.
     return jax.lax.fori_loop(0, number, add, (state, nothing))
 
 
 def episodes(extras: Mapping[str, Any]) -> Episodes:
-    """Counts the episodes that ended in some steps.
+    """Return the sums over the episodes that ended in some steps.
 
     Args:
         extras: entries of `info` after each step, of any batch shape; those of `EPISODE_INFO` that
@@ -177,12 +183,14 @@ def episodes(extras: Mapping[str, Any]) -> Episodes:
 
 
 def summed(each: Episodes) -> Episodes:
-    """Sums over all environments."""
+    """Sum over all environments."""
+    # In their own types: in double precision mode counts would otherwise become 64 bits wide, and
+    # the carry of a loop change its type.
     return jax.tree.map(lambda x: jnp.sum(x, dtype=x.dtype), each)
 
 
 def each_episode(extras: Mapping[str, Any]) -> Episodes:
-    """What `episodes` sums."""
+    """Return the terms that `episodes` sums, one for each environment."""
     ended = extras.get("episode_done", jnp.zeros_like(extras["truncation"]))
     metrics = extras.get("episode_metrics", {})
     of_ended = {name: jnp.where(ended > 0, x, 0.0) for name, x in metrics.items()}
@@ -193,26 +201,29 @@ def each_episode(extras: Mapping[str, Any]) -> Episodes:
 def descend(
     optimizer: Any, grads: Any, optimizer_state: Any, weights: Any
 ) -> tuple[Any, Any, jax.Array]:
-    """Takes one step of an optimizer, or none where the gradient is not finite.
+    """Take one step of an optimizer, or none if the gradient is not finite.
 
     Returns:
-        Weights, the optimizer's state, and whether the gradient was finite.
+        The weights, the optimizer's state, and whether the gradient was finite.
     """
+    # One number that is not finite makes the norm so. A norm that overflows counts too.
     finite = jnp.isfinite(optax.tree.norm(grads))
     updates, new_state = optimizer.update(grads, optimizer_state, weights)
     new = optax.apply_updates(weights, updates), new_state
     old = weights, optimizer_state
+    # The optimizer's state stays too: Adam's moments would keep the NaN for ever.
     weights, optimizer_state = jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
     return weights, optimizer_state, finite
 
 
 def shuffled(key: jax.Array, number: int) -> jax.Array:
-    """Returns the numbers below `number`, fewer than 2^31, in random order, int32.
+    """Return the numbers below `number`, fewer than 2^31, in random order, int32.
 
-    They are sorted by random bits that stand before them in one word, since XLA's CPU compiler
-    sorts words five times as fast as pairs. Those with the same bits stay in order, so it is done
-    until each was given three times as many bits as a number has.
+    The numbers are sorted by random bits in front of them in one word, because XLA's CPU compiler
+    sorts words five times as fast as pairs. Numbers with equal bits keep their order, so sorting is
+    repeated until each number has been given three times as many random bits as it has itself.
     """
+    # Bits of a number; the other bits of the 32 are random.
     own = max(number - 1, 1).bit_length()
     order = jnp.arange(number, dtype=jnp.uint32)
     for now in jax.random.split(key, -(-3 * own // (32 - own))):
@@ -222,24 +233,26 @@ def shuffled(key: jax.Array, number: int) -> jax.Array:
 
 
 def in_a_row(bad_updates: jax.Array, finite: jax.Array) -> jax.Array:
-    """Updates in a row that were skipped, after one more."""
+    """Return the number of consecutive skipped updates after one more update."""
     return jnp.where(finite, 0, bad_updates + 1)
 
 
 def ends(data: types.Transition) -> tuple[jax.Array, jax.Array]:
-    """Where episodes ended of themselves, and where by the time limit."""
+    """Return 1 where episodes terminated, and 1 where the time limit truncated them."""
+    # `discount` is 0 at both kinds of ends.
     truncation = data.extras["state_extras"]["truncation"]
     return (1.0 - data.discount) * (1.0 - truncation), truncation
 
 
 def count_updates(losses: Mapping[str, jax.Array], finite: jax.Array) -> Updates:
-    """Sums parts of losses over updates, those that were skipped apart.
+    """Sum the parts of losses over updates, separately over those that were skipped.
 
     Args:
         losses: each of the shape of `finite`.
         finite: whether each update was made, any shape.
     """
     return Updates(
+        # `where` and not a product: 0 times NaN is NaN.
         losses=jax.tree.map(lambda x: jnp.sum(jnp.where(finite, x, 0.0)), dict(losses)),
         skipped_losses=jax.tree.map(lambda x: jnp.sum(jnp.where(finite, 0.0, x)), dict(losses)),
         updates=jnp.sum(finite, dtype=jnp.int32),

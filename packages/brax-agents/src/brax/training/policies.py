@@ -1,4 +1,4 @@
-"""Policies: what turns parameters into actions, and the parts of an agent that it needs."""
+"""Policies: from parameters to actions, and the parts of an agent that this needs."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ from brax.training.nn import distribution, images, networks
 
 @dataclass(frozen=True)
 class ActorNetworks:
-    """The network of a policy that draws its actions, and from what."""
+    """The network of a stochastic policy, and the distribution of its actions."""
 
     policy_network: networks.FeedForwardNetwork
     parametric_action_distribution: distribution.ParametricDistribution
@@ -24,17 +24,18 @@ class ActorNetworks:
 
 @dataclass(frozen=True)
 class ActorCriticNetworks:
-    """The networks of a policy that draws its actions, and of what a state is worth."""
+    """The networks of a stochastic policy and of a critic."""
 
     policy_network: networks.FeedForwardNetwork
     value_network: networks.FeedForwardNetwork
     parametric_action_distribution: distribution.ParametricDistribution
     value_quantiles: Callable[..., jax.Array] | None = None
-    """As `value_network.apply`, but the quantiles that a value is the mean of, (..., quantiles);
-    None where it gives the value itself."""
+    """Like `value_network.apply`, but returns the quantiles whose mean is the value, (...,
+    quantiles); None if the critic is not distributional.
+    """
 
     def over(self, change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Self:
-        """These networks with each `apply` changed."""
+        """Return these networks with each `apply` replaced by `change(apply)`."""
         policy, value = (
             dataclasses.replace(network, apply=change(network.apply))
             for network in (self.policy_network, self.value_network)
@@ -46,7 +47,7 @@ class ActorCriticNetworks:
 
 
 class PolicyParams(NamedTuple):
-    """What most agents return."""
+    """The parameters of agents without a value network."""
 
     normalizer: Any
     """Statistics of observations, `()` where they are not normalized."""
@@ -55,7 +56,7 @@ class PolicyParams(NamedTuple):
 
 
 class ActorCriticParams(NamedTuple):
-    """What agents with a value network return."""
+    """The parameters of agents with a value network."""
 
     normalizer: Any
     """Statistics of observations, `()` where they are not normalized."""
@@ -66,14 +67,14 @@ class ActorCriticParams(NamedTuple):
 
 
 def preprocessor(normalize_observations: bool) -> Callable[..., Any]:
-    """What observations go through before a network sees them."""
+    """Return the function that observations pass through before a network reads them."""
     if normalize_observations:
         return _normalized
     return types.identity_observation_preprocessor
 
 
 def _normalized(observation: Any, normalizer: Any) -> Any:
-    """An observation whose vectors are normalized; images stay as they are."""
+    """Return an observation whose vectors are normalized; images stay as they are."""
     vectors = images.vectors(observation)
     if jax.tree.leaves(vectors):
         vectors = running_statistics.normalize(vectors, _of_entries(normalizer, vectors))
@@ -81,8 +82,10 @@ def _normalized(observation: Any, normalizer: Any) -> Any:
 
 
 def _of_entries(normalizer: Any, vectors: Any) -> Any:
-    """Statistics of the entries that there are: a policy is given what it reads, and not always
-    what the critic read besides."""
+    """Return the statistics of those entries of an observation that are present.
+
+    A policy may be given only the entries that it reads, without those of the critic.
+    """
     if not isinstance(vectors, Mapping):
         return normalizer
     mean, std = ({name: x[name] for name in vectors} for x in (normalizer.mean, normalizer.std))
@@ -90,7 +93,7 @@ def _of_entries(normalizer: Any, vectors: Any) -> Any:
 
 
 def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
-    """Returns `make_policy(params, deterministic=False)`.
+    """Return `make_policy(params, deterministic=False)`.
 
     Args:
         agent_networks: networks with `policy_network` and `parametric_action_distribution`.
@@ -107,6 +110,7 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
             logits = agent_networks.policy_network.apply(normalizer, policy_params, observation)
             if deterministic:
                 return actions.mode(logits), {}
+            # Raw actions are kept, since actions rounded to the bounds cannot be mapped back.
             raw = actions.sample_no_postprocessing(logits, key)
             extras = {"raw_action": raw, "log_prob": actions.log_prob(logits, raw)}
             return actions.postprocess(raw), extras
@@ -117,11 +121,11 @@ def make_inference_fn(agent_networks: Any) -> Callable[..., types.Policy]:
 
 
 def with_normalizer(make_policy: Callable[..., Any], params: Any) -> Callable[..., Any]:
-    """Returns `make_policy` that takes `(params.policy, params.value)` too.
+    """Return a `make_policy` that takes `(params.policy, params.value)` too.
 
     Args:
-        make_policy: from parameters to policies.
-        params: parameters whose normalizer those get.
+        make_policy: function from parameters to policies.
+        params: parameters whose normalizer is added.
     """
 
     @functools.wraps(make_policy)
@@ -134,7 +138,7 @@ def with_normalizer(make_policy: Callable[..., Any], params: Any) -> Callable[..
 
 
 def policy_part(params: Any) -> tuple[Any, Any]:
-    """The normalizer and the policy's parameters out of what a caller has."""
+    """Return the normalizer and the policy's parameters from what a caller passed."""
     if isinstance(params, tuple | list) and len(params) in (2, 3) and not _lacks_normalizer(params):
         return params[0], params[1]
     got = f"{len(params)} parts" if isinstance(params, tuple | list) else type(params).__name__

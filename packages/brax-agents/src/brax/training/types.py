@@ -14,50 +14,50 @@ Extra = Mapping[str, Any]
 PRNGKey = jax.Array
 
 PIXELS = "pixels/"
-"""What the names of images begin with in a dictionary of observations."""
+"""Prefix of the names of images in a dictionary of observations."""
 
 
 class Transition(NamedTuple):
-    """What one environment step produced."""
+    """One environment step, with what the policy saw and did."""
 
     observation: Observation
-    """What the policy saw."""
+    """Observation that the policy acted on."""
     action: Action
-    """What it did."""
+    """Action of the policy."""
     reward: jax.Array
-    """What it got."""
+    """Reward of the step."""
     discount: jax.Array
-    """One, or zero where the episode ended."""
+    """1, or 0 where the episode ended."""
     next_observation: Observation
-    """The true observation after the step, also where the environment was then reset."""
+    """The true observation after the step, even if the environment was reset after it."""
     extras: Any = ()
     """`policy_extras` and `state_extras`."""
 
 
 class Policy(Protocol):
-    """Chooses actions."""
+    """A function that chooses actions."""
 
     def __call__(self, observation: Observation, key: PRNGKey) -> tuple[Action, Extra]:
-        """Returns an action and what the policy knows about it."""
+        """Return an action and the policy's extras, such as its log density."""
 
 
 class PreprocessObservationFn(Protocol):
-    """Prepares observations for a network."""
+    """A function that prepares observations for a network."""
 
     def __call__(self, observation: Observation, preprocessor_params: Params) -> Observation:
-        """Returns the observation as the network sees it."""
+        """Return the observation as the network sees it."""
 
 
 def identity_observation_preprocessor(
     observation: Observation, preprocessor_params: Params
 ) -> Observation:
-    """Leaves observations as they are."""
+    """Leave observations as they are."""
     del preprocessor_params
     return observation
 
 
 class NetworkFactory(Protocol):
-    """Makes an agent's networks."""
+    """A function that makes an agent's networks."""
 
     def __call__(
         self,
@@ -65,4 +65,4 @@ class NetworkFactory(Protocol):
         action_size: int,
         preprocess_observations_fn: PreprocessObservationFn = identity_observation_preprocessor,
     ) -> Any:
-        """Returns the networks for an environment of these sizes."""
+        """Return the networks for an environment of these sizes."""

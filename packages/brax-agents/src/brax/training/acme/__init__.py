@@ -1,1 +1,1 @@
-"""Running statistics of observations, under the path that users know."""
+"""Running statistics of observations, under the path of Google's brax."""

@@ -1,4 +1,4 @@
-"""Mean and standard deviation of everything seen so far, updated batch by batch."""
+"""Mean and standard deviation of all samples so far, updated batch by batch."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _LEAST_STD, _GREATEST_STD = 1e-6, 1e6
 
 @dataclass
 class Count(Base):
-    """A count of samples that stays exact up to 2^64: `high * 2^32 + low`."""
+    """A count of samples, exact up to 2^64: `high * 2^32 + low`."""
 
     high: jax.Array
     """Upper half, uint32, shape ()."""
@@ -23,22 +23,23 @@ class Count(Base):
     """Lower half, uint32, shape ()."""
 
     def plus(self, amount: jax.Array) -> "Count":
-        """Adds a number of samples below 2^32."""
+        """Add a number of samples below 2^32."""
         low = self.low + amount.astype(jnp.uint32)
+        # An unsigned sum that is below one of its terms has overflowed: carry one.
         return Count(self.high + (low < self.low).astype(jnp.uint32), low)
 
     def to_float(self) -> jax.Array:
-        """The count, rounded to float32."""
+        """Return the count, rounded to float32."""
         return self.high.astype(jnp.float32) * _WORD + self.low.astype(jnp.float32)
 
     def __int__(self) -> int:
-        """The exact count, on the host."""
+        """Return the exact count, on the host."""
         return (int(self.high) << 32) + int(self.low)
 
 
 @dataclass
 class NestedMeanStd(Base):
-    """What `normalize` needs."""
+    """The statistics that `normalize` needs."""
 
     mean: Any
     """Mean of each feature, a tree like one observation."""
@@ -48,15 +49,15 @@ class NestedMeanStd(Base):
 
 @dataclass
 class Rest(Base):
-    """What rounding has left out of statistics so far.
+    """The rounding errors of the statistics so far, to be added to them.
 
-    After millions of samples a batch moves them by less than their last digit.
+    After millions of samples, a batch changes the statistics by less than their last digit.
     """
 
     mean: Any
-    """Of the mean."""
+    """Rounding error of the mean."""
     variance: Any
-    """Of the variance."""
+    """Rounding error of the variance."""
 
 
 @dataclass
@@ -64,10 +65,11 @@ class RunningStatisticsState(NestedMeanStd):
     """Statistics of all samples so far."""
 
     variance: Any
-    """Variance of each feature; kept instead of the sum of squares, which would lose digits while
-    the count goes on growing."""
+    """Variance of each feature. It is stored in place of the sum of squares, which would lose
+    digits as the count grows.
+    """
     rest: Rest
-    """What is to be added to mean and variance."""
+    """Rounding errors to be added to mean and variance."""
     count: Count
     """Number of samples."""
 
@@ -76,21 +78,21 @@ class RunningStatisticsState(NestedMeanStd):
 class RowStatistics(Base):
     """Statistics of each row of some batches by itself.
 
-    What is summed over rows in every step makes the devices that share them wait for each other.
+    Sums over rows in every step would make the devices that share the rows wait for each other.
     """
 
     origin: Any
-    """A tree like one sample, from which means are counted."""
+    """A tree like one sample, which means are relative to."""
     number: jax.Array
-    """Samples of each row, float32, (rows,)."""
+    """Number of samples of each row, float32, (rows,)."""
     mean: Any
-    """Mean of what the samples are beyond the origin, leaves (rows, ...)."""
+    """Mean of the samples minus the origin, leaves (rows, ...)."""
     variance: Any
     """Variance of the samples, leaves (rows, ...)."""
 
 
 def init_state(nest: Any) -> RunningStatisticsState:
-    """Makes the statistics of no samples: mean 0, deviation 1.
+    """Return the statistics of no samples: mean 0, standard deviation 1.
 
     Args:
         nest: tree of arrays or of anything with a shape and a dtype, shaped like one sample.
@@ -116,16 +118,16 @@ def update(
     std_eps: float = 0.0,
     until_count: int | None = None,
 ) -> RunningStatisticsState:
-    """Merges a batch into the statistics; samples that are not finite are left out.
+    """Merge a batch into the statistics; samples that are not finite are left out.
 
     Args:
         state: statistics so far.
         batch: tree of samples; each leaf has the leading batch axes, then the feature's shape.
         weights: 0 or 1 for each sample, in the shape of the batch axes; 0 leaves it out.
-        std_min_value: least deviation.
-        std_max_value: greatest deviation.
-        std_eps: added to the deviations.
-        until_count: number of samples after which the statistics stay as they are.
+        std_min_value: lower bound of the standard deviation.
+        std_max_value: upper bound of the standard deviation.
+        std_eps: added to the standard deviations.
+        until_count: number of samples after which the statistics stay fixed.
 
     Returns:
         The statistics of old and new samples together.
@@ -133,9 +135,9 @@ def update(
     Raises:
         ShapeError: if the batch does not fit the statistics.
 
-    Source: Chan, Golub, LeVeque (1979), pairwise merge of means and variances, added up with what
-    rounding leaves out (Kahan 1965). The batch's own variance is taken in two passes about a
-    sample, so that a large mean costs no digits.
+    Source: Chan, Golub, LeVeque (1979), pairwise merge of means and variances, with compensated
+    sums (Kahan 1965). The batch's own variance is computed in two passes about a sample, so that a
+    large mean costs no digits.
     """
     axes = _batch_axes(state.mean, batch)
     valid = _finite_samples(batch, axes)
@@ -151,9 +153,10 @@ def update(
 
 
 def rows_of(batch: Any) -> RowStatistics:
-    """The statistics of no samples, for rows like those of a batch, leaves (rows, ...)."""
+    """Return the statistics of no samples, for rows like those of a batch, leaves (rows, ...)."""
     rows = jax.tree.leaves(batch)[0].shape[0]
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, _real(x.dtype)), batch)
+    # Means are relative to the first sample, so that a large mean costs no digits of the variance.
     origin = jax.tree.map(
         lambda zero, x: jnp.nan_to_num(x[0].astype(zero.dtype), posinf=0.0, neginf=0.0),
         zeros,
@@ -163,7 +166,7 @@ def rows_of(batch: Any) -> RowStatistics:
 
 
 def update_rows(rows: RowStatistics, batch: Any, weights: jax.Array) -> RowStatistics:
-    """Adds one sample to each row, but none that is not finite or has weight 0, (rows,).
+    """Add one sample to each row, except those that are not finite or have weight 0, (rows,).
 
     Source: Welford (1962).
     """
@@ -175,6 +178,7 @@ def update_rows(rows: RowStatistics, batch: Any, weights: jax.Array) -> RowStati
         origin: jax.Array, mean: jax.Array, variance: jax.Array, x: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         share = _along_rows(shares, mean)
+        # A sample that is not finite must not reach the sums, not even times zero.
         delta = jnp.where(share > 0, x - origin - mean, 0.0)
         return mean + share * delta, variance + share * (delta**2 * (1.0 - share) - variance)
 
@@ -190,13 +194,13 @@ def update_by_rows(
     std_eps: float = 0.0,
     until_count: int | None = None,
 ) -> RunningStatisticsState:
-    """Merges all samples of all rows into the statistics, fewer than 2^32.
+    """Merge the samples of all rows, fewer than 2^32, into the statistics.
 
     Args:
         state: statistics so far.
         rows: statistics of the rows.
-        std_eps: added to the deviations.
-        until_count: number of samples before, from which on nothing is merged.
+        std_eps: added to the standard deviations.
+        until_count: number of earlier samples from which on nothing is merged.
     """
     number = jnp.sum(rows.number.astype(jnp.uint32), dtype=jnp.uint32)
     if until_count is not None:
@@ -208,6 +212,7 @@ def update_by_rows(
     ) -> tuple[jax.Array, jax.Array]:
         share = _along_rows(shares, mean)
         offset = jnp.sum(share * mean, axis=0)
+        # The variance of all is the mean of the variances plus the variance of the means.
         return origin + offset, jnp.sum(share * (variance + (mean - offset) ** 2), axis=0)
 
     moments = jax.tree.map(of_all, rows.origin, rows.mean, rows.variance)
@@ -215,7 +220,7 @@ def update_by_rows(
 
 
 def _along_rows(numbers: jax.Array, like: jax.Array) -> jax.Array:
-    """Numbers of rows, (rows,), in the dimensions and the type of leaves (rows, ...)."""
+    """Return numbers of rows, (rows,), with the dimensions and type of leaves (rows, ...)."""
     return numbers.reshape(numbers.shape + (1,) * (like.ndim - 1)).astype(like.dtype)
 
 
@@ -227,7 +232,7 @@ def _merged(
     std_max_value: float,
     std_eps: float,
 ) -> RunningStatisticsState:
-    """The statistics with `number` more samples, whose mean and variance each leaf has."""
+    """Return the statistics merged with `number` more samples of these means and variances."""
     count = state.count.plus(number)
     new_share = number.astype(jnp.float32) / jnp.maximum(count.to_float(), 1.0)
 
@@ -235,6 +240,7 @@ def _merged(
         mean: jax.Array, variance: jax.Array, rest: Rest, new: tuple[jax.Array, jax.Array]
     ) -> tuple[jax.Array, jax.Array, Rest]:
         batch_mean, batch_variance = new
+        # Chan et al. 1979: M2 = M2_a + M2_b + delta^2 n_a n_b / n, divided by n.
         delta = (batch_mean - mean) - rest.mean
         spread = (batch_variance - variance) - rest.variance + delta**2 * (1.0 - new_share)
         mean, mean_rest = _plus(mean, rest.mean, delta * new_share)
@@ -247,12 +253,13 @@ def _merged(
     std = jax.tree.map(
         lambda v: jnp.clip(jnp.sqrt(v), std_min_value, std_max_value) + std_eps, variance
     )
+    # Before the first valid sample the standard deviation stays 1.
     std = jax.tree.map(lambda new, old: jnp.where(count.to_float() > 0, new, old), std, state.std)
     return RunningStatisticsState(mean=mean, std=std, variance=variance, rest=rest, count=count)
 
 
 def normalize(batch: Any, mean_std: NestedMeanStd, max_abs_value: float | None = None) -> Any:
-    """Scales every feature to mean 0 and deviation 1, optionally clipped; integers pass as is."""
+    """Scale every feature to mean 0 and standard deviation 1, optionally clipped; skip integers."""
 
     def scale(x: jax.Array, mean: jax.Array, std: jax.Array) -> jax.Array:
         if not jnp.issubdtype(x.dtype, jnp.inexact):
@@ -264,17 +271,17 @@ def normalize(batch: Any, mean_std: NestedMeanStd, max_abs_value: float | None =
 
 
 def denormalize(batch: Any, mean_std: NestedMeanStd) -> Any:
-    """Undoes `normalize`."""
+    """Undo `normalize`."""
     return jax.tree.map(lambda x, m, s: x * s + m, batch, mean_std.mean, mean_std.std)
 
 
 def _real(dtype: Any) -> Any:
-    """The type of statistics of numbers of a type, which may be whole ones."""
+    """Return the type of the statistics of numbers of a type: float32 for integers."""
     return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.float32
 
 
 def _batch_axes(sample: Any, batch: Any) -> tuple[int, ...]:
-    """The leading axes that all leaves of a batch have in front of the sample's shape."""
+    """Return the leading axes that all leaves of a batch have in front of the sample's shape."""
     sample_leaves, batch_leaves = jax.tree.leaves(sample), jax.tree.leaves(batch)
     shape = batch_leaves[0].shape[: batch_leaves[0].ndim - sample_leaves[0].ndim]
     for wanted, got in zip(sample_leaves, batch_leaves, strict=True):
@@ -287,7 +294,7 @@ def _batch_axes(sample: Any, batch: Any) -> tuple[int, ...]:
 
 
 def _finite_samples(batch: Any, axes: tuple[int, ...]) -> jax.Array:
-    """Which samples are finite in all of their features, shaped like the batch axes."""
+    """Return whether each sample is finite in all of its features, with the batch axes as shape."""
     finite = [
         jnp.all(jnp.isfinite(x), axis=tuple(range(len(axes), x.ndim)))
         for x in jax.tree.leaves(batch)
@@ -296,7 +303,7 @@ def _finite_samples(batch: Any, axes: tuple[int, ...]) -> jax.Array:
 
 
 def _plus(total: jax.Array, rest: jax.Array, amount: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Adds to a sum and to what rounding left out of it before; returns both.
+    """Add an amount to a compensated sum; return the sum and its new rounding error.
 
     Source: Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.
     """
@@ -307,10 +314,11 @@ def _plus(total: jax.Array, rest: jax.Array, amount: jax.Array) -> tuple[jax.Arr
 
 
 def _moments(x: jax.Array, valid: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance over the batch axes of the valid samples; zero if there are none."""
+    """Return mean and variance of the valid samples over the batch axes; zero without any."""
     axes = tuple(range(valid.ndim))
     mask = valid.reshape(valid.shape + (1,) * (x.ndim - valid.ndim))
     total = jnp.maximum(number.astype(x.dtype), 1)
+    # The first sample as origin: differences from it are small where the mean is large.
     some = jnp.nan_to_num(x[(0,) * valid.ndim], posinf=0.0, neginf=0.0)
     offset = jnp.sum(jnp.where(mask, x - some, 0), axes) / total
     mean = some + offset

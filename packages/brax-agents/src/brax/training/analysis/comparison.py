@@ -1,4 +1,4 @@
-"""What the returns of several runs tell: interquartile means, and how sure they are.
+"""Comparison of the returns of several runs: interquartile means and their confidence intervals.
 
 Source: Agarwal et al. 2021 (2108.13264), for one task.
 """
@@ -9,44 +9,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 REPETITIONS = 50_000
-"""Resamples of a bootstrap."""
+"""Number of bootstrap resamples."""
 
 Scores = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
-    """A number, and the interval that it is in with a confidence of 95 %."""
+    """A number with its 95 % confidence interval."""
 
     value: float
     low: float
-    """Not a number where one run alone tells nothing of others."""
+    """Lower bound; NaN if there is only one run."""
     high: float
 
 
 def interquartile_mean(scores: Scores) -> Scores:
-    """Mean of the middle half along the last axis: a quarter of the scores, rounded down, is left
-    out at each end."""
+    """Return the mean of the middle half along the last axis.
+
+    A quarter of the scores, rounded down, is left out at each end.
+    """
     cut = scores.shape[-1] // 4
     return np.mean(np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut], axis=-1)
 
 
 def probability_of_improvement(scores: Scores, others: Scores) -> Scores:
-    """How likely one of the first is above one of the others; equal counts half."""
+    """Return the probability that a score is above one of the others; equal scores count half."""
     above = scores[..., :, None] > others[..., None, :]
     equal = scores[..., :, None] == others[..., None, :]
+    # All pairs of one of the first and one of the others.
     return np.mean(above + 0.5 * equal, axis=(-2, -1))
 
 
 def estimate(scores: Scores) -> Estimate:
-    """The interquartile mean of runs, (runs,), with its bootstrap interval."""
+    """Return the interquartile mean of runs, (runs,), with its bootstrap interval."""
     return _interval(
         interquartile_mean(scores), interquartile_mean(_bootstrap_samples(scores, 0)), scores
     )
 
 
 def difference(scores: Scores, others: Scores) -> Estimate:
-    """How far the interquartile mean of runs is above that of others."""
+    """Return the difference of the interquartile means of two groups of runs."""
     value = interquartile_mean(scores) - interquartile_mean(others)
+    # The groups are resampled independently, with different seeds.
     drawn = interquartile_mean(_bootstrap_samples(scores, 0)) - interquartile_mean(
         _bootstrap_samples(others, 1)
     )
@@ -54,19 +58,20 @@ def difference(scores: Scores, others: Scores) -> Estimate:
 
 
 def improvement(scores: Scores, others: Scores) -> Estimate:
-    """The probability that a run is above one of the others."""
+    """Return the probability that a run is above one of the others."""
     value = probability_of_improvement(scores, others)
     drawn = probability_of_improvement(_bootstrap_samples(scores, 0), _bootstrap_samples(others, 1))
     return _interval(value, drawn, scores, others)
 
 
 def _bootstrap_samples(scores: Scores, seed: int) -> Scores:
-    """As many draws with replacement as there are scores, many times, (repetitions, runs)."""
+    """Return resamples with replacement, of the same size as the scores, (repetitions, runs)."""
+    # A fixed seed: the same runs give the same interval.
     return np.random.default_rng(seed).choice(scores, (REPETITIONS, len(scores)))
 
 
 def _interval(value: Scores, drawn: Scores, *samples: Scores) -> Estimate:
-    """The percentile interval, where every sample has at least two scores."""
+    """Return the percentile interval if every sample has at least two scores, else NaN bounds."""
     if min(len(sample) for sample in samples) < 2:
         return Estimate(float(value), float("nan"), float("nan"))
     low, high = np.percentile(drawn, [2.5, 97.5])

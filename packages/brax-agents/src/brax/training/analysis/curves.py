@@ -1,4 +1,4 @@
-"""Learning curves: what runs reported, and its mean and interval over seeds."""
+"""Learning curves: the reports of runs, with mean and interval over seeds."""
 
 import json
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from brax.errors import ConfigError, closest
 from brax.training.checkpoints import run_directory
 
 _PER_RUN_SETTINGS = ("seed", "num_timesteps")
-"""Settings in which runs of one curve may differ."""
+"""Settings in which the runs of one curve may differ."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What runs that differ in their seed reported of one metric."""
+    """One metric, as reported by runs that differ in their seeds."""
 
     label: str
     runs: tuple[tuple[np.ndarray, np.ndarray], ...]
     """Environment steps and values of each run, each (reports,)."""
     steps: np.ndarray
-    """Steps of any run at which every run has a value, or one between two, shape (n,)."""
+    """Steps of all runs that lie within the range of every run, shape (n,)."""
     mean: np.ndarray
     """Mean over the runs, linear between their reports, shape (n,)."""
     half_width: np.ndarray
@@ -31,11 +31,11 @@ class Curve:
 
 
 def curves(folders: Sequence[Path], metric: str) -> list[Curve]:
-    """Reads the metric of runs and joins those that differ in nothing but their seed.
+    """Read a metric of runs, and join the runs that differ only in their seeds.
 
     Args:
         folders: directories of runs.
-        metric: its name, such as `eval/episode_reward`.
+        metric: name of the metric, such as `eval/episode_reward`.
 
     Raises:
         ConfigError: if a folder is no run, or never reported the metric.
@@ -53,9 +53,10 @@ def curves(folders: Sequence[Path], metric: str) -> list[Curve]:
 
 
 def curve(label: str, series: Sequence[tuple[np.ndarray, np.ndarray]]) -> Curve:
-    """The mean of several runs, with the interval of Student's t distribution."""
+    """Return the mean of several runs, with the interval of Student's t distribution."""
     from scipy.special import stdtrit
 
+    # Only steps that every run covers: beyond them the mean would be of fewer runs.
     first, last = max(s[0] for s, _ in series), min(s[-1] for s, _ in series)
     every = np.unique(np.concatenate([steps for steps, _ in series]))
     steps = every[(every >= first) & (every <= last)]
@@ -64,14 +65,15 @@ def curve(label: str, series: Sequence[tuple[np.ndarray, np.ndarray]]) -> Curve:
     if number == 1:
         half_width = np.full(len(steps), np.nan)
     else:
+        # t quantile times the standard error of the mean.
         half_width = stdtrit(number - 1, 0.975) * rows.std(axis=0, ddof=1) / np.sqrt(number)
     return Curve(label, tuple(series), steps, rows.mean(axis=0), half_width)
 
 
 def read(folder: Path, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and values of a metric in the `metrics.jsonl` of a run.
+    """Return steps and values of a metric in the `metrics.jsonl` of a run.
 
-    What a run reported again, after it was resumed from an earlier step, counts once.
+    Steps that were reported again, after the run was resumed from an earlier step, count once.
 
     Raises:
         ConfigError: if there is no such file, or no such metric in it.
@@ -83,6 +85,7 @@ def read(folder: Path, metric: str) -> tuple[np.ndarray, np.ndarray]:
         seen |= report.keys()
         if (value := report.get(metric)) is not None:
             while points and points[-1][0] >= report["step"]:
+                # What a resumed run reports replaces what it had reported of the same steps.
                 points.pop()
             points.append((report["step"], float(value)))
     if not points:
@@ -96,12 +99,13 @@ def read(folder: Path, metric: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def reports(path: Path) -> list[dict[str, Any]]:
-    """Reads a file of metrics; a last line that was cut off is left out.
+    """Read a file of metrics; a last line that was cut off is left out.
 
     Raises:
         ConfigError: if there is no such file, or a line of it is no report.
     """
     try:
+        # A whole line ends with a newline: after the last one there is nothing, or half a line.
         *lines, _ = path.read_text("utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise ConfigError(f"'{path}' cannot be read: {error}") from error
@@ -109,7 +113,7 @@ def reports(path: Path) -> list[dict[str, Any]]:
 
 
 def _report(where: str, line: str) -> dict[str, Any]:
-    """A line of a file of metrics."""
+    """Return a line of a file of metrics, as a dictionary."""
     try:
         report = json.loads(line)
         if "step" in report and all(isinstance(x, int | float | None) for x in report.values()):
@@ -122,7 +126,7 @@ def _report(where: str, line: str) -> dict[str, Any]:
 
 
 def comparable_settings(folder: Path) -> dict[str, Any]:
-    """What a run was asked for, without what may differ between runs of one kind."""
+    """Return the settings of a run, without those in which runs of one group may differ."""
     run = run_directory.read(folder)
     config = {name: value for name, value in run.config.items() if name not in _PER_RUN_SETTINGS}
     environment = {f"env.{name}": value for name, value in run.environment_kwargs.items()}
@@ -130,7 +134,7 @@ def comparable_settings(folder: Path) -> dict[str, Any]:
 
 
 def _labels(settings: Sequence[dict[str, Any]]) -> list[str]:
-    """Environment and trainer, and every setting in which the groups differ."""
+    """Return a label for each group: environment, trainer, and settings in which they differ."""
     names = list(dict.fromkeys(name for told in settings for name in told))
     differ = [
         name

@@ -46,11 +46,11 @@ _NOTE = (
 
 
 def picture(found: Sequence[Curve], metric: str, form: str) -> bytes:
-    """Draws curves.
+    """Draw curves.
 
     Args:
         found: the curves.
-        metric: what the vertical axis is.
+        metric: label of the vertical axis.
         form: `png` or `svg`.
 
     Raises:
@@ -67,17 +67,18 @@ def picture(found: Sequence[Curve], metric: str, form: str) -> bytes:
     panel(axes, found, metric)
     axes.legend(frameon=False, fontsize="small")
     content = io.BytesIO()
+    # Without a date, the same curves give the same file.
     figure.savefig(content, format=form, metadata={"Date": None} if form == "svg" else None)
     return content.getvalue()
 
 
 def panel(axes: Any, found: Sequence[Curve], metric: str) -> None:
-    """Draws curves into a panel of matplotlib.
+    """Draw curves into a panel of matplotlib.
 
     Args:
         axes: the panel.
         found: the curves.
-        metric: what the vertical axis is.
+        metric: label of the vertical axis.
     """
     from matplotlib.ticker import EngFormatter
 
@@ -94,6 +95,7 @@ def panel(axes: Any, found: Sequence[Curve], metric: str) -> None:
 
 
 def _draw(axes: Any, curve: Curve, color: str) -> None:
+    """Draw one curve: its interval, its runs and its mean."""
     number = len(curve.runs)
     if number > 1:
         for steps, values in curve.runs:
@@ -105,14 +107,14 @@ def _draw(axes: Any, curve: Curve, color: str) -> None:
 
 
 def page(found: Sequence[Curve], metric: str) -> bytes:
-    """Returns a page with the picture and the last values; it asks the network for nothing."""
+    """Return a page with the picture and the last values. It loads nothing from the network."""
     drawn = base64.b64encode(picture(found, metric, "svg")).decode()
     rows = "\n".join(map(_row, found))
     return _PAGE.format(metric=html.escape(metric), picture=drawn, rows=rows, note=_NOTE).encode()
 
 
 def _row(curve: Curve) -> str:
-    """The curve's last values, as a row of the table."""
+    """Return the curve's last values, as a row of the table."""
     cells = [html.escape(curve.label), str(len(curve.runs)), "-", "-", "-"]
     if len(curve.steps):
         mean, half = curve.mean[-1], curve.half_width[-1]
@@ -127,4 +129,4 @@ WRITERS = {
     ".svg": lambda found, metric: picture(found, metric, "svg"),
     ".html": page,
 }
-"""What writes curves, by the suffix of the file."""
+"""Functions that write curves, by the suffix of the file."""

@@ -1,6 +1,7 @@
-"""Training states and parameters on disk: run directories, checkpoints and how a run resumes.
+"""Training states and parameters on disk: run directories, checkpoints, and how a run resumes.
 
-A checkpoint becomes visible by one rename, after its files are on disk: see `writer`. The runner,
-the commands and the policies import these modules; none of them imports an agent. Start reading at
-`checkpoint`.
+A checkpoint is made atomic in `Writer._commit` of `writer.py`: its files are written under a
+temporary name and synced, and one rename makes it visible. The runner, the commands and the
+policies import these modules; none of them imports an agent. Start reading at `checkpoint.py`,
+then `writer.py`.
 """

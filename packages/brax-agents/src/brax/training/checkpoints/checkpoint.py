@@ -1,8 +1,8 @@
-"""Checkpoints: whole training states on disk, each complete and verified or not there at all.
+"""Checkpoints: whole training states on disk, each complete and verified, or absent.
 
-A checkpoint is a folder `<steps:012d>/` with `arrays/` (orbax), `record.json` (what they are) and
-`manifest.json` (size and SHA-256 of every file). It is written beside under another name and
-renamed once, so that whatever happens while it is written, earlier ones stay whole.
+A checkpoint is a folder `<steps:012d>/` with `arrays/` (orbax), `record.json` (their names, shapes
+and settings) and `manifest.json` (size and SHA-256 of every file). It is written under another name
+and renamed once (`Writer._commit`), so that earlier checkpoints stay whole whatever happens.
 """
 
 import contextlib
@@ -24,10 +24,12 @@ from brax.training.checkpoints import manifest, migrations
 T = TypeVar("T")
 
 FORMAT_VERSION = 3
-"""Version of the layout; a reader refuses newer ones, and migrates older ones."""
+"""Version of the layout. Newer ones are rejected, older ones are migrated."""
 
 RECORD_FILE = "record.json"
+"""File name of a checkpoint's record."""
 _STEP_FOLDER = re.compile(r"\d{12,}")
+"""Names of complete checkpoints; those that are being written have others."""
 
 
 @dataclass(frozen=True)
@@ -37,42 +39,43 @@ class Checkpoint:
     path: Path
     """Its folder."""
     steps: int
-    """Environment steps behind it."""
+    """Environment steps of training behind it."""
     arrays: Mapping[str, np.ndarray]
     """Leaves of the saved tree by their path in it, such as `params/policy/...`."""
     record: Mapping[str, Any]
-    """What was recorded with it."""
+    """The record that was saved with it."""
 
 
 def available(folder: Path) -> list[int]:
-    """Returns the steps of the complete checkpoints in a folder, ascending."""
+    """Return the steps of the complete checkpoints in a folder, in ascending order."""
     found = folder.iterdir() if folder.is_dir() else []
     return sorted(int(path.name) for path in found if _STEP_FOLDER.fullmatch(path.name))
 
 
 def load(path: Path | str) -> Checkpoint:
-    """Reads and verifies a checkpoint.
+    """Read and verify a checkpoint.
 
     Args:
-        path: its folder, or a folder of checkpoints, whose newest is taken.
+        path: its folder, or a folder of checkpoints, of which the newest is read.
 
     Raises:
         CheckpointError: if there is none, or it is damaged: names the file, and the newest
-            checkpoint before it that is whole.
+            earlier checkpoint that is whole.
     """
     folder = _find_folder(Path(path))
+    # First: nothing of a damaged checkpoint is read.
     written = _verify(folder)
     record = migrations.migrate(read_record(folder), written, folder)
     return Checkpoint(folder, record["steps"], _read_arrays(folder, record["leaves"]), record)
 
 
 def restore(checkpoint: Checkpoint, like: T, part: str = "") -> T:
-    """Puts a checkpoint's arrays into a tree.
+    """Put a checkpoint's arrays into a tree.
 
     Args:
-        checkpoint: what `load` returned.
-        like: tree of the same structure, of arrays or of their shapes; says where they go.
-        part: path of the part of the saved tree that is wanted, such as `params`.
+        checkpoint: result of `load`.
+        like: tree of the same structure, of arrays or of their shapes.
+        part: path of the part of the saved tree to restore, such as `params`.
 
     Returns:
         The tree with the saved values.
@@ -83,6 +86,7 @@ def restore(checkpoint: Checkpoint, like: T, part: str = "") -> T:
     leaves, structure = jax.tree_util.tree_flatten_with_path(like)
     wanted = {leaf_name(part, path): leaf for path, leaf in leaves}
     saved = {n for n in checkpoint.arrays if not part or n == part or n.startswith(part + "/")}
+    # Both directions: a leaf that is missing and one that is left over show another kind of tree.
     unlike = sorted(set(wanted) ^ saved)
     if unlike:
         where = "is not in it" if unlike[0] in wanted else "is only in it"
@@ -95,8 +99,9 @@ def restore(checkpoint: Checkpoint, like: T, part: str = "") -> T:
 
 
 def _restore_leaf(checkpoint: Checkpoint, name: str, like: Any) -> Any:
-    """A saved leaf as the tree wants it."""
+    """Return a saved leaf, checked against the leaf of the tree."""
     value = checkpoint.arrays[name]
+    # Keys are saved as the numbers that they are made of.
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(value))
     if value.shape != like.shape or value.dtype != like.dtype:
@@ -109,18 +114,21 @@ def _restore_leaf(checkpoint: Checkpoint, name: str, like: Any) -> Any:
 
 
 def leaf_name(part: str, path: Any) -> str:
-    """Name of a leaf: its path in the tree, below `part`."""
+    """Return the name of a leaf: its path in the tree, below `part`."""
     inner = jax.tree_util.keystr(path, simple=True, separator="/")
     return "/".join(filter(None, (part, inner)))
 
 
 @contextlib.contextmanager
 def local_checkpointer(folder: Path) -> Iterator[tuple[Any, Path]]:
-    """Orbax for this process alone, whatever others train with it, and where it finds the arrays
-    of a checkpoint: by a link, since it takes brackets in a path for a pattern."""
+    """Yield an orbax checkpointer for this process alone, and the path of a checkpoint's arrays.
+
+    The path leads through a link, because orbax takes brackets in a path for a pattern.
+    """
     import orbax.checkpoint as ocp
 
     me = jax.process_index()
+    # By default orbax waits for all processes of JAX; only the first one writes, and each may read.
     alone = ocp.options.MultiprocessingOptions(
         primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process{me}"
     )
@@ -135,18 +143,19 @@ def local_checkpointer(folder: Path) -> Iterator[tuple[Any, Path]]:
 
 
 def _read_arrays(folder: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
-    """Reads the arrays by name."""
+    """Return the arrays of a checkpoint by name."""
     with local_checkpointer(folder) as (checkpointer, place):
         kept = checkpointer.restore(place)
     arrays = {}
     for i, (name, dtype, shape) in enumerate(leaves):
+        # Arrays without elements are recorded but not stored; see `writer._write`.
         value = kept.get(f"{i:05d}", np.zeros(shape))
         arrays[name] = np.asarray(value).astype(dtype).reshape(shape)
     return arrays
 
 
 def _find_folder(path: Path) -> Path:
-    """The checkpoint that a path means."""
+    """Return the folder of the checkpoint that a path means: itself, or the newest in it."""
     path = path.absolute()
     if not path.is_dir():
         raise CheckpointError(f"there is no checkpoint '{path}': no such folder")
@@ -158,6 +167,7 @@ def _find_folder(path: Path) -> Path:
         if not any(path.iterdir()):
             raise CheckpointError(f"'{path}' is empty: not a checkpoint")
         return path
+    # The folder of a run has its checkpoints there.
     below = path / "checkpoints"
     folder = below if below.is_dir() else path
     if steps := available(folder):
@@ -166,11 +176,16 @@ def _find_folder(path: Path) -> Path:
 
 
 def _verify(folder: Path) -> int:
-    """The format of a checkpoint; refuses one that is damaged or was written by a newer version."""
+    """Return the format of a checkpoint.
+
+    Raises:
+        CheckpointError: if it is damaged, or was written by a newer version.
+    """
     found, problem = manifest.check(folder)
     if problem:
         here = int(folder.name) if _STEP_FOLDER.fullmatch(folder.name) else 0
         earlier = [s for s in available(folder.parent) if s < here]
+        # Every earlier checkpoint is read for this, which only happens after damage.
         good = [s for s in earlier if not manifest.check(folder.parent / f"{s:012d}")[1]]
         last = (
             f"The last good step is {good[-1]}: restore '{folder.parent / f'{good[-1]:012d}'}', or "
@@ -190,7 +205,7 @@ def _verify(folder: Path) -> int:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What was recorded with a checkpoint; empty where it cannot be read."""
+    """Return the record of a checkpoint; empty if it cannot be read."""
     try:
         record: dict[str, Any] = json.loads((folder / RECORD_FILE).read_text("utf-8"))
     except (OSError, ValueError):

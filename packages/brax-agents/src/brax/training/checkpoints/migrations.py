@@ -1,4 +1,4 @@
-"""What older checkpoints recorded, as this version records it."""
+"""Migrations: the records of older checkpoints in the form of this version."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ Record = dict[str, Any]
 
 
 def _from_format_1(record: Record, folder: Path) -> Record:
-    """PPO's networks got settings; what they were before are now the defaults of these."""
+    """Add newer settings of PPO's networks, with the values that were fixed before."""
     network = record.get("network", {})
     if network.get("factory") != "make_ppo_networks":
         return record
@@ -37,8 +37,10 @@ def _from_format_1(record: Record, folder: Path) -> Record:
 
 
 def _from_format_2(record: Record, folder: Path) -> Record:
-    """Statistics of observations got what rounding leaves out; it was lost before, so it is zero,
-    as are all arrays that are recorded and not kept."""
+    """Add the rounding errors of observation statistics, which were not kept before.
+
+    They are zero, like all arrays that are recorded but not stored.
+    """
     place, rests = "params/normalizer", []
     for name, dtype, shape in record.get("leaves", []):
         for part in ("mean", "variance"):
@@ -48,20 +50,21 @@ def _from_format_2(record: Record, folder: Path) -> Record:
 
 
 _MIGRATIONS: dict[int, Callable[[Record, Path], Record]] = {1: _from_format_1, 2: _from_format_2}
-"""From a format to the next."""
+"""Function from the record of each format to that of the next."""
 
 
 def migrate(record: Record, written: int, folder: Path) -> Record:
-    """Returns a record as the newest format has it.
+    """Return a record in the form of the newest format.
 
     Args:
-        record: what was recorded.
-        written: the format that it was recorded in.
-        folder: the checkpoint's.
+        record: record of a checkpoint.
+        written: format that it was written in.
+        folder: the checkpoint's folder.
 
     Raises:
-        CheckpointError: if it has no counterpart today.
+        CheckpointError: if it has no equivalent today.
     """
+    # One format at a time, so that a new format needs one function.
     for step in range(written, max(_MIGRATIONS) + 1):
         record = _MIGRATIONS[step](record, folder)
     return record

@@ -22,7 +22,7 @@ from brax.training.policies import ActorCriticParams, PolicyParams, policy_part,
 
 
 def read_checkpoint(path: Path | str, agent: str) -> checkpoint.Checkpoint:
-    """Reads the checkpoint of an agent.
+    """Read a checkpoint of an agent.
 
     Args:
         path: run, folder of checkpoints (the newest is taken), or checkpoint.
@@ -39,10 +39,11 @@ def read_checkpoint(path: Path | str, agent: str) -> checkpoint.Checkpoint:
 
 
 def params_from_checkpoint(found: checkpoint.Checkpoint) -> PolicyParams | ActorCriticParams:
-    """The parameters in a checkpoint, as `train` returned them."""
+    """Return the parameters in a checkpoint, as `train` returned them."""
     parts: dict[str, Any] = {}
     for name, leaf in found.arrays.items():
         top, *path = name.split("/")
+        # Flax's parameters are nested dictionaries, so the path of a leaf is its keys.
         if top == "params" and path[0] in ("policy", "value"):
             at = parts
             for inner in path[:-1]:
@@ -55,7 +56,7 @@ def params_from_checkpoint(found: checkpoint.Checkpoint) -> PolicyParams | Actor
 def save_params(
     agent: str, path: Path | str, step: int, params: Any, config: Mapping[str, Any]
 ) -> Path:
-    """Saves parameters alone; arguments and errors as `Agent.save`."""
+    """Save parameters without a training state; arguments and errors as `Agent.save`."""
     if config.get("agent") != agent or "network" not in config:
         raise ConfigError(
             f"config={dict(config)!r} is not what the network_config of '{agent}' returns: give "
@@ -76,14 +77,15 @@ def save_params(
             f"{'no' if named.normalizer == () else 'a'} normalizer: say what they were trained "
             "with."
         )
+    # No old checkpoint is removed: the folder belongs to the user.
     with contextlib.closing(Writer(path, keep=sys.maxsize)) as writer:
         return writer.save(step, {"params": named}, config)
 
 
 def load_run_policy(path: Path | str) -> types.Policy:
-    """Returns the deterministic policy of a run or checkpoint of any agent.
+    """Return the deterministic policy of a run or checkpoint of any agent.
 
-    A run's folder names its trainer, which may store policies in any way.
+    A run's folder names its trainer, which may store policies in any form.
 
     Raises:
         CheckpointError: if there is no such checkpoint, or it is damaged.
@@ -103,16 +105,16 @@ def restore_policy(
     make_policy_of: Callable[[Any], Callable[..., types.Policy]],
     deterministic: bool,
 ) -> types.Policy:
-    """Returns the policy in a checkpoint.
+    """Return the policy in a checkpoint.
 
     Args:
         found: the checkpoint.
-        make_networks: makes the networks that it was saved with.
+        make_networks: function that makes the networks that it was saved with.
         make_policy_of: the agent's `make_inference_fn`.
         deterministic: take the mean action instead of drawing one.
 
     Raises:
-        CheckpointError: if the networks are others, or a setting of theirs is a user's function.
+        CheckpointError: if the networks differ, or a setting of theirs is a user's function.
     """
     record = found.record
     try:
@@ -126,6 +128,7 @@ def restore_policy(
             f"the networks of '{found.path}' cannot be made from what it records: {error} Pass "
             "what made them as network_factory."
         ) from error
+    # No weights are drawn: only their shapes are needed.
     shapes = jax.eval_shape(made.policy_network.init, jax.random.key(0))
     policy = checkpoint.restore(found, shapes, "params/policy")
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(policy)):
@@ -138,17 +141,18 @@ def restore_policy(
 def describe_networks(
     own: Sequence[Callable[..., Any]], factory: Callable[..., Any]
 ) -> dict[str, Any]:
-    """A network factory as JSON can say it.
+    """Return a description of a network factory that JSON can represent.
 
     Args:
-        own: the agent's own network factories: told with all of their settings.
-        factory: the one that is used; one that is not among `own` is told by its name.
+        own: the agent's own network factories, which are described with all of their settings.
+        factory: the factory that is used; one that is not in `own` is described by its name only.
     """
     inner = factory.func if isinstance(factory, functools.partial) else factory
     given = factory.keywords if isinstance(factory, functools.partial) else {}
     positional = factory.args if isinstance(factory, functools.partial) else ()
     if inner not in own or positional:
         return {"factory": getattr(inner, "__qualname__", type(inner).__qualname__)}
+    # Defaults are recorded too: a later version may have others.
     settings = {
         name: given.get(name, parameter.default)
         for name, parameter in inspect.signature(inner).parameters.items()
@@ -160,7 +164,7 @@ def describe_networks(
 def recorded_factory(
     own: Sequence[Callable[..., Any]], found: checkpoint.Checkpoint
 ) -> Callable[..., Any]:
-    """The network factory that a checkpoint describes.
+    """Return the network factory that a checkpoint describes.
 
     Raises:
         CheckpointError: if it is not one of `own`, the agent's, with some settings.
@@ -176,7 +180,7 @@ def recorded_factory(
 
 
 def to_json(value: Any) -> Any:
-    """A setting as JSON can say it."""
+    """Return a setting in a form that JSON can represent."""
     if isinstance(value, Mapping):
         return {name: to_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -186,6 +190,8 @@ def to_json(value: Any) -> Any:
         return f"{to_json(value.func)} of {bound}"
     if callable(value):
         known = {**networks.ACTIVATION, **networks.KERNEL_INITIALIZER}
+        # Functions that have a name in settings are recorded by it, so that they can be found
+        # again.
         names = [name for name, fn in known.items() if fn is value]
         named = value if hasattr(value, "__qualname__") else type(value)
         return names[0] if names else f"{named.__module__}.{named.__qualname__}"
@@ -193,7 +199,7 @@ def to_json(value: Any) -> Any:
 
 
 def _normalizer(found: checkpoint.Checkpoint) -> Any:
-    """The statistics of observations in a checkpoint, `()` where there are none."""
+    """Return the statistics of observations in a checkpoint, `()` if there are none."""
     prefix = "params/normalizer/mean"
     mean = {k.removeprefix(prefix): v for k, v in found.arrays.items() if k.startswith(prefix)}
     if not mean:

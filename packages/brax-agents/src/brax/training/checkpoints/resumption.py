@@ -1,4 +1,4 @@
-"""Starting from what an earlier run left: a whole training state, or only its parameters."""
+"""Start of a run from an earlier one: from its whole training state, or its parameters only."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from brax.training.config import RunConfig
 
 
 class StartingPoint(NamedTuple):
-    """Where a run starts."""
+    """The state that a run starts from."""
 
     state: Any
     """Training state."""
@@ -24,11 +24,11 @@ class StartingPoint(NamedTuple):
 
 
 def recorded_settings(path: Path | str | None, names: Sequence[str]) -> dict[str, Any]:
-    """Returns settings that a checkpoint to go on from was trained with, where it has them.
+    """Return the settings of the checkpoint that a run continues from.
 
     Args:
         path: the checkpoint, or folder of checkpoints, if any.
-        names: the settings.
+        names: names of settings; those that the checkpoint does not record are left out.
 
     Raises:
         CheckpointError: if there is no such checkpoint, or it is damaged.
@@ -42,20 +42,20 @@ def recorded_settings(path: Path | str | None, names: Sequence[str]) -> dict[str
 def read_starting_point(
     path: Path | str, like: Any, record: Mapping[str, Any], config: RunConfig
 ) -> StartingPoint:
-    """Reads the training state to go on from.
+    """Read the training state to continue from.
 
     Args:
         path: checkpoint, or folder of checkpoints.
         like: shapes of the training state.
-        record: what this run would record.
+        record: record that this run would save.
         config: the numbers of this run.
 
     Returns:
-        The training state on the host, and what is behind it.
+        The training state, on the host, with its training steps and seconds.
 
     Raises:
-        CheckpointError: if it is damaged or was saved by something that differs.
-        ConfigError: if the steps of a training step would change.
+        CheckpointError: if it is damaged or was saved by a run that differs.
+        ConfigError: if the number of environment steps per training step would change.
     """
     found = checkpoint.load(path)
     if "training_steps" not in found.record:
@@ -63,12 +63,15 @@ def read_starting_point(
             f"checkpoint '{found.path}' holds parameters alone, which is not enough to go on from: "
             "start from them, with restore_params."
         )
+    # The training state has shapes and meaning only together with these. Other settings may change.
     for name in ("agent", "environment", "observation_size", "action_size", "network"):
         place, saved, now = _first_difference(name, found.record.get(name), record[name])
         if saved != now:
             raise CheckpointError(
                 f"checkpoint '{found.path}' was saved with {place} {saved}, but this run has {now}."
             )
+    # Training steps are counted: another number of environment steps each would change what is
+    # behind the run.
     saved = type(config)(**found.record["config"]).env_steps_per_training_step
     if saved != config.env_steps_per_training_step:
         raise ConfigError(
@@ -82,7 +85,7 @@ def read_starting_point(
 
 
 def _first_difference(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:
-    """Of two values, and in mappings of two entries, the first that differ; by their name."""
+    """Return the first entry in which two values differ: its dotted name and both values."""
     if isinstance(saved, Mapping) and isinstance(now, Mapping):
         for key in [*now, *saved]:
             if saved.get(key) != now.get(key):
@@ -91,10 +94,10 @@ def _first_difference(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:
 
 
 def check_params(params: Any, like: Any) -> dict[str, Any]:
-    """Refuses parameters to start from that do not fit or are not finite.
+    """Check that parameters to start from fit the agent's and are finite.
 
     Args:
-        params: what a user gave.
+        params: parameters that a user passed.
         like: the agent's parameters or their shapes, a named tuple.
 
     Returns:
@@ -110,6 +113,7 @@ def check_params(params: Any, like: Any) -> dict[str, Any]:
         )
     given = dict(zip(like._fields, params, strict=False))
     like = {name: getattr(like, name) for name in given}
+    # As text, since it is what the error message shows.
     structure, needed = str(jax.tree.structure(given)), str(jax.tree.structure(like))
     if structure != needed:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Run directories: what was asked for, and what came of it."""
+"""Run directories: `run.json` with the settings of a run, next to its results."""
 
 import contextlib
 import importlib.metadata
@@ -18,7 +18,7 @@ RUN_FILE = "run.json"
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of what decides a run's numbers."""
+    """Return the versions of the packages that determine a run's numbers."""
     names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
     relevant = {n for n in names if n.startswith("brax-")} | {"jax", "jaxlib", "flax", "optax"}
     return {name: importlib.metadata.version(name) for name in sorted(relevant)}
@@ -26,27 +26,28 @@ def package_versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run was asked to do, as its `run.json` says it."""
+    """The settings of a run, as stored in `run.json`."""
 
     environment: str
     """Name of the environment."""
     environment_kwargs: Mapping[str, Any]
-    """Its settings."""
+    """Settings of the environment."""
     trainer: str
     """Name of the trainer."""
     config: Mapping[str, Any]
-    """The trainer's settings."""
+    """Settings of the trainer."""
     versions: Mapping[str, str] = field(default_factory=package_versions)
     """Versions of the packages."""
 
     def create(self, runs: Path, name: str) -> Path:
-        """Makes the run's directory; without a name it is called after environment and time.
+        """Make the run's directory. Without a name it is named after environment and time.
 
         Raises:
-            ConfigError: if it is there already, or cannot be made.
+            ConfigError: if it exists already, or cannot be made.
         """
         folder = runs / folder_name(name, self.environment)
         try:
+            # Fails if the folder exists, so that two runs never share one.
             folder.mkdir(parents=True)
             self.write(folder)
         except FileExistsError as error:
@@ -61,21 +62,21 @@ class Run:
         return folder
 
     def write(self, folder: Path) -> None:
-        """Writes `run.json`; replaced as one, so that it is never half there."""
+        """Write `run.json` by a rename, so that it is never half written."""
         temporary = folder / f".{RUN_FILE}"
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", "utf-8")
         temporary.rename(folder / RUN_FILE)
 
     def with_config(self, **changes: Any) -> "Run":
-        """This run with some settings of the trainer changed, and today's versions."""
+        """Return this run with some settings of the trainer changed, and today's versions."""
         return replace(self, config={**self.config, **changes}, versions=package_versions())
 
 
 def folder_name(name: str, otherwise: str) -> str:
-    """The name of a run's folder: `name`, or what is called so, with the time.
+    """Return the name of a run's folder: `name`, or by default `otherwise` and the time.
 
     Raises:
-        ConfigError: if it is a path.
+        ConfigError: if the name is a path.
     """
     if Path(name).name != name or name in (".", ".."):
         raise ConfigError(f"'{name}' is no name for a run: it must not be a path.")
@@ -84,8 +85,7 @@ def folder_name(name: str, otherwise: str) -> str:
 
 @contextlib.contextmanager
 def removed_unless_started(folders: Sequence[Path]) -> Iterator[None]:
-    """Removes the folders of runs that fail before they report anything, so that their names are
-    free again."""
+    """Remove the folders of runs that fail before they report anything, which frees their names."""
     try:
         yield
     except Exception:
@@ -93,13 +93,14 @@ def removed_unless_started(folders: Sequence[Path]) -> Iterator[None]:
             metrics, saved = folder / "metrics.jsonl", folder / "checkpoints"
             reported = metrics.exists() and metrics.stat().st_size > 0
             begun = reported or checkpoint.available(saved)
+            # A folder without `run.json` is none that a run has made: it is never removed.
             if (folder / RUN_FILE).is_file() and not begun:
                 shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
 def read(folder: Path) -> Run:
-    """Reads what a run was asked to do.
+    """Read the settings of a run.
 
     Raises:
         ConfigError: if the folder holds no run, or its `run.json` cannot be read.

@@ -1,4 +1,4 @@
-"""What saves the training states of a run: where, with what record, and what follows a failure."""
+"""Savers: write the training states of a run to a folder, and react to failures."""
 
 import json
 import math
@@ -14,35 +14,35 @@ from brax.training.distributed import hosts
 
 
 class StateSaver(Protocol):
-    """Saves training states while training goes on."""
+    """Saves training states while training continues."""
 
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
-        """Takes a training state after so many training steps, to be written meanwhile.
+        """Take a training state after a number of training steps; it is written in the background.
 
         `metrics` are those of an evaluation, if there was one, and `training/walltime`.
         """
 
     def check(self) -> None:
-        """Tells whether what was begun has failed."""
+        """Report whether a save has failed."""
 
     def finish(self) -> None:
-        """Waits until what was begun is on disk."""
+        """Wait until the saves are on disk."""
 
 
 class Saver:
-    """Saves to one folder. The first process alone writes; all take part in gathering a state."""
+    """Saves to one folder. Only the first process writes; all take part in gathering a state."""
 
     def __init__(self, folder: Path | str, record: Mapping[str, Any], config: RunConfig) -> None:
-        """Takes the folder.
+        """Take the folder.
 
         Args:
-            folder: where checkpoints go.
-            record: what every checkpoint records.
-            config: how many are kept, and what follows a save that fails.
+            folder: folder of the checkpoints.
+            record: record of every checkpoint.
+            config: settings: how many checkpoints are kept, and the reaction to a failed save.
 
         Raises:
-            CheckpointError: if it cannot be written to.
-            ConfigError: if there is no way to write the record down.
+            CheckpointError: if the folder cannot be written to.
+            ConfigError: if JSON cannot represent the record.
         """
         _check_plain(record)
         self._record = record
@@ -50,44 +50,48 @@ class Saver:
         self._writer = Writer(folder, config.keep_checkpoints) if hosts.first() else None
 
     def start(self, step: int) -> None:
-        """Takes the training steps that are behind the first state.
+        """Prepare the folder for a run that starts after a number of training steps.
 
         Raises:
-            CheckpointError: if the folder holds checkpoints of later ones, unless the run may
-                remove these.
+            CheckpointError: if the folder holds checkpoints of later steps, unless the run may
+                remove them.
         """
         if self._writer is not None:
             steps = step * self._config.env_steps_per_training_step
             self._writer.start(steps, self._config.overwrite_checkpoints)
 
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
-        """Takes a training state; its mean evaluation return is the checkpoint's score."""
+        """Take a training state; its mean evaluation return is the checkpoint's score."""
+        # Every process takes part, also those that do not write: it is a collective operation.
         state = hosts.gather(state)
         reward = float(metrics.get("eval/episode_reward", math.nan))
+        # JSON has no NaN. A checkpoint without a score is never the best.
         score = reward if math.isfinite(reward) else None
         seconds = metrics["training/walltime"]
         told = {**self._record, "training_steps": step, "seconds": seconds, "score": score}
         with hosts.together():
+            # One save at a time. An error of the last one is raised in every process.
             self.finish()
             if self._writer is not None:
                 self._writer.begin(step * self._config.env_steps_per_training_step, state, told)
 
     def check(self) -> None:
-        """Tells whether what was begun has failed, by an error or a warning as was chosen."""
+        """Report a save that has failed, by an error or a warning as the settings say."""
         if self._writer is not None:
             self._report_failure(self._writer.check)
 
     def finish(self) -> None:
-        """Waits until what was begun is on disk; tells if that fails, as `check` does."""
+        """Wait until the saves are on disk; report a failure as `check` does."""
         if self._writer is not None:
             self._report_failure(self._writer.finish)
 
     def close(self) -> None:
-        """Lets go of the folder."""
+        """Release the folder."""
         if self._writer is not None:
             self._writer.close()
 
     def _report_failure(self, look: Callable[[], None]) -> None:
+        """Run a check; turn its error into a warning if training should continue."""
         try:
             look()
         except CheckpointError as error:
@@ -97,7 +101,7 @@ class Saver:
 
 
 def _check_plain(record: Mapping[str, Any]) -> None:
-    """Refuses a record that JSON cannot say, before any long work.
+    """Reject a record that JSON cannot represent, before any long work.
 
     Raises:
         ConfigError: naming the setting.
@@ -113,7 +117,7 @@ def _check_plain(record: Mapping[str, Any]) -> None:
 
 
 class SaverGroup:
-    """Saves each part of a training state by a saver of its own."""
+    """Saves each part of a training state by its own saver."""
 
     def __init__(
         self,
@@ -121,20 +125,20 @@ class SaverGroup:
         part: Callable[[Any, int], Any],
         of: Callable[[Mapping[str, Any], int], Mapping[str, Any]],
     ) -> None:
-        """Takes the savers, and functions from all states and all metrics to one saver's."""
+        """Store the savers, with functions that select one saver's part of states and metrics."""
         self._savers, self._part, self._of = savers, part, of
 
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
-        """Takes all parts."""
+        """Take all parts."""
         for i, saver in enumerate(self._savers):
             saver.begin(step, self._part(state, i), self._of(metrics, i))
 
     def check(self) -> None:
-        """Tells whether one has failed."""
+        """Report whether any save has failed."""
         for saver in self._savers:
             saver.check()
 
     def finish(self) -> None:
-        """Waits for all."""
+        """Wait for all savers."""
         for saver in self._savers:
             saver.finish()

@@ -1,4 +1,7 @@
-"""Writes checkpoints, in a thread beside the training; `checkpoint` says what they are."""
+"""Writes checkpoints in a background thread; `Writer._commit` makes them atomic.
+
+`checkpoint.py` describes their content.
+"""
 
 import fcntl
 import json
@@ -18,17 +21,18 @@ from brax.errors import CheckpointError
 from brax.training.checkpoints import checkpoint, manifest
 
 _TEMPORARY_PREFIX = ".tmp-"
+"""Prefix of folders that are being written or removed."""
 
 
 class Writer:
-    """Saves checkpoints to one folder, which it holds a lock on; one at a time, in a thread."""
+    """Saves checkpoints to one folder, on which it holds a lock; one at a time, in a thread."""
 
     def __init__(self, folder: Path | str, keep: int = 3) -> None:
-        """Makes the folder, takes its lock and removes what interrupted saves left.
+        """Make the folder, take its lock, and remove the remains of interrupted saves.
 
         Args:
             folder: the folder.
-            keep: newest checkpoints that are kept, besides the best one.
+            keep: number of newest checkpoints to keep, besides the best one.
 
         Raises:
             CheckpointError: if it cannot be written to, or another process writes there.
@@ -45,6 +49,7 @@ class Writer:
                 f"cannot write checkpoints to '{folder}': {error.strerror}. Choose another folder."
             ) from error
         try:
+            # The system releases the lock when the process ends, however it ends.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._lock.close()
@@ -52,20 +57,22 @@ class Writer:
                 f"another process is writing checkpoints to '{folder}'. Stop it, or choose "
                 "another folder."
             ) from error
+        # With the lock held nobody else writes: what has a temporary name was interrupted.
         for leftover in self.folder.glob(_TEMPORARY_PREFIX + "*"):
             shutil.rmtree(leftover)
+        # One thread, so that checkpoints are written in order.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
 
     def start(self, steps: int, overwrite: bool) -> None:
-        """Takes the environment steps that are behind the first state.
+        """Prepare the folder for a run that starts after a number of environment steps.
 
         Args:
-            steps: those.
-            overwrite: remove checkpoints of later ones, the latest first.
+            steps: environment steps behind the first state.
+            overwrite: remove checkpoints of later steps, the latest first.
 
         Raises:
-            CheckpointError: if there are any and they may not be removed, or cannot.
+            CheckpointError: if there are any and they must not or cannot be removed.
         """
         later = [s for s in checkpoint.available(self.folder) if s > steps]
         if later and not overwrite:
@@ -75,6 +82,7 @@ class Writer:
                 "restore_checkpoint_path, or have them removed with overwrite_checkpoints=True."
             )
         try:
+            # The latest first: if this is interrupted, what is left is a run that ended earlier.
             for each in reversed(later):
                 self._remove(each)
         except OSError as error:
@@ -83,7 +91,7 @@ class Writer:
             ) from error
 
     def close(self) -> None:
-        """Waits for the save that is under way, warns if it fails, and gives the lock back."""
+        """Wait for the save in progress, warn if it fails, and release the lock."""
         try:
             self.finish()
         except CheckpointError as error:
@@ -92,36 +100,37 @@ class Writer:
         self._lock.close()
 
     def save(self, steps: int, tree: Any, record: Mapping[str, Any]) -> Path:
-        """Saves a tree of arrays; returns when it is on disk.
+        """Save a tree of arrays; return when it is on disk.
 
         Args:
             steps: environment steps behind it: its name.
             tree: tree of arrays and keys.
-            record: what else to know about it, as JSON can say it; `score`, if there, decides
-                which checkpoint is the best.
+            record: further information that JSON can represent; `score`, if present, determines
+                the best checkpoint.
 
         Raises:
-            CheckpointError: if it cannot be written, or what was begun before could not.
+            CheckpointError: if it cannot be written, or the one before it could not.
         """
         self.begin(steps, tree, record)
         self.finish()
         return self._path(steps)
 
     def begin(self, steps: int, tree: Any, record: Mapping[str, Any]) -> None:
-        """Copies a tree of arrays to the host and returns; it is written meanwhile.
+        """Copy a tree of arrays to the host and return; a thread writes it.
 
         The arrays may be donated or changed at once. Arguments as `save`.
 
         Raises:
-            CheckpointError: if what was begun before, and is waited for, could not be written.
+            CheckpointError: if the save before it, which this waits for, has failed.
         """
+        # At most one copy of a training state waits on the host.
         self.finish()
         leaves = jax.tree_util.tree_leaves_with_path(tree)
         arrays = {checkpoint.leaf_name("", path): _to_host(leaf) for path, leaf in leaves}
         self._pending = self._thread.submit(self._commit, steps, arrays, dict(record))
 
     def check(self) -> None:
-        """Tells whether the save that was begun last has failed; does not wait for it.
+        """Raise the error of the last save if it has failed; do not wait for it.
 
         Raises:
             CheckpointError: if so, once.
@@ -130,29 +139,35 @@ class Writer:
             self.finish()
 
     def finish(self) -> None:
-        """Waits until the save that is under way, if any, is on disk.
+        """Wait until the save in progress, if any, is on disk.
 
         Raises:
             CheckpointError: if it could not be written, once.
         """
+        # Forgotten before its result is read, so that an error is raised once.
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.result()
 
     def _path(self, steps: int) -> Path:
+        """Return the folder of a checkpoint."""
         return self.folder / f"{steps:012d}"
 
     def _commit(
         self, steps: int, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]
     ) -> None:
-        """Writes a checkpoint and gives it its name."""
+        """Write a checkpoint under a temporary name, then rename it: it appears whole or not."""
         target = self._path(steps)
         temporary = self.folder / f"{_TEMPORARY_PREFIX}{target.name}"
         try:
+            # Everything is on the disk, manifest included, before the checkpoint gets its name.
             _write(temporary, arrays, {**record, "steps": steps})
+            # Renaming a folder over one that is not empty fails.
             if target.exists():
                 self._remove(steps)
+            # The atomic step: POSIX renames a folder within a file system as one operation.
             temporary.rename(target)
+            # The new name is an entry of this folder.
             manifest.sync(self.folder)
         except Exception as error:  # of every kind: orbax passes on those of its stores
             shutil.rmtree(temporary, ignore_errors=True)  # a full disk needs its room
@@ -162,6 +177,7 @@ class Writer:
                 f"cannot write checkpoint '{target}': {cause}. {there}".rstrip()
             ) from error
         try:
+            # Only after the new checkpoint is on disk, so that there is always a whole one.
             self._retain()
         except OSError as error:
             warnings.warn(
@@ -169,7 +185,7 @@ class Writer:
             )
 
     def _retain(self) -> None:
-        """Removes all but the newest checkpoints and the best."""
+        """Remove all checkpoints but the newest and the best."""
         steps = checkpoint.available(self.folder)
         scores = {s: checkpoint.read_record(self._path(s)).get("score") for s in steps}
         known = {s: score for s, score in scores.items() if score is not None}
@@ -178,7 +194,7 @@ class Writer:
             self._remove(old)
 
     def _remove(self, steps: int) -> None:
-        """Removes a checkpoint; renamed first, so that no half of it can be taken for it."""
+        """Remove a checkpoint; rename it first, so that its remains are not taken for one."""
         target = self._path(steps)
         doomed = self.folder / f"{_TEMPORARY_PREFIX}old-{target.name}"
         target.rename(doomed)
@@ -186,7 +202,7 @@ class Writer:
 
 
 def _write(folder: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
-    """Writes a checkpoint's files and waits for the disk."""
+    """Write the files of a checkpoint and wait for the disk."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir()
@@ -203,7 +219,8 @@ def _write(folder: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, 
 
 
 def _to_host(leaf: Any) -> np.ndarray:
-    """A copy of a leaf on the host; of keys, the numbers they are made of."""
+    """Return a copy of a leaf on the host; keys are copied as the numbers they are made of."""
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
+    # A copy even on a CPU, where `asarray` would share memory that is about to be donated.
     return np.array(leaf)

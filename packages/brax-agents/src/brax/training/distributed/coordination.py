@@ -1,6 +1,6 @@
-"""Where the processes of a run meet before JAX connects them: all there, each with its own number.
+"""Coordination of processes before JAX connects them: all are present, each with its own number.
 
-What JAX's own service finds wrong ends the program without an error that could be told.
+An error that JAX's own service finds ends the program, without an exception that could be reported.
 """
 
 import contextlib
@@ -10,20 +10,21 @@ import socket
 import time
 
 JOIN_TIMEOUT_SECONDS = 60.0
-"""Seconds after which one that is missing is not waited for."""
+"""Time to wait for a missing process [s]."""
 
 _ACCEPTED = "welcome"
-_HELLO_TIMEOUT_SECONDS = 5.0  # seconds that one which has connected may take to say who it is
+_HELLO_TIMEOUT_SECONDS = 5.0
+"""Time that a process which has connected may take to say its number [s]."""
 
 
 def wait_for_all(host: str, port: int, number: int, process: int) -> None:
-    """Waits until all processes are there.
+    """Wait until all processes are present.
 
     Args:
-        host: where the first one listens.
-        port: its port; free again afterwards.
+        host: address at which the first process listens.
+        port: its port; it is free again afterwards.
         number: number of processes.
-        process: this one's number.
+        process: number of this process.
 
     Raises:
         OSError: saying what is wrong.
@@ -35,13 +36,14 @@ def wait_for_all(host: str, port: int, number: int, process: int) -> None:
 
 
 def _accept_all(host: str, port: int, number: int) -> None:
-    """Listens until all others have come, and tells them so, or what is wrong."""
+    """Listen until all other processes have connected; report success or the problem to them."""
     end = time.monotonic() + JOIN_TIMEOUT_SECONDS
     problem, missing = "", set(range(1, number))
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(_server(host, port))
         clients: list[socket.socket] = []
         while missing and not problem:
+            # At least a millisecond: a timeout of zero would mean not to wait at all.
             server.settimeout(max(end - time.monotonic(), 1e-3))
             try:
                 client = stack.enter_context(server.accept()[0])
@@ -53,6 +55,7 @@ def _accept_all(host: str, port: int, number: int) -> None:
             client.settimeout(_HELLO_TIMEOUT_SECONDS)
             said = _read_line(client).split()
             if len(said) != 2 or not all(word.isdigit() for word in said):
+                # Port scanners and other programs connect too.
                 continue  # none of ours
             clients.append(client)
             process, its_number = map(int, said)
@@ -60,6 +63,7 @@ def _accept_all(host: str, port: int, number: int) -> None:
                 problem = f"process {process} has --num-processes {its_number}, process 0 {number}"
             elif process not in missing:
                 problem = f"two processes have --process-id {process}"
+            # Even after a problem: every process that has connected gets an answer.
             missing.discard(process)
         for client in clients:
             with contextlib.suppress(OSError):
@@ -69,16 +73,15 @@ def _accept_all(host: str, port: int, number: int) -> None:
 
 
 def _connect(host: str, port: int, number: int, process: int) -> None:
-    """Goes to the first process, as soon as it is there, and waits for its answer."""
+    """Connect to the first process, as soon as it listens, and wait for its answer."""
     end = time.monotonic() + JOIN_TIMEOUT_SECONDS
     while True:
         try:
             with socket.create_connection(
                 (host.strip("[]"), port), timeout=_HELLO_TIMEOUT_SECONDS
             ) as connection:
-                connection.settimeout(
-                    JOIN_TIMEOUT_SECONDS + _HELLO_TIMEOUT_SECONDS
-                )  # it waits no longer for the others
+                # The first process waits no longer than this for the others.
+                connection.settimeout(JOIN_TIMEOUT_SECONDS + _HELLO_TIMEOUT_SECONDS)
                 connection.sendall(f"{process} {number}\n".encode())
                 answer = _read_line(connection)
             cause = "what listens there is no process of this run"
@@ -90,11 +93,12 @@ def _connect(host: str, port: int, number: int, process: int) -> None:
             raise OSError(answer)
         if time.monotonic() > end:
             raise OSError(f"after {JOIN_TIMEOUT_SECONDS:.0f} s {cause}")
+        # The first process may start later than this one.
         time.sleep(0.2)
 
 
 def _server(host: str, port: int) -> socket.socket:
-    """Listens at a port, of that address where it is this machine's own, else of all."""
+    """Listen at a port, at the given address if it is this machine's own, else at all addresses."""
     try:
         with contextlib.suppress(socket.gaierror):
             found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
@@ -102,6 +106,7 @@ def _server(host: str, port: int) -> socket.socket:
             try:
                 return socket.create_server(address[:2], family=family)
             except OSError as error:
+                # Behind address translation the coordinator's address is not one of this machine's.
                 if error.errno != errno.EADDRNOTAVAIL:
                     raise
         if socket.has_dualstack_ipv6():
@@ -116,8 +121,9 @@ def _server(host: str, port: int) -> socket.socket:
 
 
 def _read_line(connection: socket.socket) -> str:
-    """What comes up to the end of a line; nothing if that does not come."""
+    """Return a line from a connection, or an empty string if no whole line arrives."""
     with contextlib.suppress(OSError), connection.makefile("rb") as stream:
+        # A bound, since anybody may connect.
         line = stream.readline(1000)
         if line.endswith(b"\n"):
             return line.decode("utf-8", "replace").strip()
@@ -125,5 +131,6 @@ def _read_line(connection: socket.socket) -> str:
 
 
 def _listed(numbers: set[int]) -> str:
+    """Return numbers as text, with the verb that follows."""
     listed = ", ".join(map(str, sorted(numbers)))
     return f"{listed} is" if len(numbers) == 1 else f"{listed} are"

@@ -1,4 +1,4 @@
-"""Advantages of actions, and targets of values, from stretches of experience."""
+"""Advantages of actions and targets of values: GAE and V-trace, in `compute_gae`."""
 
 import jax
 import jax.numpy as jnp
@@ -15,17 +15,17 @@ def compute_gae(
     timeout_value: jax.Array | None = None,
     estimator: str = "v_trace",
 ) -> tuple[jax.Array, jax.Array]:
-    """Computes value targets and advantages, time first: every array (time, n).
+    """Return value targets and advantages. Time comes first: every array is (time, n).
 
     Args:
-        truncation: 1 where an episode was cut by the time limit.
-        termination: 1 where it ended of itself.
+        truncation: 1 where the time limit cut an episode.
+        termination: 1 where an episode terminated.
         rewards: rewards.
         values: values of the observations before each step.
         bootstrap_value: values after the last step, (n,).
         lambda_: weight of longer returns.
-        discount: discount of one step.
-        timeout_value: values after a step, used where it was truncated; without it truncated
+        discount: discount factor of one step.
+        timeout_value: values after each step, used where it was truncated. Without it truncated
             steps teach nothing: their advantage is 0 and their target the value itself.
         estimator: `v_trace` for advantages `r + discount vs[t+1] - V[t]`, `gae` for GAE's own,
             `vs[t] - V[t]`; the targets are the same.
@@ -33,30 +33,34 @@ def compute_gae(
     Returns:
         Targets `vs` and advantages, both without gradient.
 
-    Source: Schulman et al. 2016 (GAE), eq. 16; Espeholt et al. 2018 (V-trace), section 4.2, on
-    policy.
+    Source: Schulman et al. 2016 (GAE), eq. 16; Espeholt et al. 2018 (V-trace), section 4.2.
     """
+    # Without a value for the last observation, the next row, of another episode, must not count.
     weight = 1.0 - truncation if timeout_value is None else jnp.ones_like(rewards)
     known = jnp.zeros_like(rewards) if timeout_value is None else truncation * timeout_value
     goes_on = (1.0 - termination) * (1.0 - truncation)
 
     def after(later: jax.Array) -> jax.Array:
-        """What a step leads to: the later value if the episode goes on."""
+        """Return the discounted value after a step: the later value if the episode continues."""
         return discount * (goes_on * later + known)
 
     next_values = jnp.concatenate([values[1:], bootstrap_value[None]])
+    # GAE's temporal difference: delta_t = r_t + discount V(s_t+1) - V(s_t).
     deltas = weight * (rewards + after(next_values) - values)
 
     def back(sum_: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         delta, goes_on = step
+        # GAE eq. 16 as a recursion from the end. The sum stops at the end of an episode.
         sum_ = delta + discount * lambda_ * goes_on * sum_
         return sum_, sum_
 
     start = jnp.zeros_like(bootstrap_value)
     _, corrections = jax.lax.scan(back, start, (deltas, goes_on), reverse=True)
+    # V-trace eq. 1 on policy: with ratios of 1 its target is V plus GAE's sum.
     vs = corrections + values
     if estimator == "gae":
         return jax.lax.stop_gradient(vs), jax.lax.stop_gradient(corrections)
     next_vs = jnp.concatenate([vs[1:], bootstrap_value[None]])
+    # V-trace section 4.2: the one-step advantage with the next target in place of the next value.
     advantages = weight * (rewards + after(next_vs) - values)
     return jax.lax.stop_gradient(vs), jax.lax.stop_gradient(advantages)

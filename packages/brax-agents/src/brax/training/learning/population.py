@@ -1,4 +1,7 @@
-"""Trying many policies side by side: what agents that search need instead of gradients."""
+"""Population search: ES and ARS try many policies in parallel in place of following gradients.
+
+Start reading at `SearchLearner.training_step`.
+"""
 
 import abc
 from collections.abc import Callable
@@ -30,19 +33,19 @@ from brax.training.policies import PolicyParams, policy_part
 
 @dataclass(frozen=True)
 class PolicyNetworks:
-    """The network of a policy that draws nothing."""
+    """The network of a deterministic policy."""
 
     policy_network: FeedForwardNetwork
     squash: Callable[[jax.Array], jax.Array]
-    """Makes actions of the network's outputs."""
+    """Turns the network's outputs into actions."""
 
     def act(self, normalizer: Any, policy_params: Any, observation: Any) -> jax.Array:
-        """The action at an observation."""
+        """Return the action at an observation."""
         return self.squash(self.policy_network.apply(normalizer, policy_params, observation))
 
 
 def make_inference_fn(networks: PolicyNetworks) -> Callable[..., types.Policy]:
-    """Returns `make_policy(params, deterministic=False)`; the policies are deterministic anyway.
+    """Return `make_policy(params, deterministic=False)`; the policies are always deterministic.
 
     `params` is what training returns, or its `(normalizer, policy)`.
     """
@@ -61,65 +64,68 @@ def make_inference_fn(networks: PolicyNetworks) -> Callable[..., types.Policy]:
 
 
 class SearchState(NamedTuple):
-    """All that one training step of a search hands to the next."""
+    """Everything that one training step of a search passes to the next."""
 
     params: PolicyParams
     optimizer_state: Any
     key: jax.Array
     bad_updates: jax.Array
-    """Updates in a row that were skipped because their gradient was not finite, int32."""
+    """Consecutive updates that were skipped because their gradient was not finite, int32."""
 
 
 class SearchLearner(Learner):
-    """Tries pairs of policies, the parameters plus and minus the same noise, and moves by how each
-    did. An agent adds its noise, its optimizer and what it makes of the returns.
+    """A learner that tries pairs of policies: the parameters plus and minus the same noise.
+
+    A subclass sets the noise and the optimizer, and turns returns into a gradient.
     """
 
     noise_std: float
-    """Deviation of the noise on the parameters."""
+    """Standard deviation of the noise on the parameters."""
     reward_shift: float = 0.0
-    """Taken off the reward of every environment step."""
+    """Subtracted from the reward of every environment step."""
     optimizer: Any
 
     def __init__(self, parts: Parts) -> None:
-        """Prepares the functions; compiles nothing."""
+        """Store the parts; nothing is compiled."""
         super().__init__(parts)
+        # Rounded up: the last action of an episode may be repeated fewer times than the others.
         self._length = -(-self.config.episode_length // self.config.action_repeat)
 
     @abc.abstractmethod
     def gradient(
         self, policy: Any, noise: Any, plus: jax.Array, minus: jax.Array
     ) -> tuple[Any, dict[str, jax.Array]]:
-        """What to descend along, and numbers to report.
+        """Return the gradient to descend along, and numbers to report.
 
         Args:
             policy: parameters of the policy.
-            noise: standard normal noise, like them, each leaf (pairs, ...).
+            noise: standard normal noise like the parameters, leaves (pairs, ...).
             plus: returns of the parameters plus noise, (pairs,).
             minus: returns of the parameters minus noise, (pairs,).
         """
 
     @property
     def split(self) -> dict[str, int]:
-        """Nothing: the environments live for one training step."""
+        """Nothing: the environments exist for one training step only."""
         return {}
 
     def init(self, key: jax.Array) -> SearchState:
-        """Makes the first state."""
+        """Return the first training state."""
         policy_key, train_key = jax.random.split(key)
         policy = self.networks.policy_network.init(policy_key)
         params = PolicyParams(self.first_normalizer(), policy)
         return SearchState(params, self.optimizer.init(policy), train_key, jnp.int32(0))
 
     def fresh_environments(self, state: SearchState) -> SearchState:
-        """Changes nothing: every training step starts from fresh environments."""
+        """Return the state as it is: every training step starts from fresh environments."""
         return state
 
     def training_step(self, state: SearchState) -> tuple[SearchState, Tally]:
-        """Tries all policies for an episode each, and moves the parameters."""
+        """Play an episode with each policy, and move the parameters."""
         key, noise_key, env_key = jax.random.split(state.key, 3)
         normalizer, policy = state.params
         noise = _normal_like(policy, self.config.num_envs // 2, noise_key)
+        # All policies with plus come before all with minus; `jnp.split` below relies on it.
         policies = jax.tree.map(
             lambda p, n: jnp.concatenate([p + self.noise_std * n, p - self.noise_std * n]),
             policy,
@@ -132,23 +138,27 @@ class SearchLearner(Learner):
         )
         found |= {"return_mean": jnp.mean(returns), "return_std": jnp.std(returns)}
         bad_updates = in_a_row(state.bad_updates, finite)
+        # The policies of this step were normalized by the older statistics, all of them the same.
         state = SearchState(PolicyParams(seen, policy), optimizer_state, key, bad_updates)
         return state, Tally(count_updates(found, finite), acted)
 
     def returns(
         self, policies: Any, normalizer: Any, key: jax.Array
     ) -> tuple[jax.Array, Any, Episodes]:
-        """Plays one episode with each policy; the two of a pair start alike.
+        """Play one episode with each policy; both policies of a pair start from the same state.
 
         Returns:
-            Returns (policies,), statistics of the observations, and the episodes' tally.
+            Returns (policies,), statistics of the observations, and the sums over the episodes.
         """
         number = self.config.num_envs
+        # Common random numbers: the difference of a pair is the effect of the noise, not of the
+        # start.
         keys = jax.random.split(key, number // 2)
         env_state = self.env.reset(jnp.concatenate([keys, keys]))
         policies, env_state = jax.lax.with_sharding_constraint(
             (policies, env_state), devices.shardings((policies, env_state), self.mesh, number)
         )
+        # The first axis of policies and of observations is the policy; the normalizer is shared.
         act = jax.vmap(self.networks.act, in_axes=(None, 0, 0))
         normalized = bool(jax.tree.leaves(normalizer))
 
@@ -158,16 +168,20 @@ class SearchLearner(Learner):
             if normalized:
                 seen = running_statistics.update_rows(seen, images.vectors(env_state.obs), active)
             before, env_state = env_state, self.env.step(env_state, action)
+            # `active` is 1 until the first episode of an environment ends; auto-reset starts
+            # others.
             returns = returns + active * self._earned(before, env_state)
             acted = jax.tree.map(jnp.add, acted, self._ended(env_state, active))
             return env_state, active * (1.0 - env_state.done), returns, seen, acted, count + 1
 
         def running(carry: Any) -> jax.Array:
+            # Stops when no first episode is left: populations of bad policies cost little.
             return (carry[-1] < self._length) & jnp.any(carry[1] > 0)
 
         nobody = jnp.zeros(number)
-        # All by environment, and summed at the end: devices wait for each other in every step
-        # only to agree whether anybody goes on.
+        # Everything is counted by environment, and summed after the episode: within it, devices
+        # wait for each other only to agree whether any policy continues. With sums in every step ES
+        # was six times slower on two CPU devices.
         seen: Any = ()
         if normalized:
             seen = running_statistics.rows_of(images.vectors(env_state.obs))
@@ -181,21 +195,22 @@ class SearchLearner(Learner):
         return returns, normalizer, summed(acted)
 
     def _earned(self, before: State, after: State) -> jax.Array:
-        """What an action earned, less the shift for each environment step that it lasted."""
+        """Return the reward of an action, less the shift for each environment step it lasted."""
         if not self.reward_shift:
             return after.reward
         return after.reward - self.reward_shift * (after.info["steps"] - before.info["steps"])
 
     def _ended(self, env_state: Any, active: jax.Array) -> Episodes:
-        """Tells of the active episodes which ended with this step, by environment."""
+        """Return the counts of the active episodes that ended with this step, by environment."""
         info = {name: env_state.info[name] for name in self.extra}
+        # An episode that follows the first one is not counted.
         for name in info.keys() & {"episode_done", "nan"}:
             info[name] = info[name] * active
         return each_episode(info)
 
 
 def _normal_like(tree: Any, number: int, key: jax.Array) -> Any:
-    """Standard normal noise like a tree, each leaf (number, ...)."""
+    """Return standard normal noise like a tree, with leaves (number, ...)."""
     leaves, structure = jax.tree.flatten(tree)
     keys = jax.random.split(key, len(leaves))
     return jax.tree.unflatten(

@@ -1,4 +1,4 @@
-"""Experience kept on the devices, to learn from later."""
+"""Replay buffers: experience that is kept on the devices."""
 
 from typing import Any, NamedTuple
 
@@ -9,29 +9,32 @@ from brax.training import types
 
 
 class Sample(NamedTuple):
-    """A step as learning off the policy wants it, each leaf (n, ...)."""
+    """A transition for off-policy learning, leaves (n, ...)."""
 
     observation: Any
-    """What the policy saw."""
+    """Observation that the policy acted on."""
     action: jax.Array
-    """What it did, in (-1, 1), (n, action_size)."""
+    """Action, in (-1, 1), (n, action_size)."""
     reward: jax.Array
-    """What it got, unscaled, (n,)."""
+    """Reward, unscaled, (n,)."""
     goes_on: jax.Array
-    """0 where the episode ended of itself, else 1, also where it was truncated, (n,)."""
+    """0 where the episode terminated, else 1, also where it was truncated, (n,)."""
     next_observation: Any
     """The true observation after the step."""
 
     @staticmethod
     def like(observation: Any, action_size: int) -> "Sample":
-        """A single one, to shape a buffer by."""
+        """Return a single sample of zeros, which gives the buffer its shapes."""
         number, action = jnp.zeros(()), jnp.zeros(action_size)
         return Sample(observation, action, number, number, observation)
 
     @staticmethod
     def of_step(data: types.Transition) -> "Sample":
-        """A step of all environments, each leaf (num_envs, 1, ...), as `ReplayBuffer.insert` takes
-        it; its extras have to hold the state's `truncation`."""
+        """Return a step of all environments, leaves (num_envs, 1, ...), for `ReplayBuffer.insert`.
+
+        The extras must have the state's `truncation`.
+        """
+        # `discount` is 0 at truncation too, where the value of the next observation still counts.
         goes_on = jnp.maximum(data.discount, data.extras["state_extras"]["truncation"])
         kept = data.observation, data.action, data.reward, goes_on, data.next_observation
         return Sample(*jax.tree.map(lambda x: x[:, None], kept))
@@ -41,29 +44,30 @@ class ReplayBufferState(NamedTuple):
     """A ring of samples for each environment, all filled up to the same step."""
 
     data: Any
-    """Samples, each leaf (num_envs, steps, ...): split over devices like the environments."""
+    """Samples, leaves (num_envs, steps, ...), split over devices like the environments."""
     position: jax.Array
-    """Step that is written next, int32."""
+    """Index of the step that is written next, int32."""
     filled: jax.Array
-    """Steps that hold samples, int32."""
+    """Number of steps that hold samples, int32."""
 
 
 class ReplayBuffer:
-    """Keeps the last samples of every environment, and draws from them evenly."""
+    """Keeps the last samples of every environment, and draws from them uniformly."""
 
     def __init__(
         self, max_replay_size: int, num_envs: int, sample: Any, batch_size: int, stride: int = 1
     ) -> None:
-        """Allocates nothing.
+        """Store the sizes; nothing is allocated.
 
         Args:
             max_replay_size: samples to keep, of all environments together, at least
                 `num_envs * stride`; rounded down to a multiple of that.
             num_envs: number of environments.
             sample: tree of one sample, or of its shapes.
-            batch_size: samples in one draw.
-            stride: steps that are put in at once.
+            batch_size: samples per draw.
+            stride: steps per insertion.
         """
+        # A multiple of the stride, so that no insertion wraps around the end of the ring.
         self.steps = max_replay_size // (num_envs * stride) * stride
         self._num_envs = num_envs
         self._sample = sample
@@ -71,16 +75,17 @@ class ReplayBuffer:
         self._stride = stride
 
     def init(self) -> ReplayBufferState:
-        """Makes an empty buffer."""
+        """Return an empty buffer."""
         shape = (self._num_envs, self.steps)
         data = jax.tree.map(lambda x: jnp.zeros(shape + x.shape, x.dtype), self._sample)
         return ReplayBufferState(data, jnp.int32(0), jnp.int32(0))
 
     def insert(self, state: ReplayBufferState, samples: Any) -> ReplayBufferState:
-        """Puts steps in, each leaf (num_envs, stride, ...), over the oldest if it is full.
+        """Insert steps, leaves (num_envs, stride, ...), over the oldest if the buffer is full.
 
-        They are kept in the types of the sample that the buffer was made for.
+        They are stored in the types of the sample that the buffer was made for.
         """
+        # One write for all environments at the same position: a slice, not a scatter.
         data = jax.tree.map(
             lambda kept, new: jax.lax.dynamic_update_slice_in_dim(
                 kept, new.astype(kept.dtype), state.position, 1
@@ -95,11 +100,12 @@ class ReplayBuffer:
         )
 
     def sample(self, state: ReplayBufferState, key: jax.Array) -> Any:
-        """Draws `batch_size` samples, evenly and with replacement; something must be there."""
+        """Draw `batch_size` samples uniformly with replacement. The buffer must not be empty."""
         rows = jax.random.randint(key, (self._batch,), 0, self.size(state))
+        # The filled steps come first in the ring, so these rows are all filled.
         step, env = jnp.divmod(rows, self._num_envs)
         return jax.tree.map(lambda x: x.at[env, step].get(mode="promise_in_bounds"), state.data)
 
     def size(self, state: ReplayBufferState) -> jax.Array:
-        """Samples that are in the buffer, int32."""
+        """Return the number of samples in the buffer, int32."""
         return state.filled * self._num_envs

@@ -1,7 +1,7 @@
-"""The likelihood-ratio estimate of a policy's gradient, beside the one through the simulator.
+"""The likelihood-ratio estimate of a policy's gradient, beside the simulator's derivative.
 
-Where a reward jumps, or an episode ends, the derivative through the simulator has no share in it;
-this one has. It has more noise.
+Where a reward jumps or an episode ends, the derivative through the simulator misses the effect;
+this estimate includes it. It has more variance.
 
 Source: Williams (1992), Simple Statistical Gradient-Following Algorithms; mixed with the other as
 in Suh et al. 2022 (2202.00817).
@@ -19,60 +19,62 @@ from brax.training.nn import images
 def likelihood_ratio_surrogate(
     networks: Any, normalizer: Any, policy: Any, data: types.Transition, advantage: jax.Array
 ) -> jax.Array:
-    """What has the estimate as its derivative by the policy; its value means nothing.
+    """Return a number whose derivative by the policy is the estimate; its value has no meaning.
 
     Args:
-        networks: with `policy_network` and `parametric_action_distribution`.
+        networks: networks with `policy_network` and `parametric_action_distribution`.
         normalizer: statistics of observations.
         policy: the policy's parameters.
         data: transitions with the policy's extras, (time, n).
-        advantage: how much more than expected each action earned, (time, n).
+        advantage: advantage of each action, (time, n).
     """
     observation, raw, advantage = jax.lax.stop_gradient(
         (data.observation, data.extras["policy_extras"]["raw_action"], advantage)
     )
+    # The gradient passes through the parameters only, not through where the actions led.
     logits = networks.policy_network.apply(normalizer, policy, observation)
     log_prob = networks.parametric_action_distribution.log_prob(logits, raw)
+    # REINFORCE (Williams 1992): grad log pi(a | s) times the advantage.
     return jnp.mean(log_prob * advantage)
 
 
 def mix_gradients(value: jax.Array, other: jax.Array, share: float) -> jax.Array:
-    """Returns a value, of whose derivative a share is that of another.
+    """Return a value whose derivative is a mixture: `share` of it is that of `other`.
 
-    The other one is its `likelihood_ratio_surrogate`, for example.
-
-    With all of it, the value is not differentiated, which costs most.
+    `other` is, for example, a `likelihood_ratio_surrogate`. With a share of 1 the value is not
+    differentiated at all, which saves the most expensive part.
     """
     if share == 1.0:
         return jax.lax.stop_gradient(value - other) + other
     slope = (1.0 - share) * value + share * other
+    # The terms cancel in the value and not in the derivative.
     return jax.lax.stop_gradient(value - slope) + slope
 
 
 def leave_one_out_advantage(observation: Any, returns: jax.Array, known: jax.Array) -> jax.Array:
-    """How much more each episode earns than the others let expect of what is observed in it.
+    """Return how much more each episode earns than a regression on the others predicts.
 
-    At each time a ridge regression on observations and their squares, fitted to the other
-    environments. Their mean alone would count it to an action's credit that its episode is young
-    where others are about to end.
+    At each time, a ridge regression on observations and their squares is fitted to the other
+    environments. With only their mean, an action would be credited with its episode being young
+    while others are about to end.
 
     Args:
         observation: vectors, (time, n, size), by name where there are several; images are left out.
-        returns: what each episode earns from each time on, (time, n).
-        known: 1 where the return is known, 0 where it counts for nothing, (time, n).
+        returns: return to go of each episode at each time, (time, n).
+        known: 1 where the return is known, 0 where it is left out, (time, n).
 
     Returns:
-        (time, n); zero where it is not known, or nothing else is.
+        Advantages, (time, n); zero where the return is not known, or no other is.
 
-    Source: features as in Duan et al. 2016 (1604.06778), section 4; what a fit without one of its
-    points leaves of that point: Hastie, Tibshirani and Friedman, The Elements of Statistical
-    Learning (2nd ed.), section 7.10.
+    Source: features as in Duan et al. 2016 (1604.06778), section 4; leave-one-out residuals:
+    Hastie, Tibshirani and Friedman, The Elements of Statistical Learning (2nd ed.), section 7.10.
     """
     vectors = jax.tree.leaves(images.vectors(observation))
     vectors.append(jnp.zeros((*returns.shape, 1)))  # says nothing, where there is nothing else
     joined = jnp.concatenate(vectors, axis=-1)
     axes = (0, 1)
     scaled = (joined - jnp.mean(joined, axes)) / (jnp.std(joined, axes) + 1e-6)
+    # A single observation far out would otherwise determine the fit by its square.
     scaled = jnp.clip(scaled, -4.0, 4.0)
     features = jnp.concatenate([scaled, scaled**2], axis=-1)
     # With the few bits of a GPU's products the matrix might not stay positive definite.
@@ -83,20 +85,25 @@ def leave_one_out_advantage(observation: Any, returns: jax.Array, known: jax.Arr
 def _leave_one_out_residuals(
     features: jax.Array, returns: jax.Array, known: jax.Array
 ) -> jax.Array:
-    """What is left of each return, (n,), by a regression on features, (n, k), without itself."""
+    """Return the residuals of returns, (n,), by regressions on features, (n, k), without each."""
+    # Features and returns are centred, so that the regression has an intercept without a penalty.
     count = jnp.maximum(jnp.sum(known), 1.0)
     features = known[:, None] * (features - known @ features / count)
     returns = known * (returns - known @ returns / count)
+    # The penalty is 1, in units of features of variance 1.
     solved = features @ _sweep_inverse(features.T @ features + jnp.eye(features.shape[1]))
     left = returns - solved @ (features.T @ returns)
+    # The diagonal of the hat matrix; the residual without a point is left / (1 - leverage) (section
+    # 7.10).
     leverage = 1.0 / count + jnp.sum(solved * features, axis=1)
+    # A point that alone determines the fit has leverage 1: the bound keeps its residual finite.
     return left / jnp.maximum(1.0 - leverage, 0.1)
 
 
 def _sweep_inverse(matrix: jax.Array) -> jax.Array:
-    """Of a positive definite matrix, (k, k), by sweeps (Goodnight 1979), which no thread waits for.
+    """Return the inverse of a positive definite matrix, (k, k), by sweeps (Goodnight 1979).
 
-    `brax.generalized.linalg.elimination` says why it is not LAPACK's.
+    LAPACK is not used: `brax.generalized.linalg.elimination` says why.
     """
 
     def sweep(i: jax.Array, matrix: jax.Array) -> jax.Array:

@@ -1,4 +1,7 @@
-"""Where metrics are written: one file each, brought in by the hook `brax_metric_loggers`."""
+"""Metric loggers: each file writes metrics in one form.
+
+They are registered through the hook `brax_metric_loggers`.
+"""
 
 import os
 import warnings
@@ -11,36 +14,37 @@ from brax.errors import PluginError, describe_error
 
 
 class MetricLogger(Protocol):
-    """Writes metrics somewhere."""
+    """Writes metrics."""
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Writes the metrics of one report, made after `step` environment steps."""
+        """Write the metrics of one report, made after `step` environment steps."""
 
     def close(self) -> None:
-        """Finishes."""
+        """Finish writing."""
 
 
 class MetricLoggers:
-    """All loggers that are installed. One that fails is left out; training goes on."""
+    """All installed loggers. One that fails is left out; training continues."""
 
     def __init__(self, run_dir: Path) -> None:
-        """Opens a logger of every kind for a run's directory."""
+        """Open a logger of every kind for a run's directory."""
         self._loggers: dict[str, MetricLogger] = {}
         for name in plugins.names("metric_logger"):
             self._try(name, lambda name=name: self._open(name, run_dir))  # type: ignore[misc]
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Writes to every logger."""
+        """Write to every logger."""
         numbers = {name: float(value) for name, value in metrics.items()}
         for name, logger in list(self._loggers.items()):
             self._try(name, lambda logger=logger: logger.write(step, numbers))  # type: ignore[misc]
 
     def close(self) -> None:
-        """Closes every logger."""
+        """Close every logger."""
         for name, logger in list(self._loggers.items()):
             self._try(name, logger.close)
 
     def _open(self, name: str, run_dir: Path) -> None:
+        """Make a logger and check that it has the functions of one."""
         logger = plugins.get("metric_logger", name)(run_dir)
         for function in ("write", "close"):
             if not callable(getattr(logger, function, None)):
@@ -51,9 +55,10 @@ class MetricLoggers:
         self._loggers[name] = logger
 
     def _try(self, name: str, action: Callable[[], None]) -> None:
-        """Does something with a logger; if it fails, warns and leaves the logger out."""
+        """Call a function of a logger; if it fails, warn and leave the logger out."""
         try:
             action()
+        # Any error of a third party: a full disk or a lost connection must not end a run.
         except Exception as error:
             self._loggers.pop(name, None)
             warnings.warn(
@@ -63,10 +68,10 @@ class MetricLoggers:
 
 
 def without_half_a_line(path: Path) -> Path:
-    """Cuts off a last line that has no end, as a full disk leaves it; the next would go on in it.
+    """Cut off an unfinished last line, which a full disk leaves; the next line would continue it.
 
     Returns:
-        The file, which need not be there.
+        The file, which need not exist.
     """
     if path.exists():
         whole, _, half = path.read_bytes().rpartition(b"\n")

@@ -12,14 +12,16 @@ class JsonLines:
     """Appends to `metrics.jsonl` in a run's directory."""
 
     def __init__(self, run_dir: Path) -> None:
+        """Open the file, and continue it if it exists."""
         self._file = without_half_a_line(run_dir / "metrics.jsonl").open("a", encoding="utf-8")
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Writes one line; a number that is not finite becomes null, which JSON knows."""
+        """Write one line; numbers that are not finite become null, since JSON has no others."""
         numbers = {name: x if math.isfinite(x) else None for name, x in metrics.items()}
         self._file.write(json.dumps({"step": step, **numbers}) + "\n")
+        # A run that is killed has lost nothing that it reported.
         self._file.flush()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""Metrics for TensorBoard, by tensorboardX or by torch, whichever is installed."""
+"""Metrics for TensorBoard, by tensorboardX or torch, whichever is installed."""
 
 import importlib
 import importlib.util
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def writer_module() -> str:
-    """Name of an installed module with a `SummaryWriter`, or an empty string."""
+    """Return the name of an installed module with a `SummaryWriter`, or an empty string."""
     if importlib.util.find_spec("tensorboardX"):
         return "tensorboardX"
     if importlib.util.find_spec("torch") and importlib.util.find_spec("tensorboard"):
@@ -20,14 +20,15 @@ class TensorBoard:
     """Writes event files to `tensorboard/` in a run's directory."""
 
     def __init__(self, run_dir: Path) -> None:
+        """Open an event file."""
         module = importlib.import_module(writer_module())
         self._writer: Any = module.SummaryWriter(str(run_dir / "tensorboard"))
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Writes every metric as a scalar."""
+        """Write every metric as a scalar."""
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Closes the event file."""
+        """Close the event file."""
         self._writer.close()

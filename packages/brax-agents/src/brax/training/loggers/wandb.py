@@ -19,10 +19,12 @@ def wanted() -> bool:
 class WeightsAndBiases:
     """Writes a run of wandb to `wandb/` in a run's directory.
 
-    Nothing leaves the computer: `wandb sync` uploads it later, and `WANDB_MODE=online` at once.
+    Nothing leaves the computer by default: `wandb sync` uploads the run later, and
+    `WANDB_MODE=online` uploads it at once.
     """
 
     def __init__(self, run_dir: Path) -> None:
+        """Begin a run of wandb, with the settings of `run.json`."""
         wandb: Any = importlib.import_module("wandb")
         record = run_dir / "run.json"
         self._run: Any = wandb.init(
@@ -31,14 +33,15 @@ class WeightsAndBiases:
             dir=str(run_dir),
             config=json.loads(record.read_text("utf-8")) if record.exists() else None,
             mode=os.environ.get("WANDB_MODE", "offline"),
+            # A sweep has several runs in one process.
             reinit="create_new",
             settings=wandb.Settings(silent=True, console="off"),
         )
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Writes the metrics of one report."""
+        """Write the metrics of one report."""
         self._run.log(dict(metrics), step=step)
 
     def close(self) -> None:
-        """Ends wandb's run."""
+        """End wandb's run."""
         self._run.finish()

@@ -1,4 +1,4 @@
-"""Layers, image encoders, distributions of actions, and the factories that agents call.
+"""Layers, image encoders, distributions of actions, and the network factories that agents call.
 
 These modules import each other and `brax.training.types` only; everything else in `brax.training`
 may import them. Start reading at `networks`.

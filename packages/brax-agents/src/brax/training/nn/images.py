@@ -1,4 +1,4 @@
-"""Images in observations: networks that read them, and their random shifts."""
+"""Images in observations: networks that read them, and random shifts."""
 
 import functools
 import math
@@ -14,13 +14,14 @@ from brax.training import types
 from brax.training.nn import networks
 
 MAX_SHIFT = 4
-"""How far an image is shifted at most, along either axis [pixels]."""
+"""Largest random shift of an image along either axis [pixels]."""
 
 
 class CNN(linen.Module):
-    """Convolutions with an activation after each, then the mean over what is left of the image.
+    """Convolutions with an activation after each, then the mean over the remaining pixels.
 
-    The edge is continued by zeros, so that a layer gives as many rows as it takes, over its stride.
+    The image is padded by zeros, so that a layer has as many rows as its input, divided by its
+    stride.
     """
 
     output_channels: Sequence[int]
@@ -31,7 +32,7 @@ class CNN(linen.Module):
 
     @linen.compact
     def __call__(self, image: jax.Array) -> jax.Array:
-        """Maps (..., height, width, channels) to (..., output_channels[-1])."""
+        """Map (..., height, width, channels) to (..., output_channels[-1])."""
         layers = zip(self.output_channels, self.kernel_size, self.stride, strict=True)
         for i, (channels, size, stride) in enumerate(layers):
             convolution = linen.Conv(
@@ -46,16 +47,17 @@ class CNN(linen.Module):
 
 
 class Views(linen.Module):
-    """Features of every image by a CNN of its own, and behind them the vectors as they are."""
+    """Features of every image by a CNN of its own, followed by the vectors as they are."""
 
     make_cnn: Callable[..., CNN]
-    """Makes a CNN of that `name`."""
+    """Makes a CNN of a given `name`."""
     normalise_channels: bool
-    """Scale each channel of each image to mean 0, deviation 1 over its pixels."""
+    """Scale each channel of each image to mean 0 and standard deviation 1 over its pixels."""
 
     @linen.compact
     def __call__(self, seen: Mapping[str, jax.Array]) -> jax.Array:
-        """Maps images (..., height, width, channels) and vectors (..., m), by name, to (..., n)."""
+        """Map images (..., height, width, channels) and vectors (..., m), by name, to (..., n)."""
+        # Sorted: the order of the features must not depend on that of the observation's entries.
         names = sorted(filter(is_image, seen))
         images = [as_floats(name, seen[name]) for name in names]
         if self.normalise_channels:
@@ -71,14 +73,14 @@ def is_image(name: str) -> bool:
 
 
 def vectors(obs: Any) -> Any:
-    """An observation without its images."""
+    """Return an observation without its images."""
     if not isinstance(obs, Mapping):
         return obs
     return {name: part for name, part in obs.items() if not is_image(name)}
 
 
 def shapes(obs_size: types.ObservationSize) -> dict[str, tuple[int, ...]]:
-    """The shapes of all images, by name.
+    """Return the shapes of all images by name.
 
     Raises:
         ConfigError: if there is none.
@@ -95,10 +97,10 @@ def shapes(obs_size: types.ObservationSize) -> dict[str, tuple[int, ...]]:
 
 
 def as_floats(name: str, image: jax.Array) -> jax.Array:
-    """Colours in [0, 1], of bytes or of floats, which are so already.
+    """Return an image as floats in [0, 1]; bytes are scaled, floats stay as they are.
 
     Raises:
-        ConfigError: if they are neither.
+        ConfigError: if it is neither.
     """
     if image.dtype == jnp.uint8:
         return image / jnp.float32(255)
@@ -119,17 +121,18 @@ def reader(
     activation: str | networks.ActivationFn,
     kernel_init: networks.Initializer,
 ) -> networks.Reader:
-    """Reads all images of a dictionary of observations, and on request a vector of it.
+    """Return a reader of all images of an observation, and optionally of one of its vectors.
 
     Args:
         obs_size: shapes of observations by name; those of images are (height, width, channels).
-        obs_key: the vector, or an empty string.
-        normalise_channels: scale each channel of each image to mean 0, deviation 1 over its pixels.
-        output_channels: of each convolution, for each image.
+        obs_key: name of the vector, or an empty string.
+        normalise_channels: scale each channel of each image to mean 0 and standard deviation 1
+            over its pixels.
+        output_channels: channels of each convolution, for each image.
         kernel_size: rows and columns of each convolution's kernel.
-        stride: rows and columns that each kernel moves on.
+        stride: rows and columns that each kernel moves by.
         activation: function after each convolution, or its name.
-        kernel_init: how the weights of convolutions start.
+        kernel_init: initializer of the convolutions' weights.
 
     Raises:
         ConfigError: if there is no image, one does not fit the layers, or there is no such vector.
@@ -154,33 +157,35 @@ def reader(
 
 
 def shifted(image: jax.Array, by: jax.Array) -> jax.Array:
-    """Moves an image up and to the left; what comes in repeats the edge.
+    """Move an image up and to the left; the edge is repeated.
 
     Args:
         image: (height, width, channels).
         by: rows and columns, int, shape (2,).
     """
     height, width, _ = image.shape
+    # Indices beyond the image are clipped to its last row, which repeats the edge.
     rows = jnp.clip(jnp.arange(height) + by[0], 0, height - 1)
     columns = jnp.clip(jnp.arange(width) + by[1], 0, width - 1)
     return image[rows[:, None], columns]
 
 
 def randomly_shifted(obs: Mapping[str, jax.Array], key: jax.Array) -> dict[str, jax.Array]:
-    """Shifts the images of every sample by up to `MAX_SHIFT` pixels along each axis, evenly drawn.
+    """Shift the images of every sample by up to `MAX_SHIFT` random pixels along each axis.
 
-    All images of a sample are shifted alike; what is no image stays.
+    All images of a sample are shifted alike; the vectors stay as they are.
 
     Args:
         obs: observations with any leading axes.
-        key: for the draw.
+        key: random key of the draw.
 
-    Source: Kostrikov, Yarats, Fergus 2020 (2004.13649): a pad of 4 pixels that repeats the edge,
-    then a random crop of the old size, to the same effect.
+    Source: Kostrikov, Yarats, Fergus 2020 (2004.13649): padding by 4 pixels that repeats the edge,
+    followed by a random crop to the old size, has the same effect.
     """
     batch = next(obs[name].shape[:-3] for name in obs if is_image(name))
     by = jax.random.randint(key, (*batch, 2), -MAX_SHIFT, MAX_SHIFT + 1)
     move = shifted
+    # One `vmap` for each leading axis.
     for _ in batch:
         move = jax.vmap(move)
     return {name: move(part, by) if is_image(name) else part for name, part in obs.items()}
@@ -192,13 +197,14 @@ def _fitting_shapes(
     kernel_size: Sequence[int],
     stride: Sequence[int],
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes of all images by name; refuses those that do not fit the layers."""
+    """Return the shapes of all images by name; reject those that do not fit the layers."""
     if not len(output_channels) == len(kernel_size) == len(stride):
         raise ConfigError(
             f"cnn_output_channels={output_channels}, cnn_kernel_size={kernel_size} and "
             f"cnn_stride={stride} must be of the same length: one number for each convolution."
         )
     found = shapes(obs_size)
+    # Each stride divides the size; what is left must be at least one pixel.
     least = math.prod(stride)
     problems = [_shape_problem(name, shape, least) for name, shape in found.items()]
     if any(problems):
@@ -207,7 +213,7 @@ def _fitting_shapes(
 
 
 def _shape_problem(name: str, shape: tuple[int, ...], least: int) -> str:
-    """What is wrong with an image of that shape, or an empty string."""
+    """Return a description of what is wrong with the shape of an image, or an empty string."""
     if len(shape) != 3:
         return f"the image '{name}' has the shape {shape}; it must be (height, width, channels)."
     if min(shape[:2]) < least:

@@ -1,4 +1,4 @@
-"""Parts of networks, as Flax has them."""
+"""Flax modules that networks are made of: dense layers, heads, critics."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,16 +11,16 @@ ActivationFn = Callable[[jax.Array], jax.Array]
 Initializer = Callable[..., Any]
 
 KERNEL_INIT: Initializer = jax.nn.initializers.lecun_uniform()
-"""How the weights of a layer start, where nothing else is said."""
+"""Default initializer of a layer's weights."""
 
 
 @jax.custom_jvp
 def swish(x: jax.Array, shift: jax.Array | float = 0.0) -> jax.Array:
-    """`y sigmoid(y)` of `y = x + shift`, with a derivative that is made of the result.
+    """Return `y sigmoid(y)` of `y = x + shift`, with a derivative that is computed from the result.
 
-    Of what JAX derives, which takes the argument once more, XLA's CPU compiler makes code that is
-    slower than the products of matrices around it. The result is written as a sum of two products:
-    as `y` times its sigmoid, `y` would be written to memory and read again twice.
+    JAX's own derivative reads the argument once more; XLA's CPU compiler makes code of it that is
+    slower than the matrix products around it. The result is a sum of two products: written as `y`
+    times its sigmoid, `y` would be stored in memory and read twice.
     """
     share = jax.nn.sigmoid(x + shift)
     return share * x + share * shift
@@ -30,6 +30,7 @@ def swish(x: jax.Array, shift: jax.Array | float = 0.0) -> jax.Array:
 def _swish_jvp(
     primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
+    """Return the activation and its derivative: s + y s (1 - s), of the sigmoid s."""
     (x, shift), (x_dot, shift_dot) = primals, tangents
     share = jax.nn.sigmoid(x + shift)
     result = share * x + share * shift
@@ -38,53 +39,55 @@ def _swish_jvp(
 
 @jax.custom_jvp
 def elu(x: jax.Array) -> jax.Array:
-    """`x`, or `exp(x) - 1` where that is negative, with a derivative as `swish` has it."""
+    """Return `x`, or `exp(x) - 1` where that is negative, with a derivative from the result."""
     return linen.elu(x)
 
 
 @elu.defjvp
 def _elu_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    """Return the activation and its derivative: the result plus 1 where that is negative."""
     result = linen.elu(*primals)
     return result, jnp.where(result > 0, 1.0, result + 1.0) * tangents[0]
 
 
 def _activated(activation: ActivationFn, x: jax.Array, bias: jax.Array) -> jax.Array:
-    """An activation of `x + bias`, Flax's by ours where there is one."""
+    """Return the activation of `x + bias`, by our own swish and elu in place of Flax's."""
     if activation is linen.swish:
         return swish(x, bias)
     return (elu if activation is linen.elu else activation)(x + bias)
 
 
 class Encoded(linen.Module):
-    """A module that sees features which another makes."""
+    """A module whose input is the features that another module computes."""
 
     encoder: linen.Module
     head: linen.Module
 
     def __call__(self, data: Any, *more: jax.Array) -> jax.Array:
-        """Gives `head` the features of `data`, and the rest as it is."""
+        """Pass the features of `data` to `head`, with the other inputs as they are."""
         return self.head(self.encoder(data), *more)
 
 
 _MIN_TRANSPOSED_MULTIPLICATIONS = 2**25
-"""Multiplications of a product from which on its first factor is transposed beforehand."""
+"""Number of multiplications of a product at which its first factor is transposed in advance."""
 
 _MAX_INNERMOST_INPUTS = 16
-"""Inputs of a layer up to which its gradient is made with the inputs innermost."""
+"""Largest number of inputs of a layer whose gradient is computed with the inputs innermost."""
 
 
 @jax.custom_jvp
 def _transposed_product(kernel: jax.Array, data: jax.Array) -> jax.Array:
-    """`kernel.T @ data`, as XLA's CPU compiler is fast with.
+    """Return `kernel.T @ data`, in the form that XLA's CPU compiler computes fastest.
 
-    It has two libraries for products. The one that is faster at large sizes is not called where the
-    first factor is to be read by columns, so it is laid out by rows here.
+    XLA has two libraries for products. The one that is faster at large sizes is not called if the
+    first factor would be read by columns, so the transpose is stored here.
     """
     if kernel.size * data.shape[1] < _MIN_TRANSPOSED_MULTIPLICATIONS:
         return kernel.T @ data
     return jax.lax.platform_dependent(
         kernel,
         data,
+        # The barrier keeps XLA from folding the transpose into the product again.
         cpu=lambda kernel, data: jax.lax.optimization_barrier(kernel.T) @ data,
         default=lambda kernel, data: kernel.T @ data,
     )
@@ -94,26 +97,26 @@ def _transposed_product(kernel: jax.Array, data: jax.Array) -> jax.Array:
 def _transposed_product_jvp(
     primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
+    """Return the product and its derivative."""
     (kernel, data), (kernel_dot, data_dot) = primals, tangents
     transposed = kernel_dot.T
-    if (
-        len(kernel) <= _MAX_INNERMOST_INPUTS
-    ):  # else its cotangent is computed transposed, two to three times as long
+    # Otherwise the kernel's cotangent is computed transposed, which takes 2 to 3 times as long.
+    if len(kernel) <= _MAX_INNERMOST_INPUTS:
         transposed = jax.lax.optimization_barrier(transposed)
     return _transposed_product(kernel, data), transposed @ data + kernel.T @ data_dot
 
 
 _MIN_INNERMOST_ROWS = 64
-"""Rows from which on they are innermost.
+"""Number of rows at which they become the innermost axis.
 
-XLA's CPU compiler multiplies small matrices faster so, and over several axes it copies what
-gradients are made of. With few rows it would copy the weights, which takes up to ten times as long
-as the product.
+XLA's CPU compiler multiplies small matrices faster in this layout; in the other, products over
+several axes copy their operands for gradients. With few rows it would copy the weights, which takes
+up to ten times as long as the product.
 """
 
 
 class _Dense(linen.Module):
-    """A dense layer, its rows innermost or first; its weights are those of Flax's `Dense`."""
+    """A dense layer with its rows innermost or first; its weights are those of Flax's `Dense`."""
 
     features: int
     kernel_init: Initializer
@@ -121,8 +124,10 @@ class _Dense(linen.Module):
 
     @linen.compact
     def __call__(self, data: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Maps (inputs, rows) to (features, rows), or (rows, inputs) to (rows, features), and gives
-        the bias that is to be added."""
+        """Map (inputs, rows) to (features, rows), or (rows, inputs) to (rows, features).
+
+        The bias is returned beside the product, not added, so that an activation can add it.
+        """
         inputs = data.shape[0 if self.innermost else 1]
         kernel = self.param("kernel", self.kernel_init, (inputs, self.features))
         bias = self.param("bias", jax.nn.initializers.zeros, (self.features,))
@@ -132,7 +137,7 @@ class _Dense(linen.Module):
 
 
 class MLP(linen.Module):
-    """Dense layers with an activation between them, and on request a layer norm after each."""
+    """Dense layers with an activation between them, and optional normalization after each."""
 
     layer_sizes: Sequence[int]
     activation: ActivationFn = linen.relu
@@ -142,12 +147,14 @@ class MLP(linen.Module):
 
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
-        """Maps (..., inputs) to (..., layer_sizes[-1])."""
+        """Map (..., inputs) to (..., layer_sizes[-1])."""
+        # One batch axis: for products over several, XLA copies the operands of gradients.
         before, data = data.shape[:-1], data.reshape(-1, data.shape[-1])
         innermost = len(data) >= _MIN_INNERMOST_ROWS
         axis = 0 if innermost else 1
         if innermost:
-            # Laid out so at once: else each product with it is of columns far apart.
+            # Stored in this layout once; otherwise each product with it would read columns far
+            # apart.
             data = jax.lax.optimization_barrier(data.T)
         for i, size in enumerate(self.layer_sizes):
             data, bias = _Dense(size, self.kernel_init, innermost, name=f"hidden_{i}")(data)
@@ -164,8 +171,7 @@ class MLP(linen.Module):
 
 
 class NormalHead(linen.Module):
-    """A mean that is a network of the observation, and a deviation that is learned by itself or
-    depends on the observation too."""
+    """A network of the mean, with a standard deviation that may depend on the observation."""
 
     event_size: int
     hidden_layer_sizes: Sequence[int]
@@ -173,12 +179,12 @@ class NormalHead(linen.Module):
     kernel_init: Initializer
     mean_kernel_init: Initializer
     first_std: float
-    """What the deviation's parameter starts at, before the distribution makes a deviation of it."""
+    """Initial value of the parameter that the distribution maps to the standard deviation."""
     state_dependent_std: bool
 
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
-        """Maps (..., inputs) to (..., 2 event_size): means, then what makes the deviations."""
+        """Map (..., inputs) to (..., 2 event_size): means, then unmapped standard deviations."""
         sizes = self.hidden_layer_sizes
         data = MLP(sizes, self.activation, self.kernel_init, activate_final=True, name="trunk")(
             data
@@ -192,7 +198,7 @@ class NormalHead(linen.Module):
 
 
 class Critics(linen.Module):
-    """Several networks that judge the same observation and action."""
+    """Several networks that evaluate the same observation and action."""
 
     number: int
     layer_sizes: Sequence[int]
@@ -201,7 +207,7 @@ class Critics(linen.Module):
 
     @linen.compact
     def __call__(self, features: jax.Array, action: jax.Array) -> jax.Array:
-        """Maps (..., features) and (..., actions) to (..., number)."""
+        """Map (..., features) and (..., actions) to (..., number)."""
         data = jnp.concatenate([features, action], axis=-1)
         networks = [
             MLP(self.layer_sizes, self.activation, layer_norm=self.layer_norm, name=f"critic_{i}")

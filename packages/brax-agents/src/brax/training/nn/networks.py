@@ -1,4 +1,4 @@
-"""Networks that agents build on."""
+"""Networks that agents build on: factories, readers of observations, names of activations."""
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ ACTIVATION: dict[str, ActivationFn] = {
     "softplus": linen.softplus,
     "tanh": linen.tanh,
 }
-"""Activations by the name that they have in settings and checkpoints."""
+"""Activations by their names in settings and checkpoints."""
 
 KERNEL_INITIALIZER: dict[str, Callable[..., Initializer]] = {
     "constant": jax.nn.initializers.constant,
@@ -45,8 +45,9 @@ KERNEL_INITIALIZER: dict[str, Callable[..., Initializer]] = {
     "uniform": jax.nn.initializers.uniform,
     "zeros": lambda: jax.nn.initializers.zeros,
 }
-"""What makes the first weights, by the name that it has in settings and checkpoints: functions of
-their own settings."""
+"""Functions that make initializers, from settings of their own, by their names in settings and
+checkpoints.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,18 @@ class FeedForwardNetwork:
 
 @dataclass(frozen=True)
 class Reader:
-    """What a network reads of an observation."""
+    """The part of an observation that a network reads."""
 
     example: Any
-    """What `take` makes of a batch of one, to make weights for."""
+    """Result of `take` for a batch of one, from which the shapes of weights follow."""
     take: Callable[[Any], Any]
-    """Takes it out of an observation, which is preprocessed already."""
+    """Takes the part out of an observation that is already preprocessed."""
     encoder: linen.Module | None = None
-    """Makes features (..., n) of it; None where it is features."""
+    """Computes features (..., n) of it; None if it consists of features."""
 
 
 def activation_of(value: str | ActivationFn) -> ActivationFn:
-    """Returns the activation of that name; a function is returned as it is.
+    """Return the activation of a name; return a function as it is.
 
     Raises:
         ConfigError: if there is none of that name.
@@ -90,7 +91,7 @@ def activation_of(value: str | ActivationFn) -> ActivationFn:
 def initializer_of(
     value: str | Callable[..., Initializer], settings: Mapping[str, Any] | None = None
 ) -> Initializer:
-    """Returns the initializer of that name, or what a function makes, with these settings.
+    """Return the initializer of a name, or that which a function makes, with the given settings.
 
     Raises:
         ConfigError: if there is none of that name, or it does not take the settings.
@@ -108,7 +109,7 @@ def initializer_of(
 
 
 def observation_width(size: types.ObservationSize, key: str) -> int:
-    """Number of features that a network reading the observation `key` has.
+    """Return the number of features of the observation `key`.
 
     Raises:
         ConfigError: if a dictionary of observations has no such entry, or it is no vector.
@@ -133,7 +134,7 @@ def observation_width(size: types.ObservationSize, key: str) -> int:
 
 
 def vector(obs_size: types.ObservationSize, obs_key: str) -> Reader:
-    """Reads a vector: the observation, or that entry of a dictionary of them.
+    """Return a reader of a vector: the observation, or an entry of a dictionary of observations.
 
     Raises:
         ConfigError: if there is none.
@@ -146,7 +147,7 @@ def vector(obs_size: types.ObservationSize, obs_key: str) -> Reader:
 
 
 def widths(sizes: Any) -> tuple[int, ...]:
-    """Returns the widths of hidden layers.
+    """Return the widths of hidden layers as integers.
 
     Raises:
         ConfigError: unless they are a list of whole numbers of at least 1; it may be empty.
@@ -161,10 +162,10 @@ def widths(sizes: Any) -> tuple[int, ...]:
 
 
 def check_size(name: str, value: Any) -> None:
-    """Refuses a number of outputs, such as quantiles or actions.
+    """Reject a number of outputs, such as actions, that is no whole number of at least 1.
 
     Raises:
-        ConfigError: unless it is a whole number of at least 1.
+        ConfigError: naming it.
     """
     if not isinstance(value, numbers.Integral) or value < 1:
         raise ConfigError(f"{name}={value!r} must be a whole number of at least 1.")
@@ -179,7 +180,7 @@ def make_mlp(
     layer_norm: bool = False,
     kernel_init: Initializer = KERNEL_INIT,
 ) -> FeedForwardNetwork:
-    """Makes a network of dense layers over what is read of an observation."""
+    """Return a network of dense layers over the part of an observation that a reader takes."""
     sizes = (*widths(hidden_layer_sizes), output_size)
     module = MLP(sizes, activation_of(activation_fn), kernel_init, layer_norm=layer_norm)
     return of_module(module, reader, preprocess_observations_fn)
@@ -191,17 +192,18 @@ def of_module(
     preprocess_observations_fn: types.PreprocessObservationFn,
     *examples: jax.Array,
 ) -> FeedForwardNetwork:
-    """Makes a network of a module over features of an observation.
+    """Return a network of a module over features of an observation.
 
     Args:
-        module: called with the features, and with what else `apply` is given.
-        reader: what it reads of the observation.
+        module: module that is called with the features, and with the other inputs of `apply`.
+        reader: reader of the observation.
         preprocess_observations_fn: applied to the observation first.
-        *examples: batches of one of what else the module is called with.
+        *examples: batches of one of the module's other inputs.
     """
     whole = module if reader.encoder is None else Encoded(reader.encoder, module)
 
     def apply(normalizer_params: Any, params: Any, obs: Any, *more: jax.Array) -> jax.Array:
+        # Preprocessed as a whole and then read: statistics are those of the whole observation.
         seen = reader.take(preprocess_observations_fn(obs, normalizer_params))
         outputs: jax.Array = whole.apply(params, seen, *more)  # type: ignore[assignment]
         return outputs
@@ -210,7 +212,7 @@ def of_module(
 
 
 def single(network: FeedForwardNetwork) -> FeedForwardNetwork:
-    """A network of one output (..., 1), without that axis."""
+    """Return a network of one output (..., 1) without its last axis."""
     return FeedForwardNetwork(
         network.init, lambda *inputs: jnp.squeeze(network.apply(*inputs), axis=-1)
     )
@@ -228,7 +230,7 @@ def make_policy_network(
     layer_norm: bool = False,
     kernel_init: Initializer = KERNEL_INIT,
 ) -> FeedForwardNetwork:
-    """Makes a network from observations to the parameters of a distribution of actions.
+    """Return a network from observations to the parameters of a distribution of actions.
 
     Args:
         param_size: number of outputs.
@@ -236,9 +238,9 @@ def make_policy_network(
         preprocess_observations_fn: applied to observations first, with the normalizer's state.
         hidden_layer_sizes: widths of the hidden layers.
         activation: function between layers, or its name.
-        obs_key: which observation to read, where there are several.
-        layer_norm: normalize what each hidden layer gives.
-        kernel_init: how the weights start.
+        obs_key: observation to read, where there are several.
+        layer_norm: normalize the output of each hidden layer.
+        kernel_init: initializer of the weights.
     """
     return make_mlp(
         param_size,
@@ -261,7 +263,7 @@ def make_value_network(
     obs_key: str = "state",
     kernel_init: Initializer = KERNEL_INIT,
 ) -> FeedForwardNetwork:
-    """Makes a network from observations to one value each; arguments as `make_policy_network`."""
+    """Return a network from observations to values, (...,); arguments as `make_policy_network`."""
     network = make_mlp(
         1,
         vector(obs_size, obs_key),
@@ -285,13 +287,9 @@ def make_q_network(
     layer_norm: bool = False,
     obs_key: str = "state",
 ) -> FeedForwardNetwork:
-    """Makes critics: networks from an observation and an action to a value each, (..., n_critics).
+    """Return critics: networks from an observation and an action to a value each, (..., n_critics).
 
-    Arguments as `make_policy_network`, and:
-
-    Args:
-        action_size: number of actions.
-        n_critics: how many networks.
+    There are `n_critics` networks. The other arguments are those of `make_policy_network`.
     """
     module = Critics(
         n_critics, (*widths(hidden_layer_sizes), 1), activation_of(activation), layer_norm

@@ -13,17 +13,17 @@ from brax.training import types
 def actor_step(
     env: Env, env_state: State, policy: types.Policy, key: jax.Array, extra_fields: Sequence[str]
 ) -> tuple[State, types.Transition]:
-    """Takes one step with a policy.
+    """Take one step with a policy.
 
     Args:
         env: batched environment.
         env_state: its state.
         policy: chooses the actions.
-        key: for the policy.
+        key: random key of the policy.
         extra_fields: entries of the next state's `info` to keep in `extras['state_extras']`.
 
     Returns:
-        The next state and the transition to it. `next_observation` is the true one, also where
+        The next state and the transition to it. `next_observation` is the true one, even where
         the environment was reset; see `last_observation`.
     """
     action, policy_extras = policy(env_state.obs, key)
@@ -32,6 +32,7 @@ def actor_step(
         observation=env_state.obs,
         action=action,
         reward=after.reward,
+        # `done` is 1 at truncation too; `learner.ends` separates the two.
         discount=1.0 - after.done,
         next_observation=last_observation(env_state, after),
         extras={
@@ -43,13 +44,14 @@ def actor_step(
 
 
 def last_observation(before: State, after: State) -> Any:
-    """Returns the true observation after a step, also where an episode ended and the next began.
+    """Return the true observation after a step, even where an episode ended and the next began.
 
-    Where the environment does not keep it, in `info['terminal_obs']`, the observation before the
-    step stands for it in steps that were truncated: the next episode's would be a wrong one.
+    An environment that stores it in `info['terminal_obs']` returns that. In others, truncated steps
+    return the observation before the step, since the next episode's would be wrong.
     """
     if "terminal_obs" in after.info or "truncation" not in after.info:
         return after.info.get("terminal_obs", after.obs)
+    # At termination the observation is not used, so that any will do.
     return select(after.info["truncation"] > 0, before.obs, after.obs)
 
 
@@ -62,14 +64,15 @@ def generate_unroll(
     extra_fields: Sequence[str] = (),
     rematerialize: bool = False,
 ) -> tuple[State, types.Transition]:
-    """Takes `unroll_length` steps; the transitions have time as their first axis.
+    """Take `unroll_length` steps; time is the first axis of the transitions.
 
-    `rematerialize` computes each step again for a gradient through it, so that memory grows with
-    the state and not with what a step computes.
+    With `rematerialize`, a gradient through the unroll computes each step again, so that memory
+    grows with the state and not with everything that a step computes.
     """
 
     def step(carry: tuple[State, jax.Array], _: None) -> tuple[Any, types.Transition]:
         state, key = carry
+        # The key is part of the carry: the draws do not depend on how a run is cut into unrolls.
         key, now = jax.random.split(key)
         state, transition = actor_step(env, state, policy, now, extra_fields)
         return (state, key), transition
@@ -80,10 +83,10 @@ def generate_unroll(
 
 
 def over_batch(policy: types.Policy) -> types.Policy:
-    """Returns a policy for a batch of observations, made of one for a single observation.
+    """Return a policy for batches of observations, made from a policy for a single one.
 
     `load_policy` of a trainer returns a policy for a single observation. Each observation of the
-    batch gets a key of its own.
+    batch gets its own key.
     """
 
     def batched(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:

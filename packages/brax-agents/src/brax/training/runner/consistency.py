@@ -1,6 +1,7 @@
-"""What processes that train one model must have in common: where they differ, all refuse to train.
+"""Consistency check: processes that train one model must agree, or all of them refuse to train.
 
-They would wait for each other for ever, or learn from different environments unnoticed.
+Processes that differ would wait for each other for ever, or learn from different environments
+without notice.
 """
 
 import zlib
@@ -18,19 +19,21 @@ from brax.training.runner.program import Program
 
 
 def check_settings(record: Mapping[str, Any], runtime: Runtime) -> None:
-    """Compares settings, versions of packages and whether checkpoints are saved.
+    """Compare settings, versions of packages, and whether checkpoints are saved.
 
     Args:
-        record: what a checkpoint records.
-        runtime: what the agent is given besides numbers.
+        record: the record of a checkpoint.
+        runtime: the settings that are not numbers.
 
     Raises:
         ConfigError: on every process, naming what differs.
     """
     if hosts.is_single_process():
         return
+    # One level deep, so that an error names the setting and not `config`.
     settings = {**record, **record["config"], "config": None}
     settings["save_checkpoint_path is given"] = runtime.save_checkpoint_path is not None
+    # First the names, since the second call compares values in the order of the names.
     hosts.check_consistent(
         {"versions": run_directory.package_versions(), "names of settings": list(settings)}
     )
@@ -38,12 +41,12 @@ def check_settings(record: Mapping[str, Any], runtime: Runtime) -> None:
 
 
 def check_start(program: Program, runtime: Runtime, saved: StartingPoint | None) -> None:
-    """Compares what will be computed, and what from.
+    """Compare the program that will run, and the state that it starts from.
 
     Args:
-        program: the agent's, not yet compiled.
-        runtime: what the agent is given besides numbers.
-        saved: the saved state to go on from, if any.
+        program: the agent's program, not yet compiled.
+        runtime: the settings that are not numbers.
+        saved: the saved state to continue from, if any.
 
     Raises:
         ConfigError: on every process, naming what differs.
@@ -51,6 +54,7 @@ def check_start(program: Program, runtime: Runtime, saved: StartingPoint | None)
     if hosts.is_single_process():
         return
     with hosts.together():
+        # Environments and functions have no value to compare; the program that they make has.
         computed = {"environment or a function": f"checksum of training {program.checksum():08x}"}
         if saved is not None:
             params = _checksum(saved.state.params)
@@ -63,7 +67,7 @@ def check_start(program: Program, runtime: Runtime, saved: StartingPoint | None)
 
 
 def _checksum(tree: Any) -> int:
-    """Of all bits of a tree on the host."""
+    """Return a checksum of all bits of a tree on the host."""
     found = 0
     for leaf in jax.tree.leaves(tree):
         found = zlib.crc32(np.asarray(leaf).tobytes(), found)

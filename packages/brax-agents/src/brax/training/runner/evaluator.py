@@ -25,19 +25,20 @@ class Evaluator:
         action_repeat: int,
         key: jax.Array,
     ) -> None:
-        """Nothing is computed until the first evaluation.
+        """Store the parts; nothing is computed until the first evaluation.
 
         Args:
             eval_env: batched environment, wrapped as for training.
-            eval_policy_fn: from parameters to policy.
+            eval_policy_fn: function from parameters to policy.
             num_eval_envs: number of episodes.
-            episode_length: their greatest length in environment steps.
+            episode_length: their maximum length in environment steps.
             action_repeat: environment steps taken with each action.
-            key: seed of all evaluations.
+            key: random key of all evaluations.
         """
         self._env = EvalWrapper(eval_env)
         self._policy_fn = eval_policy_fn
         self._num_envs = num_eval_envs
+        # Rounded up: the last action of an episode may be repeated fewer times than the others.
         self._length = -(-episode_length // action_repeat)
         self._action_repeat = action_repeat
         self._seed = self._key = key
@@ -46,13 +47,14 @@ class Evaluator:
         """Seconds spent in evaluations so far, compilation included."""
 
     def _unroll(self, params: types.Params, key: jax.Array) -> tuple[Any, jax.Array]:
-        """Plays until every episode has ended; returns its tally and the steps taken."""
+        """Play until every episode has ended; return the counts and the number of steps."""
         reset_key, policy_key = jax.random.split(key)
         policy = self._policy_fn(params)
         first = self._env.reset(jax.random.split(reset_key, self._num_envs))
 
         def running(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
             state, _, step = carry
+            # Policies whose episodes are short are evaluated in few steps.
             return (step < self._length) & jnp.any(state.info["eval_metrics"].active_episodes > 0)
 
         def step(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
@@ -64,19 +66,22 @@ class Evaluator:
         return last.info["eval_metrics"], steps
 
     def with_key(self, key: jax.Array) -> Self:
-        """This evaluator with another seed; what is compiled is shared."""
+        """Return this evaluator with another key; the compiled program is shared."""
         other = copy.copy(self)
         other._seed = other._key = key
         return other
 
     def reseed(self, steps: int) -> None:
-        """Makes the next evaluation the one after so many environment steps, whatever came before:
-        a resumed run has no other evaluations than one that never stopped."""
+        """Make the next evaluation that of a number of environment steps, whatever came before.
+
+        A resumed run thus has the same evaluations as a run that never stopped.
+        """
+        # `fold_in` takes 32 bits, and a run can have more steps.
         high, low = divmod(steps, 2**32)
         self._key = jax.random.fold_in(jax.random.fold_in(self._seed, high), low)
 
     def compile(self, policy_params: types.Params) -> None:
-        """Compiles the evaluation for parameters of these shapes; else the first one does."""
+        """Compile the evaluation for parameters of these shapes, in advance of the first one."""
         self._rollout = self._rollout.lower(policy_params, self._key).compile()
 
     def run_evaluation(
@@ -85,24 +90,27 @@ class Evaluator:
         training_metrics: Mapping[str, float],
         aggregate_episodes: bool = True,
     ) -> dict[str, Any]:
-        """Evaluates one set of parameters.
+        """Evaluate one set of parameters.
 
         Args:
             policy_params: parameters to evaluate.
-            training_metrics: taken over into the result.
-            aggregate_episodes: report means and deviations, not one number for each episode.
+            training_metrics: metrics that are added to the result.
+            aggregate_episodes: report means and standard deviations, not one number per episode.
 
         Returns:
-            `eval/episode_<metric>`, their deviations `eval/episode_<metric>_std`, the lengths
+            `eval/episode_<metric>`, standard deviations `eval/episode_<metric>_std`, the lengths
             `eval/avg_episode_length` and `eval/std_episode_length`, and `eval/epoch_eval_time`,
             `eval/sps`, `eval/walltime`. A metric whose name ends in `per_step` is divided by the
             length of its episode.
         """
         self._key, key = jax.random.split(self._key)
         start = time.perf_counter()
+        # JAX computes asynchronously: without waiting, the time would be that of the call.
         tally, steps = jax.block_until_ready(self._rollout(policy_params, key))
         seconds = time.perf_counter() - start
         self.walltime += seconds
+        # Environments whose episode has ended are stepped until the last one ends; these steps
+        # count.
         env_steps = int(steps) * self._action_repeat * self._num_envs
         return {
             **_episode_metrics(jax.device_get(tally), aggregate_episodes),
@@ -114,7 +122,8 @@ class Evaluator:
 
 
 def _episode_metrics(tally: Any, aggregate: bool) -> dict[str, Any]:
-    """Metrics of finished episodes by their public names."""
+    """Return the metrics of finished episodes by their public names."""
+    # In float64 on the host, since means over many episodes round in float32.
     lengths = np.asarray(tally.episode_steps, np.float64)
     found: dict[str, Any] = {}
     for name, values in tally.episode_metrics.items():

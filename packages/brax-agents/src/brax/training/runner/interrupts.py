@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: noted at once, obeyed where the loop can save first."""
+"""Ctrl-C, SIGTERM and SIGHUP: noted at once, obeyed when the loop has saved."""
 
 import signal
 import threading
@@ -12,16 +12,16 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass
 class Interrupt:
-    """The signal that asked the run to stop, if any did."""
+    """The signal that asked the run to stop, if any."""
 
     signal: int | None = None
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Notes the first signal while the block runs; the second acts as it always does.
+        """Note the first signal while the block runs; a second one acts as it did before the block.
 
-        Only a program's main thread gets signals; elsewhere this does nothing. What is ignored, as
-        SIGHUP is by `nohup`, stays so.
+        Only the main thread of a program receives signals; in other threads this does nothing. A
+        signal that is ignored, as SIGHUP is by `nohup`, stays ignored.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -31,6 +31,7 @@ class Interrupt:
 
         def note(number: int, frame: Any) -> None:
             self.signal = number
+            # The old handler is back at once, so that a second Ctrl-C ends a run that hangs.
             signal.signal(number, before[signal.Signals(number)])
 
         for number in before:
@@ -42,13 +43,14 @@ class Interrupt:
                 signal.signal(number, handler)
 
     def stop(self) -> NoReturn:
-        """Ends the run as the signal would have ended it.
+        """End the run as the signal would have ended it.
 
         Raises:
             KeyboardInterrupt: for Ctrl-C.
-            SystemExit: for another, with exit status 128 more than its number.
+            SystemExit: for other signals, with 128 plus the signal's number as exit status.
         """
         assert self.signal is not None
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
+        # The exit status that shells report of a process which a signal has ended.
         raise SystemExit(128 + self.signal)

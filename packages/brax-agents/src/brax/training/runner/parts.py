@@ -1,4 +1,4 @@
-"""The parts of a run, made from its settings: environments, evaluator, what saves, first state."""
+"""The parts of a run, made from its settings: environments, evaluator, saver, first state."""
 
 import contextlib
 import functools
@@ -34,7 +34,7 @@ from brax.training.runner.program import Program
 def wrap_environment(
     env: Env, config: RunConfig, runtime: Runtime, num_envs: int, key: jax.Array
 ) -> Env:
-    """The environment, batched, with time limit, resets and randomized systems.
+    """Return the environment, batched, with time limit, auto-reset and randomized systems.
 
     Systems are drawn once, with `key`, unless `randomization_fn` asks for a draw at every reset or
     has keys of its own.
@@ -43,6 +43,7 @@ def wrap_environment(
         return env
     randomization_fn = runtime.randomization_fn
     if randomization_fn is not None and draws_once(randomization_fn):
+        # One key for each environment: every environment gets its own system.
         rng = jax.random.split(key, num_envs)
         randomization_fn = functools.partial(randomization_fn, rng=rng)
     found = (runtime.wrap_env_fn or wrap)(
@@ -56,14 +57,15 @@ def wrap_environment(
 
 
 def check_environment(name: str, env: Any, runtime: Runtime) -> None:
-    """Refuses what is no environment, is wrapped already, or takes no actions.
+    """Reject objects that are no environment, are wrapped already, or take no actions.
 
     Raises:
-        ConfigError: naming it and what to give instead.
+        ConfigError: naming it and what to pass instead.
     """
     check_environment_given(name, env)
     if not isinstance(env.action_size, numbers.Integral) or env.action_size < 1:
         raise ConfigError(f"{name}: action_size is {env.action_size}; expected at least 1.")
+    # Wrapped twice, an environment would be batched twice and its first states lost.
     if runtime.wrap_env and (by := already_wrapped(env)) is not None:
         raise ConfigError(
             f"{name} is wrapped already, by {by}: give it as brax.envs.get_environment makes it, "
@@ -79,9 +81,15 @@ def draws_once(randomization_fn: Callable[..., Any]) -> bool:
 
 
 def check_state(env: Env, config: RunConfig) -> State:
-    """The shapes of the batched environment's state; refuses one that cannot be learned from."""
+    """Return the shapes of the batched environment's state; reject what agents cannot use.
+
+    Raises:
+        ConfigError: if rewards, observations or entries of `info` are not what agents need.
+    """
     keys = jax.random.split(jax.random.key(0), config.num_envs)
+    # Shapes only: nothing is computed or compiled.
     state = jax.eval_shape(env.reset, keys)
+    # An environment that is not batched would broadcast its one reward without an error.
     if state.reward.shape != (config.num_envs,):
         raise ConfigError(
             f"the environment's reward has shape {state.reward.shape}; expected "
@@ -100,6 +108,7 @@ def check_state(env: Env, config: RunConfig) -> State:
             f"'{types.PIXELS}view', for agents that have the setting vision."
         )
     lacking = [name for name in config.needs if name not in state.info]
+    # Without `terminal_obs` training is possible: `acting.last_observation` has a substitute.
     missing = [name for name in lacking if name != "terminal_obs"]
     if missing:
         raise ConfigError(
@@ -117,10 +126,10 @@ def check_state(env: Env, config: RunConfig) -> State:
 
 
 def check_observation_size(size: types.ObservationSize, state: State) -> None:
-    """Refuses observations of other sizes than the environment says.
+    """Reject observations of other sizes than the environment's `observation_size`.
 
     Raises:
-        ConfigError: with both.
+        ConfigError: with both sizes.
     """
     seen = {name: x.shape[1:] for name, x in _named_entries(state.obs)}
     told = {name: (x,) if isinstance(x, int) else tuple(x) for name, x in _named_entries(size)}
@@ -132,12 +141,12 @@ def check_observation_size(size: types.ObservationSize, state: State) -> None:
 
 
 def _named_entries(obs: Any) -> Iterable[tuple[str, Any]]:
-    """The entries of an observation, or the observation alone."""
+    """Return the entries of an observation by name; a single array is named `state`."""
     return obs.items() if isinstance(obs, Mapping) else [("state", obs)]
 
 
 def make_schedule(config: RunConfig) -> Schedule:
-    """When to evaluate and to start afresh."""
+    """Return the times of evaluations and resets."""
     return Schedule(
         total=config.training_steps,
         env_steps=config.env_steps_per_training_step,
@@ -147,7 +156,7 @@ def make_schedule(config: RunConfig) -> Schedule:
 
 
 def make_stopping_criteria(config: RunConfig, start: float) -> StoppingCriteria:
-    """What ends a run before its last step, when it began at `start` of `time.monotonic`."""
+    """Return the conditions that end a run early; it began at `start` of `time.monotonic`."""
     return StoppingCriteria(
         config.stop_at_reward,
         None if config.max_seconds is None else start + config.max_seconds,
@@ -161,11 +170,11 @@ def make_saver(
     record: Mapping[str, Any],
     config: RunConfig,
 ) -> Saver | None:
-    """What saves training states to a folder, if there is one.
+    """Return the saver of training states to a folder, or None without a folder; `stack` closes it.
 
     Raises:
-        ConfigError: if there is none, but times to save at.
-        CheckpointError: if it cannot be written to.
+        ConfigError: if there are times to save at, but no folder.
+        CheckpointError: if the folder cannot be written to.
     """
     if folder is None:
         for name in ("save_interval_steps", "save_interval_seconds"):
@@ -178,18 +187,20 @@ def make_saver(
 def read_saved_state(
     program: Program, config: RunConfig, runtime: Runtime, record: Mapping[str, Any]
 ) -> resumption.StartingPoint | None:
-    """The saved state to go on from, if any; checks the parameters to start from, if any.
+    """Return the saved state to continue from, if any; check the parameters to start from, if any.
 
-    It warns where the state has all steps behind it that were asked for, unless that is 0.
+    A warning is issued if the state already has all steps that were asked for, unless that is 0.
     """
     if runtime.restore_checkpoint_path is not None and runtime.restore_params is not None:
         raise ConfigError("give restore_checkpoint_path or restore_params, not both.")
     shapes = program.shapes()
     if runtime.restore_params is not None:
+        # Before the program is compiled; `initial_state` puts them into the state.
         resumption.check_params(runtime.first_params, shapes.params)
     if runtime.restore_checkpoint_path is None:
         return None
     saved = resumption.read_starting_point(runtime.restore_checkpoint_path, shapes, record, config)
+    # A run that asks for no steps only wants the parameters, so that it gets no warning.
     if config.training_steps and saved.step >= config.training_steps:
         behind = saved.step * config.env_steps_per_training_step
         warnings.warn(
@@ -208,12 +219,13 @@ def make_reports(
     saves: StateSaver | None,
     config: RunConfig,
 ) -> Reports:
-    """Where the loop sends what it learns, and how often."""
+    """Return the functions that receive the loop's results, with their intervals."""
     return Reports(
         evaluate,
         hand_out,
         progress,
         saves,
+        # 0 is after every call of the program, about once a second.
         every=(config.training_metrics_steps or 0) if config.log_training_metrics else None,
         save_steps=config.save_interval_steps if saves else None,
         save_seconds=config.save_interval_seconds if saves else None,
@@ -222,10 +234,10 @@ def make_reports(
 
 @contextlib.contextmanager
 def explain_out_of_memory(config: RunConfig) -> Iterator[None]:
-    """Says what to make smaller where the devices have no memory left.
+    """Explain what to make smaller if the devices run out of memory.
 
     Raises:
-        TrainingError: instead of JAX's error.
+        TrainingError: in place of JAX's error.
     """
     try:
         yield
@@ -242,11 +254,11 @@ def explain_out_of_memory(config: RunConfig) -> Iterator[None]:
 def compile_all(
     program: Program, evaluator: Evaluator | None, train: bool, fresh: bool, params: Any
 ) -> None:
-    """Compiles what will run, all at once, so that all cores have work.
+    """Compile all programs of a run at the same time, so that all cores have work.
 
     Args:
-        program: the agent's.
-        evaluator: what evaluates, if anything does.
+        program: the agent's program.
+        evaluator: the evaluator, if any.
         train: whether there is anything to train.
         fresh: whether a first state is needed.
         params: shapes of the parameters that are evaluated.
@@ -258,18 +270,22 @@ def compile_all(
         tasks.append(program.compile_init)
     if evaluator is not None:
         tasks.append(lambda: evaluator.compile((params.normalizer, params.policy)))
+    # XLA compiles outside Python's lock, so that threads suffice.
     with ThreadPoolExecutor() as pool:
         for done in [pool.submit(task) for task in tasks]:
+            # Raises what a compilation raised.
             done.result()
 
 
 def initial_state(
     program: Program, key: jax.Array, runtime: Runtime, saved: resumption.StartingPoint | None
 ) -> resumption.StartingPoint:
-    """Where to start, on the devices."""
+    """Return the starting point of the run, with its state on the devices."""
     places = program.place(program.shapes())
     if saved is not None:
         return saved._replace(state=hosts.place(saved.state, places))
+    # Also with parameters to start from: optimizer, environments and keys come from the first
+    # state.
     state = program.init(key)
     if runtime.restore_params is not None:
         given = resumption.check_params(runtime.first_params, state.params)
@@ -285,7 +301,11 @@ def make_evaluator(
     make_policy: Callable[..., Any],
     keys: jax.Array,
 ) -> Evaluator | None:
-    """What evaluates the policy, if that is wanted."""
+    """Return the evaluator, or None if nothing is evaluated.
+
+    Raises:
+        ConfigError: if `eval_env` is no environment, or of other sizes than the policy.
+    """
     if not (config.run_evals and config.num_evals):
         return None
     eval_env = environment
@@ -299,6 +319,7 @@ def make_evaluator(
                     f"eval_env has {name} {own}; the policy is trained for {of_training}."
                 )
     return Evaluator(
+        # The systems of the evaluation are drawn with a key of their own.
         wrap_environment(eval_env, config, runtime, config.num_eval_envs, keys[0]),
         functools.partial(make_policy, deterministic=config.deterministic_eval),
         config.num_eval_envs,
@@ -311,7 +332,7 @@ def make_evaluator(
 def evaluate(
     evaluator: Evaluator | None, steps: int, state: Any, metrics: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Evaluates, if that is wanted."""
+    """Evaluate, or return the training metrics alone without an evaluator."""
     if evaluator is None:
         return dict(metrics)
     evaluator.reseed(steps)
@@ -322,6 +343,6 @@ def evaluate(
 def publish_params(
     runtime: Runtime, make_policy: Callable[..., Any], steps: int, state: Any
 ) -> None:
-    """Hands the parameters to whoever asked for them."""
+    """Pass the parameters to the user's `policy_params_fn`."""
     params = jax.device_get(state.params)  # the next training step uses up those of the device
     runtime.policy_params_fn(steps, policies.with_normalizer(make_policy, params), params)

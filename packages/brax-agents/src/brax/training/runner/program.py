@@ -1,4 +1,4 @@
-"""A learner, compiled: what the shared loop runs."""
+"""A learner, compiled: the functions that the shared loop calls."""
 
 import re
 import zlib
@@ -14,34 +14,37 @@ from brax.training.distributed import devices, hosts
 from brax.training.learner import Learner, Tally
 
 _OBJECT_ADDRESS = re.compile(r'backend_config = "\d+"')
-"""Where JAX names a Python object of this process by its address."""
+"""Text by which JAX names a Python object of this process, by its address."""
 
 
 class Functions(NamedTuple):
-    """What is compiled."""
+    """The functions that are compiled."""
 
     init: Callable[..., Any]
     """From a key to the first state."""
     advance: Callable[..., Any]
     """From a state and a number of training steps to the state after them and a tally."""
     fresh_environments: Callable[..., Any]
-    """From a state to one whose environments start anew."""
+    """From a state to one whose environments are reset."""
 
 
 class Program:
     """Compiled functions of an agent's training state, split over a mesh of devices."""
 
     def __init__(self, learner: Learner, mesh: Mesh) -> None:
+        """Store the functions; nothing is compiled."""
         self._functions = Functions(learner.init, learner.advance, learner.fresh_environments)
         self._split = learner.split
         self.with_params = learner.with_params
+        # Only its shape and type matter: it is what the programs are compiled for.
         self._key = jax.random.key(0)
         self._mesh = mesh
         self._init: Any = None
         self._advance: Any = None
 
     def place(self, state: Any) -> Any:
-        """Where each leaf of a state (or of its shapes) lives."""
+        """Return the sharding of each leaf of a state, or of its shapes."""
+        # Every device has a copy of all that is not listed in the learner's `split`.
         whole = jax.tree.map(lambda _: devices.replicated(self._mesh), state)
         split = {
             name: devices.shardings(getattr(state, name), self._mesh, length)
@@ -50,27 +53,30 @@ class Program:
         return whole._replace(**split)
 
     def shapes(self) -> Any:
-        """Shapes of a training state."""
+        """Return the shapes of a training state."""
         return jax.eval_shape(self._functions.init, self._key)
 
     def compile_init(self) -> None:
-        """Compiles what makes the first state."""
+        """Compile the function that makes the first state."""
         self._init = self._lower_init().compile()
 
     def compile_advance(self) -> None:
-        """Compiles the training step, once for every number of steps."""
+        """Compile the training step, once for every number of steps."""
         self._advance = self._lower_advance().compile()
 
     def checksum(self) -> int:
-        """A checksum of what makes the first state and of the training step, not yet compiled."""
+        """Return a checksum of the uncompiled programs of the first state and the training step."""
         text = self._lower_init().as_text() + self._lower_advance().as_text()
+        # Addresses of Python objects differ between processes that run the same program.
         return zlib.crc32(_OBJECT_ADDRESS.sub("", text).encode())
 
     def _lower_init(self) -> jax.stages.Lowered:
+        """Trace and lower the function that makes the first state."""
         init = jax.jit(self._functions.init, out_shardings=self.place(self.shapes()))
         return init.lower(self._key)
 
     def _lower_advance(self) -> jax.stages.Lowered:
+        """Trace and lower the training step."""
         state = self.shapes()
         places = self.place(state)
         whole = devices.replicated(self._mesh)
@@ -78,34 +84,38 @@ class Program:
             self._functions.advance,
             in_shardings=(places, whole),
             out_shardings=(places, whole),
+            # The new state takes the memory of the old one, which may be most of a device's.
             donate_argnums=0,
         )
         return advance.lower(state, jnp.int32(1))
 
     def init(self, key: jax.Array) -> Any:
-        """Makes the first state on the devices."""
+        """Return the first state, on the devices."""
         return self._init(key)
 
     def advance(self, state: Any, steps: int) -> tuple[Any, Tally]:
-        """Takes training steps; `state` is used up. The tally comes back to the host."""
+        """Take training steps; `state` is consumed. The tally is returned on the host."""
         state, tally = self._advance(
             state, hosts.place(np.int32(steps), devices.replicated(self._mesh))
         )
+        # This waits for the devices, so that the loop's clock measures the computation.
         return state, jax.device_get(tally)
 
     def fresh_environments(self, state: Any) -> Any:
-        """Resets every environment anew."""
+        """Reset all environments."""
+        # Compiled at the first use, since most runs have no resets.
         fresh = jax.jit(self._functions.fresh_environments, out_shardings=self.place(state))
         return fresh(state)
 
     def bad_updates(self, state: Any) -> int:
-        """Updates in a row that were skipped because their gradient was not finite."""
+        """Return the number of consecutive updates that were skipped for a non-finite gradient."""
         return int(state.bad_updates)
 
     def metrics(self, tally: Tally) -> dict[str, float]:
-        """Means over updates and over the episodes that ended, where there were any."""
+        """Return means over updates and over the episodes that ended, where there were any."""
         learned, acted = tally
         found = {}
+        # No loss is reported where no update was made: it would look like a loss of 0.
         if learned.updates:
             for name, x in learned.losses.items():
                 found[f"training/{name}"] = float(x / learned.updates)

@@ -1,4 +1,4 @@
-"""What a user sees while an agent trains: a live table in a terminal, plain lines elsewhere."""
+"""The display of a run: a live table in a terminal, plain lines elsewhere."""
 
 import threading
 import time
@@ -13,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 STATUS_LINE_SECONDS = 8.0
-"""Longest silence where there is no terminal to draw in."""
+"""Longest silence [s] where there is no terminal."""
 
 _MAX_TABLE_ROWS = 10
 
 
 class Progress:
-    """Shows steps, returns, speed and time left; a context manager around training."""
+    """Shows steps, returns, speed and remaining time; a context manager around training."""
 
     def __init__(
         self,
@@ -29,13 +29,13 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         resumed: bool = False,
     ) -> None:
-        """Prepares the display.
+        """Store the settings of the display.
 
         Args:
-            title: what is trained.
-            total_steps: environment steps to go to; 0 if not known.
-            console: where to show it; standard output by default.
-            clock: seconds that pass.
+            title: name of the run.
+            total_steps: environment steps of the whole run; 0 if not known.
+            console: console to write to; standard output by default.
+            clock: function that returns the time [s].
             resumed: whether the first report is that of a checkpoint, before any training.
         """
         self._title = title
@@ -53,7 +53,7 @@ class Progress:
         self._heart: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        """Starts the display, and with it a thread that keeps it alive while JAX compiles."""
+        """Start the display, with a thread that keeps it alive while JAX compiles."""
         if self._console.is_terminal:
             self._live = Live(
                 console=self._console, get_renderable=self._render, refresh_per_second=4
@@ -62,6 +62,7 @@ class Progress:
         else:
             steps = f"{self._total:,} steps; " if self._total else ""
             self._line(f"{self._title}: {steps}{self._status()}")
+            # A daemon, since a thread that waits would keep a failed program alive.
             self._heart = threading.Thread(target=self._beat, daemon=True)
             self._heart.start()
         return self
@@ -72,7 +73,7 @@ class Progress:
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        """Ends the display."""
+        """End the display."""
         self._stop.set()
         if self._live:
             self._live.stop()
@@ -80,11 +81,14 @@ class Progress:
             self._heart.join()
 
     def update(self, steps: int, metrics: Mapping[str, Any]) -> None:
-        """Takes in a report: environment steps so far and metrics."""
+        """Show a report: environment steps so far and metrics."""
         self._steps = steps
         self._sps = float(metrics.get("training/sps", self._sps))
+        # A resumed run's first report has its checkpoint's steps: training shows by a later number.
         self._first = steps if self._first is None else self._first
+        # A trainer that reports no speed is known to train by its steps.
         self._training = self._training or "training/sps" in metrics or steps > self._first
+        # Only evaluations make a row of the table.
         if "eval/episode_reward" not in metrics:
             return
         row = (
@@ -102,7 +106,7 @@ class Progress:
             self._line(f"{row[0]} steps: return {row[1]}{deviation}{length}; {self._status()}")
 
     def _status(self) -> str:
-        """Where the run is, in one line."""
+        """Return the state of the run in one line."""
         elapsed = _duration(self._clock() - self._start)
         if not self._training:
             return f"compiling, {elapsed} elapsed"
@@ -115,34 +119,36 @@ class Progress:
         return f"{done}, {self._sps:,.0f} steps/s, {elapsed} elapsed, {_duration(left)} left"
 
     def _render(self) -> RenderableType:
-        """The live display."""
+        """Return the live display."""
         table = Table(title=self._title, title_justify="left", box=None, padding=(0, 2))
         for name in ("steps", "return", "+-", "length", "steps/s", "time"):
             table.add_column(name, justify="right")
         for row in self._rows[-_MAX_TABLE_ROWS:]:
             table.add_row(*row)
+        # A moving bar while there is no share of the whole to show.
         pulse = not (self._training and self._total)
         bar = ProgressBar(self._total, min(self._steps, self._total), width=50, pulse=pulse)
         return Group(table, Text(self._status()), bar)
 
     def _beat(self) -> None:
-        """Prints a line whenever there was none for a while."""
+        """Print a line whenever there has been none for a while."""
         while not self._stop.wait(0.5):
             if self._clock() - self._last_line >= STATUS_LINE_SECONDS:
                 self._line(self._status())
 
     def _line(self, text: str) -> None:
+        """Print a line and note its time."""
         self._last_line = self._clock()
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def _shown(metrics: Mapping[str, Any], name: str, form: str) -> str:
-    """Returns a metric as text; a hyphen where the trainer reports no such metric."""
+    """Return a metric as text, or a hyphen if the trainer does not report it."""
     return f"{float(metrics[name]):{form}}" if name in metrics else "-"
 
 
 def _duration(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are any."""
+    """Return a duration as minutes and seconds, with hours if there are any."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

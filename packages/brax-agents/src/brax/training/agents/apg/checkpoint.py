@@ -1,4 +1,4 @@
-"""APG's policies and parameters, in checkpoints."""
+"""Policies and parameters of APG in checkpoints: load_policy, load, save and network_config."""
 
 from brax.training.agents.apg import APG
 

@@ -1,4 +1,4 @@
-"""APG's settings."""
+"""The settings of APG."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,35 +11,37 @@ from brax.training.settings import number
 
 @dataclass(frozen=True)
 class APGConfig(RunConfig):
-    """The numbers of a run of APG; with them and the environment a run can be repeated."""
+    """The numbers of an APG run. Together with the environment they make the run repeatable."""
 
     unsupported: ClassVar[Mapping[str, Any]] = {"use_float64": False}
     step_formula = "horizon_length * num_envs * action_repeat"
 
     num_envs: int = number(1, 1)
-    """Environments that run side by side, over all devices."""
+    """Environments that run in parallel, over all devices."""
     horizon_length: int = number(32, 1)
-    """Actions that one gradient goes through."""
+    """Actions that one gradient passes through."""
     learning_rate: float = number(1e-4, 0, open_low=True)
-    """First step size of Adam."""
+    """Initial learning rate of Adam."""
     adam_b: tuple[float, float] = field(default=(0.7, 0.95))
-    """Adam's decay of the mean and of the variance of gradients, each in [0, 1)."""
+    """Adam's decay rates of the mean and of the variance of gradients, each in [0, 1)."""
     use_schedule: bool = True
-    """Let the step size decay."""
+    """Let the learning rate decay."""
     schedule_decay: float = number(0.997, 0, 1, open_low=True)
-    """Factor on the step size with each update."""
+    """Factor on the learning rate per update."""
     max_gradient_norm: float = number(1.0, 0, open_low=True)
-    """Greatest norm of a gradient."""
+    """Largest norm of a gradient; larger ones are scaled down."""
     zeroth_order: float = number(0.0, 0, 1)
-    """Share of the gradient that is estimated from returns and probabilities: it knows of falls."""
+    """Share of the gradient that is a likelihood-ratio estimate, which sees jumps of rewards and
+    ends of episodes.
+    """
 
     @property
     def env_steps_per_training_step(self) -> int:
-        """Environment steps of one training step."""
+        """Environment steps per training step."""
         return self.horizon_length * self.num_envs * self.action_repeat
 
     def check(self) -> None:
-        """Refuses decays that Adam cannot use, and returns that nothing can be compared with.
+        """Reject decay rates that Adam cannot use, and `zeroth_order` with a single environment.
 
         Raises:
             ConfigError: naming the numbers and what fits.

@@ -23,7 +23,7 @@ def make_apg_networks(
     policy_obs_key: str = "state",
     var_scale: float = 0.1,
 ) -> ActorNetworks:
-    """Makes APG's network: a policy over squashed actions that starts with little spread.
+    """Return APG's network: a policy over squashed actions that starts with little noise.
 
     Args:
         observation_size: number of features, or a dictionary of them.
@@ -31,9 +31,9 @@ def make_apg_networks(
         preprocess_observations_fn: applied to observations first.
         hidden_layer_sizes: widths of the hidden layers.
         activation: function between layers, or its name.
-        layer_norm: normalize what each hidden layer gives.
+        layer_norm: normalize the output of each hidden layer.
         policy_obs_key: observation that the policy reads, where there are several.
-        var_scale: factor on the deviation of actions before they are squashed; with 1 it starts
+        var_scale: factor on the standard deviation of actions before squashing; with 1 it starts
             at 0.69.
 
     Raises:

@@ -1,4 +1,4 @@
-"""ARS's policies and parameters, in checkpoints."""
+"""Policies and parameters of ARS in checkpoints: load_policy, load, save and network_config."""
 
 from brax.training.agents.ars import ARS
 

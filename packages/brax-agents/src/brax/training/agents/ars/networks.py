@@ -15,7 +15,7 @@ def make_ars_networks(
     ),
     policy_obs_key: str = "state",
 ) -> PolicyNetworks:
-    """Makes a linear map from observations to actions that starts at zero.
+    """Return a linear map from observations to actions that starts at zero.
 
     Args:
         observation_size: number of features, or a dictionary of them.
@@ -30,6 +30,7 @@ def make_ars_networks(
         action_size,
         observation_size,
         preprocess_observations_fn,
+        # No hidden layer: the policy is linear (Mania et al. 2018, section 3.1).
         hidden_layer_sizes=(),
         obs_key=policy_obs_key,
         kernel_init=jax.nn.initializers.zeros,

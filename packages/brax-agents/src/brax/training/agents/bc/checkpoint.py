@@ -1,4 +1,4 @@
-"""BC's policies and parameters, in checkpoints."""
+"""Policies and parameters of BC in checkpoints: load_policy, load, save and network_config."""
 
 from brax.training.agents.bc import BC
 

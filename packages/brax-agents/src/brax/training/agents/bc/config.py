@@ -1,4 +1,4 @@
-"""BC's settings."""
+"""The settings of BC."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,13 +13,14 @@ from brax.training.settings import number
 
 
 def teach_first(step: jax.Array) -> jax.Array:
-    """The teacher acts in the first training step, the pupil in all others."""
+    """Let the teacher act in the first training step and the pupil in all others."""
+    # Ross et al. 2011, section 3: the parameter-free choice, beta_i = I(i = 1).
     return jnp.where(step == 0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
 class BCConfig(RunConfig):
-    """The numbers of a run of BC; with them, teacher and environment a run can be repeated."""
+    """The numbers of a BC run. With teacher and environment they make the run repeatable."""
 
     unsupported: ClassVar[Mapping[str, Any]] = {
         "tanh_squash": True,
@@ -31,33 +32,31 @@ class BCConfig(RunConfig):
     step_formula = "demo_length * num_envs * action_repeat"
 
     num_envs: int = number(1, 1)
-    """Environments that run side by side, over all devices."""
+    """Environments that run in parallel, over all devices."""
     demo_length: int = number(100, 1)
-    """Actions that each environment takes in one training step."""
+    """Actions that each environment takes per training step."""
     epochs: int = number(50, 1)
-    """Passes over as much as one training step adds, drawn from all that is kept."""
+    """Passes per training step over as many observations as it adds, drawn from the buffer."""
     batch_size: int = number(256, 1)
-    """Observations in one update, over all devices."""
+    """Observations per update, over all devices."""
     learning_rate: float = number(4e-4, 0, open_low=True)
-    """Step size of Adam."""
+    """Learning rate of Adam."""
     max_replay_size: int = number(262_144, 1, 2**31 - 1)
-    """Observations that are kept, rounded down to whole training steps; their memory is taken at
-    once."""
+    """Capacity of the buffer in observations, rounded down to whole training steps."""
     normalize_observations: bool = True
     """Scale observations by their running statistics."""
     deterministic_eval: bool = True
-    """Evaluate the mean action, which is all that is fitted, instead of samples."""
+    """Evaluate the mean action, which is the only thing that is fitted, instead of samples."""
     teacher: str = ""
     """Run or checkpoint, of any agent, whose policy is the teacher."""
     vision: bool = False
     """Let the pupil read images, the observations whose names begin with `pixels/`."""
     augment_pixels: bool = False
-    """Shift the images that it learns from by up to 4 pixels, drawn for each sample of each
-    update."""
+    """Shift the images of updates by up to 4 pixels, drawn for each sample of each update."""
 
     @property
     def env_steps_per_training_step(self) -> int:
-        """Environment steps of one training step."""
+        """Environment steps per training step."""
         return self.rows * self.action_repeat
 
     @property
@@ -67,11 +66,11 @@ class BCConfig(RunConfig):
 
     @property
     def updates(self) -> int:
-        """Updates in one training step."""
+        """Updates per training step."""
         return max(self.epochs * self.rows // self.batch_size, 1)
 
     def check(self) -> None:
-        """Refuses a buffer that does not hold one training step.
+        """Reject a buffer that does not hold one training step.
 
         Raises:
             ConfigError: naming the numbers and the least that fits.
@@ -87,15 +86,15 @@ class BCConfig(RunConfig):
 
 @dataclass(frozen=True)
 class BCRuntime(Runtime):
-    """What a run of BC is given besides numbers."""
+    """The objects of a BC run: what cannot be written as a number."""
 
     teacher_inference_fn: Callable[..., Any] | None = None
-    """The teacher: a policy `(observation, key) -> (action, extras)`; or set `teacher`."""
+    """The teacher as a policy `(observation, key) -> (action, extras)`, instead of `teacher`."""
     dagger_beta_fn: Callable[[jax.Array], jax.Array] = teach_first
-    """From the training step to the probability that the teacher acts."""
+    """Maps the training step to the probability that the teacher acts."""
 
     def check(self, config: Any) -> None:
-        """Refuses a run with no teacher, or with two.
+        """Reject a run with no teacher, or with two.
 
         Raises:
             ConfigError: saying how to name one.

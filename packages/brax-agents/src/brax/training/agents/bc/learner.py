@@ -1,4 +1,7 @@
-"""One training step of BC, as pure functions of the training state."""
+"""One training step of BC, as pure functions of the training state.
+
+The loss is in `BCLearner._learn`. Start reading at `BCLearner.training_step`.
+"""
 
 from typing import Any, NamedTuple
 
@@ -28,32 +31,32 @@ from brax.training.runner import acting
 
 
 class Lesson(NamedTuple):
-    """Observations and what the teacher does there, each leaf (n, ...)."""
+    """Observations and the teacher's actions for them, leaves (n, ...)."""
 
     observation: Any
     action: jax.Array
 
 
 class BCTrainingState(NamedTuple):
-    """All that one training step hands to the next."""
+    """Everything that one training step passes to the next. A checkpoint stores it whole."""
 
     params: PolicyParams
     optimizer_state: Any
     env_state: State
     replay: ReplayBufferState
-    """Lessons of all training steps so far."""
+    """The lessons of all training steps so far, as far as the buffer holds them."""
     step: jax.Array
     """Training steps so far, int32."""
     key: jax.Array
     bad_updates: jax.Array
-    """Updates in a row that were skipped because their gradient was not finite, int32."""
+    """Consecutive updates that were skipped because their gradient was not finite, int32."""
 
 
 class BCLearner(Learner):
-    """The compiled parts of BC."""
+    """The functions of BC that are compiled: the first state and one training step."""
 
     def __init__(self, parts: Parts) -> None:
-        """Prepares the functions; compiles nothing.
+        """Load the teacher and make the policy, the optimizer and the buffer; nothing is compiled.
 
         Raises:
             CheckpointError: if the teacher cannot be loaded.
@@ -64,10 +67,13 @@ class BCLearner(Learner):
         self._make_policy = make_inference_fn(parts.networks)
         given = parts.runtime.teacher_inference_fn
         if given is None:
+            # A loaded policy takes one observation; environments are batched.
             given = acting.over_batch(load_run_policy(config.teacher))
         self._teacher = given
         self._beta = parts.runtime.dagger_beta_fn
         self._optimizer = optax.adam(config.learning_rate)
+        # Before the run's first compilation, which takes seconds: the teacher may be of another
+        # environment.
         self._check_teacher(parts.info.obs)
         action = jnp.zeros(parts.env.action_size)
         self._buffer = ReplayBuffer(
@@ -75,11 +81,16 @@ class BCLearner(Learner):
             config.num_envs,
             Lesson(self.sample_obs, action),
             config.batch_size,
+            # All observations of a training step are stored at once.
             stride=config.demo_length,
         )
 
     def _check_teacher(self, observation: Any) -> None:
-        """Has the teacher look at observations of these shapes once, without computing."""
+        """Check the shapes of the teacher's actions at observations like these, without computing.
+
+        Raises:
+            ConfigError: if the teacher cannot read the observations, or returns other actions.
+        """
         n, action_size = self.config.num_envs, self.env.action_size
         path = self.config.teacher
         name = f"teacher '{path}'" if path else "teacher_inference_fn"
@@ -101,11 +112,12 @@ class BCLearner(Learner):
 
     @property
     def split(self) -> dict[str, int]:
-        """Parts of the training state that devices share, and the length they are split along."""
+        """Parts of the training state that devices share, with the length of the split axis."""
+        # The buffer is a ring for each environment, so it is split like the environments.
         return {**super().split, "replay": self.config.num_envs}
 
     def init(self, key: jax.Array) -> BCTrainingState:
-        """Makes the first state, with no lesson learned."""
+        """Return the first training state, with an empty buffer."""
         policy_key, env_key, train_key = jax.random.split(key, 3)
         policy = self.networks.policy_network.init(policy_key)
         return BCTrainingState(
@@ -119,7 +131,7 @@ class BCLearner(Learner):
         )
 
     def training_step(self, state: BCTrainingState) -> tuple[BCTrainingState, Tally]:
-        """Acts, has the teacher say what it would have done, and learns from all that it said."""
+        """Act, ask the teacher for its actions, and learn from all of its actions so far."""
         key, act_key, learn_key = jax.random.split(state.key, 3)
         env_state, data = acting.generate_unroll(
             self.env,
@@ -130,8 +142,10 @@ class BCLearner(Learner):
             self.extra,
         )
         lesson = Lesson(data.observation, data.extras["policy_extras"]["lesson"])
+        # (time, env, ...) to (env, time, ...), as the buffer stores it.
         lesson = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), lesson)
         normalizer = self.normalizer_after(state.params.normalizer, data.observation)
+        # DAgger's aggregation: the buffer keeps the lessons of earlier training steps too.
         state = state._replace(
             params=state.params._replace(normalizer=normalizer),
             env_state=env_state,
@@ -143,20 +157,24 @@ class BCLearner(Learner):
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
     def _mixture(self, state: BCTrainingState) -> types.Policy:
-        """Who acts: the teacher or the pupil, drawn anew in every step of every environment."""
+        """Return the policy that acts: teacher or pupil, drawn in every environment and step."""
         pupil, beta = self._make_policy(state.params), self._beta(state.step)
 
         def policy(observation: Any, key: jax.Array) -> tuple[jax.Array, types.Extra]:
             who_key, teacher_key, pupil_key = jax.random.split(key, 3)
             lesson, _ = self._teacher(observation, teacher_key)
             own, _ = pupil(observation, pupil_key)
+            # beta is the teacher's probability, beta_i of Ross et al. 2011, algorithm 3.1.
             teach = jax.random.bernoulli(who_key, beta, (self.config.num_envs, 1))
+            # Whoever acts, the teacher's action is the label.
             return jnp.where(teach, lesson, own), {"lesson": lesson}
 
         return policy
 
     def _lessons(self, replay: ReplayBufferState, key: jax.Array) -> Lesson:
-        """Draws what one update learns from, with images shifted where that is asked for."""
+        """Draw the lessons of one update, with shifted images if `augment_pixels` is set."""
+        # Without shifts the key is not split, so that the draws are the same with and without
+        # images.
         if not self.config.augment_pixels:
             return self._drawn(replay, key)
         draw_key, shift_key = jax.random.split(key)
@@ -164,10 +182,11 @@ class BCLearner(Learner):
         return drawn._replace(observation=images.randomly_shifted(drawn.observation, shift_key))
 
     def _drawn(self, replay: ReplayBufferState, key: jax.Array) -> Lesson:
+        """Draw lessons from the buffer, split over the devices."""
         return devices.shard(self._buffer.sample(replay, key), self.mesh)
 
     def _learn(self, state: BCTrainingState, key: jax.Array) -> tuple[BCTrainingState, Updates]:
-        """Fits the pupil's mean action to the teacher's, by the mean square of the difference.
+        """Fit the pupil's mean action to the teacher's, by the mean squared difference.
 
         Source: Ross, Gordon, Bagnell 2011 (1011.0686), algorithm 3.1.
         """
@@ -179,6 +198,7 @@ class BCLearner(Learner):
 
             def loss(policy: Any) -> jax.Array:
                 logits = network.apply(state.params.normalizer, policy, lesson.observation)
+                # After squashing: the difference is one of actions as the environment sees them.
                 return jnp.mean((actions.mode(logits) - lesson.action) ** 2)
 
             value, grads = jax.value_and_grad(loss)(state.params.policy)

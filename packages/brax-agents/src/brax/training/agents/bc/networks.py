@@ -22,7 +22,7 @@ def make_bc_networks(
     policy_obs_key: str = "state",
     distribution_type: str = "tanh_normal",
 ) -> ActorNetworks:
-    """Makes the network of the pupil.
+    """Return the network of the pupil for observations that are vectors.
 
     Args:
         observation_size: number of features, or a dictionary of them.
@@ -66,7 +66,7 @@ def make_bc_networks_vision(
     cnn_kernel_init_fn: str | Callable[..., Any] = "lecun_normal",
     cnn_kernel_init_kwargs: Mapping[str, Any] | None = None,
 ) -> ActorNetworks:
-    """Makes the network of a pupil that reads images.
+    """Return the network of a pupil that reads images.
 
     Arguments as `make_bc_networks`, and those of images as
     `brax.training.agents.ppo.networks_vision.make_ppo_networks_vision`.

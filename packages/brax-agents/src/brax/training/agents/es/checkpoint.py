@@ -1,4 +1,4 @@
-"""ES's policies and parameters, in checkpoints."""
+"""Policies and parameters of ES in checkpoints: load_policy, load, save and network_config."""
 
 from brax.training.agents.es import ES
 

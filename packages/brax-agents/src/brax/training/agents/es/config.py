@@ -9,47 +9,47 @@ from brax.training.settings import choice, number
 
 
 class FitnessShaping(enum.StrEnum):
-    """What returns are made into before they weigh the noise."""
+    """The ways to turn returns into the weights of the noise."""
 
     ORIGINAL = "original"
-    """Nothing: the returns themselves."""
+    """The returns themselves."""
     CENTERED_RANK = "centered_rank"
-    """Their ranks, evenly from -1/2 for the worst to 1/2 for the best."""
+    """Ranks, evenly from -1/2 for the worst return to 1/2 for the best."""
     WIERSTRA = "wierstra"
-    """Utilities that leave out the worse half (Wierstra et al. 2014)."""
+    """Utilities that ignore the worse half (Wierstra et al. 2014)."""
 
 
 @dataclass(frozen=True)
 class ESConfig(RunConfig):
-    """The numbers of a run of ES; with them and the environment a run can be repeated."""
+    """The numbers of an ES run. Together with the environment they make the run repeatable."""
 
     step_formula = "population_size * episode_length"
 
     population_size: int = number(128, 2)
-    """Policies tried in one training step, half of them mirror images of the others."""
+    """Policies tried per training step, in pairs with noise of opposite sign."""
     learning_rate: float = number(1e-3, 0, open_low=True)
-    """Step size of Adam."""
+    """Learning rate of Adam."""
     perturbation_std: float = number(0.1, 0, open_low=True)
-    """Deviation of the noise on the parameters."""
+    """Standard deviation of the noise on the parameters."""
     fitness_shaping: str = choice(*FitnessShaping)
-    """What returns are made into: `original`, `centered_rank` or `wierstra`."""
+    """Weights of the noise, from returns: `original`, `centered_rank` or `wierstra`."""
     center_fitness: bool = False
-    """Scale returns to mean 0, deviation 1 before they are shaped."""
+    """Scale returns to mean 0 and standard deviation 1 before they are shaped."""
     l2coeff: float = number(0.0, 0)
-    """Weight of the pull of all parameters to zero."""
+    """Weight decay: strength of the pull of all parameters towards zero."""
 
     @property
     def num_envs(self) -> int:
-        """Environments that run side by side: one for each policy."""
+        """Environments that run in parallel: one for each policy."""
         return self.population_size
 
     @property
     def env_steps_per_training_step(self) -> int:
-        """Environment steps of one training step, those after the end of an episode included."""
+        """Environment steps per training step. Steps after the end of an episode count."""
         return self.population_size * self.episode_length
 
     def check(self) -> None:
-        """Refuses a population that is not made of pairs.
+        """Reject a population that does not consist of pairs.
 
         Raises:
             ConfigError: naming the nearest sizes.

@@ -1,4 +1,4 @@
-"""The gradient that evolution strategies estimate."""
+"""The gradient that evolution strategies estimate from returns."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from brax.training.agents.es.config import FitnessShaping
 
 
 def shape_fitness(returns: jax.Array, shaping: str) -> jax.Array:
-    """Makes weights of returns, both (n,).
+    """Return the weights of returns, both (n,).
 
-    Where a weight follows from a rank, equal returns share the weights of their ranks evenly.
+    Where weights depend on ranks, equal returns share the weights of their ranks evenly.
 
     Source: centered ranks: Salimans et al. 2017, section 2.1. Utilities: Wierstra et al. 2014,
     section 3.1.
@@ -22,12 +22,15 @@ def shape_fitness(returns: jax.Array, shaping: str) -> jax.Array:
     rank = jnp.arange(number)  # 0 for the worst
     if shaping == FitnessShaping.CENTERED_RANK:
         return _by_rank(returns, rank / (number - 1) - 0.5)
+    # The worse half has utility 0 before the mean is subtracted; rank 0 is the worst.
     utility = jnp.maximum(0.0, jnp.log(number / 2 + 1) - jnp.log(number - rank))
     return _by_rank(returns, utility / jnp.sum(utility) - 1.0 / number)
 
 
 def _by_rank(returns: jax.Array, weights: jax.Array) -> jax.Array:
-    """The weight of each return, of weights from the worst to the best, all (n,)."""
+    """Return the weight of each return, given the weights from the worst to the best, all (n,)."""
+    # A population whose returns are all equal must not move: by its order alone, each tie would get
+    # another weight, and the noise would be followed in the order of the environments.
     ordered = jnp.sort(returns)
     first = jnp.searchsorted(ordered, ordered)  # the first of those that are equal
     sums, number = (jnp.zeros_like(weights).at[first].add(w) for w in (weights, 1.0))
@@ -36,18 +39,19 @@ def _by_rank(returns: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def search_gradient(noise: Any, plus: jax.Array, minus: jax.Array, std: float) -> Any:
-    """Estimates the gradient of the expected fitness from mirrored samples.
+    """Estimate the gradient of the expected fitness from mirrored samples.
 
     Args:
-        noise: standard normal noise, a tree of leaves (pairs, ...).
+        noise: standard normal noise, a tree with leaves (pairs, ...).
         plus: fitness of the parameters plus `std * noise`, (pairs,).
-        minus: fitness of the parameters minus it, (pairs,).
-        std: deviation of the noise.
+        minus: fitness of the parameters minus `std * noise`, (pairs,).
+        std: standard deviation of the noise.
 
     Returns:
         A tree like the parameters: the mean of `(plus - minus) / (2 std) * noise`.
 
-    Source: Salimans et al. 2017, eq. 1 with mirrored sampling.
+    Source: Salimans et al. 2017 (1703.03864), eq. 1 with mirrored sampling.
     """
+    # A central difference along each direction of noise: even terms of the fitness cancel.
     weight = (plus - minus) / (2.0 * std * plus.shape[0])
     return jax.tree.map(lambda n: jnp.tensordot(weight, n, axes=1), noise)

@@ -20,7 +20,7 @@ def make_es_networks(
     activation: str | networks.ActivationFn = linen.relu,
     policy_obs_key: str = "state",
 ) -> PolicyNetworks:
-    """Makes the network of a deterministic policy, whose actions tanh bounds to (-1, 1).
+    """Return the network of a deterministic policy, whose actions tanh bounds to (-1, 1).
 
     Args:
         observation_size: number of features, or a dictionary of them.

@@ -1,4 +1,4 @@
-"""PPO's policies and parameters, in checkpoints."""
+"""Policies and parameters of PPO in checkpoints: load_policy, load, save and network_config."""
 
 from brax.training.agents.ppo import PPO
 

@@ -1,4 +1,4 @@
-"""PPO's settings."""
+"""The settings of PPO."""
 
 import functools
 from collections.abc import Mapping
@@ -21,59 +21,62 @@ UNSUPPORTED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class PPOConfig(config.RunConfig):
-    """The numbers of a run of PPO; with them and the environment a run can be repeated."""
+    """The numbers of a PPO run. Together with the environment they make the run repeatable."""
 
     unsupported: ClassVar[Mapping[str, Any]] = UNSUPPORTED
     moved_defaults = ("bootstrap_on_timeout",)
     step_formula = "batch_size * num_minibatches * unroll_length * action_repeat"
 
     num_envs: int = number(1, 1)
-    """Environments that run side by side, over all devices."""
+    """Environments that run in parallel, over all devices."""
     learning_rate: float = number(1e-4, 0, open_low=True)
-    """Step size of Adam; with a schedule, the first."""
+    """Learning rate of Adam; with a schedule, the initial one."""
     learning_rate_schedule: str | None = choice(None, *LRSchedule)
-    """`ADAPTIVE_KL` lets the step size follow how far the policy moves; None or `NONE` for no
-    change."""
+    """`ADAPTIVE_KL` adapts the learning rate to the KL divergence of each update; None or `NONE`
+    keeps it fixed.
+    """
     desired_kl: float = number(0.01, 0, open_low=True)
-    """How far the policy should move in one training step, as a KL divergence."""
+    """KL divergence per training step that `ADAPTIVE_KL` aims at."""
     learning_rate_schedule_min_lr: float = number(1e-5, 0, open_low=True)
-    """Least step size of the schedule."""
+    """Lower bound of the adaptive learning rate."""
     learning_rate_schedule_max_lr: float = number(1e-2, 0, open_low=True)
-    """Greatest step size of the schedule."""
+    """Upper bound of the adaptive learning rate."""
     entropy_cost: float = number(1e-4, 0)
     """Weight of the entropy bonus."""
     discounting: float = number(0.9, 0, 1)
-    """Discount of one action."""
+    """Discount factor per action."""
     unroll_length: int = number(10, 1)
-    """Actions in one stretch of experience."""
+    """Actions per unroll, the stretch of experience that advantages are computed over."""
     batch_size: int = number(32, 1)
-    """Stretches in one minibatch, over all devices."""
+    """Unrolls per minibatch, over all devices."""
     num_minibatches: int = number(16, 1)
-    """Minibatches in one training step."""
+    """Minibatches per training step."""
     num_updates_per_batch: int = number(2, 1)
-    """Passes over the experience of one training step."""
+    """Epochs: passes over the experience of one training step."""
     reward_scaling: float = number(1.0, 0, open_low=True)
-    """Factor on rewards before they are learned from."""
+    """Factor that rewards are multiplied by before learning."""
     clipping_epsilon: float = number(0.3, 0, open_low=True)
-    """Bound on the change of an action's probability."""
+    """Clipping range of the probability ratio."""
     clipping_epsilon_value: float | None = number(None, 0, open_low=True)
-    """Bound on the change of a value in one training step; None leaves it unbounded."""
+    """Clipping range of the change of a value in one training step; None does not clip."""
     advantage_estimator: str = choice("v_trace", "gae")
-    """How advantages follow from value targets `V'`: `v_trace`, `r + discounting * V' - V` with the
-    next target, or `gae`, `V' - V` with the step's own."""
+    """Advantages from value targets `V'`: `v_trace` is `r + discounting * V'[t+1] - V[t]`, `gae` is
+    `V'[t] - V[t]`.
+    """
     gae_lambda: float = number(0.95, 0, 1)
-    """Weight of longer returns in the advantage."""
+    """Lambda of the value targets: 0 uses one-step returns, 1 whole returns."""
     max_grad_norm: float | None = number(None, 0, open_low=True)
-    """Greatest norm of a gradient; None leaves it unbounded."""
+    """Largest norm of a gradient; larger ones are scaled down. None does not clip."""
     normalize_advantage: bool = True
-    """Scale advantages to mean 0, deviation 1 in each minibatch."""
+    """Scale advantages to mean 0 and standard deviation 1 in each minibatch."""
     vf_loss_coefficient: float = number(0.5, 0)
-    """Twice the weight of the value error (so by default it is a quarter)."""
+    """Twice the weight of the squared value error: the default weighs it by 1/4."""
     use_distributional_critic: bool = False
     """Let the value network learn quantiles of the return; the value is their mean."""
     bootstrap_on_timeout: bool = True
     """Learn from truncated steps too, with the value of the true last observation; False leaves
-    them out of the losses."""
+    them out of the losses.
+    """
     vision: bool = False
     """Let the networks read images, the observations whose names begin with `pixels/`."""
     augment_pixels: bool = False
@@ -81,14 +84,14 @@ class PPOConfig(config.RunConfig):
 
     @property
     def num_unrolls(self) -> int:
-        """Stretches that each environment runs in one training step."""
+        """Unrolls that each environment runs in one training step."""
         return self.batch_size * self.num_minibatches // self.num_envs
 
     @property
     def env_steps_per_training_step(self) -> int:
         """Environment steps of one training step."""
-        stretches = self.batch_size * self.num_minibatches
-        return stretches * self.unroll_length * self.action_repeat
+        unrolls = self.batch_size * self.num_minibatches
+        return unrolls * self.unroll_length * self.action_repeat
 
     @property
     def loss(self) -> PPOLossConfig:
@@ -103,7 +106,7 @@ class PPOConfig(config.RunConfig):
 
     @property
     def network_settings(self) -> dict[str, Any]:
-        """What `network_factory` is told besides."""
+        """Settings that `network_factory` gets besides sizes and preprocessing."""
         return {"use_distributional_critic": True} if self.use_distributional_critic else {}
 
     @property
@@ -112,7 +115,7 @@ class PPOConfig(config.RunConfig):
         return ("truncation",) + ("terminal_obs",) * self.bootstrap_on_timeout
 
     def check(self) -> None:
-        """Refuses batches that the environments cannot fill evenly.
+        """Reject an adaptive learning rate out of bounds and batches that environments cannot fill.
 
         Raises:
             ConfigError: naming the numbers and the nearest that fits.
@@ -131,13 +134,15 @@ class PPOConfig(config.RunConfig):
                 f"clipping_epsilon_value={self.clipping_epsilon_value} bounds the change of a "
                 "value; use_distributional_critic=True has quantiles instead: leave one out."
             )
-        stretches = self.batch_size * self.num_minibatches
-        if stretches % self.num_envs == 0:
+        unrolls = self.batch_size * self.num_minibatches
+        # Every environment runs a whole number of unrolls in a training step, so that all of them
+        # stay in step and the batch has one shape.
+        if unrolls % self.num_envs == 0:
             return
-        legal = [n for n in range(1, stretches + 1) if stretches % n == 0]
+        legal = [n for n in range(1, unrolls + 1) if unrolls % n == 0]
         nearest = min(legal, key=lambda n: abs(n - self.num_envs))
         raise ConfigError(
-            f"batch_size={self.batch_size} * num_minibatches={self.num_minibatches} = {stretches} "
+            f"batch_size={self.batch_size} * num_minibatches={self.num_minibatches} = {unrolls} "
             f"must be a multiple of num_envs={self.num_envs}; the nearest that fits is "
             f"num_envs={nearest}."
         )
@@ -145,13 +150,13 @@ class PPOConfig(config.RunConfig):
 
 @dataclass(frozen=True)
 class PPORuntime(config.Runtime):
-    """What a run of PPO is given besides numbers."""
+    """The objects of a PPO run: what cannot be written as a number."""
 
     restore_value_fn: bool = True
     """False to take all of `restore_params` but the value network."""
 
     def check(self, config: Any) -> None:
-        """Refuses a checkpoint of which only a part should be restored.
+        """Reject a request to restore only a part of a checkpoint.
 
         Raises:
             ConfigError: saying how to restore a part.
@@ -165,7 +170,7 @@ class PPORuntime(config.Runtime):
 
     @property
     def first_params(self) -> Any:
-        """The parameters to start from that were given, without those that are not wanted."""
+        """The parameters to start from, without the value network if that is not wanted."""
         given = self.restore_params
         whole = self.restore_value_fn or not isinstance(given, tuple | list)
         return given if whole else given[:2]

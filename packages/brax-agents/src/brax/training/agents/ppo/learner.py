@@ -1,4 +1,7 @@
-"""One training step of PPO, as pure functions of the training state."""
+"""One training step of PPO, as pure functions of the training state.
+
+The loss is in `losses.py`. Start reading at `PPOLearner.training_step`.
+"""
 
 from typing import Any, NamedTuple
 
@@ -30,18 +33,18 @@ from brax.training.runner import acting
 
 
 class PPOTrainingState(NamedTuple):
-    """All that one training step hands to the next."""
+    """Everything that one training step passes to the next. A checkpoint stores it whole."""
 
     params: PPOParams
     optimizer_state: Any
     env_state: State
     key: jax.Array
     bad_updates: jax.Array
-    """Updates in a row that were skipped because their gradient was not finite, int32."""
+    """Consecutive updates that were skipped because their gradient was not finite, int32."""
 
 
 class Learned(NamedTuple):
-    """What an update changes."""
+    """The part of the training state that an update changes."""
 
     policy: Any
     value: Any
@@ -50,16 +53,16 @@ class Learned(NamedTuple):
 
 
 class PPOLearner(Learner):
-    """The compiled parts of PPO."""
+    """The functions of PPO that are compiled: the first state and one training step."""
 
     def __init__(self, parts: Parts) -> None:
-        """Prepares the functions; compiles nothing."""
+        """Make the functions of the policy and the optimizer; nothing is compiled."""
         super().__init__(parts)
         self._make_policy = make_inference_fn(parts.networks)
         self._optimizer = make_optimizer(self.config)
 
     def init(self, key: jax.Array) -> PPOTrainingState:
-        """Makes the first state."""
+        """Return the first training state."""
         policy_key, value_key, env_key, train_key = jax.random.split(key, 4)
         params = PPOParams(
             self.first_normalizer(),
@@ -75,9 +78,11 @@ class PPOLearner(Learner):
         )
 
     def training_step(self, state: PPOTrainingState) -> tuple[PPOTrainingState, Tally]:
-        """Collects experience, takes its statistics, learns from it."""
+        """Collect experience, update the observation statistics, then learn from the experience."""
         key, collect_key, learn_key = jax.random.split(state.key, 3)
         env_state, batch, acted = self._collect(state.params, state.env_state, collect_key)
+        # The statistics change before learning: the updates normalize by statistics that include
+        # this batch. Log densities and values in the batch were computed with the older ones.
         normalizer = self.normalizer_after(state.params.normalizer, batch.observation)
         params = state.params._replace(normalizer=normalizer)
         state = state._replace(params=params, env_state=env_state, key=key)
@@ -87,7 +92,12 @@ class PPOLearner(Learner):
     def _collect(
         self, params: PPOParams, env_state: State, key: jax.Array
     ) -> tuple[State, Batch, Episodes]:
-        """Runs every environment for `num_unrolls` stretches."""
+        """Run every environment for `num_unrolls` unrolls.
+
+        Returns:
+            The environments' state, the experience with the unroll as first axis, and the sums over
+            the episodes that ended.
+        """
         policy = self._make_policy(params)
 
         def unroll(state: State, key: jax.Array) -> tuple[State, tuple[Batch, Any]]:
@@ -98,28 +108,32 @@ class PPOLearner(Learner):
 
         keys = jax.random.split(key, self.config.num_unrolls)
         env_state, (batch, acted) = jax.lax.scan(unroll, env_state, keys)
-        stretches = self.config.batch_size * self.config.num_minibatches
+        unrolls = self.config.batch_size * self.config.num_minibatches
 
         def merge(x: jax.Array) -> jax.Array:
-            """(unroll, env, ...) to (stretch, ...), an environment's stretches side by side."""
-            return jnp.swapaxes(x, 0, 1).reshape(stretches, *x.shape[2:])
+            """Join (unroll, env, ...) to (env * unroll, ...), environments first."""
+            return jnp.swapaxes(x, 0, 1).reshape(unrolls, *x.shape[2:])
 
+        # The environments are split over devices along this axis, so that the unrolls of each can
+        # stay on its device.
         batch = jax.tree.map(merge, batch)
-        places = devices.shardings(batch, self.mesh, stretches)
+        places = devices.shardings(batch, self.mesh, unrolls)
         batch = jax.lax.with_sharding_constraint(batch, places)
         return env_state, batch, jax.tree.map(lambda x: jnp.sum(x, axis=0), acted)
 
     def _batch(self, params: PPOParams, data: Any) -> Batch:
-        """Experience of one unroll, environments first."""
+        """Return the experience of one unroll, with environments as first axis."""
         config = self.config
+        # Everything here is (time, env) until the last line.
         termination, truncation = ends(data)
         value = self._value(params, data.observation)
         after, timeout_value = data.next_observation, None
         if config.bootstrap_on_timeout:
             next_value = self._value(params, after)
             last_value = next_value[-1]
-            # Nothing fits values of last observations. Within those of the stretch, which are
-            # fitted, they cannot grow by themselves.
+            # No update fits the values of last observations, which are never acted on. Clipped to
+            # the range of the values in the same unroll, which are fitted, an extrapolation cannot
+            # feed itself.
             timeout_value = jnp.clip(next_value, jnp.min(value, axis=0), jnp.max(value, axis=0))
         else:
             last_value = self._value(params, jax.tree.map(lambda x: x[-1], after))
@@ -141,20 +155,23 @@ class PPOLearner(Learner):
             value=value,
             target=target,
             advantage=advantage,
+            # Without a value for the last observation a truncated step has no target: it is left
+            # out.
             used=1.0 - truncation if timeout_value is None else jnp.ones_like(truncation),
         )
+        # Minibatches are drawn from whole unrolls, so environments come first.
         return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
 
     def _value(self, params: PPOParams, observation: Any) -> jax.Array:
-        """Values of observations."""
+        """Return the critic's values of observations."""
         return self.networks.value_network.apply(params.normalizer, params.value, observation)
 
     def _learn(
         self, state: PPOTrainingState, batch: Batch, key: jax.Array
     ) -> tuple[PPOTrainingState, Updates]:
-        """Passes over the experience in shuffled minibatches, one update each."""
+        """Pass over the experience in shuffled minibatches, with one update for each."""
         config = self.config
-        stretches = config.batch_size * config.num_minibatches
+        unrolls = config.batch_size * config.num_minibatches
         normalizer = state.params.normalizer
 
         def minibatch(learned: Learned, inputs: tuple[Batch, jax.Array]) -> tuple[Learned, Any]:
@@ -162,12 +179,15 @@ class PPOLearner(Learner):
 
         def epoch(learned: Learned, key: jax.Array) -> tuple[Learned, Any]:
             shuffle, rest = jax.random.split(key)
-            rows = shuffled(shuffle, stretches)
+            # Whole unrolls are shuffled: a row is one unroll with all of its steps.
+            rows = shuffled(shuffle, unrolls)
 
             def deal(x: jax.Array) -> jax.Array:
+                # A permutation: no row is out of bounds or taken twice, so XLA need not check.
                 dealt = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
                 return dealt.reshape(config.num_minibatches, config.batch_size, *x.shape[1:])
 
+            # (minibatch, unroll, ...): the devices share the unrolls of every minibatch.
             parts = devices.shard(jax.tree.map(deal, batch), self.mesh, axis=1)
             keys = jax.random.split(rest, config.num_minibatches)
             return jax.lax.scan(minibatch, learned, (parts, keys))
@@ -187,10 +207,11 @@ class PPOLearner(Learner):
     def _update(
         self, learned: Learned, normalizer: Any, batch: Batch, key: jax.Array
     ) -> tuple[Learned, tuple[dict[str, jax.Array], jax.Array]]:
-        """Takes one gradient step, or none where the gradient is not finite."""
+        """Take one gradient step, or none if the gradient is not finite."""
         if self.config.augment_pixels:
             key, shift_key = jax.random.split(key)
             batch = _shifted(batch, shift_key)
+        # The normalizer is no weight: no gradient goes into it.
         weights = (learned.policy, learned.value)
 
         def loss(weights: Any, over: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
@@ -198,6 +219,8 @@ class PPOLearner(Learner):
             return compute_ppo_loss(params, batch, key, networks, self.config.loss)
 
         grads, losses = devices.grad(loss, weights, self.mesh, len(batch.log_prob))
+        # The learning rate follows the KL divergence before this update, of the policy that the
+        # earlier updates of this training step have moved.
         optimizer_state = learned.optimizer_state
         if self.config.learning_rate_schedule == LRSchedule.ADAPTIVE_KL:
             optimizer_state, rate = adaptive_kl_learning_rate(
@@ -216,8 +239,8 @@ class PPOLearner(Learner):
 
 
 def _shifted(batch: Batch, key: jax.Array) -> Batch:
-    """Experience whose images are shifted, each sample by a draw of its own.
+    """Return experience whose images are randomly shifted, each sample by a shift of its own.
 
-    Values, and the densities that ratios are taken to, stay those of what the policy saw.
+    Values and log densities stay those of the images that the policy saw.
     """
     return batch._replace(observation=images.randomly_shifted(batch.observation, key))

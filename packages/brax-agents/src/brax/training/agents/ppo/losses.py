@@ -1,4 +1,8 @@
-"""PPO's loss."""
+"""PPO's loss: clipped surrogate, value error and entropy bonus.
+
+Start reading at `compute_ppo_loss`. The advantages that it takes are computed once a training step
+by `compute_gae` of `learning/advantages.py`, which `learner.py` calls.
+"""
 
 from typing import Any, NamedTuple
 
@@ -11,26 +15,26 @@ from brax.training.learning.advantages import compute_gae as compute_gae
 
 
 class Batch(NamedTuple):
-    """Stretches of experience: the first axis is the stretch, the second (if any) is time."""
+    """Experience that an update learns from: the first axis is the unroll, the second is time."""
 
     observation: Any
-    """What the policy saw, (n, time, ...)."""
+    """Observations that the policy acted on, leaves (n, time, ...)."""
     raw_action: jax.Array
     """Actions before squashing, (n, time, action_size)."""
     log_prob: jax.Array
-    """Their log density under the policy that acted, (n, time)."""
+    """Log density of the raw actions under the policy that acted, (n, time)."""
     value: jax.Array
-    """Values when the policy acted, (n, time)."""
+    """Values from the critic at the time of acting, (n, time)."""
     target: jax.Array
-    """What the values should be, (n, time)."""
+    """Value targets, (n, time)."""
     advantage: jax.Array
-    """How much better than expected each action was, (n, time)."""
+    """Advantages, (n, time)."""
     used: jax.Array
     """1 for a step that is learned from, else 0, (n, time)."""
 
 
 class PPOLossConfig(NamedTuple):
-    """Numbers of the loss."""
+    """The numbers of PPO's loss."""
 
     clipping_epsilon: float
     entropy_cost: float
@@ -42,35 +46,41 @@ class PPOLossConfig(NamedTuple):
 def compute_ppo_loss(
     params: PPOParams, batch: Batch, key: jax.Array, networks: PPONetworks, config: PPOLossConfig
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Computes PPO's loss: clipped surrogate, value error and entropy.
+    """Return PPO's loss: clipped surrogate, value error and entropy bonus.
 
-    Targets and advantages are part of the experience: they stay what they were when the policy
-    acted. Made anew of the values that an update moves, they would move with them, and where
-    nothing fits the value of a last observation both grow without bound.
+    Targets and advantages belong to the experience: they keep the values that they had when the
+    policy acted. If they were recomputed from the critic that an update moves, they would move
+    with it, and both would grow without bound where no update fits the value of a last observation.
 
     Args:
-        params: parameters; the gradient with respect to `policy` and `value` is meant.
+        params: parameters; the gradient is taken by `policy` and `value`.
         batch: experience.
-        key: for the estimate of the entropy.
+        key: random key for the estimate of the entropy.
         networks: PPO's networks.
         config: numbers of the loss.
 
     Returns:
-        The loss and its parts.
+        The loss and its parts, both scalar.
 
-    Source: Schulman et al. 2017, eq. 7 and 9.
+    Source: Schulman et al. 2017 (1707.06347), eq. 7 and 9.
     """
     actions = networks.parametric_action_distribution
     logits = networks.policy_network.apply(params.normalizer, params.policy, batch.observation)
+    # Eq. 6, r(theta): from logarithms, since densities of many actions underflow.
     ratio = jnp.exp(actions.log_prob(logits, batch.raw_action) - batch.log_prob)
     policy_loss = _surrogate(ratio, batch.advantage, batch.used, config)
     seen = (params.normalizer, params.value, batch.observation)
+    # A distributional critic is fitted by quantile regression, which has no clipped form; the
+    # config therefore rejects `clipping_epsilon_value` with it.
     if networks.value_quantiles:
         value_error = quantile_huber_loss(networks.value_quantiles(*seen), batch.target)
     else:
         values = networks.value_network.apply(*seen)
         value_error = _value_error(values, batch.target, batch.value, config.clipping_epsilon_value)
+    # Eq. 9, c1 L^VF. The factor 1/2 comes on top of the coefficient: the default weighs the error
+    # by 1/4. Truncated steps without a target have `used` 0.
     value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error * batch.used)
+    # Eq. 9, c2 S. A squashed normal distribution has no closed form: one sample estimates it.
     entropy_loss = -config.entropy_cost * jnp.mean(actions.entropy(logits, key))
     loss = policy_loss + value_loss + entropy_loss
     return loss, {
@@ -78,32 +88,43 @@ def compute_ppo_loss(
         "policy_loss": policy_loss,
         "v_loss": value_loss,
         "entropy_loss": entropy_loss,
+        # Schulman's k3 estimator of KL(old || new): unbiased, and no term is negative, unlike those
+        # of the mean of -log(ratio).
         "kl_estimate": jnp.mean(ratio - 1.0 - jnp.log(ratio)),
     }
 
 
 def quantile_huber_loss(quantiles: jax.Array, targets: jax.Array, kappa: float = 1.0) -> jax.Array:
-    """Returns how badly quantiles (..., n) fit targets (...,): the mean over quantiles, (...,).
+    """Return the quantile Huber loss of quantiles (..., n) for targets (...,), shape (...,).
 
-    Quantile i of n is that of `(i + 1/2) / n`; errors beyond `kappa` count linearly.
+    The i-th of n quantiles is that of probability `(i + 1/2) / n`, the midpoints of lemma 2. Errors
+    beyond `kappa` count linearly. The result is the mean over the quantiles.
 
-    Source: Dabney et al. 2018 (1710.10044), eq. 10.
+    Source: Dabney et al. 2018 (1710.10044), eq. 9 and 10.
     """
     number = quantiles.shape[-1]
     share = (jnp.arange(number) + 0.5) / number
+    # Positive where the target lies above the quantile; the last axis is the quantile.
     error = targets[..., None] - quantiles
     size = jnp.abs(error)
     huber = jnp.where(size <= kappa, 0.5 * error**2, kappa * (size - 0.5 * kappa))
+    # |tau - 1{error < 0}| makes the loss asymmetric, so that its minimum is the quantile.
     return jnp.mean(jnp.abs(share - (error < 0)) * huber / kappa, axis=-1)
 
 
 def _value_error(
     values: jax.Array, targets: jax.Array, before: jax.Array, bound: float | None
 ) -> jax.Array:
-    """Squared errors of values; with a bound, not less than if no value moved further than that."""
+    """Return the squared errors of values; with a bound, the larger of two.
+
+    The two are that of the value and that of the clipped value, which is the value when the policy
+    acted, moved by at most `bound`. Taking the larger means that an update gains nothing by moving
+    a value further than that.
+    """
     error = (targets - values) ** 2
     if bound is None:
         return error
+    # Values are clipped about those at the time of acting, as eq. 7 clips ratios about 1.
     near = before + jnp.clip(values - before, -bound, bound)
     return jnp.maximum(error, (targets - near) ** 2)
 
@@ -111,11 +132,16 @@ def _value_error(
 def _surrogate(
     ratio: jax.Array, advantages: jax.Array, used: jax.Array, config: PPOLossConfig
 ) -> jax.Array:
-    """The clipped surrogate over the steps that are used, advantages normalized over those."""
+    """Return the negated clipped surrogate, averaged over the steps that are used.
+
+    With `normalize_advantage`, advantages are normalized over these steps first.
+    """
+    # At least 1: a minibatch of truncated steps only has none that is used.
     number = jnp.maximum(jnp.sum(used), 1.0)
     if config.normalize_advantage:
         mean = jnp.sum(advantages * used) / number
         variance = jnp.sum(used * (advantages - mean) ** 2) / number
+        # The small number keeps a minibatch of equal advantages at zero instead of 0 / 0.
         advantages = used * (advantages - mean) / (jnp.sqrt(variance) + 1e-8)
     # XLA would compute it anew for each entry of an action in the gradient, from transposed arrays.
     advantages = fusion_barrier(advantages)

@@ -1,4 +1,4 @@
-"""SAC's policies and parameters, in checkpoints."""
+"""Policies and parameters of SAC in checkpoints: load_policy, load, save and network_config."""
 
 from brax.training.agents.sac import SAC
 

@@ -1,4 +1,4 @@
-"""SAC's settings."""
+"""The settings of SAC."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,34 +11,37 @@ from brax.training.settings import number
 
 @dataclass(frozen=True)
 class SACConfig(RunConfig):
-    """The numbers of a run of SAC; with them and the environment a run can be repeated."""
+    """The numbers of a SAC run. Together with the environment they make the run repeatable."""
 
     old_names: ClassVar[Mapping[str, str]] = {"checkpoint_logdir": "save_checkpoint_path"}
     step_formula = "num_envs * action_repeat"
 
     num_envs: int = number(1, 1)
-    """Environments that run side by side, over all devices."""
+    """Environments that run in parallel, over all devices."""
     learning_rate: float = number(1e-4, 0, open_low=True)
-    """Step size of Adam, for the policy and the critics."""
+    """Learning rate of Adam, for the policy and the critics."""
     alpha_learning_rate: float = number(3e-4, 0, open_low=True)
-    """Step size of Adam, for the logarithm of the temperature."""
+    """Learning rate of Adam, for the logarithm of the temperature."""
     discounting: float = number(0.9, 0, 1)
-    """Discount of one action."""
+    """Discount factor per action."""
     batch_size: int = number(256, 1)
-    """Transitions in one update, over all devices."""
+    """Transitions per update, over all devices."""
     grad_updates_per_step: int = number(1, 1)
-    """Updates in one training step."""
+    """Updates per training step."""
     tau: float = number(0.005, 0, 1, open_low=True)
-    """Share of the critics that their targets take over in each update."""
+    """Share by which the target critics move towards the critics in each update."""
     reward_scaling: float = number(1.0, 0, open_low=True)
-    """Factor on rewards before they are learned from."""
+    """Factor that rewards are multiplied by before learning."""
     min_replay_size: int = number(0, 0)
     """Transitions in the replay buffer before the first update."""
     max_replay_size: int = number(1_048_576, 1, 2**31 - 1)
-    """Transitions that the replay buffer keeps, rounded down to whole steps of all environments;
-    their memory is taken at once."""
+    """Capacity of the replay buffer in transitions, rounded down to whole steps of all
+    environments.
+    """
     target_entropy: float | None = number(None)
-    """Entropy that the temperature holds; None for minus half the number of actions."""
+    """Target of the policy's entropy, for the temperature; None is minus half the number of
+    actions.
+    """
 
     @property
     def replay_size(self) -> int:
@@ -56,7 +59,7 @@ class SACConfig(RunConfig):
         return ("truncation", "terminal_obs")
 
     def check(self) -> None:
-        """Refuses a replay buffer that cannot be filled or does not take one step.
+        """Reject a replay buffer that cannot be filled or is too small for one step.
 
         Raises:
             ConfigError: naming the numbers and the nearest that fits.
@@ -73,6 +76,7 @@ class SACConfig(RunConfig):
                 f"{self.replay_size} transitions that max_replay_size={self.max_replay_size} and "
                 f"num_envs={self.num_envs} keep."
             )
+        # A run that never reaches `min_replay_size` would end without a single update.
         most = self.training_steps * self.num_envs
         if self.num_timesteps and self.min_replay_size > most:
             raise ConfigError(

@@ -1,4 +1,7 @@
-"""One training step of SAC, as pure functions of the training state."""
+"""One training step of SAC, as pure functions of the training state.
+
+The losses are in `losses.py`. Start reading at `SACLearner.training_step`.
+"""
 
 from typing import Any, NamedTuple
 
@@ -26,13 +29,13 @@ from brax.training.runner import acting
 
 
 class SACTrainingState(NamedTuple):
-    """All that one training step hands to the next."""
+    """Everything that one training step passes to the next. A checkpoint stores it whole."""
 
     params: PolicyParams
     q: Any
     """Parameters of the critics."""
     target_q: Any
-    """Parameters of the critics that follow slowly."""
+    """Parameters of the target critics, an exponential moving average of `q`."""
     log_alpha: jax.Array
     """Logarithm of the temperature, shape ()."""
     optimizer_state: Any
@@ -40,14 +43,14 @@ class SACTrainingState(NamedTuple):
     replay: ReplayBufferState
     key: jax.Array
     bad_updates: jax.Array
-    """Updates in a row that were skipped because their gradient was not finite, int32."""
+    """Consecutive updates that were skipped because their gradient was not finite, int32."""
 
 
 class SACLearner(Learner):
-    """The compiled parts of SAC."""
+    """The functions of SAC that are compiled: the first state and one training step."""
 
     def __init__(self, parts: Parts) -> None:
-        """Prepares the functions; compiles nothing."""
+        """Make the policy, the losses, the optimizer and the replay buffer; nothing is compiled."""
         super().__init__(parts)
         config = self.config
         self._make_policy = make_inference_fn(parts.networks)
@@ -56,8 +59,11 @@ class SACLearner(Learner):
         self._loss = SACLossConfig(
             discounting=config.discounting,
             reward_scaling=config.reward_scaling,
+            # Haarnoja et al. 2018, table 1, takes minus the number of actions; half of that is
+            # Google's default.
             target_entropy=-0.5 * action_size if entropy is None else entropy,
         )
+        # One optimizer for all weights, so that an update is skipped for all of them or for none.
         self._optimizer = optax.multi_transform(
             {
                 "networks": optax.adam(config.learning_rate),
@@ -72,11 +78,12 @@ class SACLearner(Learner):
 
     @property
     def split(self) -> dict[str, int]:
-        """Parts of the training state that devices share, and the length they are split along."""
+        """Parts of the training state that devices share, with the length of the split axis."""
+        # The buffer is a ring for each environment, so it is split like the environments.
         return {**super().split, "replay": self.config.num_envs}
 
     def init(self, key: jax.Array) -> SACTrainingState:
-        """Makes the first state, with nothing in the replay buffer."""
+        """Return the first training state, with an empty replay buffer."""
         policy_key, q_key, env_key, train_key = jax.random.split(key, 4)
         policy = self.networks.policy_network.init(policy_key)
         q = self.networks.q_network.init(q_key)
@@ -84,6 +91,7 @@ class SACLearner(Learner):
         return SACTrainingState(
             params=PolicyParams(self.first_normalizer(), policy),
             q=q,
+            # The target critics start equal to the critics.
             target_q=q,
             log_alpha=log_alpha,
             optimizer_state=self._optimizer.init(SACWeights(policy, q, log_alpha)),
@@ -94,7 +102,7 @@ class SACLearner(Learner):
         )
 
     def training_step(self, state: SACTrainingState) -> tuple[SACTrainingState, Tally]:
-        """Takes a step in every environment and keeps it, then learns from what is kept."""
+        """Take a step in every environment and store it, then learn from the replay buffer."""
         key, act_key, learn_key = jax.random.split(state.key, 3)
         policy = self._make_policy(state.params)
         env_state, data = acting.actor_step(self.env, state.env_state, policy, act_key, self.extra)
@@ -109,14 +117,17 @@ class SACLearner(Learner):
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
     def _learn(self, state: SACTrainingState, key: jax.Array) -> tuple[SACTrainingState, Updates]:
-        """Makes `grad_updates_per_step` updates, or none while the buffer holds too little."""
+        """Make `grad_updates_per_step` updates, or none while the buffer holds too little."""
         enough = self._buffer.size(state.replay) >= self.config.min_replay_size
+        # The number of updates is data: the same program fills the buffer and learns.
         number = jnp.where(enough, self.config.grad_updates_per_step, 0)
+        # The i-th update has the i-th key, whatever the number of updates is.
         return repeated(lambda i, s: self._update(s, jax.random.fold_in(key, i)), state, number)
 
     def _update(self, state: SACTrainingState, key: jax.Array) -> tuple[SACTrainingState, Updates]:
-        """Takes one gradient step, or none where the gradient is not finite."""
+        """Make one update of all weights, or none if the gradient is not finite."""
         sample_key, loss_key = jax.random.split(key)
+        # Rows are drawn from the rings of all devices; split again, each device works on its share.
         batch = devices.shard(self._buffer.sample(state.replay, sample_key), self.mesh)
         weights = SACWeights(state.params.policy, state.q, state.log_alpha)
         grads, losses = jax.grad(compute_sac_loss, has_aux=True)(
@@ -131,6 +142,7 @@ class SACLearner(Learner):
         weights, optimizer_state, finite = descend(
             self._optimizer, grads, state.optimizer_state, weights
         )
+        # A skipped update leaves the target critics where they are.
         tau = jnp.where(finite, self.config.tau, 0.0)
         state = state._replace(
             params=state.params._replace(policy=weights.policy),

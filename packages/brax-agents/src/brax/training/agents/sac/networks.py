@@ -32,7 +32,7 @@ def make_sac_networks(
     policy_obs_key: str = "state",
     value_obs_key: str = "state",
 ) -> SACNetworks:
-    """Makes SAC's networks: a policy over squashed actions, and two critics.
+    """Return SAC's networks: a policy over squashed actions, and two critics.
 
     Args:
         observation_size: number of features, or a dictionary of them.

@@ -1,4 +1,4 @@
-"""SHAC's policies and parameters, in checkpoints."""
+"""Policies and parameters of SHAC in checkpoints: load_policy, load, save and network_config."""
 
 from brax.training.agents.shac import SHAC
 

@@ -1,4 +1,8 @@
-"""One training step of SHAC, as pure functions of the training state."""
+"""One training step of SHAC, as pure functions of the training state.
+
+The loss of the policy is `SHACLearner.actor_loss`, around `losses.py`. Start reading at
+`SHACLearner.training_step`.
+"""
 
 from typing import Any, NamedTuple
 
@@ -29,28 +33,30 @@ from brax.training.runner import acting
 
 
 class SHACTrainingState(NamedTuple):
-    """All that one training step hands to the next."""
+    """Everything that one training step passes to the next. A checkpoint stores it whole."""
 
     params: ActorCriticParams
     target_value: Any
-    """Parameters of the critic that follows slowly."""
+    """Parameters of the target critic, an exponential moving average of the critic."""
     optimizer_state: Any
-    """Adam's, of the policy and of the critic."""
+    """Adam's states, of the policy and of the critic."""
     env_state: State
     key: jax.Array
     bad_updates: jax.Array
-    """Updates in a row that were skipped because their gradient was not finite, int32."""
+    """Consecutive updates that were skipped because their gradient was not finite, int32."""
 
 
 class SHACLearner(Learner):
-    """The compiled parts of SHAC."""
+    """The functions of SHAC that are compiled: the first state and one training step."""
 
     def __init__(self, parts: Parts) -> None:
-        """Prepares the functions; compiles nothing."""
+        """Make policy, optimizers and environment with clipped gradients; nothing is compiled."""
         super().__init__(parts)
         self._make_policy = make_inference_fn(parts.networks)
         most = self.config.max_state_gradient
         if most is not None:
+            # The loss is a mean over steps and environments. The setting bounds the gradient of the
+            # return of one environment, which is larger by this factor.
             most /= self.config.horizon_length * self.config.num_envs
         self._clipped_env = GradientClippingWrapper(self.env, most)
         rates = self.config.learning_rate, self.config.critic_learning_rate
@@ -63,12 +69,13 @@ class SHACLearner(Learner):
         )
 
     def init(self, key: jax.Array) -> SHACTrainingState:
-        """Makes the first state."""
+        """Return the first training state."""
         policy_key, value_key, env_key, train_key = jax.random.split(key, 4)
         policy = self.networks.policy_network.init(policy_key)
         value = self.networks.value_network.init(value_key)
         return SHACTrainingState(
             params=ActorCriticParams(self.first_normalizer(), policy, value),
+            # The target critic starts equal to the critic.
             target_value=value,
             optimizer_state=(self._actor.init(policy), self._critic.init(value)),
             env_state=self.reset(env_key),
@@ -77,13 +84,13 @@ class SHACLearner(Learner):
         )
 
     def with_params(self, state: SHACTrainingState, params: ActorCriticParams) -> SHACTrainingState:
-        """The first state with other parameters in it, whose critic is the target too."""
+        """Return the first state with other parameters, whose critic is the target critic too."""
         # A copy, since a training step takes over the memory of each leaf
         target = jax.tree.map(jnp.copy, params.value)
         return state._replace(params=params, target_value=target)
 
     def training_step(self, state: SHACTrainingState) -> tuple[SHACTrainingState, Tally]:
-        """Improves the policy through the simulator, then the critic on what was seen."""
+        """Improve the policy through the simulator, then fit the critic to the experience."""
         key, act_key, critic_key = jax.random.split(state.key, 3)
         normalizer, policy, value = state.params
         actor_state, critic_state = state.optimizer_state
@@ -94,6 +101,7 @@ class SHACLearner(Learner):
         value, critic_state, critic_loss, taught = self._teach(
             normalizer, value, critic_state, data.observation, targets, critic_key
         )
+        # One failed gradient of the two counts the training step as failed.
         finite = finite & taught
         updates = count_updates(
             {
@@ -116,8 +124,9 @@ class SHACLearner(Learner):
         return state, Tally(updates, episodes(data.extras["state_extras"]))
 
     def actor_loss(self, policy: Any, state: SHACTrainingState, key: jax.Array) -> tuple[Any, Any]:
-        """Against the mean return of a step of the window and the entropy of its actions; also
-        where that led, what was seen, and what the critic should say of it.
+        """Return the negated mean return per step and entropy, with what the critic learns from.
+
+        The second value is the last environment state, the transitions, and the critic's targets.
         """
         env_state, data = acting.generate_unroll(
             self._clipped_env,
@@ -126,35 +135,42 @@ class SHACLearner(Learner):
             key,
             self.config.horizon_length,
             self.extra,
+            # Each step is computed again in the backward pass: memory grows with the state, not
+            # with all that a physics step computes.
             rematerialize=True,
         )
         returns = short_horizon_return(
             data.reward * self.config.reward_scaling,
             *ends(data),
+            # The gradient passes through the value of the last state into the state (eq. 5).
             self._value(state, data.next_observation),
             self.config.discounting,
         )
         mean = jnp.mean(returns) / self.config.horizon_length
+        # No gradient passes through the targets: the critic is fitted to constants.
         targets = self._targets(state, jax.lax.stop_gradient(data))
         if share := self.config.zeroth_order:
+            # The advantage of the likelihood-ratio estimate, as far ahead as the targets see.
             better = targets - self._value(state, data.observation)
             other = likelihood_ratio_surrogate(
                 self.networks, state.params.normalizer, policy, data, better
             )
             mean = mix_gradients(mean, other, share)
+        # Minus the log density of the actions drawn, whose gradient passes through the actions too.
         entropy = -jnp.mean(data.extras["policy_extras"]["log_prob"])
         return -mean - self.config.entropy_cost * entropy, (env_state, data, targets)
 
     def _value(self, state: SHACTrainingState, observation: Any) -> jax.Array:
-        """The target critic's value."""
+        """Return the target critic's values of observations."""
         return self.networks.value_network.apply(
             state.params.normalizer, state.target_value, observation
         )
 
     def _targets(self, state: SHACTrainingState, data: types.Transition) -> jax.Array:
-        """What the critic should say of each observation, (time, n)."""
+        """Return the TD(lambda) targets of the critic, (time, n)."""
         termination, truncation = ends(data)
         next_values = self._value(state, data.next_observation)
+        # Targets come from the target critic, so that they move slowly.
         targets, _ = compute_gae(
             truncation,
             termination,
@@ -170,11 +186,12 @@ class SHACLearner(Learner):
     def _teach(
         self, normalizer: Any, value: Any, critic_state: Any, obs: Any, targets: Any, key: jax.Array
     ) -> tuple[Any, Any, jax.Array, jax.Array]:
-        """Fits the critic in shuffled minibatches.
+        """Fit the critic to its targets in shuffled minibatches.
 
         Returns:
-            Its parameters, its optimizer's state, the mean loss, and whether all were finite.
+            Its parameters, its optimizer's state, the mean loss, and if all gradients were finite.
         """
+        # The critic has no memory, so time and environment are one axis.
         rows = targets.size
         flat_obs, flat = jax.tree.map(lambda x: x.reshape(rows, *x.shape[2:]), (obs, targets))
 

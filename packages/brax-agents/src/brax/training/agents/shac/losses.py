@@ -1,4 +1,4 @@
-"""What SHAC's policy is improved by."""
+"""SHAC's loss of the policy: the short-horizon return that it maximizes."""
 
 import jax
 import jax.numpy as jnp
@@ -11,17 +11,17 @@ def short_horizon_return(
     next_values: jax.Array,
     discount: float,
 ) -> jax.Array:
-    """Adds up what the episodes in a window earn, discounted from where each begins in it.
+    """Return the sum of the discounted returns of the episodes in a window, shape (n,).
+
+    Each episode is discounted from its first step in the window, and ends with the value of the
+    observation where the window or the time limit cuts it.
 
     Args:
-        rewards: rewards, time first, (time, n), as all of these.
-        termination: 1 where an episode ended of itself: nothing comes after it.
-        truncation: 1 where it was cut by the time limit: the value of what would come counts.
+        rewards: rewards, (time, n), like the next three.
+        termination: 1 where an episode terminated: nothing comes after it.
+        truncation: 1 where the time limit cut an episode: the value of the rest counts.
         next_values: values of the true observations after each step.
-        discount: discount of one step.
-
-    Returns:
-        The sum of the returns, shape (n,); each ends with the value of where it stopped.
+        discount: discount factor of one step.
 
     Source: Xu et al. 2022 (2204.07137), eq. 5.
     """
@@ -30,6 +30,8 @@ def short_horizon_return(
     def back(
         carry: tuple[jax.Array, jax.Array], step: tuple[jax.Array, ...]
     ) -> tuple[tuple[jax.Array, jax.Array], None]:
+        # From the last step backwards: `later` is the return after this step within its episode,
+        # `total` the sum of the returns of episodes that begin later in the window.
         later, total = carry
         reward, goes_on, truncation, next_value = step
         total = total + (1.0 - goes_on) * later  # an episode that begins after this step

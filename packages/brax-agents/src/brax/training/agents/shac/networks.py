@@ -23,7 +23,7 @@ def make_shac_networks(
     policy_obs_key: str = "state",
     value_obs_key: str = "state",
 ) -> ActorCriticNetworks:
-    """Makes SHAC's networks, which are smooth, since gradients go through them.
+    """Return SHAC's networks, which are smooth, since gradients pass through them.
 
     Args:
         observation_size: number of features, or a dictionary of them.
@@ -32,7 +32,7 @@ def make_shac_networks(
         policy_hidden_layer_sizes: widths of the policy's hidden layers.
         value_hidden_layer_sizes: widths of the value network's hidden layers.
         activation: function between layers, or its name.
-        layer_norm: normalize what each hidden layer of the policy gives.
+        layer_norm: normalize the output of each hidden layer of the policy.
         policy_obs_key: observation that the policy reads, where there are several.
         value_obs_key: observation that the value network reads, where there are several.
 
