@@ -156,7 +156,7 @@ def test_the_parameters_come_back_alone(halves, tmp_path):
     obs, key = np.array([0.3, 0.2], np.float32), jax.random.key(0)
     policy = agent.load_policy(tmp_path / "000000000007")
     assert policy(obs, key)[0] == make_policy(params, True)(obs, key)[0]
-    with pytest.raises(CheckpointError, match=r"holds parameters alone.*with restore_params"):
+    with pytest.raises(CheckpointError, match=r"holds only parameters.*with restore_params"):
         train(name, restore_checkpoint_path=tmp_path)
 
 

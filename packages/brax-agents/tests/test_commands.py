@@ -239,7 +239,7 @@ WRONG = [
     (["train", "toy_point", "--set", "checkpoint_logdir=x"], "checkpoint_logdir: a", "--runs"),
     (["train", "toy_point", "--name", "../a"], "'../a' is no name", "path"),
     (["train", "toy_point", "--runs", "file/runs"], "cannot make the run's folder", "--runs"),
-    (["resume", "empty"], "'empty' is no run", "run.json"),
+    (["resume", "empty"], "'empty' is not a run", "run.json"),
     (["resume", "nowhere"], "nowhere", "does not exist"),
 ]
 
@@ -314,7 +314,7 @@ def test_the_physics_is_randomized_by_name(monkeypatch, capsys):
     told = json.loads((RUN / "run.json").read_text())["config"]
     assert told["randomization_fn"] == f"{__name__}:widened"
     assert cli.main([*args, "b", "--randomize"]) == 2
-    assert "the environment Preset brings no randomization of its own" in capsys.readouterr().err
+    assert "the environment Preset has no randomization of its own" in capsys.readouterr().err
     assert cli.main([*args, "b", "--randomize", "nowhere:widened"]) == 2
     assert "randomization_fn 'nowhere:widened' cannot be imported: Mod" in capsys.readouterr().err
     monkeypatch.setattr(Preset, "randomization_fn", widened, raising=False)

@@ -57,7 +57,7 @@ def test_numbers_of_processes_differ(port):
 
 def test_some_are_missing(port, monkeypatch):
     monkeypatch.setattr(coordination, "JOIN_TIMEOUT_SECONDS", 1.0)
-    told = "--process-id 1, 3 are not there after 1 s"
+    told = "--process-id 1, 3 are missing after 1 s"
     assert met(port, (0, 4), (2, 4)) == [told] * 2
 
 
@@ -72,7 +72,7 @@ def test_another_program_listens(port, monkeypatch):
     with coordination._server("127.0.0.1", port):  # it takes connections and answers nothing
         monkeypatch.setattr(coordination, "_read_line", lambda connection: "")
         [told] = met(port, (1, 2))
-    assert "what listens there is no process of this run" in told
+    assert "the program that listens there is no process of this run" in told
 
 
 def test_a_foreign_process_is_not_counted(port):

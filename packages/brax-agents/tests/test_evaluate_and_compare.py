@@ -92,11 +92,11 @@ def test_runs_that_differ_in_more_than_their_seeds_are_not_one_group(here, capsy
 
 
 WRONG = [
-    (["compare", "nothing"], "'nothing' is no run and has none in it", "run.json"),
+    (["compare", "nothing"], "'nothing' is not a run and contains none", "run.json"),
     (["compare", "a", "c"], "only runs of one environment", "'c/seed0' is of other"),
     (["compare", "a", "--metric", "eval/episode_rewards"], "no 'eval/episode_rewards'", "Did you"),
     (["compare", "bad"], "last 'eval/episode_reward' of run 'bad/seed0' is not", "finite"),
-    (["eval", "nothing"], "'nothing' is no run", "run.json"),
+    (["eval", "nothing"], "'nothing' is not a run", "run.json"),
     (["eval", "a/seed0", "--step", "7"], "no checkpoint of step 7", "It has"),
     (
         ["sweep", "toy_point", "--vary", "learning_rate=1"],
@@ -213,7 +213,7 @@ def test_seeds_together_learn_what_they_learn_alone(here, capsys):
     table = json.loads(capsys.readouterr().out)
     assert [entry["runs"] for entry in table] == [3, 3]
     assert cli.main([*SWEEP, "--seeds", "3", "--set", "learning_rate=0.1"]) == 2
-    assert "is there with other settings" in capsys.readouterr().err
+    assert "exists with other settings" in capsys.readouterr().err
 
 
 def test_seeds_together_wait_for_no_thread():

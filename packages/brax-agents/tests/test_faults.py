@@ -135,7 +135,7 @@ def test_a_save_that_fails_stops_or_warns(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(CheckpointError, match="disk is full"):
         ppo.train(Point(), 2 * STEP, **settings)
-    with pytest.warns(UserWarning, match=r"disk is full.* Training goes on without it"):
+    with pytest.warns(UserWarning, match=r"disk is full.* Training continues without it"):
         _, params, _ = ppo.train(Point(), 2 * STEP, **settings, failed_save="warn")
     monkeypatch.setattr(Path, "rename", real)
     assert int(params.normalizer.count) == 2 * STEP and checkpoint.available(tmp_path) == []

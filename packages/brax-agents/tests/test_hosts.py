@@ -1,4 +1,4 @@
-"""Several processes on one machine that train one model, are told different things, or die."""
+"""Several processes on one machine that train one model, have different settings, or die."""
 
 import contextlib
 import json
@@ -159,7 +159,7 @@ def test_what_goes_wrong_in_one_process_is_told_by_all(ordeal):
     folder, told = ordeal
     for i, lines in enumerate(told):
         pay, rate, saves, held, draws, trained, _, start, slow = lines
-        different = "ConfigError the processes were told different things: "
+        different = "ConfigError the processes have different settings: "
         assert pay.startswith(different + f"environment or a function. Process {i} has ")
         assert rate.startswith(different + "learning_rate. Process ")
         assert f"learning_rate={(1e-3, 2e-3)[i]}" in rate
@@ -229,7 +229,7 @@ def test_a_run_that_is_there_already_is_told_by_all(tmp_path):
         _, err = process.communicate(timeout=120)
         assert process.returncode == 2, err[-2000:]
         assert ("process 0 of 2 failed: run '" in err) == (i == 1)
-        assert f"run '{tmp_path / 'there'}' is there already" in err
+        assert f"run '{tmp_path / 'there'}' exists already" in err
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ def test_processes_with_other_packages_or_settings(one_of_two, monkeypatch):
         return np.stack([sums, others])
 
     monkeypatch.setattr(hosts, "_all_gather", first_differs)
-    told = "told different things: versions. Process 0 has versions={'brax-agents': "
+    told = "have different settings: versions. Process 0 has versions={'brax-agents': "
     with pytest.raises(ConfigError, match=told):
         consistency.check_settings(record, runtime)
 

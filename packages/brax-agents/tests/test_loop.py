@@ -273,7 +273,7 @@ def test_the_state_is_saved_when_gradients_stay_without_a_finite_value():
         Loop(Failing(), Schedule(40, 2, 1, 0), reports).run((0, 0))
     assert saved[-1] == (13, (13, 0))
     reports = Reports(lambda *_: {}, nobody, nobody, None, 1)
-    with pytest.raises(TrainingError, match="Nothing is kept without save_checkpoint_path"):
+    with pytest.raises(TrainingError, match="Nothing is saved without save_checkpoint_path"):
         Loop(Failing(), Schedule(40, 1, 1, 0), reports).run((0, 0))
     limits = StoppingCriteria(bad_updates=None)
     state, _ = Loop(Failing(), Schedule(40, 1, 1, 0), reports, limits).run((0, 0))

@@ -42,7 +42,7 @@ def brax_commands() -> list[Spec]:
     return [
         Spec("plot", "brax.training.cli.plot:plot", "draw learning curves over seeds"),
         Spec("train", "brax.training.cli.train:train", "train an agent"),
-        Spec("resume", "brax.training.cli.resume:resume", "go on with a run"),
+        Spec("resume", "brax.training.cli.resume:resume", "continue a run"),
         Spec("sweep", "brax.training.cli.sweep:sweep", "train over seeds and settings"),
         Spec("eval", "brax.training.cli.evaluate:evaluate", "measure the policy of a run"),
         Spec("compare", "brax.training.cli.compare:compare", "compare runs over their seeds"),

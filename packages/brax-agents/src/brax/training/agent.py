@@ -85,9 +85,9 @@ class Agent:
         with hosts.together():
             config, runtime = self.check(settings)
             # A run that continues from a checkpoint keeps the default that it was trained with.
-            unsaid = [name for name in self.config.moved_defaults if name not in settings]
+            unset = [name for name in self.config.moved_defaults if name not in settings]
             config = replace(
-                config, **resumption.recorded_settings(runtime.restore_checkpoint_path, unsaid)
+                config, **resumption.recorded_settings(runtime.restore_checkpoint_path, unset)
             )
             mesh = devices.env_mesh(config.num_envs, config.max_devices_per_host)
             # One key for each use: randomized systems, first state, evaluation's systems,
@@ -131,7 +131,7 @@ class Agent:
         Args:
             environment: environment to learn, not yet batched.
             config: the agent's numbers.
-            runtime: what it is given besides.
+            runtime: the agent's other settings.
             mesh: devices.
             key: for systems that are drawn.
 
@@ -148,7 +148,7 @@ class Agent:
         parts.check_observation_size(size, info)
         if config.vision:
             # The call raises an error if the environment has no image.
-            images.shapes(size)  # refuses to go on without any
+            images.shapes(size)
         factory = self._factory(runtime.network_factory, config)
         networks = factory(
             size,

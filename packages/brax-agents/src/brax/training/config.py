@@ -189,8 +189,12 @@ class Runtime:
         if self.wrap_env_fn is not None:
             named = ("episode_length", "action_repeat", "randomization_fn")
             _check_takes("wrap_env_fn", self.wrap_env_fn, "env", named=named)
-        ways = {"wrap_env_fn": self.wrap_env_fn, "randomization_fn": self.randomization_fn}
-        unused = [name for name, way in ways.items() if way is not None and not self.wrap_env]
+        wrappers = {"wrap_env_fn": self.wrap_env_fn, "randomization_fn": self.randomization_fn}
+        unused = [
+            name
+            for name, function in wrappers.items()
+            if function is not None and not self.wrap_env
+        ]
         if unused:
             raise ConfigError(
                 f"wrap_env=False takes the environment as it is, without {' and '.join(unused)}: "

@@ -135,17 +135,17 @@ def comparable_settings(folder: Path) -> dict[str, Any]:
 
 def _labels(settings: Sequence[dict[str, Any]]) -> list[str]:
     """Return a label for each group: environment, trainer, and settings in which they differ."""
-    names = list(dict.fromkeys(name for told in settings for name in told))
+    names = list(dict.fromkeys(name for group in settings for name in group))
     differ = [
         name
         for name in names
         if name not in ("environment", "trainer")
-        and len({json.dumps(told.get(name)) for told in settings}) > 1
+        and len({json.dumps(group.get(name)) for group in settings}) > 1
     ]
     return [
         ", ".join(
-            [f"{told['environment']}, {told['trainer']}"]
-            + [f"{name}={json.dumps(told[name])}" for name in differ if name in told]
+            [f"{group['environment']}, {group['trainer']}"]
+            + [f"{name}={json.dumps(group[name])}" for name in differ if name in group]
         )
-        for told in settings
+        for group in settings
     ]

@@ -60,7 +60,7 @@ def read_starting_point(
     found = checkpoint.load(path)
     if "training_steps" not in found.record:
         raise CheckpointError(
-            f"checkpoint '{found.path}' holds parameters alone, which is not enough to go on from: "
+            f"checkpoint '{found.path}' holds only parameters, which are not enough to continue: "
             "start from them, with restore_params."
         )
     # The training state has shapes and meaning only together with these. Other settings may change.
@@ -78,9 +78,9 @@ def read_starting_point(
             f"{config.step_formula} must stay what it was "
             f"in '{found.path}', {saved}; it is {config.env_steps_per_training_step}."
         )
-    told = found.record
+    record = found.record
     return StartingPoint(
-        checkpoint.restore(found, like), told["training_steps"], told.get("seconds", 0.0)
+        checkpoint.restore(found, like), record["training_steps"], record.get("seconds", 0.0)
     )
 
 

@@ -52,7 +52,7 @@ class Run:
             self.write(folder)
         except FileExistsError as error:
             raise ConfigError(
-                f"run '{folder}' is there already. Go on with: brax resume {folder}; "
+                f"run '{folder}' exists already. Continue it with: brax resume {folder}; "
                 "or choose another --name."
             ) from error
         except OSError as error:
@@ -79,7 +79,7 @@ def folder_name(name: str, otherwise: str) -> str:
         ConfigError: if the name is a path.
     """
     if Path(name).name != name or name in (".", ".."):
-        raise ConfigError(f"'{name}' is no name for a run: it must not be a path.")
+        raise ConfigError(f"'{name}' is not allowed as a run's name: it must not be a path.")
     return name or time.strftime(f"{otherwise}-%Y%m%d-%H%M%S")
 
 
@@ -107,7 +107,7 @@ def read(folder: Path) -> Run:
     """
     path = folder / RUN_FILE
     if not path.is_file():
-        raise ConfigError(f"'{folder}' is no run: it has no {RUN_FILE}")
+        raise ConfigError(f"'{folder}' is not a run: it has no {RUN_FILE}")
     try:
         run = Run(**json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:

@@ -68,12 +68,12 @@ class Saver:
         # JSON has no NaN. A checkpoint without a score is never the best.
         score = reward if math.isfinite(reward) else None
         seconds = metrics["training/walltime"]
-        told = {**self._record, "training_steps": step, "seconds": seconds, "score": score}
+        record = {**self._record, "training_steps": step, "seconds": seconds, "score": score}
         with hosts.together():
             # One save at a time. An error of the last one is raised in every process.
             self.finish()
             if self._writer is not None:
-                self._writer.begin(step * self._config.env_steps_per_training_step, state, told)
+                self._writer.begin(step * self._config.env_steps_per_training_step, state, record)
 
     def check(self) -> None:
         """Report a save that has failed, by an error or a warning as the settings say."""
@@ -97,7 +97,7 @@ class Saver:
         except CheckpointError as error:
             if self._config.failed_save == "stop":
                 raise
-            warnings.warn(f"{error} Training goes on without it.", stacklevel=3)
+            warnings.warn(f"{error} Training continues without it.", stacklevel=3)
 
 
 def _check_plain(record: Mapping[str, Any]) -> None:

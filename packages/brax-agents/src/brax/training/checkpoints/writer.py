@@ -78,8 +78,8 @@ class Writer:
         if later and not overwrite:
             raise CheckpointError(
                 f"'{self.folder}' holds checkpoints of steps {', '.join(map(str, later))}, but "
-                f"this run starts at {steps}. Choose another folder, go on from them with "
-                "restore_checkpoint_path, or have them removed with overwrite_checkpoints=True."
+                f"this run starts at {steps}. Choose another folder, continue from them with "
+                "restore_checkpoint_path, or remove them with overwrite_checkpoints=True."
             )
         try:
             # The latest first: if this is interrupted, what is left is a run that ended earlier.
@@ -206,7 +206,7 @@ def _write(folder: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, 
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir()
-    # Orbax refuses empty arrays and reads dots in names as nesting: they get plain numbers.
+    # Orbax rejects empty arrays and reads dots in names as nesting: they get plain numbers.
     kept = {f"{i:05d}": x for i, x in enumerate(arrays.values()) if x.size}
     if not kept:
         raise ValueError("there is nothing in it.")

@@ -49,10 +49,10 @@ def comparison_rows(groups: Sequence[Path], metric: str) -> list[dict[str, Any]]
         for folder, run in folders.items()
     }
     if len(environments) > 1:
-        told = ", ".join(
+        listed = ", ".join(
             f"'{folder}' is of {name} {kw}" for (name, kw), folder in environments.items()
         )
-        raise ConfigError(f"only runs of one environment can be compared: {told}.")
+        raise ConfigError(f"only runs of one environment can be compared: {listed}.")
     scores = {
         group: np.array([_last_value(folder, metric) for folder in folders])
         for group, folders in found.items()
@@ -115,13 +115,15 @@ def _runs_in(group: Path) -> dict[Path, run_directory.Run]:
     }
     if not found:
         raise ConfigError(
-            f"'{group}' is no run and has none in it: there is no {run_directory.RUN_FILE}."
+            f"'{group}' is not a run and contains none: there is no {run_directory.RUN_FILE}."
         )
-    told = [curves.comparable_settings(folder) for folder in found]
-    differ = sorted({n for one in told for n in one if any(o.get(n) != one[n] for o in told)})
+    settings = [curves.comparable_settings(folder) for folder in found]
+    differ = sorted(
+        {n for one in settings for n in one if any(o.get(n) != one[n] for o in settings)}
+    )
     if differ:
         raise ConfigError(
-            f"the runs in '{group}' differ in {', '.join(differ)}, not in their seeds alone: name "
+            f"the runs in '{group}' differ in {', '.join(differ)}, not only in their seeds: name "
             "the folders of each kind, or the runs."
         )
     return found
@@ -129,10 +131,10 @@ def _runs_in(group: Path) -> dict[Path, run_directory.Run]:
 
 def _last_value(folder: Path, metric: str) -> float:
     """Return the last value of a metric in a run."""
-    told = curves.reports(folder / "metrics.jsonl")
-    values = [report[metric] for report in told if metric in report]
+    reports = curves.reports(folder / "metrics.jsonl")
+    values = [report[metric] for report in reports if metric in report]
     if not values:
-        known = sorted({name for report in told for name in report} - {"step"})
+        known = sorted({name for report in reports for name in report} - {"step"})
         listed = f"It has: {', '.join(known)}.{closest(metric, known)}" if known else "It has none."
         raise ConfigError(f"run '{folder}' reported no '{metric}'. {listed}")
     if values[-1] is None:

@@ -50,7 +50,7 @@ def train_run(run: run_directory.Run, folder: Path, environment: Any, **more: An
         with progress if loggers else contextlib.nullcontext():
             outputs.train(run.trainer, environment, **{**config, **taken, **more})
     except (KeyboardInterrupt, SystemExit):
-        click.echo(f"interrupted; go on with: brax resume {folder}", err=True)
+        click.echo(f"interrupted; continue with: brax resume {folder}", err=True)
         raise
     finally:
         if loggers:

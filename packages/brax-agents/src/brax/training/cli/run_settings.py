@@ -68,7 +68,7 @@ def with_randomization(config: Mapping[str, Any], environment: Any) -> dict[str,
         found = getattr(environment, "randomization_fn", None)
         if found is None:
             raise ConfigError(
-                f"the environment {type(environment).__name__} brings no randomization of its own, "
+                f"the environment {type(environment).__name__} has no randomization of its own, "
                 "an attribute randomization_fn: name a function, --randomize MODULE:FUNCTION."
             )
         return {**config, "randomization_fn": found}
@@ -91,7 +91,7 @@ def check(trainer: str, config: Mapping[str, Any]) -> None:
     if taken := sorted(config.keys() & FIXED_BY_RUN):
         raise ConfigError(
             f"{taken[0]}: a run keeps checkpoints and metrics in its own folder, so the command "
-            "sets it; say where that is with --runs and --name."
+            "sets it; choose the folder with --runs and --name."
         )
     agent = plugins.get("trainer", trainer)
     # Optional for trainers: without it, the parameters of `train` are all that is known.

@@ -85,14 +85,14 @@ def sweep(
             raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
         if seeds > 1 and each.config.get("restore_checkpoint_path") is not None:
             raise ConfigError(
-                "restore_checkpoint_path: all seeds would go on with the random numbers of one "
+                "restore_checkpoint_path: all seeds would continue with the random numbers of one "
                 "checkpoint, and learn the same. Leave it out, or set --seeds 1."
             )
     try:
         for place, each in asked.items():
             _train_group(place, each, environment, seeds, together)
     except (KeyboardInterrupt, SystemExit):
-        click.echo("interrupted; the same command goes on with the sweep", err=True)
+        click.echo("interrupted; the same command continues the sweep", err=True)
         raise
     metric = "eval/episode_reward"
     compare.print_table(compare.comparison_rows(list(asked), metric), metric)
@@ -133,7 +133,7 @@ def variations(vary: Mapping[str, Any], samples: int | None) -> list[Variation]:
         if len(found) == samples:
             return list(found.values())
     raise ConfigError(
-        f"--samples {samples}: what varies has {len(found)} combinations; leave it out to try all."
+        f"--samples {samples}: there are only {len(found)} combinations; leave it out to try all."
     )
 
 
@@ -220,9 +220,7 @@ def _train_group(
             new.append(seed)
         # A folder of the same name may come from an earlier sweep.
         elif run_directory.read(folder).config != own.config:
-            raise ConfigError(
-                f"run '{folder}' is there with other settings: choose another --name."
-            )
+            raise ConfigError(f"run '{folder}' exists with other settings: choose another --name.")
         elif not behind:
             execution.train_run(own, folder, environment)
         elif behind[-1] < own.config.get("num_timesteps", 0):

@@ -49,7 +49,7 @@ def _accept_all(host: str, port: int, number: int) -> None:
                 client = stack.enter_context(server.accept()[0])
             except TimeoutError:
                 problem = (
-                    f"--process-id {_listed(missing)} not there after {JOIN_TIMEOUT_SECONDS:.0f} s"
+                    f"--process-id {_listed(missing)} missing after {JOIN_TIMEOUT_SECONDS:.0f} s"
                 )
                 break
             client.settimeout(_HELLO_TIMEOUT_SECONDS)
@@ -84,7 +84,7 @@ def _connect(host: str, port: int, number: int, process: int) -> None:
                 connection.settimeout(JOIN_TIMEOUT_SECONDS + _HELLO_TIMEOUT_SECONDS)
                 connection.sendall(f"{process} {number}\n".encode())
                 answer = _read_line(connection)
-            cause = "what listens there is no process of this run"
+            cause = "the program that listens there is no process of this run"
         except OSError as error:
             answer, cause = "", f"nobody listens there ({error})"
         if answer == _ACCEPTED:

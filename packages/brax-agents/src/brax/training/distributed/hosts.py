@@ -172,11 +172,11 @@ def _exchange_failures(own: Exception | None) -> BraxError | None:
     failed = _all_gather(np.int32(own is not None))
     if not failed.any():
         return None
-    told = f"{type(own).__name__}\n{own}".encode()[:_MAX_MESSAGE_BYTES]
+    encoded = f"{type(own).__name__}\n{own}".encode()[:_MAX_MESSAGE_BYTES]
     # Arrays of one length, as a collective operation needs them.
-    said = _all_gather(np.frombuffer(told.ljust(_MAX_MESSAGE_BYTES), np.uint8))
+    messages = _all_gather(np.frombuffer(encoded.ljust(_MAX_MESSAGE_BYTES), np.uint8))
     who = int(failed.argmax())
-    name, _, message = said[who].tobytes().decode("utf-8", "replace").partition("\n")
+    name, _, message = messages[who].tobytes().decode("utf-8", "replace").partition("\n")
     where = f"process {who} of {jax.process_count()} failed: "
     # The others raise the same class, so that callers may catch it everywhere.
     kind = getattr(errors, name, None)
@@ -199,7 +199,7 @@ def check_consistent(settings: Mapping[str, Any]) -> None:
     unlike = [name for name, same in zip(settings, alike, strict=True) if not same]
     if unlike:
         raise ConfigError(
-            f"the processes were told different things: {', '.join(unlike)}. Process "
+            f"the processes have different settings: {', '.join(unlike)}. Process "
             f"{jax.process_index()} has {', '.join(f'{n}={settings[n]!r}' for n in unlike)}."
         )
 

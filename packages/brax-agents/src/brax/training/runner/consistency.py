@@ -58,11 +58,11 @@ def check_start(program: Program, runtime: Runtime, saved: StartingPoint | None)
         computed = {"environment or a function": f"checksum of training {program.checksum():08x}"}
         if saved is not None:
             params = _checksum(saved.state.params)
-            told = f"training step {saved.step}, parameters of checksum {params:08x}"
-            computed["restore_checkpoint_path"] = told
+            found = f"training step {saved.step}, parameters of checksum {params:08x}"
+            computed["restore_checkpoint_path"] = found
         if runtime.restore_params is not None:
-            told = f"parameters of checksum {_checksum(runtime.first_params):08x}"
-            computed["restore_params"] = told
+            found = f"parameters of checksum {_checksum(runtime.first_params):08x}"
+            computed["restore_params"] = found
     hosts.check_consistent({"restore_checkpoint_path": None, "restore_params": None, **computed})
 
 

@@ -312,13 +312,13 @@ class Loop:
 
         Losses and speed are in it as `episode/...` too, their names in Google's agents.
         """
-        told = self._training_metrics(self._recent)
+        found = self._training_metrics(self._recent)
         also = {
             f"episode/{name.removeprefix('training/')}": x
-            for name, x in told.items()
+            for name, x in found.items()
             if name.startswith("training/") and name != "training/walltime"
         }
-        return also | told
+        return also | found
 
     def _evaluate(
         self, state: Any, step: int, metrics: Mapping[str, Any], save: bool
@@ -337,8 +337,8 @@ class Loop:
     def _save(self, state: Any, step: int, metrics: Mapping[str, Any]) -> None:
         """Begin to save a state, if anything is saved."""
         if self._reports.saves is not None:
-            told = {**metrics, "training/walltime": self._walltime}
-            self._reports.saves.begin(step, state, told)
+            recorded = {**metrics, "training/walltime": self._walltime}
+            self._reports.saves.begin(step, state, recorded)
         self._saved = (step, self._walltime)
 
     def _finish_saves(self) -> None:
@@ -371,12 +371,12 @@ class Loop:
         kept = (
             f"The checkpoint of step {env_steps} has the state, with the parameters before them"
             if self._reports.saves is not None
-            else "Nothing is kept without save_checkpoint_path"
+            else "Nothing is saved without save_checkpoint_path"
         )
         raise TrainingError(
             f"gradient is not finite at step {env_steps}, {bad} updates in a row (loss parts: "
             f"{parts}). {kept}. Look at the rewards and observations of the environment, lower "
-            "learning_rate, or set failed_update=skip to go on."
+            "learning_rate, or set failed_update=skip to continue."
         )
 
 

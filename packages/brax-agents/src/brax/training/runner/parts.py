@@ -68,7 +68,7 @@ def check_environment(name: str, env: Any, runtime: Runtime) -> None:
     # Wrapped twice, an environment would be batched twice and its first states lost.
     if runtime.wrap_env and (by := already_wrapped(env)) is not None:
         raise ConfigError(
-            f"{name} is wrapped already, by {by}: give it as brax.envs.get_environment makes it, "
+            f"{name} is already wrapped, by {by}: pass it as brax.envs.get_environment returns it, "
             "or set wrap_env=False."
         )
 
@@ -132,8 +132,8 @@ def check_observation_size(size: types.ObservationSize, state: State) -> None:
         ConfigError: with both sizes.
     """
     seen = {name: x.shape[1:] for name, x in _named_entries(state.obs)}
-    told = {name: (x,) if isinstance(x, int) else tuple(x) for name, x in _named_entries(size)}
-    if told != seen:
+    declared = {name: (x,) if isinstance(x, int) else tuple(x) for name, x in _named_entries(size)}
+    if declared != seen:
         raise ConfigError(
             f"the environment's observation_size is {size}, but reset returns observations of the "
             f"shapes {seen}: agents read vectors, and images in a dictionary."

@@ -103,9 +103,9 @@ def _check_settings(agent: Agent, settings: Mapping[str, Any]) -> tuple[Any, Any
         ConfigError: if a setting is wrong, or belongs to a single run.
     """
     config, runtime = agent.check(settings)
-    if apart := _incompatible_settings(config, runtime):
+    if single := _incompatible_settings(config, runtime):
         raise ConfigError(
-            f"seeds that train together cannot have {' and '.join(apart)}: leave this out, or "
+            f"seeds that train together cannot have {' and '.join(single)}: leave this out, or "
             "train them one after the other."
         )
     return config, runtime

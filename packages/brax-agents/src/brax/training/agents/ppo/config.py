@@ -164,8 +164,8 @@ class PPORuntime(config.Runtime):
         super().check(config)
         if self.restore_checkpoint_path is not None and not self.restore_value_fn:
             raise ConfigError(
-                "restore_value_fn=False goes with restore_params: a checkpoint is a whole training "
-                "state, and restore_checkpoint_path goes on with all of it."
+                "restore_value_fn=False needs restore_params: a checkpoint is a whole training "
+                "state, and restore_checkpoint_path continues with all of it."
             )
 
     @property
