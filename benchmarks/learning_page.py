@@ -14,17 +14,17 @@ PAGE = ROOT / "docs" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning.png"
 HEAD = """# Learning curves
 
-Written by `python benchmarks/learning.py page` from the curves in `benchmarks/results/learning/`,
-each stored by `python benchmarks/learning.py train ENV`, which trains by a recipe of the project
-over several seeds; `ant_shac` is the ant by another agent. The files tell the settings, the
-machine, the versions and every evaluation.
+The table has the return that each recipe of Brax reaches, over several seeds. To train one of them yourself,
+run the command in its row, or `python benchmarks/learning.py train ENV`, which also stores the curve in
+`benchmarks/results/learning/`. `python benchmarks/learning.py page` writes this page from the stored curves.
 
-Returns are of the last evaluation: the mean over seeds, and those of the seeds. Random is what
-actions drawn evenly earn, in episodes of the same length. Time is of all seeds together, with
-compiling and evaluations, on a machine that did other work besides.
+- `return` is the mean over seeds of the last evaluation; the next column has each seed's.
+- `random` is the return of uniformly random actions in episodes of the same length.
+- `time` is that of all seeds together, with compilation and evaluations, on a machine that did other work.
+- `ant` occurs twice: `ant_shac` is its curve by SHAC.
 
-Thick: the mean over seeds, with its 95 % interval by Student's t. Thin: the seeds. Dotted: random
-actions, where they are in the picture.
+In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin lines are the
+seeds. Dotted lines are random actions, where they are within the picture.
 """
 TITLES = (
     *("environment", "recipe", "steps", "episode"),
@@ -42,7 +42,7 @@ def text(reports):
     lines = [HEAD, "![learning curves](images/learning.png)", "", _line(TITLES)]
     lines += [_line("---" for _ in TITLES)]
     lines += [_line(_row(report)) for report in reports.values()]
-    lines += _made_of(reports)
+    lines += ["", "Machines and versions:", "", *_made_of(reports)]
     return "\n".join(lines) + "\n"
 
 
@@ -61,19 +61,19 @@ def _row(report):
 
 
 def _made_of(reports):
-    """Return a paragraph for each machine and set of versions, as lines."""
+    """Return an item of a list for each machine and set of versions."""
     made = {}
     for name, report in reports.items():
         machine, versions = report["machine"], report["versions"]
-        told = (
+        used = (
             f"{machine['cores']} cores of {machine['processor']}, {machine['memory']} GiB, on "
             f"{machine['platform']}; {', '.join(f'{k} {v}' for k, v in versions.items())}"
         )
-        made.setdefault(told, []).append(name)
-    lines = []
-    for told, names in made.items():
-        lines += ["", *textwrap.wrap(f"{', '.join(names)}: {told}.", 100)]
-    return lines
+        made.setdefault(used, []).append(name)
+    return [
+        textwrap.fill(f"- {', '.join(names)}: {used}.", 110, subsequent_indent="  ")
+        for used, names in made.items()
+    ]
 
 
 def _line(cells):
