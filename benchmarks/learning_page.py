@@ -14,17 +14,19 @@ PAGE = ROOT / "docs" / "learning.md"
 PICTURE = ROOT / "docs" / "images" / "learning.png"
 HEAD = """# Learning curves
 
-The table has the return that each recipe of Brax reaches, over several seeds. To train one of them yourself,
-run the command in its row, or `python benchmarks/learning.py train ENV`, which also stores the curve in
-`benchmarks/results/learning/`. `python benchmarks/learning.py page` writes this page from the stored curves.
+The table has the return that each recipe of Brax reaches, over several seeds. To train one of
+them yourself, run the command in its row, or `python benchmarks/learning.py train ENV`, which
+also stores the curve in `benchmarks/results/learning/`. `python benchmarks/learning.py page`
+writes this page from the stored curves.
 
 - `return` is the mean over seeds of the last evaluation; the next column has each seed's.
 - `random` is the return of uniformly random actions in episodes of the same length.
-- `time` is that of all seeds together, with compilation and evaluations, on a machine that did other work.
+- `time` is that of all seeds together, with compilation and evaluations, on a machine that did
+  other work.
 - `ant` occurs twice: `ant_shac` is its curve by SHAC.
 
-In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin lines are the
-seeds. Dotted lines are random actions, where they are within the picture.
+In the picture, thick lines are the mean over seeds, with its 95 % interval by Student's t. Thin
+lines are the seeds. Dotted lines are random actions, where they are within the picture.
 """
 TITLES = (
     *("environment", "recipe", "steps", "episode"),
