@@ -93,8 +93,7 @@ def _leave_one_out_residuals(
     # The penalty is 1, in units of features of variance 1.
     solved = features @ _sweep_inverse(features.T @ features + jnp.eye(features.shape[1]))
     left = returns - solved @ (features.T @ returns)
-    # The diagonal of the hat matrix; the residual without a point is left / (1 - leverage) (section
-    # 7.10).
+    # The diagonal of the hat matrix H: the residual without point i is left[i] / (1 - H[i, i]).
     leverage = 1.0 / count + jnp.sum(solved * features, axis=1)
     # A point that alone determines the fit has leverage 1: the bound keeps its residual finite.
     return left / jnp.maximum(1.0 - leverage, 0.1)
