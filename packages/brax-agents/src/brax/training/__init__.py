@@ -1,8 +1,11 @@
 """Agents that learn on Brax environments.
 
 The modules at the top are the interface that a trainer is built on: `agent`, `config`, `settings`,
-`learner`, `policies`, `train_function` and `types`. The others re-export, under the paths that users import, what
-lives in a folder. Start reading at `agent`: `Agent.train` names every stage of a run, in order.
-From there, the losses are in `agents/NAME/losses.py` (PPO's is `agents/ppo/losses.py`), the loop is
-`runner/loop.py`, and a checkpoint is made atomic in `Writer._commit` of `checkpoints/writer.py`.
+`learner`, `policies`, `train_function` and `types`. The others re-export, under the paths that
+users import, what lives in a folder. Start reading at `agent`: `Agent.train` names every stage of a
+run, in order.
+
+- The losses are in `agents/NAME/losses.py`; PPO's is `agents/ppo/losses.py`.
+- The training loop is `runner/loop.py`.
+- A checkpoint is made atomic in `Writer._commit` of `checkpoints/writer.py`.
 """

@@ -32,26 +32,26 @@ from brax.training.runner.program import Program
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent trains policies and loads them. A trainer's plugin names an instance."""
+    """An agent, which trains policies and loads them. A trainer's plugin names an instance."""
 
     name: str
     """Name of the agent on the command line, in runs and in checkpoints."""
     config: type[RunConfig]
     """Class of the agent's numbers."""
     make_networks: Callable[..., Any]
-    """Makes the networks from `(observation_size, action_size, preprocess_observations_fn, ...)`.
-    They have at least `policy_network`.
+    """Function of `(observation_size, action_size, preprocess_observations_fn, ...)` that makes the
+    networks. They have at least `policy_network`.
     """
     learner: Callable[[Parts], Learner]
-    """Makes the agent's learner."""
+    """Function that makes the agent's learner."""
     presets: presets.Presets
     """Settings by environment and preset."""
     runtime: type[Runtime] = Runtime
     """Class of the agent's other settings, such as functions."""
     make_inference_fn: Callable[[Any], Callable[..., types.Policy]] = policies.make_inference_fn
-    """Makes policies, given the networks."""
+    """Function from the networks to `make_policy`."""
     make_vision_networks: Callable[..., Any] | None = None
-    """Makes networks that read images; None if the agent cannot. With it, `config` has `vision`."""
+    """Function that makes networks for images, if the agent reads any; `config` has `vision`."""
 
     def check(self, settings: Mapping[str, Any]) -> tuple[Any, Any]:
         """Reject the settings that `train` would reject, without an environment.

@@ -144,20 +144,20 @@ class Runtime:
     """The settings of a run that are not numbers, such as functions and paths."""
 
     network_factory: Callable[..., Any] | Mapping[str, Any] | None = None
-    """Makes the networks, like the agent's own function; a dictionary changes its settings."""
+    """Function that makes the networks, or a dictionary of settings of the agent's own."""
     eval_env: Any = None
     """Environment to evaluate in; by default the training environment."""
     progress_fn: Callable[[int, Mapping[str, Any]], None] = lambda steps, metrics: None
-    """Called with the environment steps so far and the metrics."""
+    """Function that is called with the environment steps so far and the metrics."""
     policy_params_fn: Callable[..., None] = lambda steps, make_policy, params: None
-    """Called at every evaluation with the steps, `make_policy` and the parameters."""
+    """Function that is called at every evaluation with steps, `make_policy` and parameters."""
     wrap_env: bool = True
     """False if the environment is already batched, wrapped and randomized."""
     wrap_env_fn: Callable[..., Any] | None = None
-    """Wraps the environment in place of `brax.env.wrap`, with the same arguments."""
+    """Function that wraps the environment in place of `brax.env.wrap`, with the same arguments."""
     randomization_fn: Callable[..., Any] | None = None
-    """Draws systems, `(sys, rng) -> (systems, in_axes)`: once, or at every reset if its attribute
-    `resample` is true.
+    """Function `(sys, rng) -> (systems, in_axes)` that draws systems: once, or at every reset if
+    its attribute `resample` is true.
     """
     save_checkpoint_path: str | Path | None = None
     """Folder for checkpoints, written at every evaluation and when interrupted."""

@@ -14,7 +14,7 @@ from brax.training.distributed import hosts
 
 
 class StateSaver(Protocol):
-    """Saves training states while training continues."""
+    """A saver of training states, which works while training continues."""
 
     def begin(self, step: int, state: Any, metrics: Mapping[str, Any]) -> None:
         """Take a training state after a number of training steps; it is written in the background.
@@ -30,7 +30,7 @@ class StateSaver(Protocol):
 
 
 class Saver:
-    """Saves to one folder. Only the first process writes; all take part in gathering a state."""
+    """A saver to one folder. Only the first process writes; all take part in gathering a state."""
 
     def __init__(self, folder: Path | str, record: Mapping[str, Any], config: RunConfig) -> None:
         """Take the folder.
@@ -117,7 +117,7 @@ def _check_plain(record: Mapping[str, Any]) -> None:
 
 
 class SaverGroup:
-    """Saves each part of a training state by its own saver."""
+    """A group of savers, one for each part of a training state."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ _TEMPORARY_PREFIX = ".tmp-"
 
 
 class Writer:
-    """Saves checkpoints to one folder, on which it holds a lock; one at a time, in a thread."""
+    """A writer of checkpoints to one folder, on which it holds a lock; it saves one at a time."""
 
     def __init__(self, folder: Path | str, keep: int = 3) -> None:
         """Make the folder, take its lock, and remove the remains of interrupted saves.

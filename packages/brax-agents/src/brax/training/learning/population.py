@@ -37,7 +37,7 @@ class PolicyNetworks:
 
     policy_network: FeedForwardNetwork
     squash: Callable[[jax.Array], jax.Array]
-    """Turns the network's outputs into actions."""
+    """Function from the network's outputs to actions."""
 
     def act(self, normalizer: Any, policy_params: Any, observation: Any) -> jax.Array:
         """Return the action at an observation."""

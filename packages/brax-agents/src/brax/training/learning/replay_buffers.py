@@ -52,7 +52,7 @@ class ReplayBufferState(NamedTuple):
 
 
 class ReplayBuffer:
-    """Keeps the last samples of every environment, and draws from them uniformly."""
+    """A buffer of the last samples of every environment, from which batches are drawn uniformly."""
 
     def __init__(
         self, max_replay_size: int, num_envs: int, sample: Any, batch_size: int, stride: int = 1

@@ -14,7 +14,7 @@ from brax.errors import PluginError, describe_error
 
 
 class MetricLogger(Protocol):
-    """Writes metrics."""
+    """A writer of metrics."""
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         """Write the metrics of one report, made after `step` environment steps."""

@@ -8,7 +8,7 @@ from brax.training.loggers import without_half_a_line
 
 
 class CsvTable:
-    """Appends to `metrics.csv` in a run's directory; a new metric gets a new column."""
+    """The table `metrics.csv` in a run's directory. A new metric gets a new column."""
 
     def __init__(self, run_dir: Path) -> None:
         """Open the table, and continue it if it exists."""

@@ -9,7 +9,7 @@ from brax.training.loggers import without_half_a_line
 
 
 class JsonLines:
-    """Appends to `metrics.jsonl` in a run's directory."""
+    """The file `metrics.jsonl` in a run's directory, with one object per report."""
 
     def __init__(self, run_dir: Path) -> None:
         """Open the file, and continue it if it exists."""

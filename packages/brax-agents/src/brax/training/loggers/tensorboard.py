@@ -17,7 +17,7 @@ def writer_module() -> str:
 
 
 class TensorBoard:
-    """Writes event files to `tensorboard/` in a run's directory."""
+    """Event files in `tensorboard/` of a run's directory."""
 
     def __init__(self, run_dir: Path) -> None:
         """Open an event file."""

@@ -17,7 +17,7 @@ def wanted() -> bool:
 
 
 class WeightsAndBiases:
-    """Writes a run of wandb to `wandb/` in a run's directory.
+    """A run of wandb in `wandb/` of a run's directory.
 
     Nothing leaves the computer by default: `wandb sync` uploads the run later, and
     `WANDB_MODE=online` uploads it at once.

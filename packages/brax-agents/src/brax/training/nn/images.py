@@ -50,7 +50,7 @@ class Views(linen.Module):
     """Features of every image by a CNN of its own, followed by the vectors as they are."""
 
     make_cnn: Callable[..., CNN]
-    """Makes a CNN of a given `name`."""
+    """Function that makes a CNN of a given `name`."""
     normalise_channels: bool
     """Scale each channel of each image to mean 0 and standard deviation 1 over its pixels."""
 

@@ -67,9 +67,9 @@ class Reader:
     example: Any
     """Result of `take` for a batch of one, from which the shapes of weights follow."""
     take: Callable[[Any], Any]
-    """Takes the part out of an observation that is already preprocessed."""
+    """Function that takes the part out of an observation that is already preprocessed."""
     encoder: linen.Module | None = None
-    """Computes features (..., n) of it; None if it consists of features."""
+    """Module that computes features (..., n) of it; None if it consists of features."""
 
 
 def activation_of(value: str | ActivationFn) -> ActivationFn:

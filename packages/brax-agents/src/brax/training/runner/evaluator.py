@@ -14,7 +14,7 @@ from brax.training import types
 
 
 class Evaluator:
-    """Measures a policy over whole episodes, each from a fresh reset."""
+    """An evaluator of policies over whole episodes, each from a fresh reset."""
 
     def __init__(
         self,

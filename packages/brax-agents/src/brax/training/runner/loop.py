@@ -79,13 +79,13 @@ class Reports:
     """The functions that receive the loop's results. Steps are environment steps."""
 
     evaluate: Callable[[int, Any, Mapping[str, Any]], dict[str, Any]]
-    """From steps, state and training metrics to all metrics of an evaluation."""
+    """Function from steps, state and training metrics to all metrics of an evaluation."""
     hand_out: Callable[[int, Any], None]
-    """Receives steps and state of every evaluation, before it is reported."""
+    """Function that receives steps and state of every evaluation, before it is reported."""
     progress: Callable[[int, Mapping[str, Any]], None]
-    """Receives steps and metrics, at evaluations and in between."""
+    """Function that receives steps and metrics, at evaluations and in between."""
     saves: StateSaver | None
-    """Saves training states; None if nothing is saved."""
+    """Saver of training states; None if nothing is saved."""
     every: int | None
     """Minimum number of steps between reports while training. 0 reports after every call of the
     program, about once a second; None reports at evaluations only.
@@ -138,7 +138,7 @@ class MetricsWindow:
 
 
 class Loop:
-    """Runs a program by a schedule."""
+    """The training loop, which runs a program by a schedule."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ _MAX_TABLE_ROWS = 10
 
 
 class Progress:
-    """Shows steps, returns, speed and remaining time; a context manager around training."""
+    """A display of steps, returns, speed and remaining time; a context manager around training."""
 
     def __init__(
         self,

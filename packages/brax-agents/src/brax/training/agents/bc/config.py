@@ -91,7 +91,7 @@ class BCRuntime(Runtime):
     teacher_inference_fn: Callable[..., Any] | None = None
     """The teacher as a policy `(observation, key) -> (action, extras)`, instead of `teacher`."""
     dagger_beta_fn: Callable[[jax.Array], jax.Array] = teach_first
-    """Maps the training step to the probability that the teacher acts."""
+    """Function from the training step to the probability that the teacher acts."""
 
     def check(self, config: Any) -> None:
         """Reject a run with no teacher, or with two.

@@ -177,4 +177,4 @@ class PPORuntime(config.Runtime):
 
 
 parse = functools.partial(config.parse, PPOConfig, runtime=PPORuntime)
-"""Turns keyword arguments into PPO's checked settings."""
+"""Function from keyword arguments to PPO's checked settings."""
