@@ -72,7 +72,6 @@ def generate_unroll(
 
     def step(carry: tuple[State, jax.Array], _: None) -> tuple[Any, types.Transition]:
         state, key = carry
-        # The key is part of the carry: the draws do not depend on how a run is cut into unrolls.
         key, now = jax.random.split(key)
         state, transition = actor_step(env, state, policy, now, extra_fields)
         return (state, key), transition

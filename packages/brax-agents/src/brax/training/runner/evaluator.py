@@ -67,6 +67,7 @@ class Evaluator:
 
     def with_key(self, key: jax.Array) -> Self:
         """Return this evaluator with another key; the compiled program is shared."""
+        # A shallow copy, so that the compiled rollout is the same object.
         other = copy.copy(self)
         other._seed = other._key = key
         return other
