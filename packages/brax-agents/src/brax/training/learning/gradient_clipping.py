@@ -62,8 +62,8 @@ def _forward(leaves: list[jax.Array], max_norm: float | None) -> tuple[list[jax.
 
 
 def _backward(max_norm: float | None, _: None, grads: list[jax.Array]) -> tuple[list[jax.Array]]:
-    # One row for each environment: the norm is over all leaves of an environment together.
     """Return the gradients, each environment's clipped to `max_norm` or zeroed if not finite."""
+    # One row for each environment: the norm is over all leaves of an environment together.
     rows = [g.reshape(len(g), -1) for g in grads]
     largest = jnp.max(jnp.stack([jnp.max(jnp.abs(g), axis=1, initial=0.0) for g in rows]), axis=0)
     finite = jnp.isfinite(largest)
