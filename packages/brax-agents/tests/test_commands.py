@@ -237,7 +237,7 @@ WRONG = [
         "--name",
     ),
     (["train", "toy_point", "--set", "checkpoint_logdir=x"], "checkpoint_logdir: a", "--runs"),
-    (["train", "toy_point", "--name", "../a"], "'../a' is no name", "path"),
+    (["train", "toy_point", "--name", "../a"], "'../a' is not allowed as a run's name", "path"),
     (["train", "toy_point", "--runs", "file/runs"], "cannot make the run's folder", "--runs"),
     (["resume", "empty"], "'empty' is not a run", "run.json"),
     (["resume", "nowhere"], "nowhere", "does not exist"),

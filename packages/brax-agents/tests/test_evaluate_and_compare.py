@@ -88,7 +88,7 @@ def test_runs_that_differ_in_more_than_their_seeds_are_not_one_group(here, capsy
     path = here / "a" / "seed1" / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"config": {"num_envs": 3}}))
     assert cli.main(["compare", "a"]) == 2
-    assert "the runs in 'a' differ in num_envs, not in their seeds" in capsys.readouterr().err
+    assert "the runs in 'a' differ in num_envs, not only in their seeds" in capsys.readouterr().err
 
 
 WRONG = [
@@ -115,11 +115,11 @@ WRONG = [
     ),
     (["sweep", "toy_point", "--set", "num_evals=0"], "num_evals must be at least 1", "sweep"),
     (["sweep", "toy_point", "--vary", "num_evals=[2, 0]"], "num_evals must be at", "sweep"),
-    (["sweep", "toy_point", "--name", "../s"], "'../s' is no name", "path"),
+    (["sweep", "toy_point", "--name", "../s"], "'../s' is not allowed as a run's name", "path"),
     (["sweep", "toy_point", "--vary", "seed"], "expected KEY=VALUE", "seed"),
     (
         ["sweep", "toy_point", "--vary", "unroll_length=[5, 10]", "--samples", "3"],
-        "--samples 3: what varies has 2 combinations",
+        "--samples 3: there are only 2 combinations",
         "leave it out",
     ),
     (["sweep", "toy_point", "--set", "seed=5"], "seed: a sweep trains every group", "--seeds"),

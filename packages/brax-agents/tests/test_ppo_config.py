@@ -61,7 +61,7 @@ REFUSED = [
     ({"normalize_advantage": "no"}, "normalize_advantage='no' must be true or false"),
     (
         {"restore_value_fn": False, "restore_checkpoint_path": "runs/a"},
-        "restore_value_fn=False goes with restore_params",
+        "restore_value_fn=False needs restore_params",
     ),
     (
         {"network_factory": lambda *sizes, **more: None, "use_distributional_critic": True},
@@ -242,7 +242,7 @@ class Wide(Point):
         (Sized(), {}, r"observation_size is 3, but reset returns .* {'state': \(2,\)}"),
         (Idle(), {}, "environment: action_size is 0; expected at least 1"),
         (Point, {}, "environment is the class Point: give an instance, Point"),
-        (Gym(), {}, r"is no environment: .* this has no method or property action_size"),
+        (Gym(), {}, r"is not an environment: .* this has no method or property action_size"),
         (Listed(), {}, "observation 'state' is a list; agents read arrays"),
         (Point(), {"wrap_env_fn": lambda env, **_: None}, "what wrap_env_fn returned=None is no"),
         *(
