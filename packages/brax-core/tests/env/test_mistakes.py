@@ -32,9 +32,9 @@ def test_a_wrapper_takes_an_environment(walker, wrapper):
     name = "VmapWrapper" if wrapper is wrap else wrapper.__name__
     with pytest.raises(ConfigError, match=rf"{name}: env is the class Walker: give an instance"):
         wrapper(walker)
-    with pytest.raises(ConfigError, match=r"env='ant' is no environment.* reset and no step and"):
+    with pytest.raises(ConfigError, match=r"env='ant' is not an environment.* reset and no step"):
         wrapper("ant")
-    with pytest.raises(ConfigError, match=r"env=.* is no environment.* no .*property action_size"):
+    with pytest.raises(ConfigError, match=r"env=.* is not an environment.* property action_size"):
         wrapper(OfAnotherPackage())
 
 
