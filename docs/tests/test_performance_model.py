@@ -1,9 +1,11 @@
-"""The page of thresholds has the values of the code, and all thresholds of the code generator."""
+"""The page of thresholds has the values of the code, and all thresholds of kernels and solver."""
 
 import ast
 import importlib
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "packages/brax-core/src/brax"
@@ -23,11 +25,12 @@ def test_the_values_of_thresholds_are_those_of_the_code():
         assert (name, found) == (name, _value(shown))
 
 
-def test_every_threshold_of_the_code_generator_is_on_the_page():
+@pytest.mark.parametrize("folder", ["kernels", "generalized"])
+def test_every_threshold_of_a_folder_is_on_the_page(folder):
     named = re.compile(r"^(_?(?:MAX|MIN)_\w+) =", re.MULTILINE)
     found = {
         (name, str(path.relative_to(SOURCE).with_suffix("")))
-        for path in (SOURCE / "kernels").rglob("*.py")
+        for path in (SOURCE / folder).rglob("*.py")
         for name in named.findall(path.read_text())
     }
     assert found - {(name, module) for name, module, _ in ROWS} == set()
