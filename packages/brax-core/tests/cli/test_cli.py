@@ -197,7 +197,7 @@ def test_show_one_name_and_one_distribution(brax):
     _, out, _ = brax("plugins", "show", "hinge", "--json")
     (entry,) = json.loads(out)
     assert (entry["kind"], entry["defined in"]) == ("joint_type", "brax.joints.hinge")
-    assert entry["documentation"].startswith("One angle")
+    assert entry["documentation"].startswith("Hinge: one angle")
     _, out, _ = brax("plugins", "show", "brax-core")
     assert "brax.joints.hinge:HINGE" in out and "loaded" in out
 
