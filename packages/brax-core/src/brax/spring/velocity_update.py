@@ -233,7 +233,7 @@ def _link_impulses(
     momenta = [
         Spatial(i.moment.cross(w), w * i.mass) for i, w in zip(inertias, weights, strict=True)
     ]
-    # External forces and fluid forces, as one wrench a link.
+    # External forces, fluid forces and gravity compensation, as one wrench a link.
     wrench = problem.external.wrench(links.axes, Spatial(links.ang, links.vel))
     actuated = actuator_wrench(problem.sys, problem.plan, problem.model.links, links, motors)
     wrench = actuated if wrench is None else wrench if actuated is None else wrench + actuated
