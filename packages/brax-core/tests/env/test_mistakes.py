@@ -32,9 +32,9 @@ def test_a_wrapper_takes_an_environment(walker, wrapper):
     name = "VmapWrapper" if wrapper is wrap else wrapper.__name__
     with pytest.raises(ConfigError, match=rf"{name}: env is the class Walker: give an instance"):
         wrapper(walker)
-    with pytest.raises(ConfigError, match=r"env='ant' is not an environment.* reset and no step"):
+    with pytest.raises(ConfigError, match=r"env='ant' is not an env.* reset and no step and"):
         wrapper("ant")
-    with pytest.raises(ConfigError, match=r"env=.* is not an environment.* property action_size"):
+    with pytest.raises(ConfigError, match=r"env=.* is not an env.* no .*property action_size"):
         wrapper(OfAnotherPackage())
 
 
@@ -65,7 +65,7 @@ def test_a_wrapper_takes_the_states_of_its_own_reset(walker, kind):
     env = make(walker())
     with pytest.raises(ShapeError, match=message):
         env.step(state, action)
-    with pytest.raises(ShapeError, match=r"step needs the brax.env.State .* a builtins.dict"):
+    with pytest.raises(ShapeError, match=r"step needs the state .* a builtins.dict"):
         env.step(state.pipeline_state, action)
 
 

@@ -205,6 +205,31 @@ def check_environment_given(by: str, env: Any) -> None:
         )
 
 
+CONTRACT = ("obs", "reward", "done", "metrics", "info")
+"""The fields of a state that wrappers and agents use. The others belong to the environment."""
+
+
+def is_state(value: Any) -> bool:
+    """Return whether a value can be an environment's state.
+
+    That is a dataclass with the fields of `CONTRACT` and a method `replace`. It need not be a
+    `brax.env.State`: environments of other packages have states of their own, for example with
+    `data` in place of `pipeline_state`.
+    """
+    return (
+        dataclasses.is_dataclass(value)
+        and not isinstance(value, type)
+        and callable(getattr(value, "replace", None))
+        and all(hasattr(value, name) for name in CONTRACT)
+    )
+
+
+def own_fields(state: Any) -> dict[str, Any]:
+    """Return the fields of a state that belong to the environment, such as `pipeline_state`."""
+    names = [field.name for field in dataclasses.fields(state)]
+    return {name: getattr(state, name) for name in names if name not in CONTRACT}
+
+
 def check_state(env: Env, state: Any, *entries: str) -> None:
     """Raise if a value is not a state, or does not come from this environment's `reset`.
 
@@ -217,9 +242,9 @@ def check_state(env: Env, state: Any, *entries: str) -> None:
         ShapeError: saying what was given, and what to give instead.
     """
     name = type(env).__name__
-    if not isinstance(state, State):
+    if not is_state(state):
         raise ShapeError(
-            f"{name}.step needs the brax.env.State that its reset returned, not a "
+            f"{name}.step needs the state that its reset returned, such as a brax.env.State, not a "
             f"{type(state).__module__}.{type(state).__qualname__}"
         )
     missing = [entry for entry in entries if entry not in state.info]

@@ -32,19 +32,18 @@ def differences(before: Any, after: Any) -> list[str]:
     return missing + added + changed
 
 
-def check_same_structure(name: str, before: Any, after: Any) -> None:
+def check_same_structure(name: str, before: dict[str, Any], after: dict[str, Any]) -> None:
     """Raise if an environment's step returns another structure than it was given.
 
     Args:
         name: the environment's name, for the message.
-        before: (pipeline_state, obs, info, metrics) that step was given.
-        after: (pipeline_state, obs, info, metrics) that step returned.
+        before: parts of the state that step was given, by name.
+        after: the same parts of the state that it returned.
 
     Raises:
         ShapeError: naming every leaf that differs.
     """
-    parts = ("pipeline_state", "obs", "info", "metrics")
-    found = differences(dict(zip(parts, before, strict=True)), dict(zip(parts, after, strict=True)))
+    found = differences(before, after)
     if found:
         raise ShapeError(
             f"{name}: reset and step must return the same structure, but {'; '.join(found)}"

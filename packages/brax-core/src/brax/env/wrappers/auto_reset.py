@@ -1,12 +1,13 @@
 """`AutoResetWrapper`: starts the next episode in the step that ends one."""
 
+from collections.abc import Collection
 from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, check_once, check_state, key_shape
-from brax.env.wrappers.episode import reset_records, without_records
+from brax.env.base import Env, State, Wrapper, check_once, check_state, key_shape, own_fields
+from brax.env.wrappers.episode import without_records
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError
 
@@ -15,9 +16,12 @@ Reset = Literal["cached", "fresh"]
 key."""
 
 _FRESH = ("terminal_obs", "reset_key")
-_CACHED = ("terminal_obs", "first_pipeline_state", "first_obs", "first_info")
-_OWN = (*_FRESH, *_CACHED)
-"""Entries of `info` that belong to this wrapper."""
+_CACHED = ("terminal_obs", "first_obs", "first_info")
+"""Entries of `info` that every state has in the two modes. In 'cached' there is one more, such as
+`first_pipeline_state`, for each field of the environment's own."""
+
+Start = dict[str, Any]
+"""Parts of a state by name: the environment's own fields, `obs` and `info`."""
 
 
 class AutoResetWrapper(Wrapper):
@@ -60,8 +64,7 @@ class AutoResetWrapper(Wrapper):
                 later = jax.random.split(later, state.done.shape)
             own: dict[str, Any] = {"reset_key": later}
         else:
-            pipeline_state, obs, info = _start(state)
-            own = {"first_pipeline_state": pipeline_state, "first_obs": obs, "first_info": info}
+            own = {f"first_{name}": part for name, part in _start(state).items()}
         return state.replace(info=state.info | own | {"terminal_obs": state.obs})
 
     def step(self, state: State, action: jax.Array) -> State:
@@ -72,30 +75,30 @@ class AutoResetWrapper(Wrapper):
         """
         check_state(self, state, *(_FRESH if self._fresh else _CACHED))
         # The inner environment must not see entries that its own `reset` did not make.
-        own = {key: state.info[key] for key in _OWN if key in state.info}
-        info = {key: value for key, value in state.info.items() if key not in _OWN}
-        # The records of the step that ended an episode stay readable until the next step.
-        info = reset_records(info, state.done > 0)
+        mine = {*_FRESH, *(f"first_{name}" for name in _start(state))}
+        own = {key: state.info[key] for key in mine if key in state.info}
+        info = {key: value for key, value in state.info.items() if key not in mine}
         new = self.env.step(state.replace(done=jnp.zeros_like(state.done), info=info), action)
         again = self._start_fresh if self._fresh else self._start_cached
-        (pipeline_state, obs, info), own = again(new, own)
-        return new.replace(
-            pipeline_state=pipeline_state,
-            obs=obs,
-            info=new.info | info | own | {"terminal_obs": new.obs},
-        )
+        start, own = again(new, own)
+        info = new.info | start.pop("info") | own | {"terminal_obs": new.obs}
+        return new.replace(**start, info=info)
 
-    def _start_cached(self, state: State, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _start_cached(self, state: State, own: dict[str, Any]) -> tuple[Start, dict[str, Any]]:
         """Return the first starts where episodes have ended."""
-        first = own["first_pipeline_state"], own["first_obs"], own["first_info"]
-        return select(state.done > 0, first, _start(state)), own
+        now = _start(state, own["first_info"])
+        first = {name: own[f"first_{name}"] for name in now}
+        return select(state.done > 0, first, now), own
 
-    def _start_fresh(self, state: State, own: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _start_fresh(self, state: State, own: dict[str, Any]) -> tuple[Start, dict[str, Any]]:
         """Return new starts where episodes have ended, with a `reset` only if any has."""
 
-        def restarted(current: Any, key: jax.Array) -> Any:
+        def restarted(current: Start, key: jax.Array) -> tuple[Start, jax.Array]:
             now, later = _split(key)
-            return select(state.done > 0, (_start(self.env.reset(now)), later), (current, key))
+            fresh = _start(self.env.reset(now))
+            mine = _start(state, fresh["info"])
+            start, key = select(state.done > 0, (fresh, later), (mine, key))
+            return start | {"info": current["info"] | start["info"]}, key
 
         # In a batch without an ended episode, which is most of them, `reset` is not computed at
         # all.
@@ -105,9 +108,18 @@ class AutoResetWrapper(Wrapper):
         return current, {"reset_key": key}
 
 
-def _start(state: State) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the parts of a state that a reset replaces."""
-    return state.pipeline_state, state.obs, without_records(state.info)
+def _start(state: State, made: Collection[str] | None = None) -> Start:
+    """Return the parts of a state that a reset replaces.
+
+    Args:
+        state: the state.
+        made: the entries of `info` that the environment's `reset` makes; None for all. Others come
+            from a wrapper around this one, and stay.
+    """
+    info = without_records(state.info)
+    if made is not None:
+        info = {key: value for key, value in info.items() if key in made}
+    return own_fields(state) | {"obs": state.obs, "info": info}
 
 
 def _split(rng: jax.Array) -> tuple[jax.Array, jax.Array]:

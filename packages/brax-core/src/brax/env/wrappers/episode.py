@@ -5,7 +5,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.env.base import Env, State, Wrapper, check_count, check_once, check_state
+from brax.env.base import (
+    CONTRACT,
+    Env,
+    State,
+    Wrapper,
+    check_count,
+    check_once,
+    check_state,
+    is_state,
+    own_fields,
+)
 from brax.env.structure import check_same_structure
 from brax.env.wrappers.select import select
 from brax.errors import ConfigError, ShapeError
@@ -41,8 +51,8 @@ class EpisodeWrapper(Wrapper):
     in which there were more contacts than selected.
 
     With `action_repeat`, reward and metrics are sums over the repeats. An environment that has
-    ended stays as it is and has no further reward, within a repeat and after it, until something
-    (`AutoResetWrapper`) restarts it.
+    ended stays as it is and has no further reward, within a repeat and after it, until a wrapper
+    such as `AutoResetWrapper` restarts it and sets `done` to zero. The records then start anew.
     """
 
     def __init__(self, env: Env, episode_length: int, action_repeat: int = 1) -> None:
@@ -101,6 +111,10 @@ class EpisodeWrapper(Wrapper):
                 another structure than it was given.
         """
         check_state(self, state, *EPISODE_KEYS)
+        # A wrapper that restarts an environment sets `done` to zero. The records of the step that
+        # ended its episode stay readable until here.
+        restarted = (state.info["episode_done"] > 0) & (state.done == 0)
+        state = state.replace(info=_reset_records(state.info, restarted))
         if self.action_repeat == 1:
             return self._step_once(state, action)
 
@@ -126,14 +140,16 @@ class EpisodeWrapper(Wrapper):
         # A wrapper around this one may have added metrics, which the environment returns or drops.
         metrics = {k: v for k, v in new.metrics.items() if k in summed or k not in state.metrics}
         check_same_structure(
-            type(self.unwrapped).__name__, (*_carried(state), summed), (*_carried(new), metrics)
+            type(self.unwrapped).__name__,
+            _carried(state) | {"metrics": summed},
+            _carried(new) | {"metrics": metrics},
         )
         # Without the barrier XLA would recompute the test for each of the many numbers that depend
         # on it.
         sane = fusion_barrier(_is_sane(new))
         moved = running & sane
         # Environments that had ended or that diverged keep the state before the step.
-        pipeline_state, obs, info = select(moved, _carried(new), _carried(state))
+        kept = select(moved, _carried(new), _carried(state))
         # A step that diverged has no reward: the reward may be infinite as well.
         reward = jnp.where(moved, new.reward, 0.0)
         metrics = {k: jnp.where(moved, v, jnp.zeros_like(v)) for k, v in new.metrics.items()}
@@ -142,13 +158,16 @@ class EpisodeWrapper(Wrapper):
         records["episode_done"] = fusion_barrier(
             jnp.maximum(records["termination"], records["truncation"])
         )
-        return State(pipeline_state, obs, reward, records["episode_done"], metrics, info | records)
+        info = kept.pop("info") | records
+        done = records["episode_done"]
+        return new.replace(**kept, reward=reward, done=done, metrics=metrics, info=info)
 
     def _check_numbers(self, function: str, state: Any) -> None:
         """Raise if a value is no state, or its reward and metrics do not have the shape of done."""
-        if not isinstance(state, State):
+        if not is_state(state):
             raise ShapeError(
-                f"{type(self.unwrapped).__name__}.{function} must return a brax.env.State, but "
+                f"{type(self.unwrapped).__name__}.{function} must return a brax.env.State, or "
+                f"another dataclass with replace and the fields {', '.join(CONTRACT)}, but "
                 f"returned {type(state).__name__}"
             )
         shape = jnp.shape(state.done)
@@ -180,7 +199,7 @@ class EpisodeWrapper(Wrapper):
         }
 
 
-def reset_records(info: dict[str, Any], where: jax.Array) -> dict[str, Any]:
+def _reset_records(info: dict[str, Any], where: jax.Array) -> dict[str, Any]:
     """Set the records of the environments in `where` to zero, for an episode that starts."""
     records = {key: info[key] for key in EPISODE_KEYS if key in info}
     return info | select(where, jax.tree.map(jnp.zeros_like, records), records)
@@ -191,9 +210,9 @@ def without_records(info: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in info.items() if key not in EPISODE_KEYS}
 
 
-def _carried(state: State) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the parts of a state that a scan carries and that stay after an ended episode."""
-    return state.pipeline_state, state.obs, without_records(state.info)
+def _carried(state: State) -> dict[str, Any]:
+    """Return the parts of a state, by name, that stay as they are after an ended episode."""
+    return own_fields(state) | {"obs": state.obs, "info": without_records(state.info)}
 
 
 def _own_metrics(sums: dict[str, jax.Array], metrics: dict[str, jax.Array]) -> dict[str, jax.Array]:
@@ -203,7 +222,7 @@ def _own_metrics(sums: dict[str, jax.Array], metrics: dict[str, jax.Array]) -> d
 
 def _overflow(state: State) -> dict[str, jax.Array]:
     """Return the metric of omitted contacts, where contacts can be omitted."""
-    left = getattr(state.pipeline_state, "overflow", None)
+    left = getattr(getattr(state, "pipeline_state", None), "overflow", None)
     return {} if left is None else {"contact_overflow": _flag(left > 0)}
 
 
@@ -236,8 +255,9 @@ def _is_sane(state: State) -> jax.Array:
     """Return whether all numbers of each environment are finite and not huge, shape (*batch,)."""
     batch = state.done.ndim
     sane = jnp.ones(state.done.shape, bool)
-    for x in jax.tree.leaves((state.pipeline_state, state.obs, state.reward, state.done)):
-        if jnp.issubdtype(x.dtype, jnp.inexact):
+    for x in jax.tree.leaves((own_fields(state), state.obs, state.reward, state.done)):
+        # A leaf without the axes of the batch is the same for all environments.
+        if jnp.issubdtype(jnp.result_type(x), jnp.inexact) and x.shape[:batch] == sane.shape:
             # NaN fails this comparison as well.
             sane &= jnp.all(jnp.abs(x) <= MAX_SANE_NUMBER, axis=tuple(range(batch, x.ndim)))
     return sane

@@ -11,11 +11,14 @@ def select(where: jax.Array, new: Any, old: Any) -> Any:
 
     Args:
         where: bool, shape (*batch,).
-        new: a tree of arrays with leading axes (*batch,).
+        new: a tree of arrays with leading axes (*batch,). A leaf without these axes belongs to no
+            environment and stays as it is in `new`.
         old: a tree of the same structure.
     """
 
     def pick(x: jax.Array, y: jax.Array) -> jax.Array:
+        if jnp.shape(x)[: where.ndim] != where.shape:
+            return x
         # The condition has the batch axes only; the axes behind them broadcast.
         return jnp.where(where.reshape(where.shape + (1,) * (jnp.ndim(x) - where.ndim)), x, y)
 
