@@ -1,6 +1,7 @@
 """Description of bodies, joints, geoms and sites."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from brax.builder.elements import (
     IDENTITY_QUAT,
@@ -142,7 +143,7 @@ class BodyDescription:
             The name.
         """
         name = name or f"{body}_{type}{len(self._joints)}"
-        values = dict(body=body, type=type, user=tuple(float(u) for u in user))
+        values: dict[str, Any] = dict(body=body, type=type, user=tuple(float(u) for u in user))
         values |= dict(range=range, actuator_range=actuator_range, margin=margin, ref=ref)
         values |= dict(stiffness=stiffness, springref=springref, damping=damping)
         values |= dict(armature=armature, frictionloss=frictionloss)
@@ -216,8 +217,8 @@ class BodyDescription:
             The name.
         """
         name = name or f"{body}_{type}{len(self._geoms)}"
-        values = dict(body=body, type=type, condim=condim, priority=int(priority), solmix=solmix)
-        values |= dict(elasticity=elasticity, margin=margin, gap=gap)
+        values: dict[str, Any] = dict(body=body, type=type, condim=condim, solmix=solmix)
+        values |= dict(elasticity=elasticity, margin=margin, gap=gap, priority=int(priority))
         values |= dict(contype=int(contype), conaffinity=int(conaffinity))
         values |= dict(streamed=fluidcoef is not None, fluid_added=None)
         geom = Element("geom", name, values, line)

@@ -102,7 +102,7 @@ class CouplingDescription(BodyDescription):
         Returns:
             The name.
         """
-        values = dict(joints=dict(joints), lengthspring=lengthspring, range=range)
+        values: dict[str, Any] = dict(joints=dict(joints), lengthspring=lengthspring, range=range)
         values |= dict(stiffness=float(stiffness), damping=float(damping))
         values |= dict(margin=float(margin), frictionloss=float(frictionloss))
         tendon = Element("tendon", name, values, line)

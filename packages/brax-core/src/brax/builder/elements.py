@@ -68,7 +68,7 @@ def vectors(
     return out
 
 
-def padded(numbers: Sequence[float], length: int) -> tuple[float, ...]:
+def padded(numbers: Sequence[float], length: int) -> Sequence[float]:
     """Return the numbers, followed by zeros up to a length."""
     given = tuple(numbers)
     return given + (0.0,) * (length - len(given))
