@@ -141,7 +141,8 @@ def _moved(at, unit, h):
 def rest(setup: Setup) -> Iterator[tuple[str, float, float]]:
     """Compare the depth at which a ball rests with m w (1 - d) g / stiffness, or zero.
 
-    The contact's weight w, 2/3 kg here, is the mean of three directions, of which two are free.
+    The contact's inverse weight w is 1/kg: the ball has a mass of 1 kg, and its body only slides,
+    so MuJoCo's `body_invweight0` is the inverse of its mass.
     """
     stiffness, impedance = 100.0, 0.9
     soft = {"geom.solref": [-stiffness, -20.0], "geom.solimp": [impedance, impedance, 1e-3, 0.5, 2]}
@@ -151,7 +152,7 @@ def rest(setup: Setup) -> Iterator[tuple[str, float, float]]:
     start = arrays(Start([0.0, RADIUS - 1e-3], [0.0, 0.0], [0.0, 0.0]))
     each = [("gravity", None), ("mass", None), ("q", 1)]
     _, slopes = ahead(setup, sys, knobs, start, moves(knobs, start, *each), 1500)
-    sinks = 2 / 3 * (1 - impedance) / stiffness if setup.pipeline == "generalized" else 0.0
+    sinks = (1 - impedance) / stiffness if setup.pipeline == "generalized" else 0.0
     for name, found, want in zip(
         ("gravity", "mass", "height"), slopes[:, 1], (-sinks, -9.81 * sinks, 0), strict=True
     ):
