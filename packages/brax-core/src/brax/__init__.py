@@ -12,7 +12,7 @@ __all__ = ["Motion", "State", "System", "Transform", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the types, and JAX with them, when one is first used: `brax --help` needs neither."""
+    """Import the types, and JAX with them, at first use: `brax --help` needs neither."""
     if name in __all__:
         from brax import base
 
