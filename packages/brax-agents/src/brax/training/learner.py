@@ -72,6 +72,16 @@ class Parts:
     """Shapes of the environment's state."""
 
 
+def environment_keys(env: Env, key: jax.Array, number: int) -> jax.Array:
+    """Return the keys that reset a batch of environments.
+
+    Environments that are not a `brax.env.Env` get keys of plain integers, (number, 2): wrappers of
+    other packages read the size of the batch from `rng.shape[:-1]`. The draws are the same.
+    """
+    keys = jax.random.split(key, number)
+    return keys if isinstance(getattr(env, "unwrapped", env), Env) else jax.random.key_data(keys)
+
+
 class Learner(abc.ABC):
     """The functions of an agent that are compiled.
 
@@ -121,7 +131,7 @@ class Learner(abc.ABC):
 
     def reset(self, key: jax.Array) -> State:
         """Start an episode in every environment."""
-        return self.env.reset(jax.random.split(key, self.config.num_envs))
+        return self.env.reset(environment_keys(self.env, key, self.config.num_envs))
 
     def first_normalizer(self) -> Any:
         """Return statistics of no observations; `()` if none is normalized, as images never are."""

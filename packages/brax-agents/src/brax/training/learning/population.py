@@ -23,6 +23,7 @@ from brax.training.learner import (
     count_updates,
     descend,
     each_episode,
+    environment_keys,
     in_a_row,
     summed,
 )
@@ -153,7 +154,7 @@ class SearchLearner(Learner):
         number = self.config.num_envs
         # Common random numbers: the difference of a pair is the effect of the noise, not of the
         # start.
-        keys = jax.random.split(key, number // 2)
+        keys = environment_keys(self.env, key, number // 2)
         env_state = self.env.reset(jnp.concatenate([keys, keys]))
         policies, env_state = jax.lax.with_sharding_constraint(
             (policies, env_state), devices.shardings((policies, env_state), self.mesh, number)

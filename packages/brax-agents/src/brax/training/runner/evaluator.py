@@ -11,6 +11,7 @@ import numpy as np
 
 from brax.env import Env, EvalWrapper, State
 from brax.training import types
+from brax.training.learner import environment_keys
 
 
 class Evaluator:
@@ -50,7 +51,7 @@ class Evaluator:
         """Play until every episode has ended; return the counts and the number of steps."""
         reset_key, policy_key = jax.random.split(key)
         policy = self._policy_fn(params)
-        first = self._env.reset(jax.random.split(reset_key, self._num_envs))
+        first = self._env.reset(environment_keys(self._env, reset_key, self._num_envs))
 
         def running(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
             state, _, step = carry

@@ -21,6 +21,7 @@ from brax.training.checkpoints import resumption
 from brax.training.checkpoints.saver import Saver, StateSaver
 from brax.training.config import RunConfig, Runtime
 from brax.training.distributed import hosts
+from brax.training.learner import environment_keys
 from brax.training.runner.evaluator import Evaluator
 from brax.training.runner.loop import (
     MAX_BAD_UPDATES,
@@ -86,7 +87,7 @@ def check_state(env: Env, config: RunConfig) -> State:
     Raises:
         ConfigError: if rewards, observations or entries of `info` are not what agents need.
     """
-    keys = jax.random.split(jax.random.key(0), config.num_envs)
+    keys = environment_keys(env, jax.random.key(0), config.num_envs)
     # Shapes only: nothing is computed or compiled.
     state = jax.eval_shape(env.reset, keys)
     # An environment that is not batched would broadcast its one reward without an error.
