@@ -222,7 +222,7 @@ def test_boundary_is_closed_under(name):
 def test_a_large_batch_runs_in_tiles(name, monkeypatch):
     # What XLA compiles. Three tiles for eight environments: the last is filled up.
     monkeypatch.setattr(Kernel, "name", lambda *_: None)
-    monkeypatch.setattr(tiling, "TILE_SIZE", 3)
+    monkeypatch.setattr(tiling, "MAX_TILE_SIZE", 3)
     monkeypatch.setattr(tiling, "MIN_TILE_LANES", 1)
     compare(CASES[name])
 
@@ -326,7 +326,7 @@ def main():
     models_agree()
     translated, Kernel.name = Kernel.name, lambda *_: None
     for tile in (1, 512):
-        tiling.TILE_SIZE = tile
+        tiling.MAX_TILE_SIZE = tile
         jax.clear_caches()
         agree(cases)
     Kernel.name = translated

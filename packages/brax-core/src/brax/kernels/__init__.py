@@ -1,9 +1,10 @@
-"""Kernels: functions of one environment's numbers that run with the batch on the last axis.
+"""Kernels: functions of arrays whose last axis is the batch, each compiled as one unit.
 
 `batch_last` is the boundary through which every pipeline, sensor and dynamics function is called,
-and the one place that users' arrays change their layout. The other modules steer how a kernel is
-compiled: `codegen` translates it for a CPU, and for kernels left to XLA `tiling` splits the batch,
-`materialize` stores values, `fusion_barrier` keeps values from being computed again, and `skip`
-leaves out work that no environment needs. All of the engine may import it; it knows no model.
-Start reading at `batch_last`.
+and the only place where users' arrays change their layout. The other modules steer how a kernel is
+compiled. On a CPU, `codegen` translates its jaxpr to LLVM: `codegen/translate.py` is where a jaxpr
+becomes LLVM. For kernels that are left to XLA, `tiling` splits the batch, `materialize` chooses
+which values are stored, and `fusion_barrier` keeps values from being computed again. `skip` marks
+work that only some environments need. All of the engine may import this folder; it knows no model.
+Start reading at `batch_last`, then `codegen/call.py`; docs/performance-model.md gives an overview.
 """

@@ -1,13 +1,16 @@
-"""The boundary behind which arrays have their batch on the last axis.
+"""The kernel boundary: users' arrays outside, arrays with the batch on the last axis inside.
 
-`batch_last(fun)` takes a function written for arrays whose trailing axis is the batch and gives one
-that users call per environment and transform as they like. It is a JAX primitive whose
-differentiation, transposition and batching rules bind the same primitive again with the derived
-function, so it is closed under every transformation, and the function always sees exactly one
-trailing axis: of size one, or of the size of all the vmapped axes together.
+`batch_last(fun)` takes a function of arrays whose last axis is the batch. It returns a function
+that users call for one environment and transform as they like. Behind it is a JAX primitive whose
+rules for differentiation, transposition and batching bind the same primitive again, with a derived
+function. So it is closed under every transformation, and the function always sees exactly one
+batch axis: of size one, or of the size of all vmapped axes together.
 
-Reverse mode keeps the operands and recomputes the function, so the memory of a rollout grows with
-its states and not with the step's intermediates.
+In reverse mode, the operands are kept and the function is computed again. So the memory of a
+rollout grows with the number of states, not with the intermediate values of a step.
+
+When a program is lowered for a CPU, `_lower_on_cpu` asks `codegen.call.Kernel` for native code. On
+other devices, and for kernels that are left to XLA, the function is traced into the program.
 """
 
 import functools
@@ -26,29 +29,30 @@ from brax.kernels.codegen.jax_internals import placement
 from brax.kernels.tiling import batch_size, by_tiles, merge, split
 
 FlatFunction = Callable[..., tuple[jax.Array, ...]]
-"""A function of arrays with a trailing batch axis, to a tuple of such arrays."""
+"""A function from arrays whose last axis is the batch to a tuple of such arrays."""
 
 _primitive = Primitive("batch_last")
 _primitive.multiple_results = True
 
 
 def _boundary(*operands: Any, fun: FlatFunction) -> list[jax.Array]:
-    """The function of flat operands, as one operation."""
+    """Bind the primitive: the function of flat operands, as one operation."""
+    # `DEVICES` has JAX decide on the devices before this operation is lowered.
     return list(_primitive.bind(*operands, fun=fun, devices=DEVICES))
 
 
 def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..., Any]:
-    """Puts a function that has its batch on the last axis behind the boundary.
+    """Make a kernel of a function that has the batch on the last axis of its arrays.
 
     Args:
-        fun: takes and returns pytrees of arrays with one trailing batch axis. What no `vmap` maps
-            arrives with that axis of size one and broadcasts; constants are shaped (n, 1). It must
-            be hashable and must not close over traced values.
-        full: positions of arguments that always arrive at the full batch size, such as loop
-            carries.
+        fun: takes and returns pytrees of arrays whose last axis is the batch. An array that no
+            `vmap` maps arrives with a batch of size one, and broadcasts; constants have the shape
+            (n, 1). The function must be hashable and must not close over traced values.
+        full: positions of arguments that always arrive with the whole batch, such as the carry of
+            a loop.
 
     Returns:
-        A function of the same pytrees without the trailing axis, for use under any transformation.
+        A function of the same pytrees without the batch axis, for use under any transformation.
     """
 
     @functools.wraps(fun)
@@ -57,6 +61,7 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
         owners = [i for i, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
         widen = tuple(owner in full for owner in owners)
         flat, out_tree = _flat_function(fun, tree, widen)
+        # A batch of size one, which `_batch` widens for each `vmap` around the call.
         columns = _align([jnp.asarray(leaf)[..., None] for leaf in leaves])
         out = _boundary(*columns, fun=flat)
         return jax.tree.unflatten(out_tree(), [x[..., 0] for x in out])
@@ -64,11 +69,21 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
     return per_environment
 
 
+# Cached, so that calls of one function bind one flat function: JAX's caches and ours find programs
+# and kernels by it.
 @functools.lru_cache(maxsize=1024)
 def _flat_function(
     fun: Callable[..., Any], tree: Any, widen: tuple[bool, ...]
 ) -> tuple[FlatFunction, Callable[[], Any]]:
-    """The function on flat operands, and its result's structure, known once it was traced."""
+    """Return the function of flat operands, and a function that returns the results' structure.
+
+    The structure is known only after the function was traced.
+
+    Args:
+        fun: the function of pytrees.
+        tree: the structure of its arguments.
+        widen: for each leaf, whether it always arrives with the whole batch.
+    """
     structure: list[Any] = []
 
     def flat(*operands: jax.Array) -> tuple[jax.Array, ...]:
@@ -82,7 +97,7 @@ def _flat_function(
 
 
 def _widen(x: jax.Array, beside: Sequence[jax.Array]) -> jax.Array:
-    """Broadcasts to the batch of the operands it stands beside, and shards it as theirs."""
+    """Return an array broadcast to the batch of other arrays, and sharded as they are."""
     size = batch_size(beside)
     if x.shape[-1] == size:
         return x
@@ -92,7 +107,7 @@ def _widen(x: jax.Array, beside: Sequence[jax.Array]) -> jax.Array:
 
 
 def _align(operands: Sequence[jax.Array]) -> list[jax.Array]:
-    """Gives operands inside a `shard_map` the same varying axes."""
+    """Return operands that, inside a `shard_map`, all vary along the same mesh axes."""
     varying = frozenset().union(*(_varying(x) for x in operands)) if operands else frozenset()
     if not varying:
         return list(operands)
@@ -103,40 +118,52 @@ def _align(operands: Sequence[jax.Array]) -> list[jax.Array]:
 
 
 def _varying(x: Any) -> frozenset[str]:
+    """Return the mesh axes along which an array may differ between devices in a `shard_map`."""
     return jax.typeof(x).manual_axis_type.varying
 
 
+# Tracing a step takes seconds, and each of JAX's transformations asks for the kernel again.
 @functools.lru_cache(maxsize=4096)
 def _kernel(fun: FlatFunction, *operands: tuple[tuple[int, ...], Any]) -> Kernel:
-    """The function's operations, from the shapes without batch and types of its operands."""
+    """Return the kernel of a function, for the unbatched shape and the dtype of each operand."""
+    # The kernel is the same on every mesh, so it is traced without one.
     with use_abstract_mesh(AbstractMesh((), ())):
         return Kernel(trace(fun, operands), _title(fun))
 
 
 def _title(fun: Any) -> str:
-    """Return a function's name, with its class's if it is a method."""
+    """Return a function's name for messages, with the class's name if it is a method."""
     if isinstance(fun, _Linearized):
         return f"the derivative of {_title(fun.fun)}"
     if isinstance(fun, _Transposed):
         return f"the transpose of {_title(fun.fun)}"
-    inner = getattr(fun, "func", fun)  # a partial function's
+    inner = getattr(fun, "func", fun)  # The function inside of a partial one.
     owner = getattr(inner, "__self__", None)
     name = getattr(inner, "__name__", type(inner).__name__).strip("_")
     return name if owner is None else f"{type(owner).__name__}.{name}"
 
 
 def _kernel_of(fun: FlatFunction, avals: Sequence[Any]) -> Kernel:
+    """Return the kernel of a function for operands of some abstract values."""
     return _kernel(fun, *((a.shape[:-1], a.dtype) for a in avals))
 
 
 def _abstract(*avals: Any, fun: FlatFunction, devices: Any) -> list[Any]:
+    """Return the abstract values of the results, which all have the whole batch."""
     size = batch_size(avals)
     results = _kernel_of(fun, avals).closed.out_avals
     return [_beside(avals, (*x.shape[:-1], size), x.dtype) for x in results]
 
 
 def _beside(avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
-    """The type of an array that is sharded along the batch, and varying, as `avals` are."""
+    """Return the abstract value of an array that is sharded and varies as some others do.
+
+    Args:
+        avals: the abstract values of the others.
+        shape: the shape, with the batch last.
+        dtype: the type.
+    """
+    # Only the batch is sharded: of the others' sharding the last axis counts.
     like = next((a for a in avals if a.sharding.spec[-1] is not None), avals[0])
     return like.update(
         shape=shape,
@@ -153,10 +180,10 @@ _primitive.def_abstract_eval(_abstract)
 def _placed(
     fun: FlatFunction, operands: Sequence[jax.Array], run: Callable[..., Any]
 ) -> list[jax.Array]:
-    """Calls `run`, which gives what `fun` gives, with arrays that the compiler places.
+    """Call `run`, which returns the results of `fun`, with arrays that the compiler shards.
 
-    On a mesh whose axes are `Explicit` every operation would have to say where its result is; as
-    much is known of the whole function.
+    On a mesh whose axes are `Explicit`, every operation inside would have to state the sharding of
+    its result. Here it is known for the function as a whole.
     """
     avals = [jax.typeof(x) for x in operands]
     mesh = get_abstract_mesh()
@@ -168,16 +195,20 @@ def _placed(
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(fun: FlatFunction) -> FlatFunction:
+    """Return the primitive as a compiled function, for calls outside of `jit`."""
     return jax.jit(functools.partial(_boundary, fun=fun))
 
 
 def _run(*operands: jax.Array, fun: FlatFunction, devices: Any) -> list[jax.Array]:
+    """Compute the results on arrays, outside of any transformation."""
+    # Who disables `jit` debugs, and wants to step through the function.
     if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
         return list(fun(*operands))
     return list(_compiled(fun)(*operands))
 
 
 _primitive.def_impl(_run)
+# On other devices the program contains the function's own operations.
 mlir.register_lowering(
     _primitive,
     mlir.lower_fun(
@@ -187,14 +218,16 @@ mlir.register_lowering(
 
 
 def _lower_on_cpu(ctx: Any, *operands: Any, fun: FlatFunction, devices: Any) -> Any:
-    count, apart = placement(ctx)
+    """Lower the primitive to a call of native code, or to the function's operations in tiles."""
+    count, per_device = placement(ctx)
     kernel = _kernel_of(fun, ctx.avals_in)
 
     def tiled(*operands: jax.Array) -> list[jax.Array]:
         sharded = any(jax.typeof(x).sharding.spec[-1] is not None for x in operands)
 
         def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
-            out = kernel(operands, apart, count == 1)
+            # None if the code generator does not translate the kernel.
+            out = kernel(operands, per_device, count == 1)
             return tuple(by_tiles(fun, operands, count, sharded) if out is None else out)
 
         return _placed(fun, operands, run)
@@ -208,9 +241,10 @@ mlir.register_lowering(_primitive, _lower_on_cpu, platform="cpu")
 def _batch(
     operands: Sequence[Any], dims: Sequence[Any], *, fun: FlatFunction, devices: Any
 ) -> tuple[Any, Any]:
-    """Folds a vmapped axis into the trailing one, outermost."""
+    """Batch the primitive: fold the vmapped axis into the batch axis, as its outer part."""
     mapped = [(x, d) for x, d in zip(operands, dims, strict=True) if d is not None]
     new = mapped[0][0].shape[mapped[0][1]]
+    # `new` is the size of the vmapped axis, `old` that of the batch so far.
     old = max(
         x.shape[-1] if d is None else jnp.moveaxis(x, d, 0).shape[-1]
         for x, d in zip(operands, dims, strict=True)
@@ -221,13 +255,21 @@ def _batch(
 
 
 def _fold(x: jax.Array, dim: Any, new: int, old: int) -> jax.Array:
-    """Return an operand with the axis `dim` folded into the last."""
+    """Return an operand with the axis `dim` folded into the last one.
+
+    Args:
+        x: the operand.
+        dim: the vmapped axis, or None if the operand has none.
+        new: the size of the vmapped axis.
+        old: the size of the batch before.
+    """
     if dim is None:
+        # Shared by all environments, before and now.
         if x.shape[-1] == 1:
             return x
         x = jnp.broadcast_to(x[..., None, :], (*x.shape[:-1], new, old))
     elif old == 1:
-        # XLA removes this transpose together with the one of the kernel's call.
+        # XLA removes this transpose together with the one in `Kernel`.
         return jnp.moveaxis(x[..., 0], dim, -1)
     else:
         x = jnp.moveaxis(x, dim, x.ndim - 2)
@@ -236,7 +278,7 @@ def _fold(x: jax.Array, dim: Any, new: int, old: int) -> jax.Array:
 
 
 def _unfold(x: jax.Array, new: int, old: int) -> jax.Array:
-    """Return a result with the outer part of its last axis as the first."""
+    """Return a result with the outer part of its last axis as the first axis."""
     if old == 1:
         return jnp.moveaxis(x, -1, 0)[..., None]
     return jnp.moveaxis(x.reshape(*x.shape[:-1], new, old), -2, 0)
@@ -246,17 +288,24 @@ batching.primitive_batchers[_primitive] = _batch
 
 
 def _zero_tangent(x: jax.Array) -> ad.Zero:
+    """Return the symbolic zero tangent of an array."""
     return ad.Zero(jax.typeof(x).to_tangent_aval())
 
 
 def _is_zero(t: Any) -> bool:
+    """Return whether a tangent or cotangent is zero by its type; integers have no others."""
     return isinstance(t, ad.Zero) or getattr(t, "dtype", None) == jax.dtypes.float0
 
 
 def _jvp(
     primals: Sequence[jax.Array], tangents: Sequence[Any], *, fun: FlatFunction, devices: Any
 ) -> tuple[list[jax.Array], list[Any]]:
-    """Binds the function, and apart from it the derivative, which is linear in the tangents."""
+    """Differentiate the primitive: bind the function, and its derivative on its own.
+
+    The derivative is linear in the tangents, so that reverse mode can transpose it.
+    """
+    # Two operations, not one with all results: reverse mode computes the first and keeps the
+    # operands of the second.
     out = _boundary(*primals, fun=fun)
     moving = tuple(not _is_zero(t) for t in tangents)
     smooth = tuple(jnp.issubdtype(x.dtype, jnp.inexact) for x in out)
@@ -271,15 +320,24 @@ ad.primitive_jvps[_primitive] = _jvp
 
 
 class _Linearized:
-    """A function's derivative: of its operands and of the tangents of those that move."""
+    """The derivative of a function: of its operands, and of the tangents that are not zero."""
 
     def __init__(
         self, fun: FlatFunction, moving: tuple[bool, ...], smooth: tuple[bool, ...]
     ) -> None:
+        """Keep the function.
+
+        Args:
+            fun: the function.
+            moving: for each operand, whether it has a tangent.
+            smooth: for each result, whether it is a float.
+        """
         self.fun, self.moving, self.smooth = fun, moving, smooth
 
     def __call__(self, *operands: jax.Array) -> tuple[jax.Array, ...]:
+        """Return the tangents of the results that are floats."""
         n = len(self.moving)
+        # Operands first, then the tangents of those that have one.
         still, moved = split(operands[:n], self.moving)
         moved = [_widen(x, operands) for x in moved]
         given = [_widen(t, operands) for t in operands[n:]]
@@ -291,17 +349,23 @@ class _Linearized:
         return tuple(jax.jvp(smooth_part, tuple(moved), tuple(given))[1])
 
 
+# Cached for the same reason as `_flat_function`.
 @functools.lru_cache(maxsize=4096)
 def _linearized(
     fun: FlatFunction, moving: tuple[bool, ...], smooth: tuple[bool, ...]
 ) -> FlatFunction:
+    """Return the derivative of a function, see `_Linearized`."""
     return _Linearized(fun, moving, smooth)
 
 
 def _transpose(
     cotangents: Sequence[Any], *operands: Any, fun: FlatFunction, devices: Any
 ) -> list[Any]:
-    """Binds the transpose, which gives each environment's share; shared operands sum them."""
+    """Transpose the primitive: bind the transposed function, and sum over environments if needed.
+
+    The transposed function returns the cotangents of each environment. Those of an operand that all
+    environments share are summed outside of the kernel, in which environments do not mix.
+    """
     linear = tuple(ad.is_undefined_primal(x) for x in operands)
     present = tuple(not _is_zero(c) for c in cotangents)
     known, unknown = split(operands, linear)
@@ -322,14 +386,24 @@ ad.primitive_transposes[_primitive] = _transpose
 
 
 class _Transposed:
-    """The transpose of a function in its linear operands."""
+    """The transpose of a function with respect to its linear operands."""
 
     def __init__(
         self, fun: FlatFunction, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
     ) -> None:
+        """Keep the function.
+
+        Args:
+            fun: the function.
+            linear: for each operand, whether the function is linear in it and it is unknown.
+            present: for each result, whether it has a cotangent.
+            shapes: the shape without the batch, and the dtype, of each linear operand.
+        """
         self.fun, self.linear, self.present, self.shapes = fun, linear, present, shapes
 
     def __call__(self, *operands: jax.Array) -> tuple[jax.Array, ...]:
+        """Return the cotangents of the linear operands, with the whole batch."""
+        # Known operands first, then the cotangents that are present.
         n = len(self.linear) - sum(self.linear)
         known, given = operands[:n], [_widen(c, operands) for c in operands[n:]]
 
@@ -347,4 +421,5 @@ class _Transposed:
 def _transposed(
     fun: FlatFunction, linear: tuple[bool, ...], present: tuple[bool, ...], shapes: Any
 ) -> FlatFunction:
+    """Return the transpose of a function, see `_Transposed`."""
     return _Transposed(fun, linear, present, shapes)

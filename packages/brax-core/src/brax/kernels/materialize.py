@@ -1,7 +1,8 @@
 """Materialization: chooses which intermediate values of a kernel XLA's CPU compiler stores.
 
-XLA fuses an operation into each operation that uses its result, and computes it again in each. In a
-kernel on components, where everything depends on everything, the copies multiply.
+XLA fuses an operation into each operation that uses its result, and so computes it again for each
+use. In a kernel on components, where most values depend on most others, the copies multiply. A
+fusion barrier is put after a value whose repetition would cost more than storing it.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from brax.kernels.codegen import jax_internals
 from brax.kernels.fusion_barrier import BARRIER_NAME, fusion_barrier
 
 MAX_RECOMPUTED = 40
-"""Most operations, for each element, that XLA may compute again for another use of a value."""
+"""Largest number of operations, for each element, that XLA may repeat for other uses of a value."""
 
 _COST = {
     **dict.fromkeys(
@@ -28,27 +29,29 @@ _COST = {
     ),
     **dict.fromkeys(("split", "unstack", "expand_dims", "rev", "tile", "convert_element_type"), 0),
 }
-"""Operations by what they cost, in additions; others cost one."""
+"""The cost of each primitive, in additions; other primitives cost one. The numbers are rough: what
+counts is that functions cost much more than additions, and data movement costs nothing."""
 
 _STORED = {"dot_general", "sort", "top_k", "cumsum", "scan", "while", "cond", "conv"}
-"""Operations whose results XLA stores in any case."""
+"""Primitives whose results XLA stores in any case, since it does not fuse them."""
 
 
 def materialized(fun: Callable[..., Sequence[jax.Array]]) -> Callable[..., tuple[jax.Array, ...]]:
-    """Return the function with the values stored that XLA would compute again and again."""
+    """Return a function that stores the values that XLA would compute again and again."""
 
     def stored(*operands: jax.Array) -> tuple[jax.Array, ...]:
         closed = jax.make_jaxpr(fun)(*operands)
         try:
             return tuple(_arrays(jax_internals.Body(closed.jaxpr, tuple(closed.consts)), operands))
-        except jax_internals.UnknownForm:  # `brax.kernels.codegen` has warned of it
+        # `brax.kernels.codegen` has warned of it already. The function is right without barriers.
+        except jax_internals.UnknownForm:
             return tuple(fun(*operands))
 
     return stored
 
 
 def _arrays(body: jax_internals.Body, given: Sequence[jax.Array]) -> list[jax.Array]:
-    """Return a function's results, from operands that are stored."""
+    """Return the results of a function whose operands are stored."""
     uses = [1] * len(body.jaxpr.outvars)
     return [x for x, _ in _evaluated(body, [(x, 0) for x in given], uses)]
 
@@ -56,8 +59,16 @@ def _arrays(body: jax_internals.Body, given: Sequence[jax.Array]) -> list[jax.Ar
 def _evaluated(
     body: jax_internals.Body, given: Sequence[tuple[Any, int]], result_uses: Sequence[int]
 ) -> list[tuple[Any, int]]:
-    """Return a function's results, each with the operations for each element since the last stored
-    values, from operands with theirs."""
+    """Return the results of a function with their costs.
+
+    The cost of a value is the number of operations, for each of its elements, that compute it from
+    stored values.
+
+    Args:
+        body: the function.
+        given: the operands with their costs.
+        result_uses: how often the caller uses each result.
+    """
     uses = _uses(body.jaxpr)
     for var, count in zip(body.jaxpr.outvars, result_uses, strict=True):
         if not isinstance(var, Literal):
@@ -72,6 +83,7 @@ def _evaluated(
     for eqn in body.jaxpr.eqns:
         found = _results(eqn, [read(v) for v in eqn.invars], [uses[v] for v in eqn.outvars])
         for var, (x, cost) in zip(eqn.outvars, found, strict=True):
+            # One use computes the value; each of the others would repeat it.
             if uses[var] > 1 and cost * (uses[var] - 1) > MAX_RECOMPUTED:
                 x, cost = fusion_barrier(x), 0
             values[var] = x, cost
@@ -79,10 +91,11 @@ def _evaluated(
 
 
 def _uses(jaxpr: Any) -> Counter[Any]:
-    """Return how many operations use each value, those in called functions included."""
+    """Return how many operations use each variable, including those of called functions."""
     found: Counter[Any] = Counter()
     for eqn in jaxpr.eqns:
         each = [1] * len(eqn.invars)
+        # XLA inlines calls, so a use inside counts as one here.
         if eqn.primitive.name in jax_internals.CALLS:
             inner = jax_internals.called(eqn).jaxpr
             within = _uses(inner)
@@ -95,12 +108,14 @@ def _uses(jaxpr: Any) -> Counter[Any]:
 
 
 def _results(eqn: Any, given: list[tuple[Any, int]], uses: Sequence[int]) -> list[tuple[Any, int]]:
-    """Return an operation's results with their costs."""
+    """Return the results of an equation with their costs, see `_evaluated`."""
     name = eqn.primitive.name
     arrays = [x for x, _ in given]
     if name in jax_internals.CALLS:
         found = _evaluated(jax_internals.called(eqn), given, uses)
-        # A derivative of `fusion_barrier` has its name too, and not as many results as operands.
+        # The barrier would have been lost by evaluating the function inside. A derivative of
+        # `fusion_barrier` has its name too, with another number of results than of operands, so the
+        # barrier is put around whatever results there are.
         return (
             [(fusion_barrier(x), 0) for x, _ in found]
             if eqn.params.get("name") == BARRIER_NAME
@@ -112,13 +127,16 @@ def _results(eqn: Any, given: list[tuple[Any, int]], uses: Sequence[int]) -> lis
     results = out if eqn.primitive.multiple_results else [out]
     if name in _STORED:
         return [(x, 0) for x in results]
+    # Fused, the operands are computed again together with the operation.
     cost = _COST.get(name, 1) + sum(c for _, c in given)
     if name.startswith(("reduce_", "arg")) and arrays:
+        # An element of a reduction's result needs many elements of the operand.
         cost *= max(arrays[0].size // max(results[0].size, 1), 1)
     return [(x, cost) for x in results]
 
 
 def _scan(eqn: Any, given: Sequence[Any]) -> list[Any]:
+    """Return the results of a `scan`, with barriers in its body."""
     loop = jax_internals.scan(eqn)
     consts, carry = given[: loop.consts], given[loop.consts : loop.consts + loop.carry]
 
@@ -132,6 +150,7 @@ def _scan(eqn: Any, given: Sequence[Any]) -> list[Any]:
 
 
 def _while(eqn: Any, given: Sequence[Any]) -> list[Any]:
+    """Return the results of a `while`, with barriers in its test and its body."""
     loop = jax_internals.while_loop(eqn)
     start = loop.test_consts + loop.body_consts
     tested, used = given[: loop.test_consts], given[loop.test_consts : start]
@@ -145,6 +164,7 @@ def _while(eqn: Any, given: Sequence[Any]) -> list[Any]:
 
 
 def _cond(eqn: Any, given: Sequence[Any]) -> list[Any]:
+    """Return the results of a `cond`, with barriers in its branches."""
     branches = [
         lambda operands, branch=branch: _arrays(branch, operands)
         for branch in jax_internals.branches(eqn)
@@ -153,3 +173,4 @@ def _cond(eqn: Any, given: Sequence[Any]) -> list[Any]:
 
 
 _LOOPS = {"scan": _scan, "while": _while, "cond": _cond}
+"""Operations whose functions stay functions, so that the operands of each are stored."""

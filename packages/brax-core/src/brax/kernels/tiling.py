@@ -1,4 +1,4 @@
-"""How a CPU works on a batch: tile by tile, so that a tile's arrays stay in its cache."""
+"""Tiling: XLA runs a kernel on one tile of the batch after another, which fits into the cache."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,15 +9,16 @@ import jax.numpy as jnp
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.kernels.materialize import materialized
 
-TILE_SIZE = 256
-"""Environments that a CPU works on at once, so that their arrays stay in its cache."""
+MAX_TILE_SIZE = 256
+"""Largest number of environments in a tile, so that their arrays stay in the cache."""
 
 MIN_TILE_LANES = 16
-"""Numbers in a CPU's widest register; a tile is a multiple of it, or its loops have a slow end."""
+"""The size of a tile is a multiple of it: single-precision numbers in the widest vector register.
+XLA's loops run element by element over a remainder."""
 
 
 def batch_size(operands: Sequence[Any]) -> int:
-    """Of the operands that are not shared by all environments; one if all are."""
+    """Return the size of the batch, or one if environments share all operands."""
     return max((x.shape[-1] for x in operands), default=1)
 
 
@@ -27,16 +28,24 @@ def by_tiles(
     devices: int,
     sharded: bool,
 ) -> list[jax.Array]:
-    """Runs the function on tiles of the batch, one after another; a sharded batch as it is.
+    """Run a function on the tiles of a batch, one after another.
 
-    A program for several devices has each tile's share on every one of them.
+    Args:
+        fun: the function of arrays whose last axis is the batch.
+        operands: its operands; those of batch size one are shared by all environments.
+        devices: the number of devices that share the batch; a tile has a part on each of them.
+        sharded: whether the batch is split over devices by its sharding; then it is not tiled.
+
+    Returns:
+        The results for the whole batch.
     """
     fun = materialized(fun)
-    size, tile = batch_size(operands), TILE_SIZE * devices
+    size, tile = batch_size(operands), MAX_TILE_SIZE * devices
     if sharded or size < 2 * tile:
-        # What only some use of is not computed again for them: a check of every number of a state
-        # that is thrown away made a step 60 times slower.
+        # The barrier keeps XLA from computing results again for each later use: a check of every
+        # number of a state that is then dropped made a step 60 times slower.
         return fusion_barrier(list(fun(*operands)))
+    # As few tiles as possible, all of the same size.
     count = -(-size // tile)
     width = -(-size // (count * MIN_TILE_LANES)) * MIN_TILE_LANES
     shared = [x.shape[-1] == 1 for x in operands]
@@ -47,26 +56,29 @@ def by_tiles(
 
 
 def _split_tiles(x: jax.Array, width: int, count: int) -> jax.Array:
-    """Puts tiles first; a batch that they do not divide is filled up with its last environment.
+    """Return an operand with tiles as its first axis, shape (count, ..., width).
 
-    Neighbours go to different tiles, so that a batch sharded over devices stays where it is.
+    A batch that the tiles do not divide is filled up with copies of its last environment.
     """
+    # Neighbours go to different tiles: so each device has a part of every tile, and a batch that is
+    # sharded over devices stays where it is.
     filled = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, width * count - x.shape[-1])], mode="edge")
     return jnp.moveaxis(filled.reshape(*x.shape[:-1], width, count), -1, 0)
 
 
 def _join_tiles(x: jax.Array) -> jax.Array:
+    """Return a result with its tiles joined to a batch again, as `_split_tiles` has split it."""
     tiles_last = jnp.moveaxis(x, 0, -1)
     return tiles_last.reshape(*tiles_last.shape[:-2], -1)
 
 
 def split(items: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-    """The items that are not chosen, and those that are."""
+    """Return the items that are not chosen, and those that are."""
     pairs = list(zip(items, chosen, strict=True))
     return [x for x, c in pairs if not c], [x for x, c in pairs if c]
 
 
 def merge(others: Sequence[Any], chosen: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
-    """The chosen where the mask says so, the others elsewhere, each in their order."""
+    """Undo `split`: take from `chosen` where the mask is true, and from `others` elsewhere."""
     rest, given = iter(others), iter(chosen)
     return [next(given) if m else next(rest) for m in mask]

@@ -1,17 +1,23 @@
-"""CPU code generator: translates the jaxpr of a kernel to LLVM.
+"""CPU code generator: translates the jaxpr of a kernel to LLVM and compiles it.
 
-A kernel works on arrays whose last axis is the batch, and does to every environment the same. A
-general compiler runs such a program operation by operation, or some at a time, over the whole
-batch, and the arrays between them go through memory. Here the whole kernel runs for as many
-environments as a register holds, then for the next: most numbers between its operations never leave
-the processor's nearest cache. Arrays are taken apart into their elements for this, so that moving
-them about costs nothing, and structures that are known when the kernel is traced leave no trace.
+A kernel works on arrays whose last axis is the batch, and does the same to every environment. XLA
+runs such a program operation by operation over the whole batch, and the arrays between operations
+go through memory. Here the whole kernel runs for as many environments as a vector register holds,
+then for the next ones, so that most values stay in registers or in the nearest cache. Arrays are
+taken apart into their elements (unrolled). So moving elements costs nothing, and structures that
+are known when the kernel is traced leave no instructions.
 
-`call.trace` records a kernel's operations, `translate.translate` writes them in LLVM's language by
-the rules of `lowering` into an `emitter.Emitter`, `schedule` orders the instructions and `stack`
-gives large arrays their places, `target` compiles the module, and XLA calls it through `ffi`. In a
-long kernel the operations on large arrays are loops over their elements (`loops`). A kernel with an
-operation that is not translated is left to XLA (`emitter.Unsupported`), and `explain` records why.
-Only `brax.kernels`, the commands and the checks of plugins import this folder. Start reading at
-`call`, then `translate`.
+From a jaxpr to machine code:
+
+1. `call.Kernel` traces the function to a jaxpr and decides how it is compiled.
+2. `translate.translate` turns the jaxpr into LLVM. It calls `lowering.control_flow.lower_jaxpr`,
+   which finds the lowering rule of each equation; the rules emit into an `emitter.Emitter`. In a
+   long kernel operations on large arrays become `loops`.
+3. `schedule` orders the instructions, `stack` allocates the buffers of large arrays.
+4. `target` compiles the module. XLA calls it through the handler of `ffi`.
+
+A kernel with an operation that has no lowering rule is left to XLA (`emitter.Unsupported`), and
+`explain` records why. `jax_internals` is the only module that reads what JAX keeps private. The
+thresholds are explained in docs/performance-model.md. Only `brax.kernels`, the commands and the
+checks of plugins import this folder. Start reading at `call`, then `translate`.
 """

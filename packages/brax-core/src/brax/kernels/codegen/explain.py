@@ -1,4 +1,4 @@
-"""Whether each kernel became native code, and why XLA compiles the others."""
+"""Outcomes: which kernels became native, and why XLA compiles the others."""
 
 import functools
 import warnings
@@ -15,7 +15,7 @@ class Outcome:
     kernel: str
     """The function that the kernel computes."""
     reason: str = ""
-    """What is not translated, so that XLA compiles the kernel; empty if it is native."""
+    """The operation or type that is not translated; empty if the kernel is native."""
     where: str = ""
     """The source line of the operation that is not translated: module, line and function."""
 
@@ -35,6 +35,7 @@ class Outcome:
         )
 
 
+# A context variable, not a global: threads lower programs of their own at the same time.
 _collected: ContextVar[list[Outcome] | None] = ContextVar("_collected", default=None)
 
 
@@ -54,12 +55,15 @@ def note(outcome: Outcome) -> None:
     found = _collected.get()
     if found is not None and outcome not in found:
         found.append(outcome)
+    # Without a line the user can do nothing about it, for example about the processor.
     if outcome.where:
         _warn(outcome)
 
 
+# The cache makes the warning appear once for each outcome.
 @functools.cache
 def _warn(outcome: Outcome) -> None:
+    """Warn, once, that a kernel is left to XLA."""
     warnings.warn(
         f"{outcome}. The whole kernel runs several times slower for it. docs/architecture.md says "
         "which operations are translated.",

@@ -1,4 +1,8 @@
-"""How XLA calls a kernel: its foreign-function interface, whose structures are read by offset.
+"""The handler of a kernel: the function that XLA calls through its foreign-function interface.
+
+*Handler* is XLA's word. It gets one structure, the call frame, with addresses of operands, results
+and of XLA's own functions. The structures are read by the offsets of their fields, in bytes. The
+handler transposes parts of the batch, calls the kernel on them, and shares them among threads.
 
 Source: the interface's header, `xla/ffi/api/c_api.h`, which comes with jaxlib and promises that the
 structures of a major version only ever grow.
@@ -10,23 +14,31 @@ from typing import NamedTuple
 from brax.kernels.codegen.jax_internals import ffi_version
 
 MIN_THREAD_BATCH = 64
-"""Least environments that are worth another thread."""
+"""Smallest number of environments that is worth another thread."""
+
+PIECES_PER_THREAD = 4
+"""Pieces of the batch for each thread, a power of two, so that none waits long for another."""
 
 MAX_TRANSPOSED_BATCH = 64
-"""Most environments that are transposed at once, so that they stay in a core's cache."""
+"""Largest number of environments that is transposed at once, so that it stays in a core's cache."""
 
 
-class Array(NamedTuple):
-    """An operand or a result of a kernel."""
+class ArrayLayout(NamedTuple):
+    """The layout of an operand or a result of a kernel."""
 
-    own: bool
+    batched: bool
     """True if it has a batch; otherwise it is the same in all environments."""
-    rows: int
-    """Elements for each environment."""
-    bytes: int
-    """Size of an element."""
+    elements: int
+    """The number of elements for each environment."""
+    itemsize: int
+    """The size of an element, in bytes."""
 
 
+# The job is eight words of eight bytes, which the threads share:
+#   0 the next piece    1 pieces that are done    2 threads that hold the job    3 pieces
+#   4 size of a piece   5 size of the batch       6 operands                     7 results
+# A thread that comes late finds no piece left, and touches nothing but the job. The last thread
+# that lets go of the job frees it, since XLA may start a thread after the handler has returned.
 _WORK_SHARING = """
 define void @work(ptr %job) {
   br label %again
@@ -66,22 +78,20 @@ done:
 }
 declare i32 @sched_yield()
 """
-"""What each thread does: pieces of the batch until none is left. A job is what they share: the next
-piece, how many are done, how many threads have it, pieces, their size, the batch, operands,
-results. A thread that comes late finds no piece left, and touches nothing but the job."""
+"""The function of each thread: it takes pieces of the batch until none is left."""
 
 
 def ffi_handler(
-    operands: Sequence[Array], results: Sequence[Array], lanes: int, threads: bool
+    operands: Sequence[ArrayLayout], results: Sequence[ArrayLayout], lanes: int, threads: bool
 ) -> str:
-    """Return the function `handler` that XLA calls, which calls `kernel`, in LLVM's language.
+    """Return the function `handler`, which XLA calls and which calls `kernel`, as LLVM's text.
 
     XLA's arrays have the batch on the first axis, as users' programs have them, so that XLA has
-    nothing to transpose; a kernel's have it on the last. The handler transposes.
+    nothing to transpose; a kernel's arrays have it on the last. The handler transposes.
 
     Args:
-        operands: of the kernel; one at least has a batch.
-        results: of the kernel.
+        operands: the layouts of the kernel's operands; at least one has a batch.
+        results: the layouts of its results, which all have a batch.
         lanes: environments that the kernel works on at once.
         threads: whether to share the batch among XLA's threads.
     """
@@ -92,7 +102,8 @@ def ffi_handler(
         *_field("extension", "frame", 8),
         "%asked = icmp ne ptr %extension, null",
         "br i1 %asked, label %about, label %call",
-        # XLA asks for which version a handler was written before it calls it.
+        # Before the first call XLA asks for the version that the handler was written for, in an
+        # extension of the frame. The answer is the only thing that is done then.
         "about:",
         *_field("metadata", "extension", 24),
         "%major = getelementptr i8, ptr %metadata, i64 24",
@@ -101,23 +112,21 @@ def ffi_handler(
         f"store i32 {ffi_version()}, ptr %minor",
         "ret ptr null",
         "call:",
+        # Within the frame, `args` begins at 40 and `rets` at 80; 32 bytes into each of them is the
+        # array of addresses of buffers.
         *_field("in", "frame", 72),
         *_field("out", "frame", 112),
+        *_addresses("in", "operands", len(operands)),
+        *_addresses("out", "results", len(results)),
     ]
-    for base, room, arrays in (("in", "operands", operands), ("out", "results", results)):
-        for k in range(len(arrays)):
-            lines += [
-                *_field(f"{base}{k}", base, 8 * k),
-                *_field(f"{base}{k}.data", f"{base}{k}", 24),
-                f"%{room}{k} = getelementptr ptr, ptr %{room}, i64 {k}",
-                f"store ptr %{base}{k}.data, ptr %{room}{k}",
-            ]
-    batched = next(k for k, x in enumerate(operands) if x.own)
+    batched = next(k for k, x in enumerate(operands) if x.batched)
     lines += [
+        # The first dimension of an operand with a batch is the size of the batch.
         *_field("dims", f"in{batched}", 40),
         *_field("size", "dims", 0, "i64"),
-        *(_shared(lanes) if threads else []),
+        *(_shared_call(lanes) if threads else []),
         "call void @batch(ptr %operands, ptr %results, i64 0, i64 %size)",
+        # A null pointer is XLA's success.
         "ret ptr null",
         "}",
         *_batch(operands, results, lanes),
@@ -125,35 +134,66 @@ def ffi_handler(
     return "\n".join(lines) + (_WORK_SHARING if threads else "")
 
 
-def _batch(operands: Sequence[Array], results: Sequence[Array], lanes: int) -> list[str]:
-    """Return the function `batch`, which runs the kernel on the environments from begin to stop.
+def _addresses(base: str, to: str, count: int) -> list[str]:
+    """Copy the addresses of the data of XLA's buffers into an array of addresses."""
+    lines = []
+    for k in range(count):
+        lines += [
+            *_field(f"{base}{k}", base, 8 * k),
+            *_field(f"{base}{k}.data", f"{base}{k}", 24),
+            f"%{to}{k} = getelementptr ptr, ptr %{to}, i64 {k}",
+            f"store ptr %{base}{k}.data, ptr %{to}{k}",
+        ]
+    return lines
 
-    It takes a few at a time: transposes their operands, runs the kernel, transposes its results.
+
+def _transposed_arrays(
+    operands: Sequence[ArrayLayout], results: Sequence[ArrayLayout]
+) -> tuple[list[str], list[str], list[str], int]:
+    """Lay out the memory of a part of the batch.
+
+    Returns:
+        The instructions that set the kernel's addresses; those that transpose operands before the
+        kernel and results after it; and the bytes of all transposed arrays.
     """
     pointers: list[str] = []
     before: list[str] = []
     after: list[str] = []
     room = 0
     for base, arrays in (("in", operands), ("out", results)):
-        for k, (own, rows, size) in enumerate(arrays):
+        for k, (batched, elements, itemsize) in enumerate(arrays):
             name = f"%{base}{k}"
             pointers += [
                 *_field(f"{base}{k}", base, 8 * k),
-                f"{name}.row = mul i64 %first, {rows * size}",
+                f"{name}.row = mul i64 %first, {elements * itemsize}",
                 f"{name}.first = getelementptr i8, ptr {name}, i64 {name}.row",
                 f"{name}.room = getelementptr i8, ptr %room, i64 {room}",
                 f"{name}.to = getelementptr ptr, ptr %{base}s, i64 {k}",
             ]
-            if not own or rows == 1:
-                pointers.append(f"store ptr {name}{'.first' if own else ''}, ptr {name}.to")
+            # One element for each environment is its own transpose: it is used where it lies.
+            if not batched or elements == 1:
+                pointers.append(f"store ptr {name}{'.first' if batched else ''}, ptr {name}.to")
                 continue
             pointers.append(f"store ptr {name}.room, ptr {name}.to")
-            room += MAX_TRANSPOSED_BATCH * rows * size
-            call = f"call void @transpose{8 * size}"
+            room += MAX_TRANSPOSED_BATCH * elements * itemsize
+            call = f"call void @transpose{8 * itemsize}"
             if base == "in":
-                before.append(f"{call}(ptr {name}.room, ptr {name}.first, i64 {rows}, i64 %n)")
+                before.append(f"{call}(ptr {name}.room, ptr {name}.first, i64 {elements}, i64 %n)")
             else:
-                after.append(f"{call}(ptr {name}.first, ptr {name}.room, i64 %n, i64 {rows})")
+                after.append(f"{call}(ptr {name}.first, ptr {name}.room, i64 %n, i64 {elements})")
+    return pointers, before, after, room
+
+
+def _batch(
+    operands: Sequence[ArrayLayout], results: Sequence[ArrayLayout], lanes: int
+) -> list[str]:
+    """Return the function `batch`, which runs the kernel on the environments from begin to stop.
+
+    It takes at most `MAX_TRANSPOSED_BATCH` at a time: it transposes their operands, runs the
+    kernel, and transposes its results.
+    """
+    pointers, before, after, room = _transposed_arrays(operands, results)
+    sizes = sorted({a.itemsize for a in (*operands, *results)})
     return [
         "define internal void @batch(ptr %in, ptr %out, i64 %begin, i64 %stop) {",
         "entry:",
@@ -163,7 +203,8 @@ def _batch(operands: Sequence[Array], results: Sequence[Array], lanes: int) -> l
         "br label %few",
         "few:",
         "%at = phi i64 [ %begin, %entry ], [ %next, %few ]",
-        # The last may overlap those before them, and those of another thread.
+        # A part has at least as many environments as lanes. So the last one may begin earlier and
+        # overlap those before it, even of another thread: both write the same numbers.
         "%left = sub i64 %stop, %at",
         f"%short = icmp slt i64 %left, {lanes}",
         f"%late = sub i64 %stop, {lanes}",
@@ -182,12 +223,13 @@ def _batch(operands: Sequence[Array], results: Sequence[Array], lanes: int) -> l
         "call void @free(ptr %room)",
         "ret void",
         "}",
-        *(_transpose(8 * size) for size in sorted({a.bytes for a in (*operands, *results)})),
+        *(_transpose(8 * itemsize) for itemsize in sizes),
     ]
 
 
 def _transpose(bits: int) -> str:
     """Return a function that sets to[a, b] = from[b, a], for a < outer and b < inner."""
+    # The writes are contiguous. `align 1`: parts of users' arrays begin anywhere.
     return f"""
 define internal void @transpose{bits}(ptr %to, ptr %from, i64 %outer, i64 %inner) {{
 entry:
@@ -218,40 +260,60 @@ done:
 
 
 def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
-    """Loads what is so many bytes into a structure."""
+    """Load the field of a structure at an offset in bytes."""
     return [
         f"%{name}.at = getelementptr i8, ptr %{base}, i64 {offset}",
         f"%{name} = load {kind}, ptr %{name}.at",
     ]
 
 
-def _shared(lanes: int) -> list[str]:
-    """Shares the batch among threads if it is large; else goes on at `alone`."""
-    job = ("0", "0", "%users", "%pieces", "%piece", "%size")
+def _shared_call(lanes: int) -> list[str]:
+    """Share a large batch among XLA's threads and return; continue at `serial` with a small one."""
     return [
+        *_thread_count(),
+        "share:",
+        *_pieces(lanes),
+        *_job(),
+        *_scheduled_threads(),
+        *_own_share(),
+        "serial:",
+    ]
+
+
+def _thread_count() -> list[str]:
+    """Ask XLA for the number of its threads, and jump to `share` if several are worth it."""
+    return [
+        # One thread is assumed if XLA does not answer.
         "%threads.to = alloca i64",
         "store i64 1, ptr %threads.to",
-        "%question = alloca [4 x i64]",
-        "%order = alloca [5 x i64]",
+        "%count.args = alloca [4 x i64]",
+        "%schedule.args = alloca [5 x i64]",
         *_field("context", "frame", 24),
         *_field("api", "frame", 16),
-        *_store("question", [("i64", "32"), ("i64", "0"), ("ptr", "%context")]),
-        "%threads.at = getelementptr i64, ptr %question, i64 3",
+        # XLA_FFI_ThreadPool_NumThreads_Args: its size, no extension, context, and the answer's
+        # address.
+        *_store("count.args", [("i64", "32"), ("i64", "0"), ("ptr", "%context")]),
+        "%threads.at = getelementptr i64, ptr %count.args, i64 3",
         "store ptr %threads.to, ptr %threads.at",
         *_field("count", "api", 144),
-        "%refused = call ptr %count(ptr %question)",
+        "%count.error = call ptr %count(ptr %count.args)",
         "%threads = load i64, ptr %threads.to",
         f"%most = udiv i64 %size, {MIN_THREAD_BATCH}",
         "%single = icmp slt i64 %threads, 2",
         "%small = icmp slt i64 %most, 2",
         "%one = or i1 %single, %small",
-        "br i1 %one, label %alone, label %many",
-        "many:",
-        # Four pieces for a thread, so that none waits long for another.
-        "%wished = shl i64 %threads, 2",
+        "br i1 %one, label %serial, label %share",
+    ]
+
+
+def _pieces(lanes: int) -> list[str]:
+    """Compute the size and the number of pieces, and the number of threads that work on them."""
+    return [
+        f"%wished = shl i64 %threads, {PIECES_PER_THREAD.bit_length() - 1}",
         "%fewer = icmp slt i64 %most, %wished",
         "%about.pieces = select i1 %fewer, i64 %most, i64 %wished",
         "%even = udiv i64 %size, %about.pieces",
+        # Rounded up to a multiple of the lanes, so that pieces need not overlap.
         f"%up = add i64 %even, {lanes}",
         f"%piece = and i64 %up, {-lanes}",
         "%up.pieces = add i64 %size, %piece",
@@ -259,28 +321,53 @@ def _shared(lanes: int) -> list[str]:
         "%pieces = udiv i64 %less, %piece",
         "%enough = icmp slt i64 %pieces, %threads",
         "%users = select i1 %enough, i64 %pieces, i64 %threads",
+    ]
+
+
+def _job() -> list[str]:
+    """Allocate the job and set its eight words, see `_WORK_SHARING`."""
+    words = ("0", "0", "%users", "%pieces", "%piece", "%size")
+    return [
         "%job = call ptr @malloc(i64 64)",
-        *_store("job", [("i64", x) for x in job] + [("ptr", "%operands"), ("ptr", "%results")]),
+        *_store("job", [("i64", x) for x in words] + [("ptr", "%operands"), ("ptr", "%results")]),
         "%done.at = getelementptr i64, ptr %job, i64 1",
         "%users.at = getelementptr i64, ptr %job, i64 2",
-        # Kept until all is done.
+        # The handler holds the job once more, so that it can read when all pieces are done.
         "%kept = atomicrmw add ptr %users.at, i64 1 acq_rel",
-        *_store("order", [("i64", "40"), ("i64", "0"), ("ptr", "%context"), ("ptr", "@work")]),
-        "%order.job = getelementptr i64, ptr %order, i64 4",
-        "store ptr %job, ptr %order.job",
+    ]
+
+
+def _scheduled_threads() -> list[str]:
+    """Have XLA call `work` in all threads but this one."""
+    return [
+        # XLA_FFI_ThreadPool_Schedule_Args: its size, no extension, context, function, argument.
+        *_store(
+            "schedule.args", [("i64", "40"), ("i64", "0"), ("ptr", "%context"), ("ptr", "@work")]
+        ),
+        "%schedule.job = getelementptr i64, ptr %schedule.args, i64 4",
+        "store ptr %job, ptr %schedule.job",
         *_field("schedule", "api", 136),
         "br label %next",
         "next:",
-        "%i = phi i64 [ 1, %many ], [ %i.next, %ordered ]",
+        # From 1: this thread is the first.
+        "%i = phi i64 [ 1, %share ], [ %i.next, %ordered ]",
         "%more = icmp slt i64 %i, %users",
         "br i1 %more, label %ordered, label %mine",
         "ordered:",
-        "%unable = call ptr %schedule(ptr %order)",
+        "%schedule.error = call ptr %schedule(ptr %schedule.args)",
         "%i.next = add i64 %i, 1",
         "br label %next",
+    ]
+
+
+def _own_share() -> list[str]:
+    """Work on pieces in this thread, wait for the other threads, let go of the job, and return."""
+    return [
         "mine:",
         "call void @work(ptr %job)",
         "br label %wait",
+        # The handler may not return before all results are written. A piece is short, so that
+        # asking again and again costs less than to sleep and be woken.
         "wait:",
         "%done = load atomic i64, ptr %done.at acquire, align 8",
         "%all = icmp eq i64 %done, %pieces",
@@ -289,15 +376,14 @@ def _shared(lanes: int) -> list[str]:
         "%yielded = call i32 @sched_yield()",
         "br label %wait",
         "finished:",
-        # What `work` does when no piece is left: one user less.
+        # With no piece left, `work` only lets go of the job.
         "call void @work(ptr %job)",
         "ret ptr null",
-        "alone:",
     ]
 
 
 def _store(base: str, values: list[tuple[str, str]]) -> list[str]:
-    """Stores numbers and addresses side by side, in eight bytes each."""
+    """Store numbers and addresses side by side, in eight bytes each."""
     return [
         line
         for i, (kind, x) in enumerate(values)

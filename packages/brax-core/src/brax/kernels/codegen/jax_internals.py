@@ -1,9 +1,10 @@
-"""The forms of JAX's internals that the CPU code generator reads.
+"""Adapter to those internals of JAX that the CPU code generator reads.
 
-A jaxpr's parameters, the context of a lowering rule and the structures of XLA's foreign-function
-interface are not part of JAX's public interface: a new version may change them. This module is the
-only one that knows their forms. Where it meets a form that it does not know it raises
-`UnknownForm`, and `warn` says so once: XLA then compiles the kernel, which is several times slower.
+The parameters of a jaxpr's equations, the context of a lowering rule and the structures of XLA's
+foreign-function interface are not part of JAX's public interface, and a new version may change
+them. This module is the only one that knows their forms. If it meets a form that it does not know,
+it raises `UnknownForm`, and `warn` warns once. XLA then compiles the kernel, which is several times
+slower.
 
 To support a new version of JAX, run the tests with it, add what it changed here, and set `CHECKED`.
 """
@@ -23,14 +24,14 @@ CHECKED = "0.10.0", "0.12.0"
 """The oldest and the newest version of JAX that the tests have passed with."""
 
 FFI_MINOR = 3
-"""The newest minor version of XLA's foreign-function interface whose header was read for
-`brax.kernels.codegen.ffi`."""
+"""The minor version of XLA's foreign-function interface for which `ffi` was written."""
 
 
 class UnknownForm(Exception):
-    """JAX has a form here that is not known: of another version than those in `CHECKED`."""
+    """JAX has a form that this module does not know: its version is not among those `CHECKED`."""
 
 
+# Parameters that no rule reads are listed too: a new one may change what the operation means.
 _PARAMETERS = {
     "argmax": "axes index_dtype",
     "argmin": "axes index_dtype",
@@ -87,22 +88,24 @@ _PARAMETERS = {
     "unstack": "axis",
     "while": "body_jaxpr body_nconsts cond_jaxpr cond_nconsts",
 }
-"""The parameters of each operation, separated by blanks; some versions lack those with a '?'."""
+"""The parameters of each primitive, separated by blanks. Some versions of JAX lack those with a
+question mark."""
 
 _ELEMENTWISE = "accuracy?"
-"""Those of operations that the table does not have."""
+"""The parameters of primitives that are not in the table."""
 
 CALLS = {
     *("jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint"),
     *("custom_jvp_call", "custom_vjp_call", "call_hi_primitive"),
 }
-"""Operations that call a function, which is translated in their place."""
+"""Primitives that call a function, which is inlined."""
 
 
 def needed(closed: Any) -> tuple[Any, tuple[bool, ...]]:
-    """Return a function without the operations that no result needs, and which operands it keeps.
+    """Return a jaxpr without dead equations, and for each operand whether it is kept.
 
-    It keeps those that it reads, and the first in any case: a kernel's batch is that of an operand.
+    Operands that are read are kept, and the first in any case: a kernel takes the size of its batch
+    from an operand.
     """
     results, operands = len(closed.jaxpr.outvars), len(closed.jaxpr.invars)
     kept = [i == 0 for i in range(operands)]
@@ -111,10 +114,10 @@ def needed(closed: Any) -> tuple[Any, tuple[bool, ...]]:
 
 
 def check(eqn: Any) -> None:
-    """Check that an operation that is to be translated has the parameters that are known.
+    """Check that an equation has the parameters that its lowering rule knows.
 
     Raises:
-        UnknownForm: if one is missing, or another is there.
+        UnknownForm: if one is missing, or there is another one.
     """
     name = eqn.primitive.name
     required, allowed = _known(name)
@@ -126,33 +129,44 @@ def check(eqn: Any) -> None:
 
 @functools.cache
 def _known(name: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the parameters that a primitive must have, and those that it may have."""
     words = _PARAMETERS.get(name, _ELEMENTWISE).split()
     required = frozenset(w for w in words if not w.endswith("?"))
     return required, frozenset(w.removesuffix("?") for w in words)
 
 
 class Body(NamedTuple):
-    """A function that an operation calls."""
+    """A function that an equation calls."""
 
     jaxpr: Any
+    """The open jaxpr."""
     consts: tuple[Any, ...]
+    """The values of its constants."""
 
 
 def _body(jaxpr: Any) -> Body:
-    """Return the parts of a jaxpr; since JAX 0.11 each has constants, before only closed ones."""
+    """Return the parts of a jaxpr, which may be closed or open."""
+    # Since JAX 0.11 every jaxpr has constants; before, only closed ones had.
     if hasattr(jaxpr, "consts"):
         return Body(jaxpr.jaxpr, tuple(jaxpr.consts))
     return Body(jaxpr, ())
 
 
 def called(eqn: Any) -> Body:
-    """Return the function that one of `CALLS` calls."""
-    if eqn.primitive.name == "call_hi_primitive":  # since JAX 0.12: `jnp.interp`, `frexp`
+    """Return the function that one of `CALLS` calls.
+
+    Raises:
+        UnknownForm: if the equation has no function where one is expected.
+    """
+    # Since JAX 0.12, functions such as `jnp.interp` are one equation, which is traced when needed.
+    if eqn.primitive.name == "call_hi_primitive":
         expand = getattr(eqn.params.get("_prim"), "expand", None)
         if expand is None:
             raise UnknownForm("the operation 'call_hi_primitive' cannot be expanded")
         given = (jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars)
         return _body(jax.make_jaxpr(expand)(*given))
+    # `jit` has `jaxpr`; functions with derivatives of their own have `call_jaxpr` or `fun_jaxpr`,
+    # whose derivative rules no longer matter here.
     for parameter in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
         if eqn.params.get(parameter) is not None:
             return _body(eqn.params[parameter])
@@ -165,23 +179,34 @@ def branches(eqn: Any) -> list[Body]:
 
 
 class Scan(NamedTuple):
-    """A loop of known length."""
+    """The parts of a `scan`, a loop of known length.
+
+    Its operands are constants, then the carry, then arrays that are scanned over.
+    """
 
     body: Body
+    """The function of one iteration."""
     length: int
+    """The number of iterations."""
     reverse: bool
+    """True if it begins with the last elements."""
     consts: int
-    """How many operands are the same in each iteration. The carry and what is scanned over
-    follow."""
+    """The number of operands that are the same in each iteration."""
     carry: int
+    """The number of operands that are carried."""
 
 
 def scan(eqn: Any) -> Scan:
-    """Return the parts of a `scan`."""
+    """Return the parts of a `scan`.
+
+    Raises:
+        UnknownForm: if it is not known which operands are constants and which are carried.
+    """
     p = eqn.params
     if "num_carry" in p and "num_consts" in p:
         consts, carry = p["num_consts"], p["num_carry"]
-    elif hasattr(p.get("ft_in"), "unpack"):  # since JAX 0.11: trees of consts, carry, and the rest
+    # Since JAX 0.11 a parameter has three trees: of constants, of the carry, and of the rest.
+    elif hasattr(p.get("ft_in"), "unpack"):
         groups = [len(tree) for tree in p["ft_in"].unpack()]
         if len(groups) != 3 or sum(groups) != len(eqn.invars):
             raise UnknownForm("the operation 'scan' has other groups of operands")
@@ -192,14 +217,19 @@ def scan(eqn: Any) -> Scan:
 
 
 class While(NamedTuple):
-    """A loop that ends by a test."""
+    """The parts of a `while`, a loop that ends by a test.
+
+    Its operands are constants of the test, then constants of the body, then the carry.
+    """
 
     test: Body
+    """The function that says whether there is another iteration."""
     body: Body
+    """The function of one iteration."""
     test_consts: int
-    """How many operands only the test reads; those that only the body reads follow, then the
-    carry."""
+    """The number of operands that only the test reads."""
     body_consts: int
+    """The number of operands that only the body reads."""
 
 
 def while_loop(eqn: Any) -> While:
@@ -210,7 +240,8 @@ def while_loop(eqn: Any) -> While:
 
 
 def linear_solver(eqn: Any) -> tuple[Body, list[int]]:
-    """Return the solver of a `custom_linear_solve`, and which operands are the solver's."""
+    """Return the solver of a `custom_linear_solve`, and the numbers of the operands it takes."""
+    # Operands: constants of matvec, vecmat, solve and transpose_solve, then the right-hand sides.
     counts = eqn.params["const_lengths"]
     first = counts.matvec + counts.vecmat
     right = first + counts.solve + counts.transpose_solve
@@ -219,7 +250,7 @@ def linear_solver(eqn: Any) -> tuple[Body, list[int]]:
 
 
 def inner(eqn: Any) -> list[Any]:
-    """Return the jaxprs among the parameters of an operation."""
+    """Return the jaxprs among the parameters of an equation."""
     return [
         getattr(q, "jaxpr", q)
         for p in eqn.params.values()
@@ -229,12 +260,14 @@ def inner(eqn: Any) -> list[Any]:
 
 
 _HOME = str(Path(jax.__file__).parent)
+"""The folder of JAX's own source files."""
 
 
 def source(eqn: Any) -> str:
-    """Return the innermost line outside of JAX that an operation was traced at, or nothing.
+    """Return the innermost source line outside of JAX that traced an equation, or nothing.
 
-    What is within a function of JAX's own that is compiled has none; the call of that has one.
+    An equation inside of one of JAX's own compiled functions has none; the call of that function
+    has one.
     """
     traceback = getattr(eqn.source_info, "traceback", None)
     for frame in getattr(traceback, "frames", ()):
@@ -250,9 +283,10 @@ class Placement(NamedTuple):
     """The devices that a program is lowered for."""
 
     devices: int
-    """How many devices share the batch; within a `shard_map` one, whose arrays these are."""
-    apart: bool
-    """Whether each device has a program of its own, for its share of the batch."""
+    """The number of devices that share the batch; one within a `shard_map`, which hands each device
+    its part."""
+    per_device: bool
+    """True if each device has a program of its own, for its part of the batch."""
 
 
 def placement(context: Any) -> Placement:
@@ -260,9 +294,13 @@ def placement(context: Any) -> Placement:
 
     Args:
         context: the rule's first argument.
+
+    Raises:
+        UnknownForm: if the context does not say.
     """
     axes = context.module_context.axis_context
-    if hasattr(axes, "manual_axes"):  # within a `shard_map`, or where that is lowered
+    # Within a `shard_map`, or where that is lowered itself.
+    if hasattr(axes, "manual_axes"):
         manual = axes.manual_axes
         return Placement(1, not manual or manual == frozenset(axes.mesh.axis_names))
     if not hasattr(axes, "num_devices"):
@@ -272,22 +310,24 @@ def placement(context: Any) -> Placement:
 
 @functools.lru_cache(maxsize=1)
 def ffi_version() -> int:
-    """Return the minor version of XLA's foreign-function interface that handlers are written for.
+    """Return the minor version of XLA's foreign-function interface that handlers claim.
 
     Raises:
-        UnknownForm: if this is not the major version that is known.
+        UnknownForm: if the installed major version is not the one that handlers are written for.
     """
     header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
     text = header.read_text() if header.exists() else ""
     found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", text))
     if found.get("MAJOR") != "0" or "MINOR" not in found:
         raise UnknownForm(f"XLA's foreign-function interface has the version {found or 'unknown'}")
+    # A handler may not claim more than the installed interface has.
     return min(int(found["MINOR"]), FFI_MINOR)
 
 
+# The cache makes the warning appear once for each reason.
 @functools.cache
 def warn(reason: str) -> None:
-    """Warn, once for each reason, that kernels are left to XLA."""
+    """Warn, once for each reason, that the code generator cannot work with this version of JAX."""
     warnings.warn(
         f"Physics runs several times slower than it should: JAX {jax.__version__} and brax-core's "
         f"CPU code generator do not fit together ({reason}), so that XLA compiles the kernels. The "

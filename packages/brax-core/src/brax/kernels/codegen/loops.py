@@ -1,9 +1,12 @@
-"""Loops over the elements of large arrays, which are kept in memory.
+"""Loops over the elements of large arrays, which are kept in buffers in memory.
 
-Where a kernel is long, its large arrays are not taken apart into registers: a `Cell` stands for a
-number in memory, moves about as any other element does, and operations on many become a loop.
-Operations on as many elements of the same depth share one, as long as each needs of the others
-only the element whose turn it is.
+In a long kernel the elements of large arrays are not values of their own: a `BufferElement` stands
+for a number in memory. It is moved about like any other element, so that reshapes, slices and
+transposes still cost nothing, and an operation on many of them becomes a loop.
+
+Operations on equally many elements at the same depth share one loop (loop fusion), as long as each
+reads, of what the loop computes, only the element of the current iteration. Such a loop stays open
+until something else has to read its results.
 """
 
 import math
@@ -15,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from brax.kernels.codegen.emitter import (
-    Cell,
+    Buffer,
+    BufferElement,
     Emitter,
     InstructionGroup,
-    MemoryPlace,
     Value,
     is_runtime_value,
 )
@@ -28,109 +31,131 @@ from brax.kernels.codegen.lowering.arrays import ElementArray
 _ZERO = np.int32(0)
 
 MAX_UNROLLED_TERMS = 8
-"""Terms of a sum that are written out."""
+"""Largest number of terms of a sum, and of elements of a copy, that are unrolled."""
 
 
 @dataclass
-class _Body:
-    """The instructions of one round of a loop."""
+class _LoopBody:
+    """The instructions of one iteration of a loop."""
 
-    base: int
-    """How deep the loop is."""
+    outer_depth: int
+    """The number of loops around the loop."""
     counters: list[tuple[Value, int]]
-    """What counts, and to what; the last is innermost, and counts along the last axis."""
-    lines: list[InstructionGroup] = field(default_factory=list)
-    known: dict[str, str] = field(default_factory=dict)
-    own: dict[MemoryPlace, str] = field(default_factory=dict)
-    """What it has computed in this round."""
+    """Loop counters and their ends. The last is the innermost and counts along the last axis."""
+    instructions: list[InstructionGroup] = field(default_factory=list)
+    available: dict[str, str] = field(default_factory=dict)
+    """The values by their instructions, see `Emitter.available`."""
+    computed: dict[Buffer, str] = field(default_factory=dict)
+    """For each buffer that the loop fills, the value of the current iteration."""
 
 
 @dataclass
-class _Source:
-    """An operand: the same value everywhere, or numbers of one place."""
+class _Operand:
+    """An operand of a loop: one value for all elements, or elements of one buffer."""
 
     value: Value = None
-    place: MemoryPlace | None = None
-    at: Any = None
-    """Where each element is in the place."""
+    buffer: Buffer | None = None
+    indices: Any = None
+    """The index in the buffer of each element; an integer array in the operand's shape."""
+
+
+@dataclass
+class _Fold:
+    """A loop in a loop: the inner one carries values along the last axis."""
+
+    label: str
+    """The inner loop's label."""
+    rows: int
+    length: int
+    """Iterations of the outer and of the inner loop."""
+    row: str
+    column: str
+    """The counters of the two loops."""
+    first: _LoopBody
+    """The part of the outer loop before the inner one, for the first elements of a row."""
+    rest: _LoopBody
+    """The inner loop, from the second element on."""
+    codes: Sequence[str]
+    """Type codes of the carried values."""
 
 
 class Loops:
-    """The loops of a kernel."""
+    """The loops over large arrays of one kernel."""
 
-    def __init__(self, asm: Emitter, least: int) -> None:
-        """None yet.
+    def __init__(self, emitter: Emitter, min_elements: int) -> None:
+        """Start without loops.
 
         Args:
-            asm: where they are written.
-            least: elements that are worth a loop.
+            emitter: receives the loops.
+            min_elements: the smallest number of elements of an array that is kept in memory.
         """
-        self.least = least
-        self._asm = asm
-        self._open: dict[tuple[int, int], _Body] = {}
+        self.min_elements = min_elements
+        self._emitter = emitter
+        # By number of iterations and depth: there is at most one open loop of each.
+        self._open: dict[tuple[int, int], _LoopBody] = {}
 
-    def worth(self, *arrays: ElementArray) -> bool:
-        """Return whether an operation on some arrays is to be a loop."""
-        return max((a.size for a in arrays), default=0) >= self.least
+    def worth_looping(self, *arrays: ElementArray) -> bool:
+        """Return whether an operation on some arrays becomes a loop."""
+        return max((a.size for a in arrays), default=0) >= self.min_elements
 
-    def fetched(self, array: ElementArray) -> ElementArray:
-        """An array without cells: each is loaded."""
-        if not any(isinstance(x, Cell) for x in array.reshape(-1)):
+    def loaded(self, array: ElementArray) -> ElementArray:
+        """Return an array with each of its buffer elements loaded."""
+        if not any(isinstance(x, BufferElement) for x in array.reshape(-1)):
             return array
         out = np.empty(array.size, object)
         for i, x in enumerate(array.reshape(-1)):
-            out[i] = self.fetch(x)
+            out[i] = self.load(x)
         return out.reshape(array.shape)
 
-    def fetch(self, x: Value) -> Value:
-        """A value that is no cell."""
-        if not isinstance(x, Cell):
+    def load(self, x: Value) -> Value:
+        """Return a value, loaded if it is an element of a buffer."""
+        if not isinstance(x, BufferElement):
             return x
-        self._finish(x.place)
-        return self._asm.at(x.place, np.int32(x.index))
+        self._close_loop_of(x.buffer)
+        return self._emitter.load_element(x.buffer, np.int32(x.index))
 
-    def settle(self) -> None:
-        """Ends the loops that are being written."""
+    def close_all(self) -> None:
+        """End all open loops."""
         for key in list(self._open):
             self._close(key)
 
-    def each(
+    def map_elements(
         self,
         fun: Callable[..., Value],
         arrays: Sequence[ElementArray],
         given: Sequence[str],
         code: str,
-        least: int = 0,
+        min_depth: int = 0,
     ) -> ElementArray:
-        """Applies a function to the elements of arrays that are broadcast against each other."""
-        return self.several(lambda *x: [fun(*x)], arrays, given, [code], least)[0]
+        """Apply a function to the elements of arrays, as `map_results` with one result."""
+        return self.map_results(lambda *x: [fun(*x)], arrays, given, [code], min_depth)[0]
 
-    def several(
+    def map_results(
         self,
         fun: Callable[..., Sequence[Value]],
         arrays: Sequence[ElementArray],
         given: Sequence[str],
         codes: Sequence[str],
-        least: int = 0,
+        min_depth: int = 0,
     ) -> list[ElementArray]:
-        """As `each`, for a function of several results.
+        """Apply a function of several results to the elements of arrays, in a loop.
 
         Args:
-            fun: of one value for each array; gives some values.
-            arrays: they are broadcast against each other.
-            given: their types.
-            codes: types of the results.
-            least: the depth of what else the function reads.
+            fun: takes one value for each array; returns the results.
+            arrays: the arrays, which are broadcast against each other.
+            given: their type codes.
+            codes: type codes of the results.
+            min_depth: the depth of buffers that the function reads besides.
         """
         wide = np.broadcast_arrays(*arrays)
         shape = wide[0].shape
-        sources = [self._source(a, code) for a, code in zip(wide, given, strict=True)]
-        depth = max(least, self._depth(sources))
-        body = self._group(math.prod(shape), depth, sources)
-        with self._within(body.base, body):
-            results = fun(*(self._read(body, s) for s in sources))
+        operands = [self._operand(a, code) for a, code in zip(wide, given, strict=True)]
+        depth = max(min_depth, self._depth(operands))
+        body = self._loop_for(math.prod(shape), depth, operands)
+        with self._inside(body.outer_depth, body):
+            results = fun(*(self._element(body, x) for x in operands))
             return [
-                self._kept(body, x, shape, code) for x, code in zip(results, codes, strict=True)
+                self._stored(body, x, shape, code) for x, code in zip(results, codes, strict=True)
             ]
 
     def fold(
@@ -140,94 +165,132 @@ class Loops:
         arrays: Sequence[ElementArray],
         given: Sequence[str],
         codes: Sequence[str],
-        series: bool = False,
+        keep_all: bool = False,
     ) -> list[ElementArray]:
-        """Goes through the last axis of some arrays.
+        """Fold the last axis of some arrays: carry values from each element to the next.
 
         Args:
-            start: of the first elements; gives what is handed on.
-            step: of an element's number, `i4`, what is handed on, and the elements; gives the next.
-            arrays: they are broadcast against each other.
-            given: their types.
-            codes: types of what is handed on.
-            series: whether to keep what is handed on of all elements.
+            start: takes the first elements; returns the first carry.
+            step: takes an element's number (`i4`), the carry and the elements; returns the next
+                carry.
+            arrays: the arrays, which are broadcast against each other.
+            given: their type codes.
+            codes: type codes of the carry.
+            keep_all: whether to return the carry after each element, as a cumulative sum does.
 
         Returns:
-            What is handed on last, without the last axis, or, as a series, with it.
+            The last carry, in the shape without the last axis; all of them with `keep_all`, in the
+            whole shape.
         """
-        asm = self._asm
         whole = np.broadcast_arrays(*arrays)
         *outer, length = whole[0].shape
         if length == 1:
-            out = self.several(start, [a[..., 0] for a in whole], given, codes)
-            return [x[..., None] for x in out] if series else out
-        sources = [self._source(a, code) for a, code in zip(whole, given, strict=True)]
-        for s in sources:
-            if s.place:
-                self._finish(s.place)
-        base, count = self._depth(sources), math.prod(outer)
-        label, k, r = asm.fresh("fold")[1:], self._counter(base + 1), self._counter(base + 2)
-        first = _Body(base, [(k, count), (np.int32(0), 1)])
-        body = _Body(base + 1, [(k, count), (r, length)])
-        with self._within(base, first, body):
-            held = start(*(self._read(first, _first(s)) for s in sources))
-            values = [self._read(body, s) for s in sources]
-            wide = asm.widest(*held, *values)
-            names = [asm.register(wide, base + 2) for _ in held]
-            after = step(r, *names, *values)
-            begins = [asm.operand(x, c, wide) for x, c in zip(held, codes, strict=True)]
-            ends = [asm.operand(x, c, wide) for x, c in zip(after, codes, strict=True)]
-            room = count * length if series else count
-            places = [asm.room(c, wide, base, room) for c in codes]
-            last = []
-            if series:
-                row = asm.apply("mul", "i4", k, np.int32(length))
-                here = asm.apply("add", "i4", row, r)
-                for place, x, y in zip(places, begins, ends, strict=True):
-                    first.lines.append(asm.storing(place, row, x))
-                    body.lines.append(asm.storing(place, here, y))
-            else:
-                last = [asm.storing(p, k, x) for p, x in zip(places, ends, strict=True)]
-        carried = "".join(
-            f"\n{name} = phi {asm.type_of(c, wide)} [ {x}, %{label}in ], [ {y}, %{label}on ]"
+            out = self.map_results(start, [a[..., 0] for a in whole], given, codes)
+            return [x[..., None] for x in out] if keep_all else out
+        operands = [self._operand(a, code) for a, code in zip(whole, given, strict=True)]
+        for x in operands:
+            if x.buffer:
+                self._close_loop_of(x.buffer)
+        fold = self._new_fold(self._depth(operands), math.prod(outer), length, codes)
+        buffers = self._emit_fold(fold, start, step, operands, keep_all)
+        shape = (*outer, length) if keep_all else tuple(outer)
+        return [buffer_array(buffer, shape) for buffer in buffers]
+
+    def _new_fold(self, depth: int, rows: int, length: int, codes: Sequence[str]) -> _Fold:
+        """Return the two empty loops of a fold at a depth."""
+        label = self._emitter.fresh_name("fold")[1:]
+        row, column = self._counter(depth + 1), self._counter(depth + 2)
+        # Of a row's first element the number is known, so that `start` reads at a fixed column.
+        first = _LoopBody(depth, [(row, rows), (_ZERO, 1)])
+        rest = _LoopBody(depth + 1, [(row, rows), (column, length)])
+        return _Fold(label, rows, length, row, column, first, rest, codes)
+
+    def _emit_fold(
+        self,
+        fold: _Fold,
+        start: Callable[..., Sequence[Value]],
+        step: Callable[..., Sequence[Value]],
+        operands: Sequence[_Operand],
+        keep_all: bool,
+    ) -> list[Buffer]:
+        """Emit the two loops of a fold, and return the buffers of its results."""
+        emitter, codes, label = self._emitter, fold.codes, fold.label
+        depth = fold.first.outer_depth
+        with self._inside(depth, fold.first, fold.rest):
+            carry = start(*(self._element(fold.first, _first_elements(x)) for x in operands))
+            values = [self._element(fold.rest, x) for x in operands]
+            # A phi has one type: if any part of the carry is wide, all of it is.
+            wide = emitter.widest(*carry, *values)
+            names = [emitter.new_value(wide, depth + 2) for _ in carry]
+            after = step(fold.column, *names, *values)
+            begins = [emitter.operand(x, c, wide) for x, c in zip(carry, codes, strict=True)]
+            ends = [emitter.operand(x, c, wide) for x, c in zip(after, codes, strict=True)]
+            size = fold.rows * fold.length if keep_all else fold.rows
+            buffers = [emitter.buffer(c, wide, depth, size) for c in codes]
+            last = self._store_carry(fold, buffers, begins, ends, keep_all)
+        # The carry stays in registers: a phi node instead of a store and a load.
+        phis = "".join(
+            f"\n{name} = phi {emitter.type_of(c, wide)} [ {x}, %{label}in ], [ {y}, %{label}on ]"
             for name, c, x, y in zip(names, codes, begins, ends, strict=True)
         )
-        outside = asm.fresh("loop")[1:]
-        asm.blocks[base] += [
-            _begin(outside, k),
-            *first.lines,
-            _begin(label, r, 1, carried),
-            *body.lines,
-            _end(label, r, length),
+        outside = emitter.fresh_name("loop")[1:]
+        emitter.blocks[depth] += [
+            _loop_head(outside, fold.row),
+            *fold.first.instructions,
+            _loop_head(label, fold.column, 1, phis),
+            *fold.rest.instructions,
+            _loop_end(label, fold.column, fold.length),
             *last,
-            _end(outside, k, count),
+            _loop_end(outside, fold.row, fold.rows),
         ]
-        shape = (*outer, length) if series else tuple(outer)
-        return [cells(place, shape) for place in places]
+        return buffers
 
-    def copy(
-        self, array: ElementArray, code: str, place: MemoryPlace, start: Value = _ZERO
-    ) -> None:
-        """Writes an array into a place, element after element from an index on, here."""
-        self._copy(array, code, place, start, self._asm.here)
+    def _store_carry(
+        self,
+        fold: _Fold,
+        buffers: Sequence[Buffer],
+        begins: Sequence[str],
+        ends: Sequence[str],
+        keep_all: bool,
+    ) -> list[InstructionGroup]:
+        """Store all carries of a row where they arise, or return the stores of the last one."""
+        emitter = self._emitter
+        if not keep_all:
+            both = zip(buffers, ends, strict=True)
+            return [emitter.store_element(buffer, fold.row, x) for buffer, x in both]
+        # The results are row-major: element (row, column) is at row × length + column.
+        first = emitter.apply("mul", "i4", fold.row, np.int32(fold.length))
+        index = emitter.apply("add", "i4", first, fold.column)
+        for buffer, x, y in zip(buffers, begins, ends, strict=True):
+            fold.first.instructions.append(emitter.store_element(buffer, first, x))
+            fold.rest.instructions.append(emitter.store_element(buffer, index, y))
+        return []
+
+    def copy(self, array: ElementArray, code: str, buffer: Buffer, start: Value = _ZERO) -> None:
+        """Copy an array into a buffer at the current depth, from an index of the buffer on."""
+        self._copy(array, code, buffer, start, self._emitter.current_depth)
 
     def _copy(
-        self, array: ElementArray, code: str, place: MemoryPlace, start: Value, base: int
+        self, array: ElementArray, code: str, buffer: Buffer, start: Value, depth: int
     ) -> None:
-        asm = self._asm
-        source = self._source(array, code)
-        if source.place:
-            self._finish(source.place)
-        body = _Body(base, [(self._counter(base + 1), array.size)])
-        with self._within(base, body):
-            value = self._read(body, source)
-            at = scalars.add(asm, "i4", start, body.counters[0][0])
-            body.lines.append(asm.storing(place, at, value))
-        self._write(body)
+        """Copy an array into a buffer, in a loop of its own at a depth."""
+        emitter = self._emitter
+        operand = self._operand(array, code)
+        if operand.buffer:
+            self._close_loop_of(operand.buffer)
+        body = _LoopBody(depth, [(self._counter(depth + 1), array.size)])
+        with self._inside(depth, body):
+            value = self._element(body, operand)
+            index = scalars.add(emitter, "i4", start, body.counters[0][0])
+            body.instructions.append(emitter.store_element(buffer, index, value))
+        self._emit_loop(body)
 
-    def wide(self, values: Iterable[Value]) -> bool:
-        """Return whether there are numbers of each lane's own among some."""
-        lanes = (x.place.wide if isinstance(x, Cell) else self._asm.widest(x) for x in values)
+    def any_wide(self, values: Iterable[Value]) -> bool:
+        """Return whether any of the values, which may be elements of buffers, is wide."""
+        lanes = (
+            x.buffer.wide if isinstance(x, BufferElement) else self._emitter.widest(x)
+            for x in values
+        )
         return any(lanes)
 
     def gather(
@@ -237,277 +300,325 @@ class Loops:
         at: Any,
         moves: Sequence[tuple[ElementArray, str, int, int]],
     ) -> ElementArray:
-        """Elements of an array, some of whose indices are found as the kernel runs.
+        """Return elements of an array, some of whose indices are known only as the kernel runs.
 
         Args:
             x: the array.
-            kind: its type.
-            at: where each of the results is in the flat array if those indices are zero.
-            moves: those indices, for each result or the same for all, with their type, the largest
-                there may be, and how far apart in the flat array two are that differ by one.
+            kind: its type code.
+            at: for each result, its index in the flat array where the runtime indices are zero.
+            moves: the runtime indices: an array for all results or one for each, its type code,
+                the largest index allowed, and the stride of the index in the flat array. Indices
+                are clipped.
         """
-        asm, flat = self._asm, x.reshape(-1)
-        source = self._source(flat, kind)
-        if source.place is None:
-            return np.full(at.shape, source.value, object)
-        place, scale = source.place, source.at[1] - source.at[0]
-        if (source.at != source.at[0] + scale * np.arange(x.size)).any():
-            place, scale = self._table(flat.tolist(), kind), 1
-        start = source.at[0] if place is source.place else 0
-        self._finish(place)
+        emitter, flat = self._emitter, x.reshape(-1)
+        operand = self._operand(flat, kind)
+        if operand.buffer is None:
+            return np.full(at.shape, operand.value, object)
+        buffer, scale = operand.buffer, operand.indices[1] - operand.indices[0]
+        # A strided view is read where it is; anything else is copied into a buffer of its own.
+        if (operand.indices != operand.indices[0] + scale * np.arange(x.size)).any():
+            buffer, scale = self._joined(flat.tolist(), kind), 1
+        start = operand.indices[0] if buffer is operand.buffer else 0
+        self._close_loop_of(buffer)
 
-        def find(here: Value, *found: Value) -> list[Value]:
-            for value, (_, code, most, apart) in zip(found, moves, strict=True):
-                index = scalars.convert(asm, value, code, "i4")
-                index = scalars.largest(asm, "i4", index, np.int32(0))
-                index = scalars.smallest(asm, "i4", index, np.int32(most))
-                index = scalars.multiply(asm, "i4", index, np.int32(apart * scale))
-                here = scalars.add(asm, "i4", here, index)
-            return [asm.at(place, here)]
+        def find(address: Value, *found: Value) -> list[Value]:
+            for value, (_, code, most, stride) in zip(found, moves, strict=True):
+                index = scalars.convert(emitter, value, code, "i4")
+                index = scalars.largest(emitter, "i4", index, np.int32(0))
+                index = scalars.smallest(emitter, "i4", index, np.int32(most))
+                index = scalars.multiply(emitter, "i4", index, np.int32(stride * scale))
+                address = scalars.add(emitter, "i4", address, index)
+            return [emitter.load_element(buffer, address)]
 
-        numbers = np.empty(at.size, object)
-        numbers[:] = list((start + scale * at.reshape(-1)).astype(np.int32))
-        arrays = [numbers.reshape(at.shape), *(index for index, *_ in moves)]
+        static = np.empty(at.size, object)
+        static[:] = list((start + scale * at.reshape(-1)).astype(np.int32))
+        arrays = [static.reshape(at.shape), *(index for index, *_ in moves)]
         codes = ["i4", *(code for _, code, *_ in moves)]
-        return self.several(find, arrays, codes, [kind], place.depth)[0]
+        return self.map_results(find, arrays, codes, [kind], buffer.depth)[0]
 
-    def _source(self, array: ElementArray, code: str) -> _Source:
-        """What an operand is."""
+    def _operand(self, array: ElementArray, code: str) -> _Operand:
+        """Classify an array: one value everywhere, elements of one buffer, or a mixture.
+
+        A mixture is copied into a buffer first, since a loop can only index memory.
+        """
         values = array.reshape(-1).tolist()
         first = values[0]
-        if isinstance(first, Cell):
+        if isinstance(first, BufferElement):
             if all(x is first for x in values):
-                return _Source(value=self.fetch(first))
-            place = first.place
-            if all(isinstance(x, Cell) and x.place is place for x in values):
-                at = np.fromiter((x.index for x in values), int, len(values))
-                return _Source(place=place, at=at.reshape(array.shape))
+                return _Operand(value=self.load(first))
+            buffer = first.buffer
+            if all(isinstance(x, BufferElement) and x.buffer is buffer for x in values):
+                indices = np.fromiter((x.index for x in values), int, len(values))
+                return _Operand(buffer=buffer, indices=indices.reshape(array.shape))
         elif is_runtime_value(first):
             if all(is_runtime_value(x) and x == first for x in values):
-                return _Source(value=first)
-        elif not any(is_runtime_value(x) or isinstance(x, Cell) for x in values):
+                return _Operand(value=first)
+        elif not any(is_runtime_value(x) or isinstance(x, BufferElement) for x in values):
+            # Known numbers are compared by their bits: 0 and -0 differ, and NaN equals itself.
             if len({np.asarray(x).tobytes() for x in values}) == 1:
-                return _Source(value=first)
-            return _Source(place=self._asm.table(values, code), at=_order(array.shape))
-        different, at = _once_each(values)
-        return _Source(place=self._table(different, code), at=at.reshape(array.shape))
+                return _Operand(value=first)
+            table = self._emitter.constant_buffer(values, code)
+            return _Operand(buffer=table, indices=_row_major(array.shape))
+        # A broadcast repeats elements: each is copied once, and the indices repeat instead.
+        different, indices = _unique(values)
+        return _Operand(buffer=self._joined(different, code), indices=indices.reshape(array.shape))
 
-    def _table(self, values: Sequence[Value], code: str) -> MemoryPlace:
-        """A place with values from several."""
-        asm = self._asm
+    def _joined(self, values: Sequence[Value], code: str) -> Buffer:
+        """Return a buffer with copies of values from several buffers and registers, made once."""
+        emitter = self._emitter
         key = "table " + " ".join(
-            f"{x.place.name}[{x.index}]" if isinstance(x, Cell) else str(x) for x in values
+            f"{x.buffer.name}[{x.index}]" if isinstance(x, BufferElement) else str(x)
+            for x in values
         )
-        for place in dict.fromkeys(x.place for x in values if isinstance(x, Cell)):
-            self._finish(place)
-        wide, depth = self.wide(values), max(map(asm.depth, values))
-        if key in asm.tables[depth]:
-            return asm.tables[depth][key]
-        place = asm.tables[depth][key] = asm.room(code, wide, depth, len(values))
-        for start, stop in _runs(values):
+        for buffer in dict.fromkeys(x.buffer for x in values if isinstance(x, BufferElement)):
+            self._close_loop_of(buffer)
+        wide, depth = self.any_wide(values), max(map(emitter.depth, values))
+        if key in emitter.joined_buffers[depth]:
+            return emitter.joined_buffers[depth][key]
+        joined = emitter.buffer(code, wide, depth, len(values))
+        emitter.joined_buffers[depth][key] = joined
+        # Long runs with a constant stride are copied by a loop: written out element by element, a
+        # chain of 100 links took 43 s to compile, and takes 5 s so.
+        for start, stop in _uniform_runs(values):
             if stop - start > MAX_UNROLLED_TERMS:
                 part = np.empty(stop - start, object)
                 part[:] = values[start:stop]
-                self._copy(part, code, place, np.int32(start), depth)
+                self._copy(part, code, joined, np.int32(start), depth)
                 continue
             for i in range(start, stop):
-                x = self.fetch(values[i])
-                asm.blocks[depth].append(asm.storing(place, np.int32(i), x))
-        return place
+                x = self.load(values[i])
+                emitter.blocks[depth].append(emitter.store_element(joined, np.int32(i), x))
+        return joined
 
-    def _depth(self, sources: Sequence[_Source]) -> int:
-        return max(s.place.depth if s.place else self._asm.depth(s.value) for s in sources)
+    def _depth(self, operands: Sequence[_Operand]) -> int:
+        """Return the number of loops around the deepest of the operands."""
+        return max(x.buffer.depth if x.buffer else self._emitter.depth(x.value) for x in operands)
 
     def _counter(self, depth: int) -> str:
-        return self._asm.register(False, depth)
+        """Return the name of a new loop counter; counters are the same in all lanes."""
+        return self._emitter.new_value(False, depth)
 
-    def _group(self, size: int, base: int, sources: Sequence[_Source]) -> _Body:
-        """The loop of so many rounds at a depth, after those that an operation waits for."""
-        key = size, base
-        for s in sources:
-            if s.place is not None:
+    def _loop_for(self, size: int, depth: int, operands: Sequence[_Operand]) -> _LoopBody:
+        """Return the open loop of so many iterations at a depth, for an operation to join.
+
+        Other loops that compute an operand are closed first, so that they come before it.
+        """
+        key = size, depth
+        for x in operands:
+            if x.buffer is not None:
                 mine = self._open.get(key)
-                fits = mine and s.place in mine.own and (s.at == _order(s.at.shape)).all()
+                # Fusion is right only if iteration i reads what iteration i has computed.
+                fits = (
+                    mine
+                    and x.buffer in mine.computed
+                    and (x.indices == _row_major(x.indices.shape)).all()
+                )
                 if not fits:
-                    self._finish(s.place)
+                    self._close_loop_of(x.buffer)
         if key not in self._open:
-            self._open[key] = _Body(base, [(self._counter(base + 1), size)])
+            self._open[key] = _LoopBody(depth, [(self._counter(depth + 1), size)])
         return self._open[key]
 
-    def _finish(self, place: MemoryPlace) -> None:
-        """Ends the loop that computes what is in a place."""
+    def _close_loop_of(self, buffer: Buffer) -> None:
+        """End the open loop that fills a buffer, if there is one."""
         for key, body in list(self._open.items()):
-            if place in body.own:
+            if buffer in body.computed:
                 self._close(key)
 
     def _close(self, key: tuple[int, int]) -> None:
-        self._write(self._open.pop(key))
+        """End an open loop: emit it."""
+        self._emit_loop(self._open.pop(key))
 
-    def _write(self, body: _Body) -> None:
-        """Adds a loop, if it has an effect."""
-        if any(not line.name for line in body.lines):
+    def _emit_loop(self, body: _LoopBody) -> None:
+        """Emit a loop, if it has an effect."""
+        # A loop whose results were all uniform or known stores nothing, and is left out.
+        if any(not line.result for line in body.instructions):
             ((counter, size),) = body.counters
-            label = self._asm.fresh("loop")[1:]
-            lines = [_begin(label, counter), *body.lines, _end(label, counter, size)]
-            self._asm.blocks[body.base] += lines
+            label = self._emitter.fresh_name("loop")[1:]
+            lines = [
+                _loop_head(label, counter),
+                *body.instructions,
+                _loop_end(label, counter, size),
+            ]
+            self._emitter.blocks[body.outer_depth] += lines
 
     @contextmanager
-    def _within(self, base: int, *bodies: _Body) -> Iterator[None]:
-        """Writes into loops at a depth, one in another."""
-        asm = self._asm
-        outer = asm.blocks, asm.known
-        asm.blocks = [*asm.blocks[: base + 1], *(b.lines for b in bodies)]
-        asm.known = [*asm.known[: base + 1], *(b.known for b in bodies)]
+    def _inside(self, depth: int, *bodies: _LoopBody) -> Iterator[None]:
+        """Let the emitter write into loops at a depth, each inside the one before."""
+        emitter = self._emitter
+        outer = emitter.blocks, emitter.available
+        # Loop-invariant instructions still go to the lists of smaller depths, which are shared.
+        emitter.blocks = [*emitter.blocks[: depth + 1], *(b.instructions for b in bodies)]
+        emitter.available = [*emitter.available[: depth + 1], *(b.available for b in bodies)]
         try:
             yield
         finally:
-            asm.blocks, asm.known = outer
+            emitter.blocks, emitter.available = outer
 
-    def _read(self, body: _Body, source: _Source) -> Value:
-        """An operand's element, in a round."""
-        if source.place is None:
-            return source.value
-        if source.place in body.own:
-            return body.own[source.place]
-        return self._asm.at(source.place, self._index(body, source.at))
+    def _element(self, body: _LoopBody, operand: _Operand) -> Value:
+        """Return an operand's element in the current iteration."""
+        if operand.buffer is None:
+            return operand.value
+        # What this iteration has computed is still in a register.
+        if operand.buffer in body.computed:
+            return body.computed[operand.buffer]
+        return self._emitter.load_element(operand.buffer, self._index(body, operand.indices))
 
-    def _index(self, body: _Body, at: Any) -> Value:
-        """Where in a place the element of a round is."""
-        asm = self._asm
+    def _index(self, body: _LoopBody, indices: Any) -> Value:
+        """Return the index of the current iteration's element in its buffer.
+
+        Regular indices are computed from the loop counters; others are read from a constant table.
+        """
+        emitter = self._emitter
         (last, length), outer = body.counters[-1], body.counters[:-1]
-        steps = _steps(at)
-        if steps is None:
-            round_ = last
+        strides = _strides(indices)
+        if strides is None:
+            iteration = last
             if outer:
-                row = scalars.multiply(asm, "i4", outer[0][0], np.int32(length))
-                round_ = scalars.add(asm, "i4", row, last)
-            table = asm.table(list(at.reshape(-1).astype(np.int32)), "i4")
-            return asm.at(table, round_)
-        axes = list(zip(at.shape, steps, strict=True))
+                row = scalars.multiply(emitter, "i4", outer[0][0], np.int32(length))
+                iteration = scalars.add(emitter, "i4", row, last)
+            table = emitter.constant_buffer(list(indices.reshape(-1).astype(np.int32)), "i4")
+            return emitter.load_element(table, iteration)
+        axes = list(zip(indices.shape, strides, strict=True))
+        # In a fold the outer counter runs through all axes but the last, the inner one through it.
         split = len(axes) - 1 if outer else 0
-        terms = self._terms(outer[0][0], axes[:split]) if outer else []
-        index: Value = np.int32(at.flat[0])
-        for term in [*terms, *self._terms(last, axes[split:])]:
-            index = scalars.add(asm, "i4", index, term)
+        terms = self._index_terms(outer[0][0], axes[:split]) if outer else []
+        index: Value = np.int32(indices.flat[0])
+        for term in [*terms, *self._index_terms(last, axes[split:])]:
+            index = scalars.add(emitter, "i4", index, term)
         return index
 
-    def _terms(self, counter: Value, axes: Sequence[tuple[int, int]]) -> list[Value]:
-        """How far each axis takes, where a counter goes through all, the last one fastest.
+    def _index_terms(self, counter: Value, axes: Sequence[tuple[int, int]]) -> list[Value]:
+        """Return what each axis adds to an index, for a counter that runs through all of them.
 
         Args:
-            counter: it.
-            axes: their sizes, and how far one step along them is.
+            counter: the counter, which runs fastest along the last axis.
+            axes: the size and the stride of each axis.
         """
-        asm, inner, out = self._asm, 1, []
-        merged = _merged(axes)
-        for i, (size, step) in reversed(list(enumerate(merged))):
-            if step:
-                place = asm.apply("udiv", "i4", counter, np.int32(inner)) if inner > 1 else counter
-                place = asm.apply("urem", "i4", place, np.int32(size)) if i else place
-                out.append(scalars.multiply(asm, "i4", place, np.int32(step)))
+        emitter, inner, out = self._emitter, 1, []
+        merged = _merged_axes(axes)
+        # Position along axis i: (counter / size of the axes after it) mod its own size.
+        for i, (size, stride) in reversed(list(enumerate(merged))):
+            if stride:
+                position = counter
+                if inner > 1:
+                    position = emitter.apply("udiv", "i4", counter, np.int32(inner))
+                # The first axis needs no remainder, since the counter ends with it.
+                position = emitter.apply("urem", "i4", position, np.int32(size)) if i else position
+                out.append(scalars.multiply(emitter, "i4", position, np.int32(stride)))
             inner *= size
         return out
 
-    def _kept(self, body: _Body, x: Value, shape: tuple[int, ...], code: str) -> ElementArray:
-        """The results of all rounds."""
-        asm = self._asm
-        if not is_runtime_value(x) or asm.depth(x) <= body.base:
+    def _stored(self, body: _LoopBody, x: Value, shape: tuple[int, ...], code: str) -> ElementArray:
+        """Store a result of each iteration in a buffer, and return its elements."""
+        emitter = self._emitter
+        # A loop-invariant result needs no memory: all elements are the same value.
+        if not is_runtime_value(x) or emitter.depth(x) <= body.outer_depth:
             return np.full(shape, x, object)
-        place = asm.room(code, asm.widest(x), body.base, math.prod(shape))
-        body.lines.append(asm.storing(place, body.counters[0][0], x))
-        body.own[place] = x
-        return cells(place, shape)
+        buffer = emitter.buffer(code, emitter.widest(x), body.outer_depth, math.prod(shape))
+        body.instructions.append(emitter.store_element(buffer, body.counters[0][0], x))
+        body.computed[buffer] = x
+        return buffer_array(buffer, shape)
 
 
-def _order(shape: tuple[int, ...]) -> Any:
+def _row_major(shape: tuple[int, ...]) -> Any:
+    """Return the indices of a buffer that has the elements of an array in their order."""
     return np.arange(math.prod(shape)).reshape(shape)
 
 
-def cells(place: MemoryPlace, shape: tuple[int, ...]) -> ElementArray:
-    """What is in a place, as an array."""
+def buffer_array(buffer: Buffer, shape: tuple[int, ...]) -> ElementArray:
+    """Return the elements of a buffer as an array."""
     out = np.empty(math.prod(shape), object)
     for i in range(out.size):
-        out[i] = Cell(place, i)
+        out[i] = BufferElement(buffer, i)
     return out.reshape(shape)
 
 
-def _first(source: _Source) -> _Source:
-    """An operand's first elements along its last axis."""
-    if source.place is None:
-        return source
-    return _Source(place=source.place, at=source.at[..., :1])
+def _first_elements(operand: _Operand) -> _Operand:
+    """Return the first elements of an operand along its last axis."""
+    if operand.buffer is None:
+        return operand
+    return _Operand(buffer=operand.buffer, indices=operand.indices[..., :1])
 
 
-def _steps(at: Any) -> list[int] | None:
-    """How far apart the numbers are along each axis, if they are evenly."""
-    steps, grid = [], at.flat[0]
-    for axis, size in enumerate(at.shape):
-        step = int(np.take(at, 1, axis).flat[0] - at.flat[0]) if size > 1 else 0
-        along = [-1 if i == axis else 1 for i in range(at.ndim)]
-        grid = grid + step * np.arange(size).reshape(along)
-        steps.append(step)
-    return steps if (grid == at).all() else None
+def _strides(indices: Any) -> list[int] | None:
+    """Return the stride of indices along each axis, or None if they are irregular."""
+    strides, grid = [], indices.flat[0]
+    for axis, size in enumerate(indices.shape):
+        stride = int(np.take(indices, 1, axis).flat[0] - indices.flat[0]) if size > 1 else 0
+        along = [-1 if i == axis else 1 for i in range(indices.ndim)]
+        grid = grid + stride * np.arange(size).reshape(along)
+        strides.append(stride)
+    return strides if (grid == indices).all() else None
 
 
-def _merged(dims: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Axes that are gone through as one."""
+def _merged_axes(axes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join neighbouring axes that one stride covers, so that an index needs fewer divisions."""
     out: list[tuple[int, int]] = []
-    for size, step in dims:
+    for size, stride in axes:
         if size == 1:
             continue
-        if out and out[-1][1] == size * step:
-            out[-1] = out[-1][0] * size, step
+        if out and out[-1][1] == size * stride:
+            out[-1] = out[-1][0] * size, stride
         else:
-            out.append((size, step))
+            out.append((size, stride))
     return out
 
 
-def _once_each(values: Sequence[Value]) -> tuple[list[Value], Any]:
-    """The different ones of some values, and which of those each is."""
-    places: dict[Any, int] = {}
+def _unique(values: Sequence[Value]) -> tuple[list[Value], Any]:
+    """Return the different values in order, and the position among them of each value."""
+    positions: dict[Any, int] = {}
     different: list[Value] = []
     at: list[int] = []
     for x in values:
-        if isinstance(x, Cell):
-            key: Any = x.place.name, x.index
+        if isinstance(x, BufferElement):
+            key: Any = x.buffer.name, x.index
         else:
             key = x if is_runtime_value(x) else np.asarray(x).tobytes()
-        if key not in places:
-            places[key] = len(different)
+        if key not in positions:
+            positions[key] = len(different)
             different.append(x)
-        at.append(places[key])
+        at.append(positions[key])
     return different, np.asarray(at)
 
 
-def _runs(values: Sequence[Value]) -> Iterator[tuple[int, int]]:
-    """Where values are evenly spaced in one place, or are the same known number."""
-    start, step = 0, None
+def _uniform_runs(values: Sequence[Value]) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of runs of one stride in one buffer, or of one known number."""
+    start, stride = 0, None
     for i in range(1, len(values) + 1):
-        apart = None if i == len(values) else _apart(values[i - 1], values[i])
-        if apart is None or (step is not None and apart != step):
+        distance = None if i == len(values) else _distance(values[i - 1], values[i])
+        if distance is None or (stride is not None and distance != stride):
             yield start, i
-            start, step = i, None
+            start, stride = i, None
         else:
-            step = apart
+            stride = distance
 
 
-def _apart(x: Value, y: Value) -> int | None:
-    """How far apart two values are in one place, or that they are the same known number."""
-    if isinstance(x, Cell) and isinstance(y, Cell):
-        return y.index - x.index if x.place is y.place else None
+def _distance(x: Value, y: Value) -> int | None:
+    """Return the distance of two elements of one buffer, 0 for equal known numbers, else None."""
+    if isinstance(x, BufferElement) and isinstance(y, BufferElement):
+        return y.index - x.index if x.buffer is y.buffer else None
     same = not (
-        is_runtime_value(x) or is_runtime_value(y) or isinstance(x, Cell) or isinstance(y, Cell)
+        is_runtime_value(x)
+        or is_runtime_value(y)
+        or isinstance(x, BufferElement)
+        or isinstance(y, BufferElement)
     )
     return 0 if same and np.asarray(x).tobytes() == np.asarray(y).tobytes() else None
 
 
-def _begin(label: str, counter: str, first: int = 0, more: str = "") -> InstructionGroup:
+def _loop_head(label: str, counter: str, first: int = 0, more: str = "") -> InstructionGroup:
+    """Return the head of a loop: its label, its counter, and other phi nodes.
+
+    The block `…in` before it and `…on` at its end are where the phi nodes' values come from.
+    """
     phi = f"{counter} = phi i32 [ {first}, %{label}in ], [ {counter}.next, %{label}on ]"
     text = f"br label %{label}in\n{label}in:\nbr label %{label}\n{label}:\n{phi}{more}"
     return InstructionGroup(text, jump=True)
 
 
-def _end(label: str, counter: str, size: int) -> InstructionGroup:
+def _loop_end(label: str, counter: str, size: int) -> InstructionGroup:
+    """Return the end of a loop: the next count, and the jump back."""
     return InstructionGroup(
         f"br label %{label}on\n{label}on:\n{counter}.next = add i32 {counter}, 1\n"
         f"{counter}.more = icmp slt i32 {counter}.next, {size}\n"

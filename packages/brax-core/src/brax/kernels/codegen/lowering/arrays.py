@@ -1,7 +1,8 @@
-"""What JAX's operations on whole arrays do, for arrays of elements.
+"""Lowering rules of operations on whole arrays, unrolled: for NumPy arrays of elements.
 
-An array is a numpy array of values. Its batch axis has size one, and each of its elements stands
-for those of all environments; an operation that moves elements about makes no instructions.
+An array of the jaxpr is a NumPy array of values. Its batch axis has size one, since each element
+stands for those of all environments. An operation that only moves elements is NumPy's operation
+on that array, and emits no instructions.
 """
 
 import math
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from brax.kernels.codegen.emitter import (
-    Cell,
+    BufferElement,
     Emitter,
     Unsupported,
     Value,
@@ -21,41 +22,47 @@ from brax.kernels.codegen.emitter import (
 from brax.kernels.codegen.lowering import scalars
 
 ElementArray = Any
-"""A numpy array of values."""
+"""A NumPy array of values; its dtype is `object`."""
 
 BATCH_MARK = 65537
-"""The size of the batch axis where a kernel is traced to be translated: no other axis has it."""
+"""The size of the batch axis while a kernel is traced. No other axis has it, so that it marks the
+batch. It is a prime, so that only an axis that was joined with the batch has a multiple of it."""
 
 
-def one(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape with a batch axis of size one.
+def element_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return a shape with one in place of the batch size.
 
     Raises:
-        Unsupported: if the batch is mixed with another axis.
+        Unsupported: if the batch is joined with another axis.
     """
     if any(n % BATCH_MARK == 0 and n > BATCH_MARK for n in shape):
         raise Unsupported("a batch axis that is joined with another")
     return tuple(1 if n == BATCH_MARK else n for n in shape)
 
 
-def apart(eqn: Any, axes: Sequence[int], x: int = 0) -> None:
-    """Makes sure that an operation along some axes does not mix environments."""
+def require_unbatched(eqn: Any, axes: Sequence[int], x: int = 0) -> None:
+    """Check that an operation along some axes of operand `x` does not mix environments.
+
+    Raises:
+        Unsupported: if one of the axes is the batch.
+    """
     shape = eqn.invars[x].aval.shape
     if any(shape[i] == BATCH_MARK for i in axes):
         raise Unsupported(f"the operation '{eqn.primitive.name}' across environments")
 
 
-def known(array: Any) -> ElementArray:
-    """Numbers that are known now, as an array of values."""
+def constant_array(array: Any) -> ElementArray:
+    """Return an array of known numbers as an array of elements."""
     numbers = np.asarray(array)
     out = np.empty(numbers.shape, object)
-    for place in np.ndindex(numbers.shape):
-        out[place] = numbers[place]
+    # Not `astype(object)`, which would make Python numbers of NumPy's and lose their type.
+    for index in np.ndindex(numbers.shape):
+        out[index] = numbers[index]
     return out
 
 
-def each(fun: Callable[..., Value], *arrays: ElementArray) -> ElementArray:
-    """Applies a function to the elements of arrays that are broadcast against each other."""
+def map_elements(fun: Callable[..., Value], *arrays: ElementArray) -> ElementArray:
+    """Apply a function to the elements of arrays that are broadcast against each other."""
     wide = np.broadcast_arrays(*arrays) if len(arrays) > 1 else arrays
     out = np.empty(wide[0].shape, object)
     flat = out.reshape(-1)
@@ -64,26 +71,15 @@ def each(fun: Callable[..., Value], *arrays: ElementArray) -> ElementArray:
     return out
 
 
-def numbers(array: ElementArray, dtype: Any) -> Any:
-    """Elements that all have to be known, as numbers.
-
-    Raises:
-        Unsupported: if one is not.
-    """
-    if not is_known(array):
-        raise Unsupported("indices that are not known")
-    return array.astype(dtype)
-
-
-def is_known(*arrays: ElementArray) -> bool:
-    """Return whether all elements are numbers."""
+def is_constant(*arrays: ElementArray) -> bool:
+    """Return whether all elements are known while the kernel is translated."""
     return not any(
-        is_runtime_value(x) or isinstance(x, Cell) for a in arrays for x in a.reshape(-1)
+        is_runtime_value(x) or isinstance(x, BufferElement) for a in arrays for x in a.reshape(-1)
     )
 
 
-def several(
-    asm: Emitter,
+def map_results(
+    emitter: Emitter,
     fun: Callable[..., Sequence[Value]],
     arrays: Sequence[ElementArray],
     given: Sequence[str],
@@ -92,218 +88,271 @@ def several(
     """Apply a function of several results to the elements of arrays of one shape.
 
     Args:
-        asm: receives the instructions: a loop over the elements where they are many and in memory.
-        fun: takes one value for each array; returns some values.
+        emitter: receives the instructions: a loop if the arrays are large and in memory.
+        fun: takes one value for each array; returns the results.
         arrays: the arrays.
-        given: their types.
-        codes: types of the results.
+        given: their type codes.
+        codes: type codes of the results.
     """
-    if asm.loops and asm.loops.worth(arrays[0]):
-        return list(asm.loops.several(fun, arrays, given, codes))
-    fetched = [asm.loops.fetched(x) if asm.loops else x for x in arrays]
-    out = [np.empty(fetched[0].size, object) for _ in codes]
-    for i, values in enumerate(zip(*(x.reshape(-1) for x in fetched), strict=True)):
+    if emitter.loops and emitter.loops.worth_looping(arrays[0]):
+        return list(emitter.loops.map_results(fun, arrays, given, codes))
+    loaded = [emitter.loops.loaded(x) if emitter.loops else x for x in arrays]
+    out = [np.empty(loaded[0].size, object) for _ in codes]
+    for i, values in enumerate(zip(*(x.reshape(-1) for x in loaded), strict=True)):
         for result, value in zip(out, fun(*values), strict=True):
             result[i] = value
-    return [x.reshape(fetched[0].shape) for x in out]
+    return [x.reshape(loaded[0].shape) for x in out]
 
 
-def _slice(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+def _slice(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+    """Lower `slice`; the whole batch may be sliced, a part of it may not."""
     p, shape = eqn.params, eqn.invars[0].aval.shape
-    whole = zip(p["start_indices"], p["limit_indices"], shape, strict=True)
-    apart(eqn, [i for i, (low, high, n) in enumerate(whole) if low or high < n])
+    limits = zip(p["start_indices"], p["limit_indices"], shape, strict=True)
+    require_unbatched(eqn, [i for i, (low, high, n) in enumerate(limits) if low or high < n])
     steps = p["strides"] or (1,) * x.ndim
-    return x[tuple(map(slice, p["start_indices"], one(p["limit_indices"]), steps))]
+    return x[tuple(map(slice, p["start_indices"], element_shape(p["limit_indices"]), steps))]
 
 
-def _broadcast(asm: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
-    shape = one(eqn.outvars[0].aval.shape)
+def _broadcast(emitter: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
+    """Lower `broadcast_in_dim`, which names the axis of the result for each of the operand's."""
+    shape = element_shape(eqn.outvars[0].aval.shape)
     kept = dict(zip(eqn.params["broadcast_dimensions"], x.shape, strict=True))
     return np.broadcast_to(x.reshape([kept.get(i, 1) for i in range(len(shape))]), shape)
 
 
-def _reshape(asm: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
+def _reshape(emitter: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
+    """Lower `reshape` and its kin, which may not move the batch past another axis."""
     before, after = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
-    if _inside(before) != _inside(after):
+    # Row-major order stays the same only if as many elements follow the batch as before.
+    if _inner_size(before) != _inner_size(after):
         raise Unsupported("a batch axis that changes places with another")
-    return x.reshape(one(eqn.outvars[0].aval.shape))
+    return x.reshape(element_shape(eqn.outvars[0].aval.shape))
 
 
-def _inside(shape: tuple[int, ...]) -> int:
-    """How many elements are side by side within one environment's place."""
+def _inner_size(shape: tuple[int, ...]) -> int:
+    """Return the number of elements in the axes after the batch, or 0 without a batch."""
     return math.prod(shape[shape.index(BATCH_MARK) + 1 :]) if BATCH_MARK in shape else 0
 
 
-def _pad(asm: Emitter, eqn: Any, x: ElementArray, filling: ElementArray) -> ElementArray:
-    out = np.empty(one(eqn.outvars[0].aval.shape), object)
+def _pad(emitter: Emitter, eqn: Any, x: ElementArray, filling: ElementArray) -> ElementArray:
+    """Lower `pad`: along each axis, element i goes to low + i (interior + 1), if that exists."""
+    out = np.empty(element_shape(eqn.outvars[0].aval.shape), object)
     out[...] = filling[()]
-    places = []
-    for size, whole, (low, _, inner) in zip(
+    positions = []
+    for size, whole, (low, _, interior) in zip(
         x.shape, out.shape, eqn.params["padding_config"], strict=True
     ):
-        at = low + np.arange(size) * (inner + 1)
-        places.append((np.flatnonzero((at >= 0) & (at < whole)), at[(at >= 0) & (at < whole)]))
-    out[np.ix_(*(to for _, to in places))] = x[np.ix_(*(of for of, _ in places))]
+        at = low + np.arange(size) * (interior + 1)
+        # Negative padding cuts elements off.
+        inside = (at >= 0) & (at < whole)
+        positions.append((np.flatnonzero(inside), at[inside]))
+    out[np.ix_(*(to for _, to in positions))] = x[np.ix_(*(of for of, _ in positions))]
     return out
 
 
-def _unstack(asm: Emitter, eqn: Any, x: ElementArray) -> list[ElementArray]:
+def _unstack(emitter: Emitter, eqn: Any, x: ElementArray) -> list[ElementArray]:
+    """Lower `unstack` to the arrays along an axis."""
     axis = eqn.params["axis"]
     return [np.take(x, i, axis) for i in range(x.shape[axis])]
 
 
-def _split(asm: Emitter, eqn: Any, x: ElementArray) -> list[ElementArray]:
-    apart(eqn, [eqn.params["axis"]])
+def _split(emitter: Emitter, eqn: Any, x: ElementArray) -> list[ElementArray]:
+    """Lower `split`, whose parameters are the sizes of the parts."""
+    require_unbatched(eqn, [eqn.params["axis"]])
     return np.split(x, np.cumsum(eqn.params["sizes"])[:-1], eqn.params["axis"])
 
 
-def _iota(asm: Emitter, eqn: Any) -> ElementArray:
+def _iota(emitter: Emitter, eqn: Any) -> ElementArray:
+    """Lower `iota` to known numbers."""
     aval, axis = eqn.outvars[0].aval, eqn.params["dimension"]
+    # All environments run the same instructions and do not know which they are.
     if aval.shape[axis] == BATCH_MARK:
         raise Unsupported("the number of an environment")
     along = np.arange(aval.shape[axis], dtype=aval.dtype)
     shape = [-1 if i == axis else 1 for i in range(aval.ndim)]
-    return known(np.broadcast_to(along.reshape(shape), one(aval.shape)))
+    return constant_array(np.broadcast_to(along.reshape(shape), element_shape(aval.shape)))
 
 
-def _platform_index(asm: Emitter, eqn: Any) -> ElementArray:
-    """The first of some lists of platforms that has this one, or the one for all others."""
-    named_here = [p is None or "cpu" in p for p in eqn.params["platforms"]]
-    return known(np.int32(named_here.index(True)))
+def _platform_index(emitter: Emitter, eqn: Any) -> ElementArray:
+    """Return the first list of platforms that has the CPU, or the one for all others (None)."""
+    has_cpu = [p is None or "cpu" in p for p in eqn.params["platforms"]]
+    return constant_array(np.int32(has_cpu.index(True)))
 
 
 def _reduction(
-    fold: Callable[..., Value], nothing: float | None = None
+    combine: Callable[..., Value], neutral: float | None = None
 ) -> Callable[..., ElementArray]:
-    def reduce(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+    """Return the rule of a reduction.
+
+    Args:
+        combine: the lowering rule of two elements.
+        neutral: the result of a reduction of nothing, if it has one.
+    """
+
+    def reduce(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
         code = code_of(eqn.invars[0].aval.dtype)
-        apart(eqn, eqn.params["axes"])
+        require_unbatched(eqn, eqn.params["axes"])
+        # From the last axis on, so that the numbers of the others stay the same.
         for axis in sorted(eqn.params["axes"], reverse=True):
             if not x.shape[axis]:
-                if nothing is None:
+                if neutral is None:
                     raise Unsupported("an extreme of nothing")
                 shape = [n for k, n in enumerate(x.shape) if k != axis]
-                x = np.full(shape, scalars.constant(code, nothing), object)
+                x = np.full(shape, scalars.constant(code, neutral), object)
                 continue
-            total = _along(x, 0, axis)
+            # In order, not as a tree: a sum of products becomes a chain of fused multiply-adds.
+            total = _take(x, 0, axis)
             for i in range(1, x.shape[axis]):
-                total = each(lambda a, b: fold(asm, code, a, b), total, _along(x, i, axis))
+                total = map_elements(
+                    lambda a, b: combine(emitter, code, a, b), total, _take(x, i, axis)
+                )
             x = total
         return x
 
     return reduce
 
 
-def _cumulative(fold: Callable[..., Value]) -> Callable[..., ElementArray]:
-    def cumulate(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+def _cumulative(combine: Callable[..., Value]) -> Callable[..., ElementArray]:
+    """Return the rule of a cumulative operation, from the rule of two elements."""
+
+    def cumulate(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
         code, axis = code_of(eqn.invars[0].aval.dtype), eqn.params["axis"]
-        apart(eqn, [axis])
+        require_unbatched(eqn, [axis])
         order = range(x.shape[axis])[:: -1 if eqn.params["reverse"] else 1]
         parts: dict[int, ElementArray] = {}
         before = None
         for i in order:
-            here = _along(x, i, axis)
+            here = _take(x, i, axis)
             if before is not None:
-                here = each(lambda a, b: fold(asm, code, a, b), before, here)
+                here = map_elements(lambda a, b: combine(emitter, code, a, b), before, here)
             parts[i] = before = here
         return np.stack([parts[i] for i in range(x.shape[axis])], axis)
 
     return cumulate
 
 
-def _reverse(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
-    apart(eqn, eqn.params["dimensions"])
+def _reverse(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+    """Lower `rev`."""
+    require_unbatched(eqn, eqn.params["dimensions"])
     return np.flip(x, eqn.params["dimensions"])
 
 
-def _concatenate(asm: Emitter, eqn: Any, *x: ElementArray) -> ElementArray:
-    apart(eqn, [eqn.params["dimension"]])
+def _concatenate(emitter: Emitter, eqn: Any, *x: ElementArray) -> ElementArray:
+    """Lower `concatenate`."""
+    require_unbatched(eqn, [eqn.params["dimension"]])
     return np.concatenate(x, eqn.params["dimension"])
 
 
-def _tile(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+def _tile(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+    """Lower `tile`, which repeats an array along its axes."""
     reps = eqn.params["reps"]
-    apart(eqn, [i for i, n in enumerate(reps) if n != 1])
+    require_unbatched(eqn, [i for i, n in enumerate(reps) if n != 1])
     return np.tile(x, reps)
 
 
-def _along(x: ElementArray, i: int, axis: int) -> ElementArray:
+def _take(x: ElementArray, i: int, axis: int) -> ElementArray:
+    """Return the elements at index `i` of an axis, without the axis, as an array in any case."""
+    # Indexing alone would give a bare value for an array of one axis; reshape gives an array.
     return x[(slice(None),) * axis + (i,)].reshape([n for k, n in enumerate(x.shape) if k != axis])
 
 
-def better(asm: Emitter, test: str, code: str, best: Value, new: Value) -> Value:
-    """Return whether a number comes before the best so far; what is not a number comes first."""
-    out = scalars.rule(test)(asm, code, new, best)
-    if not scalars.fraction(code):
+def better(emitter: Emitter, test: str, code: str, best: Value, new: Value) -> Value:
+    """Return whether a number replaces the best so far in `argmax` or `argmin`.
+
+    Args:
+        emitter: receives the instructions.
+        test: the comparison, `gt` or `lt`.
+        code: the type code of the numbers.
+        best: the best number so far.
+        new: the number to compare.
+    """
+    out = scalars.rule(test)(emitter, code, new, best)
+    if not scalars.is_float(code):
         return out
-    lost = scalars.rule("ne")(asm, code, new, new)
-    kept = scalars.rule("eq")(asm, code, best, best)
-    return scalars.rule("or")(asm, "b1", out, scalars.rule("and")(asm, "b1", lost, kept))
+    # As in XLA, the first NaN wins: it replaces any number, and nothing replaces it.
+    new_is_nan = scalars.rule("ne")(emitter, code, new, new)
+    best_is_number = scalars.rule("eq")(emitter, code, best, best)
+    both = scalars.rule("and")(emitter, "b1", new_is_nan, best_is_number)
+    return scalars.rule("or")(emitter, "b1", out, both)
 
 
 def _extreme(test: str) -> Callable[..., ElementArray]:
-    def place(asm: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
-        """The first place of what is largest, or smallest; of what is not a number, if any is."""
+    """Return the rule of `argmax` (`gt`) or `argmin` (`lt`)."""
+
+    def position(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
+        """Return the first position of the extreme, or of the first NaN."""
         code, index = code_of(eqn.invars[0].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
         (axis,) = eqn.params["axes"]
-        apart(eqn, [axis])
+        require_unbatched(eqn, [axis])
 
         def later(best: Value, at: Value, new: Value, i: int) -> tuple[Value, Value]:
-            first = better(asm, test, code, best, new)
-            place = scalars.constant(index, i)
-            return asm.select(first, new, best, code), asm.select(first, place, at, index)
+            replaces = better(emitter, test, code, best, new)
+            number = scalars.constant(index, i)
+            return (
+                emitter.select(replaces, new, best, code),
+                emitter.select(replaces, number, at, index),
+            )
 
-        best = _along(x, 0, axis)
+        best = _take(x, 0, axis)
         at = np.full(best.shape, scalars.constant(index, 0), object)
         for i in range(1, x.shape[axis]):
-            pairs = each(lambda b, a, n, i=i: later(b, a, n, i), best, at, _along(x, i, axis))
-            best, at = each(lambda p: p[0], pairs), each(lambda p: p[1], pairs)
+            pairs = map_elements(
+                lambda b, a, n, i=i: later(b, a, n, i), best, at, _take(x, i, axis)
+            )
+            best, at = map_elements(lambda p: p[0], pairs), map_elements(lambda p: p[1], pairs)
         return at
 
-    return place
+    return position
 
 
 def factors(
     eqn: Any, x: ElementArray, y: ElementArray
 ) -> tuple[ElementArray, ElementArray, int, tuple[int, ...]]:
-    """The operands of a product of arrays, to be multiplied element by element and summed along the
-    last axis; its length, and the shape of the result.
+    """Return the operands of `dot_general` in a form in which they broadcast.
+
+    Returns:
+        The factors, (batch axes..., rows or 1, 1 or columns, depth), whose product is summed along
+        the last axis; its length; and the shape of the result.
     """
-    (inner_x, inner_y), (same_x, same_y) = eqn.params["dimension_numbers"]
-    apart(eqn, inner_x)
-    free_x = [i for i in range(x.ndim) if i not in (*inner_x, *same_x)]
-    free_y = [i for i in range(y.ndim) if i not in (*inner_y, *same_y)]
-    batch = [x.shape[i] for i in same_x]
+    (inner_x, inner_y), (batch_x, batch_y) = eqn.params["dimension_numbers"]
+    require_unbatched(eqn, inner_x)
+    free_x = [i for i in range(x.ndim) if i not in (*inner_x, *batch_x)]
+    free_y = [i for i in range(y.ndim) if i not in (*inner_y, *batch_y)]
+    batch = [x.shape[i] for i in batch_x]
     depth = int(np.prod([x.shape[i] for i in inner_x]))
     rows = int(np.prod([x.shape[i] for i in free_x])), int(np.prod([y.shape[i] for i in free_y]))
-    left = x.transpose(*same_x, *free_x, *inner_x).reshape(*batch, rows[0], 1, depth)
-    right = y.transpose(*same_y, *free_y, *inner_y).reshape(*batch, 1, rows[1], depth)
-    return left, right, depth, one(eqn.outvars[0].aval.shape)
+    # The result of `dot_general` has the axes: batch, free axes of x, free axes of y.
+    left = x.transpose(*batch_x, *free_x, *inner_x).reshape(*batch, rows[0], 1, depth)
+    right = y.transpose(*batch_y, *free_y, *inner_y).reshape(*batch, 1, rows[1], depth)
+    return left, right, depth, element_shape(eqn.outvars[0].aval.shape)
 
 
-def multiplication(asm: Emitter, eqn: Any) -> Callable[[Value, Value], Value]:
-    """Return the multiplication of a product of arrays, in the type of its result."""
+def multiplication(emitter: Emitter, eqn: Any) -> Callable[[Value, Value], Value]:
+    """Return the multiplication of two elements in `dot_general`, in the type of its result."""
     first, second, code = (code_of(v.aval.dtype) for v in (*eqn.invars, *eqn.outvars))
 
     def multiply(a: Value, b: Value) -> Value:
-        a, b = scalars.convert(asm, a, first, code), scalars.convert(asm, b, second, code)
-        return scalars.multiply(asm, code, a, b)
+        a = scalars.convert(emitter, a, first, code)
+        b = scalars.convert(emitter, b, second, code)
+        return scalars.multiply(emitter, code, a, b)
 
     return multiply
 
 
-def _dot(asm: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> ElementArray:
+def _dot(emitter: Emitter, eqn: Any, x: ElementArray, y: ElementArray) -> ElementArray:
+    """Lower `dot_general` to chains of fused multiply-adds."""
     left, right, depth, shape = factors(eqn, x, y)
-    code, multiply = code_of(eqn.outvars[0].aval.dtype), multiplication(asm, eqn)
+    code, multiply = code_of(eqn.outvars[0].aval.dtype), multiplication(emitter, eqn)
     if not depth:
-        return known(np.zeros(shape, eqn.outvars[0].aval.dtype))
+        return constant_array(np.zeros(shape, eqn.outvars[0].aval.dtype))
 
     def term(i: int) -> ElementArray:
-        return each(multiply, left[..., i], right[..., i])
+        return map_elements(multiply, left[..., i], right[..., i])
 
+    # Each sum takes the new product as its second operand, which `Emitter.add` fuses.
     total = term(0)
     for i in range(1, depth):
-        total = each(lambda a, b: scalars.add(asm, code, a, b), total, term(i))
+        total = map_elements(lambda a, b: scalars.add(emitter, code, a, b), total, term(i))
     return total.reshape(shape)
 
 
@@ -312,7 +361,7 @@ DATA_MOVEMENT = {
     *("rev", "stack", "unstack", "split", "pad", "copy", "stop_gradient", "optimization_barrier"),
     *("tile", "device_put"),
 }
-"""Operations that only move elements about."""
+"""Operations that only move elements, so that they cost nothing for arrays in memory either."""
 
 ARRAY_RULES: dict[str, Callable[..., Any]] = {
     "slice": _slice,
@@ -320,11 +369,11 @@ ARRAY_RULES: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "squeeze": _reshape,
     "expand_dims": _reshape,
-    "transpose": lambda asm, eqn, x: x.transpose(eqn.params["permutation"]),
+    "transpose": lambda emitter, eqn, x: x.transpose(eqn.params["permutation"]),
     "concatenate": _concatenate,
     "tile": _tile,
     "rev": _reverse,
-    "stack": lambda asm, eqn, *x: np.stack(x, eqn.params["axis"]),
+    "stack": lambda emitter, eqn, *x: np.stack(x, eqn.params["axis"]),
     "unstack": _unstack,
     "split": _split,
     "pad": _pad,
@@ -344,9 +393,11 @@ ARRAY_RULES: dict[str, Callable[..., Any]] = {
     "argmax": _extreme("gt"),
     "argmin": _extreme("lt"),
     "dot_general": _dot,
-    "copy": lambda asm, eqn, x: x,
-    "stop_gradient": lambda asm, eqn, x: x,
-    "optimization_barrier": lambda asm, eqn, *x: list(x),
-    "device_put": lambda asm, eqn, *x: list(x),
+    # What steers XLA or JAX's transformations means nothing here: the operands are the results.
+    "copy": lambda emitter, eqn, x: x,
+    "stop_gradient": lambda emitter, eqn, x: x,
+    "optimization_barrier": lambda emitter, eqn, *x: list(x),
+    "device_put": lambda emitter, eqn, *x: list(x),
     "platform_index": _platform_index,
 }
+"""Lowering rules by the names of JAX's primitives."""

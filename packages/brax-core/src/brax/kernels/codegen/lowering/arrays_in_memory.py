@@ -1,4 +1,8 @@
-"""What JAX's operations on whole arrays do where an array is large: loops, see `loops.Loops`."""
+"""Lowering rules of operations on whole arrays that stay in memory, as loops.
+
+In a long kernel (see `call.MAX_UNROLLED_ELEMENTS`) these rules come before those of `rules`. An
+operation without a rule here, or on small arrays, is unrolled, with its operands loaded first.
+"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -10,80 +14,97 @@ from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.emitter import Emitter, Value, code_of
 from brax.kernels.codegen.loops import MAX_UNROLLED_TERMS, Loops
 from brax.kernels.codegen.lowering import arrays, indexing, rules, scalars
-from brax.kernels.codegen.lowering.arrays import ElementArray, apart, is_known, one
+from brax.kernels.codegen.lowering.arrays import (
+    ElementArray,
+    element_shape,
+    is_constant,
+    require_unbatched,
+)
 
 
-def operation(asm: Emitter, eqn: Any, given: Sequence[ElementArray]) -> list[ElementArray]:
-    """The results of an operation, in a loop if it is worth one.
+def lower(emitter: Emitter, eqn: Any, given: Sequence[ElementArray]) -> list[ElementArray]:
+    """Emit the instructions of an equation, in a loop if it is worth one; return its results.
 
     Raises:
-        Unsupported: if it is not translated.
+        Unsupported: if the operation has no lowering rule.
     """
-    name, loops = eqn.primitive.name, asm.loops
+    name, loops = eqn.primitive.name, emitter.loops
+    # Moving elements does not load them; rules by rows decide on a loop themselves.
     if name in arrays.DATA_MOVEMENT or name in rules.RULES_BY_ROWS:
-        return rules.operation(asm, eqn, given)
-    shapes = [one(v.aval.shape) for v in eqn.outvars]
-    if is_known(*given):
-        return rules.operation(asm, eqn, given)
-    if name == "top_k" or loops.worth(*given, *(np.broadcast_to(0, s) for s in shapes)):
+        return rules.lower(emitter, eqn, given)
+    shapes = [element_shape(v.aval.shape) for v in eqn.outvars]
+    # Known numbers are folded, whatever their count.
+    if is_constant(*given):
+        return rules.lower(emitter, eqn, given)
+    # `top_k` has no unrolled rule, so it is a loop for arrays of any size.
+    if name == "top_k" or loops.worth_looping(*given, *(np.broadcast_to(0, s) for s in shapes)):
         jax_internals.check(eqn)
-        rule = rules.of_elements(asm, eqn)
+        rule = rules.elementwise_rule(emitter, eqn)
         if rule is not None:
             (result,) = _codes(eqn.outvars)
-            return [loops.each(rule, given, _codes(eqn.invars), result)]
+            return [loops.map_elements(rule, given, _codes(eqn.invars), result)]
         if name in _MEMORY_RULES:
-            out = _MEMORY_RULES[name](asm, loops, eqn, *given)
+            # None means that the rule leaves this case to the unrolled one.
+            out = _MEMORY_RULES[name](emitter, loops, eqn, *given)
             if out is not None:
                 return out if isinstance(out, list) else [out]
-    return rules.operation(asm, eqn, [loops.fetched(x) for x in given])
+    return rules.lower(emitter, eqn, [loops.loaded(x) for x in given])
 
 
 def _codes(variables: Sequence[Any]) -> list[str]:
+    """Return the type codes of an equation's variables."""
     return [code_of(v.aval.dtype) for v in variables]
 
 
-def _last(x: ElementArray, axes: Sequence[int]) -> ElementArray:
-    """An array with some axes joined to be the last one."""
+def _joined_last(x: ElementArray, axes: Sequence[int]) -> ElementArray:
+    """Return an array with some axes joined into one, which is the last."""
     kept = [i for i in range(x.ndim) if i not in axes]
     return x.transpose(*kept, *axes).reshape(*(x.shape[i] for i in kept), -1)
 
 
 def _columns(x: ElementArray) -> list[ElementArray]:
+    """Return the arrays along the last axis."""
     return [x[..., i] for i in range(x.shape[-1])]
 
 
-def _reduction(rule: Callable[..., Value]) -> Callable[..., ElementArray | None]:
-    def reduce(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
-        apart(eqn, eqn.params["axes"])
-        rows, (code,) = _last(x, eqn.params["axes"]), _codes(eqn.invars)
+def _reduction(combine: Callable[..., Value]) -> Callable[..., ElementArray | None]:
+    """Return the rule of a reduction, from the rule of two elements."""
+
+    def reduce(emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
+        require_unbatched(eqn, eqn.params["axes"])
+        rows, (code,) = _joined_last(x, eqn.params["axes"]), _codes(eqn.invars)
         length = rows.shape[-1]
 
         def join(*terms: Value) -> Value:
-            return functools.reduce(lambda a, b: rule(asm, code, a, b), terms)
+            return functools.reduce(lambda a, b: combine(emitter, code, a, b), terms)
 
         if not rows.size:
             return None
+        # Short sums are unrolled in a loop over the rows, which may be fused with other loops.
         if length <= MAX_UNROLLED_TERMS:
-            return loops.each(join, _columns(rows), [code] * length, code)
+            return loops.map_elements(join, _columns(rows), [code] * length, code)
         out = loops.fold(lambda x: [x], lambda _, a, b: [join(a, b)], [rows], [code], [code])
         return out[0]
 
     return reduce
 
 
-def _cumulative(rule: Callable[..., Value]) -> Callable[..., ElementArray | None]:
-    def cumulate(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
+def _cumulative(combine: Callable[..., Value]) -> Callable[..., ElementArray | None]:
+    """Return the rule of a cumulative operation, from the rule of two elements."""
+
+    def cumulate(emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
         axis, (code,) = eqn.params["axis"], _codes(eqn.invars)
-        apart(eqn, [axis])
+        require_unbatched(eqn, [axis])
         if x.shape[axis] <= MAX_UNROLLED_TERMS:
             return None
+        # Reversed twice, which costs nothing, a fold from the end is one from the beginning.
         order = -1 if eqn.params["reverse"] else 1
         rows = np.moveaxis(x, axis, -1)[..., ::order]
         (out,) = loops.fold(
             lambda x: [x],
-            lambda _, a, b: [rule(asm, code, a, b)],
+            lambda _, a, b: [combine(emitter, code, a, b)],
             *([rows], [code], [code]),
-            series=True,
+            keep_all=True,
         )
         return np.moveaxis(out[..., ::order], -1, axis)
 
@@ -91,51 +112,64 @@ def _cumulative(rule: Callable[..., Value]) -> Callable[..., ElementArray | None
 
 
 def _extreme(test: str) -> Callable[..., ElementArray | None]:
-    def place(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
+    """Return the rule of `argmax` (`gt`) or `argmin` (`lt`)."""
+
+    def position(emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> ElementArray | None:
         (code,), (index,) = _codes(eqn.invars), _codes(eqn.outvars)
-        apart(eqn, eqn.params["axes"])
-        rows = _last(x, eqn.params["axes"])
+        require_unbatched(eqn, eqn.params["axes"])
+        rows = _joined_last(x, eqn.params["axes"])
 
+        # The carry is the best number and its position.
         def later(i: Value, best: Value, at: Value, new: Value) -> Sequence[Value]:
-            better = arrays.better(asm, test, code, best, new)
-            place = scalars.convert(asm, i, "i4", index)
-            return asm.select(better, new, best, code), asm.select(better, place, at, index)
+            replaces = arrays.better(emitter, test, code, best, new)
+            number = scalars.convert(emitter, i, "i4", index)
+            return (
+                emitter.select(replaces, new, best, code),
+                emitter.select(replaces, number, at, index),
+            )
 
-        def whole(first: Value, *others: Value) -> Value:
+        def unrolled(first: Value, *others: Value) -> Value:
             best, at = first, scalars.constant(index, 0)
             for i, new in enumerate(others):
                 best, at = later(np.int32(i + 1), best, at, new)
             return at
 
         if rows.shape[-1] <= MAX_UNROLLED_TERMS:
-            return loops.each(whole, _columns(rows), [code] * rows.shape[-1], index)
+            return loops.map_elements(unrolled, _columns(rows), [code] * rows.shape[-1], index)
         zero = scalars.constant(index, 0)
         return loops.fold(lambda x: [x, zero], later, [rows], [code], [code, index])[1]
 
-    return place
+    return position
 
 
-def _top(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> list[ElementArray]:
-    """The largest along the last axis, one after another."""
+def _top(emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> list[ElementArray]:
+    """Lower `top_k`: k passes over the last axis, each of which takes the largest that is left."""
     (code,), index = _codes(eqn.invars), _codes(eqn.outvars)[1]
-    apart(eqn, [eqn.params["axis"]])
+    require_unbatched(eqn, [eqn.params["axis"]])
     rows = np.moveaxis(x, eqn.params["axis"], -1)
     count, zero = rows.shape[-1], scalars.constant(index, 0)
-    places = arrays.known(np.arange(count, dtype=index))
+    positions = arrays.constant_array(np.arange(count, dtype=index))
+    # `taken` marks what earlier passes have found.
     taken, found = np.full(rows.shape, scalars.constant("b1", 0), object), []
 
     def both(x: Value, y: Value) -> Value:
-        return scalars.rule("and")(asm, "b1", x, y)
+        return scalars.rule("and")(emitter, "b1", x, y)
 
     def free(x: Value) -> Value:
-        return scalars.rule("not")(asm, "b1", x)
+        return scalars.rule("not")(emitter, "b1", x)
 
+    # The carry is the best number, its position, and whether there is one yet: the first element
+    # of a row may be taken already.
     def later(i: Value, best: Value, at: Value, any_: Value, new: Value, gone: Value) -> Any:
-        first = arrays.better(asm, "gt", code, best, new)
-        first = both(free(gone), scalars.rule("or")(asm, "b1", free(any_), first))
-        place = scalars.convert(asm, i, "i4", index)
-        some = scalars.rule("or")(asm, "b1", any_, free(gone))
-        return asm.select(first, new, best, code), asm.select(first, place, at, index), some
+        replaces = arrays.better(emitter, "gt", code, best, new)
+        replaces = both(free(gone), scalars.rule("or")(emitter, "b1", free(any_), replaces))
+        position = scalars.convert(emitter, i, "i4", index)
+        some = scalars.rule("or")(emitter, "b1", any_, free(gone))
+        return (
+            emitter.select(replaces, new, best, code),
+            emitter.select(replaces, position, at, index),
+            some,
+        )
 
     for _ in range(eqn.params["k"]):
         best, at, _ = loops.fold(
@@ -144,67 +178,74 @@ def _top(asm: Emitter, loops: Loops, eqn: Any, x: ElementArray) -> list[ElementA
             *([rows, taken], [code, "b1"], [code, index, "b1"]),
         )
         found.append((best, at))
-        taken = loops.each(
+        taken = loops.map_elements(
             lambda gone, i, at: scalars.rule("or")(
-                asm, "b1", gone, scalars.rule("eq")(asm, index, i, at)
+                emitter, "b1", gone, scalars.rule("eq")(emitter, index, i, at)
             ),
-            *([taken, places, at[..., None]], ["b1", index, index], "b1"),
+            *([taken, positions, at[..., None]], ["b1", index, index], "b1"),
         )
     return [np.moveaxis(np.stack(x, -1), -1, eqn.params["axis"]) for x in zip(*found, strict=True)]
 
 
 def _dot(
-    asm: Emitter, loops: Loops, eqn: Any, x: ElementArray, y: ElementArray
+    emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray, y: ElementArray
 ) -> ElementArray | None:
+    """Lower `dot_general` to a loop over the result, with the sum unrolled or folded."""
     left, right, depth, shape = arrays.factors(eqn, x, y)
     codes, (code,), multiply = (
         _codes(eqn.invars),
         _codes(eqn.outvars),
-        arrays.multiplication(asm, eqn),
+        arrays.multiplication(emitter, eqn),
     )
     if not depth:
         return None
 
+    # The factors of x come first, then those of y.
     def product(*pairs: Value) -> Value:
         total = multiply(pairs[0], pairs[depth])
         for a, b in zip(pairs[1:depth], pairs[depth + 1 :], strict=True):
-            total = scalars.add(asm, code, total, multiply(a, b))
+            total = scalars.add(emitter, code, total, multiply(a, b))
         return total
 
     if depth <= MAX_UNROLLED_TERMS:
         terms = [*_columns(left), *_columns(right)]
         kinds = [codes[0]] * depth + [codes[1]] * depth
-        return loops.each(product, terms, kinds, code).reshape(shape)
+        return loops.map_elements(product, terms, kinds, code).reshape(shape)
     (out,) = loops.fold(
         lambda a, b: [multiply(a, b)],
-        lambda _, total, a, b: [scalars.add(asm, code, total, multiply(a, b))],
+        lambda _, total, a, b: [scalars.add(emitter, code, total, multiply(a, b))],
         *([left, right], codes, [code]),
     )
     return out.reshape(shape)
 
 
 def _gather(
-    asm: Emitter, loops: Loops, eqn: Any, x: ElementArray, start: ElementArray
+    emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray, start: ElementArray
 ) -> ElementArray | None:
-    if is_known(start):
-        return rules.operation(asm, eqn, [x, start])[0]
-    d, sizes = eqn.params["dimension_numbers"], one(eqn.params["slice_sizes"])
-    indexing.whole(eqn, d.operand_batching_dims)
-    shape = one(eqn.outvars[0].aval.shape)
-    places = np.indices(shape)
+    """Lower `gather`; unknown indices become loads at computed addresses."""
+    # With known indices a gather only moves elements.
+    if is_constant(start):
+        return rules.lower(emitter, eqn, [x, start])[0]
+    d, sizes = eqn.params["dimension_numbers"], element_shape(eqn.params["slice_sizes"])
+    indexing.require_whole_environments(eqn, d.operand_batching_dims)
+    shape = element_shape(eqn.outvars[0].aval.shape)
+    # For each axis of the result, the position along it of each element.
+    positions = np.indices(shape)
     index_axes = [i for i in range(len(shape)) if i not in d.offset_dims]
     dropped = (*d.collapsed_slice_dims, *d.operand_batching_dims)
-    inside = [i for i in range(x.ndim) if i not in dropped]
-    batch = tuple(places[i] for i in index_axes)
-    steps = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
+    window_axes = [i for i in range(x.ndim) if i not in dropped]
+    batch = tuple(positions[i] for i in index_axes)
+    strides = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
+    # The static part of the flat index: the offset within the window, and batching axes.
     at = np.zeros(shape, int)
-    for axis, of in zip(inside, d.offset_dims, strict=True):
-        at = at + steps[axis] * places[of]
+    for axis, of in zip(window_axes, d.offset_dims, strict=True):
+        at = at + strides[axis] * positions[of]
     for axis, other in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
-        at = at + steps[axis] * batch[other]
+        at = at + strides[axis] * batch[other]
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
+    # The dynamic part: where the window starts along each indexed axis.
     moves = [
-        (start[(*batch, k)], code, x.shape[axis] - sizes[axis], steps[axis])
+        (start[(*batch, k)], code, x.shape[axis] - sizes[axis], strides[axis])
         for k, axis in enumerate(d.start_index_map)
     ]
     out = loops.gather(x, kind, at, moves)
@@ -214,56 +255,68 @@ def _gather(
     def filled(value: Value, *index: Value) -> Value:
         found: Value = np.bool_(True)
         for i, (_, _, most, _) in zip(index, moves, strict=True):
-            here = indexing.inside(asm, code, i, most)
-            found = scalars.rule("and")(asm, "b1", found, here)
-        return asm.select(found, value, indexing.filling(eqn), kind)
+            here = indexing.in_bounds(emitter, code, i, most)
+            found = scalars.rule("and")(emitter, "b1", found, here)
+        return emitter.select(found, value, indexing.fill_value(eqn), kind)
 
-    return loops.each(filled, [out, *(m[0] for m in moves)], [kind, *(m[1] for m in moves)], kind)
+    operands = [out, *(m[0] for m in moves)]
+    return loops.map_elements(filled, operands, [kind, *(m[1] for m in moves)], kind)
 
 
 def _dynamic_slice(
-    asm: Emitter, loops: Loops, eqn: Any, x: ElementArray, *start: ElementArray
+    emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray, *start: ElementArray
 ) -> ElementArray:
-    indexing.whole(eqn)
-    shape = one(eqn.params["slice_sizes"])
-    steps = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
-    at = sum(step * p for step, p in zip(steps, np.indices(shape), strict=True))
+    """Lower `dynamic_slice` to loads at computed addresses; its start is clipped."""
+    indexing.require_whole_environments(eqn)
+    shape = element_shape(eqn.params["slice_sizes"])
+    strides = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
+    at = sum(stride * p for stride, p in zip(strides, np.indices(shape), strict=True))
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
-    bounds = [n - m for n, m in zip(x.shape, shape, strict=True)]
+    max_starts = [n - m for n, m in zip(x.shape, shape, strict=True)]
+    # A slice of the whole axis can only start at zero.
     moves = [
-        (s, code, most, step) for s, most, step in zip(start, bounds, steps, strict=True) if most
+        (s, code, most, stride)
+        for s, most, stride in zip(start, max_starts, strides, strict=True)
+        if most
     ]
     return loops.gather(x, kind, np.asarray(at), moves)
 
 
 def _scatter_add(
-    asm: Emitter, loops: Loops, eqn: Any, x: ElementArray, start: ElementArray, new: ElementArray
+    emitter: Emitter,
+    loops: Loops,
+    eqn: Any,
+    x: ElementArray,
+    start: ElementArray,
+    new: ElementArray,
 ) -> ElementArray | None:
-    """Adds to each place at a time at most once."""
-    if not arrays.is_known(start):
+    """Lower `scatter-add` with known indices to loops that add to each element at most once."""
+    if not is_constant(start):
         return None
     (code,) = _codes(eqn.outvars)
     out, order = x.copy().reshape(-1), np.arange(x.size).reshape(x.shape)
-    bound, clips = indexing.bounds(eqn), "CLIP" in str(eqn.params["mode"])
+    bound, clips = indexing.max_starts(eqn), "CLIP" in str(eqn.params["mode"])
+    # Round r has the (r + 1)-th update of each element that has so many. So the sum of an element
+    # is in the order of its updates, and a round's additions do not depend on each other.
     rounds: dict[int, list[tuple[int, Value]]] = {}
     seen = np.zeros(x.size, int)
-    for corner, offset, value in indexing.corners(eqn, start, new):
-        place = indexing.place_of(corner, offset, bound, clips)
-        if place is not None:
-            to = order[place]
+    for window, offset, value in indexing.updates(eqn, start, new):
+        index = indexing.update_index(window, offset, bound, clips)
+        if index is not None:
+            to = order[index]
             rounds.setdefault(seen[to], []).append((to, value))
             seen[to] += 1
     for pairs in rounds.values():
-        places, added = [p for p, _ in pairs], np.empty(len(pairs), object)
+        targets, added = [p for p, _ in pairs], np.empty(len(pairs), object)
         added[:] = [v for _, v in pairs]
-        given = [out[places], added]
-        if not loops.worth(added):
-            given = [loops.fetched(a) for a in given]
-        fold = functools.partial(scalars.add, asm, code)
-        out[places] = (
-            loops.each(fold, given, [code, code], code)
-            if loops.worth(added)
-            else (arrays.each(fold, *given))
+        given = [out[targets], added]
+        if not loops.worth_looping(added):
+            given = [loops.loaded(a) for a in given]
+        combine = functools.partial(scalars.add, emitter, code)
+        out[targets] = (
+            loops.map_elements(combine, given, [code, code], code)
+            if loops.worth_looping(added)
+            else (arrays.map_elements(combine, *given))
         )
     return out.reshape(x.shape)
 
@@ -288,3 +341,5 @@ _MEMORY_RULES: dict[str, Callable[..., Any]] = {
     "dynamic_slice": _dynamic_slice,
     "scatter-add": _scatter_add,
 }
+"""Rules by the names of JAX's primitives; each takes the emitter, its loops, the equation and the
+operands."""

@@ -1,4 +1,8 @@
-"""Lowering rules of operations that call functions: loops, branches and linear solvers."""
+"""Lowering of jaxprs, and the rules of operations that call functions: loops and branches.
+
+`lower_jaxpr` goes through the equations of a jaxpr in order and finds the lowering rule of each.
+The rules in this module call it again for the functions of their operation.
+"""
 
 import functools
 import math
@@ -11,229 +15,274 @@ from jax.extend.core import Literal
 
 from brax.kernels.codegen import jax_internals
 from brax.kernels.codegen.emitter import (
-    Cell,
+    Buffer,
+    BufferElement,
     Emitter,
-    MemoryPlace,
     Unsupported,
     Value,
     code_of,
     is_runtime_value,
 )
-from brax.kernels.codegen.loops import cells
+from brax.kernels.codegen.loops import buffer_array
 from brax.kernels.codegen.lowering import arrays_in_memory, rules, scalars
-from brax.kernels.codegen.lowering.arrays import BATCH_MARK, ElementArray, each, known, one
+from brax.kernels.codegen.lowering.arrays import (
+    BATCH_MARK,
+    ElementArray,
+    constant_array,
+    element_shape,
+    map_elements,
+)
 from brax.kernels.skip import WHERE_NEEDED
 
 
-def evaluate(
-    asm: Emitter, jaxpr: Any, consts: Sequence[Any], given: Sequence[ElementArray]
+def lower_jaxpr(
+    emitter: Emitter, jaxpr: Any, consts: Sequence[Any], given: Sequence[ElementArray]
 ) -> list[ElementArray]:
-    """Adds the instructions of some operations, and gives their results.
+    """Emit the instructions of a jaxpr, equation by equation, and return its results.
+
+    Args:
+        emitter: receives the instructions.
+        jaxpr: the open jaxpr.
+        consts: the values of its constants.
+        given: its operands.
 
     Raises:
-        Unsupported: if one of them is not translated.
+        Unsupported: if an operation has no lowering rule.
     """
-    places: dict[Any, ElementArray] = {}
+    environment: dict[Any, ElementArray] = {}
 
     def read(var: Any) -> ElementArray:
-        return known(var.val) if isinstance(var, Literal) else places[var]
+        return constant_array(var.val) if isinstance(var, Literal) else environment[var]
 
     def write(variables: Sequence[Any], arrays: Sequence[ElementArray]) -> None:
         for var, x in zip(variables, arrays, strict=True):
-            if x.shape != one(var.aval.shape):
+            # A rule that took another axis for the batch would give a result of another shape.
+            if x.shape != element_shape(var.aval.shape):
                 raise Unsupported(f"a batch axis that is not the last, {var.aval.shape}")
-            places[var] = x
+            environment[var] = x
 
-    write(jaxpr.constvars, [known(c) for c in consts])
+    write(jaxpr.constvars, [constant_array(c) for c in consts])
     write(jaxpr.invars, given)
     for eqn in jaxpr.eqns:
+        # Prints and callbacks would have to happen once for each environment, in order.
         if eqn.effects:
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
-        asm.measure()
+        emitter.check_size()
         operands = [read(v) for v in eqn.invars]
         try:
-            write(eqn.outvars, _results(asm, eqn, operands))
+            write(eqn.outvars, _results(emitter, eqn, operands))
         except Unsupported as reason:
+            # The innermost equation that has a source line names the culprit.
             reason.where = reason.where or jax_internals.source(eqn)
             raise
     return [read(v) for v in jaxpr.outvars]
 
 
-def _results(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+def _results(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+    """Return the results of one equation, by its lowering rule."""
     name = eqn.primitive.name
     if name in jax_internals.CALLS:
+        # A call is inlined; the names of called functions mark work that may be skipped.
         if eqn.params.get("name") == WHERE_NEEDED and _keeps_shapes(eqn):
-            return _where_needed(asm, eqn, given)
-        return evaluate(asm, *jax_internals.called(eqn), given)
+            return _where_needed(emitter, eqn, given)
+        return lower_jaxpr(emitter, *jax_internals.called(eqn), given)
     if name in _CONTROL_FLOW_RULES:
         jax_internals.check(eqn)
-        return _CONTROL_FLOW_RULES[name](asm, eqn, given)
-    return (arrays_in_memory if asm.loops else rules).operation(asm, eqn, given)
+        return _CONTROL_FLOW_RULES[name](emitter, eqn, given)
+    return (arrays_in_memory if emitter.loops else rules).lower(emitter, eqn, given)
 
 
-def _linear_solve(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
-    """The solver that a solution by `jax.lax.custom_linear_solve` names, such as one by LU."""
-    solver, own = jax_internals.linear_solver(eqn)
-    return evaluate(asm, *solver, [given[i] for i in own])
+def _linear_solve(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+    """Lower `custom_linear_solve` to the solver that it names, such as one by LU."""
+    # The other functions of the operation, such as the matrix product, serve derivatives only.
+    solver, solver_operands = jax_internals.linear_solver(eqn)
+    return lower_jaxpr(emitter, *solver, [given[i] for i in solver_operands])
 
 
-def _cond(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
-    """Both branches, and a choice of their results."""
-    branches, index = jax_internals.branches(eqn), _fetched(asm, given[0])[()]
+def _cond(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+    """Compute all branches, and select among their results."""
+    branches, index = jax_internals.branches(eqn), _loaded(emitter, given[0])[()]
     if not is_runtime_value(index):
         chosen = branches[min(max(int(index), 0), len(branches) - 1)]
-        return evaluate(asm, *chosen, given[1:])
+        return lower_jaxpr(emitter, *chosen, given[1:])
     code = code_of(eqn.invars[0].aval.dtype)
-    out = evaluate(asm, *branches[-1], given[1:])
+    # From the last branch to the first, each is selected where the index is at most its number:
+    # so an index that is out of range is clipped, as XLA does.
+    out = lower_jaxpr(emitter, *branches[-1], given[1:])
     for i in reversed(range(len(branches) - 1)):
-        other = evaluate(asm, *branches[i], given[1:])
-        here = scalars.convert(asm, index, code, "i4")
-        before = _filled([scalars.rule("le")(asm, "i4", here, np.int32(i))], ())
+        other = lower_jaxpr(emitter, *branches[i], given[1:])
+        number = scalars.convert(emitter, index, code, "i4")
+        chosen = _filled([scalars.rule("le")(emitter, "i4", number, np.int32(i))], ())
         out = [
-            _where(asm, before, yes, no, code_of(v.aval.dtype))
+            _where(emitter, chosen, yes, no, code_of(v.aval.dtype))
             for yes, no, v in zip(other, out, eqn.outvars, strict=True)
         ]
     return out
 
 
-def _fetched(asm: Emitter, x: ElementArray) -> ElementArray:
-    return asm.loops.fetched(x) if asm.loops else x
+def _loaded(emitter: Emitter, x: ElementArray) -> ElementArray:
+    """Return an array without elements of buffers."""
+    return emitter.loops.loaded(x) if emitter.loops else x
 
 
 class _Carry:
-    """What a loop hands on, kept in memory: what has a batch axis for each lane."""
+    """The carry of a loop, kept in memory from one iteration to the next.
 
-    def __init__(self, asm: Emitter, avals: Sequence[Any], start: Sequence[ElementArray]) -> None:
-        self._asm = asm
-        self._kinds = [(code_of(a.dtype), asm.lanes > 1 and BATCH_MARK in a.shape) for a in avals]
+    Small arrays are stack slots, which LLVM turns into registers or phi nodes where it can. Large
+    ones are buffers. An array with a batch axis has one number for each lane.
+    """
+
+    def __init__(
+        self, emitter: Emitter, avals: Sequence[Any], start: Sequence[ElementArray]
+    ) -> None:
+        """Allocate the memory at the current depth, and store the start of the loop."""
+        self._emitter = emitter
+        self._kinds = [
+            (code_of(a.dtype), emitter.lanes > 1 and BATCH_MARK in a.shape) for a in avals
+        ]
         self._shapes = [x.shape for x in start]
-        self._places = [
-            asm.room(*kind, asm.here, x.size)
-            if asm.loops and asm.loops.worth(x)
-            else [asm.reserve(*kind) for _ in range(x.size)]
+        self._memory = [
+            emitter.buffer(*kind, emitter.current_depth, x.size)
+            if emitter.loops and emitter.loops.worth_looping(x)
+            else [emitter.stack_slot(*kind) for _ in range(x.size)]
             for kind, x in zip(self._kinds, start, strict=True)
         ]
-        self._names = {p.name for p in self._places if isinstance(p, MemoryPlace)}
+        self._names = {m.name for m in self._memory if isinstance(m, Buffer)}
         self.put(start)
 
     def put(self, arrays: Sequence[ElementArray]) -> None:
-        """Stores values, which are all known before the first is stored."""
-        if self._asm.loops:
-            self._asm.loops.settle()
-        found = [self._apart(*x) for x in zip(self._kinds, self._places, arrays, strict=True)]
-        for kind, places, x in zip(self._kinds, self._places, found, strict=True):
-            if isinstance(places, MemoryPlace):
-                if not self._stays(places, x):
-                    self._asm.loops.copy(x, kind[0], places)
+        """Store values, all of which are computed before the first one is stored."""
+        if self._emitter.loops:
+            self._emitter.loops.close_all()
+        found = [self._saved(*x) for x in zip(self._kinds, self._memory, arrays, strict=True)]
+        for kind, memory, x in zip(self._kinds, self._memory, found, strict=True):
+            if isinstance(memory, Buffer):
+                if not self._is_stored(memory, x):
+                    self._emitter.loops.copy(x, kind[0], memory)
                 continue
-            for value, place in zip(x.reshape(-1), places, strict=True):
-                self._asm.store(value, *kind, place)
+            for value, slot in zip(x.reshape(-1), memory, strict=True):
+                self._emitter.store(value, *kind, slot)
 
     def get(self) -> list[ElementArray]:
-        """Loads the values that were stored last."""
+        """Load the values that were stored last."""
+        # In the body of the loop, a buffer's contents belong to the depth of the body.
         return [
-            cells(replace(places, depth=self._asm.here), shape)
-            if isinstance(places, MemoryPlace)
-            else _filled([self._asm.load(place, *kind) for place in places], shape)
-            for kind, places, shape in zip(self._kinds, self._places, self._shapes, strict=True)
+            buffer_array(replace(memory, depth=self._emitter.current_depth), shape)
+            if isinstance(memory, Buffer)
+            else _filled([self._emitter.load(slot, *kind) for slot in memory], shape)
+            for kind, memory, shape in zip(self._kinds, self._memory, self._shapes, strict=True)
         ]
 
-    def _apart(self, kind: tuple[str, bool], places: Any, x: ElementArray) -> ElementArray:
-        """Values that do not change when others are stored."""
-        if not isinstance(places, MemoryPlace):
-            return _fetched(self._asm, x)
-        mine = (isinstance(v, Cell) and v.place.name in self._names for v in x.reshape(-1))
-        if self._stays(places, x) or not any(mine):
-            return x
-        kept = self._asm.room(*kind, self._asm.here, x.size)
-        self._asm.loops.copy(x, kind[0], kept)
-        return cells(kept, x.shape)
+    def _saved(self, kind: tuple[str, bool], memory: Any, x: ElementArray) -> ElementArray:
+        """Return values that do not change while the carry is stored.
 
-    def _stays(self, place: MemoryPlace, x: ElementArray) -> bool:
-        """Return whether an array is what the place has already."""
+        If the next carry exchanges two arrays, one would be overwritten before it is read. Such an
+        array is copied to a buffer of its own first.
+        """
+        if not isinstance(memory, Buffer):
+            return _loaded(self._emitter, x)
+        mine = (
+            isinstance(v, BufferElement) and v.buffer.name in self._names for v in x.reshape(-1)
+        )
+        if self._is_stored(memory, x) or not any(mine):
+            return x
+        copied = self._emitter.buffer(*kind, self._emitter.current_depth, x.size)
+        self._emitter.loops.copy(x, kind[0], copied)
+        return buffer_array(copied, x.shape)
+
+    def _is_stored(self, buffer: Buffer, x: ElementArray) -> bool:
+        """Return whether the buffer has the elements of an array already, in order."""
         return all(
-            isinstance(v, Cell) and v.place.name == place.name and v.index == i
+            isinstance(v, BufferElement) and v.buffer.name == buffer.name and v.index == i
             for i, v in enumerate(x.reshape(-1))
         )
 
 
-def _scan(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
-    """A loop of known length."""
+def _scan(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+    """Lower `scan`, a loop whose number of iterations is known."""
     body, length, reverse, consts, carried = jax_internals.scan(eqn)
+    # The operands are constants, the first carry, and arrays that are scanned over (rows).
     first = consts + carried
-    fixed, start, rows = given[: first - carried], given[first - carried : first], given[first:]
+    fixed, start, rows = given[:consts], given[consts:first], given[first:]
     results = eqn.outvars[carried:]
     if not length or any(v.aval.shape[0] == BATCH_MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
     if length == 1:
-        out = evaluate(asm, *body, [*fixed, *start, *(x[0, ...] for x in rows)])
+        out = lower_jaxpr(emitter, *body, [*fixed, *start, *(x[0, ...] for x in rows)])
         return [*out[:carried], *(x[None] for x in out[carried:])]
     kinds = [code_of(v.aval.dtype) for v in eqn.invars[first:]]
-    counter = asm.reserve("i4", False)
-    carry = _Carry(asm, [v.aval for v in eqn.invars[first - carried : first]], start)
-    asm.store(np.int32(0), "i4", False, counter)
-    loop = _Loop(asm)
-    now, count = carry.get(), asm.load(counter, "i4", False)
-    at = asm.apply("sub", "i4", np.int32(length - 1), count) if reverse else count
-    mine = [_row(asm, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
-    out = evaluate(asm, *body, [*fixed, *now, *mine])
-    series = [
-        _series(asm, x, code_of(v.aval.dtype), length, at)
+    counter = emitter.stack_slot("i4", False)
+    carry = _Carry(emitter, [v.aval for v in eqn.invars[consts:first]], start)
+    emitter.store(np.int32(0), "i4", False, counter)
+    loop = _Loop(emitter)
+    now, count = carry.get(), emitter.load(counter, "i4", False)
+    at = emitter.apply("sub", "i4", np.int32(length - 1), count) if reverse else count
+    mine = [_row(emitter, x, at, kind) for x, kind in zip(rows, kinds, strict=True)]
+    out = lower_jaxpr(emitter, *body, [*fixed, *now, *mine])
+    # What each iteration contributes to the results is stored before the carry changes.
+    stacked = [
+        _stacked(emitter, x, code_of(v.aval.dtype), length, at)
         for x, v in zip(out[carried:], results, strict=True)
     ]
-    following = asm.apply("add", "i4", count, np.int32(1))
-    asm.store(following, "i4", False, counter)
+    following = emitter.apply("add", "i4", count, np.int32(1))
+    emitter.store(following, "i4", False, counter)
     carry.put(out[:carried])
-    loop.end(asm.apply("icmp slt", "i4", following, np.int32(length)))
+    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(length)))
     kept = [
-        cells(mine, one(v.aval.shape))
-        if isinstance(mine, MemoryPlace)
-        else _filled([s.read(i) for i in range(length) for s in mine], one(v.aval.shape))
-        for mine, v in zip(series, results, strict=True)
+        buffer_array(rows, element_shape(v.aval.shape))
+        if isinstance(rows, Buffer)
+        else _filled([s.read(i) for i in range(length) for s in rows], element_shape(v.aval.shape))
+        for rows, v in zip(stacked, results, strict=True)
     ]
     return [*carry.get(), *kept]
 
 
-def _while(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
-    """A loop whose end is found as it runs.
+def _while(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+    """Lower `while`, a loop whose end is found as it runs.
 
-    Where each environment has an end of its own, or each row, what has ended keeps its values until
-    all lanes have ended.
+    If each environment, or each row of an array, ends at an iteration of its own, those that have
+    ended keep their values until all lanes have ended.
     """
-    test, body, tests, consts = jax_internals.while_loop(eqn)
-    first = tests + consts
-    carry = _Carry(asm, [v.aval for v in eqn.invars[first:]], given[first:])
-    loop = _Loop(asm)
+    test, body, test_consts, body_consts = jax_internals.while_loop(eqn)
+    first = test_consts + body_consts
+    carry = _Carry(emitter, [v.aval for v in eqn.invars[first:]], given[first:])
+    loop = _Loop(emitter)
     now = carry.get()
-    (goes_on,) = evaluate(asm, *test, [*given[:tests], *now])
-    goes_on = _fetched(asm, goes_on)
-    some = functools.reduce(functools.partial(scalars.rule("or"), asm, "b1"), goes_on.reshape(-1))
-    loop.check(asm.any_lane(some))
-    after = evaluate(asm, *body, [*given[tests:first], *now])
-    if goes_on.ndim:
+    (running,) = lower_jaxpr(emitter, *test, [*given[:test_consts], *now])
+    running = _loaded(emitter, running)
+    logical_or = functools.partial(scalars.rule("or"), emitter, "b1")
+    loop.check(emitter.any_lane(functools.reduce(logical_or, running.reshape(-1))))
+    after = lower_jaxpr(emitter, *body, [*given[test_consts:first], *now])
+    # A test without axes is the same in all environments: the loop ends for all at once.
+    if running.ndim:
         codes = [code_of(v.aval.dtype) for v in eqn.outvars]
         both = zip(after, now, codes, strict=True)
-        after = [_where(asm, goes_on, new, old, code) for new, old, code in both]
+        after = [_where(emitter, running, new, old, code) for new, old, code in both]
     carry.put(after)
     loop.end("true")
     return carry.get()
 
 
 def _where(
-    asm: Emitter, which: ElementArray, yes: ElementArray, no: ElementArray, code: str
+    emitter: Emitter, which: ElementArray, yes: ElementArray, no: ElementArray, code: str
 ) -> ElementArray:
-    """One of two arrays, by the truth values of their leading axes."""
+    """Select between two arrays by the truth values of their leading axes."""
     which = which.reshape(*which.shape, *(1,) * (yes.ndim - which.ndim))
     given = [which, yes, no]
-    if asm.loops and asm.loops.worth(yes):
-        return asm.loops.each(
-            lambda c, a, b: asm.select(c, a, b, code), given, ["b1", code, code], code
+    if emitter.loops and emitter.loops.worth_looping(yes):
+        return emitter.loops.map_elements(
+            lambda c, a, b: emitter.select(c, a, b, code), given, ["b1", code, code], code
         )
-    return each(lambda c, a, b: asm.select(c, a, b, code), *(_fetched(asm, x) for x in given))
+    return map_elements(
+        lambda c, a, b: emitter.select(c, a, b, code), *(_loaded(emitter, x) for x in given)
+    )
 
 
 def _keeps_shapes(eqn: Any) -> bool:
-    """Return whether an operation's last operands are like its results, after one truth value."""
+    """Return whether an operation's last operands are like its results, after one truth value.
+
+    The derivative of such a function has its name too, but other operands; it is inlined.
+    """
     n = len(eqn.outvars)
     needed, *before = [v.aval for v in eqn.invars[-n - 1 :]]
     like = [(a.shape, a.dtype) for a in before] == [
@@ -244,88 +293,110 @@ def _keeps_shapes(eqn: Any) -> bool:
     )
 
 
-def _where_needed(asm: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
-    """What `brax.kernels.skip.where_needed` does, left out where no lane needs it."""
+def _where_needed(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+    """Lower `brax.kernels.skip.where_needed` to a branch around work that no lane needs."""
     n, inner = len(eqn.outvars), jax_internals.called(eqn)
-    (needed,) = _fetched(asm, given[-n - 1]).reshape(-1)
+    (needed,) = _loaded(emitter, given[-n - 1]).reshape(-1)
     if not is_runtime_value(needed):
-        return evaluate(asm, *inner, given)
-    carry = _Carry(asm, [v.aval for v in eqn.outvars], given[-n:])
-    branch = _Loop(asm)
+        return lower_jaxpr(emitter, *inner, given)
+    # The branch is a loop of at most one iteration. Its carry starts with the old values, which
+    # remain if the body is skipped.
+    carry = _Carry(emitter, [v.aval for v in eqn.outvars], given[-n:])
+    branch = _Loop(emitter)
     now = carry.get()
-    branch.check(asm.any_lane(needed))
-    carry.put(evaluate(asm, *inner, [*given[:-n], *now]))
+    branch.check(emitter.any_lane(needed))
+    carry.put(lower_jaxpr(emitter, *inner, [*given[:-n], *now]))
     branch.end("false")
     return carry.get()
 
 
-def _row(asm: Emitter, x: ElementArray, at: Value, code: str) -> ElementArray:
-    """The elements at an index of the first axis."""
-    if asm.loops and asm.loops.worth(x):
+def _row(emitter: Emitter, x: ElementArray, at: Value, code: str) -> ElementArray:
+    """Return the elements at an index of the first axis, which is the same in all lanes."""
+    if emitter.loops and emitter.loops.worth_looping(x):
         size = math.prod(x.shape[1:])
         rest = np.arange(size).reshape(x.shape[1:])
         move = _filled([at], ()), "i4", x.shape[0] - 1, size
-        return asm.loops.gather(x, code, rest, [move])
-    x = _fetched(asm, x)
+        return emitter.loops.gather(x, code, rest, [move])
+    x = _loaded(emitter, x)
     out = np.empty(x.shape[1:], object)
-    for place in np.ndindex(out.shape):
-        out[place] = asm.element([x[(i, *place)] for i in range(x.shape[0])], at, code)
+    for index in np.ndindex(out.shape):
+        out[index] = emitter.element([x[(i, *index)] for i in range(x.shape[0])], at, code)
     return out
 
 
 def _filled(values: Sequence[Value], shape: tuple[int, ...]) -> ElementArray:
+    """Return an array of values; NumPy's `array` would look into strings and scalars."""
     out = np.empty(len(values), object)
     out[:] = values
     return out.reshape(shape)
 
 
 class _Loop:
-    """A loop that is being written."""
+    """A loop of the kernel while its body is emitted."""
 
-    def __init__(self, asm: Emitter) -> None:
-        self._asm, self._label = asm, asm.fresh("loop")[1:]
-        # The jump to the body belongs to it: what the body finds to be computed before comes first.
-        asm.enter()
-        asm.act(f"br label %{self._label}\n{self._label}:", jump=True)
+    def __init__(self, emitter: Emitter) -> None:
+        """Begin the body."""
+        self._emitter, self._label = emitter, emitter.fresh_name("loop")[1:]
+        # The jump to the body is its first instruction, so that loop-invariant instructions, which
+        # are appended to the lists of smaller depths, come before the jump.
+        emitter.enter_loop()
+        emitter.emit_effect(f"br label %{self._label}\n{self._label}:", jump=True)
 
-    def check(self, goes_on: Value) -> None:
-        """Ends the loop here, unless it goes on."""
+    def check(self, running: Value) -> None:
+        """Leave the loop here if a truth value does not hold."""
         body, end = f"{self._label}body", f"{self._label}end"
-        self._asm.act(f"br i1 {goes_on}, label %{body}, label %{end}\n{body}:", jump=True)
+        self._emitter.emit_effect(
+            f"br i1 {running}, label %{body}, label %{end}\n{body}:", jump=True
+        )
 
     def end(self, more: Value) -> None:
-        """Begins another round, or goes on after the loop."""
+        """End the body: jump to the next iteration if a truth value holds."""
         end = f"{self._label}end"
-        self._asm.act(f"br i1 {more}, label %{self._label}, label %{end}\n{end}:", jump=True)
-        self._asm.leave()
+        self._emitter.emit_effect(
+            f"br i1 {more}, label %{self._label}, label %{end}\n{end}:", jump=True
+        )
+        self._emitter.leave_loop()
 
 
-def _series(asm: Emitter, x: ElementArray, code: str, length: int, at: Value) -> Any:
-    """What a loop keeps of each round: an array, in a place if it is large."""
-    if asm.loops and length * x.size >= asm.loops.least:
-        wide = asm.loops.wide(x.reshape(-1))
-        place = asm.room(code, wide, asm.here - 1, length * x.size)
-        start = asm.apply("mul", "i4", at, np.int32(x.size))
-        asm.loops.copy(x, code, place, start)
-        return place
-    return [_Series(asm, v, code, length, at) for v in _fetched(asm, x).reshape(-1)]
+def _stacked(emitter: Emitter, x: ElementArray, code: str, length: int, at: Value) -> Any:
+    """Store what one iteration contributes to a result of `scan`.
+
+    Args:
+        emitter: receives the stores.
+        x: the values of this iteration.
+        code: their type code.
+        length: the number of iterations.
+        at: the number of this iteration.
+
+    Returns:
+        The buffer of the whole result if it is large, otherwise a `_StackedValue` for each element.
+    """
+    if emitter.loops and length * x.size >= emitter.loops.min_elements:
+        wide = emitter.loops.any_wide(x.reshape(-1))
+        # The buffer is read after the loop, so it belongs to the depth around the loop.
+        buffer = emitter.buffer(code, wide, emitter.current_depth - 1, length * x.size)
+        start = emitter.apply("mul", "i4", at, np.int32(x.size))
+        emitter.loops.copy(x, code, buffer, start)
+        return buffer
+    return [_StackedValue(emitter, v, code, length, at) for v in _loaded(emitter, x).reshape(-1)]
 
 
-class _Series:
-    """A value that a loop keeps of each round."""
+class _StackedValue:
+    """A value of which each iteration of a loop keeps one."""
 
-    def __init__(self, asm: Emitter, value: Value, code: str, length: int, at: Value) -> None:
-        self._asm, self._value, self._code = asm, value, code
-        self._wide = asm.widest(value)
+    def __init__(self, emitter: Emitter, value: Value, code: str, length: int, at: Value) -> None:
+        """Store the value of the current iteration; a known number needs no memory."""
+        self._emitter, self._value, self._code = emitter, value, code
+        self._wide = emitter.widest(value)
         if is_runtime_value(value):
-            self._place = asm.reserve(code, self._wide, length)
-            asm.store(value, code, self._wide, self._place, at)
+            self._slot = emitter.stack_slot(code, self._wide, length)
+            emitter.store(value, code, self._wide, self._slot, at)
 
     def read(self, i: int) -> Value:
-        """The value of a round, after the loop."""
+        """Return the value of iteration `i`, after the loop."""
         if not is_runtime_value(self._value):
             return self._value
-        return self._asm.load(self._place, self._code, self._wide, i)
+        return self._emitter.load(self._slot, self._code, self._wide, i)
 
 
 _CONTROL_FLOW_RULES = {
@@ -334,4 +405,4 @@ _CONTROL_FLOW_RULES = {
     "cond": _cond,
     "custom_linear_solve": _linear_solve,
 }
-"""Operations that are made of other functions."""
+"""Lowering rules of operations that are made of other functions."""

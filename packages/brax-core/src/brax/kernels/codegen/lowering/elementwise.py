@@ -1,4 +1,8 @@
-"""Lowering rules of operations on one element of each operand, with parameters of the operation."""
+"""Lowering rules of elementwise operations that read the parameters of their equation.
+
+Each takes the emitter, the equation and one element of each operand. Operations without parameters
+are in `scalars`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,55 +15,63 @@ from brax.kernels.codegen.lowering import integers, scalars
 
 
 def _codes(eqn: Any) -> tuple[str, str]:
-    """Return the types of the first operand and of the result."""
+    """Return the type codes of the first operand and of the result."""
     return code_of(eqn.invars[0].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
 
 
-def _convert(asm: Emitter, eqn: Any, x: Value) -> Value:
-    return scalars.convert(asm, x, *_codes(eqn))
+def _convert(emitter: Emitter, eqn: Any, x: Value) -> Value:
+    """Lower `convert_element_type`."""
+    return scalars.convert(emitter, x, *_codes(eqn))
 
 
-def _integer_power(asm: Emitter, eqn: Any, x: Value) -> Value:
-    return scalars.power(asm, _codes(eqn)[1], x, eqn.params["y"])
+def _integer_power(emitter: Emitter, eqn: Any, x: Value) -> Value:
+    """Lower `integer_pow`, whose exponent is a parameter."""
+    return scalars.power(emitter, _codes(eqn)[1], x, eqn.params["y"])
 
 
-def _power(asm: Emitter, eqn: Any, x: Value, y: Value) -> Value:
+def _power(emitter: Emitter, eqn: Any, x: Value, y: Value) -> Value:
+    """Lower `pow`, whose exponent may be an integer; C's function takes two floats."""
     code, exponent = (code_of(v.aval.dtype) for v in eqn.invars)
     return math_functions.math_function("pow")(
-        asm, code, x, scalars.convert(asm, y, exponent, code)
+        emitter, code, x, scalars.convert(emitter, y, exponent, code)
     )
 
 
-def _select(asm: Emitter, eqn: Any, which: Value, *cases: Value) -> Value:
-    """Choose a case by its number, of which a truth value is one."""
+def _select(emitter: Emitter, eqn: Any, which: Value, *cases: Value) -> Value:
+    """Lower `select_n`: choose a case by its number, or by a truth value."""
     kind, code = _codes(eqn)
+    # JAX's cases are ordered by number, so that false comes first.
     if kind == "b1":
         no, yes = cases
-        return asm.select(which, yes, no, code)
+        return emitter.select(which, yes, no, code)
     out = cases[-1]
     for i in reversed(range(len(cases) - 1)):
-        here = scalars.rule("le")(asm, kind, which, scalars.constant(kind, i))
-        out = asm.select(here, cases[i], out, code)
+        here = scalars.rule("le")(emitter, kind, which, scalars.constant(kind, i))
+        out = emitter.select(here, cases[i], out, code)
     return out
 
 
-def _round(asm: Emitter, eqn: Any, x: Value) -> Value:
+def _round(emitter: Emitter, eqn: Any, x: Value) -> Value:
+    """Lower `round`: ties go to even numbers (method 1) or away from zero (method 0)."""
     even = int(eqn.params["rounding_method"]) == 1
-    return asm.intrinsic("roundeven" if even else "round", _codes(eqn)[0], x)
+    return emitter.intrinsic("roundeven" if even else "round", _codes(eqn)[0], x)
 
 
-def _bitcast(asm: Emitter, eqn: Any, x: Value) -> Value:
+def _bitcast(emitter: Emitter, eqn: Any, x: Value) -> Value:
+    """Lower `bitcast_convert_type` between types of the same size."""
     before, after = _codes(eqn)
     if before[1] != after[1] or "b1" in (before, after):
         raise Unsupported("a number whose bits become several numbers, or the other way round")
-    return integers.bits_of(asm, x, before, after)
+    return integers.bits_of(emitter, x, before, after)
 
 
-def _reduce_precision(asm: Emitter, eqn: Any, x: Value) -> Value:
+def _reduce_precision(emitter: Emitter, eqn: Any, x: Value) -> Value:
+    """Lower `reduce_precision`; only the mantissa may be shortened."""
     code, _ = _codes(eqn)
+    # With a shorter exponent, numbers out of its range would become infinite or zero.
     if eqn.params["exponent_bits"] < np.finfo(code).nexp:
         raise Unsupported("an exponent of fewer bits")
-    return integers.rounded_mantissa(asm, code, x, eqn.params["mantissa_bits"])
+    return integers.rounded_mantissa(emitter, code, x, eqn.params["mantissa_bits"])
 
 
 ELEMENTWISE_RULES: dict[str, Callable[..., Value]] = {
@@ -71,4 +83,4 @@ ELEMENTWISE_RULES: dict[str, Callable[..., Value]] = {
     "bitcast_convert_type": _bitcast,
     "reduce_precision": _reduce_precision,
 }
-"""Each takes the assembly, the operation and an element of each operand."""
+"""Lowering rules by the names of JAX's primitives."""

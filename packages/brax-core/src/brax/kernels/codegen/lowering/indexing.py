@@ -1,7 +1,11 @@
-"""Lowering rules of gathers, scatters and slices whose start is an operand.
+"""Lowering rules of gathers, scatters and slices whose start is an operand, unrolled.
 
 An index that is known during translation costs nothing. Another one becomes a chain of selections
-among the elements that it may mean, or a load where all lanes share it.
+among the elements that it may mean, or a load if all lanes share it.
+
+In a gather or scatter, an index names the first element of a window; `start` is that element's
+index along each axis, and `offset` the distance of an element from it (the terms of XLA's
+operation semantics).
 """
 
 import functools
@@ -14,28 +18,34 @@ import numpy as np
 
 from brax.kernels.codegen.emitter import Emitter, Unsupported, Value, code_of, is_runtime_value
 from brax.kernels.codegen.lowering import scalars
-from brax.kernels.codegen.lowering.arrays import ElementArray, apart, one
+from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape, require_unbatched
 
 MAX_SELECTIONS = 2**14
-"""Selections that one scatter may become."""
+"""Largest number of selections that one scatter may become: LLVM's time grows faster than it."""
 
 
-def whole(eqn: Any, own: Sequence[int] = ()) -> None:
-    """Checks that slices have all environments, except along axes where each has its own."""
+def require_whole_environments(eqn: Any, batching: Sequence[int] = ()) -> None:
+    """Check that slices hold all environments, except along axes where each has an index.
+
+    Args:
+        eqn: the equation of a gather or slice.
+        batching: axes along which each environment has an index of its own.
+    """
     shape, sizes = eqn.invars[0].aval.shape, eqn.params["slice_sizes"]
-    apart(eqn, [i for i, n in enumerate(sizes) if n != shape[i] and i not in own])
+    require_unbatched(eqn, [i for i, n in enumerate(sizes) if n != shape[i] and i not in batching])
 
 
 def fills(eqn: Any) -> bool:
-    """Return whether a gather gives a filling for what is out of range."""
+    """Return whether a gather fills in elements that are out of range; otherwise it clips."""
     return "FILL" in str(eqn.params["mode"])
 
 
-def filling(eqn: Any) -> Value:
-    """Return the element that a gather gives for what is out of range."""
+def fill_value(eqn: Any) -> Value:
+    """Return the element that a gather fills in for what is out of range."""
     value, dtype = eqn.params["fill_value"], np.dtype(eqn.outvars[0].aval.dtype)
     if value is not None:
         return dtype.type(value)
+    # JAX's defaults: NaN, true, the least signed or the largest unsigned integer.
     if dtype.kind == "f":
         return dtype.type(np.nan)
     if dtype.kind == "b":
@@ -44,156 +54,178 @@ def filling(eqn: Any) -> Value:
     return dtype.type(info.min if dtype.kind == "i" else info.max)
 
 
-def inside(asm: Emitter, code: str, index: Value, bound: int) -> Value:
+def in_bounds(emitter: Emitter, code: str, index: Value, bound: int) -> Value:
     """Return the truth value of `0 <= index <= bound`."""
-    index = scalars.convert(asm, index, code, "i4")
-    above = scalars.rule("ge")(asm, "i4", index, np.int32(0))
-    below = scalars.rule("le")(asm, "i4", index, np.int32(bound))
-    return scalars.rule("and")(asm, "b1", above, below)
+    index = scalars.convert(emitter, index, code, "i4")
+    above = scalars.rule("ge")(emitter, "i4", index, np.int32(0))
+    below = scalars.rule("le")(emitter, "i4", index, np.int32(bound))
+    return scalars.rule("and")(emitter, "b1", above, below)
 
 
-def _gather(asm: Emitter, eqn: Any, x: ElementArray, start: ElementArray) -> ElementArray:
-    d, sizes = eqn.params["dimension_numbers"], one(eqn.params["slice_sizes"])
-    whole(eqn, d.operand_batching_dims)
+def _gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) -> ElementArray:
+    """Lower `gather`, one element of the result after another."""
+    d, sizes = eqn.params["dimension_numbers"], element_shape(eqn.params["slice_sizes"])
+    require_whole_environments(eqn, d.operand_batching_dims)
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
-    out = np.empty(one(eqn.outvars[0].aval.shape), object)
+    out = np.empty(element_shape(eqn.outvars[0].aval.shape), object)
+    # Axes of the result: `offset_dims` run through the window, the others through the indices.
     index_axes = [i for i in range(out.ndim) if i not in d.offset_dims]
     window_axes = [
         i for i in range(x.ndim) if i not in (*d.collapsed_slice_dims, *d.operand_batching_dims)
     ]
     bound = [n - m for n, m in zip(x.shape, sizes, strict=True)]
-    for place in np.ndindex(out.shape):
-        batch = tuple(place[i] for i in index_axes)
-        corner: list[Value] = [0] * x.ndim
+    for position in np.ndindex(out.shape):
+        batch = tuple(position[i] for i in index_axes)
+        start: list[Value] = [0] * x.ndim
         found: Value = np.bool_(True)
         for k, axis in enumerate(d.start_index_map):
-            corner[axis] = start[(*batch, k)]
+            start[axis] = indices[(*batch, k)]
+            # A window that is partly out of range is filled as a whole.
             if fills(eqn):
-                here = inside(asm, code, corner[axis], bound[axis])
-                found = scalars.rule("and")(asm, "b1", found, here)
+                here = in_bounds(emitter, code, start[axis], bound[axis])
+                found = scalars.rule("and")(emitter, "b1", found, here)
         for axis, other in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
-            corner[axis] = batch[other]
+            start[axis] = batch[other]
         offset = [0] * x.ndim
         for axis, of in zip(window_axes, d.offset_dims, strict=True):
-            offset[axis] = place[of]
-        value = _at(asm, x, kind, corner, offset, bound, code)
-        out[place] = asm.select(found, value, filling(eqn), kind) if fills(eqn) else value
+            offset[axis] = position[of]
+        value = _dynamic_element(emitter, x, kind, start, offset, bound, code)
+        out[position] = emitter.select(found, value, fill_value(eqn), kind) if fills(eqn) else value
     return out
 
 
-def _at(
-    asm: Emitter,
+def _dynamic_element(
+    emitter: Emitter,
     x: ElementArray,
     kind: str,
-    corner: Sequence[Value],
+    start: Sequence[Value],
     offset: Sequence[int],
     bound: Sequence[int],
     code: str,
 ) -> Value:
-    """Return the element at `corner` plus `offset`, with `corner` clipped to its bounds."""
-    moving = [i for i, c in enumerate(corner) if is_runtime_value(c) and bound[i]]
-    still = tuple(
+    """Return the element of an array at `start` plus `offset`, with `start` clipped.
+
+    Args:
+        emitter: receives the instructions.
+        x: the array.
+        kind: its type code.
+        start: the index along each axis, known or not.
+        offset: what is added to it after clipping.
+        bound: the largest start along each axis.
+        code: the type code of the indices.
+    """
+    # An axis with a single start needs no index.
+    dynamic = [i for i, c in enumerate(start) if is_runtime_value(c) and bound[i]]
+    static = tuple(
         (0 if is_runtime_value(c) else min(max(int(c), 0), b)) + o
-        for c, o, b in zip(corner, offset, bound, strict=True)
+        for c, o, b in zip(start, offset, bound, strict=True)
     )
-    if not moving:
-        return x[still]
-    strides = np.cumprod([1, *[bound[i] + 1 for i in reversed(moving)]])[::-1][1:]
+    if not dynamic:
+        return x[static]
+    # One flat index runs through all starts, the last dynamic axis fastest.
+    strides = np.cumprod([1, *[bound[i] + 1 for i in reversed(dynamic)]])[::-1][1:]
     flat: Value = np.int32(0)
-    for i, stride in zip(moving, strides.tolist(), strict=True):
-        index = scalars.convert(asm, corner[i], code, "i4")
-        index = scalars.largest(asm, "i4", index, np.int32(0))
-        index = scalars.smallest(asm, "i4", index, np.int32(bound[i]))
-        index = scalars.multiply(asm, "i4", index, np.int32(stride)) if stride > 1 else index
-        flat = scalars.rule("add")(asm, "i4", flat, index) if is_runtime_value(flat) else index
-    reach = tuple(slice(s, s + bound[i] + 1) if i in moving else s for i, s in enumerate(still))
+    for i, stride in zip(dynamic, strides.tolist(), strict=True):
+        index = scalars.convert(emitter, start[i], code, "i4")
+        index = scalars.largest(emitter, "i4", index, np.int32(0))
+        index = scalars.smallest(emitter, "i4", index, np.int32(bound[i]))
+        index = scalars.multiply(emitter, "i4", index, np.int32(stride)) if stride > 1 else index
+        flat = scalars.rule("add")(emitter, "i4", flat, index) if is_runtime_value(flat) else index
+    reach = tuple(slice(s, s + bound[i] + 1) if i in dynamic else s for i, s in enumerate(static))
     values = x[reach].reshape(-1).tolist()
-    if not asm.widest(flat):
-        return asm.element(values, flat, kind)
+    # One index for all lanes is one load from a table on the stack.
+    if not emitter.widest(flat):
+        return emitter.element(values, flat, kind)
+    # Lanes that differ: values stay in registers, and each lane keeps the first that it may have.
     value = values[-1]
     for i in reversed(range(len(values) - 1)):
-        before = scalars.rule("le")(asm, "i4", flat, np.int32(i))
-        value = asm.select(before, values[i], value, kind)
+        before = scalars.rule("le")(emitter, "i4", flat, np.int32(i))
+        value = emitter.select(before, values[i], value, kind)
     return value
 
 
-def _dynamic_slice(asm: Emitter, eqn: Any, x: ElementArray, *start: ElementArray) -> ElementArray:
-    shape = one(eqn.params["slice_sizes"])
-    whole(eqn)
+def _dynamic_slice(
+    emitter: Emitter, eqn: Any, x: ElementArray, *indices: ElementArray
+) -> ElementArray:
+    """Lower `dynamic_slice`, whose start is clipped so that the slice fits."""
+    shape = element_shape(eqn.params["slice_sizes"])
+    require_whole_environments(eqn)
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
     bound = [n - m for n, m in zip(x.shape, shape, strict=True)]
-    corner = [s[()] for s in start]
+    start = [s[()] for s in indices]
     out = np.empty(shape, object)
-    for place in np.ndindex(out.shape):
-        out[place] = _at(asm, x, kind, corner, place, bound, code)
+    for position in np.ndindex(out.shape):
+        out[position] = _dynamic_element(emitter, x, kind, start, position, bound, code)
     return out
 
 
-def corners(
-    eqn: Any, start: ElementArray, new: ElementArray
+def updates(
+    eqn: Any, indices: ElementArray, new: ElementArray
 ) -> Iterator[tuple[list[Value], list[int], Value]]:
     """Go through the updates of a scatter.
 
     Args:
         eqn: the scatter.
-        start: its indices.
+        indices: its indices.
         new: its updates.
 
     Yields:
-        The first index of the window that an update belongs to, how far the update is from it, and
+        The start of the window that an update belongs to, the update's offset in the window, and
         the update, one element after another.
     """
     d, ndim = eqn.params["dimension_numbers"], eqn.invars[0].aval.ndim
+    # Axes of the updates: `update_window_dims` run through the window, the others through the
+    # indices.
     index_axes = [i for i in range(new.ndim) if i not in d.update_window_dims]
     dropped = (*d.inserted_window_dims, *d.operand_batching_dims)
     window_axes = [i for i in range(ndim) if i not in dropped]
-    for place in np.ndindex(new.shape):
-        batch = tuple(place[i] for i in index_axes)
-        corner: list[Value] = [0] * ndim
+    for position in np.ndindex(new.shape):
+        batch = tuple(position[i] for i in index_axes)
+        start: list[Value] = [0] * ndim
         for k, axis in enumerate(d.scatter_dims_to_operand_dims):
-            corner[axis] = start[(*batch, k)]
+            start[axis] = indices[(*batch, k)]
         both = zip(d.operand_batching_dims, d.scatter_indices_batching_dims, strict=True)
         for axis, other in both:
-            corner[axis] = batch[other]
+            start[axis] = batch[other]
         offset = [0] * ndim
         for axis, of in zip(window_axes, d.update_window_dims, strict=True):
-            offset[axis] = place[of]
-        yield corner, offset, new[place]
+            offset[axis] = position[of]
+        yield start, offset, new[position]
 
 
-def bounds(eqn: Any) -> list[int]:
-    """Return the largest first index of a scatter's windows, for each axis.
+def max_starts(eqn: Any) -> list[int]:
+    """Return the largest start of a scatter's windows along each axis.
 
     Raises:
-        Unsupported: if a window has some of the environments.
+        Unsupported: if a window holds a part of the environments.
     """
     d, shape = eqn.params["dimension_numbers"], eqn.invars[0].aval.shape
-    updates, sizes = eqn.invars[2].aval.shape, [1] * len(shape)
+    update_shape, sizes = eqn.invars[2].aval.shape, [1] * len(shape)
     dropped = (*d.inserted_window_dims, *d.operand_batching_dims)
     window_axes = [i for i in range(len(shape)) if i not in dropped]
     for axis, of in zip(window_axes, d.update_window_dims, strict=True):
-        sizes[axis] = updates[of]
-    apart(
+        sizes[axis] = update_shape[of]
+    require_unbatched(
         eqn, [i for i, n in enumerate(sizes) if n != shape[i] and i not in d.operand_batching_dims]
     )
-    return [n - m for n, m in zip(one(shape), one(sizes), strict=True)]
+    return [n - m for n, m in zip(element_shape(shape), element_shape(sizes), strict=True)]
 
 
-def place_of(
-    corner: Sequence[Value], offset: Sequence[int], bound: Sequence[int], clips: bool
+def update_index(
+    start: Sequence[Value], offset: Sequence[int], bound: Sequence[int], clips: bool
 ) -> tuple[int, ...] | None:
-    """Return where an update with known indices goes, or None if it is dropped."""
+    """Return the index that an update with a known start goes to, or None if it is dropped."""
     if clips:
-        corner = [min(max(int(c), 0), b) for c, b in zip(corner, bound, strict=True)]
-    elif any(not 0 <= c <= b for c, b in zip(corner, bound, strict=True)):
+        start = [min(max(int(c), 0), b) for c, b in zip(start, bound, strict=True)]
+    elif any(not 0 <= c <= b for c, b in zip(start, bound, strict=True)):
         return None
-    return tuple(int(c) + o for c, o in zip(corner, offset, strict=True))
+    return tuple(int(c) + o for c, o in zip(start, offset, strict=True))
 
 
-def _put(
-    asm: Emitter,
+def _select_into(
+    emitter: Emitter,
     out: ElementArray,
-    corner: Sequence[Value],
+    start: Sequence[Value],
     offset: Sequence[int],
     bound: Sequence[int],
     clips: bool,
@@ -201,68 +233,82 @@ def _put(
     change: Callable[[Value], Value],
     kind: str,
 ) -> None:
-    """Change the element of `out` at `corner` plus `offset`; unknown indices try all places."""
-    moving = [i for i, c in enumerate(corner) if is_runtime_value(c)]
-    trials = itertools.product(*(range(bound[i] + 1) for i in moving))
+    """Change the element of `out` at `start` plus `offset`, for starts that may be unknown.
+
+    Each element that the update may go to is selected: changed where the start is its own.
+    """
+    dynamic = [i for i, c in enumerate(start) if is_runtime_value(c)]
+    trials = itertools.product(*(range(bound[i] + 1) for i in dynamic))
     for trial in trials:
-        at, hit = list(corner), np.bool_(True)
-        for i, index in zip(moving, trial, strict=True):
+        at, hit = list(start), np.bool_(True)
+        for i, index in zip(dynamic, trial, strict=True):
             at[i] = index
+            # A clipped index beyond either end means the end, so there an inequality is tested.
             low, high = clips and index == 0, clips and index == bound[i]
             if low and high:
                 continue
-            # A clipped index that is beyond either end means the end.
             test = "le" if low else "ge" if high else "eq"
-            value = scalars.convert(asm, corner[i], code, "i4")
-            here = scalars.rule(test)(asm, "i4", value, np.int32(index))
-            hit = scalars.rule("and")(asm, "b1", hit, here)
-        place = place_of(at, offset, bound, clips)
-        if place is not None:
-            out[place] = asm.select(hit, change(out[place]), out[place], kind)
+            value = scalars.convert(emitter, start[i], code, "i4")
+            here = scalars.rule(test)(emitter, "i4", value, np.int32(index))
+            hit = scalars.rule("and")(emitter, "b1", hit, here)
+        position = update_index(at, offset, bound, clips)
+        if position is not None:
+            out[position] = emitter.select(hit, change(out[position]), out[position], kind)
 
 
 def _replace(new: Value, old: Value) -> Value:
+    """Return the update of a scatter that replaces."""
     return new
 
 
-def _limited(count: int, corner: Sequence[Value], bound: Sequence[int]) -> None:
-    trials = math.prod(b + 1 for c, b in zip(corner, bound, strict=True) if is_runtime_value(c))
+def _check_selections(count: int, start: Sequence[Value], bound: Sequence[int]) -> None:
+    """Check that a scatter of `count` updates does not become too many selections.
+
+    Raises:
+        Unsupported: if there are more than `MAX_SELECTIONS`.
+    """
+    trials = math.prod(b + 1 for c, b in zip(start, bound, strict=True) if is_runtime_value(c))
     if count * trials > MAX_SELECTIONS:
         raise Unsupported(f"a scatter of {count} updates to one of {trials} places each")
 
 
 def _dynamic_update(
-    asm: Emitter, eqn: Any, x: ElementArray, new: ElementArray, *start: ElementArray
+    emitter: Emitter, eqn: Any, x: ElementArray, new: ElementArray, *indices: ElementArray
 ) -> ElementArray:
+    """Lower `dynamic_update_slice`, whose start is clipped so that the update fits."""
     shape, sizes = eqn.invars[0].aval.shape, eqn.invars[1].aval.shape
-    apart(eqn, [i for i, n in enumerate(sizes) if n != shape[i]])
+    require_unbatched(eqn, [i for i, n in enumerate(sizes) if n != shape[i]])
     kind, code = code_of(eqn.outvars[0].aval.dtype), code_of(eqn.invars[2].aval.dtype)
     bound = [n - m for n, m in zip(x.shape, new.shape, strict=True)]
-    corner, out = [s[()] for s in start], x.copy()
-    _limited(new.size, corner, bound)
-    for place in np.ndindex(new.shape):
-        value = new[place]
-        _put(asm, out, corner, place, bound, True, code, functools.partial(_replace, value), kind)
+    start, out = [s[()] for s in indices], x.copy()
+    _check_selections(new.size, start, bound)
+    for offset in np.ndindex(new.shape):
+        change = functools.partial(_replace, new[offset])
+        _select_into(emitter, out, start, offset, bound, True, code, change, kind)
     return out
 
 
-def _scatter(fold: Callable[..., Value] | None) -> Callable[..., ElementArray]:
+def _scatter(combine: Callable[..., Value] | None) -> Callable[..., ElementArray]:
+    """Return the rule of a scatter, from the rule of old and new element; None replaces."""
+
     def scatter(
-        asm: Emitter, eqn: Any, x: ElementArray, start: ElementArray, new: ElementArray
+        emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray, new: ElementArray
     ) -> ElementArray:
-        if fold is None and eqn.params["update_jaxpr"] is not None:
+        # `x.at[i].apply(f)` is a scatter whose function ignores the update.
+        if combine is None and eqn.params["update_jaxpr"] is not None:
             raise Unsupported("a scatter that applies a function")
         kind, code = code_of(eqn.outvars[0].aval.dtype), code_of(eqn.invars[1].aval.dtype)
-        bound, clips = bounds(eqn), "CLIP" in str(eqn.params["mode"])
+        bound, clips = max_starts(eqn), "CLIP" in str(eqn.params["mode"])
 
         def update(new: Value, old: Value) -> Value:
-            return new if fold is None else fold(asm, kind, old, new)
+            return new if combine is None else combine(emitter, kind, old, new)
 
         out = x.copy()
-        for corner, offset, value in corners(eqn, start, new):
-            _limited(new.size, corner, bound)
+        # In the order of the updates, so that of several to one element the last one remains.
+        for start, offset, value in updates(eqn, indices, new):
+            _check_selections(new.size, start, bound)
             change = functools.partial(update, value)
-            _put(asm, out, corner, offset, bound, clips, code, change, kind)
+            _select_into(emitter, out, start, offset, bound, clips, code, change, kind)
         return out
 
     return scatter
@@ -279,3 +325,4 @@ INDEXING_RULES: dict[str, Callable[..., Any]] = {
     "scatter-min": _scatter(scalars.smallest),
     "scatter-max": _scatter(scalars.largest),
 }
+"""Lowering rules by the names of JAX's primitives."""

@@ -1,4 +1,8 @@
-"""What JAX's elementwise operations are for one element: a number known now, or an instruction."""
+"""Lowering rules of elementwise operations without parameters, for one element of each operand.
+
+If all elements are known while the kernel is translated, the result is computed by NumPy at once
+(constant folding); otherwise instructions are emitted.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +14,10 @@ from brax.kernels.codegen.emitter import Emitter, Value, is_runtime_value
 from brax.kernels.codegen.lowering import integers
 
 Rule = Callable[..., Value]
-"""Of the assembly, the type of the first operand, and the elements of all operands."""
+"""A function of the emitter, the type code of the first operand, and an element of each operand."""
 
-_KNOWN: dict[str, Callable[..., Any]] = {
+# The operands are NumPy scalars, of which these functions keep the type.
+_FOLDED: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "add_any": np.add,
     "sub": np.subtract,
@@ -44,7 +49,7 @@ _KNOWN: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
     "log": np.log,
 }
-"""Of numbers that are known; those not named here become instructions all the same."""
+"""NumPy's functions for known elements. Operations that are not here become instructions."""
 
 _COMPARISONS = {
     "lt": ("fcmp olt", "icmp slt", "icmp ult"),
@@ -54,169 +59,209 @@ _COMPARISONS = {
     "eq": ("fcmp oeq", "icmp eq", "icmp eq"),
     "ne": ("fcmp une", "icmp ne", "icmp ne"),
 }
+"""LLVM's comparisons of floats, of signed and of unsigned integers. Those of floats are ordered,
+false for NaN, except `ne`, which is true."""
 
 
 def rule(name: str) -> Rule:
-    """Return what one of `SCALAR_RULES` does to elements; what is known is computed now."""
-    instruction, known = SCALAR_RULES[name], _KNOWN.get(name)
+    """Return one of `SCALAR_RULES` with constant folding."""
+    instruction, folded = SCALAR_RULES[name], _FOLDED.get(name)
 
-    def one(asm: Emitter, code: str, *x: Value) -> Value:
-        if known is None or any(is_runtime_value(v) for v in x):
-            return instruction(asm, code, *x)
+    def one(emitter: Emitter, code: str, *x: Value) -> Value:
+        if folded is None or any(is_runtime_value(v) for v in x):
+            return instruction(emitter, code, *x)
+        # Infinities and NaN of constants are no reason to warn: instructions do not either.
         with np.errstate(all="ignore"):
-            return known(*x)
+            return folded(*x)
 
     return one
 
 
-def fraction(code: str) -> bool:
-    """Return whether numbers of a type have a fraction."""
+def is_float(code: str) -> bool:
+    """Return whether a type code is that of a float."""
     return code[0] == "f"
 
 
 def constant(code: str, x: float) -> Value:
-    """A number of a type."""
+    """Return a known number of a type."""
     return np.dtype(code if code != "b1" else bool).type(x)
 
 
-def _add(asm: Emitter, code: str, x: Value, y: Value) -> Value:
-    return asm.add(code, x, y) if fraction(code) else asm.apply("add", code, x, y)
+def _add(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+    """Return the sum; that of floats may be fused with a product."""
+    return emitter.add(code, x, y) if is_float(code) else emitter.apply("add", code, x, y)
 
 
-def _subtract(asm: Emitter, code: str, x: Value, y: Value) -> Value:
-    return asm.subtract(code, x, y) if fraction(code) else asm.apply("sub", code, x, y)
+def _subtract(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+    """Return the difference; that of floats may be fused with a product."""
+    return emitter.subtract(code, x, y) if is_float(code) else emitter.apply("sub", code, x, y)
 
 
-def _multiply(asm: Emitter, code: str, x: Value, y: Value) -> Value:
-    return asm.multiply(code, x, y) if fraction(code) else asm.apply("mul", code, x, y)
+def _multiply(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+    """Return the product."""
+    return emitter.multiply(code, x, y) if is_float(code) else emitter.apply("mul", code, x, y)
 
 
-def _divide(asm: Emitter, code: str, x: Value, y: Value) -> Value:
-    if fraction(code):
-        return x if not is_runtime_value(y) and y == 1 else asm.apply("fdiv", code, x, y)
-    return integers.divide(asm, code, x, y)
+def _divide(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+    """Return the quotient; integers are divided towards zero."""
+    # Division by one is exact, so it is left out.
+    if is_float(code):
+        return x if not is_runtime_value(y) and y == 1 else emitter.apply("fdiv", code, x, y)
+    return integers.divide(emitter, code, x, y)
 
 
-def _remainder(asm: Emitter, code: str, x: Value, y: Value) -> Value:
-    if fraction(code):
-        return math_functions.math_function("fmod")(asm, code, x, y)
-    return integers.remainder(asm, code, x, y)
+def _remainder(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+    """Return the remainder, with the sign of `x`."""
+    # LLVM's `frem` calls the same function of C.
+    if is_float(code):
+        return math_functions.math_function("fmod")(emitter, code, x, y)
+    return integers.remainder(emitter, code, x, y)
 
 
-def _negative(asm: Emitter, code: str, x: Value) -> Value:
+def _negative(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return the number with the opposite sign."""
     zero = constant(code, 0)
-    return asm.negative(code, x) if fraction(code) else asm.apply("sub", code, zero, x)
+    return emitter.negative(code, x) if is_float(code) else emitter.apply("sub", code, zero, x)
 
 
 def _outer(test: str, name: str, bits: str) -> Rule:
-    """The larger or the smaller; not a number if one is not."""
+    """Return the rule of a maximum or minimum; the result is NaN if an operand is.
 
-    def one(asm: Emitter, code: str, x: Value, y: Value) -> Value:
-        if fraction(code):
-            return asm.intrinsic(name, code, x, y)
+    Args:
+        test: the comparison that the result passes, `gt` or `lt`.
+        name: LLVM's intrinsic for floats.
+        bits: the instruction for truth values.
+    """
+
+    def one(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+        if is_float(code):
+            return emitter.intrinsic(name, code, x, y)
         if code == "b1":
-            return asm.apply(bits, code, x, y)
-        return asm.select(compare(test)(asm, code, x, y), x, y, code)
+            return emitter.apply(bits, code, x, y)
+        return emitter.select(compare(test)(emitter, code, x, y), x, y, code)
 
     return one
 
 
 def compare(name: str) -> Rule:
-    """A comparison of two numbers."""
+    """Return the rule of a comparison."""
     floats, signed, unsigned = _COMPARISONS[name]
 
-    def one(asm: Emitter, code: str, x: Value, y: Value) -> Value:
-        unlike = unsigned if code[0] in "ub" else signed
-        return asm.compare(floats if fraction(code) else unlike, code, x, y)
+    def one(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+        # Of truth values, true is the larger one: 1 without a sign.
+        whole = unsigned if code[0] in "ub" else signed
+        return emitter.compare(floats if is_float(code) else whole, code, x, y)
 
     return one
 
 
-def _not(asm: Emitter, code: str, x: Value) -> Value:
-    return asm.apply("xor", code, x, constant(code, 1 if code == "b1" else -1))
+def _not(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return the number with all bits inverted: LLVM has no instruction but `xor` for this."""
+    return emitter.apply("xor", code, x, constant(code, 1 if code == "b1" else -1))
 
 
 def _bits(name: str) -> Rule:
-    return lambda asm, code, x, y: asm.apply(name, code, x, y)
+    """Return the rule of a bitwise instruction."""
+    return lambda emitter, code, x, y: emitter.apply(name, code, x, y)
 
 
 def _intrinsic(name: str) -> Rule:
-    return lambda asm, code, x: asm.intrinsic(name, code, x)
+    """Return the rule of an LLVM intrinsic."""
+    return lambda emitter, code, x: emitter.intrinsic(name, code, x)
 
 
-def _reciprocal_root(asm: Emitter, code: str, x: Value) -> Value:
-    return asm.apply("fdiv", code, constant(code, 1), asm.intrinsic("sqrt", code, x))
+def _reciprocal_root(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return 1 / sqrt(x)."""
+    # Two correctly rounded operations, so that the result is the same on every processor.
+    return emitter.apply("fdiv", code, constant(code, 1), emitter.intrinsic("sqrt", code, x))
 
 
-def _absolute(asm: Emitter, code: str, x: Value) -> Value:
-    if fraction(code):
-        return asm.intrinsic("fabs", code, x)
-    below = compare("lt")(asm, code, x, constant(code, 0))
-    return asm.select(below, _negative(asm, code, x), x, code)
+def _absolute(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return the absolute value."""
+    if is_float(code):
+        return emitter.intrinsic("fabs", code, x)
+    below = compare("lt")(emitter, code, x, constant(code, 0))
+    return emitter.select(below, _negative(emitter, code, x), x, code)
 
 
-def _sign(asm: Emitter, code: str, x: Value) -> Value:
+def _sign(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return -1, 1, or the number itself if it is zero or NaN, which keeps the sign of zero."""
     zero, one = constant(code, 0), constant(code, 1)
-    up = asm.select(compare("gt")(asm, code, x, zero), one, x, code)
-    return asm.select(compare("lt")(asm, code, x, zero), constant(code, -1), up, code)
+    up = emitter.select(compare("gt")(emitter, code, x, zero), one, x, code)
+    return emitter.select(compare("lt")(emitter, code, x, zero), constant(code, -1), up, code)
 
 
-def _is_finite(asm: Emitter, code: str, x: Value) -> Value:
-    size = asm.intrinsic("fabs", code, x)
-    return asm.compare("fcmp olt", code, size, constant(code, np.inf))
+def _is_finite(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return whether a float is neither infinite nor NaN."""
+    # The ordered comparison is false for NaN.
+    size = emitter.intrinsic("fabs", code, x)
+    return emitter.compare("fcmp olt", code, size, constant(code, np.inf))
 
 
-def _square(asm: Emitter, code: str, x: Value) -> Value:
-    return multiply(asm, code, x, x)
+def _square(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return the square."""
+    return multiply(emitter, code, x, x)
 
 
-def _logistic(asm: Emitter, code: str, x: Value) -> Value:
+def _logistic(emitter: Emitter, code: str, x: Value) -> Value:
+    """Return 1 / (1 + exp(-x))."""
     one = constant(code, 1)
     grown = math_functions.math_function("exp")(
-        asm, code, _negative(asm, code, x) if is_runtime_value(x) else -x
+        emitter, code, _negative(emitter, code, x) if is_runtime_value(x) else -x
     )
-    return asm.apply("fdiv", code, one, asm.apply("fadd", code, one, grown))
+    return emitter.apply("fdiv", code, one, emitter.apply("fadd", code, one, grown))
 
 
-def _clamp(asm: Emitter, code: str, low: Value, x: Value, high: Value) -> Value:
-    return smallest(asm, code, largest(asm, code, low, x), high)
+def _clamp(emitter: Emitter, code: str, low: Value, x: Value, high: Value) -> Value:
+    """Return the number, limited to an interval; `high` wins if the limits cross."""
+    return smallest(emitter, code, largest(emitter, code, low, x), high)
 
 
-def power(asm: Emitter, code: str, x: Value, n: int) -> Value:
-    """A number to the power of an integer."""
+def power(emitter: Emitter, code: str, x: Value, n: int) -> Value:
+    """Return a number to the power of an integer, by repeated squaring."""
+    # As in XLA: x⁻ⁿ is 1 / xⁿ.
     if n < 0:
-        below = power(asm, code, x, -n)
-        return asm.apply("fdiv", code, constant(code, 1), below)
+        below = power(emitter, code, x, -n)
+        return emitter.apply("fdiv", code, constant(code, 1), below)
     result, square = constant(code, 1), x
     while n:
         if n % 2:
-            result = multiply(asm, code, result, square)
+            result = multiply(emitter, code, result, square)
         n //= 2
         if n:
-            square = multiply(asm, code, square, square)
+            square = multiply(emitter, code, square, square)
     return result
 
 
-def convert(asm: Emitter, x: Value, before: str, after: str) -> Value:
-    """A number of another type."""
+def convert(emitter: Emitter, x: Value, before: str, after: str) -> Value:
+    """Return a number in another type, as JAX converts it.
+
+    Args:
+        emitter: receives the instructions.
+        x: the number.
+        before: its type code.
+        after: the type code of the result.
+    """
     if not is_runtime_value(x):
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(after if after != "b1" else bool)[()]
+    # LLVM's integers have no sign: between types of one size nothing happens.
     whole = {before[0], after[0]} <= {"i", "u"}
     if before == after or (whole and before[1] == after[1]):
         return x
     if after == "b1":
-        return compare("ne")(asm, before, x, constant(before, 0))
+        return compare("ne")(emitter, before, x, constant(before, 0))
+    # Truth values count as unsigned, so that true becomes 1 and not -1.
     signed = before[0] == "i"
-    if fraction(after):
-        if fraction(before):
-            return asm.convert("fpext" if after == "f8" else "fptrunc", x, before, after)
-        return asm.convert("sitofp" if signed else "uitofp", x, before, after)
-    if fraction(before):
-        return asm.rounded("fptosi" if after[0] == "i" else "fptoui", x, before, after)
+    if is_float(after):
+        if is_float(before):
+            return emitter.convert("fpext" if after == "f8" else "fptrunc", x, before, after)
+        return emitter.convert("sitofp" if signed else "uitofp", x, before, after)
+    if is_float(before):
+        return emitter.saturating_cast("fptosi" if after[0] == "i" else "fptoui", x, before, after)
     if before != "b1" and before[1] > after[1]:
-        return asm.convert("trunc", x, before, after)
-    return asm.convert("sext" if signed else "zext", x, before, after)
+        return emitter.convert("trunc", x, before, after)
+    return emitter.convert("sext" if signed else "zext", x, before, after)
 
 
 SCALAR_RULES: dict[str, Rule] = {
@@ -247,15 +292,18 @@ SCALAR_RULES: dict[str, Rule] = {
     **{name: math_functions.math_function(name) for name in math_functions.FUNCTIONS},
     **integers.INTEGER_RULES,
 }
-"""Elementwise operations without parameters, by JAX's names."""
+"""Lowering rules without constant folding, by the names of JAX's primitives; see `rule`."""
 
+# The rules that other rules use most.
 add, multiply, largest, smallest = map(rule, ("add", "mul", "max", "min"))
 
 
-def log_add(asm: Emitter, code: str, x: Value, y: Value) -> Value:
-    """Return the logarithm of the sum of two exponentials."""
-    top = largest(asm, code, x, y)
-    below = rule("sub")(asm, code, smallest(asm, code, x, y), top)
-    rest = rule("log1p")(asm, code, rule("exp")(asm, code, below))
-    # Of two equal infinities the difference is NaN, and the result is that infinity.
-    return asm.select(rule("eq")(asm, code, below, below), add(asm, code, top, rest), top, code)
+def log_add(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+    """Return log(exp(x) + exp(y)) = max + log(1 + exp(min - max)), which does not overflow."""
+    top = largest(emitter, code, x, y)
+    below = rule("sub")(emitter, code, smallest(emitter, code, x, y), top)
+    rest = rule("log1p")(emitter, code, rule("exp")(emitter, code, below))
+    # The difference of two equal infinities is NaN; the result is that infinity.
+    return emitter.select(
+        rule("eq")(emitter, code, below, below), add(emitter, code, top, rest), top, code
+    )
