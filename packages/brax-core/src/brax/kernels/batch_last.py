@@ -58,6 +58,7 @@ def batch_last(fun: Callable[..., Any], full: Sequence[int] = ()) -> Callable[..
     @functools.wraps(fun)
     def per_environment(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
+        # For each leaf, the position of the argument that it belongs to.
         owners = [i for i, arg in enumerate(args) for _ in jax.tree.leaves(arg)]
         widen = tuple(owner in full for owner in owners)
         flat, out_tree = _flat_function(fun, tree, widen)
@@ -90,6 +91,7 @@ def _flat_function(
         given = [_widen(x, operands) if w else x for x, w in zip(operands, widen, strict=True)]
         leaves, out_tree = jax.tree.flatten(fun(*jax.tree.unflatten(tree, given)))
         structure[:] = [out_tree]
+        # A result that depends on no batched operand still gets the whole batch.
         return tuple(_widen(jnp.asarray(x), operands) for x in leaves)
 
     flat.__name__ = _title(fun)
@@ -308,6 +310,7 @@ def _jvp(
     # operands of the second.
     out = _boundary(*primals, fun=fun)
     moving = tuple(not _is_zero(t) for t in tangents)
+    # Integers and truth values have no tangents.
     smooth = tuple(jnp.issubdtype(x.dtype, jnp.inexact) for x in out)
     if not any(moving) or not any(smooth):
         return out, [_zero_tangent(x) for x in out]
@@ -375,6 +378,7 @@ def _transpose(
     given = [c for c, p in zip(cotangents, present, strict=True) if p]
     shapes = tuple((a.shape[:-1], a.dtype) for a in avals)
     shares = _boundary(*_align([*known, *given]), fun=_transposed(fun, linear, present, shapes))
+    # An operand of batch size one was broadcast, and the transpose of a broadcast is a sum.
     summed = [
         x if x.shape[-1] == a.shape[-1] else jnp.sum(x, axis=-1, keepdims=True)
         for x, a in zip(shares, avals, strict=True)
@@ -411,6 +415,7 @@ class _Transposed:
             out = self.fun(*merge(known, unknown, self.linear))
             return [x for x, p in zip(out, self.present, strict=True) if p]
 
+        # Linear operands are made as wide as the batch, so that each environment has its cotangent.
         avals = [jax.typeof(c) for c in given]
         size = batch_size(operands)
         wide = [_beside(avals, (*shape, size), dtype) for shape, dtype in self.shapes]

@@ -70,6 +70,7 @@ def _evaluated(
         result_uses: how often the caller uses each result.
     """
     uses = _uses(body.jaxpr)
+    # A result is used where the caller uses it.
     for var, count in zip(body.jaxpr.outvars, result_uses, strict=True):
         if not isinstance(var, Literal):
             uses[var] += count

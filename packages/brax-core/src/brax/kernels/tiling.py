@@ -48,6 +48,7 @@ def by_tiles(
     # As few tiles as possible, all of the same size.
     count = -(-size // tile)
     width = -(-size // (count * MIN_TILE_LANES)) * MIN_TILE_LANES
+    # Operands that environments share are the same in every tile.
     shared = [x.shape[-1] == 1 for x in operands]
     own, common = split(operands, shared)
     tiles = [_split_tiles(x, width, count) for x in own]

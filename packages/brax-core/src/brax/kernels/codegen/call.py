@@ -114,6 +114,7 @@ class Kernel:
         """
         self.closed, self._used = jax_internals.needed(closed)
         self._title = title
+        # By the arguments of `_compiled`. A failure is kept too, so that it is not tried again.
         self._names: dict[Any, tuple[str | None, Outcome]] = {}
         self._elements = element_count(self.closed.jaxpr)
         # `top_k` has a rule for arrays in memory only.
@@ -170,6 +171,7 @@ class Kernel:
     def _partitioned(self, batched: tuple[bool, ...]) -> Any:
         """Return the call in a program for several devices, each with its part of the batch."""
 
+        # The mesh axis that splits the batch of any operand splits all of them.
         def batch_axis(mesh: Any, shapes: Sequence[Any]) -> Any:
             specs = [s.sharding.spec for s, mine in zip(shapes, batched, strict=True) if mine]
             found = [p[-1] for p, s in zip(specs, shapes, strict=False) if len(p) == len(s.shape)]
@@ -293,6 +295,7 @@ class Kernel:
         # The number of values of the widest type that the stack holds.
         room = target.stack_bytes() / (lanes * self._itemsize())
         for min_elements in MIN_LOOPED_ELEMENTS if self._long else (0, *MIN_LOOPED_ELEMENTS):
+            # First unrolled, which runs fastest; then with more and more arrays in memory.
             share = MAX_SPILLED_SHARES[opt_level][bool(min_elements)]
             max_values = min(MAX_INSTRUCTIONS, int(room / share))
             try:
@@ -300,6 +303,8 @@ class Kernel:
                     kernel = translate(self.closed, batched, lanes, min_elements, max_values)
             except TooLong:
                 continue
+            # Values are bounded while the kernel is lowered, instructions only here: one value may
+            # take several lines.
             if kernel.count("\n") <= MAX_INSTRUCTIONS:
                 return kernel
         raise Unsupported("too many instructions")
@@ -323,6 +328,7 @@ _REGISTERED: set[str] = set()
 
 def _register(name: str, text: str, opt_level: int) -> None:
     """Compile a module and register its handler with XLA, once, whichever threads trace it."""
+    # LLVM's target machine and XLA's registry are shared by all threads.
     with _REGISTRATION_LOCK:
         if name not in _REGISTERED:
             address = target.compile_module(name, text, opt_level)

@@ -52,6 +52,7 @@ def code_of(dtype: Any) -> str:
         code = np.dtype(dtype).str[1:]
     except TypeError:  # JAX's extended types, such as that of random keys, are no NumPy types.
         code = ""
+    # Half precision and complex numbers are left to XLA.
     if code not in LLVM_TYPES and code != "b1":
         raise Unsupported(f"numbers of type {dtype}")
     return code
@@ -145,6 +146,7 @@ class Emitter:
         Raises:
             TooLong: if it has more values than allowed.
         """
+        # Fresh names are counted, which includes addresses: an upper bound of the values.
         if self.max_values and self._count > self.max_values:
             raise TooLong
 
@@ -236,6 +238,7 @@ class Emitter:
         """
         if not is_runtime_value(index):
             return values[int(index)]
+        # Without this, broadcast arrays would become tables of one value.
         if all(x is values[0] for x in values):
             return values[0]
         wide = self.widest(*values)
@@ -295,6 +298,7 @@ class Emitter:
     def buffer(self, code: str, wide: bool, depth: int, count: int) -> Buffer:
         """Return a new buffer for some numbers of one type; `stack` gives it memory later."""
         name = self.fresh_name("m")
+        # A wide element takes one number for each lane.
         kind = LLVM_TYPES[_stored_code(code)]
         self.buffer_sizes[name] = count * (self.lanes if wide else 1) * LLVM_TYPE_BYTES[kind]
         return Buffer(name, code, wide, depth)
@@ -304,6 +308,7 @@ class Emitter:
         kind = LLVM_TYPES[_stored_code(code)]
         numbers = ", ".join(f"{kind} {_literal(x, _stored_code(code))}" for x in values)
         text = f"[{len(values)} x {kind}] [{numbers}]"
+        # Equal tables share one constant.
         name = self.constants.setdefault(text, f"@known{len(self.constants)}")
         return Buffer(name, code, False, 0)
 
@@ -377,6 +382,7 @@ class Emitter:
     def store_element(self, buffer: Buffer, index: Value, x: Value) -> InstructionGroup:
         """Return the store of a number in a buffer; the caller places it in the right loop."""
         code, given = _stored_code(buffer.code), self.operand(x, buffer.code, buffer.wide)
+        # Truth values are stored as 0 and -1, and compared with zero when they are loaded.
         if buffer.code == "b1":
             kinds = self.type_of("b1", buffer.wide), self.type_of(code, buffer.wide)
             given = self.emit(f"sext {kinds[0]} {given} to {kinds[1]}", buffer.wide, (x,))
@@ -393,6 +399,7 @@ class Emitter:
         if not is_runtime_value(x):
             text = _literal(x, code)
             return f"splat ({LLVM_TYPES.get(code, 'i1')} {text})" if wide else text
+        # A wide value never has to become uniform.
         if self.wide[x] == wide:
             return str(x)
         kind = self.type_of(code, True)
@@ -466,12 +473,14 @@ class Emitter:
         symbol = f"@brax.{name}.{code}{f'.{self.lanes}' if wide else ''}"
         # Inlined at every use, sines took most of LLVM's time for a step of `generalized`.
         if symbol not in self.routines:
+            # The body is a function of its own, so it has its own names and no loops.
             inner = Emitter(self.lanes)
             names = [f"%x{i}" for i in range(len(values))]
             for x in names:
                 inner.wide[x], inner._depth[x] = wide, 0
             results = [inner.operand(x, code, wide) for x in build(inner, *names)]
             struct_type = f"{{{', '.join([kind] * len(results))}}}"
+            # A function of LLVM has one result: a structure of all of them.
             value = "poison"
             for i, x in enumerate(results):
                 text = f"insertvalue {struct_type} {value}, {kind} {x}, {i}"
@@ -496,6 +505,7 @@ class Emitter:
 
     def any_lane(self, x: Value) -> str:
         """Return whether a truth value holds in any of the lanes, as a uniform value."""
+        # A uniform value is its own reduction.
         if not self.widest(x):
             return self.operand(x, "b1", False)
         kind, function = self.type_of("b1", True), f"@llvm.vector.reduce.or.v{self.lanes}i1"
@@ -504,6 +514,7 @@ class Emitter:
 
     def select(self, which: Value, yes: Value, no: Value, code: str) -> Value:
         """Return `yes` where a truth value holds and `no` elsewhere."""
+        # A known condition, or equal cases, need no instruction.
         if not is_runtime_value(which):
             return yes if which else no
         if yes is no or (is_runtime_value(yes) and is_runtime_value(no) and yes == no):
@@ -535,6 +546,7 @@ class Emitter:
 
     def multiply(self, code: str, x: Value, y: Value) -> Value:
         """Return the product of two floats, and remember its factors for `add` and `subtract`."""
+        # Exact for all numbers, unlike a product with zero, which may be NaN.
         for a, b in ((x, y), (y, x)):
             if not is_runtime_value(a) and a == 1:
                 return b
@@ -549,6 +561,7 @@ class Emitter:
         The fused operation is chosen here, by the shape of the expression. So the rounding does
         not depend on the number of lanes or on LLVM's optimization level.
         """
+        # A sum with zero is exact, but for the sign of a zero.
         for a, b in ((x, y), (y, x)):
             if not is_runtime_value(a) and a == 0:
                 return b

@@ -136,6 +136,7 @@ def ffi_handler(
 
 def _addresses(base: str, to: str, count: int) -> list[str]:
     """Copy the addresses of the data of XLA's buffers into an array of addresses."""
+    # An array of XLA's buffers has their addresses; a buffer has its data's address 24 bytes in.
     lines = []
     for k in range(count):
         lines += [
@@ -175,6 +176,7 @@ def _transposed_arrays(
                 pointers.append(f"store ptr {name}{'.first' if batched else ''}, ptr {name}.to")
                 continue
             pointers.append(f"store ptr {name}.room, ptr {name}.to")
+            # Transposed arrays lie one after another in one allocation.
             room += MAX_TRANSPOSED_BATCH * elements * itemsize
             call = f"call void @transpose{8 * itemsize}"
             if base == "in":

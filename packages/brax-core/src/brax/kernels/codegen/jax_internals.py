@@ -107,6 +107,7 @@ def needed(closed: Any) -> tuple[Any, tuple[bool, ...]]:
     Operands that are read are kept, and the first in any case: a kernel takes the size of its batch
     from an operand.
     """
+    # Dead code elimination also shortens the loops and calls inside.
     results, operands = len(closed.jaxpr.outvars), len(closed.jaxpr.invars)
     kept = [i == 0 for i in range(operands)]
     jaxpr, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * results, kept)
@@ -119,6 +120,7 @@ def check(eqn: Any) -> None:
     Raises:
         UnknownForm: if one is missing, or there is another one.
     """
+    # An unknown parameter could change what the operation computes, so it is not ignored.
     name = eqn.primitive.name
     required, allowed = _known(name)
     for parameter in required.difference(eqn.params):
@@ -207,6 +209,7 @@ def scan(eqn: Any) -> Scan:
         consts, carry = p["num_consts"], p["num_carry"]
     # Since JAX 0.11 a parameter has three trees: of constants, of the carry, and of the rest.
     elif hasattr(p.get("ft_in"), "unpack"):
+        # Each leaf of a tree is one operand.
         groups = [len(tree) for tree in p["ft_in"].unpack()]
         if len(groups) != 3 or sum(groups) != len(eqn.invars):
             raise UnknownForm("the operation 'scan' has other groups of operands")
@@ -270,9 +273,11 @@ def source(eqn: Any) -> str:
     has one.
     """
     traceback = getattr(eqn.source_info, "traceback", None)
+    # Frames come innermost first.
     for frame in getattr(traceback, "frames", ()):
         if not frame.file_name.startswith(_HOME):
             modules = list(sys.modules.items())
+            # The module's name is shorter than its file's, and the same on every machine.
             names = [n for n, m in modules if getattr(m, "__file__", None) == frame.file_name]
             module = names[0] if names else frame.file_name
             return f"{module}:{frame.line_num}, in {frame.function_name}"
@@ -316,6 +321,7 @@ def ffi_version() -> int:
         UnknownForm: if the installed major version is not the one that handlers are written for.
     """
     header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
+    # The version is only in the header: no function of JAX returns it.
     text = header.read_text() if header.exists() else ""
     found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", text))
     if found.get("MAJOR") != "0" or "MINOR" not in found:

@@ -102,6 +102,7 @@ class Loops:
         """Return an array with each of its buffer elements loaded."""
         if not any(isinstance(x, BufferElement) for x in array.reshape(-1)):
             return array
+        # Loads are common subexpressions: an element that is needed twice is loaded once.
         out = np.empty(array.size, object)
         for i, x in enumerate(array.reshape(-1)):
             out[i] = self.load(x)
@@ -150,6 +151,7 @@ class Loops:
         wide = np.broadcast_arrays(*arrays)
         shape = wide[0].shape
         operands = [self._operand(a, code) for a, code in zip(wide, given, strict=True)]
+        # The loop goes where its deepest operand is: one over batch-invariant arrays runs only once.
         depth = max(min_depth, self._depth(operands))
         body = self._loop_for(math.prod(shape), depth, operands)
         with self._inside(body.outer_depth, body):
@@ -184,6 +186,7 @@ class Loops:
         """
         whole = np.broadcast_arrays(*arrays)
         *outer, length = whole[0].shape
+        # With a single element there is nothing to carry.
         if length == 1:
             out = self.map_results(start, [a[..., 0] for a in whole], given, codes)
             return [x[..., None] for x in out] if keep_all else out
@@ -200,7 +203,8 @@ class Loops:
         """Return the two empty loops of a fold at a depth."""
         label = self._emitter.fresh_name("fold")[1:]
         row, column = self._counter(depth + 1), self._counter(depth + 2)
-        # Of a row's first element the number is known, so that `start` reads at a fixed column.
+        # The first element of a row is outside of the inner loop. So no neutral element is needed,
+        # which a maximum of integers or `argmax` would not have.
         first = _LoopBody(depth, [(row, rows), (_ZERO, 1)])
         rest = _LoopBody(depth + 1, [(row, rows), (column, length)])
         return _Fold(label, rows, length, row, column, first, rest, codes)
@@ -225,6 +229,7 @@ class Loops:
             after = step(fold.column, *names, *values)
             begins = [emitter.operand(x, c, wide) for x, c in zip(carry, codes, strict=True)]
             ends = [emitter.operand(x, c, wide) for x, c in zip(after, codes, strict=True)]
+            # The results belong to the depth around the outer loop, where they are read.
             size = fold.rows * fold.length if keep_all else fold.rows
             buffers = [emitter.buffer(c, wide, depth, size) for c in codes]
             last = self._store_carry(fold, buffers, begins, ends, keep_all)
@@ -237,6 +242,7 @@ class Loops:
         emitter.blocks[depth] += [
             _loop_head(outside, fold.row),
             *fold.first.instructions,
+            # From 1, since `start` has taken element 0.
             _loop_head(label, fold.column, 1, phis),
             *fold.rest.instructions,
             _loop_end(label, fold.column, fold.length),
@@ -280,6 +286,7 @@ class Loops:
             self._close_loop_of(operand.buffer)
         body = _LoopBody(depth, [(self._counter(depth + 1), array.size)])
         with self._inside(depth, body):
+            # Row-major: the loop counter is the position in the array.
             value = self._element(body, operand)
             index = scalars.add(emitter, "i4", start, body.counters[0][0])
             body.instructions.append(emitter.store_element(buffer, index, value))
@@ -312,6 +319,7 @@ class Loops:
         """
         emitter, flat = self._emitter, x.reshape(-1)
         operand = self._operand(flat, kind)
+        # All elements are the same value, so the indices do not matter.
         if operand.buffer is None:
             return np.full(at.shape, operand.value, object)
         buffer, scale = operand.buffer, operand.indices[1] - operand.indices[0]
@@ -321,6 +329,7 @@ class Loops:
         start = operand.indices[0] if buffer is operand.buffer else 0
         self._close_loop_of(buffer)
 
+        # address = static part + sum over runtime indices of clip(index, 0, most) × stride.
         def find(address: Value, *found: Value) -> list[Value]:
             for value, (_, code, most, stride) in zip(found, moves, strict=True):
                 index = scalars.convert(emitter, value, code, "i4")
@@ -330,6 +339,7 @@ class Loops:
                 address = scalars.add(emitter, "i4", address, index)
             return [emitter.load_element(buffer, address)]
 
+        # The static parts are an operand of the loop like any other: known numbers.
         static = np.empty(at.size, object)
         static[:] = list((start + scale * at.reshape(-1)).astype(np.int32))
         arrays = [static.reshape(at.shape), *(index for index, *_ in moves)]
@@ -343,6 +353,7 @@ class Loops:
         """
         values = array.reshape(-1).tolist()
         first = values[0]
+        # Identity first: an array that was broadcast from one element repeats the same object.
         if isinstance(first, BufferElement):
             if all(x is first for x in values):
                 return _Operand(value=self.load(first))
@@ -370,6 +381,8 @@ class Loops:
             f"{x.buffer.name}[{x.index}]" if isinstance(x, BufferElement) else str(x)
             for x in values
         )
+        # What is copied has to be complete. `dict.fromkeys` drops duplicates and keeps the order,
+        # unlike a set: the module's text, and with it its name in the cache, is reproducible.
         for buffer in dict.fromkeys(x.buffer for x in values if isinstance(x, BufferElement)):
             self._close_loop_of(buffer)
         wide, depth = self.any_wide(values), max(map(emitter.depth, values))
@@ -421,6 +434,7 @@ class Loops:
 
     def _close_loop_of(self, buffer: Buffer) -> None:
         """End the open loop that fills a buffer, if there is one."""
+        # A list, since closing changes the dictionary.
         for key, body in list(self._open.items()):
             if buffer in body.computed:
                 self._close(key)
@@ -472,6 +486,8 @@ class Loops:
         emitter = self._emitter
         (last, length), outer = body.counters[-1], body.counters[:-1]
         strides = _strides(indices)
+        # A table costs a load and 4 bytes for each element; affine indices cost some integer
+        # operations, which LLVM simplifies further.
         if strides is None:
             iteration = last
             if outer:
@@ -498,6 +514,7 @@ class Loops:
         emitter, inner, out = self._emitter, 1, []
         merged = _merged_axes(axes)
         # Position along axis i: (counter / size of the axes after it) mod its own size.
+        # A stride of zero, of a broadcast axis, adds nothing.
         for i, (size, stride) in reversed(list(enumerate(merged))):
             if stride:
                 position = counter
@@ -528,6 +545,7 @@ def _row_major(shape: tuple[int, ...]) -> Any:
 
 def buffer_array(buffer: Buffer, shape: tuple[int, ...]) -> ElementArray:
     """Return the elements of a buffer as an array."""
+    # Row-major, as `_row_major` expects.
     out = np.empty(math.prod(shape), object)
     for i in range(out.size):
         out[i] = BufferElement(buffer, i)
@@ -543,6 +561,7 @@ def _first_elements(operand: _Operand) -> _Operand:
 
 def _strides(indices: Any) -> list[int] | None:
     """Return the stride of indices along each axis, or None if they are irregular."""
+    # The grid that has these strides is compared with the indices: affine maps are exact.
     strides, grid = [], indices.flat[0]
     for axis, size in enumerate(indices.shape):
         stride = int(np.take(indices, 1, axis).flat[0] - indices.flat[0]) if size > 1 else 0
@@ -558,6 +577,7 @@ def _merged_axes(axes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     for size, stride in axes:
         if size == 1:
             continue
+        # The outer axis steps over exactly what the inner one covers.
         if out and out[-1][1] == size * stride:
             out[-1] = out[-1][0] * size, stride
         else:
@@ -571,6 +591,8 @@ def _unique(values: Sequence[Value]) -> tuple[list[Value], Any]:
     different: list[Value] = []
     at: list[int] = []
     for x in values:
+        # Buffer elements are new objects after each operation, so they are compared by what they
+        # name; known numbers by their bits, as in `Loops._operand`.
         if isinstance(x, BufferElement):
             key: Any = x.buffer.name, x.index
         else:
@@ -598,6 +620,7 @@ def _distance(x: Value, y: Value) -> int | None:
     """Return the distance of two elements of one buffer, 0 for equal known numbers, else None."""
     if isinstance(x, BufferElement) and isinstance(y, BufferElement):
         return y.index - x.index if x.buffer is y.buffer else None
+    # Registers are stored one by one in any case.
     same = not (
         is_runtime_value(x)
         or is_runtime_value(y)
@@ -612,6 +635,7 @@ def _loop_head(label: str, counter: str, first: int = 0, more: str = "") -> Inst
 
     The block `…in` before it and `…on` at its end are where the phi nodes' values come from.
     """
+    # The test is at the end, so that a loop runs at least once. Empty arrays never become loops.
     phi = f"{counter} = phi i32 [ {first}, %{label}in ], [ {counter}.next, %{label}on ]"
     text = f"br label %{label}in\n{label}in:\nbr label %{label}\n{label}:\n{phi}{more}"
     return InstructionGroup(text, jump=True)

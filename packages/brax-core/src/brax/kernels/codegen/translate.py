@@ -55,6 +55,7 @@ def translate(
     both = enumerate(zip(jaxpr.invars, batched, strict=True))
     given = [_operand(emitter, k, var, mine) for k, (var, mine) in both]
     results = lower_jaxpr(emitter, jaxpr, closed.consts, given)
+    # Results are stored element by element, so those in memory are loaded first.
     if emitter.loops:
         results = [emitter.loops.loaded(x) for x in results]
         emitter.loops.close_all()
@@ -134,6 +135,7 @@ def _operand(emitter: Emitter, k: int, var: Any, batched: bool) -> ElementArray:
 
 def _array_address(emitter: Emitter, base: str, k: int) -> str:
     """Load the address of an operand (`in`) or a result (`out`) from the array of addresses."""
+    # Emitted as pure instructions: nothing writes to these arrays, so one load serves all uses.
     entry = emitter.emit(f"getelementptr ptr, ptr %{base}, i64 {k}", False, ())
     return emitter.emit(f"load ptr, ptr {entry}", False, ())
 
@@ -151,6 +153,7 @@ def _load_operand(emitter: Emitter, address: str, j: int, code: str, batched: bo
 
 def _store_result(emitter: Emitter, address: str, j: int, code: str, value: Value) -> None:
     """Store element `j` of a result; each result has a batch."""
+    # With one lane, for a batch of one, all values are scalars.
     wide = emitter.lanes > 1
     kind, given = emitter.type_of(code, wide), emitter.operand(value, code, wide)
     if code == "b1":

@@ -63,6 +63,7 @@ def constant_array(array: Any) -> ElementArray:
 
 def map_elements(fun: Callable[..., Value], *arrays: ElementArray) -> ElementArray:
     """Apply a function to the elements of arrays that are broadcast against each other."""
+    # Broadcasting repeats references, so equal elements emit one instruction.
     wide = np.broadcast_arrays(*arrays) if len(arrays) > 1 else arrays
     out = np.empty(wide[0].shape, object)
     flat = out.reshape(-1)
@@ -109,6 +110,7 @@ def _slice(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
     p, shape = eqn.params, eqn.invars[0].aval.shape
     limits = zip(p["start_indices"], p["limit_indices"], shape, strict=True)
     require_unbatched(eqn, [i for i, (low, high, n) in enumerate(limits) if low or high < n])
+    # None stands for strides of one.
     steps = p["strides"] or (1,) * x.ndim
     return x[tuple(map(slice, p["start_indices"], element_shape(p["limit_indices"]), steps))]
 
@@ -116,6 +118,7 @@ def _slice(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
 def _broadcast(emitter: Emitter, eqn: Any, x: ElementArray, *_: ElementArray) -> ElementArray:
     """Lower `broadcast_in_dim`, which names the axis of the result for each of the operand's."""
     shape = element_shape(eqn.outvars[0].aval.shape)
+    # Axes of the result that the operand lacks have size one before they are broadcast.
     kept = dict(zip(eqn.params["broadcast_dimensions"], x.shape, strict=True))
     return np.broadcast_to(x.reshape([kept.get(i, 1) for i in range(len(shape))]), shape)
 
@@ -218,6 +221,7 @@ def _cumulative(combine: Callable[..., Value]) -> Callable[..., ElementArray]:
     def cumulate(emitter: Emitter, eqn: Any, x: ElementArray) -> ElementArray:
         code, axis = code_of(eqn.invars[0].aval.dtype), eqn.params["axis"]
         require_unbatched(eqn, [axis])
+        # In sequence, not in parallel prefixes, as for reductions.
         order = range(x.shape[axis])[:: -1 if eqn.params["reverse"] else 1]
         parts: dict[int, ElementArray] = {}
         before = None
@@ -296,6 +300,7 @@ def _extreme(test: str) -> Callable[..., ElementArray]:
         best = _take(x, 0, axis)
         at = np.full(best.shape, scalars.constant(index, 0), object)
         for i in range(1, x.shape[axis]):
+            # An array of pairs, taken apart below: `map_elements` returns one array.
             pairs = map_elements(
                 lambda b, a, n, i=i: later(b, a, n, i), best, at, _take(x, i, axis)
             )
@@ -380,6 +385,7 @@ ARRAY_RULES: dict[str, Callable[..., Any]] = {
     "iota": _iota,
     "reduce_sum": _reduction(scalars.add, 0),
     "reduce_prod": _reduction(scalars.multiply, 1),
+    # Extremes of nothing are left to XLA, see `_reduction`.
     "reduce_max": _reduction(scalars.largest),
     "reduce_min": _reduction(scalars.smallest),
     "reduce_and": _reduction(scalars.rule("and"), 1),

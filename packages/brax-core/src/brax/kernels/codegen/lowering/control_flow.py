@@ -207,11 +207,14 @@ def _scan(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[Element
     results = eqn.outvars[carried:]
     if not length or any(v.aval.shape[0] == BATCH_MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
+    # A single iteration needs neither a loop nor memory for the carry.
     if length == 1:
         out = lower_jaxpr(emitter, *body, [*fixed, *start, *(x[0, ...] for x in rows)])
         return [*out[:carried], *(x[None] for x in out[carried:])]
+    # `kinds` are the type codes of the rows.
     kinds = [code_of(v.aval.dtype) for v in eqn.invars[first:]]
     counter = emitter.stack_slot("i4", False)
+    # The counter is the same in all lanes: one number, while the carry has one for each lane.
     carry = _Carry(emitter, [v.aval for v in eqn.invars[consts:first]], start)
     emitter.store(np.int32(0), "i4", False, counter)
     loop = _Loop(emitter)
@@ -248,6 +251,7 @@ def _while(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[Elemen
     carry = _Carry(emitter, [v.aval for v in eqn.invars[first:]], given[first:])
     loop = _Loop(emitter)
     now = carry.get()
+    # The test belongs to the body of the loop, before the jump out of it.
     (running,) = lower_jaxpr(emitter, *test, [*given[:test_consts], *now])
     running = _loaded(emitter, running)
     logical_or = functools.partial(scalars.rule("or"), emitter, "b1")
@@ -267,6 +271,7 @@ def _where(
     emitter: Emitter, which: ElementArray, yes: ElementArray, no: ElementArray, code: str
 ) -> ElementArray:
     """Select between two arrays by the truth values of their leading axes."""
+    # A test of rows has only the leading axes of what it selects.
     which = which.reshape(*which.shape, *(1,) * (yes.ndim - which.ndim))
     given = [which, yes, no]
     if emitter.loops and emitter.loops.worth_looping(yes):
@@ -296,6 +301,7 @@ def _keeps_shapes(eqn: Any) -> bool:
 def _where_needed(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
     """Lower `brax.kernels.skip.where_needed` to a branch around work that no lane needs."""
     n, inner = len(eqn.outvars), jax_internals.called(eqn)
+    # Operands: constants of the function, the truth value, and the old values.
     (needed,) = _loaded(emitter, given[-n - 1]).reshape(-1)
     if not is_runtime_value(needed):
         return lower_jaxpr(emitter, *inner, given)
@@ -313,6 +319,7 @@ def _where_needed(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list
 def _row(emitter: Emitter, x: ElementArray, at: Value, code: str) -> ElementArray:
     """Return the elements at an index of the first axis, which is the same in all lanes."""
     if emitter.loops and emitter.loops.worth_looping(x):
+        # Row `at` begins at at × (size of a row) in the flat array.
         size = math.prod(x.shape[1:])
         rest = np.arange(size).reshape(x.shape[1:])
         move = _filled([at], ()), "i4", x.shape[0] - 1, size

@@ -44,6 +44,7 @@ def _select(emitter: Emitter, eqn: Any, which: Value, *cases: Value) -> Value:
     if kind == "b1":
         no, yes = cases
         return emitter.select(which, yes, no, code)
+    # A number beyond the cases means the last one, since the comparisons are inequalities.
     out = cases[-1]
     for i in reversed(range(len(cases) - 1)):
         here = scalars.rule("le")(emitter, kind, which, scalars.constant(kind, i))
@@ -53,6 +54,7 @@ def _select(emitter: Emitter, eqn: Any, which: Value, *cases: Value) -> Value:
 
 def _round(emitter: Emitter, eqn: Any, x: Value) -> Value:
     """Lower `round`: ties go to even numbers (method 1) or away from zero (method 0)."""
+    # LLVM's `round` rounds ties away from zero.
     even = int(eqn.params["rounding_method"]) == 1
     return emitter.intrinsic("roundeven" if even else "round", _codes(eqn)[0], x)
 
@@ -60,6 +62,7 @@ def _round(emitter: Emitter, eqn: Any, x: Value) -> Value:
 def _bitcast(emitter: Emitter, eqn: Any, x: Value) -> Value:
     """Lower `bitcast_convert_type` between types of the same size."""
     before, after = _codes(eqn)
+    # JAX adds or drops an axis for types of other sizes; truth values have no bits in registers.
     if before[1] != after[1] or "b1" in (before, after):
         raise Unsupported("a number whose bits become several numbers, or the other way round")
     return integers.bits_of(emitter, x, before, after)

@@ -57,6 +57,7 @@ def fill_value(eqn: Any) -> Value:
 def in_bounds(emitter: Emitter, code: str, index: Value, bound: int) -> Value:
     """Return the truth value of `0 <= index <= bound`."""
     index = scalars.convert(emitter, index, code, "i4")
+    # Of a known index, both tests are folded.
     above = scalars.rule("ge")(emitter, "i4", index, np.int32(0))
     below = scalars.rule("le")(emitter, "i4", index, np.int32(bound))
     return scalars.rule("and")(emitter, "b1", above, below)
@@ -84,6 +85,7 @@ def _gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) 
             if fills(eqn):
                 here = in_bounds(emitter, code, start[axis], bound[axis])
                 found = scalars.rule("and")(emitter, "b1", found, here)
+        # Along a batching axis, an element takes the indices at its own position.
         for axis, other in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
             start[axis] = batch[other]
         offset = [0] * x.ndim
@@ -131,6 +133,7 @@ def _dynamic_element(
         index = scalars.smallest(emitter, "i4", index, np.int32(bound[i]))
         index = scalars.multiply(emitter, "i4", index, np.int32(stride)) if stride > 1 else index
         flat = scalars.rule("add")(emitter, "i4", flat, index) if is_runtime_value(flat) else index
+    # All elements that the indices may mean, in the order of the flat index.
     reach = tuple(slice(s, s + bound[i] + 1) if i in dynamic else s for i, s in enumerate(static))
     values = x[reach].reshape(-1).tolist()
     # One index for all lanes is one load from a table on the stack.
@@ -203,6 +206,7 @@ def max_starts(eqn: Any) -> list[int]:
     update_shape, sizes = eqn.invars[2].aval.shape, [1] * len(shape)
     dropped = (*d.inserted_window_dims, *d.operand_batching_dims)
     window_axes = [i for i in range(len(shape)) if i not in dropped]
+    # A window has size one along axes that the updates do not have.
     for axis, of in zip(window_axes, d.update_window_dims, strict=True):
         sizes[axis] = update_shape[of]
     require_unbatched(
@@ -217,6 +221,7 @@ def update_index(
     """Return the index that an update with a known start goes to, or None if it is dropped."""
     if clips:
         start = [min(max(int(c), 0), b) for c, b in zip(start, bound, strict=True)]
+    # As in XLA, an update that is partly out of range is dropped as a whole.
     elif any(not 0 <= c <= b for c, b in zip(start, bound, strict=True)):
         return None
     return tuple(int(c) + o for c, o in zip(start, offset, strict=True))
@@ -279,6 +284,7 @@ def _dynamic_update(
     shape, sizes = eqn.invars[0].aval.shape, eqn.invars[1].aval.shape
     require_unbatched(eqn, [i for i, n in enumerate(sizes) if n != shape[i]])
     kind, code = code_of(eqn.outvars[0].aval.dtype), code_of(eqn.invars[2].aval.dtype)
+    # Each environment's update goes to that environment, so the batch needs no index.
     bound = [n - m for n, m in zip(x.shape, new.shape, strict=True)]
     start, out = [s[()] for s in indices], x.copy()
     _check_selections(new.size, start, bound)

@@ -52,5 +52,6 @@ def lower(emitter: Emitter, eqn: Any, given: Sequence[ElementArray]) -> list[Ele
     jax_internals.check(eqn)
     if rule is not None:
         return [map_elements(rule, *given)]
+    # Rules of one result return it without a list.
     out = RULES_BY_PRIMITIVE[name](emitter, eqn, *given)
     return out if isinstance(out, list) else [out]

@@ -134,6 +134,7 @@ def _outer(test: str, name: str, bits: str) -> Rule:
     """
 
     def one(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
+        # LLVM's `maximum` and `minimum` pass NaN on; `maxnum` and `minnum` would drop it.
         if is_float(code):
             return emitter.intrinsic(name, code, x, y)
         if code == "b1":
@@ -186,6 +187,7 @@ def _absolute(emitter: Emitter, code: str, x: Value) -> Value:
 
 def _sign(emitter: Emitter, code: str, x: Value) -> Value:
     """Return -1, 1, or the number itself if it is zero or NaN, which keeps the sign of zero."""
+    # Comparisons with NaN are false, so that it passes both selections.
     zero, one = constant(code, 0), constant(code, 1)
     up = emitter.select(compare("gt")(emitter, code, x, zero), one, x, code)
     return emitter.select(compare("lt")(emitter, code, x, zero), constant(code, -1), up, code)
@@ -223,6 +225,7 @@ def power(emitter: Emitter, code: str, x: Value, n: int) -> Value:
     if n < 0:
         below = power(emitter, code, x, -n)
         return emitter.apply("fdiv", code, constant(code, 1), below)
+    # The bits of the exponent say which squares are factors.
     result, square = constant(code, 1), x
     while n:
         if n % 2:
@@ -301,6 +304,7 @@ add, multiply, largest, smallest = map(rule, ("add", "mul", "max", "min"))
 def log_add(emitter: Emitter, code: str, x: Value, y: Value) -> Value:
     """Return log(exp(x) + exp(y)) = max + log(1 + exp(min - max)), which does not overflow."""
     top = largest(emitter, code, x, y)
+    # The exponent is at most zero.
     below = rule("sub")(emitter, code, smallest(emitter, code, x, y), top)
     rest = rule("log1p")(emitter, code, rule("exp")(emitter, code, below))
     # The difference of two equal infinities is NaN; the result is that infinity.

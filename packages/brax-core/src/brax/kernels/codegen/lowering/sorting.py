@@ -52,6 +52,7 @@ def _sort(emitter: Emitter, eqn: Any, *arrays: ElementArray) -> list[ElementArra
     count = arrays[0].shape[axis]
     if count > MAX_SORTED:
         raise Unsupported(f"a sort of {count} elements")
+    # Nothing to sort, and the network needs two elements.
     if count < 2:
         return list(arrays)
     codes = [code_of(v.aval.dtype) for v in eqn.invars]
@@ -77,6 +78,8 @@ def _sort(emitter: Emitter, eqn: Any, *arrays: ElementArray) -> list[ElementArra
                 column[high] = emitter.select(after, a, b, code)
         return [x for column in columns[: len(arrays)] for x in column]
 
+    # One array for each position along the sorted axis: a network for each row, in a loop if there
+    # are many rows in memory.
     given = [x[..., i] for x in rows for i in range(count)]
     kinds = [code for code in codes for _ in range(count)]
     found = map_results(emitter, network, given, kinds, kinds[: len(arrays) * count])
