@@ -122,8 +122,10 @@ def _results(eqn: Any, given: list[tuple[Any, int]], uses: Sequence[int]) -> lis
             if eqn.params.get("name") == BARRIER_NAME
             else found
         )
+    # XLA stores what a loop or branch takes and returns.
     if name in ("scan", "while", "cond"):
         return [(x, 0) for x in _LOOPS[name](eqn, arrays)]
+    # The operation itself, unchanged, on the values so far.
     out = eqn.primitive.bind(*arrays, **eqn.params)
     results = out if eqn.primitive.multiple_results else [out]
     if name in _STORED:

@@ -338,6 +338,7 @@ def _register(name: str, text: str, opt_level: int) -> None:
 
 def primitive_names(jaxpr: Any) -> set[str]:
     """Return the names of all primitives in a jaxpr, including those of called functions."""
+    # Loops and calls hold jaxprs of their own.
     here = {eqn.primitive.name for eqn in jaxpr.eqns}
     return here.union(*(primitive_names(j) for eqn in jaxpr.eqns for j in jax_internals.inner(eqn)))
 

@@ -285,6 +285,7 @@ class Emitter:
 
     def new_value(self, wide: bool, depth: int) -> str:
         """Return the name of a value that the caller defines, such as a loop counter."""
+        # Nothing is emitted: the text that defines the name is the caller's.
         name = self.fresh_name("v")
         self.wide[name], self._depth[name] = wide, depth
         return name
@@ -411,6 +412,7 @@ class Emitter:
 
     def apply(self, instruction: str, code: str, *values: Value) -> str:
         """Emit an instruction whose operands all have one type."""
+        # One wide operand makes the result wide; uniform ones are broadcast.
         wide = self.widest(*values)
         given = ", ".join(self.operand(x, code, wide) for x in values)
         return self.emit(f"{instruction} {self.type_of(code, wide)} {given}", wide, values)

@@ -151,7 +151,7 @@ class Loops:
         wide = np.broadcast_arrays(*arrays)
         shape = wide[0].shape
         operands = [self._operand(a, code) for a, code in zip(wide, given, strict=True)]
-        # The loop goes where its deepest operand is: one over batch-invariant arrays runs only once.
+        # The loop goes where its deepest operand is. Over batch-invariant arrays it runs only once.
         depth = max(min_depth, self._depth(operands))
         body = self._loop_for(math.prod(shape), depth, operands)
         with self._inside(body.outer_depth, body):
@@ -385,6 +385,7 @@ class Loops:
         # unlike a set: the module's text, and with it its name in the cache, is reproducible.
         for buffer in dict.fromkeys(x.buffer for x in values if isinstance(x, BufferElement)):
             self._close_loop_of(buffer)
+        # The copies are made as far out of the loops as all of the values are available.
         wide, depth = self.any_wide(values), max(map(emitter.depth, values))
         if key in emitter.joined_buffers[depth]:
             return emitter.joined_buffers[depth][key]
