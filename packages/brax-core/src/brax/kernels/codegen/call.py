@@ -90,8 +90,8 @@ def _devices() -> Any:
     parameter, the kernel's operation is taken for one that calls a partitioned function.
     """
 
-    def partition(mesh: Any, given: Any, result: Any) -> Any:
-        return mesh, lambda x: x, result.sharding, (given[0].sharding,)
+    def partition(mesh: Any, operands: Any, result: Any) -> Any:
+        return mesh, lambda x: x, result.sharding, (operands[0].sharding,)
 
     same = custom_partitioning(lambda x: x)
     same.def_partition(partition=partition, sharding_rule="a -> a")
@@ -163,10 +163,10 @@ class Kernel:
         assert name is not None
         # XLA removes these transposes together with those of `vmap`; the handler transposes parts
         # of the batch, which stay in the cache.
-        given = [
+        batch_first = [
             jnp.moveaxis(x, -1, 0) if mine else x for x, mine in zip(operands, batched, strict=True)
         ]
-        return [jnp.moveaxis(x, 0, -1) for x in jax.ffi.ffi_call(name, results)(*given)]
+        return [jnp.moveaxis(x, 0, -1) for x in jax.ffi.ffi_call(name, results)(*batch_first)]
 
     def _partitioned(self, batched: tuple[bool, ...]) -> Any:
         """Return the call in a program for several devices, each with its part of the batch."""
@@ -177,8 +177,8 @@ class Kernel:
             found = [p[-1] for p, s in zip(specs, shapes, strict=False) if len(p) == len(s.shape)]
             return next((axis for axis in found if axis is not None), None)
 
-        def partition(mesh: Any, given: Any, results: Any) -> Any:
-            axis = batch_axis(mesh, given)
+        def partition(mesh: Any, operands: Any, results: Any) -> Any:
+            axis = batch_axis(mesh, operands)
 
             # Only the batch is split; operands without one are on every device.
             def split(shape: Any, mine: bool) -> NamedSharding:
@@ -188,7 +188,7 @@ class Kernel:
             def local(*operands: jax.Array) -> tuple[jax.Array, ...]:
                 return tuple(self._local(batched, *operands))
 
-            shardings = tuple(split(s, mine) for s, mine in zip(given, batched, strict=True))
+            shardings = tuple(split(s, mine) for s, mine in zip(operands, batched, strict=True))
             return mesh, local, tuple(split(s, True) for s in results), shardings
 
         def whole(*operands: jax.Array) -> tuple[jax.Array, ...]:
@@ -209,8 +209,8 @@ class Kernel:
             names = [f"n{next(count)}" for _ in aval.shape[:-1]]
             return " ".join([*names, "batch" if mine else f"n{next(count)}"])
 
-        given = ", ".join(map(axes, self.closed.in_avals, batched))
-        return f"{given} -> {', '.join(axes(a, True) for a in self.closed.out_avals)}"
+        operands = ", ".join(map(axes, self.closed.in_avals, batched))
+        return f"{operands} -> {', '.join(axes(a, True) for a in self.closed.out_avals)}"
 
     def name(self, batched: tuple[bool, ...], size: int, threads: bool = False) -> str | None:
         """Return the name of the native function for a batch, compiled if it is new.

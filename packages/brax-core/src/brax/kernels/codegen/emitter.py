@@ -223,10 +223,10 @@ class Emitter:
 
     def _store(self, x: Value, code: str, wide: bool, place: str, index: Value, depth: int) -> None:
         """Store a value in a stack slot at a depth."""
-        kind, given = self.type_of(code, wide), self.operand(x, code, wide)
+        kind, operands = self.type_of(code, wide), self.operand(x, code, wide)
         at = self.fresh_name("p")
         address = f"{at} = getelementptr {kind}, ptr {place}, i32 {index}"
-        self.blocks[depth].append(InstructionGroup(f"{address}\nstore {kind} {given}, ptr {at}"))
+        self.blocks[depth].append(InstructionGroup(f"{address}\nstore {kind} {operands}, ptr {at}"))
 
     def element(self, values: Sequence[Value], index: Value, code: str) -> Value:
         """Return one of several values by an index that all lanes share.
@@ -382,14 +382,14 @@ class Emitter:
 
     def store_element(self, buffer: Buffer, index: Value, x: Value) -> InstructionGroup:
         """Return the store of a number in a buffer; the caller places it in the right loop."""
-        code, given = _stored_code(buffer.code), self.operand(x, buffer.code, buffer.wide)
+        code, operands = _stored_code(buffer.code), self.operand(x, buffer.code, buffer.wide)
         # Truth values are stored as 0 and -1, and compared with zero when they are loaded.
         if buffer.code == "b1":
             kinds = self.type_of("b1", buffer.wide), self.type_of(code, buffer.wide)
-            given = self.emit(f"sext {kinds[0]} {given} to {kinds[1]}", buffer.wide, (x,))
+            operands = self.emit(f"sext {kinds[0]} {operands} to {kinds[1]}", buffer.wide, (x,))
         kind, at = self.type_of(code, buffer.wide), self.fresh_name("p")
         address = f"{at} = getelementptr {kind}, ptr {buffer.name}, i32 {index}"
-        return InstructionGroup(f"{address}\nstore {kind} {given}, ptr {at}")
+        return InstructionGroup(f"{address}\nstore {kind} {operands}, ptr {at}")
 
     def widest(self, *values: Value) -> bool:
         """Return whether any of the values is wide."""
@@ -414,8 +414,8 @@ class Emitter:
         """Emit an instruction whose operands all have one type."""
         # One wide operand makes the result wide; uniform ones are broadcast.
         wide = self.widest(*values)
-        given = ", ".join(self.operand(x, code, wide) for x in values)
-        return self.emit(f"{instruction} {self.type_of(code, wide)} {given}", wide, values)
+        operands = ", ".join(self.operand(x, code, wide) for x in values)
+        return self.emit(f"{instruction} {self.type_of(code, wide)} {operands}", wide, values)
 
     def intrinsic(self, name: str, code: str, *values: Value) -> str:
         """Emit a call of an LLVM intrinsic on numbers of one type, which acts on all lanes."""
@@ -424,8 +424,8 @@ class Emitter:
         bits = f"{'f' if code[0] == 'f' else 'i'}{8 * int(code[1])}"
         function = f"@llvm.{name}.{f'v{self.lanes}' if wide else ''}{bits}"
         self.declarations.add(f"declare {kind} {function}({', '.join([kind] * len(values))})")
-        given = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
-        return self.emit(f"call {kind} {function}({given})", wide, values)
+        operands = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
+        return self.emit(f"call {kind} {function}({operands})", wide, values)
 
     def library_call(self, name: str, code: str, *values: Value) -> str:
         """Emit calls of a function of C's mathematics library, for one lane after another."""
@@ -433,19 +433,19 @@ class Emitter:
         symbol = f"@{name}{'f' if code == 'f4' else ''}"
         self.declarations.add(f"declare {scalar} {symbol}({', '.join([scalar] * len(values))})")
 
-        def call(emitter: Emitter, given: list[str]) -> str:
-            arguments = ", ".join(f"{scalar} {x}" for x in given)
-            return emitter.emit(f"call {scalar} {symbol}({arguments})", False, tuple(given))
+        def call(emitter: Emitter, operands: list[str]) -> str:
+            arguments = ", ".join(f"{scalar} {x}" for x in operands)
+            return emitter.emit(f"call {scalar} {symbol}({arguments})", False, tuple(operands))
 
         # C's library has no vector functions: the lanes are extracted, called, inserted again.
-        def by_lane(emitter: Emitter, *given: str) -> tuple[Value]:
-            if not emitter.widest(*given):
-                return (call(emitter, list(given)),)
+        def by_lane(emitter: Emitter, *operands: str) -> tuple[Value]:
+            if not emitter.widest(*operands):
+                return (call(emitter, list(operands)),)
             kind, result = emitter.type_of(code, True), "poison"
             for lane in range(emitter.lanes):
                 scalars = [
                     emitter.emit(f"extractelement {kind} {x}, i32 {lane}", False, (x,))
-                    for x in given
+                    for x in operands
                 ]
                 one = call(emitter, scalars)
                 result = emitter.emit(
@@ -487,15 +487,15 @@ class Emitter:
             for i, x in enumerate(results):
                 text = f"insertvalue {struct_type} {value}, {kind} {x}, {i}"
                 value = inner.emit(text, wide, (x,))
-            given = ", ".join(f"{kind} {x}" for x in names)
+            operands = ", ".join(f"{kind} {x}" for x in names)
             body = [*(line.text for line in inner.blocks[0]), f"ret {struct_type} {value}"]
-            text = "\n".join([f"define internal {struct_type} {symbol}({given}) {{", *body, "}"])
+            text = "\n".join([f"define internal {struct_type} {symbol}({operands}) {{", *body, "}"])
             self.routines[symbol] = struct_type, len(results), text
             self.declarations |= inner.declarations
             self.routines |= inner.routines
         struct_type, count, _ = self.routines[symbol]
-        given = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
-        call = self.emit(f"call {struct_type} {symbol}({given})", wide, values)
+        operands = ", ".join(f"{kind} {self.operand(x, code, wide)}" for x in values)
+        call = self.emit(f"call {struct_type} {symbol}({operands})", wide, values)
         return [
             self.emit(f"extractvalue {struct_type} {call}, {i}", wide, (call,))
             for i in range(count)

@@ -165,8 +165,8 @@ def called(eqn: Any) -> Body:
         expand = getattr(eqn.params.get("_prim"), "expand", None)
         if expand is None:
             raise UnknownForm("the operation 'call_hi_primitive' cannot be expanded")
-        given = (jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars)
-        return _body(jax.make_jaxpr(expand)(*given))
+        shapes = (jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars)
+        return _body(jax.make_jaxpr(expand)(*shapes))
     # `jit` has `jaxpr`; functions with derivatives of their own have `call_jaxpr` or `fun_jaxpr`,
     # whose derivative rules no longer matter here.
     for parameter in ("jaxpr", "call_jaxpr", "fun_jaxpr"):

@@ -124,18 +124,18 @@ class Loops:
         self,
         fun: Callable[..., Value],
         arrays: Sequence[ElementArray],
-        given: Sequence[str],
+        operand_codes: Sequence[str],
         code: str,
         min_depth: int = 0,
     ) -> ElementArray:
         """Apply a function to the elements of arrays, as `map_results` with one result."""
-        return self.map_results(lambda *x: [fun(*x)], arrays, given, [code], min_depth)[0]
+        return self.map_results(lambda *x: [fun(*x)], arrays, operand_codes, [code], min_depth)[0]
 
     def map_results(
         self,
         fun: Callable[..., Sequence[Value]],
         arrays: Sequence[ElementArray],
-        given: Sequence[str],
+        operand_codes: Sequence[str],
         codes: Sequence[str],
         min_depth: int = 0,
     ) -> list[ElementArray]:
@@ -144,13 +144,13 @@ class Loops:
         Args:
             fun: takes one value for each array; returns the results.
             arrays: the arrays, which are broadcast against each other.
-            given: their type codes.
+            operand_codes: their type codes.
             codes: type codes of the results.
             min_depth: the depth of buffers that the function reads besides.
         """
         wide = np.broadcast_arrays(*arrays)
         shape = wide[0].shape
-        operands = [self._operand(a, code) for a, code in zip(wide, given, strict=True)]
+        operands = [self._operand(a, code) for a, code in zip(wide, operand_codes, strict=True)]
         # The loop goes where its deepest operand is. Over batch-invariant arrays it runs only once.
         depth = max(min_depth, self._depth(operands))
         body = self._loop_for(math.prod(shape), depth, operands)
@@ -165,7 +165,7 @@ class Loops:
         start: Callable[..., Sequence[Value]],
         step: Callable[..., Sequence[Value]],
         arrays: Sequence[ElementArray],
-        given: Sequence[str],
+        operand_codes: Sequence[str],
         codes: Sequence[str],
         keep_all: bool = False,
     ) -> list[ElementArray]:
@@ -176,7 +176,7 @@ class Loops:
             step: takes an element's number (`i4`), the carry and the elements; returns the next
                 carry.
             arrays: the arrays, which are broadcast against each other.
-            given: their type codes.
+            operand_codes: their type codes.
             codes: type codes of the carry.
             keep_all: whether to return the carry after each element, as a cumulative sum does.
 
@@ -188,9 +188,9 @@ class Loops:
         *outer, length = whole[0].shape
         # With a single element there is nothing to carry.
         if length == 1:
-            out = self.map_results(start, [a[..., 0] for a in whole], given, codes)
+            out = self.map_results(start, [a[..., 0] for a in whole], operand_codes, codes)
             return [x[..., None] for x in out] if keep_all else out
-        operands = [self._operand(a, code) for a, code in zip(whole, given, strict=True)]
+        operands = [self._operand(a, code) for a, code in zip(whole, operand_codes, strict=True)]
         for x in operands:
             if x.buffer:
                 self._close_loop_of(x.buffer)

@@ -53,8 +53,8 @@ def translate(
         emitter.loops = Loops(emitter, min_elements)
     jaxpr = closed.jaxpr
     both = enumerate(zip(jaxpr.invars, batched, strict=True))
-    given = [_operand(emitter, k, var, mine) for k, (var, mine) in both]
-    results = lower_jaxpr(emitter, jaxpr, closed.consts, given)
+    operands = [_operand(emitter, k, var, mine) for k, (var, mine) in both]
+    results = lower_jaxpr(emitter, jaxpr, closed.consts, operands)
     # Results are stored element by element, so those in memory are loaded first.
     if emitter.loops:
         results = [emitter.loops.loaded(x) for x in results]
@@ -155,14 +155,14 @@ def _store_result(emitter: Emitter, address: str, j: int, code: str, value: Valu
     """Store element `j` of a result; each result has a batch."""
     # With one lane, for a batch of one, all values are scalars.
     wide = emitter.lanes > 1
-    kind, given = emitter.type_of(code, wide), emitter.operand(value, code, wide)
+    kind, operand = emitter.type_of(code, wide), emitter.operand(value, code, wide)
     if code == "b1":
-        given = emitter.emit(
-            f"zext {kind} {given} to {_byte_type(emitter, wide)}", wide, (value,), 1
+        operand = emitter.emit(
+            f"zext {kind} {operand} to {_byte_type(emitter, wide)}", wide, (value,), 1
         )
         kind = _byte_type(emitter, wide)
     at = _element_address(emitter, address, j, code, True)
-    emitter.emit_effect(f"store {kind} {given}, ptr {at}, align 1")
+    emitter.emit_effect(f"store {kind} {operand}, ptr {at}, align 1")
 
 
 def _byte_type(emitter: Emitter, wide: bool) -> str:

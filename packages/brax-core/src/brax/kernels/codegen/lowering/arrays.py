@@ -83,7 +83,7 @@ def map_results(
     emitter: Emitter,
     fun: Callable[..., Sequence[Value]],
     arrays: Sequence[ElementArray],
-    given: Sequence[str],
+    operand_codes: Sequence[str],
     codes: Sequence[str],
 ) -> list[ElementArray]:
     """Apply a function of several results to the elements of arrays of one shape.
@@ -92,11 +92,11 @@ def map_results(
         emitter: receives the instructions: a loop if the arrays are large and in memory.
         fun: takes one value for each array; returns the results.
         arrays: the arrays.
-        given: their type codes.
+        operand_codes: their type codes.
         codes: type codes of the results.
     """
     if emitter.loops and emitter.loops.worth_looping(arrays[0]):
-        return list(emitter.loops.map_results(fun, arrays, given, codes))
+        return list(emitter.loops.map_results(fun, arrays, operand_codes, codes))
     loaded = [emitter.loops.loaded(x) if emitter.loops else x for x in arrays]
     out = [np.empty(loaded[0].size, object) for _ in codes]
     for i, values in enumerate(zip(*(x.reshape(-1) for x in loaded), strict=True)):

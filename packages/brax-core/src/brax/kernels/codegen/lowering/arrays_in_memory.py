@@ -22,7 +22,7 @@ from brax.kernels.codegen.lowering.arrays import (
 )
 
 
-def lower(emitter: Emitter, eqn: Any, given: Sequence[ElementArray]) -> list[ElementArray]:
+def lower(emitter: Emitter, eqn: Any, operands: Sequence[ElementArray]) -> list[ElementArray]:
     """Emit the instructions of an equation, in a loop if it is worth one; return its results.
 
     Raises:
@@ -31,24 +31,24 @@ def lower(emitter: Emitter, eqn: Any, given: Sequence[ElementArray]) -> list[Ele
     name, loops = eqn.primitive.name, emitter.loops
     # Moving elements does not load them; rules by rows decide on a loop themselves.
     if name in arrays.DATA_MOVEMENT or name in rules.RULES_BY_ROWS:
-        return rules.lower(emitter, eqn, given)
+        return rules.lower(emitter, eqn, operands)
     shapes = [element_shape(v.aval.shape) for v in eqn.outvars]
     # Known numbers are folded, whatever their count.
-    if is_constant(*given):
-        return rules.lower(emitter, eqn, given)
+    if is_constant(*operands):
+        return rules.lower(emitter, eqn, operands)
     # `top_k` has no unrolled rule, so it is a loop for arrays of any size.
-    if name == "top_k" or loops.worth_looping(*given, *(np.broadcast_to(0, s) for s in shapes)):
+    if name == "top_k" or loops.worth_looping(*operands, *(np.broadcast_to(0, s) for s in shapes)):
         jax_internals.check(eqn)
         rule = rules.elementwise_rule(emitter, eqn)
         if rule is not None:
             (result,) = _codes(eqn.outvars)
-            return [loops.map_elements(rule, given, _codes(eqn.invars), result)]
+            return [loops.map_elements(rule, operands, _codes(eqn.invars), result)]
         if name in _MEMORY_RULES:
             # None means that the rule leaves this case to the unrolled one.
-            out = _MEMORY_RULES[name](emitter, loops, eqn, *given)
+            out = _MEMORY_RULES[name](emitter, loops, eqn, *operands)
             if out is not None:
                 return out if isinstance(out, list) else [out]
-    return rules.lower(emitter, eqn, [loops.loaded(x) for x in given])
+    return rules.lower(emitter, eqn, [loops.loaded(x) for x in operands])
 
 
 def _codes(variables: Sequence[Any]) -> list[str]:
@@ -309,14 +309,14 @@ def _scatter_add(
     for pairs in rounds.values():
         targets, added = [p for p, _ in pairs], np.empty(len(pairs), object)
         added[:] = [v for _, v in pairs]
-        given = [out[targets], added]
+        operands = [out[targets], added]
         if not loops.worth_looping(added):
-            given = [loops.loaded(a) for a in given]
+            operands = [loops.loaded(a) for a in operands]
         combine = functools.partial(scalars.add, emitter, code)
         out[targets] = (
-            loops.map_elements(combine, given, [code, code], code)
+            loops.map_elements(combine, operands, [code, code], code)
             if loops.worth_looping(added)
-            else (arrays.map_elements(combine, *given))
+            else (arrays.map_elements(combine, *operands))
         )
     return out.reshape(x.shape)
 

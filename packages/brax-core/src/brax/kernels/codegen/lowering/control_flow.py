@@ -36,7 +36,7 @@ from brax.kernels.skip import WHERE_NEEDED
 
 
 def lower_jaxpr(
-    emitter: Emitter, jaxpr: Any, consts: Sequence[Any], given: Sequence[ElementArray]
+    emitter: Emitter, jaxpr: Any, consts: Sequence[Any], operands: Sequence[ElementArray]
 ) -> list[ElementArray]:
     """Emit the instructions of a jaxpr, equation by equation, and return its results.
 
@@ -44,7 +44,7 @@ def lower_jaxpr(
         emitter: receives the instructions.
         jaxpr: the open jaxpr.
         consts: the values of its constants.
-        given: its operands.
+        operands: its operands.
 
     Raises:
         Unsupported: if an operation has no lowering rule.
@@ -62,15 +62,14 @@ def lower_jaxpr(
             environment[var] = x
 
     write(jaxpr.constvars, [constant_array(c) for c in consts])
-    write(jaxpr.invars, given)
+    write(jaxpr.invars, operands)
     for eqn in jaxpr.eqns:
         # Prints and callbacks would have to happen once for each environment, in order.
         if eqn.effects:
             raise Unsupported(f"the side effect of '{eqn.primitive.name}'")
         emitter.check_size()
-        operands = [read(v) for v in eqn.invars]
         try:
-            write(eqn.outvars, _results(emitter, eqn, operands))
+            write(eqn.outvars, _results(emitter, eqn, [read(v) for v in eqn.invars]))
         except Unsupported as reason:
             # The innermost equation that has a source line names the culprit.
             reason.where = reason.where or jax_internals.source(eqn)
@@ -78,39 +77,39 @@ def lower_jaxpr(
     return [read(v) for v in jaxpr.outvars]
 
 
-def _results(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+def _results(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
     """Return the results of one equation, by its lowering rule."""
     name = eqn.primitive.name
     if name in jax_internals.CALLS:
         # A call is inlined; the names of called functions mark work that may be skipped.
         if eqn.params.get("name") == WHERE_NEEDED and _keeps_shapes(eqn):
-            return _where_needed(emitter, eqn, given)
-        return lower_jaxpr(emitter, *jax_internals.called(eqn), given)
+            return _where_needed(emitter, eqn, operands)
+        return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
     if name in _CONTROL_FLOW_RULES:
         jax_internals.check(eqn)
-        return _CONTROL_FLOW_RULES[name](emitter, eqn, given)
-    return (arrays_in_memory if emitter.loops else rules).lower(emitter, eqn, given)
+        return _CONTROL_FLOW_RULES[name](emitter, eqn, operands)
+    return (arrays_in_memory if emitter.loops else rules).lower(emitter, eqn, operands)
 
 
-def _linear_solve(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+def _linear_solve(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
     """Lower `custom_linear_solve` to the solver that it names, such as one by LU."""
     # The other functions of the operation, such as the matrix product, serve derivatives only.
     solver, solver_operands = jax_internals.linear_solver(eqn)
-    return lower_jaxpr(emitter, *solver, [given[i] for i in solver_operands])
+    return lower_jaxpr(emitter, *solver, [operands[i] for i in solver_operands])
 
 
-def _cond(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+def _cond(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
     """Compute all branches, and select among their results."""
-    branches, index = jax_internals.branches(eqn), _loaded(emitter, given[0])[()]
+    branches, index = jax_internals.branches(eqn), _loaded(emitter, operands[0])[()]
     if not is_runtime_value(index):
         chosen = branches[min(max(int(index), 0), len(branches) - 1)]
-        return lower_jaxpr(emitter, *chosen, given[1:])
+        return lower_jaxpr(emitter, *chosen, operands[1:])
     code = code_of(eqn.invars[0].aval.dtype)
     # From the last branch to the first, each is selected where the index is at most its number:
     # so an index that is out of range is clipped, as XLA does.
-    out = lower_jaxpr(emitter, *branches[-1], given[1:])
+    out = lower_jaxpr(emitter, *branches[-1], operands[1:])
     for i in reversed(range(len(branches) - 1)):
-        other = lower_jaxpr(emitter, *branches[i], given[1:])
+        other = lower_jaxpr(emitter, *branches[i], operands[1:])
         number = scalars.convert(emitter, index, code, "i4")
         chosen = _filled([scalars.rule("le")(emitter, "i4", number, np.int32(i))], ())
         out = [
@@ -198,12 +197,12 @@ class _Carry:
         )
 
 
-def _scan(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+def _scan(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
     """Lower `scan`, a loop whose number of iterations is known."""
     body, length, reverse, consts, carried = jax_internals.scan(eqn)
     # The operands are constants, the first carry, and arrays that are scanned over (rows).
     first = consts + carried
-    fixed, start, rows = given[:consts], given[consts:first], given[first:]
+    fixed, start, rows = operands[:consts], operands[consts:first], operands[first:]
     results = eqn.outvars[carried:]
     if not length or any(v.aval.shape[0] == BATCH_MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
@@ -240,7 +239,7 @@ def _scan(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[Element
     return [*carry.get(), *kept]
 
 
-def _while(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+def _while(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
     """Lower `while`, a loop whose end is found as it runs.
 
     If each environment, or each row of an array, ends at an iteration of its own, those that have
@@ -248,15 +247,15 @@ def _while(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[Elemen
     """
     test, body, test_consts, body_consts = jax_internals.while_loop(eqn)
     first = test_consts + body_consts
-    carry = _Carry(emitter, [v.aval for v in eqn.invars[first:]], given[first:])
+    carry = _Carry(emitter, [v.aval for v in eqn.invars[first:]], operands[first:])
     loop = _Loop(emitter)
     now = carry.get()
     # The test belongs to the body of the loop, before the jump out of it.
-    (running,) = lower_jaxpr(emitter, *test, [*given[:test_consts], *now])
+    (running,) = lower_jaxpr(emitter, *test, [*operands[:test_consts], *now])
     running = _loaded(emitter, running)
     logical_or = functools.partial(scalars.rule("or"), emitter, "b1")
     loop.check(emitter.any_lane(functools.reduce(logical_or, running.reshape(-1))))
-    after = lower_jaxpr(emitter, *body, [*given[test_consts:first], *now])
+    after = lower_jaxpr(emitter, *body, [*operands[test_consts:first], *now])
     # A test without axes is the same in all environments: the loop ends for all at once.
     if running.ndim:
         codes = [code_of(v.aval.dtype) for v in eqn.outvars]
@@ -273,13 +272,13 @@ def _where(
     """Select between two arrays by the truth values of their leading axes."""
     # A test of rows has only the leading axes of what it selects.
     which = which.reshape(*which.shape, *(1,) * (yes.ndim - which.ndim))
-    given = [which, yes, no]
+    operands = [which, yes, no]
     if emitter.loops and emitter.loops.worth_looping(yes):
         return emitter.loops.map_elements(
-            lambda c, a, b: emitter.select(c, a, b, code), given, ["b1", code, code], code
+            lambda c, a, b: emitter.select(c, a, b, code), operands, ["b1", code, code], code
         )
     return map_elements(
-        lambda c, a, b: emitter.select(c, a, b, code), *(_loaded(emitter, x) for x in given)
+        lambda c, a, b: emitter.select(c, a, b, code), *(_loaded(emitter, x) for x in operands)
     )
 
 
@@ -298,20 +297,20 @@ def _keeps_shapes(eqn: Any) -> bool:
     )
 
 
-def _where_needed(emitter: Emitter, eqn: Any, given: list[ElementArray]) -> list[ElementArray]:
+def _where_needed(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
     """Lower `brax.kernels.skip.where_needed` to a branch around work that no lane needs."""
     n, inner = len(eqn.outvars), jax_internals.called(eqn)
     # Operands: constants of the function, the truth value, and the old values.
-    (needed,) = _loaded(emitter, given[-n - 1]).reshape(-1)
+    (needed,) = _loaded(emitter, operands[-n - 1]).reshape(-1)
     if not is_runtime_value(needed):
-        return lower_jaxpr(emitter, *inner, given)
+        return lower_jaxpr(emitter, *inner, operands)
     # The branch is a loop of at most one iteration. Its carry starts with the old values, which
     # remain if the body is skipped.
-    carry = _Carry(emitter, [v.aval for v in eqn.outvars], given[-n:])
+    carry = _Carry(emitter, [v.aval for v in eqn.outvars], operands[-n:])
     branch = _Loop(emitter)
     now = carry.get()
     branch.check(emitter.any_lane(needed))
-    carry.put(lower_jaxpr(emitter, *inner, [*given[:-n], *now]))
+    carry.put(lower_jaxpr(emitter, *inner, [*operands[:-n], *now]))
     branch.end("false")
     return carry.get()
 

@@ -120,10 +120,10 @@ def _total_order(predicate: str) -> Callable[..., Value]:
 
 def rounded_mantissa(emitter: Emitter, code: str, x: Value, bits: int) -> Value:
     """Return a float whose mantissa is rounded to some bits, halves to even."""
-    whole, given = f"i{code[1]}", np.finfo(code).nmant
-    if bits >= given:
+    whole, mantissa_bits = f"i{code[1]}", np.finfo(code).nmant
+    if bits >= mantissa_bits:
         return x
-    number, drop = bits_of(emitter, x, code, whole), given - bits
+    number, drop = bits_of(emitter, x, code, whole), mantissa_bits - bits
     # Adding half a unit less one, and the last bit that stays, carries into the bits that stay if
     # the rest is above one half, or equal to it with an odd last bit. The carry may reach the
     # exponent, which is right: the mantissa is then zero.

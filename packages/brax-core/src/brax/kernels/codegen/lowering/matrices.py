@@ -164,7 +164,7 @@ def _triangular_solve(
 def _by_matrix(
     emitter: Emitter,
     eqn: Any,
-    given: Sequence[ElementArray],
+    operands: Sequence[ElementArray],
     fun: Callable[..., Sequence[Any]],
     rank: int,
 ) -> list[ElementArray]:
@@ -173,7 +173,7 @@ def _by_matrix(
     Args:
         emitter: receives the instructions.
         eqn: the equation.
-        given: its operands, with `rank` axes after those of the batch.
+        operands: its operands, with `rank` axes after those of the batch.
         fun: takes arrays of values, and returns one for each result of the operation.
         rank: axes of each operand of `fun`.
 
@@ -181,10 +181,10 @@ def _by_matrix(
         Unsupported: if a matrix is empty or too large.
     """
     # Shapes: (batch axes..., matrix axes...), with as many batch axes for each operand.
-    batch = given[0].shape[:-rank]
-    shapes = [x.shape[len(batch) :] for x in given]
+    batch = operands[0].shape[:-rank]
+    shapes = [x.shape[len(batch) :] for x in operands]
     results = [element_shape(v.aval.shape)[len(batch) :] for v in eqn.outvars]
-    for i in range(len(given)):
+    for i in range(len(operands)):
         require_unbatched(eqn, range(-rank, 0), i)
     if not all(0 < n <= MAX_UNROLLED_ROWS for shape in (*shapes, *results) for n in shape):
         raise Unsupported(f"the operation '{eqn.primitive.name}' of {shapes[0]}")
@@ -194,7 +194,7 @@ def _by_matrix(
 
     # One array for each element of a matrix, in the shape of the batch: the matrices of a batch
     # become one call of `map_results`, a loop if they are many.
-    columns = [c for x in given for c in x.reshape(*batch, -1).transpose(-1, *range(len(batch)))]
+    columns = [c for x in operands for c in x.reshape(*batch, -1).transpose(-1, *range(len(batch)))]
     found = map_results(
         emitter, flat, columns, _codes(eqn.invars, shapes), _codes(eqn.outvars, results)
     )

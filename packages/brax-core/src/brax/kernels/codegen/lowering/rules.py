@@ -39,7 +39,7 @@ def elementwise_rule(emitter: Emitter, eqn: Any) -> Callable[..., Value] | None:
     return None
 
 
-def lower(emitter: Emitter, eqn: Any, given: Sequence[ElementArray]) -> list[ElementArray]:
+def lower(emitter: Emitter, eqn: Any, operands: Sequence[ElementArray]) -> list[ElementArray]:
     """Emit the instructions of an equation, unrolled, and return its results.
 
     Raises:
@@ -51,7 +51,7 @@ def lower(emitter: Emitter, eqn: Any, given: Sequence[ElementArray]) -> list[Ele
     # Only operations with a rule are checked: others are left to XLA in any case.
     jax_internals.check(eqn)
     if rule is not None:
-        return [map_elements(rule, *given)]
+        return [map_elements(rule, *operands)]
     # Rules of one result return it without a list.
-    out = RULES_BY_PRIMITIVE[name](emitter, eqn, *given)
+    out = RULES_BY_PRIMITIVE[name](emitter, eqn, *operands)
     return out if isinstance(out, list) else [out]

@@ -80,9 +80,9 @@ def _sort(emitter: Emitter, eqn: Any, *arrays: ElementArray) -> list[ElementArra
 
     # One array for each position along the sorted axis: a network for each row, in a loop if there
     # are many rows in memory.
-    given = [x[..., i] for x in rows for i in range(count)]
+    operands = [x[..., i] for x in rows for i in range(count)]
     kinds = [code for code in codes for _ in range(count)]
-    found = map_results(emitter, network, given, kinds, kinds[: len(arrays) * count])
+    found = map_results(emitter, network, operands, kinds, kinds[: len(arrays) * count])
     return [np.stack(found[i * count : (i + 1) * count], axis) for i in range(len(arrays))]
 
 
