@@ -32,7 +32,7 @@ from brax.kernels.codegen.emitter import Unsupported
 
 ASSETS = Path(__file__).parents[1] / "packages/brax-envs/src/brax/envs/assets"
 ROUNDS, CALLS = 7, 20
-"""How often each value has its turn, and the calls of a turn."""
+"""Number of turns of each value, and calls of its program in each turn."""
 
 NEVER = 10**9
 """A threshold that nothing reaches."""

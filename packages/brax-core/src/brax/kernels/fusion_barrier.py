@@ -35,7 +35,7 @@ def fusion_barrier(tree: T) -> T:
 
 
 def compiled_apart(function: Callable[..., T], *args: Any) -> T:
-    """Call a function that XLA compiles on its own, without fusing it with its surroundings.
+    """Call a function that XLA compiles on its own, without fusing it with the rest.
 
     XLA's fusion emitter aborts ("Number of dimensions of this map must match") on some gathers that
     are fused with another result. The call can go once a kernel left to XLA compiles without it.

@@ -53,8 +53,8 @@ def _select(emitter: Emitter, eqn: Any, which: Value, *cases: Value) -> Value:
 
 
 def _round(emitter: Emitter, eqn: Any, x: Value) -> Value:
-    """Lower `round`: ties go to even numbers (method 1) or away from zero (method 0)."""
-    # LLVM's `round` rounds ties away from zero.
+    """Lower `round`: halves go to even numbers (method 1) or away from zero (method 0)."""
+    # LLVM's `round` rounds halves away from zero.
     even = int(eqn.params["rounding_method"]) == 1
     return emitter.intrinsic("roundeven" if even else "round", _codes(eqn)[0], x)
 
