@@ -168,8 +168,8 @@ def measured(name: str) -> Iterator[str]:
         best = [(math.inf, math.inf)] * len(found)
         for _ in range(ROUNDS):
             for i, (program, _) in enumerate(found):
-                times = _seconds(program, *work.operands)
-                best[i] = tuple(map(min, best[i], times))
+                cpu, clock = _seconds(program, *work.operands)
+                best[i] = min(best[i][0], cpu), min(best[i][1], clock)
         for value, (_, compiling), (cpu, clock) in zip(case.values, found, best, strict=True):
             times = f"compile {compiling:.2f} s, run {cpu:.3f} ms CPU, {clock:.3f} ms"
             yield f"{name} = {value}: {work.title}: {times}"
