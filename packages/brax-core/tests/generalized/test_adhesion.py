@@ -189,7 +189,7 @@ def test_pipelines_without_adhesion_refuse_it_by_name():
     model.add_body("cart", mass=1.0, inertia=(0.1,) * 3)
     model.add_joint("cart", "slide", actuator_range=(-1, 1))
     sys = model.build()
-    with pytest.raises(ModelError, match=r"\(actuatorfrcrange\) beside adhesion"):
+    with pytest.raises(ModelError, match=r"\(actuatorfrcrange\) together with adhesion"):
         GENERALIZED.init(sys, sys.init_q, jnp.zeros(3))
 
 
