@@ -11,6 +11,8 @@ import jax.numpy as jnp
 
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.training.agents.ppo.networks import PPONetworks, PPOParams
+
+# Re-exported: Google's brax has `compute_gae` at this path.
 from brax.training.learning.advantages import compute_gae as compute_gae
 
 
