@@ -192,6 +192,22 @@ def test_saving_a_step_again_replaces_it(writer):
     assert checkpoint.available(writer.folder) == [7]
 
 
+def test_a_step_that_cannot_be_replaced_stays(writer, monkeypatch):
+    real = Path.rename
+
+    def fail(path, target):
+        if path.name == ".tmp-000000000007":
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, target)
+
+    path = writer.save(7, {"a": jnp.full(2, 1.0)}, {})
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(CheckpointError, match=r"Input/output error\. The ones before it are whole"):
+        writer.save(7, {"a": jnp.full(2, 2.0)}, {})
+    np.testing.assert_array_equal(checkpoint.load(path).arrays["a"], 1.0)
+    assert checkpoint.available(writer.folder) == [7]
+
+
 def test_leftovers_of_interrupted_saves_are_removed_at_the_start(tmp_path):
     (tmp_path / ".tmp-000000000009" / "arrays").mkdir(parents=True)
     Writer(tmp_path).close()

@@ -159,17 +159,20 @@ class Writer:
         """Write a checkpoint under a temporary name, then rename it: it appears whole or not."""
         target = self._path(steps)
         temporary = self.folder / f"{_TEMPORARY_PREFIX}{target.name}"
+        replaced: Path | None = None
         try:
             # Everything is on the disk, manifest included, before the checkpoint gets its name.
             _write(temporary, arrays, {**record, "steps": steps})
-            # Renaming a folder over one that is not empty fails.
-            if target.exists():
-                self._remove(steps)
+            # A folder cannot be renamed over one that is not empty, so an earlier checkpoint of
+            # this step is set aside. Only a crash between the two renames loses both.
+            replaced = self._set_aside(steps) if target.exists() else None
             # The atomic step: POSIX renames a folder within a file system as one operation.
             temporary.rename(target)
             # The new name is an entry of this folder.
             manifest.sync(self.folder)
         except Exception as error:  # of every kind: orbax passes on those of its stores
+            if replaced and not target.exists():
+                replaced.rename(target)
             shutil.rmtree(temporary, ignore_errors=True)  # a full disk needs its room
             cause = " ".join(str(error).split())
             there = "The ones before it are whole." if checkpoint.available(self.folder) else ""
@@ -178,13 +181,15 @@ class Writer:
             ) from error
         try:
             # Only after the new checkpoint is on disk, so that there is always a whole one.
-            self._retain()
+            if replaced:
+                shutil.rmtree(replaced)
+            self._remove_old()
         except OSError as error:
             warnings.warn(
                 f"old checkpoints stay in '{self.folder}': {error.strerror}.", stacklevel=2
             )
 
-    def _retain(self) -> None:
+    def _remove_old(self) -> None:
         """Remove all checkpoints but the newest and the best."""
         steps = checkpoint.available(self.folder)
         scores = {s: checkpoint.read_record(self._path(s)).get("score") for s in steps}
@@ -195,10 +200,12 @@ class Writer:
 
     def _remove(self, steps: int) -> None:
         """Remove a checkpoint; rename it first, so that its remains are not taken for one."""
+        shutil.rmtree(self._set_aside(steps))
+
+    def _set_aside(self, steps: int) -> Path:
+        """Rename a checkpoint to a temporary name, and return its new path."""
         target = self._path(steps)
-        doomed = self.folder / f"{_TEMPORARY_PREFIX}old-{target.name}"
-        target.rename(doomed)
-        shutil.rmtree(doomed)
+        return target.rename(self.folder / f"{_TEMPORARY_PREFIX}old-{target.name}")
 
 
 def _write(folder: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
