@@ -32,11 +32,11 @@ class PPOConfig(config.RunConfig):
     learning_rate: float = number(1e-4, 0, open_low=True)
     """Learning rate of Adam; with a schedule, the initial one."""
     learning_rate_schedule: str | None = choice(None, *LRSchedule)
-    """`ADAPTIVE_KL` adapts the learning rate to the KL divergence of each update; None or `NONE`
+    """`ADAPTIVE_KL` adapts the learning rate at each update to the KL divergence; None or `NONE`
     keeps it fixed.
     """
     desired_kl: float = number(0.01, 0, open_low=True)
-    """KL divergence per training step that `ADAPTIVE_KL` aims at."""
+    """KL divergence from the policy that acted that `ADAPTIVE_KL` aims at."""
     learning_rate_schedule_min_lr: float = number(1e-5, 0, open_low=True)
     """Lower bound of the adaptive learning rate."""
     learning_rate_schedule_max_lr: float = number(1e-2, 0, open_low=True)
@@ -74,8 +74,8 @@ class PPOConfig(config.RunConfig):
     use_distributional_critic: bool = False
     """Let the value network learn quantiles of the return; the value is their mean."""
     bootstrap_on_timeout: bool = True
-    """Learn from truncated steps too, with the value of the true last observation; False leaves
-    them out of the losses.
+    """Learn from truncated steps too, with the value of the true last observation; False gives
+    them no part in the policy and value losses.
     """
     vision: bool = False
     """Let the networks read images, the observations whose names begin with `pixels/`."""
