@@ -1,4 +1,4 @@
-"""The kinds of plugin, and the checks that each object passes when it is first loaded."""
+"""The kinds of objects that plugins register, and the checks of an object when it is loaded."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ from brax.plugins.records import Registered, Spec
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of plugin."""
+    """A kind of object that plugins register."""
 
     name: str
     """Name in the singular, as in `plugins.get(name, ...)`; the hook is `brax_<name>s`."""

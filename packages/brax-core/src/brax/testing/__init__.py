@@ -1,7 +1,7 @@
 """Conformance checks, the same for Brax's own plugins and those of other packages.
 
-One module a kind of plugin. Tests import what is exported here, and no module of the engine does.
-Start reading at `joint`.
+There is one module for each kind of object that plugins register. Tests import what is exported
+here, and no module of the engine does. Start reading at `joint`.
 """
 
 from brax.testing.actuator import check_actuator
