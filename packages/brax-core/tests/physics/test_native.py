@@ -15,7 +15,7 @@ from physics_lab import PIPELINES, chain
 
 from brax import plugins
 from brax.kernels.batch_last import batch_last
-from brax.kernels.codegen import call, jax_internals, target
+from brax.kernels.codegen import call, ffi, jax_internals, target
 from brax.kernels.codegen.call import Kernel, trace
 from brax.kernels.codegen.translate import translate
 from brax.kernels.skip import where_needed
@@ -628,3 +628,14 @@ def test_another_interface_of_xla_is_an_unknown_form(tmp_path, monkeypatch):
     header.write_text("#define XLA_FFI_API_MAJOR 1\n#define XLA_FFI_API_MINOR 0\n")
     with pytest.raises(jax_internals.UnknownForm, match="foreign-function interface"):
         read()
+
+
+def test_an_empty_array_is_not_transposed():
+    """It has no memory of its own: one element of it would be written over something else.
+
+    Empty cotangents of models without some feature did so to the gradient of a long scan.
+    """
+    empty, two = ffi.ArrayLayout(True, 0, 8), ffi.ArrayLayout(True, 2, 8)
+    text = ffi.ffi_handler([empty, two], [two, empty, two], 1, False)
+    assert text.count("call void @transpose64(ptr %in1") == 1
+    assert text.count("call void @transpose64(") == 3

@@ -171,8 +171,9 @@ def _transposed_arrays(
                 f"{name}.room = getelementptr i8, ptr %room, i64 {room}",
                 f"{name}.to = getelementptr ptr, ptr %{base}s, i64 {k}",
             ]
-            # One element for each environment is its own transpose: it is used where it lies.
-            if not batched or elements == 1:
+            # One element for each environment is its own transpose: it is used where it lies. So is
+            # an empty array, of which `transpose` would copy one element too many.
+            if not batched or elements <= 1:
                 pointers.append(f"store ptr {name}{'.first' if batched else ''}, ptr {name}.to")
                 continue
             pointers.append(f"store ptr {name}.room, ptr {name}.to")
@@ -230,7 +231,10 @@ def _batch(
 
 
 def _transpose(bits: int) -> str:
-    """Return a function that sets to[a, b] = from[b, a], for a < outer and b < inner."""
+    """Return a function that sets to[a, b] = from[b, a], for a < outer and b < inner.
+
+    Both are at least 1: the loops test at their ends.
+    """
     # The writes are contiguous. `align 1`: parts of users' arrays begin anywhere.
     return f"""
 define internal void @transpose{bits}(ptr %to, ptr %from, i64 %outer, i64 %inner) {{
