@@ -17,8 +17,10 @@ class TendonsAtState(NamedTuple):
     """All tendons at a state; a positive force lengthens a tendon."""
 
     length: jax.Array
-    """Shape (n_tendons, batch), as is the next."""
+    """Length of a spatial tendon [m], or weighted sum of coordinates of a fixed one, shape
+    (n_tendons, batch)."""
     velocity: jax.Array
+    """Time derivative of the length, shape (n_tendons, batch)."""
     reach: LinkTransmission | None
     """Transmission of the spatial tendons; None if there are none."""
 

@@ -28,7 +28,7 @@ class Ball(JointType):
     def drift(
         self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
     ) -> Twist:
-        """Return nothing: the axes turn with the child about themselves."""
+        """Return zero: the angular velocity is constant in axes that rotate with the child."""
         # The derivative of S qd is w x w = 0, since w is constant in axes of the child.
         return Twist(None, None)
 

@@ -32,7 +32,7 @@ class Free(JointType):
     def drift(
         self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
     ) -> Twist:
-        """Return nothing: axes are fixed in the world, or turn with the body about themselves."""
+        """Return zero: velocities are along world axes, and for the rotation see `Ball.drift`."""
         return Twist(None, None)
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:
@@ -40,7 +40,7 @@ class Free(JointType):
         return (*pos, *rot)
 
     def bounds(self, q: tuple[jax.Array, ...]) -> list[Bound]:
-        """Return nothing: a free joint has no limits."""
+        """Return an empty list, since a free joint has no limits."""
         return []
 
     def zero(self, like: jax.Array) -> tuple[jax.Array, ...]:

@@ -26,7 +26,7 @@ class Hinge(JointType):
     def drift(
         self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
     ) -> Twist:
-        """Return nothing: the axis is fixed."""
+        """Return zero, since the axis is fixed."""
         return Twist(None, None)
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:

@@ -24,7 +24,7 @@ class Slide(JointType):
     def drift(
         self, params: JointParams, q: tuple[jax.Array, ...], qd: tuple[jax.Array, ...]
     ) -> Twist:
-        """Return nothing: the axis is fixed."""
+        """Return zero, since the axis is fixed."""
         return Twist(None, None)
 
     def coordinates(self, params: JointParams, pos: Vec3, rot: Quat) -> tuple[jax.Array, ...]:

@@ -86,8 +86,8 @@ def equality_system(
         origins: the common point of each link's tree.
         at: the equality errors at the state.
     """
-    prepared = EqualitySystem(at.point, at.slopes, origins, at.tendons, ([], []), at.apart)
-    units = jnp.eye(len(at.apart), dtype=at.apart.dtype)[:, :, None]
+    prepared = EqualitySystem(at.point, at.slopes, origins, at.tendons, ([], []), at.position)
+    units = jnp.eye(len(at.position), dtype=at.position.dtype)[:, :, None]
 
     def respond(load: jax.Array) -> GroupedMotion:
         return solve(plan, pivots, *_pushes(sys, plan, prepared, load), driven=False)
@@ -163,7 +163,7 @@ def equality_rates(
             prepared.point - _origins(prepared, side)
             for side in (equalities.first, equalities.second)
         )
-        # Rows come in the order of `EqualityErrors.apart`: points along x, y and z, frames about
+        # Rows come in the order of `EqualityErrors.position`: points along x, y and z, frames about
         # them, joints, tendons.
         out += second.lin + second.ang.cross(arm2) - first.lin - first.ang.cross(arm1)
         ang1, ang2 = rows((first.ang, second.ang), equalities.frames)

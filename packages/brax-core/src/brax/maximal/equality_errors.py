@@ -41,11 +41,11 @@ class EqualityErrors(NamedTuple):
 
     point: Vec3
     """Midpoint between the two points of each of `EqualityLinks.points`."""
-    apart: jax.Array
+    position: jax.Array
     """Position error of each row, (rows, batch): points along x, y and z, frames about them, joint
     coordinates, tendons."""
-    bend: jax.Array
-    """Second time derivative of the error while all links move freely, (rows, batch)."""
+    acceleration: jax.Array
+    """Second time derivative of the position error while all links move freely, (rows, batch)."""
     slopes: jax.Array
     """Slope of the polynomial of each joint coupling, then of each tendon coupling, (couplings,
     batch)."""
@@ -82,7 +82,7 @@ def equality_errors(
         q: coordinates, by stack.
     """
     equalities, tendons = equality_links(sys, plan), None
-    point, apart, bend = _points(sys, equalities, masses, links)
+    point, position, acceleration = _points(sys, equalities, masses, links)
     slopes = [jnp.zeros_like(links.pos.x[:0])]
     found = []
     if equalities.joints:
@@ -92,12 +92,12 @@ def equality_errors(
         assert tendons is not None
         found.append(_tendon_coupling(sys, equalities, tendons.length))
     for missed, slope in found:
-        apart.append(missed)
+        position.append(missed)
         # The curvature of a coupling's polynomial is left out. What that misses shows in the
         # position error of the next step.
-        bend.append(jnp.zeros_like(missed))
+        acceleration.append(jnp.zeros_like(missed))
         slopes.append(slope)
-    return EqualityErrors(point, join(apart), join(bend), join(slopes), tendons)
+    return EqualityErrors(point, join(position), join(acceleration), join(slopes), tendons)
 
 
 def _points(
@@ -115,8 +115,10 @@ def _points(
     weld = np.isin(np.arange(len(equalities.points)), equalities.frames)[:, None]
     point1 = first.at(Vec3(*(jnp.where(weld, b, a) for a, b in zip(near, far, strict=True))))
     point2 = second.at(Vec3(*(jnp.where(weld, a, b) for a, b in zip(near, far, strict=True))))
-    apart = [*(point2 - point1)]
-    bend = [*(second.swing(point2) - first.swing(point1))]
+    position = [*(point2 - point1)]
+    acceleration = [
+        *(second.centripetal_acceleration(point2) - first.centripetal_acceleration(point1))
+    ]
     if equalities.frames:
         turn = Quat(*(rows(data[:, 6 + i], equalities.frames) for i in range(4)))
         rot1, rot2 = rows((first.rot, second.rot), equalities.frames)
@@ -124,12 +126,12 @@ def _points(
         error = rot2.mul_inv(rot1.mul(turn))
         # Twice the vector part is the sine of the half angle, doubled: the angle, for small errors.
         # The sign takes the shorter way around.
-        apart += [
+        position += [
             *(error.vec * jnp.where(error.w < 0, -2.0, 2.0) * holds_orientation(sys, equalities))
         ]
         # The second derivative of a small rotation error is left out.
-        bend += [jnp.zeros_like(error.w)] * 3
-    return (point1 + point2) * 0.5, apart, bend
+        acceleration += [jnp.zeros_like(error.w)] * 3
+    return (point1 + point2) * 0.5, position, acceleration
 
 
 def holds_orientation(sys: System, equalities: EqualityLinks) -> jax.Array:
@@ -154,7 +156,7 @@ class _LinkFrame(NamedTuple):
         """Return a point of the link in the world."""
         return self.pos + self.rot.rotate(point)
 
-    def swing(self, point: Vec3) -> Vec3:
+    def centripetal_acceleration(self, point: Vec3) -> Vec3:
         """Return a point's centripetal acceleration about the centre of mass."""
         # A free link's centre of mass moves uniformly; its points only circle it.
         return self.ang.cross(self.ang.cross(point - self.centre))

@@ -74,8 +74,9 @@ class Registry:
     def find(self, kind: str, *keys: str) -> Any:
         """Return the object that is found by keys, or None.
 
-        An object that declares its keys is imported only if it is the one. Objects that do not are
-        imported at the first search; if one fails, a warning names its package.
+        Objects whose specs declare keys are imported only when their key is asked for. Objects
+        whose specs declare none are imported at the first search, to read their keys. If the import
+        of one fails, a warning names its package.
 
         Args:
             kind: "collider" or "model_format".

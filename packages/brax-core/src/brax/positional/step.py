@@ -376,7 +376,7 @@ def _equality_targets(
     still = jax.tree.map(jnp.zeros_like, by_link(plan, about(free, origins)))
     # The joints' own corrections move coupled coordinates too, so their rates are taken off.
     rates = equality_rates(sys, plan, system, (still, by_group(plan, [c.parting for c in closing])))
-    return fusion_barrier(EqualityTargets(system, -rates - parting.apart * (1.0 / dt)))
+    return fusion_barrier(EqualityTargets(system, -rates - parting.position * (1.0 / dt)))
 
 
 def _inertias(problem: PositionalProblem, bodies: Links, origins: Vec3) -> Rigid:

@@ -371,4 +371,4 @@ def _equality(
     rates = by_group(plan, [() if m is None else m.rates for m in measured])
     falling = about(links._replace(vel=links.vel + gravity_change), origins)
     now = equality_rates(sys, plan, held, (by_link(plan, falling), rates))
-    return EqualityTargets(held, at.apart * (-ERP / dt) - at.bend * (0.5 * dt) - now)
+    return EqualityTargets(held, at.position * (-ERP / dt) - at.acceleration * (0.5 * dt) - now)

@@ -100,7 +100,7 @@ class Reports:
 class StoppingCriteria:
     """The conditions that end a run before its last step.
 
-    At the first two the run is evaluated and saved as at its last step.
+    If `reward` or `deadline` ends the run, it is evaluated and saved as at its last step.
     """
 
     reward: float | None = None

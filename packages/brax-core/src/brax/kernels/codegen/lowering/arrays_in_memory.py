@@ -227,7 +227,7 @@ def _gather(
     if is_constant(start):
         return rules.lower(emitter, eqn, [x, start])[0]
     d, sizes = eqn.params["dimension_numbers"], element_shape(eqn.params["slice_sizes"])
-    indexing.require_whole_environments(eqn, d.operand_batching_dims)
+    indexing.require_full_batch(eqn, d.operand_batching_dims)
     shape = element_shape(eqn.outvars[0].aval.shape)
     # For each axis of the result, the position along it of each element.
     positions = np.indices(shape)
@@ -249,7 +249,7 @@ def _gather(
         for k, axis in enumerate(d.start_index_map)
     ]
     out = loops.gather(x, kind, at, moves)
-    if not indexing.fills(eqn):
+    if not indexing.fills_out_of_range(eqn):
         return out
 
     def filled(value: Value, *index: Value) -> Value:
@@ -267,7 +267,7 @@ def _dynamic_slice(
     emitter: Emitter, loops: Loops, eqn: Any, x: ElementArray, *start: ElementArray
 ) -> ElementArray:
     """Lower `dynamic_slice` to loads at computed addresses; its start is clipped."""
-    indexing.require_whole_environments(eqn)
+    indexing.require_full_batch(eqn)
     shape = element_shape(eqn.params["slice_sizes"])
     strides = [int(np.prod(x.shape[i + 1 :])) for i in range(x.ndim)]
     at = sum(stride * p for stride, p in zip(strides, np.indices(shape), strict=True))

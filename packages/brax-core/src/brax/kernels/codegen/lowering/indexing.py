@@ -24,24 +24,30 @@ MAX_SELECTIONS = 2**14
 """Largest number of selections that one scatter may become: LLVM's time grows faster than it."""
 
 
-def require_whole_environments(eqn: Any, batching: Sequence[int] = ()) -> None:
-    """Check that slices hold all environments, except along axes where each has an index.
+def require_full_batch(eqn: Any, batching: Sequence[int] = ()) -> None:
+    """Check that slices hold all environments, except along axes with an index for each one.
 
     Args:
         eqn: the equation of a gather or slice.
         batching: axes along which each environment has an index of its own.
+
+    Raises:
+        Unsupported: if a slice holds a part of the environments.
     """
     shape, sizes = eqn.invars[0].aval.shape, eqn.params["slice_sizes"]
     require_unbatched(eqn, [i for i, n in enumerate(sizes) if n != shape[i] and i not in batching])
 
 
-def fills(eqn: Any) -> bool:
-    """Return whether a gather fills in elements that are out of range; otherwise it clips."""
+def fills_out_of_range(eqn: Any) -> bool:
+    """Return True if a gather replaces windows that are out of range by `fill_value`.
+
+    Otherwise it clips the start of the window, so that the window lies within the array.
+    """
     return "FILL" in str(eqn.params["mode"])
 
 
 def fill_value(eqn: Any) -> Value:
-    """Return the element that a gather fills in for what is out of range."""
+    """Return the element that a gather puts in place of elements that are out of range."""
     value, dtype = eqn.params["fill_value"], np.dtype(eqn.outvars[0].aval.dtype)
     if value is not None:
         return dtype.type(value)
@@ -66,7 +72,7 @@ def in_bounds(emitter: Emitter, code: str, index: Value, bound: int) -> Value:
 def _gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) -> ElementArray:
     """Lower `gather`, one element of the result after another."""
     d, sizes = eqn.params["dimension_numbers"], element_shape(eqn.params["slice_sizes"])
-    require_whole_environments(eqn, d.operand_batching_dims)
+    require_full_batch(eqn, d.operand_batching_dims)
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
     out = np.empty(element_shape(eqn.outvars[0].aval.shape), object)
     # Axes of the result: `offset_dims` run through the window, the others through the indices.
@@ -82,7 +88,7 @@ def _gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) 
         for k, axis in enumerate(d.start_index_map):
             start[axis] = indices[(*batch, k)]
             # A window that is partly out of range is filled as a whole.
-            if fills(eqn):
+            if fills_out_of_range(eqn):
                 here = in_bounds(emitter, code, start[axis], bound[axis])
                 found = scalars.rule("and")(emitter, "b1", found, here)
         # Along a batching axis, an element takes the indices at its own position.
@@ -92,7 +98,9 @@ def _gather(emitter: Emitter, eqn: Any, x: ElementArray, indices: ElementArray) 
         for axis, of in zip(window_axes, d.offset_dims, strict=True):
             offset[axis] = position[of]
         value = _dynamic_element(emitter, x, kind, start, offset, bound, code)
-        out[position] = emitter.select(found, value, fill_value(eqn), kind) if fills(eqn) else value
+        if fills_out_of_range(eqn):
+            value = emitter.select(found, value, fill_value(eqn), kind)
+        out[position] = value
     return out
 
 
@@ -152,7 +160,7 @@ def _dynamic_slice(
 ) -> ElementArray:
     """Lower `dynamic_slice`, whose start is clipped so that the slice fits."""
     shape = element_shape(eqn.params["slice_sizes"])
-    require_whole_environments(eqn)
+    require_full_batch(eqn)
     code, kind = code_of(eqn.invars[1].aval.dtype), code_of(eqn.outvars[0].aval.dtype)
     bound = [n - m for n, m in zip(x.shape, shape, strict=True)]
     start = [s[()] for s in indices]
