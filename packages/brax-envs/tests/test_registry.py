@@ -139,5 +139,5 @@ def test_an_action_is_an_array(name, action):
     start = jax.eval_shape(env.reset, jax.random.key(0))
     with pytest.raises(ShapeError, match=r"step needs an action, an array of shape \(1,\), got"):
         env.step(start, action)
-    with pytest.raises(ShapeError, match=r"step needs the brax\.env\.State that its"):
+    with pytest.raises(ShapeError, match=r"step needs the state that its"):
         env.step(start.pipeline_state, jnp.zeros(1))
