@@ -97,7 +97,7 @@ def keys(kind: str, given: Sequence[str]) -> tuple[str, ...]:
     """Return an object's keys in the form in which they are compared.
 
     Args:
-        kind: kind of plugin.
+        kind: kind of object.
         given: keys as objects and specs state them: one pair of geometry types, in either order, or
             any number of suffixes.
     """

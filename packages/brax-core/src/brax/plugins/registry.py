@@ -58,7 +58,7 @@ class Registry:
         """Return the object registered under a name.
 
         Args:
-            kind: kind of plugin, such as "environment".
+            kind: kind of object, such as "environment".
             name: its name.
 
         Raises:

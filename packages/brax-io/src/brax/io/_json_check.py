@@ -21,12 +21,12 @@ _KIND_OF = {
     "sensor_types": "sensor",
     "integrator": "integrator",
 }
-"""The kind of plugin that each field holds."""
+"""The kind of registered object that each field holds."""
 
 
 @functools.cache
 def model_kinds() -> dict[str, Any]:
-    """Return the kinds of plugin that a system is made of, with the classes of their objects."""
+    """Return the kinds of objects that a system is made of, with their classes."""
     ours = [kind for kind in plugins.KINDS.values() if kind.interface.startswith("brax.")]
     return {kind.name: resolve(kind.interface) for kind in ours}
 
