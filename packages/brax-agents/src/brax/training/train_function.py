@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from brax.env import Env
 from brax.training.agent import Agent
 
-Params = TypeVar("Params", covariant=True)
+P = TypeVar("P", covariant=True)
 
 DOCSTRING = """{summary}
 
@@ -32,12 +32,12 @@ Source: {source}.
 """The docstring that all agents share."""
 
 
-class TrainFunction(Protocol, Generic[Params]):
+class TrainFunction(Protocol, Generic[P]):
     """The type of an agent's `train`: what editors and type checkers show of it."""
 
     def __call__(
         self, environment: Env, num_timesteps: int | None = None, **settings: Any
-    ) -> tuple[Callable[..., Any], Params, dict[str, Any]]:
+    ) -> tuple[Callable[..., Any], P, dict[str, Any]]:
         """Train a policy.
 
         Args:
@@ -58,12 +58,12 @@ class TrainFunction(Protocol, Generic[Params]):
 
 def make_train_function(
     agent: Agent,
-    params: type[Params],
+    params: type[P],
     summary: str,
     source: str,
     training_steps: str | None = None,
     environment: str = "environment",
-) -> TrainFunction[Params]:
+) -> TrainFunction[P]:
     """Return an agent's `train`, with a signature and a docstring of its own.
 
     Args:

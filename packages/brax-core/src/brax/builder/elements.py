@@ -1,7 +1,7 @@
 """Elements of a description, before they become a `System`, and conversions of their values."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,10 @@ class Element:
     def __str__(self) -> str:
         """Return how messages name it."""
         return f"{self.kind} '{self.name}'{self.line}"
+
+
+ElementsByKind = Mapping[str, Sequence[Element]]
+"""All elements of a description, by kind; frames of geoms and sites are relative to their links."""
 
 
 def vectors(

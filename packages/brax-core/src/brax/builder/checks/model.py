@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 
 from brax.builder.checks import tendon_paths as path_checks
-from brax.builder.elements import CAMERA_MODES, WORLD, Element, is_free, is_plain, per_dof
+from brax.builder.elements import (
+    CAMERA_MODES,
+    WORLD,
+    Element,
+    ElementsByKind,
+    is_free,
+    is_plain,
+    per_dof,
+)
 from brax.errors import closest
 
 CONES = ("pyramidal", "elliptic")
@@ -15,9 +23,6 @@ _LARGEST = float(np.finfo(np.float32).max)
 """The largest number that is finite in JAX's default precision."""
 
 Kinds = Sequence[Any]
-
-ElementsByKind = Mapping[str, Sequence[Element]]
-"""All elements of a description, by kind."""
 
 
 def names(elements: ElementsByKind) -> Iterator[str]:

@@ -1,14 +1,11 @@
 """Checks of described sensors: the measured element exists, and the type can measure it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from brax import plugins
-from brax.builder.elements import WORLD, Element
+from brax.builder.elements import WORLD, Element, ElementsByKind
 from brax.errors import closest
-
-ElementsByKind = Mapping[str, Sequence[Element]]
-"""Elements by kind; geoms and sites in the links' frames."""
 
 
 def sensor(
