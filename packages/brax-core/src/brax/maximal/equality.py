@@ -189,7 +189,7 @@ def equality_rates(
 
 def _pushes(
     sys: System, plan: Layout, prepared: EqualitySystem, load: jax.Array
-) -> tuple[list[Spatial | None], list[tuple[jax.Array | None, ...]]]:
+) -> tendon_rows.GroupedLoads:
     """Return Jᵀ times impulses (rows, batch), on links and along degrees of freedom, by group."""
     equalities = equality_links(sys, plan)
     links, used = _on_links(sys, plan, equalities, prepared, load)
@@ -212,8 +212,8 @@ def _pushes(
         pulled = tendon_rows.loads(
             sys, plan, prepared.tendons, sum_rows(values, (*first, *second), n + 1)[:n]
         )
-        links, along = tendon_rows.summed((links, along), pulled)
-    return links, along
+        return tendon_rows.summed(tendon_rows.GroupedLoads(links, along), pulled)
+    return tendon_rows.GroupedLoads(links, along)
 
 
 def _on_links(

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -103,18 +103,22 @@ def rates(
     return out + sum_rows(found.push.dot(moving), found.owner, len(sys.tendon_names))
 
 
-GroupedLoads = tuple[list[Spatial | None], list[tuple[jax.Array | None, ...]]]
-"""Momenta of links about the common points, and impulses along degrees of freedom, by group; None
-where there is nothing."""
+class GroupedLoads(NamedTuple):
+    """Impulses on the trees, by group of links."""
+
+    links: Sequence[Spatial | None]
+    """Momenta about the trees' common points; None where nothing acts."""
+    dofs: Sequence[tuple[Any, ...]]
+    """Impulses along the degrees of freedom; None where nothing acts."""
 
 
 def summed(first: GroupedLoads, second: GroupedLoads) -> GroupedLoads:
     """Return the sum of two loads."""
-    return (
-        [_sum(a, b) for a, b in zip(first[0], second[0], strict=True)],
+    return GroupedLoads(
+        [_sum(a, b) for a, b in zip(first.links, second.links, strict=True)],
         [
             tuple(_sum(x, y) for x, y in zip(a, b, strict=True))
-            for a, b in zip(first[1], second[1], strict=True)
+            for a, b in zip(first.dofs, second.dofs, strict=True)
         ],
     )
 
@@ -129,11 +133,11 @@ def loads(sys: System, plan: Layout, found: TendonJacobian, impulse: jax.Array) 
     table = tendon_transmission(sys).pull(impulse, sys.qd_size())
     along = [tuple(rows(table, index) for index in group.qd) for group in plan.groups]
     if found.push is None:
-        return [None] * len(plan.groups), list(along)
+        return GroupedLoads([None] * len(plan.groups), along)
     pushed = found.push * rows(impulse, found.owner)
     # Several ends may be on one link: their momenta add up.
     links = jax.tree.map(lambda x: sum_rows(x, found.place, len(plan.order)), pushed)
-    return list(by_link(plan, links)), list(along)
+    return GroupedLoads(by_link(plan, links), along)
 
 
 def mobility(

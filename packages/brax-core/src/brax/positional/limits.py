@@ -181,13 +181,13 @@ def as_loads(limits: Limits, impulse: jax.Array, sys: System, plan: Layout) -> G
     # Rows are those of the joints' parts first, and of the tendons after them.
     joints = sum(len(plan.groups[part.group].links) for part in limits.parts)
     along = _on_joints(limits, impulse[:joints], plan)
+    # Joint limits act along degrees of freedom only, tendons on links as well.
+    loads = GroupedLoads([None] * len(plan.groups), along)
     if limits.tendons is None:
-        return [None] * len(plan.groups), along
+        return loads
     # A tendon may have two rows, one for its limits and one for its friction.
     whole = sum_rows(impulse[joints:], limits.which, len(sys.tendon_names))
-    # Joint limits act along degrees of freedom only, tendons on links as well.
-    none: list[Spatial | None] = [None] * len(plan.groups)
-    return summed((none, along), loads_along(sys, plan, limits.tendons, whole))
+    return summed(loads, loads_along(sys, plan, limits.tendons, whole))
 
 
 def _on_joints(

@@ -298,13 +298,13 @@ def _without_equality(problem: SweepProblem, loads: SweepLoads) -> TreeMotion:
     # One pass up and down the trees, linear in the impulses.
     plan = problem.plan
     pushed: list[Spatial | None] = [None] * len(plan.groups)
-    pushes: list[tuple[jax.Array | None, ...]] = [(None,) * len(g.qd) for g in plan.groups]
     if problem.contact is not None and loads.contact is not None:
         pushed = contact_rows.as_momenta(problem.contact, loads.contact, loads.couple, plan)
+    found = tendon_rows.GroupedLoads(pushed, [(None,) * len(g.qd) for g in plan.groups])
     if problem.limits is not None and loads.limit is not None:
         limited = limit_rows.as_loads(problem.limits, loads.limit, problem.sys, plan)
-        pushed, pushes = tendon_rows.summed((pushed, pushes), limited)
-    return TreeMotion(*solve(plan, problem.pivots, pushed, pushes, driven=False))
+        found = tendon_rows.summed(found, limited)
+    return TreeMotion(*solve(plan, problem.pivots, *found, driven=False))
 
 
 def _speeds(problem: SweepProblem, motion: TreeMotion) -> SweepLoads:

@@ -19,6 +19,7 @@ from brax.components import Quat, Vec3, rows, total
 from brax.maximal import tendons as tendon_rows
 from brax.maximal.equality import GroupedMotion
 from brax.maximal.links import Links, PerDof, about, by_group, by_link, by_stack
+from brax.maximal.tendons import GroupedLoads
 from brax.maximal.tree_solve import GroupPivot, mobility
 from brax.spatial import Spatial
 from brax.spring import contacts as contact_rows
@@ -48,15 +49,6 @@ class ConstraintImpulses(NamedTuple):
     """Tendon limits and dry friction."""
 
 
-class TreeLoads(NamedTuple):
-    """Impulses on the trees, by group of links."""
-
-    links: Sequence[Spatial | None]
-    """Momenta about the trees' common points; None where nothing acts."""
-    dofs: Sequence[tuple[Any, ...]]
-    """Impulses along the degrees of freedom; None where nothing acts."""
-
-
 @dataclass(frozen=True)
 class ConstraintRows:
     """The constraints of a step that act in one direction only."""
@@ -81,7 +73,7 @@ class ConstraintRows:
             [jnp.zeros_like(b.low - b.step) for _, b in self.tendons],
         )
 
-    def add(self, loads: TreeLoads, impulses: ConstraintImpulses) -> TreeLoads:
+    def add(self, loads: GroupedLoads, impulses: ConstraintImpulses) -> GroupedLoads:
         """Return the loads with those of the constraints' impulses added."""
         # J^T f by kind of row: contacts act on links, limits along degrees of freedom, tendons on
         # both.
@@ -93,7 +85,7 @@ class ConstraintRows:
             for each in zip(loads.dofs, self.limits, impulses.limits, strict=True)
         ]
         if self.tendon_jacobian is None:
-            return TreeLoads(links, dofs)
+            return GroupedLoads(links, dofs)
         along = total(
             sum_rows(x, which, len(self.sys.tendon_names))
             for (which, _), x in zip(self.tendons, impulses.tendons, strict=True)
@@ -101,7 +93,7 @@ class ConstraintRows:
         # Groups that nothing loads have an empty tuple; the sum wants an entry for each dof.
         each: Any = [x or (None,) * len(g.qd) for x, g in zip(dofs, self.plan.groups, strict=True)]
         pulled = tendon_rows.loads(self.sys, self.plan, self.tendon_jacobian, along)
-        return TreeLoads(*tendon_rows.summed(([*links], each), pulled))
+        return tendon_rows.summed(GroupedLoads(links, each), pulled)
 
     def ask(
         self, last: jax.Array, impulses: ConstraintImpulses, motion: GroupedMotion

@@ -30,6 +30,7 @@ from brax.maximal.equality import (
 from brax.maximal.equality_errors import equality_errors
 from brax.maximal.links import Links, PerDof, Stack, about, by_group, by_link, by_stack, parents
 from brax.maximal.step_impulses import step_impulses
+from brax.maximal.tendons import GroupedLoads
 from brax.maximal.tree_solve import GroupPivot, factor, solve, without_drives
 from brax.spatial import Rigid, Spatial, rigid_inertia
 from brax.spring import contacts as contact_rows
@@ -37,7 +38,6 @@ from brax.spring.bodies import SpringState, StepVelocities
 from brax.spring.constraints import (
     ConstraintImpulses,
     ConstraintRows,
-    TreeLoads,
     constraint_rows,
     has_constraints,
 )
@@ -80,7 +80,8 @@ def velocity_update(problem: SpringProblem, bodies: SpringState, dt: jax.Array) 
     # Actuators and springs are explicit: they see the state at the start of the step.
     motors = _actuation(problem, bodies, links, measured)
     momenta = without_drives(pivots, _link_impulses(problem, links, arm, inertias, motors, dt))
-    loads = TreeLoads(momenta, by_group(plan, _dof_impulses(problem, bodies, measured, motors, dt)))
+    dofs = by_group(plan, _dof_impulses(problem, bodies, measured, motors, dt))
+    loads = GroupedLoads(momenta, dofs)
     equality = _equality(problem, pivots, links, gravity_change, origins, measured, dt)
     trees = TreeResponse(sys, plan, pivots, equality)
     solved = _solve(
@@ -115,14 +116,14 @@ class TreeResponse(NamedTuple):
     pivots: list[GroupPivot]
     equality: EqualityTargets | None
 
-    def motion(self, loads: TreeLoads) -> GroupedMotion:
+    def motion(self, loads: GroupedLoads) -> GroupedMotion:
         """Return the changes of velocity, relative to free fall, that loads cause."""
         found = self._free(loads)
         if self.equality is None:
             return found
         return project_motion(self.sys, self.plan, self.equality.held, found, self.equality.wanted)
 
-    def equality_momenta(self, loads: TreeLoads) -> list[Spatial | None] | None:
+    def equality_momenta(self, loads: GroupedLoads) -> list[Spatial | None] | None:
         """Return the momenta that equality constraints add to the links, by group."""
         if self.equality is None:
             return None
@@ -130,7 +131,7 @@ class TreeResponse(NamedTuple):
         along = equality_impulses(self.sys, self.plan, held, self._free(loads), wanted)
         return equality_momenta(self.sys, self.plan, held, along)
 
-    def _free(self, loads: TreeLoads) -> GroupedMotion:
+    def _free(self, loads: GroupedLoads) -> GroupedMotion:
         return solve(self.plan, self.pivots, *loads, driven=True)
 
 
@@ -153,7 +154,7 @@ def _solve(
     joints: Sequence[MeasuredJoints | None],
     origins: Vec3,
     gravity_change: Vec3,
-    loads: TreeLoads,
+    loads: GroupedLoads,
     dt: jax.Array,
     asked: bool,
 ) -> SolvedMotion:
@@ -195,7 +196,7 @@ def _acted(
     trees: TreeResponse,
     origins: Vec3,
     links: Links,
-    loads: TreeLoads,
+    loads: GroupedLoads,
     constraints: ConstraintRows | None,
     found: ConstraintImpulses | None,
 ) -> Impulses:
