@@ -236,8 +236,7 @@ class Wide(Point):
     [
         ("fast", {}, "environment='fast' is not an environment: give a brax.env.Env, such as"),
         (EpisodeWrapper(Point(), 20), {"eval_env": 3}, "eval_env=3 must be an environment"),
-        (wrap(Point(), 20), {}, r"environment is already wrapped, by AutoResetWrapper: pass"),
-        (Point(), {"eval_env": wrap(Point(), 20)}, "eval_env is already wrapped"),
+        (Wrapper(wrap(Point(), 20)), {}, r"wrapped already: Wrapper is around AutoResetWrapper"),
         (Point(), {"eval_env": Wide()}, "eval_env has observation_size 3; the .* trained for 2"),
         (Sized(), {}, r"observation_size is 3, but reset returns .* {'state': \(2,\)}"),
         (Idle(), {}, "environment: action_size is 0; expected at least 1"),

@@ -8,7 +8,7 @@ from brax import env, envs, plugins
 from brax.env import Env, State
 from brax.envs.base import PipelineEnv, Wrapper
 from brax.envs.wrappers import training
-from brax.errors import ConfigError, PluginError, ShapeError, UnknownNameError
+from brax.errors import ConfigError, ShapeError, UnknownNameError
 
 
 class Still(Env):
@@ -65,10 +65,17 @@ def test_registering(still):
 
 
 def test_a_taken_name(still):
-    with pytest.raises(PluginError, match=r"'still' is already registered by .*override=True"):
-        envs.register_environment("still", Other)
     envs.register_environment("still", Other, override=True)
     assert isinstance(envs.get_environment("still"), Other)
+    with pytest.warns(UserWarning, match=r"'still' replaces the one of register_environment still"):
+        envs.register_environment("still", Still)
+    assert type(envs.get_environment("still")) is Still
+
+
+def test_the_classes_by_name(still):
+    assert envs._envs["still"] is Still and list(envs._envs) == envs.list_environments()
+    assert len(envs._envs) == len(envs.list_environments()) and "antt" not in envs._envs
+    assert isinstance(envs._envs["fast"](), Env)
 
 
 def test_a_class_that_a_notebook_defines_anew_takes_its_place(still):
@@ -80,9 +87,9 @@ def test_a_class_that_a_notebook_defines_anew_takes_its_place(still):
 
 def test_overriding_an_installed_environment():
     before = plugins.specs("environment")
-    with pytest.raises(PluginError, match=r"already registered by brax-envs 0\."):
-        envs.register_environment("inverted_pendulum", Still)
     try:
+        with pytest.warns(UserWarning, match=r"pendulum' replaces the one of brax-envs 0\."):
+            envs.register_environment("inverted_pendulum", Other)
         envs.register_environment("inverted_pendulum", Still, override=True)
         assert type(envs.get_environment("inverted_pendulum")) is Still
     finally:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from brax.builder import ModelBuilder
 from brax.env import (
     AutoResetWrapper,
     Env,
@@ -90,13 +91,16 @@ def test_a_batch_has_as_many_keys_and_actions(walker):
 
 
 @pytest.mark.parametrize("wrapper", [VmapWrapper, AutoResetWrapper, lambda e: EpisodeWrapper(e, 9)])
-def test_what_is_wrapped_already_is_not_wrapped_again(walker, wrapper):
-    inside = wrapper(walker())
-    for env in (inside, Wrapper(inside)):
-        name = type(inside).__name__
-        with pytest.raises(ConfigError, match=f"is wrapped already, by {name}: pass wrap the one"):
-            wrap(env)
-    assert isinstance(wrap(Wrapper(walker())), AutoResetWrapper)
+def test_what_is_wrapped_already_is_wrapped_from_the_inside(walker, wrapper):
+    bare = Wrapper(walker())
+    inside = wrapper(bare)
+    name = type(inside).__name__
+    with pytest.warns(UserWarning, match=f"wrapped already, by {name}: the one inside, Wrap"):
+        twice = wrap(inside)
+    assert twice.env.env.env is bare
+    with pytest.raises(ConfigError, match=f"wrapped already: Wrapper is around {name}. Put"):
+        wrap(Wrapper(inside))
+    assert isinstance(wrap(bare), AutoResetWrapper)
 
 
 def test_a_file_is_no_system():
@@ -105,6 +109,24 @@ def test_a_file_is_no_system():
 
     with pytest.raises(ConfigError, match=r"Plain needs a System, got 'ant.xml': load a"):
         Plain("ant.xml")
+
+
+def test_a_number_is_the_action_of_all_actuators():
+    class Cart(PipelineEnv):
+        reset = step = None
+
+    model = ModelBuilder()
+    model.add_body("cart", mass=1.0, inertia=(1, 1, 1))
+    for i, axis in enumerate(((1, 0, 0), (0, 1, 0))):
+        model.add_joint("cart", "slide", f"rail{i}", axis=axis)
+        model.add_actuator(f"rail{i}", gear=1.0 + i)
+    env = Cart(model.build())
+    start = env.pipeline_init(jnp.zeros(2), jnp.zeros(2))
+    step = jax.jit(env.pipeline_step)
+    for action, same in ((jnp.float32(0.5), jnp.full(2, 0.5)), (None, jnp.zeros(2))):
+        np.testing.assert_array_equal(step(start, action).qd, step(start, same).qd)
+    # Force over mass times the time step, 2 ms.
+    np.testing.assert_allclose(step(start, jnp.float32(0.5)).qd, [0.001, 0.002], rtol=1e-4)
 
 
 def test_both_kinds_of_key_give_the_same_episode(walker):

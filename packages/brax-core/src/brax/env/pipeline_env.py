@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
 
 from brax import base, contact, plugins
 from brax.base import System
@@ -60,13 +61,17 @@ class PipelineEnv(Env):
             state = self._pipeline.with_forces(self.sys, state)
         return self._seen(state)
 
-    def pipeline_step(self, pipeline_state: Any, action: jax.Array) -> Any:
-        """Advance the physics by `n_frames` steps under one action (nu,).
+    def pipeline_step(self, pipeline_state: Any, action: jax.Array | None) -> Any:
+        """Advance the physics by `n_frames` steps under one action.
+
+        Args:
+            pipeline_state: the physics' state.
+            action: shape (nu,); a number of shape () for all actuators; None for zeros.
 
         Raises:
             ShapeError: if the action or the state belongs to another environment.
         """
-        self._check(pipeline_state, action)
+        action = self._checked_action(pipeline_state, action)
         state = self._pipeline.step(self.sys, pipeline_state, action, self._n_frames)
         return self._seen(checked_state(self._backend, "step", state))
 
@@ -135,8 +140,8 @@ class PipelineEnv(Env):
             found = found.replace(force=forces.contact)
         return state.replace(contact=found)
 
-    def _check(self, pipeline_state: Any, action: jax.Array) -> None:
-        """Raise unless the state and the action fit this environment."""
+    def _checked_action(self, pipeline_state: Any, action: jax.Array | None) -> jax.Array:
+        """Return the action, shape (nu,), or raise if it or the state does not fit."""
         name = type(self).__name__
         if not isinstance(pipeline_state, base.State):
             raise ShapeError(
@@ -149,7 +154,12 @@ class PipelineEnv(Env):
                 f"state has {links} links, {name} has {self.sys.num_links()}: "
                 "pass step what this environment's reset returned"
             )
+        if action is None:
+            return jnp.zeros(self.action_size, pipeline_state.q.dtype)
         check_array(self, action, (self.action_size,))
+        if action.shape == ():
+            return jnp.broadcast_to(action, (self.action_size,))
         if action.shape != (self.action_size,):
             entries = f"{action.shape[0]} entries" if action.ndim == 1 else f"shape {action.shape}"
             raise ShapeError(f"act has {entries}; '{name}' has {self.action_size} actuators")
+        return action

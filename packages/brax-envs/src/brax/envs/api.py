@@ -2,6 +2,7 @@
 
 from brax.env import Env, PipelineEnv, State, Wrapper
 from brax.envs.registry import (
+    _envs,
     create,
     get_environment,
     list_environments,
@@ -14,6 +15,7 @@ __all__ = [
     "PipelineEnv",
     "State",
     "Wrapper",
+    "_envs",
     "create",
     "get_environment",
     "list_environments",

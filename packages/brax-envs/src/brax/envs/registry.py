@@ -1,11 +1,12 @@
 """Environments by name."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from brax import plugins
 from brax.env import AutoResetWrapper, Env, EpisodeWrapper, VmapWrapper
-from brax.errors import ConfigError, PluginError
+from brax.errors import ConfigError
 from brax.plugins.outputs.environment import make
 
 
@@ -67,12 +68,11 @@ def register_environment(
     Args:
         env_name: its name.
         env_class: its class, or a function that makes it.
-        override: whether to replace an environment of the same name.
+        override: whether to replace another environment of the same name without a warning. A
+            class that a notebook's cell has defined again is not another one.
 
     Raises:
         ConfigError: if `env_class` is not a class or function.
-        PluginError: if another environment has the name, and `override` is False. The same class is
-            allowed, also when a notebook's cell has defined it again.
     """
     if not callable(env_class):
         raise ConfigError(
@@ -88,14 +88,15 @@ def register_environment(
         taken is not None and taken.distribution == name and _same(taken.spec.target, env_class)
     )
     if taken is not None and not (override or redefined):
-        raise PluginError(
-            f"environment '{env_name}' is already registered by {taken.origin}: "
-            "choose another name, or pass override=True"
+        warnings.warn(
+            f"environment '{env_name}' replaces the one of {taken.origin}, in this process: "
+            "choose another name, or pass override=True",
+            stacklevel=2,
         )
     spec = plugins.Spec(env_name, env_class, (env_class.__doc__ or "").partition("\n")[0])
     if taken is not None and taken.distribution == name:
         plugins.unregister(name)
-    plugins.register(_Plugin(spec), name, override)
+    plugins.register(_Plugin(spec), name, override=taken is not None)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -121,3 +122,22 @@ class _Plugin:
 def list_environments() -> list[str]:
     """Return the names of all registered environments."""
     return plugins.names("environment")
+
+
+class _Environments(Mapping[str, Any]):
+    """The classes of all registered environments by name, as Google's brax has them."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the class of an environment, or the function that makes it."""
+        return plugins.get("environment", name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names that are registered now."""
+        return iter(list_environments())
+
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return len(list_environments())
+
+
+_envs = _Environments()

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import State as PipelineState
-from brax.env import PipelineEnv, State, check_key, check_state, random_numbers
+from brax.env import PipelineEnv, State, check_array, check_key, check_state, random_numbers
 from brax.envs.observation import Layout, observe
 from brax.envs.parameters import make_parameters
 from brax.errors import ConfigError
@@ -129,12 +129,12 @@ class Task(PipelineEnv):
         return State(physics, obs, zero, zero, jax.tree.map(jnp.zeros_like, metrics))
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Advance by `dt` under an action in [-1, 1], shape (action_size,)."""
+        """Advance by `dt` under an action in [-1, 1], shape (action_size,), or () for all."""
         check_state(self, state)
         before = state.pipeline_state
-        self._check(before, action)
+        check_array(self, action, (self.action_size,))
         # A float32 action would give float32 metrics in a float64 run, and `reset` returns float64.
-        action = jnp.asarray(action, before.q.dtype)
+        action = jnp.asarray(self._checked_action(before, action), before.q.dtype)
         ctrl = self._controls(action) if self.scaled else action
         after = self.pipeline_step(before, ctrl)
         terms = self.rewards(before, after, ctrl)

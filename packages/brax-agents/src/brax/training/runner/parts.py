@@ -14,7 +14,7 @@ import jax
 
 from brax.env import Env, State, wrap
 from brax.env.base import check_environment_given
-from brax.env.wrappers.wrap import already_wrapped
+from brax.env.wrappers.wrap import inner
 from brax.errors import ConfigError, TrainingError
 from brax.training import policies, types
 from brax.training.checkpoints import resumption
@@ -42,6 +42,8 @@ def wrap_environment(
     """
     if not runtime.wrap_env:
         return env
+    # Wrapped twice, an environment would be batched twice and its first states lost.
+    env = inner(env)
     randomization_fn = runtime.randomization_fn
     if randomization_fn is not None and draws_once(randomization_fn):
         # One key for each environment: every environment gets its own system.
@@ -58,7 +60,7 @@ def wrap_environment(
 
 
 def check_environment(name: str, env: Any, runtime: Runtime) -> None:
-    """Reject objects that are no environment, are wrapped already, or take no actions.
+    """Reject objects that are no environment, or take no actions.
 
     Raises:
         ConfigError: naming it and what to pass instead.
@@ -66,12 +68,6 @@ def check_environment(name: str, env: Any, runtime: Runtime) -> None:
     check_environment_given(name, env)
     if not isinstance(env.action_size, numbers.Integral) or env.action_size < 1:
         raise ConfigError(f"{name}: action_size is {env.action_size}; expected at least 1.")
-    # Wrapped twice, an environment would be batched twice and its first states lost.
-    if runtime.wrap_env and (by := already_wrapped(env)) is not None:
-        raise ConfigError(
-            f"{name} is already wrapped, by {by}: pass it as brax.envs.get_environment returns it, "
-            "or set wrap_env=False."
-        )
 
 
 def draws_once(randomization_fn: Callable[..., Any]) -> bool:

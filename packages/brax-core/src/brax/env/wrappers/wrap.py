@@ -1,5 +1,7 @@
 """`wrap`: the usual stack of wrappers for training."""
 
+import warnings
+
 from brax.env.base import Env, Wrapper
 from brax.env.wrappers.auto_reset import AutoResetWrapper, Reset
 from brax.env.wrappers.domain_randomization import (
@@ -33,14 +35,9 @@ def wrap(
         An environment whose `reset` takes a batch of keys and whose states have a leading axis.
 
     Raises:
-        ConfigError: if `env` is wrapped already.
+        ConfigError: if `env` has wrappers of another package around these.
     """
-    # A second stack would count steps and restart episodes inside the first one's.
-    if (by := already_wrapped(env)) is not None:
-        raise ConfigError(
-            f"the environment is wrapped already, by {by}: pass wrap the one inside, such as "
-            "brax.envs.get_environment makes it"
-        )
+    env = inner(env)
     if randomization_fn is None:
         batch: Wrapper = VmapWrapper(env)
     else:
@@ -50,10 +47,31 @@ def wrap(
     return AutoResetWrapper(EpisodeWrapper(batch, episode_length, action_repeat), reset)
 
 
-def already_wrapped(env: Env) -> str | None:
-    """Return the name of the outermost wrapper that `wrap` would add; None if there is none."""
-    while isinstance(env, Wrapper):
-        if isinstance(env, _OURS):
-            return type(env).__name__
-        env = env.env
-    return None
+def inner(env: Env) -> Env:
+    """Return an environment without the wrappers of `wrap`, with a warning if it has any.
+
+    A second stack would count steps and restart episodes inside the first one's.
+
+    Raises:
+        ConfigError: if they are inside a wrapper of another package.
+    """
+    bare = env
+    while isinstance(bare, _OURS):
+        bare = bare.env
+    hidden = bare
+    while isinstance(hidden, Wrapper):
+        hidden = hidden.env
+        if isinstance(hidden, _OURS):
+            raise ConfigError(
+                f"the environment is wrapped already: {type(bare).__name__} is around "
+                f"{type(hidden).__name__}. Put {type(bare).__name__} around an environment such as "
+                "brax.envs.get_environment makes it"
+            )
+    if bare is not env:
+        warnings.warn(
+            f"the environment is wrapped already, by {type(env).__name__}: the one inside, "
+            f"{type(bare).__name__}, is wrapped instead. Pass that one, such as "
+            "brax.envs.get_environment makes it",
+            stacklevel=3,
+        )
+    return bare
