@@ -25,7 +25,7 @@ def momenta(inertia, x, xd):
     linear = (mass * velocity).sum(-2)
     common = (mass * centre).sum(-2, keepdims=True) / mass.sum()
     axes = link @ own
-    spin = _apply(axes, np.asarray(inertia.i, float) * _apply(np.swapaxes(axes, -1, -2), ang))
+    spin = _apply(axes, np.asarray(inertia.moments, float) * _apply(np.swapaxes(axes, -1, -2), ang))
     orbit = np.cross(centre - common, mass * velocity)
     angular = spin + orbit
     return linear, angular.sum(-2), np.linalg.norm(angular, axis=-1).sum(-1)

@@ -52,7 +52,7 @@ def test_explicit_inertia_of_a_fused_body_adds_up():
         )
     )
     np.testing.assert_allclose(system.link.inertia.mass, [5])
-    np.testing.assert_allclose(system.link.inertia.i, [[2, 2, 2]])
+    np.testing.assert_allclose(system.link.inertia.moments, [[2, 2, 2]])
 
 
 def test_childclass_of_a_fused_body_counts():

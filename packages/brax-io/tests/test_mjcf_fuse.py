@@ -78,7 +78,7 @@ def test_as_mujoco_fuses(turn, offset):
     np.testing.assert_allclose(inertia.transform.pos, theirs.body_ipos[1:], **close)
     for link in range(2):
         np.testing.assert_allclose(
-            tensor(inertia.i[link], inertia.transform.rot[link]),
+            tensor(inertia.moments[link], inertia.transform.rot[link]),
             tensor(theirs.body_inertia[link + 1], theirs.body_iquat[link + 1]),
             **close,
         )
@@ -109,7 +109,9 @@ def test_a_point_mass_beside_another():
     np.testing.assert_allclose(system.link.inertia.mass, [4])
     np.testing.assert_allclose(system.link.inertia.transform.pos, [[3, 0, 0]])
     # about the centre of mass: 0.3 along the bar, and 1 * 3^2 + 3 * 1^2 more across it
-    np.testing.assert_allclose(np.sort(system.link.inertia.i[0]), [0.3, 12.3, 12.3], rtol=1e-6)
+    np.testing.assert_allclose(
+        np.sort(system.link.inertia.moments[0]), [0.3, 12.3, 12.3], rtol=1e-6
+    )
 
 
 def test_a_carrier_of_no_mass_gets_its_childs():

@@ -352,7 +352,7 @@ def test_the_other_settings_have_mujocos_effect(compiler):
     mass = [model.body(name).mass[0] for name in ("upper", "fore")]
     moments = [np.sort(model.body(name).inertia) for name in ("upper", "fore")]
     np.testing.assert_allclose(system.link.inertia.mass, mass, rtol=1e-5)
-    np.testing.assert_allclose(np.sort(system.link.inertia.i, axis=1), moments, rtol=1e-5)
+    np.testing.assert_allclose(np.sort(system.link.inertia.moments, axis=1), moments, rtol=1e-5)
 
 
 def test_what_is_unknown_is_told(tmp_path):

@@ -15,8 +15,8 @@ from brax.errors import ConfigError, ModelError, ShapeError
 from brax.system_leaves import ignored_numbers, is_known_nonzero, leaf_problems
 
 
-def check_vector(function: str, name: str, value: Any, size: int, what: str) -> None:
-    """Check that an argument is a vector of floats of the model's size.
+def check_vector(function: str, name: str, value: Any, size: int, what: str) -> jax.Array:
+    """Return an argument as floats, if it is a vector of numbers of the model's size.
 
     Raises:
         ShapeError: naming the function, the argument, what was expected and what came.
@@ -36,12 +36,11 @@ def check_vector(function: str, name: str, value: Any, size: int, what: str) -> 
             f"{function}: argument '{name}' has shape {value.shape}; the model has {size} {what}, "
             f"so expected ({size},). For a batch use jax.vmap."
         ) from None
-    try:
-        chex.assert_type(value, float)
-    except AssertionError:
-        raise ShapeError(
-            f"{function}: argument '{name}' has dtype {value.dtype}; expected a float."
-        ) from None
+    if jnp.issubdtype(value.dtype, jnp.floating):
+        return value
+    if jnp.issubdtype(value.dtype, jnp.integer):
+        return value.astype(float)
+    raise ShapeError(f"{function}: argument '{name}' has dtype {value.dtype}; expected a float.")
 
 
 def check_model(function: str, sys: Any) -> None:
@@ -152,8 +151,11 @@ def check_external(function: str, sys: System, external: Force | None) -> None:
 
 def check_step(
     function: str, sys: System, state: State, act: Any, n_frames: Any, external: Force | None
-) -> None:
+) -> jax.Array:
     """Check the arguments of a step: model, state, controls, their duration and external forces.
+
+    Returns:
+        The controls, as floats.
 
     Raises:
         ConfigError: if `n_frames` is not a fixed integer of at least 1.
@@ -162,9 +164,10 @@ def check_step(
     """
     check_model(function, sys)
     check_frames(function, n_frames)
-    check_vector(function, "act", act, sys.act_size(), "actuators")
+    act = check_vector(function, "act", act, sys.act_size(), "actuators")
     check_state(function, sys, state)
     check_external(function, sys, external)
+    return act
 
 
 UNTESTED_CONTACTS = "more candidate pairs than are tested (max_geom_pairs, max_contact_points)"

@@ -36,8 +36,7 @@ def mass_matrix(sys: System, q: jax.Array) -> jax.Array:
 
     Source: Featherstone (2008), section 6.2, the composite-rigid-body algorithm.
     """
-    check_vector("mass_matrix", "q", q, sys.q_size(), "coordinates")
-    return _mass_matrix(sys, jnp.asarray(q))
+    return _mass_matrix(sys, check_vector("mass_matrix", "q", q, sys.q_size(), "coordinates"))
 
 
 def bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
@@ -51,9 +50,9 @@ def bias_force(sys: System, q: jax.Array, qd: jax.Array) -> jax.Array:
     Returns:
         Joint forces [N or N m], MuJoCo's `qfrc_bias`, shape (nv,).
     """
-    check_vector("bias_force", "q", q, sys.q_size(), "coordinates")
-    check_vector("bias_force", "qd", qd, sys.qd_size(), "degrees of freedom")
-    return _bias_force(sys, jnp.asarray(q), jnp.asarray(qd))
+    q = check_vector("bias_force", "q", q, sys.q_size(), "coordinates")
+    qd = check_vector("bias_force", "qd", qd, sys.qd_size(), "degrees of freedom")
+    return _bias_force(sys, q, qd)
 
 
 def inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -> jax.Array:
@@ -69,10 +68,10 @@ def inverse_dynamics(sys: System, q: jax.Array, qd: jax.Array, qdd: jax.Array) -
         Joint forces [N or N m], shape (nv,). The forces of dampers, springs and actuators are not
         subtracted.
     """
-    check_vector("inverse_dynamics", "q", q, sys.q_size(), "coordinates")
-    check_vector("inverse_dynamics", "qd", qd, sys.qd_size(), "degrees of freedom")
-    check_vector("inverse_dynamics", "qdd", qdd, sys.qd_size(), "degrees of freedom")
-    return _inverse_dynamics(sys, jnp.asarray(q), jnp.asarray(qd), jnp.asarray(qdd))
+    q = check_vector("inverse_dynamics", "q", q, sys.q_size(), "coordinates")
+    qd = check_vector("inverse_dynamics", "qd", qd, sys.qd_size(), "degrees of freedom")
+    qdd = check_vector("inverse_dynamics", "qdd", qdd, sys.qd_size(), "degrees of freedom")
+    return _inverse_dynamics(sys, q, qd, qdd)
 
 
 def forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array) -> jax.Array:
@@ -87,10 +86,10 @@ def forward_dynamics(sys: System, q: jax.Array, qd: jax.Array, force: jax.Array)
     Returns:
         Joint accelerations, shape (nv,).
     """
-    check_vector("forward_dynamics", "q", q, sys.q_size(), "coordinates")
-    check_vector("forward_dynamics", "qd", qd, sys.qd_size(), "degrees of freedom")
-    check_vector("forward_dynamics", "force", force, sys.qd_size(), "degrees of freedom")
-    return _forward_dynamics(sys, jnp.asarray(q), jnp.asarray(qd), jnp.asarray(force))
+    q = check_vector("forward_dynamics", "q", q, sys.q_size(), "coordinates")
+    qd = check_vector("forward_dynamics", "qd", qd, sys.qd_size(), "degrees of freedom")
+    force = check_vector("forward_dynamics", "force", force, sys.qd_size(), "degrees of freedom")
+    return _forward_dynamics(sys, q, qd, force)
 
 
 def jacobian(sys: System, q: jax.Array, link: int, point: jax.Array) -> Motion:
@@ -106,9 +105,9 @@ def jacobian(sys: System, q: jax.Array, link: int, point: jax.Array) -> Motion:
         Angular velocity of the link and velocity of the point per unit of each rate, world axes,
         each (nv, 3).
     """
-    check_vector("jacobian", "q", q, sys.q_size(), "coordinates")
-    check_vector("jacobian", "point", point, 3, "components")
-    zero = jnp.zeros(sys.qd_size(), jnp.asarray(q).dtype)
+    q = check_vector("jacobian", "q", q, sys.q_size(), "coordinates")
+    point = check_vector("jacobian", "point", point, 3, "components")
+    zero = jnp.zeros(sys.qd_size(), q.dtype)
 
     def velocity(qd: jax.Array) -> Motion:
         x, xd = forward(sys, q, qd)
@@ -133,9 +132,9 @@ def energy(sys: System, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Arr
     Returns:
         Both [J], shape (); gravity's is zero at the world's origin.
     """
-    check_vector("energy", "q", q, sys.q_size(), "coordinates")
-    check_vector("energy", "qd", qd, sys.qd_size(), "degrees of freedom")
-    return _energy(sys, jnp.asarray(q), jnp.asarray(qd))
+    q = check_vector("energy", "q", q, sys.q_size(), "coordinates")
+    qd = check_vector("energy", "qd", qd, sys.qd_size(), "degrees of freedom")
+    return _energy(sys, q, qd)
 
 
 def momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
@@ -149,9 +148,9 @@ def momentum(sys: System, q: jax.Array, qd: jax.Array) -> Force:
     Returns:
         `ang` [N m s] and `vel` [N s], world axes, each (3,). Armature has no momentum here.
     """
-    check_vector("momentum", "q", q, sys.q_size(), "coordinates")
-    check_vector("momentum", "qd", qd, sys.qd_size(), "degrees of freedom")
-    return _momentum(sys, jnp.asarray(q), jnp.asarray(qd))
+    q = check_vector("momentum", "q", q, sys.q_size(), "coordinates")
+    qd = check_vector("momentum", "qd", qd, sys.qd_size(), "degrees of freedom")
+    return _momentum(sys, q, qd)
 
 
 def constraint_forces(
@@ -170,8 +169,8 @@ def constraint_forces(
         `brax.contact.get` the force [N] on its second geom, world axes, shape (n_contacts, 3). The
         first geom receives the opposite force at the same point.
     """
-    check_step("constraint_forces", sys, state, act, 1, external)
-    return _constraint_forces(sys, state.replace(contact=None), jnp.asarray(act), external)
+    act = check_step("constraint_forces", sys, state, act, 1, external)
+    return _constraint_forces(sys, state.replace(contact=None), act, external)
 
 
 def _evaluate(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Structure, SmoothDynamics]:
@@ -219,7 +218,7 @@ def link_momenta(sys: System, q: jax.Array, qd: jax.Array) -> tuple[Vec3, Spatia
     axes = frames.rot.mul(quat(inertia.transform.rot)).matrix()
     velocity = Spatial(frames.ang, frames.vel + frames.ang.cross(arm))
     # Inertia is diagonal in the principal axes: R diag(I) Rᵀ w.
-    spin, moments = axes.inv_rotate(frames.ang), vec3(inertia.i)
+    spin, moments = axes.inv_rotate(frames.ang), vec3(inertia.moments)
     turning = axes.rotate(Vec3(spin.x * moments.x, spin.y * moments.y, spin.z * moments.z))
     return frames.pos + arm, velocity, Spatial(turning, velocity.lin * inertia.mass)
 

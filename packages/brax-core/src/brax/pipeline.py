@@ -125,10 +125,10 @@ class Pipeline(ABC, Generic[P, M]):
         function = f"{self.name}.init"
         contracts.check_system(function, sys, self.lacks)
         self._check_integrator(function, sys)
-        contracts.check_vector(function, "q", q, sys.q_size(), "coordinates")
-        contracts.check_vector(function, "qd", qd, sys.qd_size(), "degrees of freedom")
+        q = contracts.check_vector(function, "q", q, sys.q_size(), "coordinates")
+        qd = contracts.check_vector(function, "qd", qd, sys.qd_size(), "degrees of freedom")
         # Checks ran on the host, before anything is traced or compiled.
-        return self._completed(sys, _init(sys, jnp.asarray(q), jnp.asarray(qd)))
+        return self._completed(sys, _init(sys, q, qd))
 
     def step(
         self,
@@ -162,11 +162,11 @@ class Pipeline(ABC, Generic[P, M]):
         function = f"{self.name}.step"
         if act is None and isinstance(sys, System):
             act = jnp.zeros(sys.act_size())
-        contracts.check_step(function, sys, state, act, n_frames, external)
+        act = contracts.check_step(function, sys, state, act, n_frames, external)
         self._check_integrator(function, sys)
         # Contacts are those of the old link frames.
         state = self._completed(sys, state).replace(contact=None)
-        return _step(self, n_frames)(sys, state, jnp.asarray(act), external)
+        return _step(self, n_frames)(sys, state, act, external)
 
     def _completed(self, sys: System, state: State) -> State:
         """Return a state with all fields that the model and its sensors need."""

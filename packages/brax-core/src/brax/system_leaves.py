@@ -48,7 +48,7 @@ def _body_leaves(sys: System) -> list[_Row]:
     n, boxes = sys.num_links(), len(sys.box_link)
     return [
         ("link.inertia.mass", sys.link.inertia.mass, (n,), "> 0"),
-        ("link.inertia.i", sys.link.inertia.i, (n, 3), "> 0"),
+        ("link.inertia.moments", sys.link.inertia.moments, (n, 3), "> 0"),
         ("link.gravcomp", sys.link.gravcomp, (n,), ""),
         ("link.gravcomp_arm", sys.link.gravcomp_arm, (n, 3), ""),
         ("box.mass", sys.box.mass, (boxes,), "> 0"),

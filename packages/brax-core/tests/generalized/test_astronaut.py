@@ -46,7 +46,7 @@ def turn(rot, v):
 
 def conserved(sys, state):
     """Linear and angular momentum, and kinetic energy with the rotors', from the links alone."""
-    frame, moments = sys.link.inertia.transform, sys.link.inertia.i
+    frame, moments = sys.link.inertia.transform, sys.link.inertia.moments
     mass = sys.link.inertia.mass[:, None]
     arm = turn(state.x.rot, frame.pos)
     vel = state.xd.vel + jnp.cross(state.xd.ang, arm)

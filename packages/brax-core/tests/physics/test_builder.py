@@ -266,7 +266,9 @@ def test_a_body_without_joints_is_part_of_what_carries_it():
     np.testing.assert_allclose(sys.geom.transform.pos, [[0, 0, 3], [0, 0, 0.75]], atol=1e-7)
     np.testing.assert_allclose(sys.link.inertia.mass, [2])
     np.testing.assert_allclose(sys.link.inertia.transform.pos, [[0, 0, 0.5]], atol=1e-7)
-    np.testing.assert_allclose(np.sort(sys.link.inertia.i[0]), [2e-9, 1 / 6, 1 / 6], rtol=1e-6)
+    np.testing.assert_allclose(
+        np.sort(sys.link.inertia.moments[0]), [2e-9, 1 / 6, 1 / 6], rtol=1e-6
+    )
     x, _ = kinematics.forward(sys, jnp.array([np.pi / 2]), jnp.zeros(1))
     np.testing.assert_allclose(kinematics.frame(sys, x, "stand").pos, [0, 0, 2], atol=1e-6)
     # The hinge has turned z to -y: the joint of the halves is at y = -1, the tip back at the hinge.

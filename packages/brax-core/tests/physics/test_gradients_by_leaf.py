@@ -86,7 +86,7 @@ def difference(pipeline, inputs, move, h):
 
 
 COUNT = {
-    "opt.timestep", "opt.gravity", "link.inertia.mass", "link.inertia.i",
+    "opt.timestep", "opt.gravity", "link.inertia.mass", "link.inertia.moments",
     "link.inertia.transform.pos", "joint.pos", "joint.axis", "dof.armature", "dof.damping",
     "dof.stiffness", "dof.springref", "dof.limit", "geom.size", "geom.friction",
     "geom.transform.pos", "actuator.gear",

@@ -174,7 +174,7 @@ def test_a_hinge_rests_at_its_limit(f64, dt):
 
 def chain_momenta(motion, sys):
     """Linear and angular momentum about the origin, from the links' frames alone."""
-    mass, moments = np.asarray(sys.link.inertia.mass), np.asarray(sys.link.inertia.i)
+    mass, moments = np.asarray(sys.link.inertia.mass), np.asarray(sys.link.inertia.moments)
     ipos = np.asarray(sys.link.inertia.transform.pos)
     w, v = motion.rot[..., :1], motion.rot[..., 1:]
 

@@ -73,7 +73,7 @@ def fall(pipeline, sys, steps):
         axes = math.quat_mul(state.x.rot, inertia.transform.rot)
         spin = jax.vmap(math.inv_rotate)(state.xd.ang, axes)
         kinetic = jnp.sum(inertia.mass * jnp.sum(state.xd.vel**2, axis=1))
-        kinetic = 0.5 * (kinetic + jnp.sum(inertia.i * spin**2))
+        kinetic = 0.5 * (kinetic + jnp.sum(inertia.moments * spin**2))
         return kinetic + G * jnp.sum(inertia.mass * state.x.pos[:, 2])
 
     def step(state, _):

@@ -163,9 +163,53 @@ def test_init_refuses_shapes(sys, q, qd, message):
         SPRING.init(sys, jnp.zeros(q), jnp.zeros(qd))
 
 
-def test_init_refuses_integers(sys):
-    with pytest.raises(ShapeError, match="'q' has dtype int32; expected a float"):
-        SPRING.init(sys, jnp.zeros(9, jnp.int32), jnp.zeros(8))
+def test_integers_are_taken_as_floats(sys):
+    whole = SPRING.init(sys, jnp.array([0, 0, 1, 1, 0, 0, 0, 0, 0]), jnp.arange(8))
+    floats = SPRING.init(sys, sys.qpos0, jnp.arange(8.0))
+    for one, two in zip(jax.tree.leaves(whole), jax.tree.leaves(floats), strict=True):
+        assert one.dtype == two.dtype
+        np.testing.assert_array_equal(one, two)
+    with pytest.raises(ShapeError, match="'q' has dtype bool; expected a float"):
+        SPRING.init(sys, jnp.ones(9, bool), jnp.zeros(8))
+
+
+GOOGLES = {
+    "dt": "opt.timestep",
+    "density": "opt.density",
+    "viscosity": "opt.viscosity",
+    "solver_iterations": "opt.iterations",
+    "solver_maxls": "opt.ls_iterations",
+}
+"""Names in Google's brax, and ours."""
+
+
+@pytest.mark.parametrize("name", GOOGLES)
+def test_options_have_googles_names_too(sys, name):
+    changed = sys.replace(**{name: 3})
+    assert getattr(changed, name) == getattr(changed.opt, GOOGLES[name].removeprefix("opt.")) == 3
+
+
+def test_settings_of_googles_solvers_are_ignored_with_a_warning(sys):
+    with pytest.warns(UserWarning, match=r"Link.constraint_stiffness has no effect: .* Leave it"):
+        link = sys.link.replace(constraint_stiffness=jnp.ones(2), invweight=jnp.ones((2, 2)))
+    np.testing.assert_array_equal(link.invweight, 1)
+    with pytest.warns(UserWarning, match="System.collide_scale has no effect: contacts are"):
+        assert jax.tree.structure(sys.replace(collide_scale=0.5)) == jax.tree.structure(sys)
+    assert sys.spring_mass_scale == sys.spring_inertia_scale == 0
+
+
+def test_solvers_and_flags_of_mujoco(sys):
+    newton, eulerdamp = 2, 1 << 14
+    changed = sys.tree_replace(
+        {"opt.solver": newton, "opt.disableflags": eulerdamp, "opt.iterations": 1}
+    )
+    assert (changed.opt.eulerdamp, changed.opt.iterations) == (False, 1)
+    assert changed.opt.disableflags == eulerdamp and sys.opt.disableflags == 0
+    assert changed.tree_replace({"opt.disableflags": 0}).opt.eulerdamp
+    with pytest.raises(ModelError, match=r"opt.solver must be 0 \(PGS\), 1 \(CG\) or 2 .* got 3"):
+        sys.tree_replace({"opt.solver": 3})
+    with pytest.raises(ModelError, match=r"flags other than mjDSBL_EULERDAMP .* in the model file"):
+        sys.tree_replace({"opt.disableflags": eulerdamp | 1})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from brax.base.parts import (
     DoF,
     Equality,
     Geom,
-    Inertia,
     Joint,
     Keyframe,
     Link,
@@ -28,7 +27,7 @@ from brax.base.parts import (
     Tendon,
 )
 from brax.base.pytree import Base, dataclass, static
-from brax.base.quantities import Force, Motion, Transform
+from brax.base.quantities import Force, Inertia, Motion, SpatialInertia, Transform
 from brax.base.state import Contact, Forces, State
 from brax.base.system import System
 
@@ -52,6 +51,7 @@ __all__ = [
     "Pair",
     "Sensor",
     "Site",
+    "SpatialInertia",
     "State",
     "System",
     "Tendon",

@@ -1,4 +1,4 @@
-"""MuJoCo's flat names for the numbers of a `System`, such as `body_mass` and `geom_friction`.
+"""Flat names for the numbers of a `System`: MuJoCo's, such as `body_mass`, and Google brax's.
 
 A quantity is stored once, under our nested name. These tables translate.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 _BODY = {
     "body_mass": ("link.inertia.mass", 0.0, -1),
-    "body_inertia": ("link.inertia.i", 0.0, -2),
+    "body_inertia": ("link.inertia.moments", 0.0, -2),
     "body_ipos": ("link.inertia.transform.pos", 0.0, -2),
     "body_iquat": ("link.inertia.transform.rot", (1.0, 0.0, 0.0, 0.0), -2),
     "body_pos": ("link.transform.pos", 0.0, -2),
@@ -89,6 +89,11 @@ _SAME = {
     "opt_timestep": "opt.timestep",
     "opt_gravity": "opt.gravity",
     "gravity": "opt.gravity",
+    "dt": "opt.timestep",
+    "density": "opt.density",
+    "viscosity": "opt.viscosity",
+    "solver_iterations": "opt.iterations",
+    "solver_maxls": "opt.ls_iterations",
     "qpos0": "init_q",
 }
 """Flat names whose numbers are stored in the same shape: the flat name and our path."""

@@ -1,26 +1,27 @@
 """The parts of a `System`: tables of links, joints, geoms, actuators and the rest."""
 
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
 import jax
 
+from brax.base import without_effect
 from brax.base.pytree import Base, dataclass, static
-from brax.base.quantities import Transform
+from brax.base.quantities import Inertia, Transform
+from brax.errors import ModelError
 
+_EULERDAMP = 1 << 14
+"""MuJoCo's `mjDSBL_EULERDAMP`, the only one of its disable flags that `Option` has."""
 
-@dataclass
-class Inertia(Base):
-    """The mass distribution of each link."""
-
-    transform: Transform
-    """Principal frame of inertia in the link frame: centre of mass and principal axes."""
-    i: jax.Array
-    """Principal moments about the centre of mass [kg m^2], shape (n_links, 3)."""
-    mass: jax.Array
-    """Mass [kg], shape (n_links,)."""
+_SOLVERS = (0, 1, 2)
+"""MuJoCo's solvers: PGS, CG and Newton."""
 
 
 @dataclass
 class Link(Base):
     """The frame and the inertia of each link."""
+
+    ignored: ClassVar[Mapping[str, str]] = without_effect.LINK
 
     transform: Transform
     """Link frame in the parent link's frame when all joints are at zero, shape (n_links, ...)."""
@@ -322,3 +323,29 @@ class Option(Base):
     """True if the fluid exerts forces, that is, if it has density or viscosity."""
     enable_gravcomp: bool = static()
     """True if the model compensates the weight of any body."""
+
+    @property
+    def disableflags(self) -> int:
+        """MuJoCo's flags of what is disabled: `mjDSBL_EULERDAMP`, or 0."""
+        return 0 if self.eulerdamp else _EULERDAMP
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with fields replaced, by our names or by two of MuJoCo's.
+
+        `disableflags` sets `eulerdamp`. `solver` has no effect: MuJoCo's solvers and ours find the
+        optimum of the same problem, which is unique.
+
+        Raises:
+            ModelError: if there is no such field, solver or flag.
+        """
+        if "solver" in changes and int(solver := changes.pop("solver")) not in _SOLVERS:
+            raise ModelError(f"opt.solver must be 0 (PGS), 1 (CG) or 2 (Newton), got {solver!r}")
+        if "disableflags" in changes:
+            flags = int(changes.pop("disableflags"))
+            if flags & ~_EULERDAMP:
+                raise ModelError(
+                    f"opt.disableflags={flags} has flags other than mjDSBL_EULERDAMP "
+                    f"({_EULERDAMP}): disable the others by <flag> in the model file"
+                )
+            changes["eulerdamp"] = not flags
+        return super().replace(**changes)

@@ -1,8 +1,10 @@
 """Frozen dataclasses that are pytrees, and the base class of all of Brax's."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Self, TypeVar, dataclass_transform
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +28,23 @@ def static(**kwargs: Any) -> Any:
 class Base:
     """Base class of Brax's pytrees: replacement of fields, and arithmetic over the leaves."""
 
+    ignored: ClassVar[Mapping[str, str]] = {}
+    """Settings that Google's brax has in this class and ours does not need, and the reasons."""
+
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the named fields replaced.
+
+        Names of `ignored` are ignored with a warning.
 
         Raises:
             ModelError: if there is no field of that name.
         """
         names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+        for name in changes.keys() & self.ignored.keys():
+            reason = self.ignored[name]
+            what = f"{type(self).__name__}.{name}"
+            warnings.warn(f"{what} has no effect: {reason}. Leave it out.", stacklevel=2)
+            del changes[name]
         for name in changes:
             if name not in names:
                 raise ModelError(
@@ -82,6 +94,14 @@ class Base:
         """Take the same entries along one axis of every leaf; an index out of range gives NaN."""
         return jax.tree.map(lambda x: jnp.take(x, indices, axis=axis), self)
 
+    def index_set(self, indices: Any, other: Self) -> Self:
+        """Return this tree with the entries at some indices of every leaf set to another tree's."""
+        return jax.tree.map(lambda x, y: x.at[indices].set(y), self, other)
+
+    def index_sum(self, indices: Any, other: Self) -> Self:
+        """Return this tree with another tree's leaves added to the entries at some indices."""
+        return jax.tree.map(lambda x, y: x.at[indices].add(y), self, other)
+
     def slice(self, begin: int, end: int) -> Self:
         """Slice the leading axis of every leaf."""
         return jax.tree.map(lambda x: x[begin:end], self)
@@ -111,7 +131,40 @@ class Base:
         """Concatenate this tree and others along one axis, leaf by leaf."""
         return jax.tree.map(lambda *x: jnp.concatenate(x, axis=axis), self, *others)
 
+    def vmap(self, in_axes: Any = 0, out_axes: Any = 0) -> "Mapped":
+        """Return an object with the methods of this one, each mapped by `jax.vmap`.
+
+        `x.vmap().do(y)` is `jax.vmap(Transform.do)(x, y)`. Calls of `vmap` nest.
+
+        Args:
+            in_axes: as for `jax.vmap`: one for this object and all arguments, or a tuple with one
+                for this object and one for each argument.
+            out_axes: as for `jax.vmap`.
+        """
+        return Mapped(self, ((in_axes, out_axes),))
+
     @property
     def T(self) -> Self:
         """The tree with every leaf transposed."""
         return jax.tree.map(lambda x: x.T, self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Mapped:
+    """The methods of an object, each mapped over axes of it and of the method's arguments."""
+
+    _object: Base
+    """The object, whose leaves have the mapped axes."""
+    _axes: tuple[tuple[Any, Any], ...]
+    """Axes of arguments and of results, the outermost mapping first."""
+
+    def vmap(self, in_axes: Any = 0, out_axes: Any = 0) -> "Mapped":
+        """Map once more, inside the mappings so far."""
+        return Mapped(self._object, (*self._axes, (in_axes, out_axes)))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a method of the object, mapped."""
+        method = getattr(type(self._object), name)
+        for in_axes, out_axes in reversed(self._axes):
+            method = jax.vmap(method, in_axes, out_axes)
+        return functools.partial(method, self._object)

@@ -1,12 +1,17 @@
-"""Spatial quantities: transforms, motions and forces."""
+"""Spatial quantities: transforms, motions, forces and inertias.
 
-from typing import Any
+Source: Featherstone (2008), Rigid Body Dynamics Algorithms, chapter 2.
+"""
+
+from typing import Any, Self, overload
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from brax import math
 from brax.base.pytree import Base, dataclass
+from brax.errors import ModelError
 
 
 @dataclass
@@ -34,15 +39,71 @@ class Transform(Base):
         rot = jnp.broadcast_to(jnp.array([1.0, 0.0, 0.0, 0.0]), (*shape, 4))
         return cls(jnp.zeros((*shape, 3)), rot)
 
-    def do(self, other: "Transform") -> "Transform":
-        """Compose: map `other`, given in this frame, into this frame's parent."""
-        pos = self.pos + math.rotate(other.pos, self.rot)
-        return Transform(pos, math.quat_mul(self.rot, other.rot))
+    @overload
+    def do(self, other: "Transform") -> "Transform": ...
+    @overload
+    def do(self, other: "Motion") -> "Motion": ...
+    @overload
+    def do(self, other: "Force") -> "Force": ...
+    @overload
+    def do(self, other: "Inertia") -> "SpatialInertia": ...
+
+    def do(self, other: Any) -> Any:
+        """Transform a quantity by this frame, which is given in its parent.
+
+        Args:
+            other: A `Transform` or a `Force` in this frame: the result is in the parent, the force
+                about the parent's origin. An `Inertia` whose centre of mass and axes are those of
+                this frame, such as `x.do(inertia.transform)`; its own `transform` is not read. The
+                result is its `SpatialInertia` about the parent's origin. A `Motion` in the parent:
+                the result is in this frame, the velocity at this frame's origin.
+
+        Source: equations 2.24 (motion), 2.25 (force) and 2.66 (inertia); for an inertia that is
+        given at its centre of mass, equation 2.63.
+        """
+        if isinstance(other, Transform):
+            pos = self.pos + math.rotate(other.pos, self.rot)
+            return Transform(pos, math.quat_mul(self.rot, other.rot))
+        if isinstance(other, Motion):
+            at_origin = other.vel + jnp.cross(other.ang, self.pos)
+            parts = (math.inv_rotate(v, self.rot) for v in (other.ang, at_origin))
+            return Motion(*parts)
+        if isinstance(other, Force):
+            moment, force = (math.rotate(v, self.rot) for v in (other.ang, other.vel))
+            return Force(moment + jnp.cross(self.pos, force), force)
+        if isinstance(other, Inertia):
+            return SpatialInertia.of(self, other)
+        raise _no_quantity("do", other)
+
+    @overload
+    def inv_do(self, other: "Transform") -> "Transform": ...
+    @overload
+    def inv_do(self, other: "Motion") -> "Motion": ...
+    @overload
+    def inv_do(self, other: "Force") -> "Force": ...
+
+    def inv_do(self, other: Any) -> Any:
+        """Transform a quantity by the inverse of this frame: the inverse of `do`.
+
+        Args:
+            other: A `Transform` or a `Force` in the parent, which is returned in this frame, or a
+                `Motion` in this frame, which is returned in the parent.
+        """
+        if isinstance(other, Transform):
+            pos = math.inv_rotate(other.pos - self.pos, self.rot)
+            return Transform(pos, math.quat_mul(math.quat_inv(self.rot), other.rot))
+        if isinstance(other, Motion):
+            ang, vel = (math.rotate(v, self.rot) for v in (other.ang, other.vel))
+            return Motion(ang, vel - jnp.cross(ang, self.pos))
+        if isinstance(other, Force):
+            moment = other.ang - jnp.cross(self.pos, other.vel)
+            parts = (math.inv_rotate(v, self.rot) for v in (moment, other.vel))
+            return Force(*parts)
+        raise _no_quantity("inv_do", other)
 
     def to_local(self, other: "Transform") -> "Transform":
-        """Map `other`, given in this frame's parent, into this frame: the inverse of `do`."""
-        pos = math.inv_rotate(other.pos - self.pos, self.rot)
-        return Transform(pos, math.quat_mul(math.quat_inv(self.rot), other.rot))
+        """Return this frame in the frame `other`, both given in one parent."""
+        return other.inv_do(self)
 
 
 @dataclass
@@ -72,6 +133,28 @@ class Motion(Base):
         """Return the six numbers, the angular ones first, shape (..., 6)."""
         return jnp.concatenate([self.ang, self.vel], axis=-1)
 
+    @overload
+    def cross(self, other: "Motion") -> "Motion": ...
+    @overload
+    def cross(self, other: "Force") -> "Force": ...
+
+    def cross(self, other: Any) -> Any:
+        """Return the rate of change of a motion or force that moves at this velocity.
+
+        Source: equation 2.31 for a motion, and 2.32 for a force.
+        """
+        if isinstance(other, Motion):
+            swept = jnp.cross(self.ang, other.vel) + jnp.cross(self.vel, other.ang)
+            return Motion(jnp.cross(self.ang, other.ang), swept)
+        if isinstance(other, Force):
+            swept = jnp.cross(self.ang, other.ang) + jnp.cross(self.vel, other.vel)
+            return Force(swept, jnp.cross(self.ang, other.vel))
+        raise _no_quantity("cross", other)
+
+    def dot(self, other: "Motion | Force") -> jax.Array:
+        """Return the scalar product, shape (...); with a force it is the power [W]."""
+        return jnp.sum(self.ang * other.ang, axis=-1) + jnp.sum(self.vel * other.vel, axis=-1)
+
 
 @dataclass
 class Force(Base):
@@ -87,3 +170,92 @@ class Force(Base):
         """Return a force; a part that is not given is zero."""
         motion = Motion.create(ang, vel)
         return cls(motion.ang, motion.vel)
+
+
+@dataclass
+class Inertia(Base):
+    """The mass distribution of each link."""
+
+    transform: Transform
+    """Principal frame of inertia in the link frame: centre of mass and principal axes."""
+    moments: jax.Array
+    """Principal moments about the centre of mass [kg m^2], shape (n_links, 3)."""
+    mass: jax.Array
+    """Mass [kg], shape (n_links,)."""
+
+    @property
+    def i(self) -> jax.Array:
+        """Diagonal matrices with the principal moments, shape (n_links, 3, 3)."""
+        return jnp.asarray(self.moments)[..., None] * jnp.eye(3)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with fields replaced; `i` gives the moments as diagonal matrices.
+
+        Raises:
+            ModelError: if there is no field of that name, or `i` is no diagonal matrix.
+        """
+        if "i" in changes:
+            changes["moments"] = _diagonal(changes.pop("i"))
+        return super().replace(**changes)
+
+
+@dataclass
+class SpatialInertia(Base):
+    """The inertia of a rigid body about the origin of a frame: the ten numbers of equation 2.63."""
+
+    mass: jax.Array
+    """Mass [kg], shape (...)."""
+    moment: jax.Array
+    """Mass times the centre of mass [kg m], shape (..., 3)."""
+    i: jax.Array
+    """Rotational inertia about the origin [kg m^2], shape (..., 3, 3)."""
+
+    @classmethod
+    def of(cls, frame: Transform, inertia: Inertia) -> "SpatialInertia":
+        """Return the inertia of a body about the origin.
+
+        Args:
+            frame: its centre of mass and principal axes.
+            inertia: its principal moments and its mass; its `transform` is not read.
+        """
+        axes, mass = math.quat_to_3x3(frame.rot), jnp.asarray(inertia.mass)
+        central = (axes * jnp.asarray(inertia.moments)[..., None, :]) @ jnp.swapaxes(axes, -1, -2)
+        # The parallel axis theorem: the added part is m (c.c 1 - c c^T).
+        square = jnp.sum(frame.pos**2, axis=-1)[..., None, None] * jnp.eye(3)
+        outer = frame.pos[..., :, None] * frame.pos[..., None, :]
+        shift = mass[..., None, None] * (square - outer)
+        return cls(mass, mass[..., None] * frame.pos, central + shift)
+
+    def mul(self, motion: Motion) -> Force:
+        """Return the momentum at a velocity, or the force for an acceleration."""
+        ang = (self.i @ motion.ang[..., None])[..., 0] + jnp.cross(self.moment, motion.vel)
+        return Force(ang, self.mass[..., None] * motion.vel - jnp.cross(self.moment, motion.ang))
+
+
+def _diagonal(value: Any) -> Any:
+    """Return the diagonals of matrices (..., 3, 3); what is no array, such as an axis, as it is."""
+    if np.ndim(value) < 2:
+        return value
+    if jnp.shape(value)[-2:] != (3, 3):
+        raise ModelError(
+            f"link.inertia.i has shape {jnp.shape(value)}, expected (n_links, 3, 3): diagonal "
+            "matrices of the principal moments; replace link.inertia.moments by (n_links, 3)"
+        )
+    value = jnp.asarray(value)
+    diagonal = jnp.diagonal(value, axis1=-2, axis2=-1)
+    rest = jnp.any(value * (1 - jnp.eye(3)) != 0, axis=(-2, -1))
+    if not isinstance(rest, jax.core.Tracer) and bool(rest.any()):
+        raise ModelError(
+            "link.inertia.i must be diagonal, because its axes are the principal ones, those of "
+            "link.inertia.transform: give the principal moments, and rotate that transform"
+        )
+    # Within `jax.jit` and `jax.vmap` the values are unknown: NaN then shows the mistake.
+    return jnp.where(rest[..., None], jnp.nan, diagonal)
+
+
+def _no_quantity(function: str, other: Any) -> ModelError:
+    """Return the error for an argument that is no spatial quantity."""
+    return ModelError(
+        f"Transform.{function} or Motion.{function} cannot take a {type(other).__name__}: give a "
+        "brax.base Transform, Motion, Force or Inertia"
+    )

@@ -1,11 +1,12 @@
 """The model: `System`, one immutable pytree."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
-from brax.base import flat
+from brax.base import flat, without_effect
 from brax.base.gates import built_in
 from brax.base.parts import (
     Actuator,
@@ -39,6 +40,8 @@ class System(Base):
     numbers: `sys.body_mass`, `sys.replace(body_mass=...)`, `sys.tree_replace({'body_mass': ...})`.
     Tables of bodies by these names begin with the world's row, as in MuJoCo.
     """
+
+    ignored: ClassVar[Mapping[str, str]] = without_effect.SYSTEM
 
     opt: Option
     """Settings of the simulation, such as time step and gravity."""
@@ -299,6 +302,8 @@ class System(Base):
         """Return the numbers of a flat MuJoCo name."""
         if name in flat.NAMES:
             return flat.read(self, name)
+        if name in without_effect.ZERO:
+            return 0.0
         raise AttributeError(f"System has no attribute '{name}'.{closest(name, flat.NAMES)}")
 
     def replace(self, **changes: Any) -> "System":

@@ -46,7 +46,7 @@ class Medium(NamedTuple):
 
 def medium(sys: System, order: tuple[int, ...]) -> Medium:
     """Return the fluid of a model with a trailing batch axis, links in a given order."""
-    mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), order)
+    mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.moments)), order)
     links, around, parts = _boxes(sys.opt, mass, moments), fluid_ellipsoids(sys, order), None
     others = () if around is None else around.at.link
     if sys.box_link:
@@ -63,7 +63,7 @@ def medium(sys: System, order: tuple[int, ...]) -> Medium:
 
 def _parts(sys: System) -> FluidBoxes:
     """Return the boxes of bodies that are parts of links, from their shares of inertia."""
-    mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.i)), sys.box_link)
+    mass, moments = rows((sys.link.inertia.mass, vec3(sys.link.inertia.moments)), sys.box_link)
     together = moments.x + moments.y + moments.z
     return _boxes(sys.opt, sys.box.mass * mass, vec3(sys.box.i) * together)
 

@@ -269,5 +269,5 @@ def frame(sys: System, x: Transform, body: str, mocap: Transform | None = None) 
     if mocap is not None and on >= 0:
         carrier = sys.fixed.take(sys.mocap_fixed[on])
         there = Transform(mocap.pos[on], normalize(mocap.rot[on])[0])
-        place = there.do(carrier.to_local(place))
+        place = there.do(carrier.inv_do(place))
     return place if link < 0 else x.take(link).do(place)

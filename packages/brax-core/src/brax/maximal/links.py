@@ -90,7 +90,7 @@ def masses(sys: System, plan: Layout) -> Masses:
     com, principal = vec3(inertia.transform.pos), quat(inertia.transform.rot)
     # The inverse of the principal frame's pose in the link frame.
     pos, rot = principal.conj.rotate(-com), principal.conj
-    return Masses(inertia.mass, vec3(inertia.i), com, pos, rot)
+    return Masses(inertia.mass, vec3(inertia.moments), com, pos, rot)
 
 
 def stacks(sys: System, plan: Layout, links: Masses) -> tuple[Stack, ...]:

@@ -38,12 +38,12 @@ def sensors(sys: System, state: State, act: jax.Array, external: Force | None = 
     Raises:
         ShapeError: if an array does not fit the model.
     """
-    check_step("sensors", sys, state, act, 1, external)
+    act = check_step("sensors", sys, state, act, 1, external)
     if not sys.sensor_names:
         return jnp.zeros(0, state.q.dtype)
     # The contacts of the state are not read, and need not be carried through the kernel.
     state = completed(sys, state).replace(contact=None)
-    return _measure(sys, state, jnp.asarray(act), external)
+    return _measure(sys, state, act, external)
 
 
 def slices(sys: System) -> dict[str, slice]:

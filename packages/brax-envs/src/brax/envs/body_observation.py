@@ -40,7 +40,7 @@ def com_inertia(sys: System, state: State) -> jax.Array:
     axes = math.quat_to_3x3(state.x.do(inertia.transform).rot)
     offset = link_centers(sys, state) - center_of_mass(sys, state)
     mass = inertia.mass[:, None]
-    own = jnp.einsum("lij,lj,lkj->lik", axes, inertia.i, axes)
+    own = jnp.einsum("lij,lj,lkj->lik", axes, inertia.moments, axes)
     # Parallel axis theorem: I + m (|d|^2 1 - d d^T).
     squared_distance = jnp.sum(offset**2, axis=1)[:, None, None] * jnp.eye(3)
     parallel = squared_distance - offset[:, :, None] * offset[:, None, :]

@@ -103,7 +103,7 @@ def _mass_matrix(sys: System, rot: list[Array], jacobians: list[Array]) -> Array
     mass = np.diag(np.asarray(sys.dof.armature, float))
     for i, jacobian in enumerate(jacobians):
         turned = rot[i] @ _matrix(sys.link.inertia.transform.rot[i])
-        moments = turned @ np.diag(np.asarray(sys.link.inertia.i[i], float)) @ turned.T
+        moments = turned @ np.diag(np.asarray(sys.link.inertia.moments[i], float)) @ turned.T
         dofs, (ang, lin) = _acting(jacobian)
         own = ang.T @ moments @ ang + float(sys.link.inertia.mass[i]) * lin.T @ lin
         mass[np.ix_(dofs, dofs)] += own

@@ -185,7 +185,7 @@ def link_inertias(sys: System, plan: Layout, pos: Vec3, rot: Quat, origin: Vec3)
     inertia = sys.link.inertia
     centre = pos + rot.rotate(vec3(rows(inertia.transform.pos, plan.order)))
     axes = rot.mul(quat(rows(inertia.transform.rot, plan.order))).matrix()
-    moments = Sym3.from_principal(axes, vec3(rows(inertia.i, plan.order)))
+    moments = Sym3.from_principal(axes, vec3(rows(inertia.moments, plan.order)))
     return rigid_inertia(rows(inertia.mass, plan.order), centre - origin, moments)
 
 

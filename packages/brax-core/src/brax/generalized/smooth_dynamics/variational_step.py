@@ -99,7 +99,7 @@ def _momenta(
     They are about the links' centres of mass, in world axes.
     """
     inertia = rows(problem.sys.link.inertia, problem.links.order)
-    turn, moments = a.rot.inv_mul(b.rot), vec3(inertia.i)
+    turn, moments = a.rot.inv_mul(b.rot), vec3(inertia.moments)
     # With the relative quaternion (w, u) the discrete angular momentum in principal axes is (2 /
     # dt) (w I u + u x I u): Manchester and Peck's discrete Euler equation. It is exact for constant
     # spin about a principal axis only in the limit dt -> 0, but conserved for all dt.

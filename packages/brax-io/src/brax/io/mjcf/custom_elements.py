@@ -6,6 +6,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from brax.base import without_effect
 from brax.errors import closest
 from brax.io.mjcf.names import names
 
@@ -32,19 +33,11 @@ INTEGRATOR = "integrator"
 """Name of the `<text>` that selects an integrator which MuJoCo does not have."""
 
 IGNORED_NUMERICS = {
-    "spring_mass_scale": "true masses are used",
-    "spring_inertia_scale": "true inertias are used",
-    "joint_scale_pos": "tuned an earlier joint solver",
-    "joint_scale_ang": "tuned an earlier joint solver",
-    "collide_scale": "tuned an earlier contact solver",
-    "matrix_inv_iterations": "tuned an earlier solver",
-    "solver_maxls": "tuned an earlier solver",
-    "constraint_stiffness": "tuned an earlier joint solver",
-    "constraint_limit_stiffness": "tuned an earlier joint solver",
-    "constraint_ang_damping": "tuned an earlier joint solver",
-    "constraint_vel_damping": "tuned an earlier joint solver",
+    **without_effect.SYSTEM,
+    **without_effect.LINK,
+    "solver_maxls": "a pipeline has its own solver",
 }
-"""Fields for earlier engines that model files contain, and why they have no effect."""
+"""Fields for other engines that model files contain, and why they have no effect."""
 
 
 class Custom(NamedTuple):

@@ -48,7 +48,7 @@ TRANSLATED = {
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
     "sweeps max_geom_pairs max_contact_points eulerdamp enable_fluid",
     Link: "transform inertia invweight",
-    Inertia: "transform i mass",
+    Inertia: "transform moments mass",
     Joint: "pos axis user solref solimp margin actuator_range",
     DoF: "armature damping stiffness springref limit frictionloss invweight solref solimp",
     Geom: "transform size friction elasticity solref solimp solmix margin gap invweight fluid rgba",
@@ -175,7 +175,7 @@ def _bodies(spec: mujoco.MjSpec, sys: System) -> dict[int, Any]:
         body.pos, body.quat = np.asarray(frame.pos[i]), np.asarray(frame.rot[i])
         body.ipos = np.asarray(inertia.transform.pos[i])
         body.iquat = np.asarray(inertia.transform.rot[i])
-        body.mass, body.inertia = float(inertia.mass[i]), np.asarray(inertia.i[i])
+        body.mass, body.inertia = float(inertia.mass[i]), np.asarray(inertia.moments[i])
         bodies[i] = body
     return bodies
 

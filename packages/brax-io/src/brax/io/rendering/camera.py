@@ -64,7 +64,7 @@ def _fixed(sys: System, camera: int, x: Transform) -> Transform:
     frame, body = sys.camera.transform.take(camera), sys.camera_mocap[camera]
     link = _frame(sys, sys.camera_link[camera], body)
     if body >= 0:
-        frame = sys.fixed.take(sys.mocap_fixed[body]).to_local(frame)
+        frame = sys.fixed.take(sys.mocap_fixed[body]).inv_do(frame)
     if link < 0:
         n = len(x.pos)
         return Transform(jnp.tile(frame.pos, (n, 1)), jnp.tile(frame.rot, (n, 1)))

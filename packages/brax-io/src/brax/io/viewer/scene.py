@@ -63,7 +63,7 @@ def _place(sys: System, index: int) -> tuple[int, Transform]:
     if body < 0:
         return sys.geom_link[index], frame
     home = jax.tree.map(lambda a: a[sys.mocap_fixed[body]], sys.fixed)
-    return sys.num_links() + body, home.to_local(frame)
+    return sys.num_links() + body, home.inv_do(frame)
 
 
 def _geom(sys: System, index: int) -> dict[str, Any]:

@@ -1,0 +1,32 @@
+"""Frames of links at their centres of mass, along their principal axes."""
+
+import jax
+import jax.numpy as jnp
+
+from brax import math
+from brax.base import Motion, System, Transform
+
+
+def from_world(sys: System, x: Transform, xd: Motion) -> tuple[Transform, Motion]:
+    """Return the principal frames of links, and the velocities of their centres of mass.
+
+    Args:
+        sys: the model.
+        x: link frames in the world, shape (n_links, ...).
+        xd: velocities of their origins, world axes, shape (n_links, ...).
+    """
+    x_i = x.do(sys.link.inertia.transform)
+    return x_i, Transform.create(pos=x_i.pos - x.pos).do(xd)
+
+
+def to_world(sys: System, x_i: Transform, xd_i: Motion) -> tuple[Transform, Motion]:
+    """Return link frames and their velocities: the inverse of `from_world`."""
+    link = sys.link.inertia.transform.inv_do(Transform.zero((sys.num_links(),)))
+    x = x_i.do(link)
+    return x, Transform.create(pos=x.pos - x_i.pos).do(xd_i)
+
+
+def inv_inertia(sys: System, x: Transform) -> jax.Array:
+    """Return the inverse of each link's rotational inertia, world axes, shape (n_links, 3, 3)."""
+    axes = math.quat_to_3x3(x.do(sys.link.inertia.transform).rot)
+    return (axes / sys.link.inertia.moments[:, None, :]) @ jnp.swapaxes(axes, -1, -2)
