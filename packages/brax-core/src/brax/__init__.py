@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.20.0"
 
+DISTRIBUTION = "brax-core"
+"""The distribution of this file, by which the others notice if Google's brax has replaced it."""
+
 __all__ = ["Motion", "State", "System", "Transform", "__version__"]
 
 

@@ -8,9 +8,11 @@ import sys
 import threading
 import types
 import warnings
+from pathlib import Path
 
 import pytest
 
+import brax
 from brax.errors import PluginError, UnknownNameError
 from brax.plugins import PluginWarning, Registry, Spec, discovery, hookimpl
 
@@ -446,7 +448,22 @@ def test_googles_brax_beside_ours_is_one_clear_error(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "Google's distribution 'brax' 0.14.2 is installed together with brax-core" in done.stdout
-    assert "pip uninstall brax" in done.stdout
+    remedy = "pip uninstall -y brax && pip install --force-reinstall --no-deps brax-core "
+    assert remedy in done.stdout
+
+
+def test_googles_brax_over_ours_is_one_clear_error_at_its_import(tmp_path):
+    package = Path(brax.__path__[0])
+    (tmp_path / "brax").mkdir()
+    # Google's package imports `brax.base` when it is imported, and has replaced our `__init__`.
+    (tmp_path / "brax" / "__init__.py").write_text(
+        f"__path__.append({str(package)!r})\nfrom brax.base import System\n"
+    )
+    for line in ("import brax", "from brax import envs", "from brax.training.agents import ppo"):
+        program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{line}"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("brax.errors.PluginError: Google's distribution 'brax' is installed")
 
 
 def test_entry_points_that_cannot_be_read_name_their_distribution(tmp_path, monkeypatch):

@@ -10,7 +10,13 @@ base class, `flat` MuJoCo's names of the same numbers, and `gates` the flags of 
 model has. Every other folder may import this one. Start reading at `system`, then at `state`.
 """
 
-from brax.base.parts import (
+from brax import _shared_name
+
+# Google's `brax/__init__.py` imports `brax.base`, and finds this package before its own module. So
+# this line runs at `import brax` if Google's distribution was installed over ours.
+_shared_name.check()
+
+from brax.base.parts import (  # noqa: E402
     Actuator,
     Box,
     Camera,
@@ -26,10 +32,10 @@ from brax.base.parts import (
     Site,
     Tendon,
 )
-from brax.base.pytree import Base, dataclass, static
-from brax.base.quantities import Force, Inertia, Motion, SpatialInertia, Transform
-from brax.base.state import Contact, Forces, State
-from brax.base.system import System
+from brax.base.pytree import Base, dataclass, static  # noqa: E402
+from brax.base.quantities import Force, Inertia, Motion, SpatialInertia, Transform  # noqa: E402
+from brax.base.state import Contact, Forces, State  # noqa: E402
+from brax.base.system import System  # noqa: E402
 
 __all__ = [
     "Actuator",

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
+from brax._shared_name import OURS, check
 from brax.errors import PluginError, closest
-from brax.plugins.records import OURS, Origin
+from brax.plugins.records import Origin
 
 GROUP = "brax"
 """The entry-point group."""
@@ -32,7 +33,7 @@ def installed() -> Iterable[metadata.EntryPoint]:
         PluginError: if Google's distribution `brax` shares the environment, or a distribution's
             entry points cannot be read.
     """
-    check_googles_brax()
+    check()
     try:
         return metadata.entry_points(group=GROUP)
     except Exception as error:
@@ -51,18 +52,6 @@ def _readable(distribution: metadata.Distribution) -> bool:
     except Exception:
         return False
     return True
-
-
-def check_googles_brax() -> None:
-    """Raise if Google's distribution `brax` is installed, which owns the same import name."""
-    for other in metadata.distributions(name="brax"):
-        if any(str(file) == "brax/__init__.py" for file in other.files or ()):
-            raise PluginError(
-                f"Google's distribution 'brax' {other.version} is installed together with "
-                "brax-core, and both own the import name 'brax'. Keep them in separate "
-                "environments: pip "
-                "uninstall brax, then pip install --force-reinstall --no-deps brax-core"
-            )
 
 
 def candidates(

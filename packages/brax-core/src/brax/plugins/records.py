@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-OURS = ("brax-core", "brax-io", "brax-envs", "brax-agents")
-"""The distributions of this project; they load first, in this order."""
+from brax._shared_name import OURS
 
 
 @dataclass(frozen=True)

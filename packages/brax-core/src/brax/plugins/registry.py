@@ -11,6 +11,7 @@ from typing import Any
 
 import pluggy
 
+from brax._shared_name import OURS
 from brax.errors import PluginError, UnknownNameError, closest, describe_error, unknown_name
 from brax.plugins import discovery, hookspecs, kinds
 from brax.plugins.admission import (
@@ -22,7 +23,7 @@ from brax.plugins.admission import (
 )
 from brax.plugins.index import index, misspelt_types
 from brax.plugins.kinds import KINDS
-from brax.plugins.records import OURS, Origin, Registered, Spec, Status
+from brax.plugins.records import Origin, Registered, Spec, Status
 
 
 class PluginWarning(UserWarning):
