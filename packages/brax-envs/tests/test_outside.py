@@ -158,6 +158,27 @@ def test_tensors():
     assert torch.equal(env.reset(seed=1)[0], first)
 
 
+def test_tensors_of_a_gym_wrapper_as_in_googles_brax():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("gymnasium")
+    from brax.envs.wrappers.gym import GymWrapper, VectorGymWrapper
+    from brax.envs.wrappers.torch import TorchWrapper
+
+    env = TorchWrapper(VectorGymWrapper(batch(), seed=1), device="cpu")
+    first = env.reset()
+    assert isinstance(first, torch.Tensor) and first.shape == (3, 1)
+    assert (env.num_envs, env.action_space.shape, env.observation_space.shape[-1]) == (3, (3, 2), 1)
+    for done, truncation in (([0, 1, 0], [0] * 3), ([0] * 3, [0] * 3), ([1, 0, 1], [1, 0, 1])):
+        stop = torch.tensor(np.stack([GO, STOP if done[1] else GO, GO]))
+        _, reward, ended, info = env.step(stop)
+        assert reward.tolist() == [0.5] * 3 and info["taken"].tolist() == [0.5] * 3
+        assert ended.tolist() == done and ended.dtype == torch.float32
+        assert info["truncation"].tolist() == truncation
+    assert TorchWrapper(GymWrapper(single(), seed=3)).reset().shape == (1,)
+    with pytest.raises(AttributeError, match="TorchWrapper has no attribute 'num_envs'"):
+        _ = TorchWrapper(batch()).num_envs
+
+
 def test_an_action_may_be_overwritten_at_once():
     torch = pytest.importorskip("torch")
     from brax.envs.wrappers.torch import to_jax

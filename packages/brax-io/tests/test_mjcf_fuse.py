@@ -140,3 +140,14 @@ def test_names_and_excludes_of_fused_bodies():
     }
     floor = {frozenset(("floor", name)) for name in ("a", "hat", "c")}
     assert pairs == floor | {frozenset(("a", "c"))}
+
+
+def test_fuse_bodies_lets_mujoco_fuse():
+    text = """<mujoco><worldbody>
+      <body name="base" pos="1 0 0"><geom size=".1"/></body>
+      <body name="arm"><joint/><geom size=".1"/>
+        <body name="hand" pos="0 0 1"><geom size=".2"/></body>
+      </body></worldbody></mujoco>"""
+    fused = mujoco.MjModel.from_xml_string(mjcf.fuse_bodies(text))
+    assert [fused.body(i).name for i in range(fused.nbody)] == ["world", "arm"]
+    assert mjcf.loads(mjcf.fuse_bodies(text)).link_names == ("arm",)

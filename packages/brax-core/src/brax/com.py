@@ -1,4 +1,4 @@
-"""Frames of links at their centres of mass, along their principal axes."""
+"""Frames of links at their centres of mass, along the axes of the links."""
 
 import jax
 import jax.numpy as jnp
@@ -8,21 +8,20 @@ from brax.base import Motion, System, Transform
 
 
 def from_world(sys: System, x: Transform, xd: Motion) -> tuple[Transform, Motion]:
-    """Return the principal frames of links, and the velocities of their centres of mass.
+    """Return the frames of links at their centres of mass, and the velocities there.
 
     Args:
         sys: the model.
         x: link frames in the world, shape (n_links, ...).
         xd: velocities of their origins, world axes, shape (n_links, ...).
     """
-    x_i = x.do(sys.link.inertia.transform)
+    x_i = x.do(Transform.create(pos=sys.link.inertia.transform.pos))
     return x_i, Transform.create(pos=x_i.pos - x.pos).do(xd)
 
 
 def to_world(sys: System, x_i: Transform, xd_i: Motion) -> tuple[Transform, Motion]:
     """Return link frames and their velocities: the inverse of `from_world`."""
-    link = sys.link.inertia.transform.inv_do(Transform.zero((sys.num_links(),)))
-    x = x_i.do(link)
+    x = x_i.do(Transform.create(pos=-sys.link.inertia.transform.pos))
     return x, Transform.create(pos=x.pos - x_i.pos).do(xd_i)
 
 

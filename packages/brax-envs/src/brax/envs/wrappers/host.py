@@ -36,7 +36,8 @@ class Host:
             seed: random seed of the resets.
             backend: JAX platform to run on, such as 'cpu'; by default JAX's own choice.
         """
-        self._device = jax.devices(backend)[0] if backend else None
+        self.device = jax.devices(backend)[0] if backend else None
+        """Device to run on; None means JAX's own choice."""
         self._reset = jax.jit(env.reset)
         self._step = jax.jit(lambda state, action: _outcome(env.step(state, action)))
         self._state: State | None = None
@@ -45,7 +46,7 @@ class Host:
     def seed(self, seed: int) -> None:
         """Restart the sequence of resets."""
         # Compiled functions run on the device of their arguments, and the state comes from the key.
-        self._key = jax.device_put(jax.random.key(seed), self._device)
+        self._key = jax.device_put(jax.random.key(seed), self.device)
 
     def reset(self) -> Any:
         """Start an episode and return its first observation."""

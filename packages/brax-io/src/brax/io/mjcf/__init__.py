@@ -6,6 +6,7 @@ import mujoco, brax-core and the private modules of `brax.io`; `brax.io.urdf` im
 reading at `reader`, then follow the data: `sources`, `compile`, `build`.
 """
 
+from brax.io.mjcf.fuse import fuse_bodies as fuse_bodies
 from brax.io.mjcf.reader import MAX_ELEMENTS as MAX_ELEMENTS
 from brax.io.mjcf.reader import READER as READER
 from brax.io.mjcf.reader import Finding as Finding
