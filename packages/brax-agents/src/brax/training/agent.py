@@ -146,7 +146,7 @@ class Agent:
         info = parts.check_state(env, config)
         size = environment.observation_size
         parts.check_observation_size(size, info)
-        if config.vision:
+        if config.vision or config.augment_pixels:
             # The call raises an error if the environment has no image.
             images.shapes(size)
         factory = self._factory(runtime.network_factory, config)
@@ -245,7 +245,7 @@ class Agent:
         action_size: int,
         normalize_observations: bool,
         network_factory: Callable[..., Any] | None = None,
-    ) -> dict[str, Any]:
+    ) -> saved_policies.NetworkConfig:
         """Return the description of networks that `save` records, to make them again.
 
         Args:
@@ -256,13 +256,13 @@ class Agent:
                 default the agent's own function without any.
         """
         factory = network_factory or self.make_networks
-        return {
-            "agent": self.name,
-            "config": {"normalize_observations": normalize_observations},
-            "network": saved_policies.describe_networks(self._own_factories, factory),
-            "observation_size": saved_policies.to_json(observation_size),
-            "action_size": action_size,
-        }
+        return saved_policies.NetworkConfig(
+            agent=self.name,
+            config={"normalize_observations": normalize_observations},
+            network=saved_policies.describe_networks(self._own_factories, factory),
+            observation_size=saved_policies.to_json(observation_size),
+            action_size=action_size,
+        )
 
     @property
     def _own_factories(self) -> list[Callable[..., Any]]:

@@ -133,10 +133,6 @@ class RunConfig(abc.ABC):
                 f"action_repeat={self.action_repeat} must not exceed "
                 f"episode_length={self.episode_length}."
             )
-        if self.augment_pixels and not self.vision:
-            raise ConfigError(
-                "augment_pixels=True shifts images: set vision=True, or leave it out."
-            )
 
 
 @dataclass(frozen=True)
@@ -179,6 +175,10 @@ class Runtime:
         Raises:
             ConfigError: naming them, and what is allowed.
         """
+        if config.augment_pixels and not (config.vision or callable(self.network_factory)):
+            raise ConfigError(
+                "augment_pixels=True shifts images: set vision=True, or leave it out."
+            )
         if self.eval_env is not None and not hasattr(self.eval_env, "reset"):
             raise ConfigError(
                 f"eval_env={self.eval_env!r} must be an environment, made as the one to learn is, "

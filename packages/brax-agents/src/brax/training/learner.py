@@ -138,22 +138,16 @@ class Learner(abc.ABC):
         vectors = images.vectors(self.sample_obs)
         if not (self.config.normalize_observations and jax.tree.leaves(vectors)):
             return ()
-        return running_statistics.init_state(vectors)
-
-    @property
-    def statistics_settings(self) -> dict[str, Any]:
-        """Keyword arguments of the functions that update the statistics of observations."""
-        return {
-            "std_eps": self.config.normalize_observations_std_eps,
-            "until_count": self.config.normalize_until_count,
-        }
+        return running_statistics.init_state(vectors, self.config.normalize_observations_std_eps)
 
     def normalizer_after(self, normalizer: Any, observations: Any) -> Any:
         """Return the statistics with these observations added; batch axes come first."""
         if not jax.tree.leaves(normalizer):
             return normalizer
         return running_statistics.update(
-            normalizer, images.vectors(observations), **self.statistics_settings
+            normalizer,
+            images.vectors(observations),
+            until_count=self.config.normalize_until_count,
         )
 
 

@@ -12,6 +12,7 @@ from brax.errors import ConfigError
 from brax.training import types
 from brax.training.acme import running_statistics
 from brax.training.nn import distribution, images, networks
+from brax.training.types import PolicyParams as PolicyParams
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,6 @@ class ActorCriticNetworks:
         return dataclasses.replace(
             self, policy_network=policy, value_network=value, value_quantiles=quantiles
         )
-
-
-class PolicyParams(NamedTuple):
-    """The parameters of agents without a value network."""
-
-    normalizer: Any
-    """Statistics of observations, `()` where they are not normalized."""
-    policy: Any
-    """Parameters of the policy network."""
 
 
 class ActorCriticParams(NamedTuple):

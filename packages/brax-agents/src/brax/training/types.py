@@ -1,11 +1,12 @@
 """The types that agents share."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
 
 Params = Any
+PreprocessorParams = Any
 Metrics = Mapping[str, Any]
 Observation = Any
 ObservationSize = int | Mapping[str, Any]
@@ -13,8 +14,19 @@ Action = jax.Array
 Extra = Mapping[str, Any]
 PRNGKey = jax.Array
 
+NetworkType = TypeVar("NetworkType", covariant=True)
+
 PIXELS = "pixels/"
 """Prefix of the names of images in a dictionary of observations."""
+
+
+class PolicyParams(NamedTuple):
+    """The parameters of a policy: those of agents without a value network."""
+
+    normalizer: PreprocessorParams
+    """Statistics of observations, `()` where they are not normalized."""
+    policy: Params
+    """Parameters of the policy network."""
 
 
 class Transition(NamedTuple):
@@ -56,13 +68,13 @@ def identity_observation_preprocessor(
     return observation
 
 
-class NetworkFactory(Protocol):
-    """A function that makes an agent's networks."""
+class NetworkFactory(Protocol[NetworkType]):
+    """A function that makes an agent's networks, of type `NetworkType`."""
 
     def __call__(
         self,
         observation_size: ObservationSize,
         action_size: int,
         preprocess_observations_fn: PreprocessObservationFn = identity_observation_preprocessor,
-    ) -> Any:
+    ) -> NetworkType:
         """Return the networks for an environment of these sizes."""

@@ -6,7 +6,19 @@ import jax
 import jax.numpy as jnp
 
 from brax.env import Env, State, check_array, check_key, check_state
-from brax.errors import ShapeError
+from brax.errors import ConfigError, ShapeError, closest
+
+_VIEWS = ("view_0", "view_1")
+_PIXELS = tuple(f"pixels/{view}" for view in _VIEWS)
+_LATENTS = tuple(f"latent_pixels/{view}" for view in _VIEWS)
+_ENTRIES: dict[str, tuple[str, ...]] = {
+    "ndarray": (),
+    "dict_state": ("state",),
+    "dict_pixels": _PIXELS,
+    "dict_pixels_state": (*_PIXELS, "state"),
+    "dict_latent_state": (*_LATENTS, "state"),
+}
+"""Entries of the observation by `obs_mode`; none is one array."""
 
 
 class Fast(Env):
@@ -20,17 +32,43 @@ class Fast(Env):
     dt = 0.02
     """Duration of a step [s]."""
 
-    def __init__(self, use_dict_obs: bool = False, asymmetric_obs: bool = False) -> None:
+    def __init__(
+        self,
+        use_dict_obs: bool = False,
+        asymmetric_obs: bool = False,
+        obs_mode: str = "ndarray",
+        pixel_obs: bool = False,
+    ) -> None:
         """Choose the form of the observation.
 
         Args:
             use_dict_obs: whether the observation is a dictionary, with the entry `state` (2,):
-                position [m] and velocity [m/s].
+                position [m] and velocity [m/s]; the same as `obs_mode="dict_state"`.
             asymmetric_obs: whether the dictionary also has an entry `privileged_state` (4,):
                 position, velocity, push [m/s^2] and time [s].
+            obs_mode: `ndarray`, one array with position and velocity, or the entries of the
+                dictionary: `dict_state`, `dict_pixels`, `dict_pixels_state` or
+                `dict_latent_state`. `pixels` are two images (8, 8, 3), `latent` two vectors (12,)
+                that stand for encoded images. Both are zero.
+            pixel_obs: must not be True without images in `obs_mode`.
+
+        Raises:
+            ConfigError: if there is no such `obs_mode`, or `pixel_obs` does not fit it.
         """
-        self._dictionary = use_dict_obs or asymmetric_obs
-        self._asymmetric = asymmetric_obs
+        if obs_mode not in _ENTRIES:
+            raise ConfigError(
+                f"unknown obs_mode '{obs_mode}'. Allowed: {', '.join(_ENTRIES)}."
+                f"{closest(str(obs_mode), _ENTRIES)}"
+            )
+        if pixel_obs and "pixels" not in obs_mode:
+            raise ConfigError(
+                f"pixel_obs=True, but obs_mode='{obs_mode}' has no images: use dict_pixels_state."
+            )
+        self._entries = _ENTRIES[obs_mode]
+        if not self._entries and (use_dict_obs or asymmetric_obs):
+            self._entries = ("state",)
+        if asymmetric_obs:
+            self._entries += ("privileged_state",)
 
     def reset(self, rng: jax.Array) -> State:
         """Start an episode."""
@@ -62,7 +100,10 @@ class Fast(Env):
         return 1
 
     def _observe(self, moved: jax.Array) -> Any:
-        if not self._dictionary:
+        """Return the observation of position, velocity, push and time."""
+        if not self._entries:
             return moved[:2]
-        extra = {"privileged_state": moved} if self._asymmetric else {}
-        return {"state": moved[:2]} | extra
+        blank = dict.fromkeys(_PIXELS, jnp.zeros((8, 8, 3)))
+        blank |= dict.fromkeys(_LATENTS, jnp.zeros(12))
+        found = {"state": moved[:2], "privileged_state": moved, **blank}
+        return {name: found[name] for name in self._entries}

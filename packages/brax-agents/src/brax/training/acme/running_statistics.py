@@ -5,12 +5,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax.base import Base, dataclass
-from brax.errors import ShapeError
+from brax.base import Base, dataclass, static
+from brax.errors import ConfigError, ShapeError, closest
 
 _WORD = 2.0**32
 
 _LEAST_STD, _GREATEST_STD = 1e-6, 1e6
+
+MODES = ("welford", "ema")
+"""Google's words for two forms of the same statistics. Both have the form of `ema` here."""
 
 
 @dataclass
@@ -72,6 +75,8 @@ class RunningStatisticsState(NestedMeanStd):
     """Rounding errors to be added to mean and variance."""
     count: Count
     """Number of samples."""
+    std_eps: float = static(default=0.0)
+    """Added to the standard deviations."""
 
 
 @dataclass
@@ -91,12 +96,19 @@ class RowStatistics(Base):
     """Variance of the samples, leaves (rows, ...)."""
 
 
-def init_state(nest: Any) -> RunningStatisticsState:
+def init_state(nest: Any, std_eps: float = 0.0, mode: str = "welford") -> RunningStatisticsState:
     """Return the statistics of no samples: mean 0, standard deviation 1.
 
     Args:
         nest: tree of arrays or of anything with a shape and a dtype, shaped like one sample.
+        std_eps: added to the standard deviations.
+        mode: `welford` or `ema`, which give the same statistics.
+
+    Raises:
+        ConfigError: if the mode is neither.
     """
+    if mode not in MODES:
+        raise ConfigError(f"mode={mode!r} must be {' or '.join(MODES)}.{closest(str(mode), MODES)}")
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, _real(x.dtype)), nest)
     ones = jax.tree.map(jnp.ones_like, zeros)
     return RunningStatisticsState(
@@ -105,6 +117,7 @@ def init_state(nest: Any) -> RunningStatisticsState:
         variance=zeros,
         rest=Rest(zeros, zeros),
         count=Count(jnp.zeros((), jnp.uint32), jnp.zeros((), jnp.uint32)),
+        std_eps=float(std_eps),
     )
 
 
@@ -115,10 +128,14 @@ def update(
     weights: jax.Array | None = None,
     std_min_value: float = _LEAST_STD,
     std_max_value: float = _GREATEST_STD,
-    std_eps: float = 0.0,
+    pmap_axis_name: str | None = None,
     until_count: int | None = None,
 ) -> RunningStatisticsState:
     """Merge a batch into the statistics; samples that are not finite are left out.
+
+    With `n` samples of mean `m` and variance `v`, `N` samples in all, and `a = n / N`, the mean
+    moves by `a (m - mean)` and the variance by `a (v - variance + (1 - a) (m - mean)^2)`. The
+    result is the mean and the variance of all samples.
 
     Args:
         state: statistics so far.
@@ -126,7 +143,7 @@ def update(
         weights: 0 or 1 for each sample, in the shape of the batch axes; 0 leaves it out.
         std_min_value: lower bound of the standard deviation.
         std_max_value: upper bound of the standard deviation.
-        std_eps: added to the standard deviations.
+        pmap_axis_name: axis of `jax.pmap` or `jax.vmap` whose batches are merged together.
         until_count: number of samples after which the statistics stay fixed.
 
     Returns:
@@ -149,7 +166,9 @@ def update(
     moments = jax.tree.map(
         lambda mean, x: _moments(x.astype(mean.dtype), valid, number), state.mean, batch
     )
-    return _merged(state, number, moments, std_min_value, std_max_value, std_eps)
+    if pmap_axis_name is not None:
+        number, moments = _over_axis(state.mean, number, moments, pmap_axis_name)
+    return _merged(state, number, moments, std_min_value, std_max_value)
 
 
 def rows_of(batch: Any) -> RowStatistics:
@@ -191,7 +210,6 @@ def update_by_rows(
     state: RunningStatisticsState,
     rows: RowStatistics,
     *,
-    std_eps: float = 0.0,
     until_count: int | None = None,
 ) -> RunningStatisticsState:
     """Merge the samples of all rows, fewer than 2^32, into the statistics.
@@ -199,7 +217,6 @@ def update_by_rows(
     Args:
         state: statistics so far.
         rows: statistics of the rows.
-        std_eps: added to the standard deviations.
         until_count: number of earlier samples from which on nothing is merged.
     """
     number = jnp.sum(rows.number.astype(jnp.uint32), dtype=jnp.uint32)
@@ -216,7 +233,7 @@ def update_by_rows(
         return origin + offset, jnp.sum(share * (variance + (mean - offset) ** 2), axis=0)
 
     moments = jax.tree.map(of_all, rows.origin, rows.mean, rows.variance)
-    return _merged(state, number, moments, _LEAST_STD, _GREATEST_STD, std_eps)
+    return _merged(state, number, moments, _LEAST_STD, _GREATEST_STD)
 
 
 def _along_rows(numbers: jax.Array, like: jax.Array) -> jax.Array:
@@ -230,7 +247,6 @@ def _merged(
     moments: Any,
     std_min_value: float,
     std_max_value: float,
-    std_eps: float,
 ) -> RunningStatisticsState:
     """Return the statistics merged with `number` more samples of these means and variances."""
     count = state.count.plus(number)
@@ -251,11 +267,11 @@ def _merged(
     merged = jax.tree.map(merge, state.mean, state.variance, rests, moments)
     mean, variance, rest = jax.tree.transpose(jax.tree.structure(state.mean), None, merged)
     std = jax.tree.map(
-        lambda v: jnp.clip(jnp.sqrt(v), std_min_value, std_max_value) + std_eps, variance
+        lambda v: jnp.clip(jnp.sqrt(v), std_min_value, std_max_value) + state.std_eps, variance
     )
     # Before the first valid sample the standard deviation stays 1.
     std = jax.tree.map(lambda new, old: jnp.where(count.to_float() > 0, new, old), std, state.std)
-    return RunningStatisticsState(mean=mean, std=std, variance=variance, rest=rest, count=count)
+    return state.replace(mean=mean, std=std, variance=variance, rest=rest, count=count)
 
 
 def normalize(batch: Any, mean_std: NestedMeanStd, max_abs_value: float | None = None) -> Any:
@@ -311,6 +327,22 @@ def _plus(total: jax.Array, rest: jax.Array, amount: jax.Array) -> tuple[jax.Arr
     new = total + amount
     added = new - total
     return new, (total - (new - added)) + (amount - added)
+
+
+def _over_axis(nest: Any, number: jax.Array, moments: Any, axis_name: str) -> tuple[jax.Array, Any]:
+    """Return number, means and variances of the samples of all members of a mapped axis."""
+    total = jax.lax.psum(number, axis_name)
+
+    def of_all(
+        like: jax.Array, moments: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        own_mean, variance = moments
+        share = (number / jnp.maximum(total, 1)).astype(like.dtype)
+        mean = jax.lax.psum(share * own_mean, axis_name)
+        # The variance of all is the mean of the variances plus the variance of the means.
+        return mean, jax.lax.psum(share * (variance + (own_mean - mean) ** 2), axis_name)
+
+    return total, jax.tree.map(of_all, nest, moments)
 
 
 def _moments(x: jax.Array, valid: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:

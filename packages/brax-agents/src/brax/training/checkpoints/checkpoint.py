@@ -23,7 +23,7 @@ from brax.training.checkpoints import manifest, migrations
 
 T = TypeVar("T")
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Version of the layout. Newer ones are rejected, older ones are migrated."""
 
 RECORD_FILE = "record.json"

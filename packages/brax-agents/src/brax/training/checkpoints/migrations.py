@@ -49,7 +49,33 @@ def _from_format_2(record: Record, folder: Path) -> Record:
     return {**record, "leaves": record.get("leaves", []) + rests} if rests else record
 
 
-_MIGRATIONS: dict[int, Callable[[Record, Path], Record]] = {1: _from_format_1, 2: _from_format_2}
+def _from_format_3(record: Record, folder: Path) -> Record:
+    """Add newer settings of networks, with the values that were fixed before."""
+    network = record.get("network", {})
+    images = {"cnn_padding": "zeros", "cnn_max_pool": False, "cnn_global_pool": "avg"}
+    new = {
+        "make_bc_networks": {"vision": False},
+        "make_bc_networks_vision": images,
+        "make_ppo_networks_vision": images,
+        "make_sac_networks": {
+            "distribution_type": "tanh_normal",
+            "noise_std_type": "scalar",
+            "init_noise_std": 1.0,
+            "state_dependent_std": False,
+            "policy_network_kernel_init_fn": "lecun_uniform",
+            "q_network_kernel_init_fn": "lecun_uniform",
+        },
+    }
+    more = new.get(network.get("factory"), {})
+    # Settings whose default is None need no entry.
+    return {**record, "network": {**more, **network}} if more else record
+
+
+_MIGRATIONS: dict[int, Callable[[Record, Path], Record]] = {
+    1: _from_format_1,
+    2: _from_format_2,
+    3: _from_format_3,
+}
 """Function from the record of each format to that of the next."""
 
 

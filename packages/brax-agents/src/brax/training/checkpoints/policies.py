@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from brax.errors import CheckpointError, ConfigError
+from brax.errors import CheckpointError, ConfigError, closest
 from brax.plugins.outputs.trainer import load_policy
 from brax.training import types
 from brax.training.acme import running_statistics
@@ -19,6 +19,33 @@ from brax.training.checkpoints import checkpoint, run_directory
 from brax.training.checkpoints.writer import Writer
 from brax.training.nn import networks
 from brax.training.policies import ActorCriticParams, PolicyParams, policy_part, preprocessor
+
+
+class NetworkConfig(dict[str, Any]):
+    """The description of networks that `save` records, whose entries are attributes too."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the entry of a name."""
+        if name not in self:
+            raise AttributeError(f"{name}: there is none.{closest(name, self)}")
+        return self[name]
+
+    @property
+    def normalize_observations(self) -> bool:
+        """Whether observations are normalized."""
+        return bool(self["config"]["normalize_observations"])
+
+    @property
+    def network_factory_kwargs(self) -> "NetworkConfig":
+        """The settings of the function that made the networks."""
+        settings = {k: v for k, v in self["network"].items() if k != "factory"}
+        return NetworkConfig(
+            (name, tuple(x) if isinstance(x, list) else x) for name, x in settings.items()
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return dict(self)
 
 
 def read_checkpoint(path: Path | str, agent: str) -> checkpoint.Checkpoint:
@@ -77,9 +104,12 @@ def save_params(
             f"{'no' if named.normalizer == () else 'a'} normalizer: say what they were trained "
             "with."
         )
+    numbers = dict(config["config"])
+    if isinstance(named.normalizer, running_statistics.RunningStatisticsState):
+        numbers["normalize_observations_std_eps"] = named.normalizer.std_eps
     # No old checkpoint is removed: the folder belongs to the user.
     with contextlib.closing(Writer(path, keep=sys.maxsize)) as writer:
-        return writer.save(step, {"params": named}, config)
+        return writer.save(step, {"params": named}, {**config, "config": numbers})
 
 
 def load_run_policy(path: Path | str) -> types.Policy:
@@ -188,6 +218,8 @@ def to_json(value: Any) -> Any:
     if isinstance(value, functools.partial):
         bound = [*map(to_json, value.args), to_json(value.keywords)]
         return f"{to_json(value.func)} of {bound}"
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        return value.tolist()
     if callable(value):
         known = {**networks.ACTIVATION, **networks.KERNEL_INITIALIZER}
         # Functions that have a name in settings are recorded by it, so that they can be found
@@ -205,4 +237,6 @@ def _normalizer(found: checkpoint.Checkpoint) -> Any:
     if not mean:
         return ()
     sample = mean[""] if "" in mean else {k.removeprefix("/"): v for k, v in mean.items()}
-    return checkpoint.restore(found, running_statistics.init_state(sample), "params/normalizer")
+    eps = found.record["config"].get("normalize_observations_std_eps", 0.0)
+    like = running_statistics.init_state(sample, eps)
+    return checkpoint.restore(found, like, "params/normalizer")

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from brax.errors import CheckpointError, ConfigError
+from brax.training.acme import running_statistics
 from brax.training.checkpoints import checkpoint
 from brax.training.config import RunConfig
 
@@ -113,6 +114,11 @@ def check_params(params: Any, like: Any) -> dict[str, Any]:
         )
     given = dict(zip(like._fields, params, strict=False))
     like = {name: getattr(like, name) for name in given}
+    statistics = running_statistics.RunningStatisticsState
+    if all(isinstance(each["normalizer"], statistics) for each in (given, like)):
+        # This run's setting, not that of the run which the statistics come from.
+        eps = like["normalizer"].std_eps
+        given["normalizer"] = given["normalizer"].replace(std_eps=eps)
     # As text, since it is what the error message shows.
     structure, needed = str(jax.tree.structure(given)), str(jax.tree.structure(like))
     if structure != needed:

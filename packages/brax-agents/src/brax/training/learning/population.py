@@ -191,7 +191,7 @@ class SearchLearner(Learner):
         _, _, returns, seen, acted, _ = jax.lax.while_loop(running, step, start)
         if normalized:
             normalizer = running_statistics.update_by_rows(
-                normalizer, seen, **self.statistics_settings
+                normalizer, seen, until_count=self.config.normalize_until_count
             )
         return returns, normalizer, summed(acted)
 

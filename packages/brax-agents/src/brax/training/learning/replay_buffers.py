@@ -1,6 +1,6 @@
 """Replay buffers: experience that is kept on the devices."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -53,6 +53,10 @@ class ReplayBufferState(NamedTuple):
 
 class ReplayBuffer:
     """A buffer of the last samples of every environment, from which batches are drawn uniformly."""
+
+    def __class_getitem__(cls, _: Any) -> type[Self]:
+        """Return the class: annotations may name the types of its state and its samples."""
+        return cls
 
     def __init__(
         self, max_replay_size: int, num_envs: int, sample: Any, batch_size: int, stride: int = 1

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen
 
-from brax.errors import ConfigError
+from brax.errors import ConfigError, closest
 from brax.training import types
 from brax.training.nn import networks
 
@@ -17,11 +17,23 @@ MAX_SHIFT = 4
 """Largest random shift of an image along either axis [pixels]."""
 
 
-class CNN(linen.Module):
-    """Convolutions with an activation after each, then the mean over the remaining pixels.
+PADDINGS = {"zeros": "SAME", "valid": "VALID"}
+"""Flax's names of `cnn_padding`: `zeros` around the image, or only whole kernels."""
 
-    The image is padded by zeros, so that a layer has as many rows as its input, divided by its
-    stride.
+POOLS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "avg": lambda image: jnp.mean(image, axis=(-3, -2)),
+    "max": lambda image: jnp.max(image, axis=(-3, -2)),
+    "none": lambda image: image.reshape(*image.shape[:-3], -1),
+}
+"""Functions of `cnn_global_pool`, from the last layer's image to features."""
+
+
+class CNN(linen.Module):
+    """Convolutions with an activation after each, then features of the remaining pixels.
+
+    With `padding="zeros"` a layer has as many rows as its input, divided by its stride and rounded
+    up; with `valid` its kernels lie within the input. `max_pool` halves the rows of each layer,
+    rounded up.
     """
 
     output_channels: Sequence[int]
@@ -29,21 +41,27 @@ class CNN(linen.Module):
     stride: Sequence[int]
     activation: networks.ActivationFn
     kernel_init: networks.Initializer
+    padding: str
+    max_pool: bool
+    global_pool: str
 
     @linen.compact
     def __call__(self, image: jax.Array) -> jax.Array:
-        """Map (..., height, width, channels) to (..., output_channels[-1])."""
+        """Map (..., height, width, channels) to (..., features)."""
         layers = zip(self.output_channels, self.kernel_size, self.stride, strict=True)
         for i, (channels, size, stride) in enumerate(layers):
             convolution = linen.Conv(
                 channels,
                 (size, size),
                 (stride, stride),
+                padding=PADDINGS[self.padding],
                 kernel_init=self.kernel_init,
                 name=f"conv_{i}",
             )
             image = self.activation(convolution(image))
-        return jnp.mean(image, axis=(-3, -2))
+            if self.max_pool:
+                image = linen.max_pool(image, (2, 2), (2, 2), "SAME")
+        return POOLS[self.global_pool](image)
 
 
 class Views(linen.Module):
@@ -120,6 +138,9 @@ def reader(
     stride: Sequence[int],
     activation: str | networks.ActivationFn,
     kernel_init: networks.Initializer,
+    padding: str,
+    max_pool: bool,
+    global_pool: str,
 ) -> networks.Reader:
     """Return a reader of all images of an observation, and optionally of one of its vectors.
 
@@ -133,11 +154,18 @@ def reader(
         stride: rows and columns that each kernel moves by.
         activation: function after each convolution, or its name.
         kernel_init: initializer of the convolutions' weights.
+        padding: `zeros` or `valid`, see `CNN`.
+        max_pool: take the largest of 2 x 2 pixels after each convolution.
+        global_pool: features of the last layer's image: the mean over its pixels, `avg`, their
+            maximum, `max`, or all pixels, `none`.
 
     Raises:
-        ConfigError: if there is no image, one does not fit the layers, or there is no such vector.
+        ConfigError: if there is no image, one does not fit the layers, there is no such vector, or
+            a word is unknown.
     """
-    found = _fitting_shapes(obs_size, output_channels, kernel_size, stride)
+    _check_word("cnn_padding", padding, PADDINGS)
+    _check_word("cnn_global_pool", global_pool, POOLS)
+    found = _fitting_shapes(obs_size, output_channels, kernel_size, stride, padding, max_pool)
     example = {name: jnp.zeros((1, *shape)) for name, shape in found.items()}
     if obs_key:
         example[obs_key] = jnp.zeros((1, networks.observation_width(obs_size, obs_key)))
@@ -148,6 +176,9 @@ def reader(
         tuple(stride),
         networks.activation_of(activation),
         kernel_init,
+        padding,
+        max_pool,
+        global_pool,
     )
     return networks.Reader(
         example,
@@ -191,11 +222,25 @@ def randomly_shifted(obs: Mapping[str, jax.Array], key: jax.Array) -> dict[str, 
     return {name: move(part, by) if is_image(name) else part for name, part in obs.items()}
 
 
+def _check_word(name: str, value: Any, words: Mapping[str, Any]) -> None:
+    """Reject a setting that is none of some words.
+
+    Raises:
+        ConfigError: naming the words.
+    """
+    if not isinstance(value, str) or value not in words:
+        raise ConfigError(
+            f"unknown {name} '{value}'. Allowed: {', '.join(words)}.{closest(str(value), words)}"
+        )
+
+
 def _fitting_shapes(
     obs_size: types.ObservationSize,
     output_channels: Sequence[int],
     kernel_size: Sequence[int],
     stride: Sequence[int],
+    padding: str,
+    max_pool: bool,
 ) -> dict[str, tuple[int, ...]]:
     """Return the shapes of all images by name; reject those that do not fit the layers."""
     if not len(output_channels) == len(kernel_size) == len(stride):
@@ -204,21 +249,35 @@ def _fitting_shapes(
             f"cnn_stride={stride} must be of the same length: one number for each convolution."
         )
     found = shapes(obs_size)
-    # Each stride divides the size; what is left must be at least one pixel.
-    least = math.prod(stride)
-    problems = [_shape_problem(name, shape, least) for name, shape in found.items()]
+    if padding == "zeros":
+        # Each stride divides the size; what is left must be at least one pixel.
+        least, why = math.prod(stride), "the product of cnn_stride"
+    else:
+        least, why = _least_size(kernel_size, stride, max_pool), "what the kernels cover"
+    problems = [_shape_problem(name, shape, least, why) for name, shape in found.items()]
     if any(problems):
         raise ConfigError(" ".join(filter(None, problems)))
     return found
 
 
-def _shape_problem(name: str, shape: tuple[int, ...], least: int) -> str:
+def _least_size(kernel_size: Sequence[int], stride: Sequence[int], max_pool: bool) -> int:
+    """Return the smallest size of an image of which unpadded layers leave a pixel."""
+    least = 1
+    # From the last layer to the first: each needs the pixels that the next one needs.
+    for kernel, step in zip(reversed(kernel_size), reversed(stride), strict=True):
+        if max_pool:
+            least = 2 * least - 1
+        least = (least - 1) * step + kernel
+    return least
+
+
+def _shape_problem(name: str, shape: tuple[int, ...], least: int, why: str) -> str:
     """Return a description of what is wrong with the shape of an image, or an empty string."""
     if len(shape) != 3:
         return f"the image '{name}' has the shape {shape}; it must be (height, width, channels)."
     if min(shape[:2]) < least:
         return (
-            f"the image '{name}' is {shape[0]} x {shape[1]} pixels; the product of cnn_stride, "
+            f"the image '{name}' is {shape[0]} x {shape[1]} pixels; {why}, "
             f"{least}, must not exceed either: use smaller strides or larger images."
         )
     return ""

@@ -144,6 +144,8 @@ class MLP(linen.Module):
     kernel_init: Initializer = KERNEL_INIT
     activate_final: bool = False
     layer_norm: bool = False
+    output_kernel_init: Initializer | None = None
+    """Initializer of the last layer's weights; None takes `kernel_init`."""
 
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
@@ -157,8 +159,10 @@ class MLP(linen.Module):
             # apart.
             data = jax.lax.optimization_barrier(data.T)
         for i, size in enumerate(self.layer_sizes):
-            data, bias = _Dense(size, self.kernel_init, innermost, name=f"hidden_{i}")(data)
-            if i == len(self.layer_sizes) - 1 and not self.activate_final:
+            last = i == len(self.layer_sizes) - 1
+            init = (last and self.output_kernel_init) or self.kernel_init
+            data, bias = _Dense(size, init, innermost, name=f"hidden_{i}")(data)
+            if last and not self.activate_final:
                 data = data + bias
                 break
             data = _activated(self.activation, data, bias)
@@ -181,15 +185,26 @@ class NormalHead(linen.Module):
     first_std: float
     """Initial value of the parameter that the distribution maps to the standard deviation."""
     state_dependent_std: bool
+    layer_norm: bool = False
+    mean_clip_scale: float | None = None
+    """Bound of the means; None does not bound them."""
 
     @linen.compact
     def __call__(self, data: jax.Array) -> jax.Array:
         """Map (..., inputs) to (..., 2 event_size): means, then unmapped standard deviations."""
-        sizes = self.hidden_layer_sizes
-        data = MLP(sizes, self.activation, self.kernel_init, activate_final=True, name="trunk")(
-            data
+        trunk = MLP(
+            self.hidden_layer_sizes,
+            self.activation,
+            self.kernel_init,
+            activate_final=True,
+            layer_norm=self.layer_norm,
+            name="trunk",
         )
+        data = trunk(data)
         mean = linen.Dense(self.event_size, kernel_init=self.mean_kernel_init, name="mean")(data)
+        if self.mean_clip_scale is not None:
+            # Softsign: the means approach the bound, and their derivative at zero is the bound.
+            mean = self.mean_clip_scale * jax.nn.soft_sign(mean)
         start = jax.nn.initializers.constant(self.first_std)
         std = self.param("std", start, (self.event_size,))
         if self.state_dependent_std:
@@ -204,13 +219,20 @@ class Critics(linen.Module):
     layer_sizes: Sequence[int]
     activation: ActivationFn
     layer_norm: bool
+    kernel_init: Initializer = KERNEL_INIT
 
     @linen.compact
     def __call__(self, features: jax.Array, action: jax.Array) -> jax.Array:
         """Map (..., features) and (..., actions) to (..., number)."""
         data = jnp.concatenate([features, action], axis=-1)
         networks = [
-            MLP(self.layer_sizes, self.activation, layer_norm=self.layer_norm, name=f"critic_{i}")
+            MLP(
+                self.layer_sizes,
+                self.activation,
+                self.kernel_init,
+                layer_norm=self.layer_norm,
+                name=f"critic_{i}",
+            )
             for i in range(self.number)
         ]
         return jnp.concatenate([network(data) for network in networks], axis=-1)

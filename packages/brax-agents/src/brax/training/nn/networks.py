@@ -179,10 +179,16 @@ def make_mlp(
     activation_fn: str | ActivationFn,
     layer_norm: bool = False,
     kernel_init: Initializer = KERNEL_INIT,
+    output_kernel_init: Initializer | None = None,
 ) -> FeedForwardNetwork:
     """Return a network of dense layers over the part of an observation that a reader takes."""
-    sizes = (*widths(hidden_layer_sizes), output_size)
-    module = MLP(sizes, activation_of(activation_fn), kernel_init, layer_norm=layer_norm)
+    module = MLP(
+        (*widths(hidden_layer_sizes), output_size),
+        activation_of(activation_fn),
+        kernel_init,
+        layer_norm=layer_norm,
+        output_kernel_init=output_kernel_init,
+    )
     return of_module(module, reader, preprocess_observations_fn)
 
 
@@ -286,13 +292,18 @@ def make_q_network(
     n_critics: int = 2,
     layer_norm: bool = False,
     obs_key: str = "state",
+    kernel_init: Initializer = KERNEL_INIT,
 ) -> FeedForwardNetwork:
     """Return critics: networks from an observation and an action to a value each, (..., n_critics).
 
     There are `n_critics` networks. The other arguments are those of `make_policy_network`.
     """
     module = Critics(
-        n_critics, (*widths(hidden_layer_sizes), 1), activation_of(activation), layer_norm
+        n_critics,
+        (*widths(hidden_layer_sizes), 1),
+        activation_of(activation),
+        layer_norm,
+        kernel_init,
     )
     reader = vector(obs_size, obs_key)
     return of_module(module, reader, preprocess_observations_fn, jnp.zeros((1, action_size)))

@@ -10,6 +10,8 @@ from brax.training.nn import distribution, networks
 from brax.training.policies import ActorNetworks
 from brax.training.policies import make_inference_fn as make_inference_fn
 
+APGNetworks = ActorNetworks
+
 
 def make_apg_networks(
     observation_size: types.ObservationSize,

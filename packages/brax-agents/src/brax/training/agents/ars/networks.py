@@ -4,6 +4,7 @@ import jax
 
 from brax.training import types
 from brax.training.learning.population import PolicyNetworks
+from brax.training.learning.population import make_inference_fn as make_inference_fn
 from brax.training.nn import networks
 
 
@@ -36,3 +37,7 @@ def make_ars_networks(
         kernel_init=jax.nn.initializers.zeros,
     )
     return PolicyNetworks(network, lambda action: action)
+
+
+make_policy_network = make_ars_networks
+"""The same function, under Google's name."""

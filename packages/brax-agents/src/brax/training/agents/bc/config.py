@@ -23,7 +23,6 @@ class BCConfig(RunConfig):
     """The numbers of a BC run. With teacher and environment they make the run repeatable."""
 
     unsupported: ClassVar[Mapping[str, Any]] = {
-        "tanh_squash": True,
         "scramble_time": 0,
         "madrona_backend": False,
         "reset": True,
@@ -47,12 +46,19 @@ class BCConfig(RunConfig):
     """Scale observations by their running statistics."""
     deterministic_eval: bool = True
     """Evaluate the mean action, which is the only thing that is fitted, instead of samples."""
+    tanh_squash: bool = True
+    """Bound the pupil's actions to (-1, 1) by tanh; False is `distribution_type="normal"`."""
     teacher: str = ""
     """Run or checkpoint, of any agent, whose policy is the teacher."""
     vision: bool = False
     """Let the pupil read images, the observations whose names begin with `pixels/`."""
     augment_pixels: bool = False
     """Shift the images of updates by up to 4 pixels, drawn for each sample of each update."""
+
+    @property
+    def network_settings(self) -> dict[str, Any]:
+        """Settings that `network_factory` gets besides sizes and preprocessing."""
+        return {} if self.tanh_squash else {"distribution_type": "normal"}
 
     @property
     def env_steps_per_training_step(self) -> int:

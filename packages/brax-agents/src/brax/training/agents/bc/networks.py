@@ -5,10 +5,12 @@ from typing import Any
 
 from flax import linen
 
-from brax.training import types
+from brax.errors import ConfigError
+from brax.training import policies, types
 from brax.training.nn import distribution, images, networks
 from brax.training.policies import ActorNetworks
-from brax.training.policies import make_inference_fn as make_inference_fn
+
+BCNetworks = ActorNetworks
 
 
 def make_bc_networks(
@@ -21,6 +23,7 @@ def make_bc_networks(
     activation: str | networks.ActivationFn = linen.swish,
     policy_obs_key: str = "state",
     distribution_type: str = "tanh_normal",
+    vision: bool = False,
 ) -> ActorNetworks:
     """Return the network of the pupil for observations that are vectors.
 
@@ -32,10 +35,13 @@ def make_bc_networks(
         activation: function between layers, or its name.
         policy_obs_key: observation that the pupil reads, where there are several.
         distribution_type: `tanh_normal`, bounded to (-1, 1), or `normal`.
+        vision: must be False; `make_bc_networks_vision` makes networks that read images.
 
     Raises:
         ConfigError: if a name is unknown.
     """
+    if vision:
+        raise ConfigError("make_bc_networks reads vectors: use make_bc_networks_vision for images.")
     actions = distribution.of_type(distribution_type, action_size)
     network = networks.make_policy_network(
         actions.param_size,
@@ -62,7 +68,10 @@ def make_bc_networks_vision(
     cnn_output_channels: Sequence[int] = (32, 64, 64),
     cnn_kernel_size: Sequence[int] = (8, 4, 3),
     cnn_stride: Sequence[int] = (4, 2, 1),
+    cnn_padding: str = "zeros",
     cnn_activation: str | networks.ActivationFn = linen.relu,
+    cnn_max_pool: bool = False,
+    cnn_global_pool: str = "avg",
     cnn_kernel_init_fn: str | Callable[..., Any] = "lecun_normal",
     cnn_kernel_init_kwargs: Mapping[str, Any] | None = None,
 ) -> ActorNetworks:
@@ -84,6 +93,9 @@ def make_bc_networks_vision(
         cnn_stride,
         cnn_activation,
         networks.initializer_of(cnn_kernel_init_fn, cnn_kernel_init_kwargs),
+        cnn_padding,
+        cnn_max_pool,
+        cnn_global_pool,
     )
     network = networks.make_mlp(
         actions.param_size,
@@ -93,3 +105,28 @@ def make_bc_networks_vision(
         activation,
     )
     return ActorNetworks(network, actions)
+
+
+def make_inference_fn(agent_networks: ActorNetworks) -> Callable[..., types.Policy]:
+    """Return `make_policy(params, deterministic=False, tanh_squash=None)`.
+
+    As `brax.training.policies.make_inference_fn`. `tanh_squash` says whether actions are bounded to
+    (-1, 1), in place of the networks' `distribution_type`.
+    """
+    own = agent_networks.parametric_action_distribution
+    size = own.param_size // 2
+    makers = {
+        squash: policies.make_inference_fn(ActorNetworks(agent_networks.policy_network, actions))
+        for squash, actions in {
+            None: own,
+            True: distribution.NormalTanhDistribution(size),
+            False: distribution.NormalDistribution(size),
+        }.items()
+    }
+
+    def make_policy(
+        params: Any, deterministic: bool = False, tanh_squash: bool | None = None
+    ) -> types.Policy:
+        return makers[tanh_squash](params, deterministic)
+
+    return make_policy

@@ -7,7 +7,10 @@ from flax import linen
 
 from brax.training import types
 from brax.training.learning.population import PolicyNetworks
+from brax.training.learning.population import make_inference_fn as make_inference_fn
 from brax.training.nn import networks
+
+ESNetworks = PolicyNetworks
 
 
 def make_es_networks(

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from brax.errors import ConfigError
 from brax.training import config
+from brax.training.acme import running_statistics
 from brax.training.agents.ppo.losses import PPOLossConfig
 from brax.training.agents.ppo.optimizer import LRSchedule
 from brax.training.settings import choice, number
 
 UNSUPPORTED: dict[str, Any] = {
     "madrona_backend": False,
-    "normalize_observations_mode": "welford",
     "use_pmap_on_reset": True,
 }
 """Keyword arguments of Google's PPO that do nothing here, with the value that is accepted."""
@@ -67,6 +67,10 @@ class PPOConfig(config.RunConfig):
     """Lambda of the value targets: 0 uses one-step returns, 1 whole returns."""
     max_grad_norm: float | None = number(None, 0, open_low=True)
     """Largest norm of a gradient; larger ones are scaled down. None does not clip."""
+    normalize_observations_mode: str = choice(*running_statistics.MODES)
+    """`welford` or `ema`, Google's words for two forms of the same statistics: the mean and the
+    variance of all observations so far. They train alike.
+    """
     normalize_advantage: bool = True
     """Scale advantages to mean 0 and standard deviation 1 in each minibatch."""
     vf_loss_coefficient: float = number(0.5, 0)
@@ -128,11 +132,6 @@ class PPOConfig(config.RunConfig):
                 f"learning_rate={self.learning_rate} must be between learning_rate_schedule_min_lr="
                 f"{least} and learning_rate_schedule_max_lr={most}; the nearest is "
                 f"{min(max(self.learning_rate, least), most)}."
-            )
-        if self.use_distributional_critic and self.clipping_epsilon_value is not None:
-            raise ConfigError(
-                f"clipping_epsilon_value={self.clipping_epsilon_value} bounds the change of a "
-                "value; use_distributional_critic=True has quantiles instead: leave one out."
             )
         unrolls = self.batch_size * self.num_minibatches
         # Every environment runs a whole number of unrolls in a training step, so that all of them

@@ -35,6 +35,15 @@ class Batch(NamedTuple):
     """1 for a step that is learned from, else 0, (n, time)."""
 
 
+class PPONetworkParams(NamedTuple):
+    """The weights of PPO's networks, without the normalizer, under Google's name."""
+
+    policy: Any
+    """Parameters of the policy network."""
+    value: Any
+    """Parameters of the value network."""
+
+
 class PPOLossConfig(NamedTuple):
     """The numbers of PPO's loss."""
 
@@ -71,14 +80,7 @@ def compute_ppo_loss(
     # Eq. 6, r(theta): from logarithms, since densities of many actions underflow.
     ratio = jnp.exp(actions.log_prob(logits, batch.raw_action) - batch.log_prob)
     policy_loss = _surrogate(ratio, batch.advantage, batch.used, config)
-    seen = (params.normalizer, params.value, batch.observation)
-    # A distributional critic is fitted by quantile regression, which has no clipped form; the
-    # config therefore rejects `clipping_epsilon_value` with it.
-    if networks.value_quantiles:
-        value_error = quantile_huber_loss(networks.value_quantiles(*seen), batch.target)
-    else:
-        values = networks.value_network.apply(*seen)
-        value_error = _value_error(values, batch.target, batch.value, config.clipping_epsilon_value)
+    value_error = _value_error(params, batch, networks, config.clipping_epsilon_value)
     # Eq. 9, c1 L^VF. The factor 1/2 comes on top of the coefficient: the default weighs the error
     # by 1/4. Truncated steps without a target have `used` 0.
     value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error * batch.used)
@@ -97,6 +99,11 @@ def compute_ppo_loss(
 
 
 def quantile_huber_loss(quantiles: jax.Array, targets: jax.Array, kappa: float = 1.0) -> jax.Array:
+    """Return the mean of `quantile_huber_error` over all targets, a scalar."""
+    return jnp.mean(quantile_huber_error(quantiles, targets, kappa))
+
+
+def quantile_huber_error(quantiles: jax.Array, targets: jax.Array, kappa: float = 1.0) -> jax.Array:
     """Return the quantile Huber loss of quantiles (..., n) for targets (...,), shape (...,).
 
     The i-th of n quantiles is that of probability `(i + 1/2) / n`, the midpoints of lemma 2. Errors
@@ -115,20 +122,33 @@ def quantile_huber_loss(quantiles: jax.Array, targets: jax.Array, kappa: float =
 
 
 def _value_error(
-    values: jax.Array, targets: jax.Array, before: jax.Array, bound: float | None
+    params: PPOParams, batch: Batch, networks: PPONetworks, bound: float | None
 ) -> jax.Array:
-    """Return the squared errors of values; with a bound, the larger of two.
+    """Return the errors of the critic's values, (n, time); with a bound, the larger of two.
 
-    The two are that of the value and that of the clipped value, which is the value when the policy
-    acted, moved by at most `bound`. Taking the larger means that an update gains nothing by moving
-    a value further than that.
+    The error is the square, or that of the quantiles of a distributional critic. The two are that
+    of the value and that of the clipped value, which is the value when the policy acted, moved by
+    at most `bound`. Taking the larger means that an update gains nothing by moving a value further
+    than that.
     """
-    error = (targets - values) ** 2
+    critic = networks.value_quantiles or networks.value_network.apply
+    found = critic(params.normalizer, params.value, batch.observation)
+    error_of = quantile_huber_error if networks.value_quantiles else _squared_error
+    error = error_of(found, batch.target)
     if bound is None:
         return error
+    values = jnp.mean(found, axis=-1) if networks.value_quantiles else found
     # Values are clipped about those at the time of acting, as eq. 7 clips ratios about 1.
-    near = before + jnp.clip(values - before, -bound, bound)
-    return jnp.maximum(error, (targets - near) ** 2)
+    near = batch.value + jnp.clip(values - batch.value, -bound, bound)
+    if networks.value_quantiles:
+        # All quantiles move by the same amount: their mean, the value, is `near` then.
+        near = found + (near - values)[..., None]
+    return jnp.maximum(error, error_of(near, batch.target))
+
+
+def _squared_error(values: jax.Array, targets: jax.Array) -> jax.Array:
+    """Return the squares of the differences."""
+    return (targets - values) ** 2
 
 
 def _surrogate(

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from flax import linen
 
 from brax.training import types
-from brax.training.nn import distribution, networks
+from brax.training.nn import networks
+from brax.training.nn.actors import make_actor
 from brax.training.policies import ActorCriticNetworks, ActorCriticParams
 from brax.training.policies import make_inference_fn as make_inference_fn
 
@@ -34,6 +35,7 @@ def make_ppo_networks(
     policy_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
     value_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
     value_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    mean_clip_scale: float | None = None,
     mean_kernel_init_fn: str | Callable[..., Any] | None = None,
     mean_kernel_init_kwargs: Mapping[str, Any] | None = None,
     use_distributional_critic: bool = False,
@@ -51,7 +53,7 @@ def make_ppo_networks(
         policy_obs_key: observation that the policy reads, where there are several.
         value_obs_key: observation that the value network reads, where there are several.
         distribution_type: `tanh_normal`, bounded to (-1, 1), whose standard deviation depends on
-            the observation, or `normal`, which the next three and `mean_kernel_init_fn` configure.
+            the observation, or `normal`, which the next three and the arguments of means configure.
         noise_std_type: map from a learned number to the standard deviation: `scalar` is a softplus,
             `log` an exponential.
         init_noise_std: standard deviation at the start, above 0.001.
@@ -61,6 +63,8 @@ def make_ppo_networks(
         policy_network_kernel_init_kwargs: keyword arguments of that function.
         value_network_kernel_init_fn: initializer of the value network's weights.
         value_network_kernel_init_kwargs: keyword arguments of that function.
+        mean_clip_scale: bound `c` of the means `m` of `normal`, which become `c m / (1 + |m|)`;
+            None does not bound them.
         mean_kernel_init_fn: initializer of the means' weights; None takes the policy's.
         mean_kernel_init_kwargs: keyword arguments of that function.
         use_distributional_critic: let the value network learn quantiles of the return.
@@ -85,6 +89,7 @@ def make_ppo_networks(
         policy_network_kernel_init_kwargs=policy_network_kernel_init_kwargs,
         value_network_kernel_init_fn=value_network_kernel_init_fn,
         value_network_kernel_init_kwargs=value_network_kernel_init_kwargs,
+        mean_clip_scale=mean_clip_scale,
         mean_kernel_init_fn=mean_kernel_init_fn,
         mean_kernel_init_kwargs=mean_kernel_init_kwargs,
         use_distributional_critic=use_distributional_critic,
@@ -101,8 +106,14 @@ def of_readers(
     policy_hidden_layer_sizes: Sequence[int],
     value_hidden_layer_sizes: Sequence[int],
     activation: str | networks.ActivationFn,
+    policy_network_kernel_init_fn: str | Callable[..., Any],
+    policy_network_kernel_init_kwargs: Mapping[str, Any] | None,
     value_network_kernel_init_fn: str | Callable[..., Any],
     value_network_kernel_init_kwargs: Mapping[str, Any] | None,
+    mean_kernel_init_fn: str | Callable[..., Any] | None,
+    mean_kernel_init_kwargs: Mapping[str, Any] | None,
+    output_kernel_init_fn: str | Callable[..., Any] | None = None,
+    output_kernel_init_kwargs: Mapping[str, Any] | None = None,
     use_distributional_critic: bool,
     num_quantiles: int,
     **policy_settings: Any,
@@ -111,14 +122,18 @@ def of_readers(
 
     The other arguments are those of `make_ppo_networks`.
     """
-    networks.check_size("action_size", action_size)
     networks.check_size("num_quantiles", num_quantiles)
-    policy_network, actions = _make_policy_network(
+    policy_network, actions = make_actor(
         policy_reader,
         action_size,
         preprocess_observations_fn,
         policy_hidden_layer_sizes,
         activation,
+        kernel_init=networks.initializer_of(
+            policy_network_kernel_init_fn, policy_network_kernel_init_kwargs
+        ),
+        mean_kernel_init=_initializer(mean_kernel_init_fn, mean_kernel_init_kwargs),
+        output_kernel_init=_initializer(output_kernel_init_fn, output_kernel_init_kwargs),
         **policy_settings,
     )
     value_network = networks.make_mlp(
@@ -140,48 +155,8 @@ def of_readers(
     return PPONetworks(policy_network, means, actions, value_network.apply)
 
 
-def _make_policy_network(
-    reader: networks.Reader,
-    action_size: int,
-    preprocess_observations_fn: types.PreprocessObservationFn,
-    hidden_layer_sizes: Sequence[int],
-    activation: str | networks.ActivationFn,
-    *,
-    distribution_type: str,
-    noise_std_type: str,
-    init_noise_std: float,
-    state_dependent_std: bool,
-    policy_network_kernel_init_fn: str | Callable[..., Any],
-    policy_network_kernel_init_kwargs: Mapping[str, Any] | None,
-    mean_kernel_init_fn: str | Callable[..., Any] | None,
-    mean_kernel_init_kwargs: Mapping[str, Any] | None,
-) -> tuple[networks.FeedForwardNetwork, distribution.ParametricDistribution]:
-    """Return the policy network and the distribution that its outputs describe."""
-    kernel_init = networks.initializer_of(
-        policy_network_kernel_init_fn, policy_network_kernel_init_kwargs
-    )
-    actions = distribution.of_type(distribution_type, action_size, noise_std_type)
-    if not isinstance(actions, distribution.NormalDistribution):
-        # A squashed distribution takes mean and deviation from the last layer of one network.
-        network = networks.make_mlp(
-            actions.param_size,
-            reader,
-            preprocess_observations_fn,
-            hidden_layer_sizes,
-            activation,
-            kernel_init=kernel_init,
-        )
-        return network, actions
-    mean_init = kernel_init
-    if mean_kernel_init_fn is not None:
-        mean_init = networks.initializer_of(mean_kernel_init_fn, mean_kernel_init_kwargs)
-    head = networks.NormalHead(
-        action_size,
-        networks.widths(hidden_layer_sizes),
-        networks.activation_of(activation),
-        kernel_init,
-        mean_init,
-        actions.inverse_scale(init_noise_std),
-        state_dependent_std,
-    )
-    return networks.of_module(head, reader, preprocess_observations_fn), actions
+def _initializer(
+    value: str | Callable[..., Any] | None, settings: Mapping[str, Any] | None
+) -> networks.Initializer | None:
+    """Return the initializer of a name or function with its settings; None for None."""
+    return None if value is None else networks.initializer_of(value, settings)

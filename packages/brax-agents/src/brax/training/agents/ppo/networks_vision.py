@@ -32,14 +32,20 @@ def make_ppo_networks_vision(
     policy_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
     value_network_kernel_init_fn: str | Callable[..., Any] = "lecun_uniform",
     value_network_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    mean_clip_scale: float | None = None,
     mean_kernel_init_fn: str | Callable[..., Any] | None = None,
     mean_kernel_init_kwargs: Mapping[str, Any] | None = None,
     cnn_output_channels: Sequence[int] = (32, 64, 64),
     cnn_kernel_size: Sequence[int] = (8, 4, 3),
     cnn_stride: Sequence[int] = (4, 2, 1),
+    cnn_padding: str = "zeros",
     cnn_activation: str | networks.ActivationFn = linen.relu,
+    cnn_max_pool: bool = False,
+    cnn_global_pool: str = "avg",
     cnn_kernel_init_fn: str | Callable[..., Any] = "lecun_normal",
     cnn_kernel_init_kwargs: Mapping[str, Any] | None = None,
+    output_kernel_init_fn: str | Callable[..., Any] | None = None,
+    output_kernel_init_kwargs: Mapping[str, Any] | None = None,
     use_distributional_critic: bool = False,
     num_quantiles: int = 32,
 ) -> PPONetworks:
@@ -50,10 +56,14 @@ def make_ppo_networks_vision(
     after it. `normalise_channels` scales each channel of each image to mean 0 and standard
     deviation 1 over its pixels. `policy_obs_key` and `value_obs_key` name vectors that the networks
     read besides the images, if any. `cnn_output_channels`, `cnn_kernel_size` and `cnn_stride` have
-    one number for each convolution. The other arguments are those of `make_ppo_networks`.
+    one number for each convolution. `cnn_padding` is `zeros`, which keeps the edges, or `valid`,
+    whose kernels lie within the image. `cnn_max_pool` takes the largest of 2 x 2 pixels after each
+    convolution. `cnn_global_pool` is `avg`, the mean over the last layer's image, `max`, or `none`,
+    which passes all of its pixels on. `output_kernel_init_fn` initializes the last layer of a
+    `tanh_normal` policy. The other arguments are those of `make_ppo_networks`.
 
     Raises:
-        ConfigError: if there is no image or one does not fit the strides, a name is unknown, or a
+        ConfigError: if there is no image or one does not fit the layers, a name is unknown, or a
             number is not allowed.
 
     Source: kernels and channels of the CNN are those of Mnih et al. 2015. The mean over the last
@@ -71,6 +81,9 @@ def make_ppo_networks_vision(
             cnn_stride,
             cnn_activation,
             networks.initializer_of(cnn_kernel_init_fn, cnn_kernel_init_kwargs),
+            cnn_padding,
+            cnn_max_pool,
+            cnn_global_pool,
         )
 
     return of_readers(
@@ -89,8 +102,11 @@ def make_ppo_networks_vision(
         policy_network_kernel_init_kwargs=policy_network_kernel_init_kwargs,
         value_network_kernel_init_fn=value_network_kernel_init_fn,
         value_network_kernel_init_kwargs=value_network_kernel_init_kwargs,
+        mean_clip_scale=mean_clip_scale,
         mean_kernel_init_fn=mean_kernel_init_fn,
         mean_kernel_init_kwargs=mean_kernel_init_kwargs,
+        output_kernel_init_fn=output_kernel_init_fn,
+        output_kernel_init_kwargs=output_kernel_init_kwargs,
         use_distributional_critic=use_distributional_critic,
         num_quantiles=num_quantiles,
     )
