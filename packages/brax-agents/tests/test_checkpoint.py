@@ -20,11 +20,17 @@ import pytest
 from agent_toys import Point
 
 from brax.errors import CheckpointError, ConfigError
+from brax.training.acme import running_statistics
+from brax.training.agents.bc import BC
+from brax.training.agents.ppo import PPO
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load, load_policy, network_config, save
 from brax.training.agents.ppo.config import PPOConfig
+from brax.training.agents.ppo.losses import PPONetworkParams
 from brax.training.agents.ppo.networks import make_inference_fn, make_ppo_networks
+from brax.training.agents.sac import SAC
 from brax.training.checkpoints import checkpoint, manifest, migrations, resumption
+from brax.training.checkpoints import policies as saved_policies
 from brax.training.checkpoints.saver import Saver
 from brax.training.checkpoints.writer import Writer
 
@@ -139,7 +145,7 @@ def test_a_newer_format_is_refused(writer, monkeypatch):
     monkeypatch.setattr(checkpoint, "FORMAT_VERSION", 4)
     path = writer.save(1, TREE, {})
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="format 4, this version reads up to 3: upgrade"):
+    with pytest.raises(CheckpointError, match="format 5, this version reads up to 4: upgrade"):
         checkpoint.load(path)
 
 
@@ -541,6 +547,69 @@ def test_what_format_1_had_and_today_has_not_is_said():
     network = {"factory": "make_ppo_networks", "distribution_type": "normal"}
     with pytest.raises(CheckpointError, match=r"'runs/a' has format 1, in which .*normal"):
         migrations.migrate({"network": network}, 1, Path("runs/a"))
+
+
+@pytest.mark.parametrize(
+    ("factory", "added"),
+    [
+        (
+            "make_sac_networks",
+            {
+                "distribution_type": "tanh_normal",
+                "noise_std_type": "scalar",
+                "init_noise_std": 1.0,
+                "state_dependent_std": False,
+                "policy_network_kernel_init_fn": "lecun_uniform",
+                "q_network_kernel_init_fn": "lecun_uniform",
+            },
+        ),
+        (
+            "make_ppo_networks_vision",
+            {"cnn_padding": "zeros", "cnn_max_pool": False, "cnn_global_pool": "avg"},
+        ),
+        ("make_es_networks", {}),
+    ],
+)
+def test_settings_of_networks_that_format_3_had_not(factory, added):
+    network = {"factory": factory, "activation": "relu"}
+    record = migrations.migrate({"network": network}, 3, Path("runs/a"))
+    assert record == {"network": {**network, **added}}
+
+
+@pytest.mark.parametrize("agent", [PPO, SAC, BC], ids=lambda agent: agent.name)
+def test_settings_added_to_networks_are_migrated(agent):
+    """A checkpoint of format 3 must equal today's record where nothing is set."""
+    for factory in agent._own_factories:
+        now = saved_policies.describe_networks([factory], factory)
+        old = {"factory": now["factory"]}
+        new = migrations.migrate({"network": old}, 3, Path("runs/a"))["network"]
+        assert new.items() <= now.items()
+
+
+def test_the_description_of_networks_is_read_by_key_and_by_attribute(tmp_path):
+    """As callers of Google's do, whose description is a dictionary with attributes."""
+    networks = functools.partial(
+        make_ppo_networks,
+        policy_hidden_layer_sizes=(4, 3),
+        policy_network_kernel_init_fn=jax.nn.initializers.orthogonal,
+        policy_network_kernel_init_kwargs={"scale": jnp.sqrt(4.0)},
+    )
+    config = network_config(2, 1, True, networks)
+    assert config.action_size == config["action_size"] == 1
+    assert config.observation_size == 2 and config.normalize_observations is True
+    settings = config.network_factory_kwargs.to_dict()
+    assert settings["policy_hidden_layer_sizes"] == (4, 3)
+    assert settings["policy_network_kernel_init_kwargs"] == {"scale": 2.0}
+    with pytest.raises(AttributeError, match=r"action_sizes: there is none\. Did you mean 'acti"):
+        _ = config.action_sizes
+    made = networks(2, 1, **settings)
+    keys = jax.random.split(jax.random.key(0))
+    weights = PPONetworkParams(made.policy_network.init(keys[0]), made.value_network.init(keys[1]))
+    normalizer = running_statistics.init_state(jnp.zeros(2), std_eps=0.02)
+    save(tmp_path, 1, (normalizer, *weights), config)
+    assert load(tmp_path).normalizer.std_eps == 0.02
+    action, _ = load_policy(tmp_path)(jnp.zeros(2), keys[0])
+    assert action.shape == (1,)
 
 
 def test_parameters_are_saved_beside_others(tmp_path):

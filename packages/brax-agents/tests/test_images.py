@@ -40,11 +40,12 @@ def drawn(shape, seed=0):
     return np.random.default_rng(seed).uniform(0, 1, shape).astype(np.float32)
 
 
-def cnn(kernel, stride, bias=0.0):
+def cnn(kernel, stride, bias=0.0, padding="zeros", max_pool=False, global_pool="avg"):
     """Return a CNN of one convolution of one channel, and its parameters."""
     kernel = jnp.asarray(kernel, jnp.float32)[..., None, None]
     init = jax.nn.initializers.zeros
-    module = images.CNN((1,), kernel.shape[:1], (stride,), linen.relu, init)
+    layer = (1,), kernel.shape[:1], (stride,), linen.relu, init
+    module = images.CNN(*layer, padding, max_pool, global_pool)
     return module, {"params": {"conv_0": {"kernel": kernel, "bias": jnp.array([bias])}}}
 
 
@@ -59,6 +60,47 @@ def test_the_edge_is_continued_by_zeros():
     """Nine ones under a kernel of ones: 4 at the corners, 6 at the edges, 9 in the middle."""
     module, params = cnn(np.ones((3, 3)), 1)
     np.testing.assert_allclose(module.apply(params, jnp.ones((3, 3, 1))), [49 / 9], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"padding": "valid"}, [18, 22, 34, 38]),
+        ({"padding": "valid", "max_pool": True}, [38]),
+        ({}, [18, 22, 12, 34, 38, 20, 17, 19, 10]),
+        ({"max_pool": True}, [38, 20, 19, 10]),
+    ],
+)
+def test_padding_and_pools_by_hand(settings, expected):
+    """A kernel of ones sums 2 x 2 numbers of 2 to 10; max-pooling rounds 3 rows up to 2."""
+    image = jnp.arange(2.0, 11.0).reshape(3, 3, 1)
+    for pool, features in (("none", expected), ("max", [max(expected)]), ("avg", None)):
+        module, params = cnn(np.ones((2, 2)), 1, **settings, global_pool=pool)
+        features = [np.mean(expected)] if features is None else features
+        np.testing.assert_allclose(module.apply(params, image), features, rtol=1e-6)
+
+
+def test_the_least_image_of_unpadded_layers_leaves_one_pixel():
+    """Kernels 3 and 5 with strides 2 and 1: 5 rows for the second, (5 - 1) 2 + 3 = 11 before."""
+    layers = {**TINY, "cnn_kernel_size": (3, 5), "cnn_padding": "valid", "cnn_global_pool": "none"}
+    made = make_ppo_networks_vision({"pixels/a": (11, 12, 1)}, 1, **layers).policy_network
+    weights = jax.eval_shape(made.init, KEY)["params"]["head"]["hidden_0"]["kernel"]
+    assert weights.shape == (5, 4)
+    with pytest.raises(ConfigError, match="is 10 x 12 pixels; what the kernels cover, 11, must no"):
+        make_ppo_networks_vision({"pixels/a": (10, 12, 1)}, 1, **layers)
+    # With pooling: 9 of the second layer's input need 17 before, (17 - 1) 2 + 3 = 35.
+    pooled = {**layers, "cnn_kernel_size": (3, 9), "cnn_max_pool": True}
+    with pytest.raises(ConfigError, match="is 34 x 35 pixels; what the kernels cover, 35"):
+        make_ppo_networks_vision({"pixels/a": (34, 35, 1)}, 1, **pooled)
+    made = make_ppo_networks_vision({"pixels/a": (35, 35, 1)}, 1, **pooled).policy_network
+    assert jax.eval_shape(made.init, KEY)["params"]["head"]["hidden_0"]["kernel"].shape == (5, 4)
+
+
+def test_the_output_layer_has_an_initializer_of_its_own():
+    settings = {**TINY, "output_kernel_init_fn": "zeros"}
+    made = make_ppo_networks_vision({"pixels/a": (8, 8, 1)}, 1, **settings).policy_network
+    head = made.init(KEY)["params"]["head"]
+    assert not head["hidden_1"]["kernel"].any() and head["hidden_0"]["kernel"].any()
 
 
 def test_images_and_vectors_become_features():
@@ -263,6 +305,16 @@ DENSE = {**SMALL, "run_evals": False}
             Dot(),
             {**VISION, "network_factory": {**TINY, "cnn_stride": (2, 1, 1)}},
             r"cnn_kernel_size=\(4, 3\) and cnn_stride=\(2, 1, 1\) must be of the same length",
+        ),
+        (
+            Dot(),
+            {**VISION, "network_factory": {**TINY, "cnn_padding": "zeroes"}},
+            "unknown cnn_padding 'zeroes'. Allowed: zeros, valid.*'zeros'",
+        ),
+        (
+            Dot(),
+            {**VISION, "network_factory": {**TINY, "cnn_global_pool": "mean"}},
+            "unknown cnn_global_pool 'mean'. Allowed: avg, max, none",
         ),
         (
             Dot(),

@@ -53,10 +53,6 @@ REFUSED = [
     ({"desired_kl": 0.0}, "desired_kl=0.0 must be above 0"),
     ({"advantage_estimator": "gea"}, "advantage_estimator='gea' must be one of .*'gae'"),
     ({"clipping_epsilon_value": -1.0}, "clipping_epsilon_value=-1.0 must be above 0"),
-    (
-        {"clipping_epsilon_value": 0.2, "use_distributional_critic": True},
-        "clipping_epsilon_value=0.2 bounds .* use_distributional_critic=True has quantiles",
-    ),
     ({"normalize_until_count": 0}, "normalize_until_count=0 must be at least 1"),
     ({"normalize_advantage": "no"}, "normalize_advantage='no' must be true or false"),
     (
@@ -88,6 +84,11 @@ REFUSED = [
         {"network_factory": {"distribution_type": "normal", "init_noise_std": 0.0}},
         "init_noise_std=0.0 must be above 0.001",
     ),
+    (
+        {"network_factory": {"distribution_type": "normal", "mean_clip_scale": 0}},
+        "mean_clip_scale=0 must be a number above 0, or None",
+    ),
+    ({"normalize_observations_mode": "emma"}, "normalize_observations_mode='emma'.*'ema'"),
     ({"network_factory": {"activation": "swich"}}, "unknown activation 'swich'.*'swish'"),
     ({"restore_params": (1,)}, "restore_params must be"),
     ({"restore_params": (1, 2)}, "restore_params has the structure"),

@@ -10,6 +10,7 @@ from brax.training.agents.ppo.losses import (
     PPOLossConfig,
     compute_gae,
     compute_ppo_loss,
+    quantile_huber_error,
     quantile_huber_loss,
 )
 from brax.training.agents.ppo.networks import PPOParams, make_ppo_networks
@@ -225,8 +226,10 @@ def test_the_loss_of_quantiles():
     Target 3: errors 3 and 2, so Huber 2.5 and 1.5, weights 1/4 and 3/4. Target -1: errors -1 and
     -2, Huber 0.5 and 1.5, weights 3/4 and 1/4.
     """
-    found = quantile_huber_loss(jnp.array([[0.0, 1.0]] * 2), jnp.array([3.0, -1.0]))
-    np.testing.assert_allclose(found, [(0.625 + 1.125) / 2, (0.375 + 0.375) / 2])
+    quantiles, targets = jnp.array([[0.0, 1.0]] * 2), jnp.array([3.0, -1.0])
+    expected = [(0.625 + 1.125) / 2, (0.375 + 0.375) / 2]
+    np.testing.assert_allclose(quantile_huber_error(quantiles, targets), expected)
+    assert float(quantile_huber_loss(quantiles, targets)) == pytest.approx(sum(expected) / 2)
 
 
 def _linear(distributional):
@@ -257,6 +260,35 @@ def test_a_distributional_critic_s_value_is_the_mean_and_its_loss_that_of_quanti
     params = params._replace(value=value)
     _, parts = compute_ppo_loss(params, batch, jax.random.key(0), networks, CONFIG)
     assert float(parts["v_loss"]) == pytest.approx(0.25 * expected, rel=1e-4)
+
+
+def test_clipped_quantiles_are_moved_until_their_mean_is_within_the_bound(ppo):
+    """The larger of two errors: that of the quantiles, and that of quantiles moved as a whole."""
+    _, params, batch = ppo
+    networks = _linear(distributional=True)
+    value = networks.value_network.init(jax.random.key(1))
+    quantiles = np.asarray(networks.value_quantiles((), value, batch.observation), np.float64)
+    means = quantiles.mean(-1)
+    before = means + np.random.default_rng(4).normal(size=means.shape)
+    moved = quantiles + (before + np.clip(means - before, -0.5, 0.5) - means)[..., None]
+
+    def errors(quantiles):
+        error = np.asarray(batch.target)[..., None] - quantiles
+        huber = np.where(abs(error) < 1, error**2 / 2, abs(error) - 0.5)
+        share = np.array([1, 3, 5, 7]) / 8
+        return np.mean(np.where(error < 0, 1 - share, share) * huber, -1)
+
+    free, larger = errors(quantiles), np.maximum(errors(quantiles), errors(moved))
+    assert np.mean(batch.used * larger) > 1.1 * np.mean(batch.used * free)
+    _, parts = compute_ppo_loss(
+        params._replace(value=value),
+        batch._replace(value=jnp.asarray(before, jnp.float32)),
+        jax.random.key(0),
+        networks,
+        CONFIG._replace(clipping_epsilon_value=0.5),
+    )
+    expected = 0.25 * float(np.mean(batch.used * larger))
+    assert float(parts["v_loss"]) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_step_that_is_not_used_teaches_the_policy_nothing(ppo):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from brax.errors import ShapeError
+from brax.errors import ConfigError, ShapeError
 from brax.training.acme import running_statistics as rs
 
 update = jax.jit(rs.update)
@@ -102,6 +102,43 @@ def test_nothing_finite_changes_nothing():
     assert int(state.count) == 0
     np.testing.assert_array_equal(state.mean, 0.0)
     np.testing.assert_array_equal(state.std, 1.0)
+
+
+@pytest.mark.parametrize("mode", ["welford", "ema"])
+def test_a_batch_moves_the_statistics_by_its_share_of_all_samples(samples, mode):
+    """The definition, in float64: a = n/N; mean by a d, variance by a (v - V + (1 - a) d^2)."""
+    state = rs.init_state(jnp.zeros(3), std_eps=0.5, mode=mode)
+    mean, variance, count = np.zeros(3), np.zeros(3), 0
+    flat = samples.reshape(-1, 3).astype(np.float64)
+    for batch in np.split(flat, np.cumsum([5, 1, 300, 40, 2000])):
+        count += len(batch)
+        share, delta = len(batch) / count, batch.mean(0) - mean
+        mean = mean + share * delta
+        variance = variance + share * (batch.var(0) - variance + (1 - share) * delta**2)
+        state = update(state, jnp.asarray(batch, jnp.float32))
+        np.testing.assert_allclose(state.mean, mean, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(state.std, np.sqrt(variance) + 0.5, rtol=1e-4)
+    np.testing.assert_allclose(mean, flat.mean(0))
+    np.testing.assert_allclose(variance, flat.var(0))
+
+
+def test_batches_of_a_mapped_axis_are_merged(samples):
+    """One member has a sample that is not finite; all members get the same statistics."""
+    parts = samples[:4].reshape(4, -1, 3).copy()
+    parts[2, 5, 0] = np.nan
+    start = rs.init_state(jnp.zeros(3))
+    found = jax.vmap(lambda x: rs.update(start, x, pmap_axis_name="i"), axis_name="i")(parts)
+    every = parts.reshape(-1, 3).astype(np.float64)
+    every = every[np.isfinite(every).all(-1)]
+    assert found.count.low.tolist() == [len(every)] * 4
+    for mean, std in zip(found.mean, found.std, strict=True):
+        np.testing.assert_allclose(mean, every.mean(0), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(std, every.std(0), rtol=1e-4)
+
+
+def test_an_unknown_mode_is_rejected():
+    with pytest.raises(ConfigError, match=r"mode='emma' must be welford or ema.*'ema'"):
+        rs.init_state(jnp.zeros(1), mode="emma")
 
 
 def test_weight_zero_leaves_a_sample_out(samples):

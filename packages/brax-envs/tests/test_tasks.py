@@ -9,7 +9,7 @@ from brax import envs
 from brax.envs import grasp, inverted_double_pendulum, reacher, ur5e
 from brax.envs.goal import goal, placed
 from brax.envs.inverted_double_pendulum import InvertedDoublePendulum
-from brax.errors import ShapeError
+from brax.errors import ConfigError, ShapeError
 
 
 def lying(env, q=(), qd=()):
@@ -375,4 +375,19 @@ def test_fast_earns_its_position():
 def test_fast_observes_what_is_asked_for():
     assert envs.get_environment("fast").observation_size == 2
     both = envs.get_environment("fast", asymmetric_obs=True)
-    assert both.observation_size == {"state": (2,), "privileged_state": (4,)}
+    assert both.observation_size == {"state": 2, "privileged_state": 4}
+    assert envs.get_environment("fast", obs_mode="dict_state").observation_size == {"state": 2}
+    views = {"pixels/view_0": (8, 8, 3), "pixels/view_1": (8, 8, 3)}
+    seen = envs.get_environment("fast", obs_mode="dict_pixels_state", pixel_obs=True)
+    assert seen.observation_size == {**views, "state": 2}
+    assert envs.get_environment("fast", obs_mode="dict_pixels").observation_size == views
+    coded = envs.get_environment("fast", obs_mode="dict_latent_state", asymmetric_obs=True)
+    latents = {"latent_pixels/view_0": 12, "latent_pixels/view_1": 12}
+    assert coded.observation_size == {**latents, "state": 2, "privileged_state": 4}
+
+
+def test_fast_rejects_what_it_cannot_observe():
+    with pytest.raises(ConfigError, match=r"unknown obs_mode 'dict_stat'.*'dict_state'"):
+        envs.get_environment("fast", obs_mode="dict_stat")
+    with pytest.raises(ConfigError, match="obs_mode='dict_state' has no images"):
+        envs.get_environment("fast", obs_mode="dict_state", pixel_obs=True)

@@ -1,5 +1,6 @@
 """A mass that is pushed along a line: trivial physics, for testing agents."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -98,6 +99,14 @@ class Fast(Env):
     def action_size(self) -> int:
         """The number of entries of an action, 1."""
         return 1
+
+    @property
+    def observation_size(self) -> Any:
+        """The size of the observation; by name if it is a dictionary, shapes of images as such."""
+        found = super().observation_size
+        if not isinstance(found, Mapping):
+            return found
+        return {name: x[0] if len(x) == 1 else x for name, x in found.items()}
 
     def _observe(self, moved: jax.Array) -> Any:
         """Return the observation of position, velocity, push and time."""
