@@ -120,7 +120,7 @@ OWN = {
             {"demo_length": 10, "num_envs": 20, "max_replay_size": 100},
             "max_replay_size=100 must hold .*demo_length=10 .* num_envs=20; the least .* is 200",
         ),
-        ({"tanh_squash": False}, "tanh_squash=False is not supported"),
+        ({"scramble_time": 5}, "scramble_time=5 is not supported yet; leave it out or use 0"),
         ({"teacher": 5}, "teacher=5 must be text"),
     ],
     "shac": [

@@ -142,7 +142,7 @@ def test_a_damaged_one_is_not_named_as_the_last_good(copy):
 
 
 def test_a_newer_format_is_refused(writer, monkeypatch):
-    monkeypatch.setattr(checkpoint, "FORMAT_VERSION", 4)
+    monkeypatch.setattr(checkpoint, "FORMAT_VERSION", 5)
     path = writer.save(1, TREE, {})
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match="format 5, this version reads up to 4: upgrade"):

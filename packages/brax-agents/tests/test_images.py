@@ -65,10 +65,10 @@ def test_the_edge_is_continued_by_zeros():
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"padding": "valid"}, [18, 22, 34, 38]),
-        ({"padding": "valid", "max_pool": True}, [38]),
-        ({}, [18, 22, 12, 34, 38, 20, 17, 19, 10]),
-        ({"max_pool": True}, [38, 20, 19, 10]),
+        ({"padding": "valid"}, [16, 20, 28, 32]),
+        ({"padding": "valid", "max_pool": True}, [32]),
+        ({}, [16, 20, 11, 28, 32, 17, 17, 19, 10]),
+        ({"max_pool": True}, [32, 17, 19, 10]),
     ],
 )
 def test_padding_and_pools_by_hand(settings, expected):

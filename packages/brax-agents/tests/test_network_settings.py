@@ -94,7 +94,6 @@ def test_forks_of_trainers_find_these_names():
 
     assert issubclass(Buffer, ReplayBuffer)
     make_policy = ars_networks.make_inference_fn(ars_networks.make_policy_network(3, 2))
-    params = types.PolicyParams(
-        (), {"params": {"hidden_0": {"kernel": np.ones((3, 2)), "bias": 0}}}
-    )
+    layer = {"kernel": jnp.ones((3, 2)), "bias": jnp.zeros(2)}
+    params = types.PolicyParams((), {"params": {"hidden_0": layer}})
     assert make_policy(params)(jnp.ones(3), None)[0].tolist() == [3.0, 3.0]

@@ -41,7 +41,7 @@ REFUSED = [
     ({"entropy_cost": -1e-3}, "entropy_cost=-0.001 must be at least 0"),
     ({"max_grad_norm": 0.0}, "max_grad_norm=0.0 must be above 0"),
     ({"leraning_rate": 1e-3}, "unknown setting 'leraning_rate'. Did you mean 'learning_rate'?"),
-    ({"use_pmap_on_reset": False}, "use_pmap_on_reset=False is not supported yet"),
+    ({"madrona_backend": True}, "madrona_backend=True is not supported yet"),
     (
         {"learning_rate_schedule": "ADAPTIVE"},
         "learning_rate_schedule='ADAPTIVE' must be one of None, NONE, ADAPTIVE_KL. .*'ADAPTIVE_KL'",
@@ -141,7 +141,8 @@ def test_devices_that_do_not_divide_the_environments(monkeypatch):
 
 
 def test_googles_defaults_of_what_is_not_supported_are_accepted():
-    config, _ = ppo_config.parse({"num_timesteps": 5, **ppo_config.UNSUPPORTED})
+    accepted = {name: values[0] for name, values in ppo_config.PPOConfig.unsupported.items()}
+    config, _ = ppo_config.parse({"num_timesteps": 5, **accepted})
     assert config.num_timesteps == 5
 
 

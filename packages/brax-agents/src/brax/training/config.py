@@ -16,8 +16,10 @@ from brax.training.settings import build, choice, number, split
 class RunConfig(abc.ABC):
     """The numbers that runs of all agents have; each agent adds its own."""
 
-    unsupported: ClassVar[Mapping[str, Any]] = {}
-    """Keyword arguments of Google's agent that do nothing here, with the value that is accepted."""
+    unsupported: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Keyword arguments of Google's agent that do nothing here, with the values that are
+    accepted.
+    """
     old_names: ClassVar[Mapping[str, str]] = {}
     """Keyword arguments of Google's agent that have another name here."""
     moved_defaults: ClassVar[tuple[str, ...]] = ()

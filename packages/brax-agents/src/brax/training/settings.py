@@ -60,14 +60,14 @@ def build(cls: type[T], settings: Mapping[str, Any]) -> T:
 
 
 def split(
-    settings: Mapping[str, Any], *classes: type, unsupported: Mapping[str, Any]
+    settings: Mapping[str, Any], *classes: type, unsupported: Mapping[str, tuple[Any, ...]]
 ) -> list[dict[str, Any]]:
     """Distribute keyword arguments to the dataclasses that have a field of that name.
 
     Args:
         settings: keyword arguments, as the user gave them.
         classes: dataclasses.
-        unsupported: names that are known but do nothing here, with the value that is accepted.
+        unsupported: names that are known but do nothing here, with the values that are accepted.
 
     Returns:
         One dictionary for each class.
@@ -78,11 +78,12 @@ def split(
     names = [{field.name for field in dataclasses.fields(cls)} for cls in classes]
     known = set().union(*names)
     for name, value in settings.items():
-        if name in known or (name in unsupported and value == unsupported[name]):
+        if name in known or (name in unsupported and value in unsupported[name]):
             continue
         if name in unsupported:
             raise ConfigError(
-                f"{name}={value!r} is not supported yet; leave it out or use {unsupported[name]!r}."
+                f"{name}={value!r} is not supported yet; leave it out or use "
+                f"{' or '.join(map(repr, unsupported[name]))}."
             )
         raise ConfigError(
             f"unknown setting '{name}'.{closest(name, known)} Settings: {', '.join(sorted(known))}."

@@ -13,7 +13,7 @@ from brax.training.settings import number
 class APGConfig(RunConfig):
     """The numbers of an APG run. Together with the environment they make the run repeatable."""
 
-    unsupported: ClassVar[Mapping[str, Any]] = {"use_float64": False}
+    unsupported: ClassVar[Mapping[str, tuple[Any, ...]]] = {"use_float64": (False,)}
     step_formula = "horizon_length * num_envs * action_repeat"
 
     num_envs: int = number(1, 1)

@@ -22,10 +22,10 @@ def teach_first(step: jax.Array) -> jax.Array:
 class BCConfig(RunConfig):
     """The numbers of a BC run. With teacher and environment they make the run repeatable."""
 
-    unsupported: ClassVar[Mapping[str, Any]] = {
-        "scramble_time": 0,
-        "madrona_backend": False,
-        "reset": True,
+    unsupported: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "scramble_time": (0,),
+        "madrona_backend": (False,),
+        "reset": (True, False),
     }
     old_names: ClassVar[Mapping[str, str]] = {"eval_length": "episode_length"}
     step_formula = "demo_length * num_envs * action_repeat"

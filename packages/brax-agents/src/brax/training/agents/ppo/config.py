@@ -12,18 +12,15 @@ from brax.training.agents.ppo.losses import PPOLossConfig
 from brax.training.agents.ppo.optimizer import LRSchedule
 from brax.training.settings import choice, number
 
-UNSUPPORTED: dict[str, Any] = {
-    "madrona_backend": False,
-    "use_pmap_on_reset": True,
-}
-"""Keyword arguments of Google's PPO that do nothing here, with the value that is accepted."""
-
 
 @dataclass(frozen=True)
 class PPOConfig(config.RunConfig):
     """The numbers of a PPO run. Together with the environment they make the run repeatable."""
 
-    unsupported: ClassVar[Mapping[str, Any]] = UNSUPPORTED
+    unsupported: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "madrona_backend": (False,),
+        "use_pmap_on_reset": (True, False),
+    }
     moved_defaults = ("bootstrap_on_timeout",)
     step_formula = "batch_size * num_minibatches * unroll_length * action_repeat"
 
