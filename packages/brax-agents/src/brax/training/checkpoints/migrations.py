@@ -52,8 +52,8 @@ def _from_format_2(record: Record, folder: Path) -> Record:
 def _from_format_3(record: Record, folder: Path) -> Record:
     """Add newer settings of networks, with the values that were fixed before."""
     network = record.get("network", {})
-    images = {"cnn_padding": "zeros", "cnn_max_pool": False, "cnn_global_pool": "avg"}
-    new = {
+    images: Record = {"cnn_padding": "zeros", "cnn_max_pool": False, "cnn_global_pool": "avg"}
+    new: dict[str, Record] = {
         "make_bc_networks": {"vision": False},
         "make_bc_networks_vision": images,
         "make_ppo_networks_vision": images,

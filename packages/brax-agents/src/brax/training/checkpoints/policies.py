@@ -32,7 +32,7 @@ class NetworkConfig(dict[str, Any]):
 
     @property
     def normalize_observations(self) -> bool:
-        """Whether observations are normalized."""
+        """True if observations are normalized."""
         return bool(self["config"]["normalize_observations"])
 
     @property
