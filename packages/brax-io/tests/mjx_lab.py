@@ -12,7 +12,7 @@ from mujoco import mjx
 from brax.base import Force
 from brax.env import PipelineEnv
 from brax.io import mjcf
-from brax.io.mjx import MJX
+from brax.mjx import MJX
 
 ANT = (Path(__file__).parent / "models" / "ant.xml").read_text("utf-8")
 BALL = """<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="1 1 1"/>
@@ -51,7 +51,7 @@ def apart(text, steps):
     """
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.iterations, model.opt.ls_iterations = 100, 50
-    data, sys = mujoco.MjData(model), mjcf.loads(text)
+    data, sys = mujoco.MjData(model), mjcf.loads(text).replace(file_model=None)
     data.qpos[:] = sys.init_q
     theirs = mjx.put_model(model)
     blank = mjx.make_data(theirs)

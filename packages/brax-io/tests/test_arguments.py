@@ -6,10 +6,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from brax import kinematics
+from brax import kinematics, mjx
 from brax.base import State
 from brax.errors import BraxError
-from brax.io import export, html, image, json, live, mjcf, mjx, model, text, urdf
+from brax.io import export, html, image, json, live, mjcf, model, text, urdf
 
 XML = """<mujoco><worldbody><body><joint name="j"/><geom size=".1" pos=".2 0 0"/></body></worldbody>
 </mujoco>"""

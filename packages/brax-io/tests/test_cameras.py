@@ -126,7 +126,7 @@ def test_those_of_mocap_bodies_move_with_them(f64):
 def test_they_go_through_json():
     sys = mjcf.loads(ARM)
     again = json.loads(json.dumps(sys))
-    assert jax.tree.structure(again) == jax.tree.structure(sys)
+    assert jax.tree.structure(again) == jax.tree.structure(sys.replace(file_model=None))
     np.testing.assert_array_equal(again.cam_pos, sys.cam_pos)
 
 

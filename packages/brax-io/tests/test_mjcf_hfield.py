@@ -39,7 +39,7 @@ def test_heights_are_in_metres_row_by_row_from_the_near_one(system):
 
 def test_a_system_with_fields_comes_back_from_json(system):
     again = json.loads(json.dumps(system))
-    assert jax.tree.structure(again) == jax.tree.structure(system)
+    assert jax.tree.structure(again) == jax.tree.structure(system.replace(file_model=None))
     assert again.collisions == system.collisions
     assert all(map(np.array_equal, jax.tree.leaves(again), jax.tree.leaves(system)))
 

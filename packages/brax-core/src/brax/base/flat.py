@@ -3,6 +3,7 @@
 A quantity is stored once, under our nested name. These tables translate.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -99,7 +100,33 @@ _SAME = {
 """Flat names whose numbers are stored in the same shape: the flat name and our path."""
 
 NAMES = (*_BODY, *_SAME, "jnt_range", "jnt_stiffness")
-"""All flat names."""
+"""All flat names of numbers that a `System` stores."""
+
+COUNTS: dict[str, Callable[[Any], int]] = {
+    "nq": lambda sys: sys.q_size(),
+    "nv": lambda sys: sys.qd_size(),
+    "nu": lambda sys: sys.act_size(),
+    "na": lambda sys: len(sys.stateful_actuators()),
+    "nbody": lambda sys: sys.num_links() + 1,
+    "njnt": lambda sys: len(sys.joint_names),
+    "ngeom": lambda sys: len(sys.geom_names),
+    "nsite": lambda sys: len(sys.site_names),
+    "ncam": lambda sys: len(sys.camera_names),
+    "ntendon": lambda sys: len(sys.tendon_names),
+    "neq": lambda sys: len(sys.equality_names),
+    "nsensor": lambda sys: len(sys.sensor_names),
+    "nkey": lambda sys: len(sys.keyframe_names),
+    "nmocap": lambda sys: len(sys.mocap_fixed),
+}
+"""MuJoCo's counts. `nbody` is the number of links and the world, which is the number of rows of the
+tables of bodies. MuJoCo also counts bodies without joints, which are parts of links here."""
+
+
+def names_by_path() -> dict[str, str]:
+    """Return MuJoCo's name of the numbers at each of our paths."""
+    bodies = {path: name for name, (path, _, _) in _BODY.items()}
+    joints = {"dof.limit": "jnt_range", "dof.stiffness": "jnt_stiffness"}
+    return bodies | {path: name for name, path in _SAME.items()} | joints
 
 
 def read(sys: Any, name: str) -> Any:

@@ -1,5 +1,7 @@
 """The state of a simulation, and the contacts and forces that it reports."""
 
+from typing import Any, Self
+
 import jax
 
 from brax.base.pytree import Base, dataclass
@@ -75,3 +77,25 @@ class State(Base):
     """Mean forces and accelerations of the last step, zero before the first one. `spring` and
     `positional` report them in models with a sensor of forces or accelerations. Every pipeline
     reports them if the state asks for them (`Pipeline.with_forces`). Else it is None."""
+
+    @property
+    def qpos(self) -> jax.Array:
+        """MuJoCo's name of `q`, shape (nq,)."""
+        return self.q
+
+    @property
+    def qvel(self) -> jax.Array:
+        """MuJoCo's name of `qd`, shape (nv,)."""
+        return self.qd
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with fields replaced, `q` and `qd` by MuJoCo's names as well.
+
+        Raises:
+            ModelError: if there is no field of a name.
+        """
+        return super().replace(**{_MUJOCO_NAMES.get(name, name): changes[name] for name in changes})
+
+
+_MUJOCO_NAMES = {"qpos": "q", "qvel": "qd"}
+"""MuJoCo's names of fields of a state."""

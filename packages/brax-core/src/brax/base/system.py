@@ -38,7 +38,8 @@ class System(Base):
 
     MuJoCo's flat names (`body_mass`, `geom_friction`, `dof_damping`, ...) read and replace the same
     numbers: `sys.body_mass`, `sys.replace(body_mass=...)`, `sys.tree_replace({'body_mass': ...})`.
-    Tables of bodies by these names begin with the world's row, as in MuJoCo.
+    Tables of bodies by these names begin with the world's row, as in MuJoCo. MuJoCo's counts
+    (`nq`, `nv`, `nu`, `nbody`, ...) can be read too.
     """
 
     ignored: ClassVar[Mapping[str, str]] = without_effect.SYSTEM
@@ -226,6 +227,25 @@ class System(Base):
     """Name of each keyframe."""
     integrator: Any = static()
     """The `brax.integrators.Integrator` that advances time."""
+    file_model: Any = static(default=None)
+    """MuJoCo's compiled model of the file that the system came from, a `brax.mjx.FileModel`, which
+    the pipeline `mjx` steps; None for other systems."""
+
+    @property
+    def mj_model(self) -> Any:
+        """MuJoCo's compiled model of the file that the system came from, a `mujoco.MjModel`.
+
+        It holds the numbers of the file: what was replaced in the system is not replaced in it.
+
+        Raises:
+            ModelError: if the system did not come from a file.
+        """
+        if self.file_model is None:
+            raise ModelError(
+                "mj_model: the system did not come from a file of MuJoCo's; "
+                "brax.mjx.mujoco_model(sys) makes MuJoCo's model of it"
+            )
+        return self.file_model.model
 
     def num_links(self) -> int:
         """Return the number of links."""
@@ -299,12 +319,15 @@ class System(Base):
         return tuple(j for j, t in enumerate(self.joint_types) for _ in range(t.qd_width))
 
     def __getattr__(self, name: str) -> Any:
-        """Return the numbers of a flat MuJoCo name."""
+        """Return the numbers, or the count, of a flat MuJoCo name."""
         if name in flat.NAMES:
             return flat.read(self, name)
+        if name in flat.COUNTS:
+            return flat.COUNTS[name](self)
         if name in without_effect.ZERO:
             return 0.0
-        raise AttributeError(f"System has no attribute '{name}'.{closest(name, flat.NAMES)}")
+        known = (*flat.NAMES, *flat.COUNTS)
+        raise AttributeError(f"System has no attribute '{name}'.{closest(name, known)}")
 
     def replace(self, **changes: Any) -> "System":
         """Return a copy with fields replaced, by our names or by flat MuJoCo names.

@@ -19,7 +19,7 @@ def brax_commands() -> list[Spec]:
 @hookimpl
 def brax_pipelines() -> list[Spec]:
     """Return the pipeline of another engine, MJX."""
-    return [Spec("mjx", "brax.io.mjx:MJX", "MuJoCo's own engine in JAX")]
+    return [Spec("mjx", "brax.mjx:MJX", "MuJoCo's own engine in JAX")]
 
 
 @hookimpl

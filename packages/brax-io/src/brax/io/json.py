@@ -124,8 +124,8 @@ def _encode(value: Any, place: str) -> Any:
     if isinstance(value, tuple):
         return [_encode(part, f"{place}[{i}]") for i, part in enumerate(value)]
     if dataclasses.is_dataclass(value):
-        fields = dataclasses.fields(value)
-        return {f.name: _encode(getattr(value, f.name), f"{place}.{f.name}") for f in fields}
+        names = _saved(type(value))
+        return {name: _encode(getattr(value, name), f"{place}.{name}") for name in names}
     # Objects are written by name: their code is not data, and the same name gives the same object.
     for kind, interface in model_kinds().items():
         if isinstance(value, interface) and (name := plugins.name_of(kind, value)):
@@ -133,6 +133,11 @@ def _encode(value: Any, place: str) -> Any:
     raise ModelError(
         f"{place}: {value!r} cannot be written: it is of no registered type. Register its plugin"
     )
+
+
+def _saved(cls: Any) -> list[str]:
+    """Return the names of the fields that are written: MuJoCo's model of a file has no JSON."""
+    return [field.name for field in dataclasses.fields(cls) if field.name != "file_model"]
 
 
 def _numbers(array: np.ndarray, place: str) -> dict[str, Any]:
@@ -209,7 +214,7 @@ class _Reader:
         if not isinstance(value, dict):
             return self._reject(f"{place}: expected an object, got {value!r:.60}")
         hints = typing.get_type_hints(cls)
-        names = [field.name for field in dataclasses.fields(cls)]
+        names = _saved(cls)
         for name in value.keys() - set(names):
             self._reject(f"{place}: has no field '{name}'.{closest(name, names)}")
         for name in names:

@@ -18,6 +18,7 @@ from brax.io.mjcf.elements.geoms import Places, geoms, pairs
 from brax.io.mjcf.elements.keyframes import keyframes
 from brax.io.mjcf.elements.sensors import sensors
 from brax.io.mjcf.elements.tendons import tendons
+from brax.io.mjcf.file_model import FileModel
 from brax.io.mjcf.names import (
     body_names,
     disabled,
@@ -72,7 +73,11 @@ def build(model: mujoco.MjModel, places: Places) -> System:
         keyframes(builder, model, custom, places)
     if custom.init_q is not None:
         builder.set_init_q(custom.init_q.tolist())
-    return builder.build()
+    system = builder.build()
+    # MuJoCo's model lacks what custom fields add: types of other packages.
+    if any(custom.types.values()):
+        return system
+    return system.replace(file_model=FileModel(model, system))
 
 
 def describe(model: mujoco.MjModel, note: support.Note, places: Places) -> str:

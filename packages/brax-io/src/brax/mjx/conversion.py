@@ -44,7 +44,7 @@ TRANSLATED = {
     "tendon_joints tendon_path actuator_names actuator_types actuator_joint actuator_tendon "
     "actuator_site actuator_refsite actuator_body sensor_names sensor_types "
     "sensor_object sensor_reference camera camera_names camera_link camera_mocap camera_modes "
-    "camera_target camera_aim keyframes keyframe_names integrator",
+    "camera_target camera_aim keyframes keyframe_names integrator file_model",
     Option: "timestep gravity wind density viscosity impratio cone iterations ls_iterations "
     "sweeps max_geom_pairs max_contact_points eulerdamp enable_fluid",
     Link: "transform inertia invweight",
