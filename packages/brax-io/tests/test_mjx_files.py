@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from brax import mjx as pipeline
+from brax.base import Force
 from brax.errors import ModelError
 from brax.io import json, mjcf
 
@@ -176,32 +177,59 @@ def test_a_compiled_step_takes_the_numbers_of_any_such_file(plain_start, step, n
 
 
 @pytest.mark.slow
-def test_numbers_are_randomized_in_a_batch(robot, start):
-    """A heavier arm and another gain: each environment moves as one with those numbers alone."""
-    masses = jnp.array([1.3, 2.0, 3.0])
-    gains = jnp.array([1.0, 2.0, 3.0])
+def test_numbers_are_randomized_in_a_batch(plain_start):
+    """A heavier ball and another gain, by MuJoCo C with the same numbers."""
+    text = _text_with(PLAIN)
+    robot, model = mjcf.loads(text), mujoco.MjModel.from_xml_string(text)
+    masses, gains = jnp.array([0.1, 0.3]), jnp.array([1.0, 2.0])
 
-    def with_numbers(mass, gain):
-        return robot.replace(
-            body_mass=robot.body_mass.at[1].set(mass),
+    @jax.jit
+    @jax.vmap
+    def ends(mass, gain):
+        new = robot.replace(
+            body_mass=robot.body_mass.at[3].set(mass),
             actuator_gainprm=robot.actuator_gainprm.at[0, 0].set(gain),
         )
+        start = plain_start.replace(qvel=jnp.ones(8))
+        return pipeline.MJX.step(new, start, jnp.ones(3)).qd
 
-    def end(mass, gain):
-        return pipeline.MJX.step(with_numbers(mass, gain), start, jnp.ones(3)).qd
-
-    batch = jax.jit(jax.vmap(end))(masses, gains)
-    alone = jax.jit(end)(masses[1], gains[1])
-    np.testing.assert_allclose(batch[1], alone, rtol=1e-4, atol=1e-5)
-    assert abs(batch[1, 0] - batch[0, 0]) > 1e-3
+    ball = model.body("ball").id
+    for mass, gain, found in zip(masses, gains, ends(masses, gains), strict=True):
+        model.body_mass[ball], model.actuator_gainprm[0, 0] = mass, gain
+        data = mujoco.MjData(model)
+        mujoco.mj_setConst(model, data)  # MuJoCo has the inertia of simple bodies stored
+        data.qpos[:], data.qvel[:], data.ctrl[:] = robot.init_q, 1, 1
+        mujoco.mj_step(model, data)
+        np.testing.assert_allclose(found, data.qvel, atol=1e-4 * np.abs(data.qvel).max())
 
 
 def test_what_mjx_cannot_have_is_named(robot):
     pytest.importorskip("mujoco.mjx")
+    heavy = robot.replace(body_mass=robot.body_mass * 2)
+    with pytest.raises(ModelError, match=r"cannot have other numbers of 'link\.inertia\.mass'"):
+        pipeline.MJX.init(heavy, heavy.init_q, jnp.zeros(8))
     moved = robot.replace(points=robot.points * 2)
     with pytest.raises(ModelError, match="cannot have other numbers of 'points' than the file"):
         pipeline.MJX.init(moved, moved.init_q, jnp.zeros(8))
-    with pytest.raises(ModelError, match="the model has 3 problems") as caught:
+    with pytest.raises(ModelError, match="the model has 7 problems") as caught:
         jax.eval_shape(pipeline.MJX.init, robot, robot.init_q, jnp.zeros(8))
     for path in ("link.gravcomp_arm", "points", "tendon.share"):
         assert f"'{path}'" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_an_external_force_acts_at_the_centre_of_mass_of_the_whole_link(robot, start):
+    """By MuJoCo C, with the force applied at the common centre of mass of the arm's two bodies."""
+    model = robot.mj_model
+    data, arm, mount = mujoco.MjData(model), model.body("arm").id, model.body("mount").id
+    data.qpos[:] = robot.keyframes.q[0]
+    mujoco.mj_forward(model, data)
+    masses = model.body_mass[[arm, mount]]
+    centre = masses @ data.xipos[[arm, mount]] / masses.sum()
+    force, torque = np.array([3.0, 1.0, -9.0]), np.array([0.2, -4.0, 0.5])
+    mujoco.mj_applyFT(model, data, force, torque, centre, arm, data.qfrc_applied)
+    mujoco.mj_step(model, data)
+    push = Force(jnp.zeros((3, 3)).at[0].set(torque), jnp.zeros((3, 3)).at[0].set(force))
+    after = jax.jit(lambda s: pipeline.MJX.step(robot, s, None, 1, push))(start)
+    np.testing.assert_allclose(after.qd, data.qvel, atol=1e-3 * np.abs(data.qvel).max())
+    np.testing.assert_array_equal(after.xfrc_applied, 0.0)

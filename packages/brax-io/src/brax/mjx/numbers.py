@@ -152,8 +152,14 @@ def _by_body(model: Any, sys: System, name: str) -> Any:
     return getattr(model, name).at[file_bodies(sys)].set(flat.read(sys, name)[1:])
 
 
-def _inertias(model: Any, sys: System) -> dict[str, Any]:
-    """Return masses and inertias, those of a link all in its own body."""
+def _inertias(model: Any, sys: System) -> dict[str, Any] | None:
+    """Return masses and inertias, those of a link all in its own body.
+
+    None if gravity compensation acts on some of a link's bodies only: MuJoCo weights it by their
+    masses.
+    """
+    if np.asarray(sys.file_model.system.link.gravcomp_arm).any():
+        return None
     links = file_bodies(sys)
     others = np.setdiff1d(np.arange(model.nbody), links)
     # Where masses are, the orientation of a body without mass does not matter.

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from brax import contracts, kinematics
+from brax import contracts, kinematics, math
 from brax.base import Force, System, Transform
 from brax.base import State as AnyState
 from brax.io import _arguments
@@ -77,10 +77,14 @@ class Mjx:
         model = mjx_model(sys)
         start = _data(model, state).replace(ctrl=jnp.asarray(act))
         applied = start.xfrc_applied
-        if external is not None:
-            wrench = jnp.concatenate([external.vel, external.ang], axis=1)
-            start = start.replace(xfrc_applied=applied.at[link_bodies(sys)].add(wrench))
-        end = jax.lax.fori_loop(0, n_frames, lambda _, data: library().step(model, data), start)
+
+        def frame(_: Any, data: Any) -> Any:
+            if external is not None:
+                wrench, bodies = _wrench(sys, model, data, external), link_bodies(sys)
+                data = data.replace(xfrc_applied=applied.at[bodies].add(wrench))
+            return library().step(model, data)
+
+        end = jax.lax.fori_loop(0, n_frames, frame, start)
         return _state(sys, model, end.replace(xfrc_applied=applied))
 
 
@@ -101,6 +105,18 @@ def _data(model: Any, state: AnyState) -> Any:
     if state.warmstart is not None:
         data = data.replace(qacc_warmstart=state.warmstart)
     return data
+
+
+def _wrench(sys: System, model: Any, data: Any, external: Force) -> jax.Array:
+    """Return forces and torques of links as MuJoCo takes them, shape (n_links, 6).
+
+    MuJoCo applies a force at the centre of mass of a body, which is not the link's where the file
+    has further bodies in the link.
+    """
+    x, _ = kinematics.forward(sys, data.qpos, data.qvel)
+    arm = sys.link.inertia.transform.pos - model.body_ipos[link_bodies(sys)]
+    torque = external.ang + jnp.cross(jax.vmap(math.rotate)(arm, x.rot), external.vel)
+    return jnp.concatenate([external.vel, torque], axis=1)
 
 
 def _state(sys: System, model: Any, data: Any) -> State:
