@@ -199,7 +199,9 @@ def test_settings_of_googles_solvers_are_ignored_with_a_warning(sys):
 
 
 def test_solvers_and_flags_of_mujoco(sys):
-    newton, eulerdamp = 2, 1 << 14
+    mujoco = pytest.importorskip("mujoco")
+    newton = mujoco.mjtSolver.mjSOL_NEWTON
+    eulerdamp = int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
     changed = sys.tree_replace(
         {"opt.solver": newton, "opt.disableflags": eulerdamp, "opt.iterations": 1}
     )

@@ -10,7 +10,7 @@ from brax.base.pytree import Base, dataclass, static
 from brax.base.quantities import Inertia, Transform
 from brax.errors import ModelError
 
-_EULERDAMP = 1 << 14
+_EULERDAMP = 1 << 15
 """MuJoCo's `mjDSBL_EULERDAMP`, the only one of its disable flags that `Option` has."""
 
 _SOLVERS = (0, 1, 2)
