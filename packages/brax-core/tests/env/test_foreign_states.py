@@ -130,6 +130,20 @@ def test_an_outer_wrapper_may_add_to_info(reset):
     np.testing.assert_array_equal(states.info["note"], np.broadcast_to(np.arange(2.0), (4, 2)))
 
 
+def test_an_environment_need_not_say_the_size_of_its_actions():
+    class Forward:
+        """An environment with the two functions only."""
+
+        reset = staticmethod(Walk().reset)
+        step = staticmethod(Walk().step)
+
+    env = VmapWrapper(Forward())
+    state = env.step(env.reset(KEYS), jnp.full((2, 1), 0.5))
+    np.testing.assert_array_equal(state.obs, env.reset(KEYS).obs + 0.5)
+    with pytest.raises(ShapeError, match=r"for 2 environments: pass one for each, \(2, \.\.\.\)"):
+        env.step(state, jnp.zeros((3, 1)))
+
+
 def test_what_is_no_state_is_one_sentence():
     class Wrong(Walk):
         def reset(self, rng):

@@ -17,25 +17,13 @@ from brax.env.wrappers import DomainRandomizationVmapWrapper
 from brax.errors import ConfigError, ShapeError
 
 
-class OfAnotherPackage:
-    """An environment as others have them: with `reset` and `step`, but without `action_size`."""
-
-    def reset(self):
-        """Start an episode."""
-
-    def step(self, action):
-        """Advances."""
-
-
 @pytest.mark.parametrize("wrapper", [VmapWrapper, AutoResetWrapper, EvalWrapper, wrap])
 def test_a_wrapper_takes_an_environment(walker, wrapper):
     name = "VmapWrapper" if wrapper is wrap else wrapper.__name__
     with pytest.raises(ConfigError, match=rf"{name}: env is the class Walker: give an instance"):
         wrapper(walker)
-    with pytest.raises(ConfigError, match=r"env='ant' is not an env.* reset and no step and"):
+    with pytest.raises(ConfigError, match=r"env='ant' is not an env.* reset and no step"):
         wrapper("ant")
-    with pytest.raises(ConfigError, match=r"env=.* is not an env.* no .*property action_size"):
-        wrapper(OfAnotherPackage())
 
 
 def single(walker):

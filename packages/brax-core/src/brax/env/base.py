@@ -184,8 +184,13 @@ def check_once(wrapper: Wrapper) -> None:
         inner = inner.env
 
 
-def check_environment_given(by: str, env: Any) -> None:
+def check_environment_given(by: str, env: Any, *attributes: str) -> None:
     """Raise if an argument is not an environment but, for example, a class or a name.
+
+    Args:
+        by: the argument, for the message.
+        env: its value.
+        attributes: what it must have besides `reset` and `step`.
 
     Raises:
         ConfigError: naming what was given, and what to give instead.
@@ -196,7 +201,7 @@ def check_environment_given(by: str, env: Any) -> None:
         )
     # Any object with these members will do; it need not be a subclass.
     missing = [name for name in ("reset", "step") if not callable(getattr(env, name, None))]
-    missing += [] if hasattr(env, "action_size") else ["action_size"]
+    missing += [name for name in attributes if not hasattr(env, name)]
     if missing:
         raise ConfigError(
             f"{by}={env!r:.80} is not an environment: give a brax.env.Env, such as "
@@ -302,7 +307,7 @@ def number_of_keys(rng: Any) -> int:
     return shape[0]
 
 
-def check_array(env: Env, action: Any, shape: tuple[int, ...]) -> None:
+def check_array(env: Env, action: Any, shape: tuple[Any, ...]) -> None:
     """Raise if an action is not an array.
 
     Args:
@@ -338,11 +343,13 @@ def check_batch_given(env: Env, state: Any, action: Any, *entries: str) -> None:
             f"{type(env).__name__}.step got a single state; pass the batch that its reset returned"
         )
     count = state.done.shape[0]
-    check_array(env, action, (count, env.action_size))
+    # An environment of another package need not say the size of its actions.
+    shape = (count, getattr(env, "action_size", "..."))
+    check_array(env, action, shape)
     if action.shape[:1] != (count,):
         raise ShapeError(
             f"step got actions of shape {action.shape} for {count} environments: pass one for "
-            f"each, ({count}, {env.action_size})"
+            f"each, ({', '.join(map(str, shape))})"
         )
 
 

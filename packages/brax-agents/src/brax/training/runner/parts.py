@@ -55,7 +55,7 @@ def wrap_environment(
         action_repeat=config.action_repeat,
         randomization_fn=randomization_fn,
     )
-    check_environment_given("what wrap_env_fn returned", found)
+    check_environment_given("what wrap_env_fn returned", found, "action_size")
     return found
 
 
@@ -65,7 +65,7 @@ def check_environment(name: str, env: Any, runtime: Runtime) -> None:
     Raises:
         ConfigError: naming it and what to pass instead.
     """
-    check_environment_given(name, env)
+    check_environment_given(name, env, "action_size")
     if not isinstance(env.action_size, numbers.Integral) or env.action_size < 1:
         raise ConfigError(f"{name}: action_size is {env.action_size}; expected at least 1.")
 
