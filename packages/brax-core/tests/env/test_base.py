@@ -111,22 +111,38 @@ def test_a_file_is_no_system():
         Plain("ant.xml")
 
 
-def test_a_number_is_the_action_of_all_actuators():
-    class Cart(PipelineEnv):
-        reset = step = None
+class Cart(PipelineEnv):
+    """A cart of 1 kg on two rails, with a motor for each and one action."""
 
-    model = ModelBuilder()
-    model.add_body("cart", mass=1.0, inertia=(1, 1, 1))
-    for i, axis in enumerate(((1, 0, 0), (0, 1, 0))):
-        model.add_joint("cart", "slide", f"rail{i}", axis=axis)
-        model.add_actuator(f"rail{i}", gear=1.0 + i)
-    env = Cart(model.build())
+    reset = step = None
+    action_size = 1
+
+    def __init__(self):
+        model = ModelBuilder()
+        model.add_body("cart", mass=1.0, inertia=(1, 1, 1))
+        for i, axis in enumerate(((1, 0, 0), (0, 1, 0))):
+            model.add_joint("cart", "slide", f"rail{i}", axis=axis)
+            model.add_actuator(f"rail{i}", gear=1.0 + i)
+        super().__init__(model.build())
+
+
+def test_a_number_is_the_action_of_all_actuators():
+    env = Cart()
     start = env.pipeline_init(jnp.zeros(2), jnp.zeros(2))
     step = jax.jit(env.pipeline_step)
     for action, same in ((jnp.float32(0.5), jnp.full(2, 0.5)), (None, jnp.zeros(2))):
         np.testing.assert_array_equal(step(start, action).qd, step(start, same).qd)
     # Force over mass times the time step, 2 ms.
     np.testing.assert_allclose(step(start, jnp.float32(0.5)).qd, [0.001, 0.002], rtol=1e-4)
+
+
+def test_controls_are_as_many_as_actuators_whatever_the_number_of_actions():
+    env = Cart()
+    start = env.pipeline_init(jnp.zeros(2), jnp.zeros(2))
+    after = env.pipeline_step(start, jnp.array([0.5, 0.0]))
+    np.testing.assert_allclose(after.qd, [0.001, 0.0], rtol=1e-4)
+    with pytest.raises(ShapeError, match="act has 1 entries; 'Cart' has 2 actuators"):
+        env.pipeline_step(start, jnp.zeros(1))
 
 
 def test_both_kinds_of_key_give_the_same_episode(walker):

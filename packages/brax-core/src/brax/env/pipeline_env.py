@@ -154,12 +154,14 @@ class PipelineEnv(Env):
                 f"state has {links} links, {name} has {self.sys.num_links()}: "
                 "pass step what this environment's reset returned"
             )
+        # A subclass may have fewer actions than actuators, and compute controls from them.
+        size = self.sys.act_size()
         if action is None:
-            return jnp.zeros(self.action_size, pipeline_state.q.dtype)
-        check_array(self, action, (self.action_size,))
+            return jnp.zeros(size, pipeline_state.q.dtype)
+        check_array(self, action, (size,))
         if action.shape == ():
-            return jnp.broadcast_to(action, (self.action_size,))
-        if action.shape != (self.action_size,):
+            return jnp.broadcast_to(action, (size,))
+        if action.shape != (size,):
             entries = f"{action.shape[0]} entries" if action.ndim == 1 else f"shape {action.shape}"
-            raise ShapeError(f"act has {entries}; '{name}' has {self.action_size} actuators")
+            raise ShapeError(f"act has {entries}; '{name}' has {size} actuators")
         return action
