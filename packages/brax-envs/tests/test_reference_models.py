@@ -25,6 +25,9 @@ MODELS = {
 }
 """Ours, and theirs. The humanoid that stands up is our humanoid, lying; theirs is another body."""
 
+SAME_LINKS = ("half_cheetah", "hopper", "inverted_pendulum", "pusher", "walker2d")
+"""Models whose links have the names of theirs. The others' names are our own."""
+
 TOLERANCE = {
     "inverted_pendulum": 1e-2,  # their pole leans by 1 mm in 600, which shows in the small bias
     "inverted_double_pendulum": 1e-4,  # their gravity leans by 1e-5 m/s^2: 2e-4 N of 5 N
@@ -55,6 +58,16 @@ def test_joints_and_motors(models):
     for field in JOINTS + DOFS + MOTORS:
         mine, other = getattr(ours, field), getattr(theirs, field)
         np.testing.assert_allclose(mine, other, atol=1e-9, err_msg=field)
+
+
+@pytest.mark.parametrize("models", SAME_LINKS, indirect=True)
+def test_links_have_the_same_names(models):
+    """Users look links up by these names, also in copies of environments of Google's brax."""
+    ours, theirs = (
+        [model.body(i).name for i in range(model.nbody) if model.body_jntnum[i]]
+        for model in models[:2]
+    )
+    assert ours == theirs
 
 
 def test_dynamics_in_generic_poses(models):

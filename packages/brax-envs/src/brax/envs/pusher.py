@@ -27,7 +27,7 @@ def place(body: str) -> Computed:
 
 def tip(sys: System, state: PipelineState) -> jax.Array:
     """Return the point between the fingertips [m], shape (3,)."""
-    hand = kinematics.frame(sys, state.x, "hand")
+    hand = kinematics.frame(sys, state.x, "r_wrist_roll_link")
     return hand.pos + math.rotate(jnp.array(BETWEEN_FINGERS), hand.rot)
 
 
