@@ -20,7 +20,7 @@ def runner(model, data):
 
 
 def swimmer(model, data):
-    forward = data.body("front").xmat.reshape(3, 3)[:, 0]
+    forward = data.body("torso").xmat.reshape(3, 3)[:, 0]
     heading = np.arctan2(forward[1], forward[0])
     return [[heading], data.qpos[3:], data.qvel[:2], data.qvel[2:3], data.qvel[3:]]
 
