@@ -3,9 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint
 import pytest
 from agent_toys import SMALL, STEP, Point
 
+from brax.errors import CheckpointError
 from brax.training.agents.ppo import train as ppo
 from brax.training.agents.ppo.checkpoint import load_policy
 from brax.training.checkpoints import checkpoint
@@ -161,6 +163,17 @@ def test_parameters_to_start_from_without_the_value(runs):
     same(kept, whole)
     same(new[:2], whole[:2])
     same(new.value, first.value)
+
+
+def test_parameters_that_orbax_saved_come_back_as_the_message_says(runs, tmp_path):
+    _, _, whole, *_ = runs
+    folder = tmp_path / "theirs"
+    orbax.checkpoint.PyTreeCheckpointer().save(folder, whole)
+    with pytest.raises(CheckpointError, match=r"Orbax's own checkpointer.*restore_params=orbax"):
+        ppo.train(Noted(), STEP, **OPTIONS, restore_checkpoint_path=folder)
+    read = orbax.checkpoint.PyTreeCheckpointer().restore(folder, item=whole)
+    _, kept, _ = ppo.train(Noted(), 0, **OPTIONS, restore_params=read)
+    same(kept, whole)
 
 
 def test_a_distributional_critic_learns_and_comes_back(tmp_path):

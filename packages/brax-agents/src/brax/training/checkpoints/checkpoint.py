@@ -167,6 +167,13 @@ def _find_folder(path: Path) -> Path:
         if not any(path.iterdir()):
             raise CheckpointError(f"'{path}' is empty: not a checkpoint")
         return path
+    if (path / "_METADATA").exists():  # the file of Orbax's trees
+        raise CheckpointError(
+            f"'{path}' is a tree that Orbax's own checkpointer wrote, not a checkpoint of a run. "
+            "To start from the parameters in it, pass restore_params=orbax.checkpoint."
+            "PyTreeCheckpointer().restore(path, item=params), where params are parameters of the "
+            "same networks; to continue a run, save it with save_checkpoint_path"
+        )
     # The folder of a run has its checkpoints there.
     below = path / "checkpoints"
     folder = below if below.is_dir() else path
