@@ -46,7 +46,7 @@ class GoalTask(Task):
         drawn = self.target(now, physics)
         return self._aimed(new, jnp.where(self.is_hit(physics), drawn, goal(physics)), later)
 
-    def pipeline_step(self, pipeline_state: Any, action: jax.Array) -> Any:
+    def pipeline_step(self, pipeline_state: Any, action: jax.Array | None) -> Any:
         """Advance the physics; the target stays at its position."""
         # Gravity would make the target fall, so it is put back after each step.
         return placed(super().pipeline_step(pipeline_state, action), goal(pipeline_state))

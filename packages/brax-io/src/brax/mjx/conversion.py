@@ -8,8 +8,7 @@ import jax
 import mujoco
 import numpy as np
 
-from brax.base import System
-from brax.base.parts import Actuator, DoF, Geom, Inertia, Joint, Link, Option, Tendon
+from brax.base import Actuator, DoF, Geom, Inertia, Joint, Link, Option, System, Tendon
 from brax.colliders.narrow_phase import surfaces
 from brax.errors import ModelError
 

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import torch
 
-from brax.envs.wrappers.host import Host, Outcome
+from brax.envs.wrappers.host import Host
 from brax.io.torch import jax_to_torch as to_torch
 from brax.io.torch import torch_to_jax as to_jax
 
@@ -41,9 +41,9 @@ class TorchWrapper:
             backend: JAX platform to run on; by default JAX's own choice.
             device: PyTorch's device of the tensors; by default that of JAX.
         """
-        of_gym = getattr(env, "_host", None)
-        self._gym = env if isinstance(of_gym, Host) else None
-        self._host: Host = Host(env, seed, backend) if self._gym is None else of_gym
+        host = getattr(env, "_host", None)
+        self._gym = env if isinstance(host, Host) else None
+        self._host = host if isinstance(host, Host) else Host(env, seed, backend)
         self._device = device
         if self._gym is None:
             self.observation_size, self.action_size = env.observation_size, env.action_size
@@ -70,7 +70,7 @@ class TorchWrapper:
             reward, done, info.
         """
         controls = jax.device_put(to_jax(action), self._host.device)
-        out: Outcome = to_torch(self._host.step(controls), self._device)
+        out = to_torch(self._host.step(controls), self._device)
         info = {**out.metrics, "final_obs": out.final_obs}
         if self._gym is None:
             return out.obs, out.reward, out.terminated, out.truncated, info
