@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from brax import plugins
+from brax.training._removed import INSTEAD
 from brax.training.agents.es.config import ESConfig
 
 PAGE = (Path(__file__).parents[1] / "from-google.md").read_text()
@@ -28,7 +29,10 @@ def find(name):
                 continue
             pytest.skip(f"{name} needs {error.name}")
         for part in parts[n:]:
-            found = getattr(found, part, None)
+            try:
+                found = getattr(found, part, None)
+            except ImportError:  # of a removed name: it says what to write instead
+                return None
         return found
     return None
 
@@ -45,6 +49,19 @@ def test_what_is_said_to_be_there_is(name):
 
 def test_the_tables_are_read():
     assert len(GONE) > 15 and len(THERE) > 30 and not set(GONE) & set(THERE)
+
+
+@pytest.mark.parametrize("name", [name for name in GONE if name.startswith("brax.training.")])
+def test_the_import_of_a_removed_name_says_what_to_write_instead(name):
+    module, _, last = name.rpartition(".")
+    with pytest.raises(ImportError, match=rf"^{re.escape(name)} of Google's brax is not here: \w"):
+        exec(f"from {module} import {last}")
+
+
+def test_only_names_of_the_tables_are_explained():
+    assert set(INSTEAD) <= set(GONE)
+    with pytest.raises(ImportError, match="cannot import name 'no_such_name'"):
+        exec("from brax.training.networks import no_such_name")
 
 
 @pytest.mark.parametrize("name", ["spring", "positional", "generalized"])

@@ -9,3 +9,10 @@ run, in order.
 - The training loop is `runner/loop.py`.
 - A checkpoint is made atomic in `Writer._commit` of `checkpoints/writer.py`.
 """
+
+from typing import TYPE_CHECKING
+
+from brax.training._removed import explain_removed
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of this module's
+    __getattr__ = explain_removed(__name__)

@@ -1,5 +1,8 @@
 """Network factories, under the path that users import."""
 
+from typing import TYPE_CHECKING
+
+from brax.training._removed import explain_removed
 from brax.training.nn.networks import ACTIVATION as ACTIVATION
 from brax.training.nn.networks import KERNEL_INITIALIZER as KERNEL_INITIALIZER
 from brax.training.nn.networks import MLP as MLP
@@ -21,3 +24,6 @@ from brax.training.nn.networks import of_module as of_module
 from brax.training.nn.networks import single as single
 from brax.training.nn.networks import vector as vector
 from brax.training.nn.networks import widths as widths
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of this module's
+    __getattr__ = explain_removed(__name__)

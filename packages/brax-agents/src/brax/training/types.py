@@ -1,9 +1,11 @@
 """The types that agents share."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import jax
+
+from brax.training._removed import explain_removed
 
 Params = Any
 PreprocessorParams = Any
@@ -78,3 +80,7 @@ class NetworkFactory(Protocol[NetworkType]):
         preprocess_observations_fn: PreprocessObservationFn = identity_observation_preprocessor,
     ) -> NetworkType:
         """Return the networks for an environment of these sizes."""
+
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of this module's
+    __getattr__ = explain_removed(__name__)

@@ -1,11 +1,12 @@
 """SAC's losses: critics, policy and temperature, in `compute_sac_loss`."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from brax.training._removed import explain_removed
 from brax.training.agents.sac.networks import SACNetworks
 from brax.training.learning.replay_buffers import Sample
 
@@ -98,3 +99,7 @@ def _draw_actions(
     # Reparametrized as in eq. 8: the gradient of the policy passes through the drawn action.
     raw = actions.sample_no_postprocessing(logits, key)
     return actions.postprocess(raw), actions.log_prob(logits, raw)
+
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of this module's
+    __getattr__ = explain_removed(__name__)
