@@ -47,7 +47,9 @@ def copy_suite(work: Path) -> Path:
     """Copy the tests out of the source tree, with the settings of pytest."""
     suite = work / "suite" / "integration_tests"
     shutil.copytree(
-        HERE, suite, ignore=shutil.ignore_patterns("plugins", "wheels.py", "__pycache__")
+        HERE,
+        suite,
+        ignore=shutil.ignore_patterns("plugins", "public_clients", "wheels.py", "__pycache__"),
     )
     for settings in ("pytest.ini", "conftest.py"):
         shutil.copy(ROOT / settings, suite.parent)
