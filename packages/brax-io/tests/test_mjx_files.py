@@ -24,10 +24,10 @@ ROBOT = """<mujoco model="robot"><compiler angle="radian"/>
   <geom name="upper" type="capsule" size=".03" fromto="0 0 0 .3 0 0" mass="1"/>
   <body name="mount" pos=".3 0 0" euler=".2 .1 .3">
     <geom name="plate" type="box" size=".04 .05 .02" mass=".3"/>
-    <site name="tip" pos=".02 .01 .05"/></body>
-  <body name="hand" pos=".35 0 -.05">
+    <site name="tip" pos=".02 .01 .05"/>
+  <body name="hand" pos=".05 0 -.05">
     <joint name="bend" axis="0 1 0" range="-1 1" stiffness="2" springref=".2"/>
-    <geom name="finger" type="mesh" mesh="wedge" mass=".2"/></body></body>
+    <geom name="finger" type="mesh" mesh="wedge" mass=".2"/></body></body></body>
 <body name="ball" pos=".2 0 .05"><freejoint/>
   <geom name="ball" size=".05" mass=".1" friction=".7"/></body>
 <site name="anchor" pos=".1 0 1"/></worldbody>
@@ -172,6 +172,9 @@ def test_a_compiled_step_takes_the_numbers_of_any_such_file(plain_start, step, n
         touching += data.ncon > 0
         change = np.abs(data.qvel - before).max()
         np.testing.assert_allclose(state.qd, data.qvel, atol=1e-3 * change)
+        # Where the step began, and so of bodies without joints too.
+        np.testing.assert_allclose(state.geom_xpos, data.geom_xpos, atol=1e-5)
+        np.testing.assert_allclose(state.site_xpos, data.site_xpos, atol=1e-5)
     assert touching > 10
     assert step._cache_size() == 1
 

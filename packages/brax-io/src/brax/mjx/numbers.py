@@ -20,7 +20,6 @@ _WITHOUT_EFFECT = (
     "geom.elasticity",
     "geom.invweight",
     "geom.rgba",
-    "fixed",
     "joint.user",
     "equality.invweight",
     "camera",
@@ -127,6 +126,8 @@ def _values(model: Any, sys: System, path: str) -> dict[str, Any] | None:
         New arrays by name; None if MuJoCo's model has none of the right shape.
     """
     owner = path.rpartition(".")[0]
+    if owner in ("link.transform", "fixed"):
+        return _body_frames(model, sys)
     if owner in _BODY_OF:
         return _frames(sys, _BODY_OF[owner])
     if path.startswith("link.inertia."):
@@ -136,6 +137,8 @@ def _values(model: Any, sys: System, path: str) -> dict[str, Any] | None:
         return {name: _by_body(model, sys, name)}
     if path in _SPECIAL:
         return _SPECIAL[path](model, sys)
+    if path == "equality.data" and _joins_parts(sys):
+        return None
     if path == "geom.size":
         return {name: sys.geom.size, "geom_rbound": _bounds(model, sys)}
     if not name:
@@ -150,6 +153,42 @@ def _values(model: Any, sys: System, path: str) -> dict[str, Any] | None:
 def _by_body(model: Any, sys: System, name: str) -> Any:
     """Return MuJoCo's array with the rows of the links."""
     return getattr(model, name).at[file_bodies(sys)].set(flat.read(sys, name)[1:])
+
+
+def _body_frames(model: Any, sys: System) -> dict[str, Any]:
+    """Return the frames of all bodies in those of their parents.
+
+    A `System` has them in the frame of the link that carries them, which is not the parent where
+    that has no joints.
+    """
+    names = body_names(sys.file_model.model)
+    carried = dict(zip(sys.fixed_names, range(len(sys.fixed_names)), strict=True))
+    bodies = [names.index(name) for name in (*sys.link_names, *sys.fixed_names)]
+    parents = [names[sys.file_model.model.body_parentid[body]] for body in bodies]
+    # The last row is for the parents that are links, or the world.
+    frames = sys.fixed.concatenate(Transform.zero((1,)))
+    above = frames.take(np.array([carried.get(name, -1) for name in parents], int))
+    own = sys.link.transform.concatenate(sys.fixed)
+    there = jax.vmap(Transform.inv_do)(above, own)
+    rows = np.array(bodies, int)
+    return {
+        "body_pos": model.body_pos.at[rows].set(there.pos),
+        "body_quat": model.body_quat.at[rows].set(there.rot),
+    }
+
+
+def _joins_parts(sys: System) -> bool:
+    """Return whether an equality constraint is on a site, or on a body without joints.
+
+    Its anchors in a `System` are in the frame of the link.
+    """
+    model = sys.file_model.model
+    on_bodies = model.eq_objtype == mujoco.mjtObj.mjOBJ_BODY
+    links = [0, *file_bodies(sys)]
+    ends = np.stack([model.eq_obj1id, model.eq_obj2id])[:, on_bodies]
+    return bool(
+        (model.eq_objtype == mujoco.mjtObj.mjOBJ_SITE).any() or not np.isin(ends, links).all()
+    )
 
 
 def _inertias(model: Any, sys: System) -> dict[str, Any] | None:
@@ -181,7 +220,7 @@ def _frames(sys: System, kind: str) -> dict[str, Any]:
     fixed = [(i, number) for i, (what, number) in enumerate(on) if what == "fixed"]
     if fixed:
         rows, numbers = np.array(fixed, int).T
-        there = jax.vmap(Transform.to_local)(sys.fixed.take(numbers), frame.take(rows))
+        there = jax.vmap(Transform.inv_do)(sys.fixed.take(numbers), frame.take(rows))
         frame = jax.tree.map(lambda all_, some: all_.at[rows].set(some), frame, there)
     same = f"{kind}_sameframe"
     shortcuts = np.zeros_like(getattr(sys.file_model.model, same))
