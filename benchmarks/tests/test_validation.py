@@ -68,7 +68,7 @@ def test_momenta_of_a_dumbbell():
     turn = np.array([np.cos(np.pi / 4), 0, 0, np.sin(np.pi / 4)])  # frames turned by 90 degrees
     inertia = SimpleNamespace(
         mass=np.array([m, m]),
-        i=np.full((2, 3), own),
+        moments=np.full((2, 3), own),
         transform=SimpleNamespace(pos=np.array([[0.5, 0, 0]] * 2), rot=np.array([turn] * 2)),
     )
     # a turned frame's x axis is the world's y: the centres are at y = 0.5
@@ -88,7 +88,7 @@ def test_momenta_use_the_principal_axes():
     onto_x = np.array([np.cos(np.pi / 4), 0, np.sin(np.pi / 4), 0])
     inertia = SimpleNamespace(
         mass=np.ones(1),
-        i=np.array([[1.0, 2.0, 3.0]]),
+        moments=np.array([[1.0, 2.0, 3.0]]),
         transform=SimpleNamespace(pos=np.zeros((1, 3)), rot=onto_x[None]),
     )
     x = SimpleNamespace(pos=np.zeros((1, 3)), rot=np.array([[1.0, 0, 0, 0]]))
