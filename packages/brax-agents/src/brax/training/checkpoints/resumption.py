@@ -66,7 +66,8 @@ def read_starting_point(
         )
     # The training state has shapes and meaning only together with these. Other settings may change.
     for name in ("agent", "environment", "observation_size", "action_size", "network"):
-        place, saved, now = _first_difference(name, found.record.get(name), record[name])
+        parts = (_without_none(found.record.get(name)), _without_none(record[name]))
+        place, saved, now = _first_difference(name, *parts)
         if saved != now:
             raise CheckpointError(
                 f"checkpoint '{found.path}' was saved with {place} {saved}, but this run has {now}."
@@ -83,6 +84,13 @@ def read_starting_point(
     return StartingPoint(
         checkpoint.restore(found, like), record["training_steps"], record.get("seconds", 0.0)
     )
+
+
+def _without_none(value: Any) -> Any:
+    """Return a dictionary without the entries that are None: a newer setting that is not used."""
+    if not isinstance(value, dict):
+        return value
+    return {name: entry for name, entry in value.items() if entry is not None}
 
 
 def _first_difference(name: str, saved: Any, now: Any) -> tuple[str, Any, Any]:
