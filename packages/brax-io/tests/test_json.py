@@ -114,7 +114,7 @@ def test_models_of_the_environments_come_back():
     envs = pytest.importorskip("brax.envs")
     for name in ("ant", "humanoid", "pusher"):
         system = envs.get_environment(name).sys
-        assert same(json.loads(json.dumps(system)), system)
+        assert same(json.loads(json.dumps(system)), system.replace(file_model=None))
 
 
 @pytest.mark.slow
