@@ -53,10 +53,10 @@ class Mjx:
         _arguments.system(sys)
         contracts.check_system("mjx.init", sys)
         model = mjx_model(sys)
-        contracts.check_vector("mjx.init", "q", q, sys.q_size(), "coordinates")
-        contracts.check_vector("mjx.init", "qd", qd, sys.qd_size(), "degrees of freedom")
+        q = contracts.check_vector("mjx.init", "q", q, sys.q_size(), "coordinates")
+        qd = contracts.check_vector("mjx.init", "qd", qd, sys.qd_size(), "degrees of freedom")
         data = library().make_data(model)
-        data = data.replace(qpos=_unit(sys, jnp.asarray(q)), qvel=jnp.asarray(qd))
+        data = data.replace(qpos=_unit(sys, q), qvel=qd)
         return _state(sys, model, library().forward(model, data))
 
     def step(
@@ -73,9 +73,9 @@ class Mjx:
         """
         if act is None and isinstance(sys, System):
             act = jnp.zeros(sys.act_size())
-        contracts.check_step("mjx.step", sys, state, act, n_frames, external)
+        act = contracts.check_step("mjx.step", sys, state, act, n_frames, external)
         model = mjx_model(sys)
-        start = _data(model, state).replace(ctrl=jnp.asarray(act))
+        start = _data(model, state).replace(ctrl=act)
         applied = start.xfrc_applied
 
         def frame(_: Any, data: Any) -> Any:
