@@ -228,9 +228,6 @@ def test_ppo_trains_saves_and_plays(tmp_path):
     told = []
     make_policy, params, _ = train(
         environment=Pendulum(),
-        # As the client's script has it: its wrapper writes the randomized model into the
-        # environment, so training and evaluation cannot share one.
-        eval_env=Pendulum(),
         num_timesteps=320,
         num_evals=2,
         randomization_fn=lengths,

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import time
 from typing import Any
 
 import flax.struct
@@ -44,7 +45,11 @@ class ForeignPoint:
         return ForeignState(place, place, zero, zero, {"near": zero}, {"rng": rng})
 
     def step(self, state, action):
-        place = state.data.at[0].add(0.2 * action[0])
+        # Written into the environment while it is traced, as Playground's wrappers write the
+        # randomized model. Another thread that traces it meanwhile would change it.
+        self._action = action
+        time.sleep(0.05)
+        place = state.data.at[0].add(0.2 * self._action[0])
         reward = 1.0 - jnp.abs(place[0])
         return state.replace(data=place, obs=place, reward=reward, metrics={"near": reward})
 

@@ -1,6 +1,7 @@
 """The evaluator: measures a policy over whole episodes."""
 
 import copy
+import functools
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -12,6 +13,7 @@ import numpy as np
 from brax.env import Env, EvalWrapper, State
 from brax.training import types
 from brax.training.learner import environment_keys
+from brax.training.runner.program import trace_and_compile
 
 
 class Evaluator:
@@ -84,7 +86,8 @@ class Evaluator:
 
     def compile(self, policy_params: types.Params) -> None:
         """Compile the evaluation for parameters of these shapes, in advance of the first one."""
-        self._rollout = self._rollout.lower(policy_params, self._key).compile()
+        trace = functools.partial(self._rollout.lower, policy_params, self._key)
+        self._rollout = trace_and_compile(trace)
 
     def run_evaluation(
         self,

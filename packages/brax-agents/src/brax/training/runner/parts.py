@@ -267,7 +267,7 @@ def compile_all(
         tasks.append(program.compile_init)
     if evaluator is not None:
         tasks.append(lambda: evaluator.compile((params.normalizer, params.policy)))
-    # XLA compiles outside Python's lock, so that threads suffice.
+    # XLA compiles outside Python's lock, so that threads suffice. They trace in turn.
     with ThreadPoolExecutor() as pool:
         for done in [pool.submit(task) for task in tasks]:
             # Raises what a compilation raised.

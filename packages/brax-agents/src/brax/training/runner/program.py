@@ -1,6 +1,7 @@
 """A learner, compiled: the functions that the shared loop calls."""
 
 import re
+import threading
 import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,6 +16,21 @@ from brax.training.learner import Learner, Tally
 
 _OBJECT_ADDRESS = re.compile(r'backend_config = "\d+"')
 """Text by which JAX names a Python object of this process, by its address."""
+
+_TRACING = threading.Lock()
+"""Lock of the thread that traces a program."""
+
+
+def trace_and_compile(trace: Callable[[], jax.stages.Lowered]) -> jax.stages.Compiled:
+    """Trace a program and compile it. Threads that do so trace in turn and compile side by side.
+
+    A third-party environment may hold values of the program that is being traced, as Playground's
+    wrappers put a randomized model into the environment. Training and evaluation share the
+    environment, and traced at the same time, each would read the other's values.
+    """
+    with _TRACING:
+        lowered = trace()
+    return lowered.compile()
 
 
 class Functions(NamedTuple):
@@ -58,11 +74,11 @@ class Program:
 
     def compile_init(self) -> None:
         """Compile the function that makes the first state."""
-        self._init = self._lower_init().compile()
+        self._init = trace_and_compile(self._lower_init)
 
     def compile_advance(self) -> None:
         """Compile the training step, once for every number of steps."""
-        self._advance = self._lower_advance().compile()
+        self._advance = trace_and_compile(self._lower_advance)
 
     def checksum(self) -> int:
         """Return a checksum of the uncompiled programs of the first state and the training step."""
