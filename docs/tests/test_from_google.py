@@ -58,6 +58,14 @@ def test_the_import_of_a_removed_name_says_what_to_write_instead(name):
         exec(f"from {module} import {last}")
 
 
+@pytest.mark.parametrize("name", INSTEAD)
+def test_the_error_and_the_table_give_the_same_replacement(name):
+    cell = next(right for left, right in zip(*SIDES, strict=True) if f"`{name}`" in left)
+    # Words with an underscore, and names of classes.
+    for word in re.findall(r"[a-z]+(?:_[a-z]+)+|(?:[A-Z][a-z]+){2,}", INSTEAD[name]):
+        assert word in cell
+
+
 def test_only_names_of_the_tables_are_explained():
     assert set(INSTEAD) <= set(GONE)
     with pytest.raises(ImportError, match="cannot import name 'no_such_name'"):
