@@ -38,6 +38,8 @@ ROBOT = """<mujoco model="robot"><compiler angle="radian"/>
 <sensor><jointpos joint="turn"/></sensor>
 <keyframe><key name="home" qpos=".3 -.2 .2 0 .05 1 0 0 0"/></keyframe></mujoco>"""
 
+CONTROLS = [0.1, -0.2, 0.3]
+
 
 @pytest.fixture(scope="module")
 def robot():
@@ -46,9 +48,10 @@ def robot():
 
 @pytest.fixture(scope="module")
 def start(robot):
-    """Return the state of the keyframe."""
+    """Return the state of the keyframe, under controls."""
     pytest.importorskip("mujoco.mjx")
-    return jax.jit(lambda q: pipeline.MJX.init(robot, q, jnp.zeros(8)))(robot.keyframes.q[0])
+    init = jax.jit(lambda q, ctrl: pipeline.MJX.init(robot, q, jnp.zeros(8), ctrl=ctrl))
+    return init(robot.keyframes.q[0], jnp.array(CONTROLS))
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +105,10 @@ def test_states_carry_the_data_of_mjx(robot, start):
     state = start
     data = mujoco.MjData(robot.mj_model)
     mujoco.mj_resetDataKeyframe(robot.mj_model, data, 0)
+    data.ctrl[:] = CONTROLS
     mujoco.mj_forward(robot.mj_model, data)
-    for name in ("qpos", "site_xpos", "subtree_com", "cinert", "cvel", "xpos", "ten_length"):
+    kinematics = ("qpos", "site_xpos", "subtree_com", "cinert", "cvel", "xpos", "ten_length")
+    for name in (*kinematics, "ctrl", "qfrc_actuator"):
         np.testing.assert_allclose(getattr(state, name), getattr(data, name), atol=2e-6)
     np.testing.assert_allclose(state.x.pos, data.xpos[[1, 3, 4]], atol=1e-6)
     assert state.contact.geom.shape == (state.contact.dist.shape[0], 2)

@@ -53,9 +53,16 @@ class PipelineEnv(Env):
         """
         return super().with_sys(self._checked(sys))
 
-    def pipeline_init(self, q: jax.Array, qd: jax.Array) -> Any:
-        """Return the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,)."""
-        state = checked_state(self._backend, "init", self._pipeline.init(self.sys, q, qd))
+    def pipeline_init(self, q: jax.Array, qd: jax.Array, **initial: Any) -> Any:
+        """Return the physics' state at coordinates `q` (nq,) and velocities `qd` (nv,).
+
+        Args:
+            q: coordinates.
+            qd: velocities.
+            **initial: further arguments of the pipeline's `init`; `mjx` takes `ctrl`.
+        """
+        state = self._pipeline.init(self.sys, q, qd, **initial)
+        state = checked_state(self._backend, "init", state)
         # A third-party pipeline need not be able to report forces.
         if self._debug and isinstance(self._pipeline, Pipeline):
             state = self._pipeline.with_forces(self.sys, state)

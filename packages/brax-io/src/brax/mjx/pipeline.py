@@ -42,8 +42,13 @@ class Mjx:
         ]
         return rows + [("the model", "refused", problem) for problem in problems(sys)]
 
-    def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
+    def init(
+        self, sys: System, q: jax.Array, qd: jax.Array, *, ctrl: jax.Array | None = None
+    ) -> State:
         """Return the state of a model at coordinates `q` (nq,) and velocities `qd` (nv,).
+
+        MJX's data in it, such as `qfrc_actuator`, are those under the controls `ctrl` (nu,), by
+        default zeros.
 
         Raises:
             BraxError: if mujoco-mjx is not installed.
@@ -57,6 +62,9 @@ class Mjx:
         qd = contracts.check_vector("mjx.init", "qd", qd, sys.qd_size(), "degrees of freedom")
         data = library().make_data(model)
         data = data.replace(qpos=_unit(sys, q), qvel=qd)
+        if ctrl is not None:
+            ctrl = contracts.check_vector("mjx.init", "ctrl", ctrl, sys.act_size(), "actuators")
+            data = data.replace(ctrl=ctrl)
         return _state(sys, model, library().forward(model, data))
 
     def step(
