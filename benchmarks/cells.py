@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import models
+import robots
 
 OURS, WRAPPED, PEER, MUJOCO = "brax", "brax, wrapped", "Google's brax", "MuJoCo C"
 NEWEST = "brax, newest JAX"
@@ -33,6 +34,9 @@ RECIPE = {
     "seed": 1,
 }
 """By which Google's brax trains the ant: its recipe, up to where its return is `Size.goal`."""
+
+PHYSICS_STEPS = 20
+"""Physics steps of a call in `models`."""
 
 TRAINED = (("inverted_pendulum", "generalized"), ("ant", "spring"))
 EPOCHS = 4
@@ -64,6 +68,12 @@ class Size:
     """Batch, steps and inner steps of the gradient's rollout."""
     trainings: int = 1
     """Number of turns in which each side of `training` learns."""
+    robots: tuple[str, ...] = tuple(robots.robots())
+    """Names of the models of `models`."""
+    batches_of_robots: tuple[int, ...] = (64, 256, 1024, 4096)
+    """Batches of `models`, of which each side has its fastest."""
+    seconds: float = 1.0
+    """Length of a measurement of `models`."""
     goal: float = 776.0
     """Return of the ant to which the time is taken."""
 
@@ -105,7 +115,7 @@ class Cell:
 SLOWEST = {"versions": 0.9}
 """Least speed of the second side, as a share of ours; a cell that is slower has failed."""
 
-COMPARED = ("peer", "single", "mujoco", "features", "training", "reach")
+COMPARED = ("peer", "single", "mujoco", "features", "models", "training", "reach")
 """Parts with another program as a side, on CPUs only; what floats must also obey Newton."""
 
 BARS = (*COMPARED, "versions", "memory", "gradient")
@@ -124,6 +134,9 @@ SIZES = {
         (0, 4),
         256,
         (4, 8, 4),
+        robots=("cheetah", "chain of 20"),
+        batches_of_robots=(64,),
+        seconds=0.0,
         goal=-1e9,
     ),
     "normal": Size(2048, 50, 3, 1, BARS, trainings=3),
@@ -204,6 +217,23 @@ def _features(size, pipeline, folder, threads):
             MUJOCO: Setup(settings | {"threads": threads}, "mujoco_worker.py"),
         }
         yield Cell(f"features/{name}", sides, size.length)
+
+
+def _models(size, pipeline, folder, threads):
+    """Return cells of models as people have them, beside MuJoCo C."""
+    known = robots.robots()
+    for name in size.robots if pipeline == "generalized" else ():
+        settings = {
+            "model": known[name],
+            "batches": size.batches_of_robots,
+            "seconds": size.seconds,
+            "threads": threads,
+        }
+        sides = {
+            OURS: Setup(settings, "physics_worker.py", environment=ALONE),
+            MUJOCO: Setup(settings, "rollout_worker.py"),
+        }
+        yield Cell(f"models/{name}", sides, PHYSICS_STEPS)
 
 
 def _wrapped(size, pipeline, folder, threads):
@@ -313,6 +343,7 @@ PARTS = {
     "versions": _versions,
     "mujoco": _mujoco,
     "features": _features,
+    "models": _models,
     "training": _training,
     "reach": _reach,
     "wrapped": _wrapped,

@@ -14,7 +14,7 @@ import click
 import summary
 from measure import measure
 from rich.console import Console
-from sides import BenchError, cores, newest_python, peer_models, peer_python
+from sides import BenchError, cores, fetch_robots, newest_python, peer_models, peer_python
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -50,6 +50,8 @@ def main(size, only, only_list, resume, peer_python, models, name):
     report = _report(path, commit if resume else None)
     if any(cells.NEWEST in cell.sides for cell in wanted):
         pythons[cells.NEWEST] = newest_python()
+    if any(cell.part == "models" for cell in wanted):
+        fetch_robots()
     for i, cell in enumerate(wanted):
         if cell.name in report["cells"]:
             continue

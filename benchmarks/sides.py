@@ -13,6 +13,11 @@ import click
 
 HERE = Path(__file__).parent
 PEER = ("brax==0.14.2", "jax==0.7.2", "jaxlib==0.7.2", "mujoco<3.4", "mujoco-mjx<3.4")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brax" / "bench"
+ROBOTS = CACHE / "robots"
+"""Folder of the packages with robots, of which only model files are read."""
+
+ROBOT_PACKAGES = ("mjlab==1.6.0", "gymnasium-robotics==1.4.2")
 NEWEST_PYTHON = "3.13"
 """The newest Python that is tested; for an older one there may be no new version of JAX."""
 
@@ -87,16 +92,28 @@ def newest_python():
     return _environment("newest", NEWEST_PYTHON, ["--upgrade", *editable], today)
 
 
+def fetch_robots():
+    """Download the packages with robots into `ROBOTS`, without what they depend on."""
+    if not all((ROBOTS / name).exists() for name in ("mjlab", "gymnasium_robotics")):
+        target = ("--target", str(ROBOTS))
+        _call(_uv(), "pip", "install", "--quiet", "--no-deps", *target, *ROBOT_PACKAGES)
+
+
+def _uv():
+    """Return the path of uv."""
+    uv = shutil.which("uv")
+    if uv is None:
+        raise BenchError("uv is not installed: pip install uv, or use hatch run bench")
+    return uv
+
+
 def _environment(name, interpreter, arguments, revision=""):
     """Return the interpreter of an environment; make it if its arguments have changed."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = cache / "brax" / "bench" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
+    home = CACHE / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python, complete = home / "bin" / "python", home / "complete"
     wanted = "\n".join([interpreter, *arguments, revision])
     if not complete.exists() or complete.read_text() != wanted:
-        uv = shutil.which("uv")
-        if uv is None:
-            raise BenchError("uv is not installed: pip install uv, or use hatch run bench")
+        uv = _uv()
         _call(uv, "venv", "--quiet", "--clear", "--python", interpreter, str(home))
         _call(uv, "pip", "install", "--quiet", "--python", str(python), *arguments)
         complete.write_text(wanted)

@@ -1,5 +1,6 @@
 """From measurements to tables."""
 
+from itertools import product
 from statistics import median
 
 import rich
@@ -15,6 +16,7 @@ TITLES = {
     "versions": "Beside the newest Python and JAX",
     "mujoco": "Against MuJoCo C, ant",
     "features": "Against MuJoCo C, models with more contacts",
+    "models": "Against MuJoCo C, models as people have them",
     "training": "Training by PPO, against Google's brax",
     "reach": "To a return of 776 by PPO, each by its own recipe, against Google's brax",
     "memory": "Memory of a compiled step, ant",
@@ -114,6 +116,40 @@ def _compared(other):
     return row
 
 
+def _robot(name, cell):
+    """Return speeds and ratios of physics steps from settled states, and the ratio from falling."""
+    ours, theirs = cell["sides"][OURS], cell["sides"].get(MUJOCO)
+    compiled = f"{median(map(_compile, ours['compile'])):.1f}"
+    ends = (compiled, f"{ours['load']:.1f}")
+    if not theirs:
+        return (*name, "", "", f"{_steps(ours, 'settled'):,.0f}", *[""] * 5, *ends)
+    contacts = theirs["contacts"]
+    ratios = [
+        f"{_ratio([r[kind] for r in ours['run']], [r[kind] for r in theirs['run']], value):.2f} x"
+        for kind, value in product(("settled", "falling"), (_pace, _thrift))
+    ]
+    return (
+        *name,
+        str(theirs["dofs"]),
+        f"{contacts['settled']:.1f}, {contacts['falling']:.1f}",
+        *(f"{_steps(side, 'settled'):,.0f}" for side in (ours, theirs)),
+        *ratios,
+        *ends,
+    )
+
+
+def _steps(side, kind):
+    return median(_pace(run[kind]) for run in side["run"])
+
+
+def _pace(run):
+    return run["steps"] / run["seconds"]
+
+
+def _thrift(run):
+    return run["steps"] / run["cores"]
+
+
 def _training(name, cell):
     """Speeds and times to the first epoch's end, less what an epoch takes; medians of turns."""
     ours = cell["sides"][OURS]["answers"]
@@ -190,6 +226,22 @@ TABLES = {
     "versions": (_header("model", "pipeline", other=NEWEST), _compared(NEWEST)),
     "mujoco": (_header("model", "pipeline", "actions", other=MUJOCO), _compared(MUJOCO)),
     "features": (_header("model", other=MUJOCO), _compared(MUJOCO)),
+    "models": (
+        (
+            "model",
+            "dofs",
+            "contacts: settled, falling",
+            "physics steps/s",
+            MUJOCO,
+            "faster",
+            "in CPU s",
+            "falling: faster",
+            "in CPU s",
+            "trace + compile [s]",
+            "load [s]",
+        ),
+        _robot,
+    ),
     "wrapped": (_header("model", "pipeline", other="wrapped"), _compared(WRAPPED)),
     "training": (
         (

@@ -35,6 +35,15 @@ def test_models_with_more_contacts_are_measured_beside_mujoco():
     assert cell.sides[OURS].settings["model"] == cell.sides[MUJOCO].settings["model"]
 
 
+def test_models_as_people_have_them_are_measured_beside_mujoco_at_the_best_batch_of_each():
+    found = {n: cell for n, cell in names("normal").items() if n.startswith("models/")}
+    assert {"models/dog", "models/chain of 100", "models/Unitree Go1"} < found.keys()
+    for cell in found.values():
+        ours, theirs = cell.sides[OURS], cell.sides[MUJOCO]
+        assert ours.settings == theirs.settings
+        assert ours.settings["batches"] == (64, 256, 1024, 4096)
+
+
 def test_the_full_size_has_the_curves():
     found = names("full")
     for curve, ends in (("batch", (1, 65536)), ("links", (2, 100)), ("contacts", (0, 64))):

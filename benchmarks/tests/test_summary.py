@@ -1,7 +1,7 @@
 """Ratios, medians and tables, from made-up seconds."""
 
 import pytest
-from cells import OURS, PEER
+from cells import MUJOCO, OURS, PEER
 from summary import summarize, tables
 
 
@@ -91,3 +91,24 @@ def test_a_training_is_fast_after_its_first_epoch_and_that_tells_what_comes_befo
     del sides[PEER]
     ((_, header, rows),) = tables(report)
     assert rows == [(*given, "600", "", "", "7.0", "", "")]
+
+
+def steps(settled, falling):
+    """One measurement: seconds of 100 steps, on one core."""
+    return {
+        kind: {"steps": 100, "seconds": s, "cores": 2 * s}
+        for kind, s in (("settled", settled), ("falling", falling))
+    }
+
+
+def test_models_have_a_ratio_for_settled_and_for_falling_states():
+    ours = {"compile": [{"trace": 1.0, "compile": 2.5}], "load": 0.25}
+    ours["run"] = [steps(1.0, 0.5), steps(2.0, 1.0), steps(4.0, 2.0)]
+    theirs = {"dofs": 9, "contacts": {"settled": 2.04, "falling": 0.0}}
+    theirs["run"] = [steps(3.0, 2.5), steps(6.0, 5.0), steps(4.0, 2.0)]
+    cell = {"length": 20, "batch": 0, "sides": {OURS: ours, MUJOCO: theirs}}
+    ((title, header, (row,)),) = tables({"cells": {"models/cheetah": cell}})
+    assert title == "Against MuJoCo C, models as people have them"
+    assert len(header) == len(row)
+    assert row[:5] == ("cheetah", "9", "2.0, 0.0", "50", "25")
+    assert row[5:] == ("3.00 x", "3.00 x", "5.00 x", "5.00 x", "3.5", "0.2")

@@ -1,0 +1,120 @@
+"""Our side of `models`: physics steps of `generalized`, without anything around them."""
+
+import json
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from physics import Physics
+from states import HELD, TIMES
+from worker import serve
+
+from brax import plugins
+from brax.io import mjcf
+
+COMPARED = 64
+"""States from which steps are compared with MuJoCo's."""
+
+CLOSE, NEAR = 1e-3, 1e-2
+"""Errors of `HELD` steps in single precision, as a share of the largest change of a velocity, that
+half of the states and nine of ten may have."""
+
+
+class Bench(Physics):
+    """Batches that one compiled program steps."""
+
+    def __init__(self, model, batches, seconds, threads):
+        super().__init__(model, batches, seconds, threads)
+        start = time.perf_counter()
+        plain = model.keys() == {"path"}
+        self.sys = (
+            mjcf.load(model["path"], allow_external_assets=True)
+            if plain
+            else mjcf.load_model(self.robot.model)
+        )
+        self.load = time.perf_counter() - start
+        self.engine = plugins.get("pipeline", "generalized")
+        self.compiled, self.last, self.random = {}, {}, np.random.default_rng(1)
+
+    def describe(self):
+        """Return a description of this side."""
+        return {"device": "cpu cpu", "load": self.load}
+
+    def compile(self):
+        """Seconds of tracing and of compiling the steps of the smallest batch."""
+        begin, cores = time.perf_counter(), time.process_time()
+        arguments = self._arguments(next(iter(TIMES)), self.batches[0], HELD)
+        middle = time.perf_counter()
+        lowered = jax.jit(self.rollout).lower(*arguments)
+        traced = time.perf_counter()
+        lowered.compile()
+        return {
+            "trace": traced - middle,
+            "compile": time.perf_counter() - traced,
+            "start": middle - begin,
+            "cores": time.process_time() - cores,
+        }
+
+    def rollout(self, state, controls):
+        """Return the states after steps with controls (calls, batch, nu)."""
+        step = jax.vmap(lambda s, u: self.engine.step(self.sys, s, u, HELD))
+        return jax.lax.scan(lambda s, u: (step(s, u), None), state, controls)[0]
+
+    def advance(self, kind, batch, length):
+        """Simulate in one call of the compiled program."""
+        if (kind, batch, length) not in self.compiled:
+            state, controls = self._arguments(kind, batch, length)
+            program = jax.jit(self.rollout).lower(state, controls).compile()
+            self.compiled[kind, batch, length] = program, state
+        program, state = self.compiled[kind, batch, length]
+        self.last[kind] = jax.block_until_ready(program(state, self._controls(batch, length)))
+
+    def check(self):
+        """Return what is wrong with the last steps, and how far some are from MuJoCo's."""
+        problems, errors = [], {}
+        for kind, state in self.last.items():
+            if not (np.isfinite(state.q).all() and np.isfinite(state.qd).all()):
+                problems.append(f"{kind} states are not finite")
+            if state.overflow is not None and (left := int((np.asarray(state.overflow) > 0).sum())):
+                problems.append(f"{left} {kind} states have more contacts than were followed")
+            half, most = np.quantile(self._errors(kind), (0.5, 0.9))
+            errors[kind] = float(half), float(most)
+            if half > CLOSE or most > NEAR:
+                problems.append(
+                    f"{kind} states: {HELD} steps are off by {half:.2g} (median) and {most:.2g} "
+                    "(nine of ten) of the largest change of a velocity"
+                )
+        return {"problems": problems, "errors": errors}
+
+    def _arguments(self, kind, batch, length):
+        """Return the states and controls of a call."""
+        init = jax.jit(jax.vmap(lambda q, qd: self.engine.init(self.sys, q, qd)))
+        _, q, qd, activation = self._parts(self.start(kind, batch))
+        state = init(jnp.asarray(q), jnp.asarray(qd))
+        if activation.size:
+            state = state.replace(activation=jnp.asarray(activation))
+        return state, self._controls(batch, length)
+
+    def _parts(self, states):
+        """Split MuJoCo's states into time, coordinates, velocities and activations."""
+        robot = self.robot.model
+        return np.split(states, np.cumsum([1, robot.nq, robot.nv]), axis=1)
+
+    def _controls(self, batch, length):
+        """Return the controls of a call, (calls of the step, batch, nu)."""
+        controls = self.robot.controls(self.random, batch, length)[:, ::HELD]
+        return jnp.asarray(np.swapaxes(controls, 0, 1))
+
+    def _errors(self, kind):
+        """Return how far `HELD` steps of some states are from MuJoCo's; see `CLOSE`."""
+        state, controls = self._arguments(kind, COMPARED, HELD)
+        ours = np.asarray(jax.jit(self.rollout)(state, controls).qd)
+        held = np.repeat(np.swapaxes(controls, 0, 1), HELD, axis=1)
+        theirs, before = self.robot.exactly(self.start(kind, COMPARED), held), np.asarray(state.qd)
+        return np.abs(ours - theirs).max(axis=1) / np.abs(theirs - before).max(axis=1)
+
+
+if __name__ == "__main__":
+    serve(Bench(**json.loads(sys.argv[2])))

@@ -1,0 +1,47 @@
+"""MuJoCo C as a side of `models`: `mujoco.rollout` of physics alone, on several threads."""
+
+import json
+import sys
+
+import mujoco
+import numpy as np
+from mujoco import rollout
+from physics import Physics
+from states import TIMES
+from worker import serve
+
+
+class Bench(Physics):
+    """Batches of `mujoco.rollout`."""
+
+    def __init__(self, model, batches, seconds, threads):
+        super().__init__(model, batches, seconds, threads)
+        # Ours computes sensors only where they are asked for.
+        self.robot.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
+        self.data = [mujoco.MjData(self.robot.model) for _ in range(threads)]
+        self.pool, self.random = rollout.Rollout(nthread=threads), np.random.default_rng(1)
+
+    def describe(self):
+        """Return the degrees of freedom, and the mean numbers of contacts of the states."""
+        contacts = {
+            kind: float(np.mean([self.robot.forward(state).ncon for state in self.states[kind]]))
+            for kind in TIMES
+        }
+        return {"device": "cpu cpu", "dofs": self.robot.model.nv, "contacts": contacts}
+
+    def compile(self):
+        """Nothing."""
+        return {"trace": 0.0, "compile": 0.0, "cores": 0.0}
+
+    def advance(self, kind, batch, length):
+        """Simulate in one call."""
+        controls = self.robot.controls(self.random, batch, length)
+        self.pool.rollout(self.robot.model, self.data, self.start(kind, batch), controls)
+
+    def check(self):
+        """Return what is wrong: nothing, since ours is compared with this side."""
+        return {"problems": []}
+
+
+if __name__ == "__main__":
+    serve(Bench(**json.loads(sys.argv[2])))

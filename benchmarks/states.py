@@ -1,0 +1,114 @@
+"""MuJoCo's models of `robots`, and the states that both sides of a comparison start from.
+
+MuJoCo makes the states, so that they do not depend on our engine.
+"""
+
+import copy
+
+import mujoco
+import numpy as np
+from mujoco import rollout
+
+STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
+SMALL, HELD = 0.1, 5
+"""Controls are drawn from this share of their range, and held for so many steps."""
+
+NOISE = 0.05
+"""Standard deviation of the angles and velocities that simulations start from."""
+
+SIMULATIONS, EACH = 64, 4
+"""Simulations that states are taken from, and states of each."""
+
+TIMES = {"settled": (3.0, 0.25), "falling": (0.05, 0.05)}
+"""Time until the first state of a simulation, and between its states [s]."""
+
+
+class Robot:
+    """A model in MuJoCo, with its start and small random controls."""
+
+    def __init__(self, model):
+        """Compile the model, and pose it."""
+        spec = (
+            mujoco.MjSpec.from_file(model["path"])
+            if "path" in model
+            else mujoco.MjSpec.from_string(model["xml"])
+        )
+        if model.get("floor"):
+            spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
+        if "stiffness" in model:
+            _add_servos(spec, model["stiffness"])
+        self.model = spec.compile()
+        self.data, self.start = mujoco.MjData(self.model), _posed(self.model, model)
+        joints = self.model.jnt_qposadr[self.model.actuator_trnid[:, 0]]
+        self.centre = self.start[joints] if "stiffness" in model else np.zeros(self.model.nu)
+
+    def states(self, kind, threads):
+        """Return states of `kind` for a batch, (SIMULATIONS * EACH, size of a state)."""
+        first, later = (max(1, round(t / self.model.opt.timestep)) for t in TIMES[kind])
+        rng = np.random.default_rng(0)
+        state = np.stack([self._start(rng) for _ in range(SIMULATIONS)])
+        data = [mujoco.MjData(self.model) for _ in range(threads)]
+        found = []
+        with rollout.Rollout(nthread=threads) as pool:
+            for steps in (first, *[later] * (EACH - 1)):
+                controls = self.controls(rng, SIMULATIONS, steps)
+                state = pool.rollout(self.model, data, state, controls)[0][:, -1]
+                found.append(state)
+        return np.concatenate(found)
+
+    def controls(self, rng, batch, steps):
+        """Return random controls, (batch, steps, nu)."""
+        bounds = np.where(
+            self.model.actuator_ctrllimited[:, None], self.model.actuator_ctrlrange, (-1, 1)
+        )
+        low, high = bounds.T
+        drawn = rng.uniform(-1, 1, (batch, -(-steps // HELD), self.model.nu))
+        wanted = np.clip(self.centre + SMALL * (high - low) / 2 * drawn, low, high)
+        return np.repeat(wanted, HELD, axis=1)[:, :steps]
+
+    def forward(self, state):
+        """Return MuJoCo's data at a state."""
+        mujoco.mj_setState(self.model, self.data, state, STATE)
+        mujoco.mj_forward(self.model, self.data)
+        return self.data
+
+    def exactly(self, states, controls):
+        """Return the velocities after steps with a solver that converges, (batch, nv)."""
+        model = copy.copy(self.model)
+        model.opt.tolerance, model.opt.iterations, model.opt.ls_iterations = 1e-12, 200, 100
+        model.opt.ccd_tolerance, model.opt.ccd_iterations = 1e-14, 1000
+        model.opt.noslip_iterations = 0  # ours has none
+        with rollout.Rollout(nthread=0) as pool:
+            after = pool.rollout(model, mujoco.MjData(model), states, controls)[0][:, -1]
+        return after[:, 1 + model.nq : 1 + model.nq + model.nv]
+
+    def _start(self, rng):
+        """Return the start with small random angles and velocities."""
+        data = mujoco.MjData(self.model)
+        data.qpos[:] = self.start
+        hinges = self.model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE
+        data.qpos[self.model.jnt_qposadr[hinges]] += NOISE * rng.normal(size=hinges.sum())
+        data.qvel[:] = NOISE * rng.normal(size=self.model.nv)
+        state = np.empty(mujoco.mj_stateSize(self.model, STATE))
+        mujoco.mj_getState(self.model, data, state, STATE)
+        return state
+
+
+def _posed(robot, model):
+    """Return the coordinates that a model starts from."""
+    q = robot.qpos0.copy()
+    for joint in map(robot.joint, range(robot.njnt)):
+        if joint.type == mujoco.mjtJoint.mjJNT_FREE and "height" in model:
+            q[joint.qposadr[0] + 2] = model["height"]
+        for part, angle in model.get("angles", {}).items():
+            if part in joint.name:
+                q[joint.qposadr[0]] = angle
+    return q
+
+
+def _add_servos(spec, stiffness):
+    """Add a servo to every hinge of a model, with a twentieth of the stiffness as damping."""
+    for joint in spec.joints:
+        if joint.type == mujoco.mjtJoint.mjJNT_HINGE:
+            servo = spec.add_actuator(trntype=mujoco.mjtTrn.mjTRN_JOINT, target=joint.name)
+            servo.set_to_position(kp=stiffness, kv=stiffness / 20)

@@ -1,0 +1,97 @@
+"""Models as people have them: where they start, and what both sides of `models` do with them."""
+
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+from physics import Physics
+from robots import heap, robots
+from sides import Side
+from states import EACH, SIMULATIONS, Robot
+
+SLIDER = (
+    '<mujoco><worldbody><geom type="plane" size="0 0 1"/><body pos="0 0 0.5">'
+    '<joint name="rail" type="slide" axis="0 0 1"/><geom type="sphere" size="0.1"/></body>'
+    '</worldbody><actuator><motor joint="rail" ctrllimited="true" ctrlrange="-2 6"/></actuator>'
+    "</mujoco>"
+)
+LEGGED = (
+    '<mujoco><worldbody><body name="trunk" pos="0 0 1"><freejoint name="root"/>'
+    '<geom type="sphere" size="0.1"/><body pos="0.1 0 0"><joint name="left_knee"/>'
+    '<geom type="capsule" size="0.02" fromto="0 0 0 0 0 -0.2"/></body></body></worldbody></mujoco>'
+)
+
+
+def test_a_heap_has_its_boxes_above_the_floor():
+    robot = Robot({"xml": heap(5)})
+    assert (robot.model.nv, robot.model.ngeom) == (30, 6)
+    assert (robot.start[2::7] >= 0.1).all()
+
+
+def test_every_model_is_a_file_or_a_text():
+    assert all(("path" in model) != ("xml" in model) for model in robots().values())
+
+
+def test_a_robot_without_ground_and_motors_gets_them_and_stands():
+    about = {
+        "xml": LEGGED,
+        "floor": True,
+        "stiffness": 40.0,
+        "height": 0.3,
+        "angles": {"knee": 0.6},
+    }
+    robot = Robot(about)
+    assert robot.start[2] == 0.3
+    assert robot.start[7] == robot.centre[0] == 0.6
+    assert (robot.model.nu, robot.model.actuator_gainprm[0, 0]) == (1, 40.0)
+    # Beyond the angle of the start a servo may move by a tenth of a radian.
+    drawn = robot.controls(np.random.default_rng(0), 100, 10)
+    assert drawn.shape == (100, 10, 1)
+    assert 0.5 <= drawn.min() < 0.52 < 0.68 < drawn.max() <= 0.7
+
+
+def test_settled_states_lie_and_falling_ones_do_not_touch_the_ground():
+    robot = Robot({"xml": SLIDER})
+    heights = {k: 0.5 + robot.states(k, threads=1)[:, 1] for k in ("settled", "falling")}
+    assert all(h.shape == (SIMULATIONS * EACH,) for h in heights.values())
+    assert np.abs(heights["settled"] - 0.1).max() < 0.01
+    # After 0.05 to 0.2 s of free fall from 0.5 m, with a random velocity of 0.05 m/s.
+    assert 0.25 < heights["falling"].min() < 0.35 < 0.45 < heights["falling"].max() < 0.51
+    # A tenth of half the range -2 to 6, around zero.
+    assert np.abs(robot.controls(np.random.default_rng(0), 100, 10)).max() <= 0.4
+
+
+class Counted(Physics):
+    """A side whose calls take as long as their batch has it."""
+
+    def advance(self, kind, batch, length):
+        self.calls.append((kind, batch, length))
+
+
+def test_the_first_run_finds_the_fastest_batch_and_later_ones_repeat_it(monkeypatch):
+    side = Counted({"xml": SLIDER}, [1, 2, 8], seconds=0.0, threads=1)
+    side.calls = []
+    costs = {1: 1.0, 2: 0.4, 8: 0.1}  # of a physics step
+    clock = iter(lambda: sum(b * n * costs[b] for _, b, n in side.calls), None)
+    monkeypatch.setattr("physics.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("physics.LONGEST", 25.0)
+    found = side.run(10)
+    # At the speed of a batch of 2, a call of 8 would take 8 * 10 * 0.4 s, which is too long.
+    assert {batch for _, batch, _ in side.calls} == {1, 2}
+    assert {kind: run["batch"] for kind, run in found.items()} == {"settled": 2, "falling": 2}
+    before = len(side.calls)
+    assert side.run(10)["settled"]["steps"] == 20
+    assert side.calls[before:] == [("settled", 2, 10), ("falling", 2, 10)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["physics_worker.py", "rollout_worker.py"])
+def test_both_sides_step_the_same_states(script):
+    settings = {"model": {"xml": SLIDER}, "batches": [64], "seconds": 0.0, "threads": 1}
+    with closing(Side("side", sys.executable, settings, script)) as side:
+        assert side.ask("compile")["compile"] >= 0
+        found = side.ask("run", length=20)
+        assert side.ask("check")["problems"] == []
+    assert found["settled"]["batch"] == 64
+    assert found["falling"]["steps"] == 64 * 20
