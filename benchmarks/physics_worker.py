@@ -36,7 +36,7 @@ class Bench(Physics):
         )
         self.load = time.perf_counter() - start
         self.engine = plugins.get("pipeline", "generalized")
-        self.compiled, self.last, self.random = {}, {}, np.random.default_rng(1)
+        self.calls, self.last, self.random = {}, {}, np.random.default_rng(1)
 
     def describe(self):
         """Return a description of this side."""
@@ -64,12 +64,12 @@ class Bench(Physics):
 
     def advance(self, kind, batch, length):
         """Simulate in one call of the compiled program."""
-        if (kind, batch, length) not in self.compiled:
+        if (kind, batch, length) not in self.calls:
             state, controls = self._arguments(kind, batch, length)
             program = jax.jit(self.rollout).lower(state, controls).compile()
-            self.compiled[kind, batch, length] = program, state
-        program, state = self.compiled[kind, batch, length]
-        self.last[kind] = jax.block_until_ready(program(state, self._controls(batch, length)))
+            self.calls[kind, batch, length] = program, state, controls
+        program, *arguments = self.calls[kind, batch, length]
+        self.last[kind] = jax.block_until_ready(program(*arguments))
 
     def check(self):
         """Return what is wrong with the last steps, and how far some are from MuJoCo's."""
@@ -111,7 +111,7 @@ class Bench(Physics):
         """Return how far `HELD` steps of some states are from MuJoCo's; see `CLOSE`."""
         state, controls = self._arguments(kind, COMPARED, HELD)
         ours = np.asarray(jax.jit(self.rollout)(state, controls).qd)
-        held = np.repeat(np.swapaxes(controls, 0, 1), HELD, axis=1)
+        held = np.repeat(np.swapaxes(np.asarray(controls), 0, 1), HELD, axis=1)
         theirs, before = self.robot.exactly(self.start(kind, COMPARED), held), np.asarray(state.qd)
         return np.abs(ours - theirs).max(axis=1) / np.abs(theirs - before).max(axis=1)
 
