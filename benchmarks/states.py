@@ -39,8 +39,12 @@ class Robot:
             _add_servos(spec, model["stiffness"])
         self.model = spec.compile()
         self.data, self.start = mujoco.MjData(self.model), _posed(self.model, model)
-        joints = self.model.jnt_qposadr[self.model.actuator_trnid[:, 0]]
-        self.centre = self.start[joints] if "stiffness" in model else np.zeros(self.model.nu)
+        self.centre = np.zeros(self.model.nu)
+        if "stiffness" in model:
+            self.centre = self.start[self.model.jnt_qposadr[self.model.actuator_trnid[:, 0]]]
+        if "key" in model:
+            key = self.model.key(model["key"])
+            self.start, self.centre = key.qpos, key.ctrl
 
     def states(self, kind, threads):
         """Return states of `kind` for a batch, (SIMULATIONS * EACH, size of a state)."""

@@ -37,7 +37,7 @@ def test_models_with_more_contacts_are_measured_beside_mujoco():
 
 def test_models_as_people_have_them_are_measured_beside_mujoco_at_the_best_batch_of_each():
     found = {n: cell for n, cell in names("normal").items() if n.startswith("models/")}
-    assert {"models/dog", "models/chain of 100", "models/Unitree Go1"} < found.keys()
+    assert {"models/dog", "models/chain of 100", "models/Unitree Go2"} < found.keys()
     for cell in found.values():
         ours, theirs = cell.sides[OURS], cell.sides[MUJOCO]
         assert ours.settings == theirs.settings

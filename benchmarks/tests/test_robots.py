@@ -51,6 +51,13 @@ def test_a_robot_without_ground_and_motors_gets_them_and_stands():
     assert 0.5 <= drawn.min() < 0.52 < 0.68 < drawn.max() <= 0.7
 
 
+def test_a_model_may_start_from_a_keyframe():
+    key = '<keyframe><key name="home" qpos="0.2" ctrl="3"/></keyframe></mujoco>'
+    robot = Robot({"xml": SLIDER.replace("</mujoco>", key), "key": "home"})
+    assert (robot.start, robot.centre) == ([0.2], [3.0])
+    assert robot.controls(np.random.default_rng(0), 100, 5).min() >= 2.6
+
+
 def test_settled_states_lie_and_falling_ones_do_not_touch_the_ground():
     robot = Robot({"xml": SLIDER})
     heights = {k: 0.5 + robot.states(k, threads=1)[:, 1] for k in ("settled", "falling")}
