@@ -28,7 +28,7 @@ class Bench(Physics):
     def __init__(self, model, batches, seconds, threads):
         super().__init__(model, batches, seconds, threads)
         start = time.perf_counter()
-        plain = model.keys() == {"path"}
+        plain = "path" in model and "floor" not in model
         self.sys = (
             mjcf.load(model["path"], allow_external_assets=True)
             if plain

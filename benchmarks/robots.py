@@ -38,10 +38,10 @@ def robots():
         "Unitree G1": ROBOTS / "mjlab/asset_zoo/robots/unitree_g1/xmls/g1.xml",
         "Shadow hand": ROBOTS / "gymnasium_robotics/envs/assets/hand/manipulate_block.xml",
         "Spot with arm": quadrupeds / "spot/scene_arm.xml",
-        "OpenArm": ROBOTS / "share/openarm_mujoco/v2/pedestal/move_puck_scene.xml",
+        "OpenArm": ROBOTS / "share/openarm_mujoco/v2/openarm_bimanual.xml",
     }
     added = {"rodent": {"floor": True}, "Unitree G1": G1}
-    added |= {name: {"key": "home"} for name in ("Unitree Go2", "Spot with arm", "OpenArm")}
+    added |= {name: {"key": "home"} for name in ("Unitree Go2", "Spot with arm")}
     made = {f"chain of {n}": chain(n)["xml"] for n in LINKS} | {f"{BOXES} boxes": heap(BOXES)}
     return {
         **{name: {"path": str(path), **added.get(name, {})} for name, path in files.items()},
