@@ -29,6 +29,9 @@ UV = [sys.executable, "-m", "uv"]
 # Projects require `brax`, which is Google's distribution. It would overwrite these packages.
 OVERRIDES = "brax ; sys_platform == 'never'\n"
 
+TIME_LIMIT = 1800
+"""Seconds for an installation or a script; the slowest takes ten minutes on a busy computer."""
+
 VERSION = "from importlib.metadata import version; print(version('{}'))"
 
 
@@ -107,11 +110,19 @@ def installed(name: str, wanted: list[str]) -> tuple[Path, str]:
 
 
 def call(command: list[str | Path], cwd: Path | None = None) -> str:
-    """Run a command and return the last line of its error, or nothing if it ended well."""
+    """Run a command and return the last line of its error, or nothing if it ended well.
+
+    A command that reaches the time limit is killed.
+    """
     command = [str(part) for part in command]
     # Otherwise the last line may be JAX's note that it left frames out.
     env = os.environ | {"JAX_TRACEBACK_FILTERING": "off"}
-    done = subprocess.run(command, cwd=cwd, env=env, stderr=subprocess.PIPE, text=True, check=False)
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, env=env, stderr=subprocess.PIPE, text=True, timeout=TIME_LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        return f"did not end within {TIME_LIMIT} s"
     lines = done.stderr.strip().splitlines() or [""]
     return "" if done.returncode == 0 else f"{lines[-1]} (exit code {done.returncode})"
 
