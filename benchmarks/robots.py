@@ -19,7 +19,7 @@ LINKS, BOXES = (20, 50, 100), 50
 
 G1 = {
     "floor": True,
-    "stiffness": 100.0,
+    "stiffness": 40.0,
     "height": 0.76,
     "angles": {"hip_pitch": -0.312, "knee": 0.669, "ankle_pitch": -0.363, "elbow": 0.6},
 }

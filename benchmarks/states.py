@@ -23,6 +23,10 @@ TIMES = {"settled": (3.0, 0.25), "falling": (0.05, 0.05)}
 """Time until the first state of a simulation, and between its states [s]."""
 
 
+ARMATURE = 0.01
+"""Inertia of a servo's rotor at its joint [kg m^2], as of mjlab's robots."""
+
+
 class Robot:
     """A model in MuJoCo, with its start and small random controls."""
 
@@ -114,5 +118,6 @@ def _add_servos(spec, stiffness):
     """Add a servo to every hinge of a model, with a twentieth of the stiffness as damping."""
     for joint in spec.joints:
         if joint.type == mujoco.mjtJoint.mjJNT_HINGE:
+            joint.armature = ARMATURE
             servo = spec.add_actuator(trntype=mujoco.mjtTrn.mjTRN_JOINT, target=joint.name)
             servo.set_to_position(kp=stiffness, kv=stiffness / 20)
