@@ -233,7 +233,8 @@ def test_no_key_of_an_update_is_used_twice():
     )
     learned = ppo_learner.Learned(*weights, learner._optimizer.init(weights), jnp.int32(0))
     obs = {"pixels/view": jnp.zeros((2, 3, 8, 8, 1))}
-    batch = Batch(obs, many[..., None], many, many, many, many, many)
+    last = {"pixels/view": jnp.zeros((2, 8, 8, 1))}
+    batch = Batch(obs, many[..., None], many, many, many, many, many, None, last, jnp.zeros(2))
     with jax.debug_key_reuse(True):
         _, (_, finite) = jax.jit(learner._update)(learned, (), batch, jax.random.key(3))
     assert finite

@@ -17,12 +17,14 @@ from brax.training.agents.ppo.networks import PPOParams, make_ppo_networks
 
 DISCOUNT, LAMBDA = 0.93, 0.8
 TIME, N = 7, 6
+ENDS = (0.6, 0.2, 0.2)
+"""Shares of steps that go on, terminate and are truncated."""
 
 
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(3)
-    ended = rng.choice(["no", "terminated", "truncated"], (TIME, N), p=[0.6, 0.2, 0.2])
+    ended = rng.choice(["no", "terminated", "truncated"], (TIME, N), p=ENDS)
     return {
         "truncation": (ended == "truncated").astype(np.float32),
         "termination": (ended == "terminated").astype(np.float32),
@@ -147,16 +149,39 @@ def ppo():
     )
     shape = (N, TIME)
     drawn = jax.random.normal(keys[4], (3, *shape))
+    ended = np.random.default_rng(6).choice(["no", "terminated", "truncated"], shape, p=ENDS)
     batch = Batch(
         observation=jax.random.normal(keys[3], (*shape, 3)),
         raw_action=jax.random.normal(keys[5], (*shape, 2)),
         log_prob=jax.random.normal(keys[6], shape) - 2.0,
         value=drawn[0],
-        target=drawn[1],
-        advantage=drawn[2],
-        used=jax.random.bernoulli(keys[2], 0.8, shape).astype(jnp.float32),
+        reward=drawn[1],
+        termination=jnp.asarray(ended == "terminated", jnp.float32),
+        truncation=jnp.asarray(ended == "truncated", jnp.float32),
+        timeout_value=None,
+        last_observation=jax.random.normal(keys[7], (N, 3)),
+        last_value=drawn[2, :, 0],
     )
     return networks, params, batch
+
+
+def _targets(networks, params, batch, recompute=False):
+    """Targets and advantages (n, time) by their definition, of the critic that acted or of now."""
+    used = np.asarray(batch.used) > 0
+    values, last = batch.value, batch.last_value
+    if recompute:
+        values = networks.value_network.apply((), params.value, batch.observation)
+        last = networks.value_network.apply((), params.value, batch.last_observation)
+    numbers = {
+        "truncation": batch.truncation.T,
+        "termination": batch.termination.T,
+        "rewards": batch.reward.T,
+        "values": np.where(used, values, batch.value).T,
+        "bootstrap_value": last,
+    }
+    late = batch.timeout_value
+    found = _definition(jax.tree.map(np.asarray, numbers), late if late is None else late.T)
+    return tuple(x.T for x in found)
 
 
 CONFIG = PPOLossConfig(
@@ -164,13 +189,20 @@ CONFIG = PPOLossConfig(
     entropy_cost=0.03,
     vf_loss_coefficient=0.5,
     normalize_advantage=True,
+    gae_lambda=LAMBDA,
+    discounting=DISCOUNT,
+    advantage_estimator="v_trace",
 )
 
 
-def test_the_loss_is_surrogate_value_error_and_entropy(ppo):
+@pytest.mark.parametrize(("bootstrap", "recompute"), [(False, False), (False, True), (True, True)])
+def test_the_loss_is_surrogate_value_error_and_entropy(ppo, bootstrap, recompute):
     networks, params, batch = ppo
+    config = CONFIG._replace(recompute_targets=recompute)
+    if bootstrap:
+        batch = batch._replace(timeout_value=jax.random.normal(jax.random.key(7), (N, TIME)))
     loss, parts = jax.jit(compute_ppo_loss, static_argnums=(3, 4))(
-        params, batch, jax.random.key(0), networks, CONFIG
+        params, batch, jax.random.key(0), networks, config
     )
 
     policy = jax.tree.map(np.float64, params.policy["params"]["hidden_0"])
@@ -184,15 +216,15 @@ def test_the_loss_is_surrogate_value_error_and_entropy(ppo):
     ratio = np.exp(log_prob - np.asarray(batch.log_prob))
     values = (x @ value["kernel"] + value["bias"])[..., 0]
     used = np.asarray(batch.used) > 0
-    assert 0 < used.sum() < used.size
-    advantages = np.asarray(batch.advantage, np.float64)
+    assert used.all() if bootstrap else 0 < used.sum() < used.size
+    target, advantages = _targets(networks, params, batch, recompute)
     scaled = (advantages - advantages[used].mean()) / advantages[used].std()
     clipped = np.clip(ratio, 0.8, 1.2)
     assert (clipped != ratio)[used].any() and (clipped == ratio)[used].any()
     surrogate = np.minimum(ratio * scaled, clipped * scaled)[used].mean()
 
     assert float(parts["policy_loss"]) == pytest.approx(-surrogate, rel=1e-4)
-    error = float((batch.used * (batch.target - values) ** 2).mean())
+    error = float((batch.used * (target - values) ** 2).mean())
     assert float(parts["v_loss"]) == pytest.approx(0.25 * error, rel=1e-4)
     entropy = networks.parametric_action_distribution.entropy(
         jnp.asarray(logits, jnp.float32), jax.random.key(0)
@@ -211,11 +243,12 @@ def test_the_value_loss_takes_the_larger_error_of_the_moved_and_the_bounded_valu
         params, batch._replace(value=before), jax.random.key(0), networks, bounded
     )
     errors = []
-    steps = (values, before, batch.target, batch.used)
-    for v, old, target, used in zip(*map(np.ravel, steps), strict=True):
+    target, _ = _targets(networks, params, batch._replace(value=before))
+    steps = (values, before, target, batch.used)
+    for v, old, aim, used in zip(*map(np.ravel, steps), strict=True):
         near = old + min(max(v - old, -0.5), 0.5)
-        errors.append(used * max((target - v) ** 2, (target - near) ** 2))
-    free = np.mean(batch.used * (batch.target - values) ** 2)
+        errors.append(used * max((aim - v) ** 2, (aim - near) ** 2))
+    free = np.mean(batch.used * (target - values) ** 2)
     assert np.mean(errors) > 1.1 * free
     assert float(parts["v_loss"]) == pytest.approx(0.25 * np.mean(errors), rel=1e-4)
 
@@ -252,12 +285,13 @@ def test_a_distributional_critic_s_value_is_the_mean_and_its_loss_that_of_quanti
     quantiles = np.asarray(batch.observation) @ layer["kernel"] + layer["bias"]
     values = networks.value_network.apply((), value, batch.observation)
     np.testing.assert_allclose(values, quantiles.mean(-1), rtol=1e-4, atol=1e-6)
-    error = np.asarray(batch.target)[..., None] - quantiles
+    params = params._replace(value=value)
+    target, _ = _targets(networks, params, batch)
+    error = target[..., None] - quantiles
     huber = np.where(abs(error) < 1, error**2 / 2, abs(error) - 0.5)
     share = np.array([1, 3, 5, 7]) / 8
     used = np.asarray(batch.used)[..., None]
     expected = np.mean(np.where(error < 0, 1 - share, share) * huber * used)
-    params = params._replace(value=value)
     _, parts = compute_ppo_loss(params, batch, jax.random.key(0), networks, CONFIG)
     assert float(parts["v_loss"]) == pytest.approx(0.25 * expected, rel=1e-4)
 
@@ -272,21 +306,20 @@ def test_clipped_quantiles_are_moved_until_their_mean_is_within_the_bound(ppo):
     before = means + np.random.default_rng(4).normal(size=means.shape)
     moved = quantiles + (before + np.clip(means - before, -0.5, 0.5) - means)[..., None]
 
+    batch = batch._replace(value=jnp.asarray(before, jnp.float32))
+    params = params._replace(value=value)
+    target, _ = _targets(networks, params, batch)
+
     def errors(quantiles):
-        error = np.asarray(batch.target)[..., None] - quantiles
+        error = target[..., None] - quantiles
         huber = np.where(abs(error) < 1, error**2 / 2, abs(error) - 0.5)
         share = np.array([1, 3, 5, 7]) / 8
         return np.mean(np.where(error < 0, 1 - share, share) * huber, -1)
 
     free, larger = errors(quantiles), np.maximum(errors(quantiles), errors(moved))
     assert np.mean(batch.used * larger) > 1.1 * np.mean(batch.used * free)
-    _, parts = compute_ppo_loss(
-        params._replace(value=value),
-        batch._replace(value=jnp.asarray(before, jnp.float32)),
-        jax.random.key(0),
-        networks,
-        CONFIG._replace(clipping_epsilon_value=0.5),
-    )
+    bounded = CONFIG._replace(clipping_epsilon_value=0.5)
+    _, parts = compute_ppo_loss(params, batch, jax.random.key(0), networks, bounded)
     expected = 0.25 * float(np.mean(batch.used * larger))
     assert float(parts["v_loss"]) == pytest.approx(expected, rel=1e-4)
 
@@ -319,7 +352,7 @@ def test_a_step_that_is_not_used_teaches_the_policy_nothing(ppo):
 def test_steps_that_are_not_used_teach_the_critic_nothing(ppo, distributional):
     _, params, batch = ppo
     networks = _linear(distributional)
-    batch = batch._replace(used=jnp.zeros_like(batch.used))
+    batch = batch._replace(truncation=jnp.ones_like(batch.truncation))
 
     def loss(value):
         moved = params._replace(value=value)

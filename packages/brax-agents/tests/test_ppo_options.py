@@ -41,6 +41,7 @@ OPTIONS = {
     "advantage_estimator": "gae",
     "clipping_epsilon_value": 0.2,
     "bootstrap_on_timeout": True,
+    "recompute_targets": True,
     "normalize_observations_std_eps": 0.01,
     "normalize_until_count": STEP,
     "network_factory": {

@@ -62,6 +62,10 @@ class PPOConfig(config.RunConfig):
     """
     gae_lambda: float = number(0.95, 0, 1)
     """Lambda of the value targets: 0 uses one-step returns, 1 whole returns."""
+    recompute_targets: bool = False
+    """Compute value targets and advantages anew in every update, from the critic and the
+    statistics of then, as Google's PPO does; False computes them once a training step.
+    """
     max_grad_norm: float | None = number(None, 0, open_low=True)
     """Largest norm of a gradient; larger ones are scaled down. None does not clip."""
     normalize_observations_mode: str = choice(*running_statistics.MODES)
@@ -102,6 +106,10 @@ class PPOConfig(config.RunConfig):
             entropy_cost=self.entropy_cost,
             vf_loss_coefficient=self.vf_loss_coefficient,
             normalize_advantage=self.normalize_advantage,
+            gae_lambda=self.gae_lambda,
+            discounting=self.discounting,
+            advantage_estimator=self.advantage_estimator,
+            recompute_targets=self.recompute_targets,
             clipping_epsilon_value=self.clipping_epsilon_value,
         )
 

@@ -26,7 +26,6 @@ from brax.training.learner import (
     in_a_row,
     shuffled,
 )
-from brax.training.learning.advantages import compute_gae
 from brax.training.nn import images
 from brax.training.policies import make_inference_fn
 from brax.training.runner import acting
@@ -82,7 +81,7 @@ class PPOLearner(Learner):
         key, collect_key, learn_key = jax.random.split(state.key, 3)
         env_state, batch, acted = self._collect(state.params, state.env_state, collect_key)
         # The statistics change before learning: the updates normalize by statistics that include
-        # this batch. Log densities and values in the batch were computed with the older ones.
+        # this batch. Log densities in the batch were computed with the older ones.
         normalizer = self.normalizer_after(state.params.normalizer, batch.observation)
         params = state.params._replace(normalizer=normalizer)
         state = state._replace(params=params, env_state=env_state, key=key)
@@ -123,12 +122,11 @@ class PPOLearner(Learner):
 
     def _batch(self, params: PPOParams, data: Any) -> Batch:
         """Return the experience of one unroll, with environments as first axis."""
-        config = self.config
         # Everything here is (time, env) until the last line.
         termination, truncation = ends(data)
-        value = self._value(params, data.observation)
-        after, timeout_value = data.next_observation, None
-        if config.bootstrap_on_timeout:
+        value, after = self._value(params, data.observation), data.next_observation
+        last, timeout_value = jax.tree.map(lambda x: x[-1], after), None
+        if self.config.bootstrap_on_timeout:
             next_value = self._value(params, after)
             last_value = next_value[-1]
             # No update fits the values of last observations, which are never acted on. Clipped to
@@ -136,31 +134,22 @@ class PPOLearner(Learner):
             # feed itself.
             timeout_value = jnp.clip(next_value, jnp.min(value, axis=0), jnp.max(value, axis=0))
         else:
-            last_value = self._value(params, jax.tree.map(lambda x: x[-1], after))
-        target, advantage = compute_gae(
-            truncation,
-            termination,
-            data.reward * config.reward_scaling,
-            value,
-            last_value,
-            config.gae_lambda,
-            config.discounting,
-            timeout_value,
-            config.advantage_estimator,
-        )
+            last_value = self._value(params, last)
         batch = Batch(
             observation=data.observation,
             raw_action=data.extras["policy_extras"]["raw_action"],
             log_prob=data.extras["policy_extras"]["log_prob"],
             value=value,
-            target=target,
-            advantage=advantage,
-            # Without a value for the last observation a truncated step has no target: it is left
-            # out.
-            used=1.0 - truncation if timeout_value is None else jnp.ones_like(truncation),
+            reward=data.reward * self.config.reward_scaling,
+            termination=termination,
+            truncation=truncation,
+            timeout_value=timeout_value,
+            last_observation=None,
+            last_value=None,
         )
         # Minibatches are drawn from whole unrolls, so environments come first.
-        return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
+        batch = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
+        return batch._replace(last_observation=last, last_value=last_value)
 
     def _value(self, params: PPOParams, observation: Any) -> jax.Array:
         """Return the critic's values of observations."""

@@ -1,7 +1,6 @@
 """PPO's loss: clipped surrogate, value error and entropy bonus.
 
-Start reading at `compute_ppo_loss`. The advantages that it takes are computed once a training step
-by `compute_gae` of `learning/advantages.py`, which `learner.py` calls.
+Start reading at `compute_ppo_loss`. Advantages come from `compute_gae` of `learning/advantages.py`.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 from brax.kernels.fusion_barrier import fusion_barrier
 from brax.training.agents.ppo.networks import PPONetworks, PPOParams
 
-# Re-exported: Google's brax has `compute_gae` at this path.
+# Google's brax has `compute_gae` at this path, so it is public here too.
 from brax.training.learning.advantages import compute_gae as compute_gae
 
 
@@ -26,13 +25,28 @@ class Batch(NamedTuple):
     log_prob: jax.Array
     """Log density of the raw actions under the policy that acted, (n, time)."""
     value: jax.Array
-    """Values from the critic at the time of acting, (n, time)."""
-    target: jax.Array
-    """Value targets, (n, time)."""
-    advantage: jax.Array
-    """Advantages, (n, time)."""
-    used: jax.Array
-    """1 for a step that is learned from, else 0, (n, time)."""
+    """Values of the observations from the critic at the time of acting, (n, time)."""
+    reward: jax.Array
+    """Scaled rewards, (n, time)."""
+    termination: jax.Array
+    """1 where an episode terminated, else 0, (n, time)."""
+    truncation: jax.Array
+    """1 where the time limit cut an episode, else 0, (n, time)."""
+    timeout_value: jax.Array | None
+    """Values after each step at the time of acting, used where it was truncated, (n, time); None
+    leaves truncated steps out of the policy and value losses."""
+    last_observation: Any
+    """Observations after the last steps, leaves (n, ...)."""
+    last_value: jax.Array
+    """Values of the last observations at the time of acting, (n,)."""
+
+    @property
+    def used(self) -> jax.Array:
+        """1 for a step that is learned from, else 0, (n, time)."""
+        if self.timeout_value is None:
+            # Without a value for its last observation a truncated step has no target.
+            return 1.0 - self.truncation
+        return jnp.ones_like(self.truncation)
 
 
 class PPONetworkParams(NamedTuple):
@@ -51,7 +65,11 @@ class PPOLossConfig(NamedTuple):
     entropy_cost: float
     vf_loss_coefficient: float
     normalize_advantage: bool
+    gae_lambda: float
+    discounting: float
+    advantage_estimator: str
     clipping_epsilon_value: float | None = None
+    recompute_targets: bool = False
 
 
 def compute_ppo_loss(
@@ -59,9 +77,10 @@ def compute_ppo_loss(
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Return PPO's loss: clipped surrogate, value error and entropy bonus.
 
-    Targets and advantages belong to the experience: they keep the values that they had when the
-    policy acted. If they were recomputed from the critic that an update moves, they would move
-    with it, and both would grow without bound where no update fits the value of a last observation.
+    Targets and advantages are those of the time of acting. With `recompute_targets` they follow the
+    critic and the statistics that the updates change. Values that no update fits stay those of the
+    time of acting even then: of observations that episodes end with, and of steps that are not
+    used.
 
     Args:
         params: parameters; the gradient is taken by `policy` and `value`.
@@ -79,8 +98,17 @@ def compute_ppo_loss(
     logits = networks.policy_network.apply(params.normalizer, params.policy, batch.observation)
     # Eq. 6, r(theta): from logarithms, since densities of many actions underflow.
     ratio = jnp.exp(actions.log_prob(logits, batch.raw_action) - batch.log_prob)
-    policy_loss = _surrogate(ratio, batch.advantage, batch.used, config)
-    value_error = _value_error(params, batch, networks, config.clipping_epsilon_value)
+    critic = networks.value_quantiles or networks.value_network.apply
+    found = critic(params.normalizer, params.value, batch.observation)
+    values = jnp.mean(found, axis=-1) if networks.value_quantiles else found
+    if config.recompute_targets:
+        critic = networks.value_network.apply
+        last_value = critic(params.normalizer, params.value, batch.last_observation)
+        target, advantage = targets(batch, values, last_value, config)
+    else:
+        target, advantage = targets(batch, batch.value, batch.last_value, config)
+    policy_loss = _surrogate(ratio, advantage, batch.used, config)
+    value_error = _value_error(found, values, batch.value, target, networks, config)
     # Eq. 9, c1 L^VF. The factor 1/2 comes on top of the coefficient: the default weighs the error
     # by 1/4. Truncated steps without a target have `used` 0.
     value_loss = 0.5 * config.vf_loss_coefficient * jnp.mean(value_error * batch.used)
@@ -121,29 +149,64 @@ def quantile_huber_error(quantiles: jax.Array, targets: jax.Array, kappa: float 
     return jnp.mean(jnp.abs(share - (error < 0)) * huber / kappa, axis=-1)
 
 
+def targets(
+    batch: Batch, values: jax.Array, last_value: jax.Array, config: PPOLossConfig
+) -> tuple[jax.Array, jax.Array]:
+    """Return value targets and advantages, both (n, time) and without gradient.
+
+    Args:
+        batch: experience.
+        values: values of its observations, (n, time).
+        last_value: values of its last observations, (n,).
+        config: numbers of the loss.
+    """
+    values = jnp.where(batch.used > 0, values, batch.value)
+    steps = batch.truncation, batch.termination, batch.reward, values
+    late = None if batch.timeout_value is None else batch.timeout_value.T
+    target, advantage = compute_gae(
+        *(x.T for x in steps),
+        last_value,
+        config.gae_lambda,
+        config.discounting,
+        late,
+        config.advantage_estimator,
+    )
+    return target.T, advantage.T
+
+
 def _value_error(
-    params: PPOParams, batch: Batch, networks: PPONetworks, bound: float | None
+    found: jax.Array,
+    values: jax.Array,
+    before: jax.Array,
+    target: jax.Array,
+    networks: PPONetworks,
+    config: PPOLossConfig,
 ) -> jax.Array:
     """Return the errors of the critic's values, (n, time); with a bound, the larger of two.
 
     The error is the square, or that of the quantiles of a distributional critic. The two are that
     of the value and that of the clipped value, which is the value when the policy acted, moved by
-    at most `bound`. Taking the larger means that an update gains nothing by moving a value further
-    than that.
+    at most `clipping_epsilon_value`. Taking the larger means that an update gains nothing by moving
+    a value further than that.
+
+    Args:
+        found: what the critic returns: values, or quantiles (n, time, quantiles).
+        values: the values, (n, time).
+        before: the values at the time of acting, (n, time).
+        target: value targets, (n, time).
+        networks: PPO's networks.
+        config: numbers of the loss.
     """
-    critic = networks.value_quantiles or networks.value_network.apply
-    found = critic(params.normalizer, params.value, batch.observation)
     error_of = quantile_huber_error if networks.value_quantiles else _squared_error
-    error = error_of(found, batch.target)
+    error, bound = error_of(found, target), config.clipping_epsilon_value
     if bound is None:
         return error
-    values = jnp.mean(found, axis=-1) if networks.value_quantiles else found
     # Values are clipped about those at the time of acting, as eq. 7 clips ratios about 1.
-    near = batch.value + jnp.clip(values - batch.value, -bound, bound)
+    near = before + jnp.clip(values - before, -bound, bound)
     if networks.value_quantiles:
         # All quantiles move by the same amount: their mean, the value, is `near` then.
         near = found + (near - values)[..., None]
-    return jnp.maximum(error, error_of(near, batch.target))
+    return jnp.maximum(error, error_of(near, target))
 
 
 def _squared_error(values: jax.Array, targets: jax.Array) -> jax.Array:
