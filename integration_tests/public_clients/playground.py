@@ -21,7 +21,7 @@ command = Path(sys.executable).parent / "train-jax-ppo"
 subprocess.run([command, *SETTINGS.split()], check=True)
 
 sac.train(
-    environment=registry.load("CartpoleBalance"),
+    environment=registry.load("CartpoleBalance", config_overrides={"impl": "jax"}),
     num_timesteps=1000,
     episode_length=100,
     num_envs=8,
