@@ -1,4 +1,4 @@
-"""What both sides of `models` share: the states, and how the fastest batch is found."""
+"""Parts that both sides of `models` share: the states, and the search for the fastest batch."""
 
 import time
 
