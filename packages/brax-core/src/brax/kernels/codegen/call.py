@@ -28,6 +28,7 @@ from brax.kernels.codegen.emitter import TooLong, Unsupported, code_of
 from brax.kernels.codegen.explain import Outcome
 from brax.kernels.codegen.lowering.arrays import BATCH_MARK
 from brax.kernels.codegen.translate import translate
+from brax.kernels.compaction import FLAGGED
 
 # The measurements behind these thresholds are in docs/performance-model.md.
 MAX_UNROLLED_ELEMENTS = 100_000
@@ -117,9 +118,9 @@ class Kernel:
         # By the arguments of `_compiled`. A failure is kept too, so that it is not tried again.
         self._names: dict[Any, tuple[str | None, Outcome]] = {}
         self._elements = element_count(self.closed.jaxpr)
-        # `top_k` has a rule for arrays in memory only.
-        self._long = self._elements > MAX_UNROLLED_ELEMENTS or "top_k" in primitive_names(
-            self.closed.jaxpr
+        # Lists of flagged rows, and `top_k`, have a rule for arrays in memory only.
+        self._long = self._elements > MAX_UNROLLED_ELEMENTS or bool(
+            {"top_k", FLAGGED} & operation_names(self.closed.jaxpr)
         )
 
     def __call__(
@@ -336,11 +337,12 @@ def _register(name: str, text: str, opt_level: int) -> None:
             _REGISTERED.add(name)
 
 
-def primitive_names(jaxpr: Any) -> set[str]:
-    """Return the names of all primitives in a jaxpr, including those of called functions."""
+def operation_names(jaxpr: Any) -> set[str]:
+    """Return the names of all primitives in a jaxpr and of the functions that it calls."""
     # Loops and calls hold jaxprs of their own.
     here = {eqn.primitive.name for eqn in jaxpr.eqns}
-    return here.union(*(primitive_names(j) for eqn in jaxpr.eqns for j in jax_internals.inner(eqn)))
+    here |= {str(eqn.params.get("name", "")) for eqn in jaxpr.eqns}
+    return here.union(*(operation_names(j) for eqn in jaxpr.eqns for j in jax_internals.inner(eqn)))
 
 
 def element_count(jaxpr: Any) -> int:

@@ -101,6 +101,8 @@ class InstructionGroup(NamedTuple):
     """The name of the result; empty if the group has a side effect instead."""
     jump: bool = False
     """True if the group ends a basic block, so that nothing may move across it."""
+    loads: bool = False
+    """True if the group reads the buffers that it names, besides its side effect."""
 
 
 class Emitter:
@@ -187,11 +189,11 @@ class Emitter:
         available[text] = name
         return name
 
-    def emit_effect(self, text: str, jump: bool = False) -> None:
+    def emit_effect(self, text: str, jump: bool = False, loads: bool = False) -> None:
         """Emit an instruction with a side effect at the current depth."""
         # Open loops compute what the effect may depend on, so they have to end before it.
         self._close_loops()
-        self.blocks[-1].append(InstructionGroup(text, jump=jump))
+        self.blocks[-1].append(InstructionGroup(text, jump=jump, loads=loads))
 
     def load(self, place: str, code: str, wide: bool, index: Value = 0) -> str:
         """Load a value from a stack slot at the current depth; a store may have changed it."""
@@ -390,6 +392,34 @@ class Emitter:
         kind, at = self.type_of(code, buffer.wide), self.fresh_name("p")
         address = f"{at} = getelementptr {kind}, ptr {buffer.name}, i32 {index}"
         return InstructionGroup(f"{address}\nstore {kind} {operands}, ptr {at}")
+
+    def store_where(self, buffer: Buffer, index: Value, x: Value, where: Value) -> None:
+        """Store a number where a truth value holds, in each lane at an index of its own."""
+        kind = self.type_of(buffer.code, buffer.wide)
+        if not buffer.wide:
+            # Without a mask something is stored in any case: at the first place, what is there.
+            index = self.select(where, index, np.int32(0), "i4")
+            at, old, new = (self.fresh_name("v") for _ in range(3))
+            self.emit_effect(
+                f"{at} = getelementptr {kind}, ptr {buffer.name}, i32 {index}\n"
+                f"{old} = load {kind}, ptr {at}\n"
+                f"{new} = select i1 {where}, {kind} {self.operand(x, buffer.code, False)}, "
+                f"{kind} {old}\nstore {kind} {new}, ptr {at}"
+            )
+            return
+        n, number = self.lanes, LLVM_TYPES[buffer.code]
+        lanes = ", ".join(f"i32 {i}" for i in range(n))
+        index = self.apply("mul", "i4", index, np.int32(n))
+        index = self.emit(f"add <{n} x i32> {index}, <{lanes}>", True, (index,))
+        bits = f"{'f' if buffer.code[0] == 'f' else 'i'}{8 * int(buffer.code[1])}"
+        function = f"@llvm.masked.scatter.v{n}{bits}.v{n}p0"
+        self.declarations.add(f"declare void {function}({kind}, <{n} x ptr>, i32, <{n} x i1>)")
+        at, size = self.fresh_name("v"), LLVM_TYPE_BYTES[number]
+        self.emit_effect(
+            f"{at} = getelementptr {number}, ptr {buffer.name}, <{n} x i32> {index}\n"
+            f"call void {function}({kind} {self.operand(x, buffer.code, True)}, "
+            f"<{n} x ptr> {at}, i32 {size}, <{n} x i1> {self.operand(where, 'b1', True)})"
+        )
 
     def widest(self, *values: Value) -> bool:
         """Return whether any of the values is wide."""

@@ -292,6 +292,18 @@ class Loops:
             body.instructions.append(emitter.store_element(buffer, index, value))
         self._emit_loop(body)
 
+    def whole_buffer(self, array: ElementArray) -> Buffer | None:
+        """Return the buffer whose first elements are an array's, in order; else None."""
+        flat = array.reshape(-1)
+        first = flat[0]
+        if not isinstance(first, BufferElement) or any(
+            not isinstance(x, BufferElement) or x.buffer is not first.buffer or x.index != i
+            for i, x in enumerate(flat)
+        ):
+            return None
+        self._close_loop_of(first.buffer)
+        return first.buffer
+
     def any_wide(self, values: Iterable[Value]) -> bool:
         """Return whether any of the values, which may be elements of buffers, is wide."""
         lanes = (

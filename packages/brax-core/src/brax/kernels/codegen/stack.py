@@ -31,8 +31,9 @@ def allocate_stack(
         that allocate, to come before all others; and those that free, to come after them.
     """
     buffers = [[b for b in BUFFER_NAME.findall(line.text) if b in sizes] for line in lines]
-    # Only loads have a result. Dead store elimination: the rest of the stores keeps no buffer.
-    loaded = {b for line, mine in zip(lines, buffers, strict=True) if line.result for b in mine}
+    # Loads have a result, or are a call's. Dead store elimination: other stores keep no buffer.
+    reads = [bool(line.result) or line.loads for line in lines]
+    loaded = {b for read, mine in zip(reads, buffers, strict=True) if read for b in mine}
     kept = [
         (line, mine)
         for line, mine in zip(lines, buffers, strict=True)

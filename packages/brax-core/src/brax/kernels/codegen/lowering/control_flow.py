@@ -24,7 +24,7 @@ from brax.kernels.codegen.emitter import (
     is_runtime_value,
 )
 from brax.kernels.codegen.loops import buffer_array
-from brax.kernels.codegen.lowering import arrays_in_memory, rules, scalars
+from brax.kernels.codegen.lowering import arrays_in_memory, rules, scalars, symmetric
 from brax.kernels.codegen.lowering.arrays import (
     BATCH_MARK,
     ElementArray,
@@ -32,7 +32,9 @@ from brax.kernels.codegen.lowering.arrays import (
     element_shape,
     map_elements,
 )
-from brax.kernels.skip import WHERE_NEEDED
+from brax.kernels.compaction import FLAGGED
+from brax.kernels.skip import UNREAD, WHERE_NEEDED
+from brax.kernels.symmetric import ELIMINATED, OUTER_SUMS
 
 
 def lower_jaxpr(
@@ -81,9 +83,18 @@ def _results(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[E
     """Return the results of one equation, by its lowering rule."""
     name = eqn.primitive.name
     if name in jax_internals.CALLS:
-        # A call is inlined; the names of called functions mark work that may be skipped.
-        if eqn.params.get("name") == WHERE_NEEDED and _keeps_shapes(eqn):
+        # A call is inlined; the names of called functions mark work that has rules of its own.
+        of_call = eqn.params.get("name")
+        if of_call == WHERE_NEEDED and _keeps_shapes(eqn):
             return _where_needed(emitter, eqn, operands)
+        if of_call == UNREAD:
+            return [_Unread(x) for x in operands]
+        # A derivative has the function's name but other operands, and nobody may need some result:
+        # then the function is inlined.
+        rule, operand_count, counts = _FUNCTIONS.get(of_call, (None, 0, ()))
+        whole = len(operands) == operand_count and len(eqn.outvars) in counts
+        if rule and emitter.loops and whole and _is_batched(eqn):
+            return rule(emitter, eqn, *operands)
         return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
     if name in _CONTROL_FLOW_RULES:
         jax_internals.check(eqn)
@@ -206,6 +217,8 @@ def _scan(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[Elem
     results = eqn.outvars[carried:]
     if not length or any(v.aval.shape[0] == BATCH_MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
+    if emitter.loops and (call := _skipping(body[0], carried)):
+        return _scan_where_needed(emitter, eqn, call, operands)
     # A single iteration needs neither a loop nor memory for the carry.
     if length == 1:
         out = lower_jaxpr(emitter, *body, [*fixed, *start, *(x[0, ...] for x in rows)])
@@ -237,6 +250,86 @@ def _scan(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[Elem
         for rows, v in zip(stacked, results, strict=True)
     ]
     return [*carry.get(), *kept]
+
+
+class _Unread(np.ndarray):
+    """An array whose values nobody reads where work is skipped."""
+
+    def __new__(cls, x: ElementArray) -> "_Unread":
+        """Return the same values, marked."""
+        return x.view(cls)
+
+
+def _skipping(jaxpr: Any, carried: int) -> Any:
+    """Return the call of `where_needed` that is the whole body of a loop; None if there is more.
+
+    What it leaves as it was must be the carry, or for rows of results something constant.
+    """
+    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].params.get("name") != WHERE_NEEDED:
+        return None
+    (call,) = jaxpr.eqns
+    if not _keeps_shapes(call) or list(jaxpr.outvars) != list(call.outvars):
+        return None
+    return call
+
+
+def _scan_where_needed(
+    emitter: Emitter, eqn: Any, call: Any, operands: list[ElementArray]
+) -> list[ElementArray]:
+    """Lower a loop over work that is skipped where no lane needs it.
+
+    Of an iteration that is skipped only the truth value is read, and nothing is copied.
+    """
+    (jaxpr, known), length, reverse, consts, carried = jax_internals.scan(eqn)
+    first = consts + carried
+    start, rows = operands[consts:first], operands[first:]
+    values = dict(zip(jaxpr.constvars, (constant_array(c) for c in known), strict=True))
+    values |= dict(zip(jaxpr.invars, operands[:consts], strict=False))
+    kinds = {v: code_of(v.aval.dtype) for v in jaxpr.invars[first:]}
+    scanned = dict(zip(jaxpr.invars[first:], rows, strict=True))
+    needed = call.invars[-len(call.outvars) - 1]
+    # Rows of results that no lane needs are what the call would leave as it was.
+    filled = []
+    for var in call.invars[-len(call.outvars) :][carried:]:
+        x = constant_array(var.val) if isinstance(var, Literal) else values[var]
+        code = code_of(var.aval.dtype)
+        wide = emitter.lanes > 1 and BATCH_MARK in var.aval.shape
+        buffer = emitter.buffer(code, wide, emitter.current_depth, length * x.size)
+        if not isinstance(x, _Unread):
+            emitter.loops.copy(np.concatenate([x.reshape(-1)] * length), code, buffer)
+        filled.append((buffer, code, x))
+    counter = emitter.stack_slot("i4", False)
+    carry = _Carry(emitter, [v.aval for v in eqn.invars[consts:first]], start)
+    emitter.store(np.int32(0), "i4", False, counter)
+
+    def row() -> Value:
+        """Return the number of the iteration's row, loaded where the next instruction is."""
+        count = emitter.load(counter, "i4", False)
+        return emitter.apply("sub", "i4", np.int32(length - 1), count) if reverse else count
+
+    loop = _Loop(emitter)
+    (running,) = _loaded(emitter, _row(emitter, scanned[needed], row(), "b1")).reshape(-1)
+    branch = _Loop(emitter)
+    branch.check(emitter.any_lane(running))
+    # Loaded again within the branch, so that rows are read there and not before it.
+    at = row()
+    values |= {v: _row(emitter, x, at, kinds[v]) for v, x in scanned.items()}
+    values |= dict(zip(jaxpr.invars[consts:first], carry.get(), strict=True))
+    given = [constant_array(v.val) if isinstance(v, Literal) else values[v] for v in call.invars]
+    out = lower_jaxpr(emitter, *jax_internals.called(call), given)
+    for (buffer, code, x), new in zip(filled, out[carried:], strict=True):
+        place = emitter.apply("mul", "i4", at, np.int32(x.size))
+        emitter.loops.copy(new, code, buffer, place)
+    carry.put(out[:carried])
+    branch.end("false")
+    following = emitter.apply("add", "i4", emitter.load(counter, "i4", False), np.int32(1))
+    emitter.store(following, "i4", False, counter)
+    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(length)))
+    results = [
+        buffer_array(buffer, (length, *x.shape)).reshape(element_shape(v.aval.shape))
+        for (buffer, _, x), v in zip(filled, eqn.outvars[carried:], strict=True)
+    ]
+    return [*carry.get(), *results]
 
 
 def _while(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[ElementArray]:
@@ -313,6 +406,65 @@ def _where_needed(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> l
     carry.put(lower_jaxpr(emitter, *inner, [*operands[:-n], *now]))
     branch.end("false")
     return carry.get()
+
+
+def _is_batched(eqn: Any) -> bool:
+    """Return whether the operands of an operation have the batch on their last axes."""
+    return all(v.aval.shape[-1:] == (BATCH_MARK,) for v in eqn.invars)
+
+
+def _flagged(emitter: Emitter, eqn: Any, flags: ElementArray) -> list[ElementArray]:
+    """Lower `brax.kernels.compaction.flagged`: a loop over the rows that writes the list."""
+    depth, most, wide = emitter.current_depth, eqn.outvars[0].aval.shape[0], emitter.lanes > 1
+    given = emitter.buffer("b1", wide, depth, flags.size)
+    emitter.loops.copy(flags, "b1", given)
+    found = emitter.buffer("i4", wide, depth, most)
+    emitter.loops.copy(_filled([np.int32(0)] * most, (most,)), "i4", found)
+    row, count = emitter.stack_slot("i4", False), emitter.stack_slot("i4", wide)
+    emitter.store(np.int32(0), "i4", False, row)
+    emitter.store(np.int32(0), "i4", wide, count)
+    loop = _Loop(emitter)
+    at = emitter.load(row, "i4", False)
+    flag = emitter.load_element(replace(given, depth=emitter.current_depth), at)
+    # Most rows are flagged in no lane: those are passed over.
+    branch = _Loop(emitter)
+    branch.check(emitter.any_lane(flag))
+    place = emitter.load(count, "i4", wide)
+    fits = scalars.rule("and")(
+        emitter, "b1", flag, scalars.rule("lt")(emitter, "i4", place, np.int32(most))
+    )
+    emitter.store_where(found, place, at, fits)
+    one = emitter.select(flag, np.int32(1), np.int32(0), "i4")
+    emitter.store(emitter.apply("add", "i4", place, one), "i4", wide, count)
+    branch.end("false")
+    following = emitter.apply("add", "i4", at, np.int32(1))
+    emitter.store(following, "i4", False, row)
+    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(flags.size)))
+    shapes = [element_shape(v.aval.shape) for v in eqn.outvars]
+    total = _filled([emitter.load(count, "i4", wide)], shapes[1])
+    return [buffer_array(found, shapes[0]), total]
+
+
+def _outer_sums(
+    emitter: Emitter, eqn: Any, needed: ElementArray, *arrays: ElementArray
+) -> list[ElementArray]:
+    """Lower `brax.kernels.symmetric.outer_sums`: a loop over the chunks that some lane needs."""
+    code = code_of(eqn.outvars[0].aval.dtype)
+    total = symmetric.copied(emitter, arrays[0], code)
+    x, y = (symmetric.in_memory(emitter, a, code) for a in arrays[1:])
+    counter = emitter.stack_slot("i4", False)
+    emitter.store(np.int32(0), "i4", False, counter)
+    loop = _Loop(emitter)
+    at = emitter.load(counter, "i4", False)
+    (running,) = _loaded(emitter, _row(emitter, needed, at, "b1")).reshape(-1)
+    branch = _Loop(emitter)
+    branch.check(emitter.any_lane(running))
+    symmetric.add_outer(emitter, total, x, y, at, arrays[1].shape[1:4])
+    branch.end("false")
+    following = emitter.apply("add", "i4", at, np.int32(1))
+    emitter.store(following, "i4", False, counter)
+    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(needed.shape[0])))
+    return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
 
 
 def _row(emitter: Emitter, x: ElementArray, at: Value, code: str) -> ElementArray:
@@ -404,6 +556,14 @@ class _StackedValue:
             return self._value
         return self._emitter.load(self._slot, self._code, self._wide, i)
 
+
+_FUNCTIONS = {
+    FLAGGED: (_flagged, 1, (2,)),
+    ELIMINATED: (symmetric.eliminated, 1, (2, 3)),
+    OUTER_SUMS: (_outer_sums, 4, (1,)),
+}
+"""Rules of functions that are recognized by their names, with the numbers of their operands and
+results."""
 
 _CONTROL_FLOW_RULES = {
     "scan": _scan,

@@ -1,0 +1,176 @@
+"""Lists of flagged rows, work in chunks, and symmetric matrices in translated kernels."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from native_lab import by_xla, translated
+
+from brax.kernels.compaction import flagged
+from brax.kernels.skip import fold_needed, map_needed, unread
+from brax.kernels.symmetric import eliminated, outer_sums
+
+SIZES = (1, 5, 37)
+"""Batches of one environment, of a part of a register, and of whole registers and a part."""
+
+
+def listed(x):
+    """Return a list of eight rows, which also makes a kernel keep its arrays in memory."""
+    return flagged(x > 0.5, 8)
+
+
+@pytest.mark.parametrize("batch", SIZES)
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
+def test_flagged_rows_are_listed_in_order(batch, share):
+    """Fewer and more of forty rows than the list holds; against NumPy's `flatnonzero`."""
+    rng = np.random.default_rng(batch)
+    x = np.where(rng.random((40, batch)) < share, 1.0, 0.0).astype(np.float32)
+    for run in (translated, by_xla):
+        index, count = run(listed, [x])
+        for k in range(batch):
+            rows = np.flatnonzero(x[:, k] > 0.5)
+            wanted = np.zeros(8, int)
+            wanted[: len(rows)] = rows[:8]
+            np.testing.assert_array_equal(np.asarray(index)[:, k], wanted)
+            assert int(count[0, k]) == len(rows)
+
+
+def chunked(x, y):
+    """Return sums and products of twelve chunks of four rows, of which some are not needed."""
+    chunks = x.reshape(12, 4, 1, -1) * jnp.arange(1.0, 11.0)[:, None]
+    needed = y[:12] > 0
+    count = flagged(needed, 12)[1]
+    first = 0.0 * chunks[0]
+    kept = map_needed(needed, lambda c: (jnp.sin(c), c * y[0]), chunks, (first, 1.0 + first))
+    read = map_needed(needed, lambda c: 2.0 * c, kept[0], unread(0.0 * chunks[0]))
+    total = fold_needed(needed, lambda s, c: (s[0] + c, s[1] * 0.5), (0.0 * chunks[0], y[:1]), read)
+    return (
+        kept[0].reshape(480, -1),
+        kept[1].reshape(480, -1),
+        total[0].reshape(40, -1),
+        total[1],
+        count,
+    )
+
+
+@pytest.mark.parametrize("batch", SIZES)
+@pytest.mark.parametrize("shift", [-3.0, 0.0, 3.0])
+def test_chunks_that_are_not_needed_are_left_as_they_were(batch, shift):
+    """None, some and all chunks; against a loop in NumPy."""
+    rng = np.random.default_rng(batch)
+    x = rng.normal(size=(48, batch)).astype(np.float32)
+    y = (rng.normal(size=(12, batch)) + shift).astype(np.float32)
+    chunks = x.reshape(12, 4, 1, batch) * np.arange(1.0, 11.0, dtype=np.float32)[:, None]
+    sine, scaled = np.zeros_like(chunks), np.ones_like(chunks)
+    total, halved = np.zeros_like(chunks[0]), y[:1].copy()
+    for i in range(12):
+        on = y[i] > 0
+        sine[i] = np.where(on, np.sin(chunks[i]), sine[i])
+        scaled[i] = np.where(on, chunks[i] * y[0], scaled[i])
+        total = np.where(on, total + 2 * sine[i], total)
+        halved = np.where(on, halved * 0.5, halved)
+    wanted = [
+        sine.reshape(480, batch),
+        scaled.reshape(480, batch),
+        total.reshape(40, batch),
+        halved,
+    ]
+    for run in (translated, by_xla):
+        *found, count = run(chunked, [x, y])
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(count[0], (y > 0).sum(axis=0))
+
+
+def matrices(size, copies, batch, dtype):
+    """Return positive definite matrices with the sparsity of a tree, and sparse vectors."""
+    rng = np.random.default_rng(size)
+    # The second half of the rows hangs on the first three, so that much is zero.
+    above = np.tri(size, dtype=bool)
+    above[size // 2 :, 3 : size // 2] = False
+    lower = np.where(above[:, :, None, None], rng.normal(size=(size, size, copies, batch)), 0.0)
+    matrix = np.einsum("kicb,kjcb->ijcb", lower, lower) + size * np.eye(size)[:, :, None, None]
+    rows = rng.normal(size=(3, size, copies, 6, batch))
+    rows[:, 4 : size // 2] = 0.0
+    return matrix.astype(dtype), rows.astype(dtype)
+
+
+@pytest.mark.parametrize("above", [0, 4])
+@pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])
+def test_elimination_leaves_l_d_and_the_rest(above, copies, batch):
+    """The product of the factors is the matrix, and what is left is its Schur complement."""
+    matrix, _ = matrices(12, copies, batch, np.float32)
+
+    def factors(matrix, x):
+        rows, inverse, left = eliminated(matrix, above)
+        return rows, inverse, *([left] if above else []), flagged(x > 0, 4)[1]
+
+    for run in (translated, by_xla):
+        # Above the diagonal is anything: it does not count.
+        given = np.where(np.tri(12, dtype=bool)[:, :, None, None], matrix, 7.0)
+        rows, inverse, *left, _ = run(factors, [given.astype(np.float32), np.ones((5, batch))])
+        np.testing.assert_array_equal(np.asarray(rows)[:above], 0.0)
+        for c in range(copies):
+            for k in range(batch):
+                lower = np.asarray(rows, np.float64)[:, :, c, k] + np.eye(12)
+                middle = np.zeros((12, 12))
+                middle[above:, above:] = np.diag(1 / np.asarray(inverse, np.float64)[:, c, k])
+                if above:
+                    rest = np.tril(np.asarray(left[0], np.float64)[:, :, c, k])
+                    middle[:above, :above] = rest + np.tril(rest, -1).T
+                product = lower.T @ middle @ lower
+                np.testing.assert_allclose(product, matrix[:, :, c, k], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])
+def test_outer_products_are_added_where_they_are_needed(copies, batch):
+    matrix, x = matrices(12, copies, batch, np.float32)
+    needed = np.random.default_rng(1).random((3, batch)) < 0.6
+    weight = np.random.default_rng(2).normal(size=(3, 1, copies, 6, batch)).astype(np.float32)
+    weight *= needed[:, None, None, None]
+
+    def sums(flags, matrix, x, y):
+        total = outer_sums(flags > 0, matrix, x, y)
+        return jnp.where(jnp.tri(12, dtype=bool)[:, :, None, None], total, 0.0), flagged(
+            flags > 0, 4
+        )[1]
+
+    wanted = matrix + np.einsum("npctb,nqctb->pqcb", x * weight, x)
+    wanted = np.where(np.tri(12, dtype=bool)[:, :, None, None], wanted, 0.0)
+    args = [needed.astype(np.float32), matrix, x * weight, x]
+    for run in (translated, by_xla):
+        found, _ = run(sums, args)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_they_have_derivatives():
+    """Forwards and in reverse, against each other: both go through XLA's form."""
+    matrix, x = (jnp.asarray(a) for a in matrices(6, 1, 2, np.float32))
+
+    def energy(x):
+        total = outer_sums(jnp.ones((3, 2), bool), matrix, x, x)
+        rows, inverse, _ = eliminated(total, 0)
+        return jnp.sum(jnp.log(inverse)) + jnp.sum(rows**2)
+
+    slope = jax.jvp(energy, (x,), (x,))[1]
+    assert float(jnp.sum(jax.grad(energy)(x) * x)) == pytest.approx(float(slope), rel=1e-4)
+    # The determinant by NumPy, half its logarithm differentiated by finite differences.
+    small = 1e-2
+    ends = [
+        -np.linalg.slogdet(
+            np.moveaxis(
+                np.asarray(matrix + jnp.einsum("npctb,nqctb->pqcb", s * x, s * x), np.float64)[
+                    :, :, 0
+                ],
+                -1,
+                0,
+            )
+        )[1].sum()
+        for s in (1 + small, 1 - small)
+    ]
+
+    def volume(x):
+        return jnp.sum(jnp.log(eliminated(outer_sums(jnp.ones((3, 2), bool), matrix, x, x), 0)[1]))
+
+    found = jax.jvp(volume, (x,), (x,))[1]
+    assert float(found) == pytest.approx((ends[0] - ends[1]) / (2 * small), rel=1e-3)
