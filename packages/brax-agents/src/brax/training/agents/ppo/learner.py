@@ -122,7 +122,7 @@ class PPOLearner(Learner):
 
     def _batch(self, params: PPOParams, data: Any) -> Batch:
         """Return the experience of one unroll, with environments as first axis."""
-        # Everything here is (time, env) until the last line.
+        # Everything here is (time, env) until the last lines.
         termination, truncation = ends(data)
         value, after = self._value(params, data.observation), data.next_observation
         last, timeout_value = jax.tree.map(lambda x: x[-1], after), None
@@ -135,21 +135,19 @@ class PPOLearner(Learner):
             timeout_value = jnp.clip(next_value, jnp.min(value, axis=0), jnp.max(value, axis=0))
         else:
             last_value = self._value(params, last)
-        batch = Batch(
-            observation=data.observation,
-            raw_action=data.extras["policy_extras"]["raw_action"],
-            log_prob=data.extras["policy_extras"]["log_prob"],
-            value=value,
-            reward=data.reward * self.config.reward_scaling,
-            termination=termination,
-            truncation=truncation,
-            timeout_value=timeout_value,
-            last_observation=None,
-            last_value=None,
-        )
+        steps = {
+            "observation": data.observation,
+            "raw_action": data.extras["policy_extras"]["raw_action"],
+            "log_prob": data.extras["policy_extras"]["log_prob"],
+            "value": value,
+            "reward": data.reward * self.config.reward_scaling,
+            "termination": termination,
+            "truncation": truncation,
+            "timeout_value": timeout_value,
+        }
         # Minibatches are drawn from whole unrolls, so environments come first.
-        batch = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), batch)
-        return batch._replace(last_observation=last, last_value=last_value)
+        steps = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), steps)
+        return Batch(**steps, last_observation=last, last_value=last_value)
 
     def _value(self, params: PPOParams, observation: Any) -> jax.Array:
         """Return the critic's values of observations."""

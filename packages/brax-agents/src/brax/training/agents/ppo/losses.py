@@ -161,10 +161,12 @@ def targets(
         config: numbers of the loss.
     """
     values = jnp.where(batch.used > 0, values, batch.value)
-    steps = batch.truncation, batch.termination, batch.reward, values
     late = None if batch.timeout_value is None else batch.timeout_value.T
     target, advantage = compute_gae(
-        *(x.T for x in steps),
+        batch.truncation.T,
+        batch.termination.T,
+        batch.reward.T,
+        values.T,
         last_value,
         config.gae_lambda,
         config.discounting,
