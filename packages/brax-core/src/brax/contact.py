@@ -25,8 +25,9 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
 
     Returns:
         All candidate points, near or far, shape (n_contacts, ...); None if the model has none. If
-        the model uses a broad phase (see `Option.max_contact_points`), only the nearest points are
-        returned, and `link_idx` differs between environments.
+        the model uses a broad phase (see `Option.max_contact_points`), only points within their
+        margin and gap are returned, and `link_idx` differs between environments. They come first;
+        rows that are left over are at a distance of 1 km.
     """
     if not sys.collisions:
         return None
@@ -69,10 +70,12 @@ def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array,
 def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ...]:
     """Find the nearest points and their links, for arrays with a trailing batch axis."""
     sys = placed(sys, mocap)
-    every = [((s.friction, s.sideways, s.turning, s.elasticity), s.margin) for s in surfaces(sys)]
-    surface, margins = join(every)
+    every = [
+        ((s.friction, s.sideways, s.turning, s.elasticity), s.margin + s.gap) for s in surfaces(sys)
+    ]
+    surface, reach = join(every)
     tables = []
-    for near in nearest_contacts(sys, margins, frames_of(vec3(x.pos), quat(x.rot))):
+    for near in nearest_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
         found = GroupContacts(near.touch, *picked(surface, near.pair))
         links = tuple(links_of(sys, geoms) for geoms in near.geoms)
         tables.append((*_table(found), links))

@@ -117,7 +117,8 @@ def test_touch_feels_the_same(settled):
 def test_environments_have_contacts_of_their_own():
     """In a batch of two heaps, one upside down, each has the contacts that it has alone."""
     sys = few()
-    q = jnp.stack([sys.init_q, sys.init_q.reshape(5, 7)[::-1].ravel()])
+    pressed = sys.init_q.reshape(5, 7).at[:, 2].add(-0.001)
+    q = jnp.stack([pressed.ravel(), pressed[::-1].ravel()])
     states = jax.vmap(lambda q: GENERALIZED.init(sys, q, jnp.zeros(30)))(q)
     together = jax.vmap(lambda s: contact.get(sys, s.x))(states)
     for i in range(2):
@@ -152,6 +153,48 @@ def test_derivatives_go_through_the_nearest_contacts(settled):
     slope = jax.jvp(moved, (0.0,), (1.0,))[1]
     measured = (moved(small) - moved(-small)) / (2 * small)
     np.testing.assert_allclose(slope, measured, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_list_of_all_contacts_gives_the_motion_and_forces_of_all_pairs(settled, monkeypatch):
+    """The heap has 15 contacts, too few for a list of its own accord."""
+    every, _ = settled
+    sys = heap()
+    with jax.enable_x64(True):
+        _, wanted = dynamics.constraint_forces(sys, every, jnp.zeros(0))
+        monkeypatch.setattr(broad_phase, "MIN_LISTED_POINTS", 1)
+        # Another number of line searches makes another kernel than the one without a list.
+        sys = sys.tree_replace({"opt.ls_iterations": sys.opt.ls_iterations + 4})
+        listed = run(sys)
+        _, found = dynamics.constraint_forces(sys, listed, jnp.zeros(0))
+    np.testing.assert_allclose(listed.q, every.q, rtol=0, atol=1e-9)
+    assert listed.overflow == 0
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4 * 9.81)
+
+
+@pytest.mark.slow
+def test_bits_do_not_depend_on_the_neighbours(settled, monkeypatch):
+    """Heaps thrown at random: beside others in two orders, and beside copies of themselves."""
+    monkeypatch.setattr(broad_phase, "MIN_LISTED_POINTS", 1)
+    sys = heap().tree_replace({"opt.ls_iterations": heap().opt.ls_iterations + 2})
+    rng = np.random.default_rng(3)
+
+    @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+    def thrown(rates):
+        def one(qd):
+            state = GENERALIZED.init(sys, sys.init_q, qd)
+            step = functools.partial(GENERALIZED.step, sys, act=jnp.zeros(0))
+            return jax.lax.fori_loop(0, 50, lambda _, s: step(s), state).q
+
+        return jax.vmap(one)(rates)
+
+    with jax.enable_x64(True):
+        rates = jnp.asarray(rng.normal(size=(24, sys.qd_size())))
+        together, order = thrown(rates), rng.permutation(24)
+        np.testing.assert_array_equal(thrown(rates[order]), together[order])
+        for i in (0, 7):
+            copies = jnp.broadcast_to(rates[i], rates.shape)
+            np.testing.assert_array_equal(thrown(copies)[3], together[i])
 
 
 HULL = np.random.default_rng(2).normal(scale=(0.1, 0.05, 0.2), size=(12, 3))
@@ -253,11 +296,11 @@ def test_meshes_are_followed_too():
 
 @pytest.mark.slow
 def test_geoms_vary_between_environments_and_a_pair_does_not():
-    """Two balls on the ground, one with friction of its own against it; the third is far away."""
+    """Two balls pressed into the ground, one with friction of its own; the third is far away."""
     builder = ModelBuilder()
     builder.set_option(max_contact_points=2)
     builder.add_geom(type="plane", name="floor", size=(5, 5, 1))
-    for i, height in enumerate((0.1, 0.1, 0.5)):
+    for i, height in enumerate((0.099, 0.099, 0.5)):
         builder.add_body(f"body{i}", pos=(i, 0, height), mass=1.0, inertia=(0.004,) * 3)
         builder.add_joint(f"body{i}", "free")
         builder.add_geom(f"body{i}", "sphere", f"ball{i}", size=(0.1,))

@@ -8,9 +8,9 @@ import pytest
 from generalized_lab import FAST_COMPILE, both
 
 from brax import components, tree
+from brax.colliders import broad_phase
 from brax.generalized import newton
 from brax.generalized.constraints import constraint_layout
-from brax.generalized.linalg import blocked
 from brax.generalized.pipeline import GENERALIZED
 from brax.generalized.smooth_dynamics import structure
 
@@ -21,7 +21,7 @@ THRESHOLDS = {
     (constraint_layout, "MAX_DENSE_JACOBIAN_ENTRIES"): 0,
     (newton, "MAX_UNROLLED_SUM_ROWS"): 1,
     (newton, "MAX_UNROLLED_LINE_SEARCH"): 0,
-    (blocked, "PANEL_ROWS"): 2,
+    (broad_phase, "MIN_LISTED_POINTS"): 1,
     (components, "MOST_SLICES"): 0,
 }
 """Values at which a model of a few degrees of freedom counts as large."""

@@ -10,17 +10,20 @@ Source: Ericson (2005), Real-Time Collision Detection, section 5.2.1: separating
 """
 
 import functools
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.colliders.interface import Collider, GeometryType, Shape, Touch
+from brax.colliders.dispatch import is_derived
+from brax.colliders.interface import Collider, CollisionGroup, GeometryType, Shape, Touch
 from brax.colliders.narrow_phase import (
     LinkFrames,
     collide,
+    height_table,
     local_shape,
     of_one_collider,
     place_shapes,
@@ -28,7 +31,9 @@ from brax.colliders.narrow_phase import (
 )
 from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import Vec3, normalize, quat, rows, vec3
+from brax.kernels.compaction import flagged
 from brax.kernels.fusion_barrier import compiled_apart
+from brax.kernels.skip import map_needed
 from brax.tree import join
 
 T = TypeVar("T")
@@ -36,6 +41,15 @@ T = TypeVar("T")
 MAX_UNCULLED_POINTS = 1000
 """Number of possible contact points above which only the nearest count, unless the model's options
 say otherwise."""
+
+MIN_LISTED_POINTS = 48
+"""Number of possible contact points from which on the active ones are listed at each state."""
+
+MAX_CHUNK = 4
+"""Most pairs or contacts that are worked on together, or passed over together."""
+
+FAR = 1e3
+"""Distance of an empty contact [m]: beyond all margins."""
 
 MAX_CANDIDATE_PAIRS, MAX_NEAREST_CONTACTS = 64, 128
 """Number of candidate pairs of each collider, and of contacts of each `condim`, in such models."""
@@ -48,9 +62,13 @@ class NearestContacts(NamedTuple):
     """The nearest contacts of one `condim`, in no order."""
 
     touch: Touch
-    """The contact points, (contacts, batch)."""
+    """The contact points, (contacts, batch); empty ones are at the distance `FAR`."""
     pair: jax.Array
     """Index of the pair of each, among the pairs of all groups, (contacts, batch)."""
+    number: jax.Array
+    """Number of each among the points of all pairs, (contacts, batch)."""
+    filled: jax.Array
+    """Number of contacts that are not empty; they come first, (1, batch)."""
     geoms: tuple[jax.Array, jax.Array]
     """The first and the second geom of each, (contacts, batch)."""
     overflow: jax.Array
@@ -78,10 +96,28 @@ def uses_broad_phase(sys: System) -> bool:
     return not (few and all(n <= points for n in _widths(sys, pairs).values()))
 
 
+def lists_contacts(sys: System) -> bool:
+    """Return whether `generalized` lists the active contacts of a model at each state."""
+    every = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
+    return uses_broad_phase(sys) or every >= MIN_LISTED_POINTS
+
+
 def contact_widths(sys: System) -> dict[int, int]:
     """Return the number of nearest contacts of a model with a broad phase, by their dimension."""
     pairs, points = _limits(sys)
-    return {width: min(n, points) for width, n in _widths(sys, pairs).items()}
+    # A bound that was asked for is kept; else the list has room for whole chunks.
+    room = _whole if not sys.opt.max_contact_points else int
+    return {width: room(min(n, points)) for width, n in _widths(sys, pairs).items()}
+
+
+def _whole(n: int) -> int:
+    """Return the least number of rows in whole chunks."""
+    return -(-n // MAX_CHUNK) * MAX_CHUNK
+
+
+def chunk_size(rows: int) -> int:
+    """Return the size of the chunks of some rows, which divides their number."""
+    return next(n for n in range(MAX_CHUNK, 0, -1) if rows % n == 0)
 
 
 def _limits(sys: System) -> tuple[int, int]:
@@ -127,16 +163,26 @@ def _collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
     for groups in of_one_collider(sys):
         pairs = np.concatenate([starts[i] + np.arange(counts[i]) for i in groups])
         group = sys.collisions[groups[0]]
-        kinds = [sys.geom_types[geoms[0]] for geoms in (group.geom1, group.geom2)]
         # Pairs without a bound of their gap, such as those of signed distances, are all tested.
-        kept = min(most, len(pairs)) if _bounded(*kinds) else len(pairs)
+        kept = min(most, len(pairs)) if _is_bounded(sys, group) else len(pairs)
         out.append(ColliderPairs(group.collider, tuple(groups), pairs, kept))
     return out
 
 
-def _bounded(a: GeometryType, b: GeometryType) -> bool:
-    """Return whether the gap of two types has a lower bound: support functions give it."""
+def _is_bounded(sys: System, group: CollisionGroup) -> bool:
+    """Return whether the gaps of a group's pairs have a lower bound: support functions give it.
+
+    A height field counts by its bounding box; the pairs of a group must share it.
+    """
+    a, b = _kinds(sys, group)
+    if a.has_heights:
+        return len(set(group.geom1)) == 1 and b.corners > 0
     return (isinstance(a, PlaneGeometry) or a.corners > 0) and b.corners > 0
+
+
+def _kinds(sys: System, group: CollisionGroup) -> tuple[GeometryType, GeometryType]:
+    """Return the two types of the geoms of a group's pairs."""
+    return sys.geom_types[group.geom1[0]], sys.geom_types[group.geom2[0]]
 
 
 def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
@@ -145,12 +191,13 @@ def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
     return np.array(first), np.array(second)
 
 
-def nearest_contacts(sys: System, margins: jax.Array, frames: LinkFrames) -> list[NearestContacts]:
-    """Return the nearest contacts of a model at a state, in the order of `contact_widths`.
+def nearest_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[NearestContacts]:
+    """Return the contacts at a state that are within reach, in the order of `contact_widths`.
 
     Args:
         sys: the model, its leaves with a trailing batch axis.
-        margins: margins of the pairs of all groups, `ContactSurface.margin`, (pairs, 1 or batch).
+        reach: distance up to which the contacts of each pair of all groups are listed, their
+            margin and gap, (pairs, 1 or batch).
         frames: a function that returns the links' frames.
     """
     most, _ = _limits(sys)
@@ -159,27 +206,65 @@ def nearest_contacts(sys: System, margins: jax.Array, frames: LinkFrames) -> lis
     geoms = place_shapes(local, sys.geom_link, frames)
     by_collider, width = _collider_pairs(sys, most), _width(sys)
     tested = [
-        _candidate_pairs(sys, a, geoms, margins)
-        if a.kept < len(a.pairs)
-        else _all_pairs(sys, a, frames)
+        _candidate_pairs(sys, a, geoms, reach)
+        if _is_culled(sys, a)
+        else _all_pairs(sys, a, frames, reach)
         for a in by_collider
     ]
     out = []
-    for w, count in contact_widths(sys).items():
+    for w, most in contact_widths(sys).items():
         parts = [t for t, a in zip(tested, by_collider, strict=True) if (width[a.pairs] == w).any()]
-        touch, pair, overflow = (join(list(part)) for part in zip(*parts, strict=True))
-        # Contacts rank by their distance beyond the margin, because that is when they act. Those of
-        # other dimensions, which the same collider found, come last.
-        beyond = touch.dist - picked(margins, pair)
-        beyond = jnp.where(jnp.asarray(width == w)[pair], beyond, jnp.inf)
-        index = _least(beyond, count)
-        # More points than are kept may be within their margins, and more pairs than are tested.
-        passed = jnp.sum(beyond < 0, axis=0, keepdims=True) - count
-        touch, pair = picked((touch, pair), index)
-        first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
-        more = jnp.maximum(passed, 0) + jnp.sum(overflow, axis=0, keepdims=True)
-        out.append(NearestContacts(touch, pair, (first, second), more.astype(beyond.dtype)))
+        every: _Tested = _Tested(*(join(list(part)) for part in zip(*parts, strict=True)))
+        # Contacts of other dimensions, which the same collider found, have lists of their own.
+        mine = True if (width == w).all() else jnp.asarray(width == w)[every.pair]
+        index, found = flagged(every.near & mine, most)
+        index, count = jax.lax.stop_gradient(index), jnp.minimum(found, most)
+
+        def filled(index: jax.Array, every: _Tested = every) -> _Listed:
+            touch, pair, number = picked((every.touch, every.pair, every.number), index)
+            first, second = (jnp.asarray(side)[pair] for side in pair_geoms(sys))
+            return _Listed(touch, pair, number, (first, second))
+
+        size = chunk_size(most)
+        empty, needed = _empty(filled, index[:size]), chunks_needed(count, most, size)
+        listed = map_needed(needed, filled, in_chunks(index, size), empty)
+        listed = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), listed)
+        touch = _beyond(listed.touch, count)
+        # More points than are kept may be within reach, and more pairs than are tested.
+        more = found - count + jnp.sum(every.overflow, axis=0, keepdims=True)
+        out.append(
+            NearestContacts(
+                touch, listed.pair, listed.number, count, listed.geoms, more.astype(reach.dtype)
+            )
+        )
     return out
+
+
+def in_chunks(tree: Any, size: int) -> Any:
+    """Return rows (rows, ..., batch) as chunks, (chunks, size, ..., batch)."""
+    return jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), tree)
+
+
+def chunks_needed(count: jax.Array, rows: int, size: int) -> jax.Array:
+    """Return whether each chunk has one of the first `count` rows, (chunks, batch)."""
+    return jnp.arange(0, rows, size)[:, None] < count
+
+
+def _empty(function: Callable[[Any], T], given: Any) -> T:
+    """Return the result of a function for rows that are empty: zeros."""
+    shapes = jax.eval_shape(function, given)
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+
+def _beyond(touch: Touch, count: jax.Array) -> Touch:
+    """Return contacts of which all after the first `count` are empty: far, with a normal."""
+    some = jnp.arange(touch.dist.shape[0])[:, None] < count
+    normal = touch.normal
+    return touch._replace(
+        dist=jnp.where(some, touch.dist, FAR),
+        # A unit vector, so that whatever follows stays finite.
+        normal=normal._replace(z=jnp.where(some, normal.z, 1.0)),
+    )
 
 
 def links_of(sys: System, geoms: jax.Array) -> jax.Array:
@@ -187,12 +272,42 @@ def links_of(sys: System, geoms: jax.Array) -> jax.Array:
     return jnp.asarray(sys.geom_link)[geoms]
 
 
-Tested = tuple[Touch, jax.Array, jax.Array]
-"""Contact points and their pairs, (points, batch), and the number of near pairs left out, (1,
-batch)."""
+class _Listed(NamedTuple):
+    """A chunk of contacts, (rows of a chunk, batch); see `NearestContacts`."""
+
+    touch: Touch
+    pair: jax.Array
+    number: jax.Array
+    geoms: tuple[jax.Array, jax.Array]
 
 
-def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames) -> Tested:
+class _Tested(NamedTuple):
+    """The contact points of a collider's tested pairs, (points, batch)."""
+
+    touch: Touch
+    """The points."""
+    near: jax.Array
+    """Whether each is within reach."""
+    pair: jax.Array
+    """Index of the pair of each, among the pairs of all groups."""
+    number: jax.Array
+    """Number of each among the points of all pairs."""
+    overflow: jax.Array
+    """Number of near pairs that were left out, (1, batch)."""
+
+
+def _is_culled(sys: System, entry: ColliderPairs) -> bool:
+    """Return whether only the candidate pairs of a collider are tested, not all."""
+    group = sys.collisions[entry.groups[0]]
+    if not _is_bounded(sys, group):
+        return False
+    # The test of simple shapes costs as much as the bound of their gap.
+    first, second = _kinds(sys, group)
+    flat = not isinstance(first, PlaneGeometry) and second.corners >= FACE_CORNERS
+    return entry.kept < len(entry.pairs) or flat or is_derived(entry.collider)
+
+
+def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames, reach: jax.Array) -> _Tested:
     """Test all pairs of a collider."""
     groups = [sys.collisions[i] for i in entry.groups]
     placed = [
@@ -203,25 +318,59 @@ def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames) -> Tested:
         for group in groups
     ]
     touch = _flat(collide(entry.collider, *side_by_side(placed)))
-    pair = np.tile(entry.pairs, entry.collider.n_contacts)[:, None]
-    whole = jnp.broadcast_to(jnp.asarray(pair), touch.dist.shape)
-    return touch, whole, jnp.zeros_like(whole[:1])
+    points = entry.collider.n_contacts
+    pair = np.tile(entry.pairs, points)
+    near = ~(touch.dist >= rows(reach, pair.tolist()))
+    whole, number = (
+        jnp.broadcast_to(jnp.asarray(x, jnp.int32)[:, None], touch.dist.shape)
+        for x in (pair, _numbers(sys)[np.arange(points)[:, None], entry.pairs].reshape(-1))
+    )
+    return _Tested(touch, near, whole, number, jnp.zeros_like(whole[:1]))
 
 
-def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, margins: jax.Array) -> Tested:
-    """Select the candidate pairs of a collider by the bounds of their gaps, and test those."""
+def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax.Array) -> _Tested:
+    """List the candidate pairs of a collider by the bounds of their gaps, and test those."""
     sides = [side[entry.pairs] for side in pair_geoms(sys)]
     a, b = (_BoundedShapes.of(sys, geoms, side) for side in sides)
-    gap = _gap(a, b) - rows(margins, entry.pairs.tolist())
-    index = _least(gap, entry.kept)
-    # A bound below zero means that the pair may touch.
-    overflow = jnp.maximum(jnp.sum(gap < 0, axis=0, keepdims=True) - entry.kept, 0)
-    shapes = [_chosen(sys, geoms, side, jnp.asarray(side)[index]) for side in sides]
-    # Axes (points, pairs, batch) become (points * pairs, batch), so the pairs repeat for each
-    # point.
-    touch = _flat(collide(entry.collider, *shapes))
-    pair = jnp.tile(jnp.asarray(entry.pairs)[index], (entry.collider.n_contacts, 1))
-    return touch, pair, overflow
+    gap = jax.lax.stop_gradient(_gap(a, b) - rows(reach, entry.pairs.tolist()))
+    # A bound below zero means that the pair may touch. NaN counts, so that the result shows it.
+    most = _whole(entry.kept)
+    index, found = flagged(~(gap >= 0), most)
+    count, points = jnp.minimum(found, entry.kept), entry.collider.n_contacts
+
+    def test(given: tuple[jax.Array, jax.Array]) -> tuple[Touch, jax.Array, jax.Array, jax.Array]:
+        index, some = given
+        shapes = [_chosen(sys, geoms, side, jnp.asarray(side)[index]) for side in sides]
+        touch = collide(entry.collider, *shapes)
+        touch = touch._replace(along=touch.edge())
+        pair = jnp.asarray(entry.pairs, jnp.int32)[index]
+        near = some & ~(touch.dist >= picked(reach, pair))
+        number = jnp.asarray(_numbers(sys), jnp.int32)[:points, pair]
+        return touch, near, jnp.broadcast_to(pair, near.shape), number
+
+    some = jnp.arange(most)[:, None] < count
+    # The program of convex shapes is long: it is there for one pair, not for several.
+    size = 1 if is_derived(entry.collider) else chunk_size(most)
+    empty, chunks = _empty(test, (index[:size], some[:size])), in_chunks((index, some), size)
+    found_there = map_needed(chunks_needed(count, most, size), test, chunks, empty)
+    # Axes (chunks, points, pairs, batch) become (all points, batch).
+    touch, near, pair, number = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
+    return _Tested(touch, near, pair, number, found - count)
+
+
+def _numbers(sys: System) -> np.ndarray:
+    """Return the number of each point of each pair of all groups, (points, pairs).
+
+    Contacts are numbered by group, then by point, then by pair.
+    """
+    counts = [(len(g.geom1), g.collider.n_contacts) for g in sys.collisions]
+    starts = np.cumsum([0, *(pairs * points for pairs, points in counts)])
+    most = max(points for _, points in counts)
+    each = [
+        start + np.arange(most)[:, None] * pairs + np.arange(pairs)
+        for start, (pairs, _) in zip(starts, counts, strict=False)
+    ]
+    return np.concatenate(each, axis=1)
 
 
 class _BoundingBox(NamedTuple):
@@ -249,6 +398,8 @@ class _BoundedShapes(NamedTuple):
         """Select some geoms of all, which have one type."""
         kind, index = sys.geom_types[which[0]], which.tolist()
         box = _bounding_boxes(sys, which) if sys.geom_points[which[0]] else None
+        if kind.has_heights:
+            box = _field_box(sys, int(which[0]))
         return _BoundedShapes(kind, rows(geoms, index), box)
 
     def extent(self, direction: Vec3) -> jax.Array:
@@ -265,7 +416,7 @@ class _BoundedShapes(NamedTuple):
         """Return the separating axes to try in addition to the line between the centres."""
         # The axes of a flat shape's frame are its face normals if it is a box or a bounding box.
         # The products of edges are left out, which only makes the bound lower in some poses.
-        if self.kind.corners < FACE_CORNERS:
+        if self.kind.corners < FACE_CORNERS and not self.kind.has_heights:
             return []
         return [n for axis in self.shape.rot.matrix() for n in (axis, -axis)]
 
@@ -280,6 +431,19 @@ def _bounding_boxes(sys: System, which: np.ndarray) -> _BoundingBox:
     points = Vec3(*(c.at[at].get(mode="promise_in_bounds") for c in vec3(sys.points)))
     most, least = (Vec3(*(end(c, axis=0) for c in points)) for end in (jnp.max, jnp.min))
     return rows(_BoundingBox((most + least) * 0.5, (most - least) * 0.5), place.tolist())
+
+
+def _field_box(sys: System, field: int) -> _BoundingBox:
+    """Return the bounding box of a height field, (1, 1 or batch)."""
+    heights = height_table(sys, [field])
+    assert heights is not None
+    x, y, base = (sys.geom.size[field : field + 1, k] for k in range(3))
+    # The field is solid from its lowest height down by the base.
+    top, low = jnp.max(heights, axis=0), jnp.min(heights, axis=0) - base
+    none = jnp.zeros_like(top)
+    return _BoundingBox(
+        Vec3(none, none, 0.5 * (top + low)), Vec3(x + none, y + none, 0.5 * (top - low))
+    )
 
 
 def _gap(a: _BoundedShapes, b: _BoundedShapes) -> jax.Array:
@@ -305,6 +469,8 @@ def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> S
         index: the indices, (pairs, batch).
     """
     shape: Shape = picked(geoms, index)
+    if sys.geom_types[which[0]].has_heights:
+        return shape._replace(heights=height_table(sys, [int(which[0])]))
     counts = np.array(sys.geom_points)
     most = int(counts[which].max())
     if not most:
@@ -316,13 +482,6 @@ def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> S
     at = jnp.minimum(starts[index] + jnp.arange(most)[:, None, None], last[index])
     flat = picked(vec3(sys.points), at.reshape(-1, at.shape[-1]))
     return shape._replace(points=jax.tree.map(lambda x: x.reshape(*at.shape[:2], -1), flat))
-
-
-def _least(x: jax.Array, n: int) -> jax.Array:
-    """Return the indices of the `n` least entries of (rows, batch), (n, batch)."""
-    # NaN counts as least, so that a pair whose gap is NaN is tested and the result shows the NaN.
-    x = jax.lax.stop_gradient(x)
-    return jax.lax.top_k(-jnp.where(jnp.isnan(x), -jnp.inf, x).T, n)[1].T
 
 
 def picked(tree: T, index: jax.Array) -> T:

@@ -142,7 +142,7 @@ def local_shapes(sys: System) -> list[tuple[Shape, Shape]]:
 def local_shape(sys: System, geoms: Sequence[int]) -> Shape:
     """Return geoms of one type in the frames of their links."""
     pos, rot, size = rows((sys.geom.transform.pos, sys.geom.transform.rot, sys.geom.size), geoms)
-    return Shape(vec3(pos), quat(rot), vec3(size), _points(sys, geoms), _heights(sys, geoms))
+    return Shape(vec3(pos), quat(rot), vec3(size), _points(sys, geoms), height_table(sys, geoms))
 
 
 def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
@@ -158,7 +158,7 @@ def _points(sys: System, geoms: Sequence[int]) -> Vec3 | None:
     return Vec3(*(c[index] for c in vec3(sys.points)))
 
 
-def _heights(sys: System, geoms: Sequence[int]) -> jax.Array | None:
+def height_table(sys: System, geoms: Sequence[int]) -> jax.Array | None:
     """Return the geoms' heights, (rows * columns, pairs, batch); None if the type has none."""
     # A height field's collider has one grid, so all geoms of a group have equally many heights. A
     # group with a single field, the usual case, stores it once and broadcasts it over the pairs.

@@ -35,8 +35,9 @@ from brax.generalized.constraints.constraint_layout import (
     ConstraintFamily,
     ConstraintLayout,
 )
-from brax.generalized.constraints.jacobians import of_block
+from brax.generalized.constraints.jacobians import ListedJacobian, of_block
 from brax.generalized.linalg import (
+    blocked,
     constraint_hessian_dense,
     constraint_hessian_sparse,
     frontal,
@@ -45,7 +46,7 @@ from brax.generalized.linalg import (
 from brax.generalized.linalg.frontal import Front
 from brax.generalized.linalg.unrolled import add
 from brax.kernels.fusion_barrier import fusion_barrier
-from brax.kernels.skip import where_needed
+from brax.kernels.skip import fold_needed, map_needed, where_needed
 from brax.tree import sum_rows
 
 Law = IndependentLaw | PyramidalCone | EllipticCone
@@ -75,11 +76,48 @@ class FamilyRows(NamedTuple):
 
     law: Law
     """The constraint law: force and D of each direction."""
-    jacobian: tuple[Along | None, ...]
-    """For each block and direction the Jacobian J, (path or reach, slots, copies, batch). None for
-    a block without constraints."""
+    jacobian: tuple[Along | ListedJacobian | None, ...]
+    """For each block and direction the Jacobian J, (path or reach, slots, copies, batch); in chunks
+    for listed contacts. None for a block without constraints."""
     aref: Along
     """Reference accelerations aref, MuJoCo's `efc_aref`, for each direction, (slots, batch)."""
+    needed: jax.Array | None = None
+    """Of listed contacts: whether each chunk of slots has any, (chunks, batch)."""
+
+    def response(self, residual: Along) -> tuple[Along, Matrix]:
+        """Return forces and D along the directions."""
+        if self.needed is None:
+            return self.law.response(residual)
+
+        def of_chunk(given: tuple[Law, Along]) -> tuple[Along, Matrix]:
+            law, mine = given
+            return law.response(mine)
+
+        chunks = self._chunks(residual)
+        shapes = jax.eval_shape(of_chunk, jax.tree.map(lambda x: x[0], chunks))
+        none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        found = map_needed(self.needed, of_chunk, chunks, none)
+        return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found)
+
+    def along(self, residual: Along, change: Along, size: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return power and curvature of the energy at `residual + size * change`, (1, batch)."""
+        if self.needed is None:
+            line = self.law.along(residual, change, size)
+            return sum_all(line.power), sum_all(line.curvature)
+
+        def more(sums: tuple[jax.Array, jax.Array], chunk: Any) -> tuple[jax.Array, jax.Array]:
+            law, mine, rate = chunk
+            line = law.along(mine, rate, size)
+            return sums[0] + sum_all(line.power), sums[1] + sum_all(line.curvature)
+
+        none = jnp.zeros_like(size)
+        return fold_needed(self.needed, more, (none, none), self._chunks(residual, change))
+
+    def _chunks(self, *values: Along) -> tuple[Any, ...]:
+        """Return the law and values of all slots in chunks, (chunks, slots of a chunk, batch)."""
+        assert self.needed is not None
+        chunks = len(self.needed)
+        return jax.tree.map(lambda x: x.reshape(chunks, -1, x.shape[-1]), (self.law, *values))
 
 
 class Constraints(NamedTuple):
@@ -116,10 +154,7 @@ def along_families(
     out = []
     for family, jacobian in zip(plan.families, jacobians, strict=True):
         # Outer index: block; inner index: direction. The slots of all blocks are joined below.
-        parts = [
-            [_constraint_hessian(slots).apply_jacobian(slots, j, paths[i]) for j in mine]
-            for i, slots, mine in _present(family, jacobian)
-        ]
+        parts = [_moved(slots, mine, paths[i]) for i, slots, mine in _present(family, jacobian)]
         flat = [[x.reshape(-1, x.shape[-1]) for x in part] for part in parts]
         out.append(tuple(jnp.concatenate(x) for x in zip(*flat, strict=True)))
     return out
@@ -229,9 +264,7 @@ class Solver:
     ) -> tuple[ConstraintVector, tuple[jax.Array, tuple[Matrix, ...]]]:
         """Return the constraint forces and D, their negative derivative, at a residual."""
         force, stiff = c.rows.response(residual.rows)
-        found = [
-            f.law.response(mine) for f, mine in zip(c.families, residual.families, strict=True)
-        ]
+        found = [f.response(mine) for f, mine in zip(c.families, residual.families, strict=True)]
         return ConstraintVector(force, tuple(f for f, _ in found)), (
             stiff,
             tuple(m for _, m in found),
@@ -253,10 +286,13 @@ class Solver:
                 assembly = _constraint_hessian(slots)
                 # The unrolled assembly adds term by term to the rows of a front; the others make a
                 # whole matrix.
+                kind = frontal.algebra(self.plan.blocks.blocks[i])
                 if assembly is unrolled:
                     loaded[i] = unrolled.hessian(slots, loaded[i], jacobian, mine)
+                elif assembly is constraint_hessian_dense and kind is blocked:
+                    # Added in place, without a matrix for the sum.
+                    loaded[i] = constraint_hessian_dense.hessian(slots, jacobian, mine, loaded[i])
                 else:
-                    kind = frontal.algebra(self.plan.blocks.blocks[i])
                     loaded[i] = kind.add_matrix(loaded[i], assembly.hessian(slots, jacobian, mine))
         return loaded
 
@@ -402,12 +438,13 @@ class Solver:
         size: jax.Array,
     ) -> tuple[jax.Array, jax.Array]:
         """Return power and curvature of all constraints along the direction, (1, batch)."""
-        lines = [c.rows.along(residual.rows, J_direction.rows, size)]
+        single = c.rows.along(residual.rows, J_direction.rows, size)
+        lines = [(sum_all(single.power), sum_all(single.curvature))]
         for family, mine, rate in zip(
             c.families, residual.families, J_direction.families, strict=True
         ):
-            lines.append(family.law.along(mine, rate, size))
-        return total(sum_all(x.power) for x in lines), total(sum_all(x.curvature) for x in lines)
+            lines.append(family.along(mine, rate, size))
+        return total(power for power, _ in lines), total(curve for _, curve in lines)
 
     def _derivative(self, primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
         """Return the solution and its tangent, by the implicit function theorem."""
@@ -422,12 +459,20 @@ class Solver:
 
 
 def _present(
-    family: ConstraintFamily, jacobian: Sequence[Along | None]
-) -> Iterator[tuple[int, BlockConstraints, Along]]:
+    family: ConstraintFamily, jacobian: Sequence[Along | ListedJacobian | None]
+) -> Iterator[tuple[int, BlockConstraints, Any]]:
     """Yield the blocks that a family has constraints on, with their Jacobians."""
     for i, (slots, mine) in enumerate(zip(family.slots, jacobian, strict=True)):
         if slots is not None and mine is not None:
             yield i, slots, mine
+
+
+def _moved(slots: BlockConstraints, jacobian: Any, path: jax.Array) -> Sequence[jax.Array]:
+    """Return J times the rates along a path: for each direction, (slots, copies, batch)."""
+    kind = _constraint_hessian(slots)
+    if kind is constraint_hessian_dense:
+        return constraint_hessian_dense.apply_jacobian(slots, jacobian, path)
+    return [kind.apply_jacobian(slots, j, path) for j in jacobian]
 
 
 def _constraint_hessian(slots: BlockConstraints) -> ModuleType:

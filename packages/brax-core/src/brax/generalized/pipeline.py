@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from brax import impulses
 from brax.base import Force, State, System
-from brax.colliders.broad_phase import contact_widths, uses_broad_phase
+from brax.colliders.broad_phase import contact_widths, lists_contacts, uses_broad_phase
 from brax.contracts import ADHESION_LIMITS, DAMPING, ELASTICITY, TIME_OF_IMPACT, UNTESTED_CONTACTS
 from brax.forces.external import external_forces
 from brax.generalized.constraints.constraint_layout import constraint_layout
@@ -41,7 +41,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
         """Return the state at `q` and `qd`; the solver's warm start is an acceleration of zero."""
         state = super().init(sys, q, qd)
-        overflow = jnp.zeros(()) if uses_broad_phase(sys) else None
+        overflow = jnp.zeros(()) if lists_contacts(sys) else None
         return state.replace(warmstart=jnp.zeros_like(qd), overflow=overflow)
 
     def problem(self, sys: System, act: jax.Array, external: Force | None) -> GeneralizedProblem:
@@ -61,7 +61,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
         """
         start = jnp.zeros_like(state.qd) if state.warmstart is None else state.warmstart
         # Shaped (batch,), like any row of the coordinates.
-        overflow = jnp.zeros_like(state.q[0]) if uses_broad_phase(problem.sys) else None
+        overflow = jnp.zeros_like(state.q[0]) if lists_contacts(problem.sys) else None
         acted = None if state.forces is None else impulses.zero(state.forces)
         return StepState(state.q, state.qd, start, state.activation, overflow, acted)
 

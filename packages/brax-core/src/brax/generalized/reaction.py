@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from brax.base import System
-from brax.colliders.broad_phase import contact_widths, uses_broad_phase
+from brax.colliders.broad_phase import contact_widths, lists_contacts, uses_broad_phase
 from brax.colliders.narrow_phase import contact_links
 from brax.components import Vec3, rows, stack, total, zero_vec
 from brax.generalized.constraints.constraint_layout import (
@@ -80,6 +80,7 @@ def contact_forces(
     """Return the force of each contact on its second geom, world axes, (contacts, 3, batch)."""
     sys = problem.sys
     count = sum(len(g.geom1) * g.collider.n_contacts for g in sys.collisions)
+    listed = lists_contacts(sys) and not uses_broad_phase(sys)
     if uses_broad_phase(sys):
         count = sum(contact_widths(sys).values())
     # Row 0 is zero and serves contacts that move nothing and so have no slot.
@@ -90,7 +91,19 @@ def contact_forces(
             start = sum(map(len, tables))
             places |= {contact: start + slot for contact, slot in family.places.items()}
             tables.append(stack(force))
+    if listed:
+        return _by_number(forces, tables[1:], count)
     return rows(jnp.concatenate(tables), [places.get(c, 0) for c in range(count)])
+
+
+def _by_number(forces: StateForces, tables: Sequence[jax.Array], count: int) -> jax.Array:
+    """Return the forces of listed contacts, (slots, 3, batch), by their numbers among all."""
+    assert forces.contacts is not None
+    near = forces.contacts.near
+    number = jnp.concatenate([x.number for x in near])
+    real = jnp.concatenate([jnp.arange(len(x.number))[:, None] < x.filled for x in near])
+    mine = real & (jnp.arange(count)[:, None, None] == number)
+    return jnp.sum(jnp.where(mine[:, :, None], jnp.concatenate(tables), 0.0), axis=1)
 
 
 def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -> Spatial:

@@ -117,6 +117,10 @@ class PyramidalCone(NamedTuple):
     edges: jax.Array
     """Factor of D for all edges but the first: 1, or 0 for a contact without friction."""
 
+    def inactive(self) -> "PyramidalCone":
+        """Return the law of contacts that are not active."""
+        return self._replace(stiffness=jnp.zeros_like(self.stiffness))
+
     def _edges(self, residual: Along) -> list[jax.Array]:
         """Return the residual along each edge: plus and minus for each direction."""
         normal, *across = residual
@@ -177,6 +181,11 @@ class EllipticCone(NamedTuple):
     sideways: jax.Array | None = None
     """Friction coefficient of the second tangent divided by that of the first; None where they are
     equal."""
+
+    def inactive(self) -> "EllipticCone":
+        """Return the law of contacts that are not active."""
+        none = jnp.zeros_like(self.normal)
+        return self._replace(normal=none, tangent=none)
 
     def _scaled(self, across: Sequence[jax.Array]) -> list[jax.Array]:
         """Return the directions across the normal, each scaled by its share of sliding friction."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
-from brax.colliders.broad_phase import contact_widths, uses_broad_phase
+from brax.colliders.broad_phase import contact_widths, lists_contacts
 from brax.colliders.narrow_phase import contact_links
 from brax.generalized.constraints.coupling_layout import coupling_layout
 from brax.generalized.smooth_dynamics.structure import (
@@ -201,7 +201,7 @@ def _members(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
     """Return all constraints by kind and number of directions."""
     out: dict[tuple[str, int], list[FamilyMember]] = {}
     count = 0
-    if uses_broad_phase(sys):
+    if lists_contacts(sys):
         out |= _near(sys)
     else:
         for group, sides in zip(sys.collisions, contact_links(sys), strict=True):

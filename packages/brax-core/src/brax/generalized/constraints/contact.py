@@ -6,7 +6,7 @@ Source: MuJoCo's documentation, chapter Computation, sections Constraint model a
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,8 @@ import numpy as np
 from brax.base import System
 from brax.colliders.broad_phase import (
     NearestContacts,
+    chunk_size,
+    chunks_needed,
     contact_widths,
     links_of,
     nearest_contacts,
@@ -40,9 +42,15 @@ from brax.generalized.constraints.constraint_layout import (
     ConstraintFamily,
     ConstraintLayout,
 )
-from brax.generalized.constraints.jacobians import AttachmentPoints, FamilyConstraints, jacobian
+from brax.generalized.constraints.jacobians import (
+    AttachmentPoints,
+    FamilyConstraints,
+    ListedJacobian,
+    jacobian,
+)
 from brax.generalized.constraints.scalar import MIN_REGULARIZER, stacked
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
+from brax.kernels.skip import map_needed, unread
 
 
 class ModelContacts(NamedTuple):
@@ -59,10 +67,10 @@ class ModelContacts(NamedTuple):
         return total(n.overflow for n in self.near)[0] if self.near else None
 
 
-def find_contacts(sys: System, margins: jax.Array | None, frames: LinkFrames) -> ModelContacts:
-    """Return the contacts: those of the nearest pairs if the pairs' margins are given, else all."""
-    if margins is not None:
-        return ModelContacts([], nearest_contacts(sys, margins, frames))
+def find_contacts(sys: System, reach: jax.Array | None, frames: LinkFrames) -> ModelContacts:
+    """Return the contacts: those within the pairs' reach if it is given, else all."""
+    if reach is not None:
+        return ModelContacts([], nearest_contacts(sys, reach, frames))
     return ModelContacts(find_touches(sys, local_shapes(sys), frames), [])
 
 
@@ -135,10 +143,22 @@ def contact_constraints(
     contacts: ModelContacts,
 ) -> FamilyConstraints:
     """Return the constraints of a family of contacts."""
-    touch, soft, geoms = family_contacts(sys, family, soft, contacts)
-    links = None
     if family.kind == NEAREST_CONTACT:
-        links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
+        return _listed_constraints(sys, plan, family, soft, dynamics, contacts)
+    touch, soft, _ = family_contacts(sys, family, soft, contacts)
+    return _constraints(sys, plan, family, soft, dynamics, touch, None)
+
+
+def _constraints(
+    sys: System,
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    soft: ContactSoftness,
+    dynamics: SmoothDynamics,
+    touch: Touch,
+    links: tuple[jax.Array, jax.Array] | None,
+) -> FamilyConstraints:
+    """Return the constraints of contacts whose softness and links are known."""
     dist, point, axes = _located(touch)
     # Both links share the contact point. Torsion is about the normal, rolling about the tangents:
     # the same three axes.
@@ -149,6 +169,61 @@ def contact_constraints(
     return FamilyConstraints(
         law, jacobian(plan, family, dynamics, ends), (normal, *across), soft.reference_damping, ends
     )
+
+
+def _listed_constraints(
+    sys: System,
+    plan: ConstraintLayout,
+    family: ConstraintFamily,
+    soft: ContactSoftness,
+    dynamics: SmoothDynamics,
+    contacts: ModelContacts,
+) -> FamilyConstraints:
+    """Return the constraints of a family of listed contacts, chunk by chunk of its slots."""
+    (slots,) = (s for s in family.slots if s is not None)
+    near, order = _listed(sys, family, contacts)
+    chunk = chunk_size(slots.each)
+    part = slots._replace(start=0, each=chunk, sides=slots.sides[:, :, :chunk])
+    mine = family._replace(slots=tuple(s and part for s in family.slots))
+
+    def of_chunk(given: Any) -> FamilyConstraints:
+        touch, pair, geoms = given
+        links = links_of(sys, geoms[0]), links_of(sys, geoms[1])
+        found = _constraints(sys, plan, mine, picked(soft, pair), dynamics, touch, links)
+        # (path, slots, copies, batch) for each direction become (path, copies, rows, batch).
+        joined: Any = tuple(
+            j and jnp.concatenate([jnp.swapaxes(x, 1, 2) for x in j], axis=2)
+            for j in found.jacobian
+        )
+        return found._replace(jacobian=joined)
+
+    chunks = jax.tree.map(
+        lambda x: x.reshape(-1, chunk * slots.copies, x.shape[-1]),
+        rows((near.touch, near.pair, near.geoms), order),
+    )
+    shapes = jax.eval_shape(of_chunk, jax.tree.map(lambda x: x[0], chunks))
+    idle = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    # Ones keep the law's quotients finite where there is no contact.
+    law = jax.tree.map(jnp.ones_like, idle.law).inactive()
+    needed = chunks_needed(near.filled, slots.each, chunk)
+    # The solver reads the Jacobian of the chunks that are needed alone.
+    idle = idle._replace(law=law, jacobian=unread(idle.jacobian))
+    found = map_needed(needed, of_chunk, chunks, idle)
+    flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found._replace(jacobian=()))
+    return flat._replace(
+        jacobian=tuple(None if j is None else ListedJacobian(needed, j) for j in found.jacobian),
+        needed=needed,
+    )
+
+
+def _listed(
+    sys: System, family: ConstraintFamily, contacts: ModelContacts
+) -> tuple[NearestContacts, list[int]]:
+    """Return the listed contacts of a family, and the row of each slot among them."""
+    near = contacts.near[list(contact_widths(sys)).index(family.width)]
+    # Contacts are numbered through all families; a family's own table begins with its first.
+    first = min(family.places)
+    return near, [max(n - first, 0) for n in family.order]
 
 
 class FamilyContacts(NamedTuple):
@@ -167,10 +242,7 @@ def family_contacts(
 ) -> FamilyContacts:
     """Return the contacts of a family; `soft` is as `contact_softness` returns it."""
     if family.kind == NEAREST_CONTACT:
-        near = contacts.near[list(contact_widths(sys)).index(family.width)]
-        # Contacts are numbered through all families; a family's own table begins with its first.
-        first = min(family.places)
-        order = [max(n - first, 0) for n in family.order]
+        near, order = _listed(sys, family, contacts)
         touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
         return FamilyContacts(touch, picked(soft, pair), geoms)
     every = [np.tile([g.geom1, g.geom2], g.collider.n_contacts) for g in sys.collisions]

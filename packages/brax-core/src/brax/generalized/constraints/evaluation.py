@@ -107,7 +107,7 @@ def constraints(
     # k d(r) r.
     moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
     families = tuple(
-        FamilyRows(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates))
+        FamilyRows(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates), f.needed)
         for f, rates in zip(found, moving, strict=True)
     )
     return Constraints(law, signs, aref, families)
@@ -140,9 +140,9 @@ def contacts_at(
     sys: System, links: Layout, plan: ConstraintLayout, soft: Softness, dynamics: SmoothDynamics
 ) -> ModelContacts:
     """Return the contacts at a state."""
-    # A family of nearest contacts keeps the margins of all pairs; one of them has them all.
+    # A family of listed contacts keeps the parameters of all pairs; one of them has them all.
     near = [
-        s.margin
+        s.margin + s.gap
         for f, s in zip(plan.families, soft.families, strict=True)
         if f.kind == NEAREST_CONTACT
     ]

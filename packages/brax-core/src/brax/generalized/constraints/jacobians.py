@@ -166,13 +166,22 @@ def at_places(
     return tuple(out)
 
 
+class ListedJacobian(NamedTuple):
+    """The Jacobian of listed contacts on one block, in chunks of slots."""
+
+    needed: jax.Array
+    """Whether each chunk has an active contact, (chunks, batch)."""
+    rows: jax.Array
+    """The rows of each chunk by direction, then by slot, (chunks, path, copies, rows, batch)."""
+
+
 class FamilyConstraints(NamedTuple):
     """The constraints of one family at a state."""
 
     law: Any
     """Their constraint law, of `brax.generalized.constraints.constraint_laws`."""
-    jacobian: tuple[Along | None, ...]
-    """The Jacobian, as `jacobian` returns it."""
+    jacobian: tuple[Along | ListedJacobian | None, ...]
+    """The Jacobian, as `jacobian` returns it; in chunks for listed contacts."""
     reference_acc: Along
     """The part -k d(r) r of the reference acceleration, for each direction, (slots, batch). Where
     points swing, their acceleration at constant rates is subtracted."""
@@ -180,3 +189,5 @@ class FamilyConstraints(NamedTuple):
     """b of the reference acceleration, which multiplies J qvel."""
     ends: AttachmentPoints | None
     """Points and directions on links; None for constraints on coordinates."""
+    needed: jax.Array | None = None
+    """Of listed contacts: whether each chunk of slots has any, (chunks, batch)."""

@@ -1,11 +1,10 @@
-"""Blocked factorization of one block with a long path: its front is one array, worked on by loops.
+"""Factorization of one block with a long path: its front is one array, worked on by loops.
 
 Unrolled code for a long path takes a compiler too long, since it grows with the cube of the path.
 Here a front is a symmetric array (path, path, copies, batch), zero where both places lie before the
-block's own. It is eliminated in panels: a loop over the rows of a panel, then one update of
-everything before the panel.
+block's own. A front that is to be factorized counts by its lower triangle alone.
 
-Source: Golub and Van Loan (2013), Matrix Computations, section 4.2: blocked factorization.
+Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 6.5.
 """
 
 from collections.abc import Sequence
@@ -17,9 +16,7 @@ import numpy as np
 
 from brax.components import total
 from brax.generalized.smooth_dynamics.structure import Block
-
-PANEL_ROWS = 16
-"""Number of rows that are eliminated together."""
+from brax.kernels.symmetric import eliminated
 
 
 class BlockedPivots(NamedTuple):
@@ -83,49 +80,10 @@ def factor(front: jax.Array, above: int) -> tuple[BlockedPivots, jax.Array]:
 
     Returns:
         The pivots, and the update matrix: what the elimination leaves on the places before, (above,
-        above, copies, batch).
+        above, copies, batch), of which only the lower triangle counts.
     """
-    n = front.shape[0]
-    rows: list[jax.Array] = []
-    inverse: list[jax.Array] = []
-    stop = n
-    while stop > above:
-        # The panels start at the tip; the last one may be short.
-        start = max(above, stop - PANEL_ROWS)
-        mine, inverses = _panel(front[start:], start)
-        # `mine` are rows of L; `full` is D L, so that the sum of outer products is LᵀDL over the
-        # panel.
-        full = mine / inverses[:, None]
-        left = [mine[i, :start, None] * full[i, None, :start] for i in range(stop - start)]
-        rows.insert(0, jnp.pad(mine, ((0, 0), (0, n - stop), (0, 0), (0, 0))))
-        inverse.insert(0, inverses)
-        # One update of the remaining front for the whole panel, as in Golub and Van Loan's blocked
-        # form.
-        front, stop = front[:start, :start] - total(left), start
-    before = jnp.zeros((above, *rows[0].shape[1:]), front.dtype)
-    return BlockedPivots(jnp.concatenate([before, *rows]), jnp.concatenate(inverse)), front
-
-
-def _panel(panel: jax.Array, start: int) -> tuple[jax.Array, jax.Array]:
-    """Eliminate the rows of a panel (rows, path, copies, batch), the last first.
-
-    Returns:
-        The rows' coefficients on the places before them, and one over the pivots.
-    """
-    places = jnp.arange(panel.shape[1])[:, None, None]
-
-    def eliminate(panel: jax.Array, i: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        last = panel[i]
-        inverse = 1.0 / last[start + i]
-        # The row index changes in the loop, so that the places before it are a mask and not a
-        # slice.
-        before = jnp.where(places < start + i, last, 0.0)
-        scaled = before * inverse
-        return panel - scaled[start:, None] * before, (scaled, inverse)
-
-    found: tuple[jax.Array, jax.Array]
-    _, found = jax.lax.scan(eliminate, panel, jnp.arange(panel.shape[0]), reverse=True)
-    return found
+    rows, inverse, left = eliminated(front, above)
+    return BlockedPivots(rows, inverse), left
 
 
 def forward(pivots: BlockedPivots, load: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -1,34 +1,80 @@
-"""Constraint Hessian of a block with contacts of the nearest pairs: all entries are kept.
+"""Constraint Hessian of a block with listed contacts: all entries are kept, chunk by chunk.
 
 Which links a slot's contact joins is known only as the step runs. So the Jacobian has an entry for
-every place of the path, and the products are plain matrix products.
+every place of the path. Chunks of slots without an active contact are passed over.
 """
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from brax.components import total
 from brax.generalized.constraints.constraint_laws import Along, Matrix, mul
 from brax.generalized.constraints.constraint_layout import BlockConstraints
+from brax.generalized.constraints.jacobians import ListedJacobian
+from brax.kernels.skip import fold_needed, map_needed, unread
+from brax.kernels.symmetric import outer_sums
+
+# Axes of the products: p and q places of the path, t rows of a chunk (by direction, then by slot),
+# c copies of the block, b environments of the batch.
 
 
-def apply_jacobian(_: BlockConstraints, jacobian: jax.Array, path: jax.Array) -> jax.Array:
-    """Return J times the rates along the path, (slots, copies, batch)."""
-    # Axes: p place of the path, s slot, c copy of the block, b environment of the batch.
-    return jnp.einsum("pscb,pcb->scb", jacobian, path)
+def apply_jacobian(slots: BlockConstraints, jacobian: ListedJacobian, path: jax.Array) -> Along:
+    """Return J times the rates along the path: for each direction, (slots, copies, batch)."""
+
+    def of_chunk(rows: jax.Array) -> jax.Array:
+        return jnp.einsum("pctb,pcb->tcb", rows, path)
+
+    still = jnp.zeros_like(jnp.swapaxes(jacobian.rows[0, 0], 0, 1))
+    found = map_needed(jacobian.needed, of_chunk, jacobian.rows, still)
+    # (chunks, directions * slots of a chunk, ...) become the slots of each direction.
+    chunks = found.reshape(len(found), -1, slots.each // len(found), *found.shape[2:])
+    by_direction = jnp.moveaxis(chunks, 1, 0)
+    return tuple(x.reshape(slots.each, *x.shape[2:]) for x in by_direction)
 
 
-def apply_transpose(_: BlockConstraints, jacobian: Along, force: Along) -> jax.Array:
+def apply_transpose(slots: BlockConstraints, jacobian: ListedJacobian, force: Along) -> jax.Array:
     """Return Jᵀ times forces (slots, copies, batch), along the path, (path, copies, batch)."""
-    return total(jnp.einsum("pscb,scb->pcb", j, x) for j, x in zip(jacobian, force, strict=True))
+
+    def more(sum_: jax.Array, chunk: tuple[jax.Array, tuple[jax.Array, ...]]) -> jax.Array:
+        rows, mine = chunk
+        return sum_ + jnp.einsum("pctb,tcb->pcb", rows, jnp.concatenate(mine))
+
+    start = jnp.zeros_like(jacobian.rows[0, :, :, 0])
+    chunks = jacobian.rows, _in_chunks(jacobian, force)
+    return fold_needed(jacobian.needed, more, start, chunks)
 
 
-def hessian(_: BlockConstraints, jacobian: Along, matrix: Matrix) -> jax.Array:
-    """Return JᵀDJ over the path, (path, path, copies, batch).
+def hessian(
+    slots: BlockConstraints,
+    jacobian: ListedJacobian,
+    matrix: Matrix,
+    front: jax.Array | None = None,
+) -> jax.Array:
+    """Return a front plus JᵀDJ over the path; of the sum only the lower triangle counts.
 
-    The entries of D are shaped (slots, copies, batch). JᵀDJ is one matrix product in each
-    environment.
+    The entries of D are shaped (slots, copies, batch), the front (path, path, copies, batch); None
+    is zero.
     """
-    pushed, wide = jnp.stack(mul(matrix, jacobian)), jnp.stack(jnp.broadcast_arrays(*jacobian))
-    # The axis d is the direction of a constraint: normal and tangents. `pushed` is D J.
-    return jnp.einsum("dpscb,dqscb->pqcb", pushed, wide)
+    if front is None:
+        first = jacobian.rows[0, :, :, 0]
+        front = jnp.zeros((len(first), *first.shape), first.dtype)
+
+    def pushed(chunk: tuple[jax.Array, Matrix]) -> jax.Array:
+        rows, stiff = chunk
+        each = jnp.split(rows, len(stiff), axis=2)
+        # (slots, copies, batch) to the axes of the rows.
+        wide = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), stiff)
+        return jnp.concatenate(mul(wide, each), axis=2)
+
+    nothing = unread(jnp.zeros_like(jacobian.rows[0]))
+    left = map_needed(
+        jacobian.needed, pushed, (jacobian.rows, _in_chunks(jacobian, matrix)), nothing
+    )
+    return outer_sums(jacobian.needed, front, left, jacobian.rows)
+
+
+def _in_chunks(jacobian: ListedJacobian, tree: Any) -> Any:
+    """Return values of all slots, (slots, copies, batch), in the Jacobian's chunks."""
+    chunks, copies = len(jacobian.needed), jacobian.rows.shape[2]
+    return jax.tree.map(lambda x: x.reshape(chunks, -1, copies, x.shape[-1]), tree)
