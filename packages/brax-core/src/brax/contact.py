@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import Contact, System, Transform
-from brax.colliders.broad_phase import links_of, nearest_contacts, picked, uses_broad_phase
+from brax.colliders.broad_phase import links_of, listed_contacts, picked, uses_broad_phase
 from brax.colliders.narrow_phase import GroupContacts, contact_links, contacts, frames_of, surfaces
 from brax.components import Quat, Vec3, quat, stack, vec3, zero_vec
 from brax.kernels.batch_last import batch_last
@@ -75,7 +75,7 @@ def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, .
     ]
     surface, reach = join(every)
     tables = []
-    for near in nearest_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
+    for near in listed_contacts(sys, reach, frames_of(vec3(x.pos), quat(x.rot))):
         found = GroupContacts(near.touch, *picked(surface, near.pair))
         links = tuple(links_of(sys, geoms) for geoms in near.geoms)
         tables.append((*_table(found), links))

@@ -140,7 +140,7 @@ def test_what_is_left_out_is_counted():
 
 
 @pytest.mark.slow
-def test_derivatives_go_through_the_nearest_contacts(settled):
+def test_derivatives_go_through_the_listed_contacts(settled):
     """By central differences, with respect to rates of balls at rest on the ground."""
     sys, (_, state) = few(), settled
     direction = jnp.asarray(np.random.default_rng(0).normal(size=30))

@@ -1,10 +1,11 @@
-"""Broad phase: selects the nearest pairs, in models where a great many pairs could touch.
+"""Broad phase and lists of contacts: the pairs that may touch, and the contacts that are active.
 
-At each state, every collider tests a fixed number of candidate pairs: those of least gap. The gap
-is bounded from below by the gaps along some separating axes: the line between the centres and the
-axes of shapes with flat faces, or a plane's normal. Meshes count as their bounding boxes. Of the
-contact points that the colliders find, a fixed number of the nearest are the contacts. Their pairs
-change as the model moves. The counts are fixed because the shapes of arrays are.
+At each state, every collider lists the pairs whose gap may be within their margin, and tests those.
+The gap is bounded from below by the gaps along some separating axes: the line between the centres
+and the axes of shapes with flat faces, or a plane's normal. Meshes and height fields count as their
+bounding boxes. Of the contact points that the colliders find, those within their margin are listed.
+The lists change as the model moves. Their lengths are fixed because the shapes of arrays are; what
+is not filled is passed over in chunks.
 
 Source: Ericson (2005), Real-Time Collision Detection, section 5.2.1: separating axes.
 """
@@ -39,8 +40,8 @@ from brax.tree import join
 T = TypeVar("T")
 
 MAX_UNCULLED_POINTS = 1000
-"""Number of possible contact points above which only the nearest count, unless the model's options
-say otherwise."""
+"""Number of possible contact points above which lists have bounds, unless the model's options say
+otherwise."""
 
 MIN_LISTED_POINTS = 48
 """Number of possible contact points from which on the active ones are listed at each state."""
@@ -51,15 +52,16 @@ MAX_CHUNK = 4
 FAR = 1e3
 """Distance of an empty contact [m]: beyond all margins."""
 
-MAX_CANDIDATE_PAIRS, MAX_NEAREST_CONTACTS = 64, 128
-"""Number of candidate pairs of each collider, and of contacts of each `condim`, in such models."""
+MAX_CANDIDATE_PAIRS, MAX_LISTED_CONTACTS = 64, 128
+"""Longest lists of pairs of each collider, and of contacts of each `condim`, in models with more
+possible points than `MAX_UNCULLED_POINTS`."""
 
 FACE_CORNERS = 4
 """`GeometryType.corners` of shapes with flat faces."""
 
 
-class NearestContacts(NamedTuple):
-    """The nearest contacts of one `condim`, in no order."""
+class ListedContacts(NamedTuple):
+    """The listed contacts of one `condim`, in the order of colliders and of their pairs."""
 
     touch: Touch
     """The contact points, (contacts, batch); empty ones are at the distance `FAR`."""
@@ -103,7 +105,7 @@ def lists_contacts(sys: System) -> bool:
 
 
 def contact_widths(sys: System) -> dict[int, int]:
-    """Return the number of nearest contacts of a model with a broad phase, by their dimension."""
+    """Return the length of the lists of contacts, by their dimension."""
     pairs, points = _limits(sys)
     # A bound that was asked for is kept; else the list has room for whole chunks.
     room = _whole if not sys.opt.max_contact_points else int
@@ -126,7 +128,7 @@ def _limits(sys: System) -> tuple[int, int]:
     asked = sys.opt.max_geom_pairs, sys.opt.max_contact_points
     # In models with few possible points the limits are their number, so that nothing is left out.
     usual = (
-        (MAX_CANDIDATE_PAIRS, MAX_NEAREST_CONTACTS)
+        (MAX_CANDIDATE_PAIRS, MAX_LISTED_CONTACTS)
         if every > MAX_UNCULLED_POINTS
         else (every, every)
     )
@@ -191,7 +193,7 @@ def pair_geoms(sys: System) -> tuple[np.ndarray, np.ndarray]:
     return np.array(first), np.array(second)
 
 
-def nearest_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[NearestContacts]:
+def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[ListedContacts]:
     """Return the contacts at a state that are within reach, in the order of `contact_widths`.
 
     Args:
@@ -233,7 +235,7 @@ def nearest_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[
         # More points than are kept may be within reach, and more pairs than are tested.
         more = found - count + jnp.sum(every.overflow, axis=0, keepdims=True)
         out.append(
-            NearestContacts(
+            ListedContacts(
                 touch, listed.pair, listed.number, count, listed.geoms, more.astype(reach.dtype)
             )
         )
@@ -273,7 +275,7 @@ def links_of(sys: System, geoms: jax.Array) -> jax.Array:
 
 
 class _Listed(NamedTuple):
-    """A chunk of contacts, (rows of a chunk, batch); see `NearestContacts`."""
+    """A chunk of contacts, (rows of a chunk, batch); see `ListedContacts`."""
 
     touch: Touch
     pair: jax.Array

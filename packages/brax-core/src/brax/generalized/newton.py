@@ -477,7 +477,7 @@ def _moved(slots: BlockConstraints, jacobian: Any, path: jax.Array) -> Sequence[
 
 def _constraint_hessian(slots: BlockConstraints) -> ModuleType:
     """Return the module that assembles JᵀDJ of a block's constraints."""
-    # Contacts of the nearest pairs may act on any place of the path.
+    # Listed contacts may act on any place of the path.
     if slots.link_paths is not None:
         return constraint_hessian_dense
     return unrolled if slots.reach is None else constraint_hessian_sparse

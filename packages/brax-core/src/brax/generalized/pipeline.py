@@ -35,7 +35,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
     approximates: ClassVar[Mapping[str, str]] = {
         ELASTICITY: "it has no effect; the softness of contacts takes its place",
         DAMPING: "it has no effect; joints have their own",
-        UNTESTED_CONTACTS: "those of the nearest pairs act; State.overflow counts those left out",
+        UNTESTED_CONTACTS: "as many as the lists hold act; State.overflow counts those left out",
     }
 
     def init(self, sys: System, q: jax.Array, qd: jax.Array) -> State:
@@ -78,7 +78,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
         return moved._replace(acted=impulses.more(motion.acted, now))
 
     def contacts(self, sys: System) -> int:
-        """Return the number of contacts of `State.forces`: all, or the nearest of a broad phase."""
+        """Return the number of contacts of `State.forces`: all, or with a broad phase the listed."""
         return sum(contact_widths(sys).values()) if uses_broad_phase(sys) else super().contacts(sys)
 
     def leave(self, problem: GeneralizedProblem, motion: StepState) -> State:

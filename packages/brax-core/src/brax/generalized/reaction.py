@@ -12,7 +12,7 @@ from brax.colliders.narrow_phase import contact_links
 from brax.components import Vec3, rows, stack, total, zero_vec
 from brax.generalized.constraints.constraint_layout import (
     CONTACT,
-    NEAREST_CONTACT,
+    LISTED_CONTACT,
     ConstraintFamily,
 )
 from brax.generalized.constraints.evaluation import families_at
@@ -87,7 +87,7 @@ def contact_forces(
     tables = [jnp.zeros((1, 3, forces.net.shape[-1]), forces.net.dtype)]
     places: dict[int, int] = {}
     for family, _, force, _ in _family_wrenches(problem, motion, forces):
-        if family.kind in (CONTACT, NEAREST_CONTACT):
+        if family.kind in (CONTACT, LISTED_CONTACT):
             start = sum(map(len, tables))
             places |= {contact: start + slot for contact, slot in family.places.items()}
             tables.append(stack(force))
@@ -116,7 +116,7 @@ def loads(problem: GeneralizedProblem, motion: StepState, forces: StateForces) -
     out = Spatial(zero, zero)
     for family, ends, push, torque in _family_wrenches(problem, motion, forces):
         points = ends.first, ends.first if ends.second is None else ends.second
-        # Contacts of the nearest pairs: the links are data, and are matched by comparison.
+        # Listed contacts: the links are data, and are matched by comparison.
         if ends.links is not None:
             load = Spatial(ends.first.cross(push) + torque, push)
             first, second = (_on_links(load, link, n) for link in ends.links)

@@ -13,7 +13,7 @@ from brax.actuators.site_transmission import attached
 from brax.actuators.tendons import TendonsAtState, tendons_at_state
 from brax.base import Forces as Acted
 from brax.base import System, Transform
-from brax.colliders.broad_phase import NearestContacts, uses_broad_phase
+from brax.colliders.broad_phase import ListedContacts, uses_broad_phase
 from brax.components import Vec3, rows, vec3
 from brax.contact import normals
 from brax.dynamics import link_momenta
@@ -109,7 +109,7 @@ class EvaluationContext:
         return first, second
 
     @property
-    def _near(self) -> list[NearestContacts]:
+    def _near(self) -> list[ListedContacts]:
         """Contacts of the broad phase; empty where all contacts are listed."""
         if self.acted is not None or not uses_broad_phase(self.sys) or self.forces.contacts is None:
             return []

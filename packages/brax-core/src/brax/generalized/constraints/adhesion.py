@@ -17,7 +17,7 @@ from brax.components import rows
 from brax.generalized.constraints.constraint_laws import Along
 from brax.generalized.constraints.constraint_layout import (
     CONTACT,
-    NEAREST_CONTACT,
+    LISTED_CONTACT,
     ConstraintFamily,
 )
 from brax.generalized.constraints.contact import FamilyContacts, ModelContacts, family_contacts
@@ -54,7 +54,7 @@ def adhesion(
     sys, families = problem.sys, problem.plan.families
     near = [
         _near(sys, family, family_contacts(sys, family, soft, contacts))
-        if family.kind in (CONTACT, NEAREST_CONTACT)
+        if family.kind in (CONTACT, LISTED_CONTACT)
         else None
         for family, soft in zip(families, problem.soft.families, strict=True)
     ]

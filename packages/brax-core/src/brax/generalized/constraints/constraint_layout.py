@@ -25,9 +25,9 @@ from brax.generalized.smooth_dynamics.structure import (
 )
 from brax.joints import JointType
 
-CONTACT, NEAREST_CONTACT, CONNECT, WELD = "contact", "near", "connect", "weld"
-"""Kinds of constraints between links: contacts of all pairs, contacts of the nearest pairs, and the
-equalities `connect` and `weld`."""
+CONTACT, LISTED_CONTACT, CONNECT, WELD = "contact", "near", "connect", "weld"
+"""Kinds of constraints between links: contacts of all pairs, listed contacts, and the equalities
+`connect` and `weld`."""
 
 COUPLING, JOINT_LIMIT = "coupled", "range"
 """Kinds of scalar constraints on several coordinates: couplings and limits of tendons, and limits
@@ -52,7 +52,7 @@ class BlockConstraints(NamedTuple):
     """True where a place moves the first link and the second, (2, path, slots, copies, 1); with
     `reach`, (2, reach, slots, copies, 1)."""
     link_paths: np.ndarray | None = None
-    """For contacts of the nearest pairs, whose links change: True where a place of the path moves a
+    """For listed contacts, whose links change: True where a place of the path moves a
     link, with the world first, (n_links + 1, path, copies)."""
     reach: np.ndarray | None = None
     """With a sparse Jacobian: the places that act on each constraint, in rising order, (reach,
@@ -150,7 +150,7 @@ def constraint_layout(sys: System) -> ConstraintLayout:
     blocks = structure(dof_parents(sys), tuple(tuple(sorted(m.moved)) for m in everyone))
     links = [link_dofs(sys, i) for i in range(-1, sys.num_links())]
     families = [
-        _family(blocks, *key, mine, links if key[0] == NEAREST_CONTACT else ())
+        _family(blocks, *key, mine, links if key[0] == LISTED_CONTACT else ())
         for key, mine in members.items()
     ]
     # Joint types that state their own bounds have families of their own; all other limits bound one
@@ -236,7 +236,7 @@ def _members(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
 
 
 def _near(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
-    """Return the contacts of the nearest pairs: each may join any pair."""
+    """Return the listed contacts: each may join any pair."""
     moved: frozenset[int] = frozenset()
     for sides in contact_links(sys):
         for a, b in set(zip(*sides, strict=True)):
@@ -245,7 +245,7 @@ def _near(sys: System) -> dict[tuple[str, int], list[FamilyMember]]:
     out: dict[tuple[str, int], list[FamilyMember]] = {}
     count = 0
     for width, n in contact_widths(sys).items():
-        out[NEAREST_CONTACT, width] = [
+        out[LISTED_CONTACT, width] = [
             FamilyMember(count + i, moved, moved, moved) for i in range(n)
         ]
         count += n

@@ -14,12 +14,12 @@ import numpy as np
 
 from brax.base import System
 from brax.colliders.broad_phase import (
-    NearestContacts,
+    ListedContacts,
     chunk_size,
     chunks_needed,
     contact_widths,
     links_of,
-    nearest_contacts,
+    listed_contacts,
     picked,
 )
 from brax.colliders.interface import Touch
@@ -38,7 +38,7 @@ from brax.generalized.constraints.constraint_laws import (
     reference_parameters,
 )
 from brax.generalized.constraints.constraint_layout import (
-    NEAREST_CONTACT,
+    LISTED_CONTACT,
     ConstraintFamily,
     ConstraintLayout,
 )
@@ -58,8 +58,8 @@ class ModelContacts(NamedTuple):
 
     touches: list[Touch]
     """Contacts by collision group, (points, pairs, batch); empty with a broad phase."""
-    near: list[NearestContacts]
-    """Contacts of the nearest pairs, by number of directions; empty without a broad phase."""
+    near: list[ListedContacts]
+    """Listed contacts by number of directions; empty without lists."""
 
     @property
     def overflow(self) -> jax.Array | None:
@@ -70,7 +70,7 @@ class ModelContacts(NamedTuple):
 def find_contacts(sys: System, reach: jax.Array | None, frames: LinkFrames) -> ModelContacts:
     """Return the contacts: those within the pairs' reach if it is given, else all."""
     if reach is not None:
-        return ModelContacts([], nearest_contacts(sys, reach, frames))
+        return ModelContacts([], listed_contacts(sys, reach, frames))
     return ModelContacts(find_touches(sys, local_shapes(sys), frames), [])
 
 
@@ -100,9 +100,9 @@ class ContactSoftness(NamedTuple):
 
 
 def contact_softness(sys: System, family: ConstraintFamily) -> ContactSoftness:
-    """Return softness of a family of contacts, by slot; of the nearest contacts by pair."""
+    """Return softness of a family of contacts, by slot; of listed contacts by pair."""
     parts = _by_pair(sys, family.width)
-    if family.kind == NEAREST_CONTACT:
+    if family.kind == LISTED_CONTACT:
         return jax.tree.map(stacked, *parts)
     counts = (group.collider.n_contacts for group in sys.collisions)
     # All contact points of a pair have the same softness.
@@ -143,7 +143,7 @@ def contact_constraints(
     contacts: ModelContacts,
 ) -> FamilyConstraints:
     """Return the constraints of a family of contacts."""
-    if family.kind == NEAREST_CONTACT:
+    if family.kind == LISTED_CONTACT:
         return _listed_constraints(sys, plan, family, soft, dynamics, contacts)
     touch, soft, _ = family_contacts(sys, family, soft, contacts)
     return _constraints(sys, plan, family, soft, dynamics, touch, None)
@@ -218,7 +218,7 @@ def _listed_constraints(
 
 def _listed(
     sys: System, family: ConstraintFamily, contacts: ModelContacts
-) -> tuple[NearestContacts, list[int]]:
+) -> tuple[ListedContacts, list[int]]:
     """Return the listed contacts of a family, and the row of each slot among them."""
     near = contacts.near[list(contact_widths(sys)).index(family.width)]
     # Contacts are numbered through all families; a family's own table begins with its first.
@@ -241,7 +241,7 @@ def family_contacts(
     sys: System, family: ConstraintFamily, soft: ContactSoftness, contacts: ModelContacts
 ) -> FamilyContacts:
     """Return the contacts of a family; `soft` is as `contact_softness` returns it."""
-    if family.kind == NEAREST_CONTACT:
+    if family.kind == LISTED_CONTACT:
         near, order = _listed(sys, family, contacts)
         touch, pair, geoms = rows((near.touch, near.pair, near.geoms), order)
         return FamilyContacts(touch, picked(soft, pair), geoms)

@@ -16,7 +16,7 @@ from brax.generalized.constraints.constraint_layout import (
     CONTACT,
     COUPLING,
     JOINT_LIMIT,
-    NEAREST_CONTACT,
+    LISTED_CONTACT,
     ConstraintLayout,
 )
 from brax.generalized.constraints.contact import (
@@ -68,7 +68,7 @@ def softness(sys: System, plan: ConstraintLayout) -> Softness:
         dry = scalar_softness(sys, *rows(tables, plan.dry))
     families: list[Any] = []
     for family in plan.families:
-        if family.kind in (CONTACT, NEAREST_CONTACT):
+        if family.kind in (CONTACT, LISTED_CONTACT):
             families.append(contact_softness(sys, family))
         elif family.kind == COUPLING:
             families.append(coupling_softness(sys))
@@ -125,7 +125,7 @@ def families_at(
     """Return all constraints but limits and dry friction of joints; see `constraints`."""
     found: list[FamilyConstraints] = []
     for family, mine in zip(plan.families, soft.families, strict=True):
-        if family.kind in (CONTACT, NEAREST_CONTACT):
+        if family.kind in (CONTACT, LISTED_CONTACT):
             found.append(contact_constraints(sys, plan, family, mine, dynamics, contacts))
         elif family.kind == COUPLING:
             found.append(couplings(sys, links, plan, family, mine, dynamics, q))
@@ -144,7 +144,7 @@ def contacts_at(
     near = [
         s.margin + s.gap
         for f, s in zip(plan.families, soft.families, strict=True)
-        if f.kind == NEAREST_CONTACT
+        if f.kind == LISTED_CONTACT
     ]
     # Geoms name their links in the model's order; -1 is the world.
     frames, place = frames_of(dynamics.pos, dynamics.rot), (*links.position, -1)

@@ -96,7 +96,7 @@ def _angular(slots: BlockConstraints, ends: AttachmentPoints, ang: Vec3) -> list
 
 
 def _signed(slots: BlockConstraints, ends: AttachmentPoints, x: jax.Array) -> jax.Array:
-    # Contacts of the nearest pairs: the sign follows from the links that are in contact now.
+    # Listed contacts: the sign follows from the links that are in contact now.
     """Return products with the sign of each place in the relative motion of the second link."""
     if slots.link_paths is not None and ends.links is not None:
         first, second = (_moves(slots.link_paths, link[0]) for link in ends.links)
