@@ -78,7 +78,7 @@ class Generalized(Pipeline[GeneralizedProblem, StepState]):
         return moved._replace(acted=impulses.more(motion.acted, now))
 
     def contacts(self, sys: System) -> int:
-        """Return the number of contacts of `State.forces`: all, or the listed if lists are short."""
+        """Return the number of contacts of `State.forces`: all, or the listed of a broad phase."""
         return sum(contact_widths(sys).values()) if uses_broad_phase(sys) else super().contacts(sys)
 
     def leave(self, problem: GeneralizedProblem, motion: StepState) -> State:
