@@ -289,7 +289,7 @@ class _Tested(NamedTuple):
     touch: Touch
     """The points."""
     near: jax.Array
-    """Whether each is within reach."""
+    """True where a point is within reach."""
     pair: jax.Array
     """Index of the pair of each, among the pairs of all groups."""
     number: jax.Array

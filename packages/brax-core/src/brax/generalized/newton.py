@@ -82,7 +82,7 @@ class FamilyRows(NamedTuple):
     aref: Along
     """Reference accelerations aref, MuJoCo's `efc_aref`, for each direction, (slots, batch)."""
     needed: jax.Array | None = None
-    """Of listed contacts: whether each chunk of slots has any, (chunks, batch)."""
+    """True for each chunk of slots that has a listed contact, (chunks, batch); else None."""
 
     def response(self, residual: Along) -> tuple[Along, Matrix]:
         """Return forces and D along the directions."""

@@ -170,7 +170,7 @@ class ListedJacobian(NamedTuple):
     """The Jacobian of listed contacts on one block, in chunks of slots."""
 
     needed: jax.Array
-    """Whether each chunk has an active contact, (chunks, batch)."""
+    """True for each chunk that has an active contact, (chunks, batch)."""
     rows: jax.Array
     """The rows of each chunk by direction, then by slot, (chunks, path, copies, rows, batch)."""
 
@@ -190,4 +190,4 @@ class FamilyConstraints(NamedTuple):
     ends: AttachmentPoints | None
     """Points and directions on links; None for constraints on coordinates."""
     needed: jax.Array | None = None
-    """Of listed contacts: whether each chunk of slots has any, (chunks, batch)."""
+    """True for each chunk of slots that has a listed contact, (chunks, batch); else None."""
