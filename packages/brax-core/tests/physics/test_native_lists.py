@@ -7,7 +7,7 @@ import pytest
 from native_lab import by_xla, translated
 
 from brax.kernels.compaction import flagged
-from brax.kernels.skip import fold_needed, map_needed, unread
+from brax.kernels.skip import fold_needed, map_needed, unread, where_needed
 from brax.kernels.symmetric import eliminated, outer_sums
 
 SIZES = (1, 5, 37)
@@ -80,6 +80,26 @@ def test_chunks_that_are_not_needed_are_left_as_they_were(batch, shift):
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(count[0], (y > 0).sum(axis=0))
+
+
+def test_a_loop_that_leaves_something_else_is_no_such_loop():
+    """The carry exchanged where it is not needed, and a truth value that is not scanned over."""
+
+    def exchanged(x, y):
+        def step(carry, on):
+            a, b = carry
+            return where_needed(on, lambda t: (t[0] + 1.0, t[1]), (b, a)), None
+
+        def always(carry, row):
+            return where_needed(y[:1] > 0, lambda c: c + row, carry), None
+
+        pair = jax.lax.scan(step, (x, 2.0 * x), (y > 0)[:, None])[0]
+        return *pair, jax.lax.scan(always, x, jnp.arange(1.0, 8.0))[0], flagged(y > 0, 7)[0]
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(n, 37)).astype(np.float32) for n in (40, 7))
+    for a, b in zip(translated(exchanged, [x, y]), by_xla(exchanged, [x, y]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 def matrices(size, copies, batch, dtype):

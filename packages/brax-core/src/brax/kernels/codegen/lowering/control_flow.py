@@ -217,7 +217,7 @@ def _scan(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[Elem
     results = eqn.outvars[carried:]
     if not length or any(v.aval.shape[0] == BATCH_MARK for v in [*eqn.invars[first:], *results]):
         raise Unsupported("a loop that never runs, or runs over environments")
-    if emitter.loops and (call := _skipping(body[0], carried)):
+    if emitter.loops and (call := _skipping(body[0], consts, carried)):
         return _scan_where_needed(emitter, eqn, call, operands)
     # A single iteration needs neither a loop nor memory for the carry.
     if length == 1:
@@ -260,17 +260,24 @@ class _Unread(np.ndarray):
         return x.view(cls)
 
 
-def _skipping(jaxpr: Any, carried: int) -> Any:
+def _skipping(jaxpr: Any, consts: int, carried: int) -> Any:
     """Return the call of `where_needed` that is the whole body of a loop; None if there is more.
 
-    What it leaves as it was must be the carry, or for rows of results something constant.
+    Its truth value must be scanned over. What it leaves as it was must be the carry, or for rows of
+    results something constant.
     """
     if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].params.get("name") != WHERE_NEEDED:
         return None
     (call,) = jaxpr.eqns
     if not _keeps_shapes(call) or list(jaxpr.outvars) != list(call.outvars):
         return None
-    return call
+    n, first = len(call.outvars), consts + carried
+    needed, old = call.invars[-n - 1], call.invars[-n:]
+    fixed = [*jaxpr.constvars, *jaxpr.invars[:consts]]
+    constant = all(isinstance(v, Literal) or v in fixed for v in old[carried:])
+    same = all(v is w for v, w in zip(old[:carried], jaxpr.invars[consts:first], strict=True))
+    scanned = any(needed is v for v in jaxpr.invars[first:])
+    return call if constant and same and scanned else None
 
 
 def _scan_where_needed(
