@@ -32,7 +32,7 @@ def get(sys: System, x: Transform, mocap: Transform | None = None) -> Contact | 
     if not sys.collisions:
         return None
     if uses_broad_phase(sys):
-        return Contact(*_nearest_behind_boundary(sys, x, mocap))
+        return Contact(*_listed_behind_boundary(sys, x, mocap))
     dist, pos, frame, friction, elasticity = _behind_boundary(sys, x, mocap)
     # Links are static without a broad phase, so they are not computed in the kernel.
     links: list[list[int]] = [[], []]
@@ -67,8 +67,8 @@ def _get(sys: System, x: Transform, mocap: Transform | None) -> tuple[jax.Array,
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *(_table(f) for f in found))
 
 
-def _nearest(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ...]:
-    """Find the nearest points and their links, for arrays with a trailing batch axis."""
+def _listed(sys: System, x: Transform, mocap: Transform | None) -> tuple[Any, ...]:
+    """Find the listed points and their links, for arrays with a trailing batch axis."""
     sys = placed(sys, mocap)
     every = [
         ((s.friction, s.sideways, s.turning, s.elasticity), s.margin + s.gap) for s in surfaces(sys)
@@ -99,4 +99,4 @@ def _table(found: GroupContacts) -> tuple[jax.Array, ...]:
 
 
 _behind_boundary = batch_last(_get)
-_nearest_behind_boundary = batch_last(_nearest)
+_listed_behind_boundary = batch_last(_listed)

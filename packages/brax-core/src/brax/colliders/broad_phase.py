@@ -11,7 +11,6 @@ Source: Ericson (2005), Real-Time Collision Detection, section 5.2.1: separating
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -34,7 +33,7 @@ from brax.colliders.shapes.plane import PlaneGeometry
 from brax.components import Vec3, normalize, quat, rows, vec3
 from brax.kernels.compaction import flagged
 from brax.kernels.fusion_barrier import compiled_apart
-from brax.kernels.skip import map_needed
+from brax.kernels.skip import empty, map_needed
 from brax.tree import join
 
 T = TypeVar("T")
@@ -228,8 +227,8 @@ def listed_contacts(sys: System, reach: jax.Array, frames: LinkFrames) -> list[L
             return _Listed(touch, pair, number, (first, second))
 
         size = chunk_size(most)
-        empty, needed = _empty(filled, index[:size]), chunks_needed(count, most, size)
-        listed = map_needed(needed, filled, in_chunks(index, size), empty)
+        none, needed = empty(filled, index[:size]), chunks_needed(count, most, size)
+        listed = map_needed(needed, filled, in_chunks(index, size), none)
         listed = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), listed)
         touch = _beyond(listed.touch, count)
         # More points than are kept may be within reach, and more pairs than are tested.
@@ -250,12 +249,6 @@ def in_chunks(tree: Any, size: int) -> Any:
 def chunks_needed(count: jax.Array, rows: int, size: int) -> jax.Array:
     """Return whether each chunk has one of the first `count` rows, (chunks, batch)."""
     return jnp.arange(0, rows, size)[:, None] < count
-
-
-def _empty(function: Callable[[Any], T], given: Any) -> T:
-    """Return the result of a function for rows that are empty: zeros."""
-    shapes = jax.eval_shape(function, given)
-    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
 def _beyond(touch: Touch, count: jax.Array) -> Touch:
@@ -353,8 +346,8 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
     some = jnp.arange(most)[:, None] < count
     # The program of convex shapes is long: it is there for one pair, not for several.
     size = 1 if is_derived(entry.collider) else chunk_size(most)
-    empty, chunks = _empty(test, (index[:size], some[:size])), in_chunks((index, some), size)
-    found_there = map_needed(chunks_needed(count, most, size), test, chunks, empty)
+    none, chunks = empty(test, (index[:size], some[:size])), in_chunks((index, some), size)
+    found_there = map_needed(chunks_needed(count, most, size), test, chunks, none)
     # Axes (chunks, points, pairs, batch) become (all points, batch).
     touch, near, pair, number = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
     return _Tested(touch, near, pair, number, found - count)

@@ -46,7 +46,7 @@ from brax.generalized.linalg import (
 from brax.generalized.linalg.frontal import Front
 from brax.generalized.linalg.unrolled import add
 from brax.kernels.fusion_barrier import fusion_barrier
-from brax.kernels.skip import fold_needed, map_needed, where_needed
+from brax.kernels.skip import empty, fold_needed, map_needed, where_needed
 from brax.tree import sum_rows
 
 Law = IndependentLaw | PyramidalCone | EllipticCone
@@ -81,8 +81,11 @@ class FamilyRows(NamedTuple):
     for listed contacts. None for a block without constraints."""
     aref: Along
     """Reference accelerations aref, MuJoCo's `efc_aref`, for each direction, (slots, batch)."""
-    needed: jax.Array | None = None
-    """True for each chunk of slots that has a listed contact, (chunks, batch); else None."""
+
+    @property
+    def needed(self) -> jax.Array | None:
+        """True for each chunk of slots that has a listed contact, (chunks, batch); else None."""
+        return next((j.needed for j in self.jacobian if isinstance(j, ListedJacobian)), None)
 
     def response(self, residual: Along) -> tuple[Along, Matrix]:
         """Return forces and D along the directions."""
@@ -94,8 +97,7 @@ class FamilyRows(NamedTuple):
             return law.response(mine)
 
         chunks = self._chunks(residual)
-        shapes = jax.eval_shape(of_chunk, jax.tree.map(lambda x: x[0], chunks))
-        none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        none = empty(of_chunk, jax.tree.map(lambda x: x[0], chunks))
         found = map_needed(self.needed, of_chunk, chunks, none)
         return jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found)
 

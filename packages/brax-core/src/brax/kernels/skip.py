@@ -51,6 +51,12 @@ def where_needed(needed: jax.Array, function: Callable[[T], T], tree: T) -> T:
     return jax.jit(chosen)(needed, tree)
 
 
+def empty(function: Callable[[Any], T], chunk: Any) -> T:
+    """Return zeros shaped as a function's result for a chunk, as `otherwise` of `map_needed`."""
+    shapes = jax.eval_shape(function, chunk)
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+
 def map_needed(needed: jax.Array, function: Callable[[Any], T], chunks: Any, otherwise: T) -> T:
     """Return `function` of each chunk that an environment needs, and `otherwise` of the others.
 

@@ -50,7 +50,7 @@ from brax.generalized.constraints.jacobians import (
 )
 from brax.generalized.constraints.scalar import MIN_REGULARIZER, stacked
 from brax.generalized.smooth_dynamics.smooth import SmoothDynamics
-from brax.kernels.skip import map_needed, unread
+from brax.kernels.skip import empty, map_needed, unread
 
 
 class ModelContacts(NamedTuple):
@@ -201,8 +201,7 @@ def _listed_constraints(
         lambda x: x.reshape(-1, chunk * slots.copies, x.shape[-1]),
         rows((near.touch, near.pair, near.geoms), order),
     )
-    shapes = jax.eval_shape(of_chunk, jax.tree.map(lambda x: x[0], chunks))
-    idle = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    idle = empty(of_chunk, jax.tree.map(lambda x: x[0], chunks))
     # Ones keep the law's quotients finite where there is no contact.
     law = jax.tree.map(jnp.ones_like, idle.law).inactive()
     needed = chunks_needed(near.filled, slots.each, chunk)
@@ -210,9 +209,9 @@ def _listed_constraints(
     idle = idle._replace(law=law, jacobian=unread(idle.jacobian))
     found = map_needed(needed, of_chunk, chunks, idle)
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found._replace(jacobian=()))
+    joined: Any = found.jacobian
     return flat._replace(
-        jacobian=tuple(None if j is None else ListedJacobian(needed, j) for j in found.jacobian),
-        needed=needed,
+        jacobian=tuple(None if j is None else ListedJacobian(needed, j) for j in joined)
     )
 
 

@@ -107,7 +107,7 @@ def constraints(
     # k d(r) r.
     moving = along_families(plan, [f.jacobian for f in found], to_blocks(plan.blocks, qd))
     families = tuple(
-        FamilyRows(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates), f.needed)
+        FamilyRows(f.law, f.jacobian, _less(f.reference_acc, f.reference_damping, rates))
         for f, rates in zip(found, moving, strict=True)
     )
     return Constraints(law, signs, aref, families)

@@ -189,5 +189,3 @@ class FamilyConstraints(NamedTuple):
     """b of the reference acceleration, which multiplies J qvel."""
     ends: AttachmentPoints | None
     """Points and directions on links; None for constraints on coordinates."""
-    needed: jax.Array | None = None
-    """True for each chunk of slots that has a listed contact, (chunks, batch); else None."""

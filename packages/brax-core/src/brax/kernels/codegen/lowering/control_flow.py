@@ -6,7 +6,8 @@ The rules in this module call it again for the functions of their operation.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -305,33 +306,28 @@ def _scan_where_needed(
         if not isinstance(x, _Unread):
             emitter.loops.copy(np.concatenate([x.reshape(-1)] * length), code, buffer)
         filled.append((buffer, code, x))
-    counter = emitter.stack_slot("i4", False)
     carry = _Carry(emitter, [v.aval for v in eqn.invars[consts:first]], start)
-    emitter.store(np.int32(0), "i4", False, counter)
 
-    def row() -> Value:
-        """Return the number of the iteration's row, loaded where the next instruction is."""
-        count = emitter.load(counter, "i4", False)
+    def row(count: Value) -> Value:
+        """Return the row of an iteration."""
         return emitter.apply("sub", "i4", np.int32(length - 1), count) if reverse else count
 
-    loop = _Loop(emitter)
-    (running,) = _loaded(emitter, _row(emitter, scanned[needed], row(), "b1")).reshape(-1)
-    branch = _Loop(emitter)
-    branch.check(emitter.any_lane(running))
-    # Loaded again within the branch, so that rows are read there and not before it.
-    at = row()
-    values |= {v: _row(emitter, x, at, kinds[v]) for v, x in scanned.items()}
-    values |= dict(zip(jaxpr.invars[consts:first], carry.get(), strict=True))
-    given = [constant_array(v.val) if isinstance(v, Literal) else values[v] for v in call.invars]
-    out = lower_jaxpr(emitter, *jax_internals.called(call), given)
-    for (buffer, code, x), new in zip(filled, out[carried:], strict=True):
-        place = emitter.apply("mul", "i4", at, np.int32(x.size))
-        emitter.loops.copy(new, code, buffer, place)
-    carry.put(out[:carried])
-    branch.end("false")
-    following = emitter.apply("add", "i4", emitter.load(counter, "i4", False), np.int32(1))
-    emitter.store(following, "i4", False, counter)
-    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(length)))
+    def running(count: Value) -> Value:
+        """Return the truth value of an iteration."""
+        return _truth(emitter, scanned[needed], row(count))
+
+    with _rows_needed(emitter, length, running) as (count, _):
+        at = row(count)
+        values |= {v: _row(emitter, x, at, kinds[v]) for v, x in scanned.items()}
+        values |= dict(zip(jaxpr.invars[consts:first], carry.get(), strict=True))
+        given = [
+            constant_array(v.val) if isinstance(v, Literal) else values[v] for v in call.invars
+        ]
+        out = lower_jaxpr(emitter, *jax_internals.called(call), given)
+        for (buffer, code, x), new in zip(filled, out[carried:], strict=True):
+            place = emitter.apply("mul", "i4", at, np.int32(x.size))
+            emitter.loops.copy(new, code, buffer, place)
+        carry.put(out[:carried])
     results = [
         buffer_array(buffer, (length, *x.shape)).reshape(element_shape(v.aval.shape))
         for (buffer, _, x), v in zip(filled, eqn.outvars[carried:], strict=True)
@@ -415,6 +411,40 @@ def _where_needed(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> l
     return carry.get()
 
 
+@contextmanager
+def _rows_needed(
+    emitter: Emitter, length: int, needed: Callable[[Value], Value]
+) -> Iterator[tuple[Value, Value]]:
+    """Put what is emitted within into a loop over rows, around which those go that no lane needs.
+
+    Args:
+        emitter: receives the instructions.
+        length: the number of rows.
+        needed: takes the number of a row; returns its truth value.
+
+    Yields:
+        The number of the row, and its truth value.
+    """
+    counter = emitter.stack_slot("i4", False)
+    emitter.store(np.int32(0), "i4", False, counter)
+    loop = _Loop(emitter)
+    running = needed(emitter.load(counter, "i4", False))
+    branch = _Loop(emitter)
+    branch.check(emitter.any_lane(running))
+    # Loaded again within the branch, so that rows are read there and not before it.
+    yield emitter.load(counter, "i4", False), running
+    branch.end("false")
+    following = emitter.apply("add", "i4", emitter.load(counter, "i4", False), np.int32(1))
+    emitter.store(following, "i4", False, counter)
+    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(length)))
+
+
+def _truth(emitter: Emitter, flags: ElementArray, at: Value) -> Value:
+    """Return the truth value in a row."""
+    (found,) = _loaded(emitter, _row(emitter, flags, at, "b1")).reshape(-1)
+    return found
+
+
 def _is_batched(eqn: Any) -> bool:
     """Return whether the operands of an operation have the batch on their last axes."""
     return all(v.aval.shape[-1:] == (BATCH_MARK,) for v in eqn.invars)
@@ -427,26 +457,21 @@ def _flagged(emitter: Emitter, eqn: Any, flags: ElementArray) -> list[ElementArr
     emitter.loops.copy(flags, "b1", given)
     found = emitter.buffer("i4", wide, depth, most)
     emitter.loops.copy(_filled([np.int32(0)] * most, (most,)), "i4", found)
-    row, count = emitter.stack_slot("i4", False), emitter.stack_slot("i4", wide)
-    emitter.store(np.int32(0), "i4", False, row)
+    count = emitter.stack_slot("i4", wide)
     emitter.store(np.int32(0), "i4", wide, count)
-    loop = _Loop(emitter)
-    at = emitter.load(row, "i4", False)
-    flag = emitter.load_element(replace(given, depth=emitter.current_depth), at)
-    # Most rows are flagged in no lane: those are passed over.
-    branch = _Loop(emitter)
-    branch.check(emitter.any_lane(flag))
-    place = emitter.load(count, "i4", wide)
-    fits = scalars.rule("and")(
-        emitter, "b1", flag, scalars.rule("lt")(emitter, "i4", place, np.int32(most))
-    )
-    emitter.store_where(found, place, at, fits)
-    one = emitter.select(flag, np.int32(1), np.int32(0), "i4")
-    emitter.store(emitter.apply("add", "i4", place, one), "i4", wide, count)
-    branch.end("false")
-    following = emitter.apply("add", "i4", at, np.int32(1))
-    emitter.store(following, "i4", False, row)
-    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(flags.size)))
+
+    def flag_of(at: Value) -> Value:
+        """Return the flag of a row."""
+        return emitter.load_element(replace(given, depth=emitter.current_depth), at)
+
+    with _rows_needed(emitter, flags.size, flag_of) as (at, flag):
+        place = emitter.load(count, "i4", wide)
+        fits = scalars.rule("and")(
+            emitter, "b1", flag, scalars.rule("lt")(emitter, "i4", place, np.int32(most))
+        )
+        emitter.store_where(found, place, at, fits)
+        one = emitter.select(flag, np.int32(1), np.int32(0), "i4")
+        emitter.store(emitter.apply("add", "i4", place, one), "i4", wide, count)
     shapes = [element_shape(v.aval.shape) for v in eqn.outvars]
     total = _filled([emitter.load(count, "i4", wide)], shapes[1])
     return [buffer_array(found, shapes[0]), total]
@@ -459,18 +484,9 @@ def _outer_sums(
     code = code_of(eqn.outvars[0].aval.dtype)
     total = symmetric.copied(emitter, arrays[0], code)
     x, y = (symmetric.in_memory(emitter, a, code) for a in arrays[1:])
-    counter = emitter.stack_slot("i4", False)
-    emitter.store(np.int32(0), "i4", False, counter)
-    loop = _Loop(emitter)
-    at = emitter.load(counter, "i4", False)
-    (running,) = _loaded(emitter, _row(emitter, needed, at, "b1")).reshape(-1)
-    branch = _Loop(emitter)
-    branch.check(emitter.any_lane(running))
-    symmetric.add_outer(emitter, total, x, y, at, arrays[1].shape[1:4])
-    branch.end("false")
-    following = emitter.apply("add", "i4", at, np.int32(1))
-    emitter.store(following, "i4", False, counter)
-    loop.end(emitter.apply("icmp slt", "i4", following, np.int32(needed.shape[0])))
+    running = functools.partial(_truth, emitter, needed)
+    with _rows_needed(emitter, needed.shape[0], running) as (at, _):
+        symmetric.add_outer(emitter, total, x, y, at, arrays[1].shape[1:4])
     return [buffer_array(total, element_shape(eqn.outvars[0].aval.shape))]
 
 
