@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from physics_lab import FAST_COMPILE, PIPELINES
 
-from brax import plugins
+from brax import contact, plugins
 from brax.base import Force
 from brax.builder import ModelBuilder
-from brax.colliders.broad_phase import _least
+from brax.colliders.broad_phase import uses_broad_phase
 from brax.colliders.interface import Collider
 from brax.colliders.primitive.plane_sphere import PLANE_SPHERE
 from brax.components import Quat, Vec3, normalize, normalize_quat, sqrt
@@ -139,8 +139,24 @@ def test_roots_and_unit_vectors_of_nan_are_nan():
 
 
 def test_the_broad_phase_follows_a_pair_whose_gap_is_nan():
-    gaps = jnp.array([[0.3, 0.3], [-0.1, jnp.nan], [0.2, -0.2], [0.1, 0.1]])
-    np.testing.assert_array_equal(jax.jit(_least, static_argnums=1)(gaps, 2), [[1, 1], [3, 2]])
+    model = ModelBuilder()
+    model.set_option(max_geom_pairs=1)
+    # Three boxes in a row, too far from each other to touch.
+    for i in range(3):
+        model.add_body(str(i), pos=(i, 0, 0), mass=1.0, inertia=(0.1, 0.1, 0.1))
+        model.add_joint(str(i), "free")
+        model.add_geom(str(i), "box", str(i), size=(0.2, 0.2, 0.2))
+    sys = model.build()
+    assert uses_broad_phase(sys)
+
+    def distances(width):
+        changed = sys.replace(geom_size=sys.geom_size.at[1, 0].set(width))
+        state = plugins.get("pipeline", "generalized").init(changed, sys.init_q, jnp.zeros(18))
+        return contact.get(changed, state.x).dist
+
+    near, lost = jax.jit(jax.vmap(distances))(jnp.array([0.2, jnp.nan]))
+    assert near.min() > 1
+    assert np.isnan(lost).any()
 
 
 FLAWS = {"dist": 2.0, "pos": 3.0, "normal": 4.0}

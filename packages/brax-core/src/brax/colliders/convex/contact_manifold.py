@@ -123,8 +123,10 @@ def reduce_manifold(points: Point, valid: jax.Array, far: jax.Array) -> list[Poi
             lengths: points closer than a thousandth of it are one point.
 
     Returns:
-        Four points (pairs, batch).
+        Four points (pairs, batch). A candidate whose height is NaN counts, so that the result shows
+        it.
     """
+    valid |= jnp.isnan(points.z)
 
     def best(score: jax.Array) -> tuple[Point, jax.Array]:
         """Return the valid point of highest score, and the score."""
