@@ -36,6 +36,22 @@ def test_it_holds_the_last_steps_of_every_environment(asked, stride, steps):
                 assert state.data["x"][env, s % steps].tolist() == [env, s * 0.5]
 
 
+@pytest.mark.parametrize(("inserted", "length"), [(4, 3), (7, 1), (9, 3), (9, 7)])
+def test_windows_are_consecutive_steps_of_one_environment(inserted, length):
+    """Each window of what is there is drawn, and none leads from the newest step to the oldest."""
+    # T91
+    buffer = ReplayBuffer(21, 3, SAMPLE, 900)
+    state = buffer.init()
+    for step in range(inserted):
+        state = buffer.insert(state, _steps(step, 1))
+    env, places = buffer.draw_windows(state, jax.random.key(1), length)
+    assert env.shape == (900,) and places.shape == (900, length)
+    drawn = np.asarray(state.data["n"][env[:, None], places])
+    np.testing.assert_array_equal(drawn, drawn[:, :1] + np.arange(length))
+    starts = range(max(inserted - 7, 0), inserted - length + 1)
+    assert set(drawn[:, 0]) == {100 * env + start for env in range(3) for start in starts}
+
+
 def test_samples_are_drawn_evenly_and_only_from_what_is_there():
     # T91
     buffer = ReplayBuffer(300, 3, SAMPLE, 60_000, stride=4)

@@ -5,7 +5,42 @@ from typing import Any, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 
+from brax.errors import ConfigError
 from brax.training import types
+
+
+def check_sizes(config: Any, steps: int = 1) -> None:
+    """Reject a replay buffer that cannot be filled or is too small.
+
+    Args:
+        config: settings of an off-policy agent: `max_replay_size`, `min_replay_size`, `num_envs`
+            and those of its run.
+        steps: steps of all environments that it must hold, the agent's `n_steps`.
+
+    Raises:
+        ConfigError: naming the numbers and the nearest that fits.
+    """
+    num_envs, asked = config.num_envs, config.min_replay_size
+    kept, least = config.max_replay_size // num_envs * num_envs, steps * num_envs
+    if kept < least:
+        hold = "a step" if steps == 1 else f"n_steps={steps} steps"
+        raise ConfigError(
+            f"max_replay_size={config.max_replay_size} must hold {hold} of all "
+            f"num_envs={num_envs}; the least that does is {least}."
+        )
+    if asked > kept:
+        raise ConfigError(
+            f"min_replay_size={asked} must not exceed the {kept} transitions that "
+            f"max_replay_size={config.max_replay_size} and num_envs={num_envs} keep."
+        )
+    # A run that never has enough would end without a single update.
+    most = config.training_steps * num_envs
+    if config.num_timesteps and max(asked, least) > most:
+        name = f"min_replay_size={asked}" if asked > most else f"n_steps={steps}"
+        raise ConfigError(
+            f"{name} is never reached: num_timesteps={config.num_timesteps} makes {most} "
+            "transitions."
+        )
 
 
 class Sample(NamedTuple):
@@ -109,6 +144,26 @@ class ReplayBuffer:
         # The filled steps come first in the ring, so these rows are all filled.
         step, env = jnp.divmod(rows, self._num_envs)
         return jax.tree.map(lambda x: x.at[env, step].get(mode="promise_in_bounds"), state.data)
+
+    def draw_windows(
+        self, state: ReplayBufferState, key: jax.Array, length: int
+    ) -> tuple[jax.Array, jax.Array]:
+        """Draw `batch_size` windows of consecutive steps uniformly with replacement.
+
+        Args:
+            state: a buffer that holds at least `length` steps of each environment.
+            key: random key.
+            length: steps of a window.
+
+        Returns:
+            The environment of each window, (batch_size,), and the indices of its steps in the ring,
+            from the oldest to the newest, (batch_size, length).
+        """
+        starts = (state.filled - (length - 1)) * self._num_envs
+        start, env = jnp.divmod(jax.random.randint(key, (self._batch,), 0, starts), self._num_envs)
+        # The oldest step is at index 0 until the ring is full, then where the next one is written.
+        oldest = state.position - state.filled
+        return env, (oldest + start[:, None] + jnp.arange(length, dtype=jnp.int32)) % self.steps
 
     def size(self, state: ReplayBufferState) -> jax.Array:
         """Return the number of samples in the buffer, int32."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from brax.errors import ConfigError
 from brax.training.config import RunConfig
+from brax.training.learning.replay_buffers import check_sizes
 from brax.training.settings import number
 
 
@@ -44,11 +44,6 @@ class SACConfig(RunConfig):
     """
 
     @property
-    def replay_size(self) -> int:
-        """Transitions that the replay buffer keeps."""
-        return self.max_replay_size // self.num_envs * self.num_envs
-
-    @property
     def env_steps_per_training_step(self) -> int:
         """Environment steps of one training step."""
         return self.num_envs * self.action_repeat
@@ -65,21 +60,4 @@ class SACConfig(RunConfig):
             ConfigError: naming the numbers and the nearest that fits.
         """
         super().check()
-        if not self.replay_size:
-            raise ConfigError(
-                f"max_replay_size={self.max_replay_size} must hold a step of all "
-                f"num_envs={self.num_envs}; the least that does is {self.num_envs}."
-            )
-        if self.min_replay_size > self.replay_size:
-            raise ConfigError(
-                f"min_replay_size={self.min_replay_size} must not exceed the "
-                f"{self.replay_size} transitions that max_replay_size={self.max_replay_size} and "
-                f"num_envs={self.num_envs} keep."
-            )
-        # A run that never reaches `min_replay_size` would end without a single update.
-        most = self.training_steps * self.num_envs
-        if self.num_timesteps and self.min_replay_size > most:
-            raise ConfigError(
-                f"min_replay_size={self.min_replay_size} is never reached: "
-                f"num_timesteps={self.num_timesteps} makes {most} transitions."
-            )
+        check_sizes(self)
