@@ -73,7 +73,7 @@ def test_the_policy_comes_back(run):
 def test_a_third_party_trainer_trains_by_name_and_continues(brax, tmp_path):
     """TD3 on the loop that ours share: its checkpoints, evaluations and refusals come with it."""
     where = ["--name", "td3", "--runs", str(tmp_path)]
-    done = brax("train", "example_cart", "--trainer", "td3", "--steps", "20000", *where)
+    done = brax("train", "example_cart", "--trainer", "example_td3", "--steps", "20000", *where)
     assert done.returncode == 0, done.stderr
     # three seeds stood at 81 to 88 here, at 84 to 93 after 30 000
     assert returns(tmp_path / "td3")[-1] > 70
@@ -81,5 +81,5 @@ def test_a_third_party_trainer_trains_by_name_and_continues(brax, tmp_path):
     assert done.returncode == 0, done.stderr
     done = brax("eval", str(tmp_path / "td3"), "--episodes", "32", "--json")
     assert json.loads(done.stdout)["episode_reward"] > 70
-    done = brax("train", "example_cart", "--trainer", "td3", "--set", "tau=2")
+    done = brax("train", "example_cart", "--trainer", "example_td3", "--set", "tau=2")
     assert done.returncode == 2 and "tau=2 must be in (0, 1]" in done.stderr

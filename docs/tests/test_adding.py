@@ -122,7 +122,7 @@ def test_the_order_of_the_integrator(name, order):
 @pytest.fixture(scope="module")
 def td3():
     """Return a learner with linear networks, the state that a loss needs, and stored steps."""
-    agent = plugins.get("trainer", "td3")
+    agent = plugins.get("trainer", "example_td3")
     linear = {"network_factory": {"hidden_layer_sizes": ()}}
     config, runtime = agent.check({"num_envs": 4, "target_noise_std": 0.0, **linear})
     environment = plugins.get("environment", "example_cart")()

@@ -66,7 +66,7 @@ def brax_trainers() -> list[Spec]:
     """Return a trainer of its own, and one on the loop that built-in agents share."""
     return [
         Spec("random_search", "brax_example_plugin.trainer:RANDOM_SEARCH", "linear policies"),
-        Spec("td3", "brax_example_plugin.td3:TD3", "twin delayed deterministic policy gradients"),
+        Spec("example_td3", "brax_example_plugin.td3:TD3", "a short TD3"),
     ]
 
 

@@ -231,7 +231,7 @@ CART = {
 """Settings for the cart: three seeds earn 84 to 93 of 100, where doing nothing earns 50."""
 
 TD3 = Agent(
-    name="td3",
+    name="example_td3",
     config=TD3Config,
     make_networks=make_td3_networks,
     learner=TD3Learner,
