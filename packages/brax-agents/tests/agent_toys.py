@@ -126,7 +126,9 @@ def make_learner(agent, environment, **settings):
     """Return an agent's learner, not compiled, with these settings of the network factory."""
     config, runtime = agent.check(settings)
     env = parts.wrap_environment(environment, config, runtime, config.num_envs, None)
-    networks = functools.partial(agent.make_networks, **runtime.network_factory)(
+    networks = functools.partial(
+        agent.make_networks, **{**runtime.network_factory, **config.network_settings}
+    )(
         environment.observation_size,
         environment.action_size,
         preprocess_observations_fn=policies.preprocessor(config.normalize_observations),

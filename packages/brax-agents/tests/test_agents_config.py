@@ -84,6 +84,31 @@ OWN = {
             "min_replay_size=500 is never reached: num_timesteps=100 makes 112 transitions",
         ),
     ],
+    "td3": [
+        *RATE,
+        ({"weight_decay": -0.1}, "weight_decay=-0.1 must be at least 0"),
+        ({"policy_delay": 0}, "policy_delay=0 must be at least 1"),
+        ({"num_atoms": 1}, "num_atoms=1 cannot represent a distribution: use at least 2, or 0"),
+        ({"num_atoms": 5, "v_min": 3.0, "v_max": 2.0}, "v_min=3.0 must be below v_max=2.0"),
+        (
+            {"min_exploration_noise": 0.3, "max_exploration_noise": 0.2},
+            "min_exploration_noise=0.3 must not exceed max_exploration_noise=0.2",
+        ),
+        ({"target_noise_clip": -1.0}, "target_noise_clip=-1.0 must be at least 0"),
+        ({"n_steps": 0}, "n_steps=0 must be at least 1"),
+        (
+            {"n_steps": 3, "max_replay_size": 95, "num_envs": 32},
+            "max_replay_size=95 must hold n_steps=3 steps of all num_envs=32; .* does is 96",
+        ),
+        (
+            {"n_steps": 4, "num_timesteps": 96, "num_envs": 32},
+            "n_steps=4 is never reached: num_timesteps=96 makes 96 transitions",
+        ),
+        (
+            {"min_replay_size": 500, "num_timesteps": 100, "num_envs": 16},
+            "min_replay_size=500 is never reached: num_timesteps=100 makes 112 transitions",
+        ),
+    ],
     "es": [
         *RATE,
         ({"population_size": 7}, "population_size=7 must be even.* the nearest are 6 and 8"),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import test_bc
 import test_sac
+import test_td3
 from agent_toys import Point, lists
 
 from brax import plugins
@@ -27,6 +28,7 @@ BOTH = {"network_factory": {"policy_hidden_layer_sizes": [8], "value_hidden_laye
 WINDOW = {"num_envs": 16, "horizon_length": 5}
 AGENTS = {
     "sac": (test_sac.SMALL, 16, 40),
+    "td3": (test_td3.SMALL, 16, 40),
     "es": ({"population_size": 16, "learning_rate": 0.05} | HIDDEN, 320, 4),
     "ars": ({"number_of_directions": 8, "top_directions": 4}, 320, 4),
     "apg": ({"learning_rate": 1e-2} | WINDOW | HIDDEN, 80, 4),
@@ -208,6 +210,7 @@ class Seen(Point):
 
 DICTIONARY = {
     "sac": {"hidden_layer_sizes": [4], "value_obs_key": "privileged_state"},
+    "td3": {"q_hidden_layer_sizes": [4], "value_obs_key": "privileged_state"},
     "es": {"hidden_layer_sizes": [4], "policy_obs_key": "privileged_state"},
     "ars": {"policy_obs_key": "privileged_state"},
     "apg": {"hidden_layer_sizes": [4], "policy_obs_key": "state"},

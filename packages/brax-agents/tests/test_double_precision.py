@@ -23,6 +23,7 @@ SMALL = dict(num_timesteps=64, num_evals=2, num_eval_envs=2, episode_length=8,
 AGENTS = {
     "ppo": dict(num_envs=4, batch_size=4, num_minibatches=2, unroll_length=3),
     "sac": dict(num_envs=4, batch_size=4, max_replay_size=64),
+    "td3": dict(num_envs=4, batch_size=4, max_replay_size=64, n_steps=2, num_atoms=5),
     "es": dict(population_size=2),
     "ars": dict(number_of_directions=1, top_directions=1),
     "apg": dict(num_envs=4, horizon_length=3),
@@ -118,7 +119,7 @@ def run(program):
 @pytest.mark.long
 def test_every_agent_takes_every_environment():
     envs = pytest.importorskip("brax.envs", reason="brax-envs is not installed")
-    assert int(run(ALL)) == 7 * len(envs.list_environments())
+    assert int(run(ALL)) == 8 * len(envs.list_environments())
 
 
 @pytest.mark.slow

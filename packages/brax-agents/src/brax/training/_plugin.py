@@ -13,6 +13,7 @@ def brax_trainers() -> list[Spec]:
     return [
         Spec("ppo", "brax.training.agents.ppo:PPO", "proximal policy optimization"),
         Spec("sac", "brax.training.agents.sac:SAC", "soft actor-critic"),
+        Spec("td3", "brax.training.agents.td3:TD3", "twin delayed deterministic policy gradients"),
         Spec("es", "brax.training.agents.es:ES", "evolution strategies"),
         Spec("ars", "brax.training.agents.ars:ARS", "augmented random search"),
         Spec("apg", "brax.training.agents.apg:APG", "analytic policy gradients"),
