@@ -22,6 +22,7 @@ from brax.training.checkpoints import checkpoint, run_directory
 from brax.training.checkpoints.policies import load_run_policy
 from brax.training.cli.run_settings import parse_changes
 from brax.training.distributed import hosts
+from brax.training.runner import presets
 from brax.training.runner.acting import over_batch
 
 RUN = Path("runs/a")
@@ -279,6 +280,22 @@ def test_changes_are_toml_and_else_text():
 )
 def test_presets_are_settings_that_ppo_takes(environment, preset):
     PPO.check(PPO.presets[environment][preset])
+
+
+def test_the_best_trainers_have_the_presets_that_they_are_best_with():
+    for preset, table in presets.read(presets.BEST_TRAINERS).items():
+        for environment, trainer in table.items():
+            agent = plugins.get("trainer", trainer)
+            agent.check(agent.presets[environment][preset])
+
+
+def test_where_no_trainer_is_named_the_best_one_is_taken(monkeypatch, tmp_path):
+    best = tmp_path / "best.toml"
+    best.write_text('[default]\ntoy_point = "told"\n')
+    monkeypatch.setattr(presets, "BEST_TRAINERS", best)
+    assert presets.best_trainer("toy_point", "small") == "ppo"
+    assert cli.main(["train", "toy_point", "--name", "a", "--steps", "9"]) == 0
+    assert json.loads((RUN / "run.json").read_text())["trainer"] == "told"
 
 
 widened = Randomization({"body_mass": Range(0.5, 2.0)})

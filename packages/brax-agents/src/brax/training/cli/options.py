@@ -17,7 +17,11 @@ preset_option = click.option(
 )
 
 
-trainer_option = click.option("--trainer", default="ppo", show_default=True, help="Agent to train.")
+trainer_option = click.option(
+    "--trainer",
+    show_default="the best that is known for ENV and the preset, or ppo",
+    help="Agent to train.",
+)
 
 
 steps_option = click.option(

@@ -21,13 +21,13 @@ names.
 
 
 def prepare_run(
-    env: str, trainer: str, preset: str, changes: Iterable[str], **more: Any
+    env: str, trainer: str | None, preset: str, changes: Iterable[str], **more: Any
 ) -> tuple[run_directory.Run, Any]:
     """Return the run that a user asks for, checked before a folder is made.
 
     Args:
         env: name of the environment.
-        trainer: name of the trainer.
+        trainer: name of the trainer; None takes the best one that is known.
         preset: name of the preset.
         changes: changes of the preset, as `parse_changes` reads them.
         **more: further settings; None leaves one as it is.
@@ -40,6 +40,7 @@ def prepare_run(
     """
     settings = parse_changes(changes)
     env_settings = settings.pop("env", {})
+    trainer = trainer or presets.best_trainer(env, preset)
     agent = plugins.get("trainer", trainer)
     environment = construct(env, env_settings)
     config = merge(presets.choose(agent, environment, env, preset), settings)

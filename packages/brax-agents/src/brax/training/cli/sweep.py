@@ -54,7 +54,7 @@ Variation = dict[str, Any]
 def sweep(
     env: str,
     preset: str,
-    trainer: str,
+    trainer: str | None,
     steps: int | None,
     seeds: int,
     vary: tuple[str, ...],
@@ -80,7 +80,7 @@ def sweep(
     asked = {folder / label(cell): _varied_run(run, cell) for cell in cells}
     # All groups are checked before the first one trains.
     for each in asked.values():
-        run_settings.check(trainer, run_settings.with_randomization(each.config, environment))
+        run_settings.check(run.trainer, run_settings.with_randomization(each.config, environment))
         if not each.config.get("num_evals", 1) or not each.config.get("run_evals", True):
             raise ConfigError("a sweep compares evaluations: num_evals must be at least 1.")
         if seeds > 1 and each.config.get("restore_checkpoint_path") is not None:

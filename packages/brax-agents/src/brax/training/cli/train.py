@@ -38,7 +38,7 @@ def train(
     ctx: click.Context,
     env: str,
     preset: str,
-    trainer: str,
+    trainer: str | None,
     steps: int | None,
     seed: int | None,
     name: str,

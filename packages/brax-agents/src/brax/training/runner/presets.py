@@ -13,11 +13,27 @@ Presets = Mapping[str, Mapping[str, Mapping[str, Any]]]
 ANY = "any"
 """Key of the presets for environments that have none of their own."""
 
+USUAL_TRAINER = "ppo"
+"""The trainer where the user names none and no other is known to be better."""
+
+
+BEST_TRAINERS = Path(__file__).parents[1] / "agents" / "best.toml"
+"""The file of the best trainers."""
+
 
 @functools.cache
-def read(path: Path) -> Presets:
-    """Read presets from TOML: a table for each environment, with a table for each preset in it."""
+def read(path: Path) -> Mapping[str, Any]:
+    """Read TOML.
+
+    Presets have a table for each environment, with a table for each preset in it. The file of the
+    best trainers has a table for each preset, with a name for each environment.
+    """
     return tomllib.loads(path.read_text("utf-8"))
+
+
+def best_trainer(environment_name: str, preset: str) -> str:
+    """Return the name of the trainer that is known to be best for an environment and a preset."""
+    return read(BEST_TRAINERS).get(preset, {}).get(environment_name, USUAL_TRAINER)
 
 
 def choose(trainer: Any, environment: Any, environment_name: str, preset: str) -> dict[str, Any]:
