@@ -148,6 +148,21 @@ OWN = {
         ({"scramble_time": 5}, "scramble_time=5 is not supported yet; leave it out or use 0"),
         ({"teacher": 5}, "teacher=5 must be text"),
     ],
+    "reppo": [
+        *RATE,
+        ({"td_lambda": 1.1}, r"td_lambda=1.1 must be in \[0, 1\]"),
+        ({"kl_bound": 0.0}, "kl_bound=0.0 must be above 0"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm=0.0 must be above 0"),
+        ({"target_entropy": "low"}, "target_entropy='low' must be a number"),
+        (
+            {"v_min": 5.0, "v_max": 5.0},
+            "v_min=5.0 must be below v_max=5.0: the critic is a histogram over this range",
+        ),
+        (
+            {"num_envs": 8, "unroll_length": 5, "num_minibatches": 7},
+            "num_envs=8 .*=5 = 40 must be a multiple of num_minibatches=7; .*num_minibatches=8",
+        ),
+    ],
     "shac": [
         *RATE,
         ({"critic_learning_rate": 0.0}, "critic_learning_rate=0.0 must be above 0"),

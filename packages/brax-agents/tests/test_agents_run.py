@@ -26,6 +26,7 @@ COMMON = {"episode_length": 20, "normalize_observations": True, "run_evals": Fal
 HIDDEN = {"network_factory": {"hidden_layer_sizes": [8]}}
 BOTH = {"network_factory": {"policy_hidden_layer_sizes": [8], "value_hidden_layer_sizes": [8]}}
 WINDOW = {"num_envs": 16, "horizon_length": 5}
+UNROLL = {"num_envs": 16, "unroll_length": 5, "num_minibatches": 2, "discounting": 0.9}
 AGENTS = {
     "sac": (test_sac.SMALL, 16, 40),
     "td3": (test_td3.SMALL, 16, 40),
@@ -33,6 +34,7 @@ AGENTS = {
     "ars": ({"number_of_directions": 8, "top_directions": 4}, 320, 4),
     "apg": ({"learning_rate": 1e-2} | WINDOW | HIDDEN, 80, 4),
     "bc": (test_bc.SMALL | {"teacher_inference_fn": test_bc.teacher}, test_bc.STEP, 4),
+    "reppo": ({"num_updates_per_batch": 2} | UNROLL | BOTH, 80, 4),
     "shac": ({"critic_updates": 2, "discounting": 0.9} | WINDOW | BOTH, 80, 4),
 }
 """Small settings of each agent, its environment steps of one training step, and how many of those
@@ -214,6 +216,7 @@ DICTIONARY = {
     "es": {"hidden_layer_sizes": [4], "policy_obs_key": "privileged_state"},
     "ars": {"policy_obs_key": "privileged_state"},
     "apg": {"hidden_layer_sizes": [4], "policy_obs_key": "state"},
+    "reppo": BOTH["network_factory"] | {"value_obs_key": "privileged_state"},
     "shac": BOTH["network_factory"] | {"value_obs_key": "privileged_state"},
 }
 

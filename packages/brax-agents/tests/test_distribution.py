@@ -90,3 +90,24 @@ def test_joint_density_is_the_product():
     one = single.log_prob(parameters[jnp.array([0, 2])], jnp.array([0.7]))
     two = single.log_prob(parameters[jnp.array([1, 3])], jnp.array([-0.2]))
     assert float(both) == pytest.approx(float(one + two), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [NormalTanhDistribution, NormalDistribution])
+def test_the_kl_divergence_is_the_integral_that_defines_it(kind):
+    """Of the densities of actions, over raw actions; two of them add up."""
+    distribution, other = kind(1), jnp.array([-0.2, 0.9])
+    raw = _raw_grid()
+    log_p, log_q = (
+        np.asarray(jax.vmap(distribution.log_prob, (None, 0))(p, raw[:, None]), np.float64)
+        for p in (PARAMETERS, other)
+    )
+    loc, scale = (float(x[0]) for x in distribution.loc_scale(PARAMETERS))
+    density = np.exp(-0.5 * ((raw - loc) / scale) ** 2) / (scale * np.sqrt(2 * np.pi))
+    exact = np.trapezoid(density * (log_p - log_q), raw)
+    found = distribution.kl_divergence(PARAMETERS, other)
+    assert float(found) == pytest.approx(exact, rel=1e-4)
+    both = jnp.array([PARAMETERS[0], other[0], PARAMETERS[1], other[1]])
+    turned = jnp.array([other[0], PARAMETERS[0], other[1], PARAMETERS[1]])
+    back = distribution.kl_divergence(other, PARAMETERS)
+    found = kind(2).kl_divergence(both[None], turned[None])
+    assert found.shape == (1,) and float(found[0]) == pytest.approx(float(back) + exact, rel=1e-4)

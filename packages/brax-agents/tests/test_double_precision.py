@@ -27,6 +27,7 @@ AGENTS = {
     "es": dict(population_size=2),
     "ars": dict(number_of_directions=1, top_directions=1),
     "apg": dict(num_envs=4, horizon_length=3),
+    "reppo": dict(num_envs=4, unroll_length=3, num_minibatches=2),
     "shac": dict(num_envs=4, horizon_length=3, num_minibatches=1),
     "bc": dict(num_envs=4, demo_length=3, batch_size=4, max_replay_size=64),
 }
@@ -119,7 +120,7 @@ def run(program):
 @pytest.mark.long
 def test_every_agent_takes_every_environment():
     envs = pytest.importorskip("brax.envs", reason="brax-envs is not installed")
-    assert int(run(ALL)) == 8 * len(envs.list_environments())
+    assert int(run(ALL)) == 9 * len(envs.list_environments())
 
 
 @pytest.mark.slow

@@ -52,7 +52,9 @@ def _return(name, **more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param("sac", marks=pytest.mark.long), "es", "ppo"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("sac", marks=pytest.mark.long), "es", "ppo", "reppo"]
+)
 def test_the_pendulum_stays_up(name):
     assert _return(name) >= 950
 

@@ -12,6 +12,11 @@ def brax_trainers() -> list[Spec]:
     """Return the agents."""
     return [
         Spec("ppo", "brax.training.agents.ppo:PPO", "proximal policy optimization"),
+        Spec(
+            "reppo",
+            "brax.training.agents.reppo:REPPO",
+            "relative entropy pathwise policy optimization",
+        ),
         Spec("sac", "brax.training.agents.sac:SAC", "soft actor-critic"),
         Spec("td3", "brax.training.agents.td3:TD3", "twin delayed deterministic policy gradients"),
         Spec("es", "brax.training.agents.es:ES", "evolution strategies"),

@@ -1,4 +1,4 @@
-"""The agents, one folder each: PPO, SAC, TD3, ES, ARS, APG, BC and SHAC.
+"""The agents, one folder each: PPO, REPPO, SAC, TD3, ES, ARS, APG, BC and SHAC.
 
 Each folder has `config.py` (settings), `networks.py`, `losses.py` (or `gradient.py`, or, where the
 loss runs the simulator, only `learner.py`) and `learner.py` (one training step). The `__init__.py`

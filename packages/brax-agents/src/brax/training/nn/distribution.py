@@ -77,6 +77,19 @@ class ParametricDistribution(abc.ABC):
         entropy = jnp.sum(normal + self.log_det_jacobian(self._draw(columns, seed)), axis=0)
         return entropy.reshape(parameters.shape[:-1])
 
+    def kl_divergence(self, parameters: jax.Array, others: jax.Array) -> jax.Array:
+        """Return the KL divergence `KL(parameters || others)` of two distributions, shape (...,).
+
+        It is that of the normal distributions, exactly: an invertible map such as `postprocess`
+        changes no KL divergence.
+        """
+        loc, scale = self.loc_scale(_columns(parameters), axis=0)
+        other_loc, other_scale = self.loc_scale(_columns(others), axis=0)
+        # log(s2 / s1) + (s1^2 + (m1 - m2)^2) / (2 s2^2) - 1/2, of means m and deviations s.
+        ratio, distance = scale / other_scale, (loc - other_loc) / other_scale
+        terms = 0.5 * (ratio**2 + distance**2 - 1.0) - jnp.log(ratio)
+        return jnp.sum(terms, axis=0).reshape(parameters.shape[:-1])
+
 
 def _columns(x: jax.Array) -> jax.Array:
     """Return an array (..., size) as (size, n).

@@ -1,0 +1,76 @@
+"""The settings of REPPO."""
+
+from dataclasses import dataclass
+
+from brax.errors import ConfigError
+from brax.training.config import RunConfig
+from brax.training.settings import number
+
+
+@dataclass(frozen=True)
+class REPPOConfig(RunConfig):
+    """The numbers of a REPPO run. Together with the environment they make the run repeatable."""
+
+    step_formula = "num_envs * unroll_length * action_repeat"
+
+    num_envs: int = number(1024, 1)
+    """Environments that run in parallel, over all devices."""
+    unroll_length: int = number(128, 1)
+    """Actions that each environment takes per training step."""
+    num_minibatches: int = number(128, 1)
+    """Minibatches per epoch."""
+    num_updates_per_batch: int = number(4, 1)
+    """Epochs: passes over the experience of one training step."""
+    learning_rate: float = number(3e-4, 0, open_low=True)
+    """Learning rate of Adam, for the policy, the critic and both multipliers."""
+    max_grad_norm: float = number(0.5, 0, open_low=True)
+    """Largest norm of the policy's gradient, and of the critic's; larger ones are scaled down."""
+    discounting: float = number(0.99, 0, 1)
+    """Discount factor per action."""
+    td_lambda: float = number(0.95, 0, 1)
+    """Lambda of the critic's targets: 0 uses one-step returns, 1 whole returns."""
+    reward_scaling: float = number(1.0, 0, open_low=True)
+    """Factor that rewards are multiplied by before learning."""
+    v_min: float = number(-100.0)
+    """Smallest return that the critic represents, after `reward_scaling`."""
+    v_max: float = number(100.0)
+    """Largest return that the critic represents, after `reward_scaling`."""
+    kl_bound: float = number(0.1, 0, open_low=True)
+    """Bound of the KL divergence of the policy from the one that acted, at each observation."""
+    target_entropy: float | None = number(None)
+    """Target of the policy's entropy, for the temperature; None is minus half the number of
+    actions.
+    """
+
+    @property
+    def env_steps_per_training_step(self) -> int:
+        """Environment steps of one training step."""
+        return self.num_envs * self.unroll_length * self.action_repeat
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Entries of the environment's `info` that REPPO learns from."""
+        return ("truncation", "terminal_obs")
+
+    def check(self) -> None:
+        """Reject values without a range, and experience that minibatches cannot share evenly.
+
+        Raises:
+            ConfigError: naming the numbers and what is allowed.
+        """
+        super().check()
+        if not self.v_min < self.v_max:
+            raise ConfigError(
+                f"v_min={self.v_min} must be below v_max={self.v_max}: the critic "
+                "is a histogram over this range."
+            )
+        rows = self.num_envs * self.unroll_length
+        if rows % self.num_minibatches == 0:
+            return
+        legal = [n for n in range(1, rows + 1) if rows % n == 0]
+        nearest = min(legal, key=lambda n: abs(n - self.num_minibatches))
+        raise ConfigError(
+            f"num_envs={self.num_envs} * unroll_length={self.unroll_length} = {rows} must be a "
+            f"multiple of num_minibatches={self.num_minibatches}; the nearest that fits is "
+            f"num_minibatches={nearest}."
+        )
