@@ -8,7 +8,12 @@ from native_lab import by_xla, translated
 
 from brax.kernels.compaction import flagged
 from brax.kernels.skip import fold_needed, map_needed, unread, where_needed
-from brax.kernels.symmetric import eliminated, outer_sums
+from brax.kernels.symmetric import (
+    eliminated,
+    outer_sums,
+    substituted_backward,
+    substituted_forward,
+)
 
 SIZES = (1, 5, 37)
 """Batches of one environment, of a part of a register, and of whole registers and a part."""
@@ -140,6 +145,38 @@ def test_elimination_leaves_l_d_and_the_rest(above, copies, batch):
                     middle[:above, :above] = rest + np.tril(rest, -1).T
                 product = lower.T @ middle @ lower
                 np.testing.assert_allclose(product, matrix[:, :, c, k], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("above", [0, 5])
+@pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])
+def test_substitution_solves_what_is_eliminated(above, copies, batch):
+    """The values of the rows before and of the others solve the rows of the others."""
+    matrix, _ = matrices(12, copies, batch, np.float32)
+    rng = np.random.default_rng(batch)
+    load, known = (rng.normal(size=(n, copies, batch)).astype(np.float32) for n in (12, above))
+
+    def solved(matrix, load, *known):
+        rows, inverse, _ = eliminated(matrix, above)
+        scaled, left = substituted_forward(rows, inverse, load)
+        first = known[0] if above else left
+        found = substituted_backward(rows, first, scaled)
+        # The count makes a kernel keep its arrays in memory.
+        return found, flagged(load[:, 0] > 0, 4)[1], *([left] if above else [])
+
+    args = [matrix, load, *([known] if above else [])]
+    for run in (translated, by_xla):
+        found, _, *left = (np.asarray(a, np.float64) for a in run(solved, args))
+        np.testing.assert_array_equal(found[:above], known)
+        product = np.einsum("ijcb,jcb->icb", matrix.astype(np.float64), found)
+        np.testing.assert_allclose(product[above:], load[above:], rtol=1e-4, atol=1e-3)
+        if above:
+            # The Schur complement's right-hand side: what is left without the others' share.
+            first, others = matrix[:above, above:], matrix[above:, above:]
+            for c in range(copies):
+                for k in range(batch):
+                    by = np.linalg.solve(others[:, :, c, k], load[above:, c, k])
+                    rest = load[:above, c, k] - first[:, :, c, k] @ by
+                    np.testing.assert_allclose(left[0][:, c, k], rest, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("copies", "batch"), [(1, 1), (2, 5), (1, 37)])

@@ -1,4 +1,4 @@
-"""Symmetric matrices of each environment: sums of outer products, and elimination.
+"""Symmetric matrices of each environment: sums of outer products, elimination and substitution.
 
 The arrays are (rows, rows, copies, batch), and only the lower triangle counts. On a CPU the code
 generator calls loops of its own for these functions, which pass over entries that are zero in all
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from brax.kernels.skip import fold_needed
 
 OUTER_SUMS, ELIMINATED = "outer_sums", "eliminated"
+FORWARD, BACKWARD = "substituted_forward", "substituted_backward"
 """The names of the functions, by which the code generator recognizes them."""
 
 
@@ -72,3 +73,66 @@ def eliminated(matrix: jax.Array, above: int) -> tuple[jax.Array, jax.Array, jax
 
     rows, inverse, *left = jax.jit(eliminated)(matrix)
     return rows, inverse, left[0] if above else matrix[:0, :0]
+
+
+def substituted_forward(
+    rows: jax.Array, inverse: jax.Array, load: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Substitute from the last row to the first of those that `eliminated` has eliminated.
+
+    Args:
+        rows: the rows of L, (rows, rows, copies, batch).
+        inverse: one over the entries of D, (eliminated rows, copies, batch).
+        load: right-hand sides, (rows, copies, batch).
+
+    Returns:
+        D⁻¹ times what L⁻ᵀ makes of the load, for the eliminated rows, and the load that is left
+        for the rows before.
+    """
+    above = len(load) - len(inverse)
+
+    def substituted_forward(
+        rows: jax.Array, inverse: jax.Array, load: jax.Array
+    ) -> tuple[jax.Array, ...]:
+        def eliminate(load: jax.Array, each: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+            row, inverse, i = each
+            last = load[i]
+            return load - row * last, last * inverse
+
+        each = rows[above:], inverse, jnp.arange(above, len(load))
+        left, scaled = jax.lax.scan(eliminate, load, each, reverse=True)
+        return scaled, *([left[:above]] if above else [])
+
+    scaled, *left = jax.jit(substituted_forward)(rows, inverse, load)
+    return scaled, left[0] if above else load[:0]
+
+
+def substituted_backward(rows: jax.Array, known: jax.Array, scaled: jax.Array) -> jax.Array:
+    """Substitute from the first eliminated row to the last.
+
+    Args:
+        rows: the rows of L, (rows, rows, copies, batch).
+        known: the solution for the rows that are not eliminated, which come first, (rows, copies,
+            batch).
+        scaled: what `substituted_forward` returned for the others.
+
+    Returns:
+        The whole solution, (rows, copies, batch).
+    """
+
+    def substituted_backward(rows: jax.Array, *parts: jax.Array) -> jax.Array:
+        path = jnp.concatenate(parts)
+        places = jnp.arange(len(path))[:, None, None]
+
+        def substitute(x: jax.Array, each: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+            row, i = each
+            # Each round writes one place, which a mask selects because the index changes in the
+            # loop.
+            return jnp.where(places == i, x - jnp.sum(row * x, axis=0), x), None
+
+        each = rows[len(known) :], jnp.arange(len(known), len(path))
+        return jax.lax.scan(substitute, path, each)[0]
+
+    # Without rows before it there are no known values, of which nothing would be read.
+    out: jax.Array = jax.jit(substituted_backward)(rows, *([known] if len(known) else []), scaled)
+    return out

@@ -16,7 +16,7 @@ import numpy as np
 
 from brax.components import total
 from brax.generalized.smooth_dynamics.structure import Block
-from brax.kernels.symmetric import eliminated
+from brax.kernels.symmetric import eliminated, substituted_backward, substituted_forward
 
 
 class BlockedPivots(NamedTuple):
@@ -93,29 +93,9 @@ def forward(pivots: BlockedPivots, load: jax.Array) -> tuple[jax.Array, jax.Arra
         The block's own unknowns, divided by the pivots, and the rest of the load on the places
         before.
     """
-    own = pivots.inverse.shape[0]
-    above = load.shape[0] - own
-
-    def eliminate(load: jax.Array, each: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        row, inverse, i = each
-        last = load[i]
-        return load - row * last, last * inverse
-
-    each = pivots.rows[above:], pivots.inverse, above + jnp.arange(own)
-    left, scaled = jax.lax.scan(eliminate, load, each, reverse=True)
-    return scaled, left[:above]
+    return substituted_forward(pivots.rows, pivots.inverse, load)
 
 
 def backward(pivots: BlockedPivots, known: jax.Array, scaled: jax.Array) -> jax.Array:
     """Substitute from the root outwards: first the known values, then what `forward` returned."""
-    above = known.shape[0]
-    path = jnp.concatenate([known, scaled])
-    places = jnp.arange(path.shape[0])[:, None, None]
-
-    def substitute(x: jax.Array, each: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        row, i = each
-        # Each round writes one place, which a mask selects because the index changes in the loop.
-        return jnp.where(places == i, x - jnp.sum(row * x, axis=0), x), None
-
-    each = pivots.rows[above:], above + jnp.arange(scaled.shape[0])
-    return jax.lax.scan(substitute, path, each)[0]
+    return substituted_backward(pivots.rows, known, scaled)

@@ -35,7 +35,7 @@ from brax.kernels.codegen.lowering.arrays import (
 )
 from brax.kernels.compaction import FLAGGED
 from brax.kernels.skip import UNREAD, WHERE_NEEDED
-from brax.kernels.symmetric import ELIMINATED, OUTER_SUMS
+from brax.kernels.symmetric import BACKWARD, ELIMINATED, FORWARD, OUTER_SUMS
 
 
 def lower_jaxpr(
@@ -92,8 +92,8 @@ def _results(emitter: Emitter, eqn: Any, operands: list[ElementArray]) -> list[E
             return [_Unread(x) for x in operands]
         # A derivative has the function's name but other operands, and nobody may need some result:
         # then the function is inlined.
-        rule, operand_count, counts = _FUNCTIONS.get(of_call, (None, 0, ()))
-        whole = len(operands) == operand_count and len(eqn.outvars) in counts
+        rule, operand_counts, counts = _FUNCTIONS.get(of_call, (None, (), ()))
+        whole = len(operands) in operand_counts and len(eqn.outvars) in counts
         if rule and emitter.loops and whole and _is_batched(eqn):
             return rule(emitter, eqn, *operands)
         return lower_jaxpr(emitter, *jax_internals.called(eqn), operands)
@@ -581,9 +581,11 @@ class _StackedValue:
 
 
 _FUNCTIONS = {
-    FLAGGED: (_flagged, 1, (2,)),
-    ELIMINATED: (symmetric.eliminated, 1, (2, 3)),
-    OUTER_SUMS: (_outer_sums, 4, (1,)),
+    FLAGGED: (_flagged, (1,), (2,)),
+    ELIMINATED: (symmetric.eliminated, (1,), (2, 3)),
+    OUTER_SUMS: (_outer_sums, (4,), (1,)),
+    FORWARD: (symmetric.substituted_forward, (3,), (1, 2)),
+    BACKWARD: (symmetric.substituted_backward, (2, 3), (1,)),
 }
 """Rules of functions that are recognized by their names, with the numbers of their operands and
 results."""

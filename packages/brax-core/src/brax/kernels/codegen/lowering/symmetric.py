@@ -1,13 +1,16 @@
 """Lowering rules of the functions of `brax.kernels.symmetric`: loops over memory.
 
 Each is a function of the module, which works on the lower triangles of matrices in memory, for all
-lanes at once. Rows that are zero in all lanes are passed over. A function takes the number of rows
-and of copies, so that all matrices of a kernel share it.
+lanes at once. Entries that are zero in all lanes change nothing: the indices of the others are
+listed first, and the loops run over the lists. This is the sparsity of the tree, whichever contacts
+there are. A function takes the number of rows and of copies, so that all matrices of a kernel share
+it.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 6.5; Golub and Van Loan (2013),
 Matrix Computations, section 4.1.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,10 @@ import numpy as np
 from brax.kernels.codegen.emitter import LLVM_TYPES, Buffer, Emitter, code_of
 from brax.kernels.codegen.loops import buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
+from brax.kernels.symmetric import BACKWARD, FORWARD
+
+_SUMS = 4
+"""Sums that a scalar product is split into."""
 
 
 def eliminated(emitter: Emitter, eqn: Any, matrix: ElementArray) -> list[ElementArray]:
@@ -33,6 +40,32 @@ def eliminated(emitter: Emitter, eqn: Any, matrix: ElementArray) -> list[Element
     left = whole[: n - own, : n - own]
     zero = np.full((n - own, *matrix.shape[1:]), np.zeros((), code)[()], object)
     return [np.concatenate([zero, whole[n - own :]]), out[1], left]
+
+
+def substituted_forward(
+    emitter: Emitter, eqn: Any, rows: ElementArray, inverse: ElementArray, load: ElementArray
+) -> list[ElementArray]:
+    """Lower `brax.kernels.symmetric.substituted_forward`."""
+    code = code_of(eqn.invars[0].aval.dtype)
+    n, own, copies = load.shape[0], inverse.shape[0], load.shape[1]
+    x = copied(emitter, load, code)
+    given = [in_memory(emitter, each, code) for each in (rows, inverse)]
+    _call(emitter, _forward_substitution(emitter, code), [*given, x], [n, n - own, copies])
+    out = buffer_array(x, load.shape)
+    return [out[n - own :], out[: n - own]][: len(eqn.outvars)]
+
+
+def substituted_backward(
+    emitter: Emitter, eqn: Any, rows: ElementArray, *parts: ElementArray
+) -> list[ElementArray]:
+    """Lower `brax.kernels.symmetric.substituted_backward`."""
+    code = code_of(eqn.invars[0].aval.dtype)
+    path = np.concatenate(parts)
+    n, own, copies = path.shape[0], parts[-1].shape[0], path.shape[1]
+    x = copied(emitter, path, code)
+    given = in_memory(emitter, rows, code)
+    _call(emitter, _backward_substitution(emitter, code), [given, x], [n, n - own, copies])
+    return [buffer_array(x, path.shape)]
 
 
 def add_outer(
@@ -90,6 +123,22 @@ def _call(emitter: Emitter, function: str, buffers: list[Any], numbers: list[int
     emitter.emit_effect("\n".join(lines), loads=True)
 
 
+class _List:
+    """A list of indices in memory."""
+
+    def __init__(self, address: str) -> None:
+        """Name the list, which is filled later."""
+        self._address, self.count = address, "0"
+
+    def item(self, f: "_Function", place: str) -> str:
+        """Return the address of an item."""
+        return f.let(f"getelementptr i32, ptr {self._address}, i32 {place}")
+
+    def get(self, f: "_Function", place: str) -> str:
+        """Return an item."""
+        return f.let(f"load i32, ptr {self.item(f, place)}")
+
+
 class _Function:
     """The text of a function of the module, written line by line."""
 
@@ -100,6 +149,8 @@ class _Function:
         self.kind = emitter.type_of(code, wide)
         self.bits = f"v{emitter.lanes}f{8 * int(code[1])}" if wide else f"f{8 * int(code[1])}"
         self.symbol = f"@brax.{name}.{code}.{emitter.lanes}"
+        self.zero = "zeroinitializer" if wide else "0.0"
+        self.one = f"splat ({self.scalar} 1.0)" if wide else "1.0"
         self.lines = [f"define internal void {self.symbol}({operands}) {{", "entry:"]
         self._block, self._count = "entry", 0
 
@@ -114,13 +165,27 @@ class _Function:
         self.lines.append(f"{name} = {text}")
         return name
 
-    def index(self, *terms: tuple[str, str]) -> str:
-        """Return the sum of products of two 32-bit numbers."""
-        out = "0"
-        for a, b in terms:
-            product = self.let(f"mul i32 {a}, {b}")
-            out = product if out == "0" else self.let(f"add i32 {out}, {product}")
-        return out
+    def row(self, base: str, i: str, copy: str) -> Callable[[str], str]:
+        """Return a function from columns to addresses in a row of a copy of a matrix."""
+        first = self.let(f"mul i32 {i}, %n")
+        column = self.column(base, copy)
+        return lambda j: column(self.let(f"add i32 {first}, {j}"))
+
+    def column(self, base: str, copy: str) -> Callable[[str], str]:
+        """Return a function from indices to addresses in a copy of a vector."""
+        return lambda i: self.at(
+            base, self.let(f"add i32 {self.let(f'mul i32 {i}, %copies')}, {copy}")
+        )
+
+    def variable(self, name: str) -> str:
+        """Reserve memory for an element, before any loop."""
+        self.lines.append(f"{name} = alloca {self.kind}")
+        return name
+
+    def declare_list(self, label: str, most: str) -> None:
+        """Reserve memory for a list of at most so many indices, before any loop."""
+        self.lines.append(f"%{label}.list = alloca i32, i32 {most}")
+        self.lines.append(f"%{label}.count = alloca i32")
 
     def at(self, base: str, index: str) -> str:
         """Return the address of an element."""
@@ -167,12 +232,6 @@ class _Function:
         self._block = f"{label}.body"
         return i
 
-    def skip(self, label: str, unless: str) -> None:
-        """Go on with the next iteration of a loop unless a truth value holds."""
-        block = self.name()[1:]
-        self.lines += [f"br i1 {unless}, label %{block}, label %{label}.step", f"{block}:"]
-        self._block = block
-
     def end_loop(self, label: str, step: int = 1) -> None:
         """End a loop."""
         self.lines += [
@@ -183,6 +242,25 @@ class _Function:
             f"{label}.end:",
         ]
         self._block = f"{label}.end"
+
+    def add(self, x: str, to: str) -> None:
+        """Add to a 32-bit number in memory."""
+        now = self.let(f"load i32, ptr {to}")
+        self.lines.append(f"store i32 {self.let(f'add i32 {now}, {x}')}, ptr {to}")
+
+    def list_nonzero(self, label: str, end: str, entries: Callable[[str], list[str]]) -> _List:
+        """List the indices below `end` of which some entry differs from zero in some lane."""
+        found, count = _List(f"%{label}.list"), f"%{label}.count"
+        self.lines.append(f"store i32 0, ptr {count}")
+        i = self.loop(label, "0", end)
+        # Every index is written; one that is not counted is written over by the next.
+        number = self.let(f"load i32, ptr {count}")
+        self.lines.append(f"store i32 {i}, ptr {found.item(self, number)}")
+        some = self.some(entries(i))
+        self.add(self.let(f"zext i1 {some} to i32"), count)
+        self.end_loop(label)
+        found.count = self.let(f"load i32, ptr {count}")
+        return found
 
     def finish(self, emitter: Emitter) -> str:
         """End the function, add it to the module, and return its symbol."""
@@ -200,40 +278,33 @@ class _Function:
 def _elimination(emitter: Emitter, code: str) -> str:
     """Return the function that eliminates rows in place, the last first."""
     f = _Function(emitter, "eliminated", code, "ptr %a, ptr %d, i32 %n, i32 %above, i32 %copies")
-    one = "1.0"
-    if f.lanes > 1:
-        one = f"splat ({f.scalar} 1.0)"
+    f.declare_list("j", "%n")
     c = f.loop("c", "0", "%copies")
     last = f.let("sub i32 %n, 1")
     i = f.loop("i", last, "%above", -1)
-    row = f.let(f"mul i32 {i}, %n")
-
-    def entry(of_row: str, column: str) -> str:
-        """Return the address of an entry of this copy, given the row's first."""
-        place = f.let(f"add i32 {of_row}, {column}")
-        return f.at("%a", f.let(f"add i32 {f.let(f'mul i32 {place}, %copies')}, {c}"))
-
-    inverse = f.let(f"fdiv {f.kind} {one}, {f.load(entry(row, i))}")
+    row = f.row("%a", i, c)
+    inverse = f.let(f"fdiv {f.kind} {f.one}, {f.load(row(i))}")
     own = f.let(f"sub i32 {i}, %above")
     f.store(inverse, f.at("%d", f.let(f"add i32 {f.let(f'mul i32 {own}, %copies')}, {c}")))
-    j = f.loop("j", "0", i)
-    there = f.load(entry(row, j))
-    # An entry that is zero in all lanes changes nothing: this is the sparsity of the tree.
-    f.skip("j", f.some([there]))
-    scaled = f.let(f"fneg {f.kind} {f.let(f'fmul {f.kind} {there}, {inverse}')}")
-    other, end = f.let(f"mul i32 {j}, %n"), f.let(f"add i32 {j}, 1")
-    k = f.loop("k", "0", end)
-    address = entry(other, k)
-    f.store(f.fused(scaled, f.load(entry(row, k)), f.load(address)), address)
-    f.end_loop("k")
-    f.end_loop("j")
+    listed = f.list_nonzero("j", i, lambda j: [f.load(row(j))])
+    # Both indices of what is subtracted are in the list.
+    p = f.loop("p", "0", listed.count)
+    j = listed.get(f, p)
+    scaled = f.let(f"fneg {f.kind} {f.let(f'fmul {f.kind} {f.load(row(j))}, {inverse}')}")
+    other, end = f.row("%a", j, c), f.let(f"add i32 {p}, 1")
+    q = f.loop("q", "0", end)
+    k = listed.get(f, q)
+    address = other(k)
+    f.store(f.fused(scaled, f.load(row(k)), f.load(address)), address)
+    f.end_loop("q")
+    f.end_loop("p")
     # The row of L: scaled before the diagonal, zero from there on.
-    m = f.loop("m", "0", i)
-    address = entry(row, m)
+    m = f.loop("m", "0", listed.count)
+    address = row(listed.get(f, m))
     f.store(f.let(f"fmul {f.kind} {f.load(address)}, {inverse}"), address)
     f.end_loop("m")
     z = f.loop("z", i, "%n")
-    f.store("zeroinitializer" if f.lanes > 1 else "0.0", entry(row, z))
+    f.store(f.zero, row(z))
     f.end_loop("z")
     f.end_loop("i", -1)
     f.end_loop("c")
@@ -245,6 +316,7 @@ def _outer_products(emitter: Emitter, code: str, terms: int) -> str:
     f = _Function(
         emitter, f"outer_sums.{terms}", code, "ptr %a, ptr %x, ptr %y, i32 %n, i32 %copies"
     )
+    f.declare_list("l", "%n")
     c = f.loop("c", "0", "%copies")
 
     def entries(base: str, row: str) -> list[str]:
@@ -253,18 +325,65 @@ def _outer_products(emitter: Emitter, code: str, terms: int) -> str:
         first = f.at(base, f.let(f"mul i32 {place}, {terms}"))
         return [f.load(f.at(first, str(t))) for t in range(terms)]
 
-    p = f.loop("p", "0", "%n")
-    left = entries("%x", p)
-    f.skip("p", f.some(left))
-    row, end = f.let(f"mul i32 {p}, %n"), f.let(f"add i32 {p}, 1")
+    # The sum is symmetric: where all terms of y are zero, its row is zero and its column too.
+    listed = f.list_nonzero("l", "%n", lambda i: entries("%y", i))
+    p = f.loop("p", "0", listed.count)
+    i = listed.get(f, p)
+    left, row, end = entries("%x", i), f.row("%a", i, c), f.let(f"add i32 {p}, 1")
     q = f.loop("q", "0", end)
-    place = f.let(f"mul i32 {f.let(f'add i32 {row}, {q}')}, %copies")
-    address = f.at("%a", f.let(f"add i32 {place}, {c}"))
+    k = listed.get(f, q)
+    address = row(k)
     sum_ = f.load(address)
-    for x, y in zip(left, entries("%y", q), strict=True):
+    for x, y in zip(left, entries("%y", k), strict=True):
         sum_ = f.fused(x, y, sum_)
     f.store(sum_, address)
     f.end_loop("q")
     f.end_loop("p")
+    f.end_loop("c")
+    return f.finish(emitter)
+
+
+def _forward_substitution(emitter: Emitter, code: str) -> str:
+    """Return the function that substitutes in place, the last row first."""
+    f = _Function(emitter, FORWARD, code, "ptr %l, ptr %d, ptr %x, i32 %n, i32 %above, i32 %copies")
+    c = f.loop("c", "0", "%copies")
+    last = f.let("sub i32 %n, 1")
+    i = f.loop("i", last, "%above", -1)
+    row, x, d = f.row("%l", i, c), f.column("%x", c), f.column("%d", c)
+    here = f.load(x(i))
+    f.store(f.let(f"fmul {f.kind} {here}, {f.load(d(f.let(f'sub i32 {i}, %above')))}"), x(i))
+    less = f.let(f"fneg {f.kind} {here}")
+    j = f.loop("j", "0", i)
+    f.store(f.fused(less, f.load(row(j)), f.load(x(j))), x(j))
+    f.end_loop("j")
+    f.end_loop("i", -1)
+    f.end_loop("c")
+    return f.finish(emitter)
+
+
+def _backward_substitution(emitter: Emitter, code: str) -> str:
+    """Return the function that substitutes in place, the first row first."""
+    f = _Function(emitter, BACKWARD, code, "ptr %l, ptr %x, i32 %n, i32 %above, i32 %copies")
+    sums = [f.variable(f"%sum{k}") for k in range(_SUMS)]
+    c = f.loop("c", "0", "%copies")
+    i = f.loop("i", "%above", "%n")
+    row, x = f.row("%l", i, c), f.column("%x", c)
+    for sum_ in sums:
+        f.store(f.zero, sum_)
+    # Sums of their own do not wait for each other.
+    end = f.let(f"and i32 {i}, {-_SUMS}")
+    j = f.loop("j", "0", end, _SUMS)
+    for k, sum_ in enumerate(sums):
+        at = f.let(f"add i32 {j}, {k}")
+        f.store(f.fused(f.load(row(at)), f.load(x(at)), f.load(sum_)), sum_)
+    f.end_loop("j", _SUMS)
+    r = f.loop("r", end, i)
+    f.store(f.fused(f.load(row(r)), f.load(x(r)), f.load(sums[0])), sums[0])
+    f.end_loop("r")
+    total = f.load(x(i))
+    for sum_ in sums:
+        total = f.let(f"fsub {f.kind} {total}, {f.load(sum_)}")
+    f.store(total, x(i))
+    f.end_loop("i")
     f.end_loop("c")
     return f.finish(emitter)
