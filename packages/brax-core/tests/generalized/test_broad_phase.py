@@ -314,3 +314,42 @@ def test_geoms_vary_between_environments_and_a_pair_does_not():
 
     found = np.sort(jax.vmap(friction)(jnp.array([1.0, 2.0])))
     np.testing.assert_allclose(found, [[0.7, 1.0], [0.7, 2.0]], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_one_program_of_all_convex_types_gives_what_each_pair_has():
+    """Four types in random places, against the colliders of their pairs."""
+    builder, size = ModelBuilder(), {"mesh": {"points": HULL}}
+    kinds = ("capsule", "box", "ellipsoid", "mesh")
+    for kind in kinds:
+        builder.add_body(kind, mass=1.0, inertia=(0.01,) * 3)
+        builder.add_joint(kind, "free")
+        builder.add_geom(kind, kind, **size.get(kind, {"size": (0.08, 0.12, 0.1)}))
+    every, rng = builder.build(), np.random.default_rng(5)
+    # No pair of the six is left out, and the contacts fit into shorter lists than they could fill.
+    listed = every.tree_replace({"opt.max_geom_pairs": 6, "opt.max_contact_points": 10})
+    assert broad_phase.uses_broad_phase(listed)
+    assert not broad_phase.uses_broad_phase(every)
+
+    def nearest(sys, q):
+        x, _ = kinematics.forward(sys, q.reshape(-1), jnp.zeros(sys.qd_size()))
+        found = contact.get(sys, x)
+        return (found.dist, *found.pos.T, *found.frame[:, 0].T), found.link_idx
+
+    with jax.enable_x64(True):
+        poses = rng.normal(size=(8, len(kinds), 7)) * ([0.1] * 3 + [1] * 4)
+        poses[..., 3:] /= np.linalg.norm(poses[..., 3:], axis=-1, keepdims=True)
+        results = []
+        for sys in (every, listed):
+            run = jax.jit(jax.vmap(functools.partial(nearest, sys)), compiler_options=FAST_COMPILE)
+            results.append(run(jnp.asarray(poses)))
+    for i in range(8):
+        rows = []
+        for (dist, *numbers), links in results:
+            near = np.asarray(dist[i]) < 0
+            first, second = (np.broadcast_to(side, dist.shape)[i][near] for side in links)
+            table = np.stack([first, second, dist[i][near], *(n[i][near] for n in numbers)], axis=1)
+            rows.append(table[np.lexsort(table.T[::-1])])
+        assert len(rows[0]) > 1
+        # The normal of a round shape is known to the root of the gap's precision.
+        np.testing.assert_allclose(rows[1], rows[0], atol=1e-7)

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from brax.base import System
+from brax.colliders.convex.any_convex import AnyConvex, any_of
+from brax.colliders.convex.convex_convex import ConvexConvex
 from brax.colliders.dispatch import is_derived
 from brax.colliders.interface import Collider, CollisionGroup, GeometryType, Shape, Touch
 from brax.colliders.narrow_phase import (
@@ -78,10 +80,10 @@ class ListedContacts(NamedTuple):
 
 
 class ColliderPairs(NamedTuple):
-    """The pairs of one collider."""
+    """The pairs of one collider, or those of all pairs of convex types, which share one."""
 
     collider: Collider
-    """The collider."""
+    """The collider that tests them."""
     groups: tuple[int, ...]
     """Indices of its collision groups."""
     pairs: np.ndarray
@@ -139,12 +141,13 @@ def _widths(sys: System, most: int) -> dict[int, int]:
     # Contacts of each dimension are a block of constraint rows of their own, so they are counted
     # apart.
     out: dict[int, int] = {}
-    width = _width(sys)
+    width, points = _width(sys), _point_counts(sys)
     for entry in _collider_pairs(sys, most):
         for w, n in zip(*np.unique(width[entry.pairs], return_counts=True), strict=True):
             # At most all candidate pairs of a collider may have the same dimension.
             count = min(int(n), entry.kept) * entry.collider.n_contacts
-            out[int(w)] = out.get(int(w), 0) + count
+            found = int(points[entry.pairs[width[entry.pairs] == w]].sum())
+            out[int(w)] = out.get(int(w), 0) + min(count, found)
     return out
 
 
@@ -156,18 +159,42 @@ def _width(sys: System) -> np.ndarray:
     )
 
 
+def _point_counts(sys: System) -> np.ndarray:
+    """Return the number of contact points of each pair of all groups."""
+    return np.repeat(
+        [g.collider.n_contacts for g in sys.collisions], [len(g.geom1) for g in sys.collisions]
+    )
+
+
 def _collider_pairs(sys: System, most: int) -> list[ColliderPairs]:
     """Return the pairs of each collider, of which it tests `most` if their gaps have bounds."""
     counts = [len(g.geom1) for g in sys.collisions]
     starts = np.cumsum([0, *counts])
     out = []
-    for groups in of_one_collider(sys):
+    for groups in _of_one_program(sys):
         pairs = np.concatenate([starts[i] + np.arange(counts[i]) for i in groups])
         group = sys.collisions[groups[0]]
         # Pairs without a bound of their gap, such as those of signed distances, are all tested.
         kept = min(most, len(pairs)) if _is_bounded(sys, group) else len(pairs)
-        out.append(ColliderPairs(group.collider, tuple(groups), pairs, kept))
+        collider = group.collider
+        if _is_convex(collider):
+            kinds = zip(*(_kinds(sys, sys.collisions[i]) for i in groups), strict=True)
+            collider = ConvexConvex(*map(any_of, kinds))
+        out.append(ColliderPairs(collider, tuple(groups), pairs, kept))
     return out
+
+
+def _of_one_program(sys: System) -> list[list[int]]:
+    """Return the indices of the groups, collected into lists that share one program."""
+    # The program of two convex shapes is long, so there is one for all pairs of types.
+    convex = [i for i, group in enumerate(sys.collisions) if _is_convex(group.collider)]
+    out = [groups for groups in of_one_collider(sys) if groups[0] not in convex]
+    return [*out, convex] if convex else out
+
+
+def _is_convex(collider: Collider) -> bool:
+    """Return whether a collider tests two convex types, and is not one of a package's own."""
+    return isinstance(collider, ConvexConvex) and is_derived(collider)
 
 
 def _is_bounded(sys: System, group: CollisionGroup) -> bool:
@@ -299,7 +326,7 @@ def _is_culled(sys: System, entry: ColliderPairs) -> bool:
     # The test of simple shapes costs as much as the bound of their gap.
     first, second = _kinds(sys, group)
     flat = not isinstance(first, PlaneGeometry) and second.corners >= FACE_CORNERS
-    return entry.kept < len(entry.pairs) or flat or is_derived(entry.collider)
+    return entry.kept < len(entry.pairs) or flat or is_derived(group.collider)
 
 
 def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames, reach: jax.Array) -> _Tested:
@@ -325,9 +352,15 @@ def _all_pairs(sys: System, entry: ColliderPairs, frames: LinkFrames, reach: jax
 
 def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax.Array) -> _Tested:
     """List the candidate pairs of a collider by the bounds of their gaps, and test those."""
-    sides = [side[entry.pairs] for side in pair_geoms(sys)]
-    a, b = (_BoundedShapes.of(sys, geoms, side) for side in sides)
-    gap = jax.lax.stop_gradient(_gap(a, b) - rows(reach, entry.pairs.tolist()))
+    first, second = pair_geoms(sys)
+    sides = [side[entry.pairs] for side in (first, second)]
+    ends = np.cumsum([len(sys.collisions[i].geom1) for i in entry.groups])[:-1]
+    # The pairs of each group have the same two types.
+    parts = [
+        _gap(*(_BoundedShapes.of(sys, geoms, side[pairs]) for side in (first, second)))
+        for pairs in np.split(entry.pairs, ends)
+    ]
+    gap = jax.lax.stop_gradient(join(parts) - rows(reach, entry.pairs.tolist()))
     # A bound below zero means that the pair may touch. NaN counts, so that the result shows it.
     most = _whole(entry.kept)
     index, found = flagged(~(gap >= 0), most)
@@ -335,22 +368,35 @@ def _candidate_pairs(sys: System, entry: ColliderPairs, geoms: Shape, reach: jax
 
     def test(given: tuple[jax.Array, jax.Array]) -> tuple[Touch, jax.Array, jax.Array, jax.Array]:
         index, some = given
-        shapes = [_chosen(sys, geoms, side, jnp.asarray(side)[index]) for side in sides]
+        kinds = _test_kinds(sys, entry)
+        shapes = [
+            _chosen(sys, geoms, kind, side, jnp.asarray(side)[index])
+            for kind, side in zip(kinds, sides, strict=True)
+        ]
         touch = collide(entry.collider, *shapes)
         touch = touch._replace(along=touch.edge())
         pair = jnp.asarray(entry.pairs, jnp.int32)[index]
-        near = some & ~(touch.dist >= picked(reach, pair))
+        # A collider of several types may give more points than that of the pair's own types.
+        own = jnp.arange(points)[:, None, None] < jnp.asarray(_point_counts(sys))[pair]
+        near = some & own & ~(touch.dist >= picked(reach, pair))
         number = jnp.asarray(_numbers(sys), jnp.int32)[:points, pair]
         return touch, near, jnp.broadcast_to(pair, near.shape), number
 
     some = jnp.arange(most)[:, None] < count
     # The program of convex shapes is long: it is there for one pair, not for several.
-    size = 1 if is_derived(entry.collider) else chunk_size(most)
+    size = 1 if is_derived(sys.collisions[entry.groups[0]].collider) else chunk_size(most)
     none, chunks = empty(test, (index[:size], some[:size])), in_chunks((index, some), size)
     found_there = map_needed(chunks_needed(count, most, size), test, chunks, none)
     # Axes (chunks, points, pairs, batch) become (all points, batch).
     touch, near, pair, number = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), found_there)
     return _Tested(touch, near, pair, number, found - count)
+
+
+def _test_kinds(sys: System, entry: ColliderPairs) -> tuple[GeometryType, GeometryType]:
+    """Return the two types that the collider of some pairs takes."""
+    if isinstance(entry.collider, ConvexConvex):
+        return entry.collider.first, entry.collider.second
+    return _kinds(sys, sys.collisions[entry.groups[0]])
 
 
 def _numbers(sys: System) -> np.ndarray:
@@ -454,18 +500,24 @@ def _gap(a: _BoundedShapes, b: _BoundedShapes) -> jax.Array:
     return functools.reduce(jnp.maximum, gaps)
 
 
-def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> Shape:
+def _chosen(
+    sys: System, geoms: Shape, kind: GeometryType, which: np.ndarray, index: jax.Array
+) -> Shape:
     """Gather geoms by indices that differ between environments, with their vertices.
 
     Args:
         sys: the model.
         geoms: all geoms in the world.
+        kind: the type that they have, or that stands for theirs.
         which: the geoms that the indices may be.
         index: the indices, (pairs, batch).
     """
     shape: Shape = picked(geoms, index)
-    if sys.geom_types[which[0]].has_heights:
+    if kind.has_heights:
         return shape._replace(heights=height_table(sys, [int(which[0])]))
+    if isinstance(kind, AnyConvex):
+        number = [kind.kinds.index(t) if t in kind.kinds else 0 for t in sys.geom_types]
+        shape = shape._replace(kind=jnp.asarray(number)[index])
     counts = np.array(sys.geom_points)
     most = int(counts[which].max())
     if not most:
@@ -474,6 +526,8 @@ def _chosen(sys: System, geoms: Shape, which: np.ndarray, index: jax.Array) -> S
     # others repeat their last one.
     starts = jnp.asarray(np.cumsum([0, *counts[:-1]]))
     last = starts + jnp.maximum(jnp.asarray(counts), 1) - 1
+    # A geom without vertices gets some, which its type does not read.
+    last = jnp.minimum(last, int(counts.sum()) - 1)
     at = jnp.minimum(starts[index] + jnp.arange(most)[:, None, None], last[index])
     flat = picked(vec3(sys.points), at.reshape(-1, at.shape[-1]))
     return shape._replace(points=jax.tree.map(lambda x: x.reshape(*at.shape[:2], -1), flat))

@@ -29,6 +29,9 @@ class Shape(NamedTuple):
     heights: jax.Array | None = None
     """The heights of a height field over the plane z = 0 of the geom's frame [m], row after row,
     (rows * columns, pairs, batch). The axis of the pairs has length one if they share a field."""
+    kind: jax.Array | None = None
+    """The index of each shape's own type where the shapes are of several types, as
+    `colliders.convex.any_convex` numbers them, (pairs, batch)."""
 
     @property
     def axis_z(self) -> Vec3:

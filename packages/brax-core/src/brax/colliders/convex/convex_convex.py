@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from brax.colliders.convex.any_convex import AnyConvex
 from brax.colliders.convex.clipping import ClipPoint, clip_faces
 from brax.colliders.convex.support_search import Support, where, widest_gap
 from brax.colliders.interface import Collider, GeometryType, Shape, Touch
@@ -245,7 +246,17 @@ class ConvexConvex(Collider):
         manifold = manifold[: self.n_contacts]
         # The first point is the exact one, whose distance has the right derivative.
         gaps = [dist, *(p.z for p in manifold[1:])]
-        return [
-            touch(gap, touching + s * p.x + t * p.y + normal * (p.height + 0.5 * gap))
+        places = [
+            touching + s * p.x + t * p.y + normal * (p.height + 0.5 * gap)
             for p, gap in zip(manifold, gaps, strict=True)
         ]
+        # Of several types some may be round.
+        ends = pair.support(normal)
+        for kind, shape, end, side in (
+            (self.second, b, ends[1], -0.5),
+            (self.first, a, ends[0], 0.5),
+        ):
+            if isinstance(kind, AnyConvex):
+                at_end = end + normal * (side * dist)
+                places[0] = where(kind.is_round(shape), at_end, places[0])
+        return [touch(gap, place) for gap, place in zip(gaps, places, strict=True)]
