@@ -3,8 +3,7 @@
 Each is a function of the module, which works on the lower triangles of matrices in memory, for all
 lanes at once. Entries that are zero in all lanes change nothing: the indices of the others are
 listed first, and the loops run over the lists. This is the sparsity of the tree, whichever contacts
-there are. A function takes the number of rows and of copies, so that all matrices of a kernel share
-it.
+there are. Matrices of one size share a function.
 
 Source: Featherstone (2008), Rigid Body Dynamics Algorithms, section 6.5; Golub and Van Loan (2013),
 Matrix Computations, section 4.1.
@@ -18,7 +17,7 @@ import numpy as np
 from brax.kernels.codegen.emitter import LLVM_TYPES, Buffer, Emitter, code_of
 from brax.kernels.codegen.loops import buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
-from brax.kernels.symmetric import BACKWARD, FORWARD
+from brax.kernels.symmetric import BACKWARD, ELIMINATED, FORWARD, OUTER_SUMS
 
 _SUMS = 4
 """Sums that a scalar product is split into."""
@@ -31,7 +30,7 @@ def eliminated(emitter: Emitter, eqn: Any, matrix: ElementArray) -> list[Element
     n, copies, own = matrix.shape[0], matrix.shape[2], shapes[1][0]
     rows = copied(emitter, matrix, code)
     inverse = _buffer(emitter, shapes[1], code)
-    _call(emitter, _elimination(emitter, code), [rows, inverse], [n, n - own, copies])
+    _call(emitter, _elimination(emitter, code, (n, n - own, copies)), [rows, inverse])
     whole = buffer_array(rows, shapes[0])
     out = [whole, buffer_array(inverse, shapes[1])]
     # Nobody may need what is left.
@@ -50,7 +49,7 @@ def substituted_forward(
     n, own, copies = load.shape[0], inverse.shape[0], load.shape[1]
     x = copied(emitter, load, code)
     given = [in_memory(emitter, each, code) for each in (rows, inverse)]
-    _call(emitter, _forward_substitution(emitter, code), [*given, x], [n, n - own, copies])
+    _call(emitter, _forward_substitution(emitter, code, (n, n - own, copies)), [*given, x])
     out = buffer_array(x, load.shape)
     return [out[n - own :], out[: n - own]][: len(eqn.outvars)]
 
@@ -64,7 +63,7 @@ def substituted_backward(
     n, own, copies = path.shape[0], parts[-1].shape[0], path.shape[1]
     x = copied(emitter, path, code)
     given = in_memory(emitter, rows, code)
-    _call(emitter, _backward_substitution(emitter, code), [given, x], [n, n - own, copies])
+    _call(emitter, _backward_substitution(emitter, code, (n, n - own, copies)), [given, x])
     return [buffer_array(x, path.shape)]
 
 
@@ -83,8 +82,8 @@ def add_outer(
     """
     n, copies, terms = shape
     place = emitter.apply("mul", "i4", at, np.int32(terms * n * copies))
-    function = _outer_products(emitter, total.code, terms)
-    _call(emitter, function, [total, (x, place), (y, place)], [n, copies])
+    function = _outer_products(emitter, total.code, shape)
+    _call(emitter, function, [total, (x, place), (y, place)])
 
 
 def _buffer(emitter: Emitter, shape: tuple[int, ...], code: str) -> Buffer:
@@ -107,8 +106,8 @@ def in_memory(emitter: Emitter, x: ElementArray, code: str) -> Buffer:
     return buffer if fits else copied(emitter, x, code)
 
 
-def _call(emitter: Emitter, function: str, buffers: list[Any], numbers: list[int]) -> None:
-    """Call a function of the module with addresses in buffers, and numbers."""
+def _call(emitter: Emitter, function: str, buffers: list[Any]) -> None:
+    """Call a function of the module with addresses in buffers."""
     lines, arguments = [], []
     for each in buffers:
         buffer, place = each if isinstance(each, tuple) else (each, None)
@@ -118,7 +117,6 @@ def _call(emitter: Emitter, function: str, buffers: list[Any], numbers: list[int
             kind = emitter.type_of(buffer.code, buffer.wide)
             lines.append(f"{name} = getelementptr {kind}, ptr {buffer.name}, i32 {place}")
         arguments.append(f"ptr {name}")
-    arguments += [f"i32 {n}" for n in numbers]
     lines.append(f"call void {function}({', '.join(arguments)})")
     emitter.emit_effect("\n".join(lines), loads=True)
 
@@ -142,16 +140,20 @@ class _List:
 class _Function:
     """The text of a function of the module, written line by line."""
 
-    def __init__(self, emitter: Emitter, name: str, code: str, operands: str) -> None:
-        """Begin the function."""
+    def __init__(
+        self, emitter: Emitter, name: str, code: str, operands: str, sizes: tuple[int, ...]
+    ) -> None:
+        """Begin the function; its operands are addresses, and sizes are part of its text."""
         wide = emitter.lanes > 1
         self.lanes, self.scalar = emitter.lanes, LLVM_TYPES[code]
         self.kind = emitter.type_of(code, wide)
         self.bits = f"v{emitter.lanes}f{8 * int(code[1])}" if wide else f"f{8 * int(code[1])}"
-        self.symbol = f"@brax.{name}.{code}.{emitter.lanes}"
+        self.symbol = ".".join(map(str, ("@brax", name, code, emitter.lanes, *sizes)))
         self.zero = "zeroinitializer" if wide else "0.0"
         self.one = f"splat ({self.scalar} 1.0)" if wide else "1.0"
-        self.lines = [f"define internal void {self.symbol}({operands}) {{", "entry:"]
+        arguments = ", ".join(f"ptr {each}" for each in operands.split())
+        self.lines = [f"define internal void {self.symbol}({arguments}) {{", "entry:"]
+        self.n, self.copies = sizes[0], sizes[-1]
         self._block, self._count = "entry", 0
 
     def name(self) -> str:
@@ -167,14 +169,14 @@ class _Function:
 
     def row(self, base: str, i: str, copy: str) -> Callable[[str], str]:
         """Return a function from columns to addresses in a row of a copy of a matrix."""
-        first = self.let(f"mul i32 {i}, %n")
+        first = self.let(f"mul i32 {i}, {self.n}")
         column = self.column(base, copy)
         return lambda j: column(self.let(f"add i32 {first}, {j}"))
 
     def column(self, base: str, copy: str) -> Callable[[str], str]:
         """Return a function from indices to addresses in a copy of a vector."""
         return lambda i: self.at(
-            base, self.let(f"add i32 {self.let(f'mul i32 {i}, %copies')}, {copy}")
+            base, self.let(f"add i32 {self.let(f'mul i32 {i}, {self.copies}')}, {copy}")
         )
 
     def variable(self, name: str) -> str:
@@ -182,9 +184,9 @@ class _Function:
         self.lines.append(f"{name} = alloca {self.kind}")
         return name
 
-    def declare_list(self, label: str, most: str) -> None:
-        """Reserve memory for a list of at most so many indices, before any loop."""
-        self.lines.append(f"%{label}.list = alloca i32, i32 {most}")
+    def declare_list(self, label: str) -> None:
+        """Reserve memory for a list of indices of rows, before any loop."""
+        self.lines.append(f"%{label}.list = alloca i32, i32 {self.n}")
         self.lines.append(f"%{label}.count = alloca i32")
 
     def at(self, base: str, index: str) -> str:
@@ -275,17 +277,16 @@ class _Function:
         return self.symbol
 
 
-def _elimination(emitter: Emitter, code: str) -> str:
+def _elimination(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that eliminates rows in place, the last first."""
-    f = _Function(emitter, "eliminated", code, "ptr %a, ptr %d, i32 %n, i32 %above, i32 %copies")
-    f.declare_list("j", "%n")
-    c = f.loop("c", "0", "%copies")
-    last = f.let("sub i32 %n, 1")
-    i = f.loop("i", last, "%above", -1)
+    n, above, copies = sizes
+    f = _Function(emitter, ELIMINATED, code, "%a %d", sizes)
+    f.declare_list("j")
+    c = f.loop("c", "0", str(copies))
+    i = f.loop("i", str(n - 1), str(above), -1)
     row = f.row("%a", i, c)
     inverse = f.let(f"fdiv {f.kind} {f.one}, {f.load(row(i))}")
-    own = f.let(f"sub i32 {i}, %above")
-    f.store(inverse, f.at("%d", f.let(f"add i32 {f.let(f'mul i32 {own}, %copies')}, {c}")))
+    f.store(inverse, f.column("%d", c)(f.let(f"sub i32 {i}, {above}")))
     listed = f.list_nonzero("j", i, lambda j: [f.load(row(j))])
     # Both indices of what is subtracted are in the list.
     p = f.loop("p", "0", listed.count)
@@ -303,7 +304,7 @@ def _elimination(emitter: Emitter, code: str) -> str:
     address = row(listed.get(f, m))
     f.store(f.let(f"fmul {f.kind} {f.load(address)}, {inverse}"), address)
     f.end_loop("m")
-    z = f.loop("z", i, "%n")
+    z = f.loop("z", i, str(n))
     f.store(f.zero, row(z))
     f.end_loop("z")
     f.end_loop("i", -1)
@@ -311,22 +312,21 @@ def _elimination(emitter: Emitter, code: str) -> str:
     return f.finish(emitter)
 
 
-def _outer_products(emitter: Emitter, code: str, terms: int) -> str:
+def _outer_products(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that adds outer products to the lower triangle of a matrix."""
-    f = _Function(
-        emitter, f"outer_sums.{terms}", code, "ptr %a, ptr %x, ptr %y, i32 %n, i32 %copies"
-    )
-    f.declare_list("l", "%n")
-    c = f.loop("c", "0", "%copies")
+    n, copies, terms = sizes
+    f = _Function(emitter, f"{OUTER_SUMS}.{terms}", code, "%a %x %y", (n, copies))
+    f.declare_list("l")
+    c = f.loop("c", "0", str(copies))
 
     def entries(base: str, row: str) -> list[str]:
         """Return the entries of all terms in a row, which lie side by side."""
-        place = f.let(f"add i32 {f.let(f'mul i32 {row}, %copies')}, {c}")
+        place = f.let(f"add i32 {f.let(f'mul i32 {row}, {copies}')}, {c}")
         first = f.at(base, f.let(f"mul i32 {place}, {terms}"))
         return [f.load(f.at(first, str(t))) for t in range(terms)]
 
     # The sum is symmetric: where all terms of y are zero, its row is zero and its column too.
-    listed = f.list_nonzero("l", "%n", lambda i: entries("%y", i))
+    listed = f.list_nonzero("l", str(n), lambda i: entries("%y", i))
     p = f.loop("p", "0", listed.count)
     i = listed.get(f, p)
     left, row, end = entries("%x", i), f.row("%a", i, c), f.let(f"add i32 {p}, 1")
@@ -343,15 +343,15 @@ def _outer_products(emitter: Emitter, code: str, terms: int) -> str:
     return f.finish(emitter)
 
 
-def _forward_substitution(emitter: Emitter, code: str) -> str:
+def _forward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that substitutes in place, the last row first."""
-    f = _Function(emitter, FORWARD, code, "ptr %l, ptr %d, ptr %x, i32 %n, i32 %above, i32 %copies")
-    c = f.loop("c", "0", "%copies")
-    last = f.let("sub i32 %n, 1")
-    i = f.loop("i", last, "%above", -1)
+    n, above, copies = sizes
+    f = _Function(emitter, FORWARD, code, "%l %d %x", sizes)
+    c = f.loop("c", "0", str(copies))
+    i = f.loop("i", str(n - 1), str(above), -1)
     row, x, d = f.row("%l", i, c), f.column("%x", c), f.column("%d", c)
     here = f.load(x(i))
-    f.store(f.let(f"fmul {f.kind} {here}, {f.load(d(f.let(f'sub i32 {i}, %above')))}"), x(i))
+    f.store(f.let(f"fmul {f.kind} {here}, {f.load(d(f.let(f'sub i32 {i}, {above}')))}"), x(i))
     less = f.let(f"fneg {f.kind} {here}")
     j = f.loop("j", "0", i)
     f.store(f.fused(less, f.load(row(j)), f.load(x(j))), x(j))
@@ -361,12 +361,13 @@ def _forward_substitution(emitter: Emitter, code: str) -> str:
     return f.finish(emitter)
 
 
-def _backward_substitution(emitter: Emitter, code: str) -> str:
+def _backward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that substitutes in place, the first row first."""
-    f = _Function(emitter, BACKWARD, code, "ptr %l, ptr %x, i32 %n, i32 %above, i32 %copies")
+    n, above, copies = sizes
+    f = _Function(emitter, BACKWARD, code, "%l %x", sizes)
     sums = [f.variable(f"%sum{k}") for k in range(_SUMS)]
-    c = f.loop("c", "0", "%copies")
-    i = f.loop("i", "%above", "%n")
+    c = f.loop("c", "0", str(copies))
+    i = f.loop("i", str(above), str(n))
     row, x = f.row("%l", i, c), f.column("%x", c)
     for sum_ in sums:
         f.store(f.zero, sum_)
