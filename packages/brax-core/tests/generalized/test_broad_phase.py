@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from brax import contact, dynamics, kinematics
 from brax.builder import ModelBuilder
-from brax.colliders import broad_phase
+from brax.colliders import bounds, broad_phase
 from brax.colliders.interface import Shape
 from brax.colliders.narrow_phase import frames_of, place_shapes
 from brax.components import quat, vec3
@@ -69,10 +69,8 @@ def _bound(sys, at):
     local = Shape(vec3(sys.geom.transform.pos), quat(sys.geom.transform.rot), vec3(sys.geom.size))
     geoms = place_shapes(local, sys.geom_link, frames_of(vec3(at[:, :3]), quat(at[:, 3:])))
     (group,) = sys.collisions
-    a, b = (
-        broad_phase._BoundedShapes.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2)
-    )
-    return broad_phase._gap(a, b)
+    a, b = (bounds.BoundedShapes.of(sys, geoms, np.array(g)) for g in (group.geom1, group.geom2))
+    return bounds.least_gap(a, b)
 
 
 @pytest.fixture(scope="module")
@@ -215,13 +213,13 @@ def test_the_bound_of_a_gap_is_none_too_high(first):
         <body><freejoint/><geom {other}/></body></worldbody></mujoco>"""
         model, sys = mujoco.MjModel.from_xml_string(xml), mjcf.loads(xml)
         data = mujoco.MjData(model)
-        bounds, exact = [], []
+        at, exact = [], []
         for _, pose in poses:
             data.qpos[:] = pose / np.r_[1, 1, 1, [np.linalg.norm(pose[3:])] * 4]
             mujoco.mj_forward(model, data)
             exact.append(mujoco.mj_geomDistance(model, data, 0, 1, 9.0, None))
-            bounds.append(data.qpos.copy())
-        bound = _bound(sys, jnp.asarray(np.array(bounds).T)[None])[0]
+            at.append(data.qpos.copy())
+        bound = _bound(sys, jnp.asarray(np.array(at).T)[None])[0]
         assert (bound <= np.array(exact) + 1e-6).all(), second
         if (first == "plane" and second != "mesh") or first == second == "sphere":
             np.testing.assert_allclose(bound, exact, atol=1e-6)

@@ -10,7 +10,7 @@ Matrix Computations, section 4.1.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -121,24 +121,21 @@ def _call(emitter: Emitter, function: str, buffers: list[Any]) -> None:
     emitter.emit_effect("\n".join(lines), loads=True)
 
 
-class _List:
+class _List(NamedTuple):
     """A list of indices in memory."""
 
-    def __init__(self, address: str) -> None:
-        """Name the list, which is filled later."""
-        self._address, self.count = address, "0"
-
-    def item(self, f: "_Function", place: str) -> str:
-        """Return the address of an item."""
-        return f.let(f"getelementptr i32, ptr {self._address}, i32 {place}")
-
-    def get(self, f: "_Function", place: str) -> str:
-        """Return an item."""
-        return f.let(f"load i32, ptr {self.item(f, place)}")
+    address: str
+    """Address of the first."""
+    count: str
+    """Number of indices."""
 
 
 class _Function:
-    """The text of a function of the module, written line by line."""
+    """The text of a function of the module, written line by line.
+
+    Integers have 64 bits, as addresses do. LLVM only selects instructions for the text, so values
+    that loops carry are phi nodes, and factors of one are left out.
+    """
 
     def __init__(
         self, emitter: Emitter, name: str, code: str, operands: str, sizes: tuple[int, ...]
@@ -155,43 +152,41 @@ class _Function:
         self.lines = [f"define internal void {self.symbol}({arguments}) {{", "entry:"]
         self.n, self.copies = sizes[0], sizes[-1]
         self._block, self._count = "entry", 0
-
-    def name(self) -> str:
-        """Return a new name."""
-        self._count += 1
-        return f"%t{self._count}"
+        self._loops: list[tuple[str, int, int]] = []
 
     def let(self, text: str) -> str:
         """Add an instruction, and return its result."""
-        name = self.name()
+        self._count += 1
+        name = f"%t{self._count}"
         self.lines.append(f"{name} = {text}")
         return name
 
+    def add(self, a: str, b: str) -> str:
+        """Return the sum of two integers."""
+        if "0" in (a, b):
+            return b if a == "0" else a
+        return self.let(f"add i64 {a}, {b}")
+
+    def times(self, a: str, factor: int) -> str:
+        """Return an integer times a known factor."""
+        return a if factor == 1 or a == "0" else self.let(f"mul i64 {a}, {factor}")
+
     def row(self, base: str, i: str, copy: str) -> Callable[[str], str]:
         """Return a function from columns to addresses in a row of a copy of a matrix."""
-        first = self.let(f"mul i32 {i}, {self.n}")
-        column = self.column(base, copy)
-        return lambda j: column(self.let(f"add i32 {first}, {j}"))
+        return self.column(self.at(base, self.times(i, self.n * self.copies)), copy)
 
     def column(self, base: str, copy: str) -> Callable[[str], str]:
         """Return a function from indices to addresses in a copy of a vector."""
-        return lambda i: self.at(
-            base, self.let(f"add i32 {self.let(f'mul i32 {i}, {self.copies}')}, {copy}")
-        )
-
-    def variable(self, name: str) -> str:
-        """Reserve memory for an element, before any loop."""
-        self.lines.append(f"{name} = alloca {self.kind}")
-        return name
-
-    def declare_list(self, label: str) -> None:
-        """Reserve memory for a list of indices of rows, before any loop."""
-        self.lines.append(f"%{label}.list = alloca i32, i32 {self.n}")
-        self.lines.append(f"%{label}.count = alloca i32")
+        first = self.at(base, copy)
+        return lambda i: self.at(first, self.times(i, self.copies))
 
     def at(self, base: str, index: str) -> str:
         """Return the address of an element."""
-        return self.let(f"getelementptr {self.kind}, ptr {base}, i32 {index}")
+        return (
+            base
+            if index == "0"
+            else self.let(f"getelementptr {self.kind}, ptr {base}, i64 {index}")
+        )
 
     def load(self, address: str) -> str:
         """Load an element."""
@@ -219,53 +214,68 @@ class _Function:
             return found
         return self.let(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({mask} {found})")
 
-    def loop(self, label: str, first: str, end: str, step: int = 1) -> str:
-        """Begin a loop of a counter from `first` while it is below `end`, or not below for -1."""
-        i, before = f"%{label}", self._block
+    def loop(
+        self, first: str, end: str, step: int = 1, carried: tuple[tuple[str, str], ...] = ()
+    ) -> list[str]:
+        """Begin a loop of a counter from `first` while it is below `end`, or not below for -1.
+
+        Returns:
+            The counter, and the values that the loop carries, given by their types and first
+            values. They hold what they have at the loop's end after it.
+        """
+        self._count += 1
+        label, begin = f"l{self._count}", len(self.lines)
+        values = [f"%{label}.v{k}" for k in range(len(carried) + 1)]
         compare = "slt" if step > 0 else "sge"
+        self.lines += [f"br label %{label}.head", f"{label}.head:"]
+        for value, (kind, start) in zip(values, (("i64", first), *carried), strict=True):
+            # The loop's end adds what comes from its last block.
+            self.lines.append(f"{value} = phi {kind} [ {start}, %{self._block} ]")
         self.lines += [
-            f"br label %{label}.head",
-            f"{label}.head:",
-            f"{i} = phi i32 [ {first}, %{before} ], [ {i}.next, %{label}.step ]",
-            f"{i}.more = icmp {compare} i32 {i}, {end}",
-            f"br i1 {i}.more, label %{label}.body, label %{label}.end",
+            f"%{label}.more = icmp {compare} i64 {values[0]}, {end}",
+            f"br i1 %{label}.more, label %{label}.body, label %{label}.end",
             f"{label}.body:",
         ]
+        self._loops.append((label, begin + 2, step))
         self._block = f"{label}.body"
-        return i
+        return values
 
-    def end_loop(self, label: str, step: int = 1) -> None:
-        """End a loop."""
-        self.lines += [
-            f"br label %{label}.step",
-            f"{label}.step:",
-            f"%{label}.next = add i32 %{label}, {step}",
-            f"br label %{label}.head",
-            f"{label}.end:",
-        ]
+    def end_loop(self, *after: str) -> None:
+        """End a loop; the values that it carries become the given ones."""
+        label, phi, step = self._loops.pop()
+        after = (self.let(f"add i64 %{label}.v0, {step}"), *after)
+        for k, value in enumerate(after):
+            self.lines[phi + k] += f", [ {value}, %{self._block} ]"
+        self.lines += [f"br label %{label}.head", f"{label}.end:"]
         self._block = f"{label}.end"
 
-    def add(self, x: str, to: str) -> None:
-        """Add to a 32-bit number in memory."""
-        now = self.let(f"load i32, ptr {to}")
-        self.lines.append(f"store i32 {self.let(f'add i32 {now}, {x}')}, ptr {to}")
-
-    def list_nonzero(self, label: str, end: str, entries: Callable[[str], list[str]]) -> _List:
+    def list_nonzero(self, end: str, entries: Callable[[str], list[str]]) -> _List:
         """List the indices below `end` of which some entry differs from zero in some lane."""
-        found, count = _List(f"%{label}.list"), f"%{label}.count"
-        self.lines.append(f"store i32 0, ptr {count}")
-        i = self.loop(label, "0", end)
+        address = "%list"
+        i, count = self.loop("0", end, carried=(("i64", "0"),))
         # Every index is written; one that is not counted is written over by the next.
-        number = self.let(f"load i32, ptr {count}")
-        self.lines.append(f"store i32 {i}, ptr {found.item(self, number)}")
+        item = self.let(f"getelementptr i64, ptr {address}, i64 {count}")
+        self.lines.append(f"store i64 {i}, ptr {item}")
         some = self.some(entries(i))
-        self.add(self.let(f"zext i1 {some} to i32"), count)
-        self.end_loop(label)
-        found.count = self.let(f"load i32, ptr {count}")
-        return found
+        self.end_loop(self.add(count, self.let(f"zext i1 {some} to i64")))
+        return _List(address, count)
+
+    def item(self, of: _List, place: str) -> str:
+        """Return an index of a list."""
+        return self.let(
+            f"load i64, ptr {self.let(f'getelementptr i64, ptr {of.address}, i64 {place}')}"
+        )
+
+    def each_copy(self) -> str:
+        """Begin the loop over the copies of matrices, and return which it is."""
+        # Memory for the list of indices is reserved before any loop.
+        self.lines.append(f"%list = alloca [{self.n} x i64]")
+        return self.loop("0", str(self.copies))[0] if self.copies > 1 else "0"
 
     def finish(self, emitter: Emitter) -> str:
         """End the function, add it to the module, and return its symbol."""
+        if self.copies > 1:
+            self.end_loop()
         self.lines += ["ret void", "}"]
         kind, mask = self.kind, f"<{self.lanes} x i1>"
         emitter.declarations.add(
@@ -279,36 +289,34 @@ class _Function:
 
 def _elimination(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that eliminates rows in place, the last first."""
-    n, above, copies = sizes
+    n, above, _ = sizes
     f = _Function(emitter, ELIMINATED, code, "%a %d", sizes)
-    f.declare_list("j")
-    c = f.loop("c", "0", str(copies))
-    i = f.loop("i", str(n - 1), str(above), -1)
+    c = f.each_copy()
+    [i] = f.loop(str(n - 1), str(above), -1)
     row = f.row("%a", i, c)
     inverse = f.let(f"fdiv {f.kind} {f.one}, {f.load(row(i))}")
-    f.store(inverse, f.column("%d", c)(f.let(f"sub i32 {i}, {above}")))
-    listed = f.list_nonzero("j", i, lambda j: [f.load(row(j))])
+    f.store(inverse, f.column("%d", c)(f.add(i, str(-above))))
+    listed = f.list_nonzero(i, lambda j: [f.load(row(j))])
     # Both indices of what is subtracted are in the list.
-    p = f.loop("p", "0", listed.count)
-    j = listed.get(f, p)
+    [p] = f.loop("0", listed.count)
+    j = f.item(listed, p)
     scaled = f.let(f"fneg {f.kind} {f.let(f'fmul {f.kind} {f.load(row(j))}, {inverse}')}")
-    other, end = f.row("%a", j, c), f.let(f"add i32 {p}, 1")
-    q = f.loop("q", "0", end)
-    k = listed.get(f, q)
+    other = f.row("%a", j, c)
+    [q] = f.loop("0", f.add(p, "1"))
+    k = f.item(listed, q)
     address = other(k)
     f.store(f.fused(scaled, f.load(row(k)), f.load(address)), address)
-    f.end_loop("q")
-    f.end_loop("p")
+    f.end_loop()
+    f.end_loop()
     # The row of L: scaled before the diagonal, zero from there on.
-    m = f.loop("m", "0", listed.count)
-    address = row(listed.get(f, m))
+    [m] = f.loop("0", listed.count)
+    address = row(f.item(listed, m))
     f.store(f.let(f"fmul {f.kind} {f.load(address)}, {inverse}"), address)
-    f.end_loop("m")
-    z = f.loop("z", i, str(n))
+    f.end_loop()
+    [z] = f.loop(i, str(n))
     f.store(f.zero, row(z))
-    f.end_loop("z")
-    f.end_loop("i", -1)
-    f.end_loop("c")
+    f.end_loop()
+    f.end_loop()
     return f.finish(emitter)
 
 
@@ -316,75 +324,72 @@ def _outer_products(emitter: Emitter, code: str, sizes: tuple[int, int, int]) ->
     """Return the function that adds outer products to the lower triangle of a matrix."""
     n, copies, terms = sizes
     f = _Function(emitter, f"{OUTER_SUMS}.{terms}", code, "%a %x %y", (n, copies))
-    f.declare_list("l")
-    c = f.loop("c", "0", str(copies))
+    c = f.each_copy()
 
     def entries(base: str, row: str) -> list[str]:
         """Return the entries of all terms in a row, which lie side by side."""
-        place = f.let(f"add i32 {f.let(f'mul i32 {row}, {copies}')}, {c}")
-        first = f.at(base, f.let(f"mul i32 {place}, {terms}"))
+        first = f.at(base, f.times(f.add(f.times(row, copies), c), terms))
         return [f.load(f.at(first, str(t))) for t in range(terms)]
 
     # The sum is symmetric: where all terms of y are zero, its row is zero and its column too.
-    listed = f.list_nonzero("l", str(n), lambda i: entries("%y", i))
-    p = f.loop("p", "0", listed.count)
-    i = listed.get(f, p)
-    left, row, end = entries("%x", i), f.row("%a", i, c), f.let(f"add i32 {p}, 1")
-    q = f.loop("q", "0", end)
-    k = listed.get(f, q)
+    listed = f.list_nonzero(str(n), lambda i: entries("%y", i))
+    [p] = f.loop("0", listed.count)
+    i = f.item(listed, p)
+    left, row = entries("%x", i), f.row("%a", i, c)
+    [q] = f.loop("0", f.add(p, "1"))
+    k = f.item(listed, q)
     address = row(k)
     sum_ = f.load(address)
     for x, y in zip(left, entries("%y", k), strict=True):
         sum_ = f.fused(x, y, sum_)
     f.store(sum_, address)
-    f.end_loop("q")
-    f.end_loop("p")
-    f.end_loop("c")
+    f.end_loop()
+    f.end_loop()
     return f.finish(emitter)
 
 
 def _forward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that substitutes in place, the last row first."""
-    n, above, copies = sizes
+    n, above, _ = sizes
     f = _Function(emitter, FORWARD, code, "%l %d %x", sizes)
-    c = f.loop("c", "0", str(copies))
-    i = f.loop("i", str(n - 1), str(above), -1)
-    row, x, d = f.row("%l", i, c), f.column("%x", c), f.column("%d", c)
-    here = f.load(x(i))
-    f.store(f.let(f"fmul {f.kind} {here}, {f.load(d(f.let(f'sub i32 {i}, {above}')))}"), x(i))
+    c = f.each_copy()
+    x, d = f.column("%x", c), f.column("%d", c)
+    [i] = f.loop(str(n - 1), str(above), -1)
+    row, own = f.row("%l", i, c), x(i)
+    here = f.load(own)
+    f.store(f.let(f"fmul {f.kind} {here}, {f.load(d(f.add(i, str(-above))))}"), own)
     less = f.let(f"fneg {f.kind} {here}")
-    j = f.loop("j", "0", i)
-    f.store(f.fused(less, f.load(row(j)), f.load(x(j))), x(j))
-    f.end_loop("j")
-    f.end_loop("i", -1)
-    f.end_loop("c")
+    [j] = f.loop("0", i)
+    address = x(j)
+    f.store(f.fused(less, f.load(row(j)), f.load(address)), address)
+    f.end_loop()
+    f.end_loop()
     return f.finish(emitter)
 
 
 def _backward_substitution(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> str:
     """Return the function that substitutes in place, the first row first."""
-    n, above, copies = sizes
+    n, above, _ = sizes
     f = _Function(emitter, BACKWARD, code, "%l %x", sizes)
-    sums = [f.variable(f"%sum{k}") for k in range(_SUMS)]
-    c = f.loop("c", "0", str(copies))
-    i = f.loop("i", str(above), str(n))
-    row, x = f.row("%l", i, c), f.column("%x", c)
-    for sum_ in sums:
-        f.store(f.zero, sum_)
+    c = f.each_copy()
+    x = f.column("%x", c)
+    [i] = f.loop(str(above), str(n))
+    row = f.row("%l", i, c)
     # Sums of their own do not wait for each other.
-    end = f.let(f"and i32 {i}, {-_SUMS}")
-    j = f.loop("j", "0", end, _SUMS)
-    for k, sum_ in enumerate(sums):
-        at = f.let(f"add i32 {j}, {k}")
-        f.store(f.fused(f.load(row(at)), f.load(x(at)), f.load(sum_)), sum_)
-    f.end_loop("j", _SUMS)
-    r = f.loop("r", end, i)
-    f.store(f.fused(f.load(row(r)), f.load(x(r)), f.load(sums[0])), sums[0])
-    f.end_loop("r")
+    end = f.let(f"and i64 {i}, {-_SUMS}")
+    j, *sums = f.loop("0", end, _SUMS, ((f.kind, f.zero),) * _SUMS)
+    places = [f.add(j, str(k)) for k in range(_SUMS)]
+    f.end_loop(
+        *(
+            f.fused(f.load(row(at)), f.load(x(at)), sum_)
+            for at, sum_ in zip(places, sums, strict=True)
+        )
+    )
+    r, rest = f.loop(end, i, 1, ((f.kind, sums[0]),))
+    f.end_loop(f.fused(f.load(row(r)), f.load(x(r)), rest))
     total = f.load(x(i))
-    for sum_ in sums:
-        total = f.let(f"fsub {f.kind} {total}, {f.load(sum_)}")
+    for sum_ in (rest, *sums[1:]):
+        total = f.let(f"fsub {f.kind} {total}, {sum_}")
     f.store(total, x(i))
-    f.end_loop("i")
-    f.end_loop("c")
+    f.end_loop()
     return f.finish(emitter)
