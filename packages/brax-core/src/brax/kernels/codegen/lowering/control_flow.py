@@ -580,7 +580,9 @@ class _StackedValue:
         return self._emitter.load(self._slot, self._code, self._wide, i)
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[
+    str, tuple[Callable[..., list[ElementArray]], tuple[int, ...], tuple[int, ...]]
+] = {
     FLAGGED: (_flagged, (1,), (2,)),
     ELIMINATED: (symmetric.eliminated, (1,), (2, 3)),
     OUTER_SUMS: (_outer_sums, (4,), (1,)),

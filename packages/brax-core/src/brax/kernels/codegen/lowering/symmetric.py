@@ -68,7 +68,7 @@ def substituted_backward(
 
 
 def add_outer(
-    emitter: Emitter, total: Buffer, x: Buffer, y: Buffer, at: Any, shape: tuple[int, ...]
+    emitter: Emitter, total: Buffer, x: Buffer, y: Buffer, at: Any, shape: tuple[int, int, int]
 ) -> None:
     """Add the outer products of one chunk to a matrix in memory.
 
@@ -126,7 +126,7 @@ class _List(NamedTuple):
 
     address: str
     """Address of the first."""
-    count: str
+    length: str
     """Number of indices."""
 
 
@@ -298,7 +298,7 @@ def _elimination(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> st
     f.store(inverse, f.column("%d", c)(f.add(i, str(-above))))
     listed = f.list_nonzero(i, lambda j: [f.load(row(j))])
     # Both indices of what is subtracted are in the list.
-    [p] = f.loop("0", listed.count)
+    [p] = f.loop("0", listed.length)
     j = f.item(listed, p)
     scaled = f.let(f"fneg {f.kind} {f.let(f'fmul {f.kind} {f.load(row(j))}, {inverse}')}")
     other = f.row("%a", j, c)
@@ -309,7 +309,7 @@ def _elimination(emitter: Emitter, code: str, sizes: tuple[int, int, int]) -> st
     f.end_loop()
     f.end_loop()
     # The row of L: scaled before the diagonal, zero from there on.
-    [m] = f.loop("0", listed.count)
+    [m] = f.loop("0", listed.length)
     address = row(f.item(listed, m))
     f.store(f.let(f"fmul {f.kind} {f.load(address)}, {inverse}"), address)
     f.end_loop()
@@ -333,7 +333,7 @@ def _outer_products(emitter: Emitter, code: str, sizes: tuple[int, int, int]) ->
 
     # The sum is symmetric: where all terms of y are zero, its row is zero and its column too.
     listed = f.list_nonzero(str(n), lambda i: entries("%y", i))
-    [p] = f.loop("0", listed.count)
+    [p] = f.loop("0", listed.length)
     i = f.item(listed, p)
     left, row = entries("%x", i), f.row("%a", i, c)
     [q] = f.loop("0", f.add(p, "1"))
