@@ -338,6 +338,34 @@ def test_a_program_whose_arrays_are_large(name, monkeypatch):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
 
 
+def in_parts(monkeypatch):
+    """Let kernels with loops become many small functions."""
+    where = "brax.kernels.codegen"
+    monkeypatch.setattr(f"{where}.translate.MAX_WHOLE_LINES", 0)
+    monkeypatch.setattr(f"{where}.outlining.PART_LINES", 40)
+    monkeypatch.setattr(f"{where}.outlining.MIN_PART_LINES", 5)
+
+
+IN_PARTS = ("loops", "work that some need", "elements that are found", "the largest")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in IN_PARTS else pytest.param(n, marks=pytest.mark.slow) for n in PROGRAMS]
+)
+def test_a_kernel_in_parts_gives_the_bits_of_the_whole(name, monkeypatch):
+    monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
+    monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (1,))
+    args = operands(70)
+    texts = []
+    monkeypatch.setattr(call, "translate", lambda *a: texts.append(translate(*a)) or texts[-1])
+    whole = translated(leaves(70, PROGRAMS[name]), args)
+    in_parts(monkeypatch)
+    parts = translated(leaves(70, PROGRAMS[name]), args)
+    assert ["@part1(" in text for text in texts] == [False, True]
+    for got, want in zip(parts, whole, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("large", [None, 4])
 @pytest.mark.parametrize("length", [1, 9])
 def test_a_loop_over_single_numbers(large, length, monkeypatch):
@@ -527,6 +555,8 @@ def test_what_is_not_translated_is_left_to_xla(name):
 @pytest.mark.parametrize("large", [None, 1, 8])
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_pipelines_step_is_translated_and_xlas(name, large, monkeypatch, f64):
+    if large == 8:
+        in_parts(monkeypatch)
     if large:
         monkeypatch.setattr(call, "MAX_UNROLLED_ELEMENTS", -1)
         monkeypatch.setattr(call, "MIN_LOOPED_ELEMENTS", (large,))

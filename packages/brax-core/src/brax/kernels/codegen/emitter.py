@@ -116,9 +116,8 @@ class Emitter:
             max_values: the largest number of values; 0 for no limit.
         """
         self.lanes, self.max_values = lanes, max_values
-        self.allocas: list[str] = []
-        """Allocations of stack slots. They come first: LLVM promotes only those of the entry
-        block to registers."""
+        self.slots: dict[str, tuple[str, int]] = {}
+        """The type of the numbers of each stack slot, and how many there are, by its name."""
         self.blocks: list[list[InstructionGroup]] = [[], []]
         """The instructions at each depth: before the loop over the batch (0), in it (1), and in
         loops of the kernel (from 2)."""
@@ -214,8 +213,7 @@ class Emitter:
     def stack_slot(self, code: str, wide: bool, count: int = 1) -> str:
         """Allocate a stack slot for some numbers of one type, and return its name."""
         name = self.fresh_name("m")
-        # 64 bytes are the widest register and a cache line, so that no vector load is split.
-        self.allocas.append(f"{name} = alloca {self.type_of(code, wide)}, i32 {count}, align 64")
+        self.slots[name] = self.type_of(code, wide), count
         return name
 
     def store(self, x: Value, code: str, wide: bool, place: str, index: Value = 0) -> None:

@@ -19,7 +19,7 @@ _JUMP_TARGET = re.compile(r"label %([\w.]+)")
 
 def allocate_stack(
     lines: Sequence[InstructionGroup], sizes: Mapping[str, int]
-) -> tuple[list[InstructionGroup], list[str], list[str]]:
+) -> tuple[list[InstructionGroup], dict[str, int], int]:
     """Allocate the buffers of a kernel.
 
     Args:
@@ -27,8 +27,8 @@ def allocate_stack(
         sizes: the sizes of its buffers, in bytes.
 
     Returns:
-        The instructions without stores to buffers that are never loaded from; the instructions
-        that allocate, to come before all others; and those that free, to come after them.
+        The instructions without stores to buffers that are never loaded from; the offsets of the
+        buffers in the kernel's memory; and its size, in bytes.
     """
     buffers = [[b for b in BUFFER_NAME.findall(line.text) if b in sizes] for line in lines]
     # Loads have a result, or are a call's. Dead store elimination: other stores keep no buffer.
@@ -39,20 +39,23 @@ def allocate_stack(
         for line, mine in zip(lines, buffers, strict=True)
         if line.result or line.jump or not mine or any(b in loaded for b in mine)
     ]
-    offsets, total = _color_slots(_live_ranges(kept), sizes)
-    if not offsets:
-        return [line for line, _ in kept], [], []
+    return [line for line, _ in kept], *_color_slots(_live_ranges(kept), sizes)
+
+
+def allocation(size: int) -> tuple[list[str], list[str]]:
+    """Return the instructions that allocate a kernel's memory, `%stack`, and those that free it."""
+    if not size:
+        return [], []
     # The memory is on the heap: a thread's stack is small, and what LLVM spills goes there. malloc
     # promises 16 bytes of alignment, so the address is rounded up here.
     before = [
-        f"%stack.room = call ptr @malloc(i64 {total + STACK_ALIGNMENT})",
+        f"%stack.room = call ptr @malloc(i64 {size + STACK_ALIGNMENT})",
         "%stack.number = ptrtoint ptr %stack.room to i64",
         f"%stack.up = add i64 %stack.number, {STACK_ALIGNMENT - 1}",
         f"%stack.even = and i64 %stack.up, {-STACK_ALIGNMENT}",
         "%stack = inttoptr i64 %stack.even to ptr",
-        *(f"{b} = getelementptr i8, ptr %stack, i64 {at}" for b, at in offsets.items()),
     ]
-    return [line for line, _ in kept], before, ["call void @free(ptr %stack.room)"]
+    return before, ["call void @free(ptr %stack.room)"]
 
 
 def _live_ranges(

@@ -19,8 +19,12 @@ from brax.kernels.codegen.emitter import Buffer, Emitter, InstructionGroup, Valu
 from brax.kernels.codegen.loops import Loops, buffer_array
 from brax.kernels.codegen.lowering.arrays import ElementArray, element_shape
 from brax.kernels.codegen.lowering.control_flow import lower_jaxpr
+from brax.kernels.codegen.outlining import bytes_of, outlined
 from brax.kernels.codegen.schedule import scheduled
-from brax.kernels.codegen.stack import allocate_stack
+from brax.kernels.codegen.stack import STACK_ALIGNMENT, allocate_stack, allocation
+
+MAX_WHOLE_LINES = 6000
+"""Number of lines up to which a kernel with loops stays one function."""
 
 
 def translate(
@@ -71,25 +75,49 @@ def _module(emitter: Emitter) -> str:
     head, body = emitter.blocks
     # Batch-invariant values are scheduled together with the rest. Since they are, an ant's step in
     # `spring` compiles in 0.6 of the time.
-    lines = [*scheduled([*head, _BATCH_LOOP_HEAD, *body]), _batch_loop_end(emitter.lanes)]
-    lines, before, after = allocate_stack(lines, emitter.buffer_sizes)
+    end = _batch_loop_end(emitter.lanes)
+    groups, places, used = allocate_stack(
+        [*scheduled([*head, _BATCH_LOOP_HEAD, *body]), end], emitter.buffer_sizes
+    )
+    loop = groups.index(_BATCH_LOOP_HEAD)
+    before, lines = (
+        [*"\n".join(g.text for g in part).splitlines()]
+        for part in (groups[:loop], groups[loop + 1 : -1])
+    )
+    # 64 bytes are the widest register and a cache line, so that no vector load is split.
+    slots = [
+        f"{name} = alloca {kind}, i32 {n}, align 64" for name, (kind, n) in emitter.slots.items()
+    ]
+    functions: list[str] = []
+    if emitter.loops and len(lines) > MAX_WHOLE_LINES:
+        for name, (kind, n) in emitter.slots.items():
+            places[name] = used
+            used += -(-n * bytes_of(kind) // STACK_ALIGNMENT) * STACK_ALIGNMENT
+        before, lines, functions, used = outlined(before, lines, "tile", places, used)
+        places, slots = {}, []
+    allocated, freed = allocation(used)
     constants = emitter.constants.items()
     return "\n".join(
         [
             *(f"{name} = private unnamed_addr constant {x}" for x, name in constants),
             # noalias: the arrays of addresses are the handler's own, and nothing else writes there.
             "define void @kernel(ptr noalias %in, ptr noalias %out, i64 %size) {",
-            *emitter.allocas,
-            *before,
+            *slots,
+            *allocated,
+            *(f"{b} = getelementptr i8, ptr %stack, i64 {at}" for b, at in places.items()),
             "%place = alloca i64",
             # The last lanes begin here. They may overlap those before them, which compute the
             # same numbers, so that no part of the batch needs code for fewer lanes.
             f"%last = sub i64 %size, {emitter.lanes}",
             "store i64 0, ptr %place",
-            *(line.text for line in lines),
-            *after,
+            *before,
+            _BATCH_LOOP_HEAD.text,
+            *lines,
+            end.text,
+            *freed,
             "ret void",
             "}",
+            *functions,
             *(text for _, _, text in emitter.routines.values()),
             *sorted(emitter.declarations),
             "declare ptr @malloc(i64)",
